@@ -20,6 +20,7 @@
 #include "proto/limits.h"
 #include "requests/admin.h"
 #include "requests/centre.h"
+#include "requests/enrol.h"
 #include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
@@ -75,6 +76,7 @@ struct server {
     struct relay_service *relay;
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
     struct centre_service *centre;
+    struct enrol_service *enrol;
     struct sync_config sync;
     struct endpoints *endpoints;
 

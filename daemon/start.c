@@ -447,6 +447,18 @@ static enum profd_status server_on_reload(void *context, struct admin_reload *ou
     return status;
 }
 
+static enum profd_status server_make_enrolment(struct server *s, struct profd_error *e)
+{
+    const struct enrol_config enrol = {.active = s->config->gate,
+                                       .signer = s->config->signer,
+                                       .state_dir = s->config->state_dir,
+                                       .conns = s->conns,
+                                       .sync = &s->sync,
+                                       .writer = s->writer};
+
+    return enrol_service_new(&enrol, &s->enrol, e);
+}
+
 static enum profd_status server_make_services(struct server *s, struct profd_error *e)
 {
     const struct object_config objects = {.loop = s->loop,
@@ -462,41 +474,44 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                     .checker = s->checker,
                                     .no_space = server_on_no_space,
                                     .context = s};
-    const struct admin_config admin = {.loop = s->loop,
-                                       .conns = s->conns,
-                                       .sync = &s->sync,
-                                       .writer = s->writer,
-                                       .space = s->space,
-                                       .upkeep = s->upkeep,
-                                       .verifier = s->verifier,
-                                       .live = s->live,
-                                       .replies = &s->replies,
-                                       .state_dir = s->config->state_dir,
-                                       .reload = server_on_reload,
-                                       .context = s};
+    struct admin_config admin = {.loop = s->loop,
+                                 .conns = s->conns,
+                                 .sync = &s->sync,
+                                 .writer = s->writer,
+                                 .space = s->space,
+                                 .upkeep = s->upkeep,
+                                 .verifier = s->verifier,
+                                 .live = s->live,
+                                 .replies = &s->replies,
+                                 .state_dir = s->config->state_dir,
+                                 .signer = s->config->signer,
+                                 .reload = server_on_reload,
+                                 .context = s};
     enum profd_status status;
-
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
-    const struct centre_config centre = {.active = s->config->gate,
-                                         .interval = s->config->relay_interval,
-                                         .detail = server_get_detail(s->config),
-                                         .loop = s->loop,
-                                         .conns = s->conns,
-                                         .sync = &s->sync,
-                                         .writer = s->writer,
-                                         .no_space = server_on_no_space,
-                                         .context = s};
+    struct centre_config centre = {.active = s->config->gate,
+                                   .interval = s->config->relay_interval,
+                                   .detail = server_get_detail(s->config),
+                                   .loop = s->loop,
+                                   .conns = s->conns,
+                                   .sync = &s->sync,
+                                   .writer = s->writer,
+                                   .no_space = server_on_no_space,
+                                   .context = s};
     memcpy(relay.epoch, s->relay_epoch, sizeof relay.epoch);
     status = relay_service_new(&relay, &s->relay, e);
     if (!status) {
+        status = server_make_enrolment(s, e);
+    }
+    if (!status) {
+        centre.revocations = admin.revocations = enrol_service_get_revocations(s->enrol);
         status = centre_service_new(&centre, &s->centre, e);
     }
     if (!status) {
         status = object_service_start(&objects, &s->objects, e);
     }
-
     uploads.objects = s->objects;
     if (!status) {
         status = upload_service_new(&uploads, &s->uploads, e);
@@ -517,7 +532,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                .admin = s->admin,
                                                .live = s->live,
                                                .relay = s->relay,
-                                               .centre = s->centre};
+                                               .centre = s->centre,
+                                               .enrol = s->enrol};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,

@@ -1,4 +1,4 @@
--- Schema version 8: tenants, enrolment of hosts, and readers of a centre. Only adds tables.
+-- Schema version 8: tenants, enrolment of hosts, and readers of a centre. Only adds tables and columns.
 
 -- Owners of what hosts send. Tenant n has the number 4294967294 - (n - 1) wherever a table says uid.
 CREATE TABLE tenant (
@@ -48,3 +48,11 @@ CREATE TABLE reader_tenant (
     tenant INTEGER NOT NULL,      -- tenant
     PRIMARY KEY (reader, tenant)
 ) STRICT, WITHOUT ROWID;
+
+-- What a host says of itself, and its certificate, at its latest arrival.
+ALTER TABLE fleet_host ADD COLUMN tenant INTEGER NOT NULL DEFAULT 1; -- tenant
+ALTER TABLE fleet_host ADD COLUMN machine TEXT NOT NULL DEFAULT ''; -- machine-id
+ALTER TABLE fleet_host ADD COLUMN other TEXT NOT NULL DEFAULT ''; -- the machine-id before the latest one, if another came with this identity
+ALTER TABLE fleet_host ADD COLUMN version TEXT NOT NULL DEFAULT '';
+ALTER TABLE fleet_host ADD COLUMN not_after INTEGER NOT NULL DEFAULT 0; -- ns: end of the certificate
+ALTER TABLE fleet_host ADD COLUMN delivered INTEGER NOT NULL DEFAULT 0; -- ns: when a segment came last

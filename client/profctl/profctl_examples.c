@@ -47,6 +47,10 @@ static const struct {
                "  profctl backup - | zstd > profd.copy.zst    compressed\n"},
     {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
     {"ca", "  profctl ca init centre.example 192.0.2.7    as root, at the centre, once\n"},
+    {"token", "  profctl token new --tenant shop --uses 20 --expires 1h     for 20 hosts, within the hour\n"},
+    {"enroll", "  profctl enroll tls://centre.example:7655 --token TOKEN    as root, on a host\n"},
+    {"hosts", "  profctl hosts                    every host that has enrolled or sent something\n"
+              "  profctl hosts revoke web-7       refuse it from now on\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

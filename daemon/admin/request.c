@@ -9,6 +9,8 @@
 #define INSTANCE_PREFIX 4u
 #define PID_DIGITS 7u /* numbers of processes are below 4194304; what is longer begins an instance */
 #define RATE "rate="
+#define TOKEN_USES_MAX 100000u
+#define TOKEN_SECONDS_MAX (30u * 86400)
 
 static enum profd_status request_parse_build(const char *text, struct request *out, struct profd_error *e)
 {
@@ -20,6 +22,49 @@ static enum profd_status request_parse_build(const char *text, struct request *o
     }
     memcpy(out->build, text, size + 1);
     return PROFD_OK;
+}
+
+/* Printable ASCII without spaces. */
+static enum profd_status request_parse_name(const char *what, const char *text, struct request *out,
+                                            struct profd_error *e)
+{
+    const size_t size = strlen(text);
+
+    if (!size || size >= sizeof out->build) {
+        return profd_error_set(e, PROFD_USAGE, "%s has %zu bytes; it must have 1 to %zu", what, size,
+                               sizeof out->build - 1);
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] <= ' ' || text[i] > '~') {
+            return profd_error_set(e, PROFD_USAGE, "%s has characters other than printable ASCII", what);
+        }
+    }
+    memcpy(out->build, text, size + 1);
+    return PROFD_OK;
+}
+
+static bool request_parse_number(const char *text, uint32_t most, uint32_t *out)
+{
+    const size_t n = strspn(text, "0123456789");
+    const unsigned long value = n && n < 10 && !text[n] ? strtoul(text, NULL, 10) : 0;
+
+    *out = (uint32_t)value;
+    return value > 0 && value <= most;
+}
+
+/* Tenant, uses, seconds. */
+static enum profd_status request_parse_token(const char *const *arguments, struct request *out, struct profd_error *e)
+{
+    enum profd_status status = request_parse_name("the tenant", arguments[0], out, e);
+
+    if (!status && !request_parse_number(arguments[1], TOKEN_USES_MAX, &out->uses)) {
+        status = profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u uses", arguments[1], TOKEN_USES_MAX);
+    }
+    if (!status && !request_parse_number(arguments[2], TOKEN_SECONDS_MAX, &out->seconds)) {
+        status = profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u seconds", arguments[2],
+                                 TOKEN_SECONDS_MAX);
+    }
+    return status;
 }
 
 static enum profd_status request_parse_rate(const char *verb, const char *text, struct request *out,
@@ -93,7 +138,8 @@ static const struct {
     enum request_verb verb;
     size_t arguments;
 } verbs[] = {{"delete", REQUEST_DELETE, 1}, {"verify", REQUEST_VERIFY, 0}, {"backup", REQUEST_BACKUP, 0},
-             {"pause", REQUEST_PAUSE, 0},   {"resume", REQUEST_RESUME, 0}, {"reload", REQUEST_RELOAD, 0}};
+             {"pause", REQUEST_PAUSE, 0},   {"resume", REQUEST_RESUME, 0}, {"reload", REQUEST_RELOAD, 0},
+             {"token", REQUEST_TOKEN, 3},   {"hosts", REQUEST_HOSTS, 0},   {"revoke", REQUEST_REVOKE, 1}};
 
 const char *request_verb_name(enum request_verb verb)
 {
@@ -117,7 +163,8 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     }
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
-                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume and reload",
+                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
+                               "token, hosts and revoke",
                                verb);
     }
     r.verb = verbs[i].verb;
@@ -126,6 +173,10 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     } else if (n != verbs[i].arguments) {
         status = profd_error_set(e, PROFD_USAGE, "%s takes %zu %s, not %zu", verb, verbs[i].arguments,
                                  noun_for(verbs[i].arguments, "argument", "arguments"), n);
+    } else if (r.verb == REQUEST_TOKEN) {
+        status = request_parse_token(arguments, &r, e);
+    } else if (r.verb == REQUEST_REVOKE) {
+        status = request_parse_name("the name or identity of a host", arguments[0], &r, e);
     } else if (n) {
         status = request_parse_build(arguments[0], &r, e);
     }

@@ -9,7 +9,17 @@
 #include "proto/limits.h"
 #include "proto/status.h"
 
-enum request_verb { REQUEST_DELETE, REQUEST_VERIFY, REQUEST_BACKUP, REQUEST_PAUSE, REQUEST_RESUME, REQUEST_RELOAD };
+enum request_verb {
+    REQUEST_DELETE,
+    REQUEST_VERIFY,
+    REQUEST_BACKUP,
+    REQUEST_PAUSE,
+    REQUEST_RESUME,
+    REQUEST_RELOAD,
+    REQUEST_TOKEN,
+    REQUEST_HOSTS,
+    REQUEST_REVOKE
+};
 
 /* As it was asked for: "delete". Static. */
 const char *request_verb_name(enum request_verb verb);
@@ -26,7 +36,10 @@ struct request_selector {
 
 struct request {
     enum request_verb verb;
-    char build[160]; /* of DELETE: a build-id or a prefix of one, not yet looked for; else "" */
+    /* DELETE: a build-id or a prefix of one, not yet looked for. TOKEN: the tenant. REVOKE: name or identity of a host.
+     * Else "". */
+    char build[160];
+    uint32_t uses, seconds; /* TOKEN: how often, and for how long */
     /* PAUSE and RESUME: one of the pids and instances, if any are given, with all of the labels. At least one selector.
      */
     size_t selector_count;

@@ -37,6 +37,7 @@
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
     X(gate, "gate", FLAG, OF_PROFD, NULL, "be a centre: accept segments of hosts from profd-gate")                     \
+    X(signer, "signer", TEXT, OF_PROFD | OF_GATE, "PATH", "Unix socket of profd-signer: hosts may enrol")              \
     X(host_detail, "host-detail", TEXT, OF_PROFD, "WHEN",                                                              \
       "keep functions per host at a centre: auto (default), always or never")                                          \
     X(relay_certificate, "relay-certificate", TEXT, OF_RELAY, "FILE",                                                  \
@@ -70,6 +71,8 @@ enum config_option {
 };
 
 #define CONFIG_HOST_MAX 256
+/* Where `profctl enroll` stores key and certificates; profd-relay uses them unless there is /etc/profd/relay.crt. */
+#define CONFIG_RELAY_DIRECTORY "/var/lib/profd-relay"
 #define CONFIG_PATH_MAX 4096 /* bytes of the name of a file */
 
 /* HOST:PORT, taken apart; an IPv6 address without its brackets. */
@@ -104,7 +107,8 @@ struct config {
     uint64_t relay_keep_bytes;
     bool has_relay_user; /* there is a user of the name profd-relay */
     uint32_t relay_user;
-    bool gate;                                                                          /* this daemon is a centre */
+    const char *signer; /* NULL: no host can be enrolled */
+    bool gate;          /* this daemon is a centre */
     enum { CONFIG_DETAIL_AUTO, CONFIG_DETAIL_ALWAYS, CONFIG_DETAIL_NEVER } host_detail; /* of a centre */
     bool has_gate_user; /* there is a user of the name profd-gate */
     uint32_t gate_user;

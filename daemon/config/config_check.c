@@ -280,6 +280,7 @@ static enum profd_status config_check_gate(struct config *c, struct profd_error 
     const char *gate = c->values[CONFIG_gate];
 
     c->gate = gate && !strcmp(gate, "yes");
+    c->signer = c->values[CONFIG_signer];
     if (c->gate && c->values[CONFIG_relay]) {
         return profd_error_set(e, PROFD_CONFIG, "gate and relay exclude each other: a centre forwards nothing");
     }

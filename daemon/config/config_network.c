@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/config_units.h"
 #include "net/http_target.h"
 #include "net/listen.h"
 
 #define RELAY_INTERVAL_MIN INT64_C(1000000000)
+#define RELAY_PATH_SIZE 256
 #define RELAY_INTERVAL_MAX INT64_C(86400000000000)
 
 enum profd_status config_check_level(struct config *config, struct profd_error *e)
@@ -115,8 +117,17 @@ static enum profd_status config_take_path(struct config *config, enum config_opt
     return *path ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
 }
 
+/* Files that an administrator has put into /etc come before those of `profctl enroll`. */
+static const char *config_relay_path(const char *name, char path[RELAY_PATH_SIZE])
+{
+    (void)snprintf(path, RELAY_PATH_SIZE, "%s/%s",
+                   access(SYSCONFDIR "/profd/relay.crt", F_OK) ? CONFIG_RELAY_DIRECTORY : SYSCONFDIR "/profd", name);
+    return path;
+}
+
 static enum profd_status config_check_relay_program(struct config *c, struct profd_error *e)
 {
+    char path[RELAY_PATH_SIZE];
     const char *interval = c->values[CONFIG_relay_interval];
     enum profd_status status;
 
@@ -134,12 +145,13 @@ static enum profd_status config_check_relay_program(struct config *c, struct pro
         status = config_check_proxy(c, c->values[CONFIG_relay_proxy], e);
     }
     if (!status) {
-        status = config_take_path(c, CONFIG_relay_certificate, SYSCONFDIR "/profd/relay.crt", &c->certificate, e);
+        status =
+            config_take_path(c, CONFIG_relay_certificate, config_relay_path("relay.crt", path), &c->certificate, e);
     }
     if (!status) {
-        status = config_take_path(c, CONFIG_relay_key, SYSCONFDIR "/profd/relay.key", &c->key, e);
+        status = config_take_path(c, CONFIG_relay_key, config_relay_path("relay.key", path), &c->key, e);
     }
-    return status ? status : config_take_path(c, CONFIG_relay_ca, SYSCONFDIR "/profd/relay-ca.crt", &c->ca, e);
+    return status ? status : config_take_path(c, CONFIG_relay_ca, config_relay_path("relay-ca.crt", path), &c->ca, e);
 }
 
 static enum profd_status config_check_gate_program(struct config *c, struct profd_error *e)
@@ -148,6 +160,7 @@ static enum profd_status config_check_gate_program(struct config *c, struct prof
         config_take_path(c, CONFIG_gate_certificate, SYSCONFDIR "/profd/gate.crt", &c->certificate, e);
 
     c->revoked = c->values[CONFIG_gate_revoked];
+    c->signer = c->values[CONFIG_signer];
     c->gate_listen = c->values[CONFIG_gate_listen];
     if (!status && c->gate_listen && !config_parse_address(c->gate_listen, &c->listen)) {
         status = profd_error_set(e, PROFD_CONFIG, "gate-listen is \"%s\", not ADDR:PORT with numbers", c->gate_listen);

@@ -5,7 +5,13 @@
 #include "proto/varint.h"
 
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-enum { FIELD_HOST = 1, FIELD_ARRIVE_NAME = 2 };
+enum {
+    FIELD_HOST = 1,
+    FIELD_ARRIVE_NAME = 2,
+    FIELD_ARRIVE_KEY = 7,
+    FIELD_ARRIVE_TENANT = 8,
+    FIELD_ARRIVE_NOT_AFTER = 11
+};
 
 /* Bytes of a payload; 0: the type does not pass. */
 static uint32_t frames_most(unsigned type)
@@ -19,28 +25,53 @@ static uint32_t frames_most(unsigned type)
     case FRAME_ARRIVE:
     case FRAME_DELIVER:
         return FRAMES_PAYLOAD_MAX;
+    case FRAME_ENROLL:
+    case FRAME_RENEW:
+        return FRAMES_ENROLL_MAX;
     default:
         return 0;
     }
+}
+
+static enum profd_status frames_check_enrolment(unsigned type, enum frames_stage stage, struct profd_error *e)
+{
+    if (stage == FRAMES_BEFORE_ENROLL && type != FRAME_ENROLL) {
+        return profd_error_set(e, PROFD_UNAUTHORIZED,
+                               "a host without a certificate may only send ENROLL: enrol it (profctl enroll)");
+    }
+    if (stage == FRAMES_BEFORE_RENEW && type != FRAME_RENEW) {
+        return profd_error_set(e, PROFD_UNAUTHORIZED, "the certificate has expired: the host may only send RENEW");
+    }
+    return stage == FRAMES_BEFORE_ENROLL || stage == FRAMES_BEFORE_RENEW ||
+                   (stage == FRAMES_BEFORE_ARRIVE && type == FRAME_RENEW)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_PROTOCOL, "%s is not allowed here", frame_type_name(type));
 }
 
 enum profd_status frames_check(const struct frame *f, enum frames_stage stage, struct profd_error *e)
 {
     const bool hello = f->type == FRAME_HELLO, arrive = f->type == FRAME_ARRIVE;
     const uint32_t most = frames_most(f->type);
+    enum profd_status status = PROFD_OK;
 
     if (!most) {
         return profd_error_set(e, PROFD_FORBIDDEN,
-                               "%s does not pass the gate: only HELLO, ARRIVE, DELIVER, ATTEST and OBJECT_BYTES do",
+                               "%s does not pass the gate: only HELLO, ARRIVE, DELIVER, ATTEST, OBJECT_BYTES, ENROLL "
+                               "and RENEW do",
                                frame_type_name(f->type));
     }
     if (hello != (stage == FRAMES_BEFORE_HELLO)) {
         return profd_error_set(e, PROFD_PROTOCOL, hello ? "a second HELLO" : "%s before HELLO",
                                frame_type_name(f->type));
     }
-    if (!hello && arrive != (stage == FRAMES_BEFORE_ARRIVE)) {
+    if (stage >= FRAMES_BEFORE_ENROLL || f->type == FRAME_ENROLL || f->type == FRAME_RENEW) {
+        status = frames_check_enrolment(f->type, stage, e);
+    } else if (!hello && arrive != (stage == FRAMES_BEFORE_ARRIVE)) {
         return profd_error_set(e, PROFD_PROTOCOL, arrive ? "a second ARRIVE" : "%s before ARRIVE",
                                frame_type_name(f->type));
+    }
+    if (status) {
+        return status;
     }
     if (frame_fds(f)) {
         return profd_error_set(e, PROFD_PROTOCOL, "descriptors cannot be sent through the gate");
@@ -76,6 +107,12 @@ static bool frames_skip(unsigned wire, const uint8_t **at, const uint8_t *end)
     return true;
 }
 
+static bool frames_is_added(uint64_t field)
+{
+    return field == FIELD_ARRIVE_NAME || field == FIELD_ARRIVE_KEY || field == FIELD_ARRIVE_TENANT ||
+           field == FIELD_ARRIVE_NOT_AFTER;
+}
+
 enum profd_status frames_check_fields(unsigned type, const uint8_t *payload, size_t n, struct profd_error *e)
 {
     const uint8_t *at = payload, *end = payload + n;
@@ -88,7 +125,7 @@ enum profd_status frames_check_fields(unsigned type, const uint8_t *payload, siz
             return profd_error_set(e, PROFD_MALFORMED, "%s is not protobuf: bad field at byte %zu",
                                    frame_type_name(type), offset);
         }
-        if (key >> 3 == FIELD_HOST || (type == FRAME_ARRIVE && key >> 3 == FIELD_ARRIVE_NAME)) {
+        if (key >> 3 == FIELD_HOST || (type == FRAME_ARRIVE && frames_is_added(key >> 3))) {
             return profd_error_set(e, PROFD_FORBIDDEN,
                                    "%s states the host: that is for the gate, which takes it from the certificate",
                                    frame_type_name(type));
@@ -117,11 +154,18 @@ size_t frames_add(unsigned type, const struct tls_identity *host, uint8_t *out)
 
     if (type == FRAME_ARRIVE) {
         n += frames_add_bytes(FIELD_ARRIVE_NAME, host->name, strlen(host->name), out + n);
+        n += frames_add_bytes(FIELD_ARRIVE_KEY, host->key, sizeof host->key, out + n);
+        n += frames_add_bytes(FIELD_ARRIVE_TENANT, host->tenant, strlen(host->tenant), out + n);
+        out[n++] = FIELD_ARRIVE_NOT_AFTER << 3 | WIRE_FIXED64;
+        for (unsigned i = 0; i < 8; i++) {
+            out[n++] = (uint8_t)((uint64_t)host->not_after >> 8 * i);
+        }
     }
     return n;
 }
 
 bool frames_may_answer(unsigned type)
 {
-    return type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_ATTESTED || type == FRAME_NACK;
+    return type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_ATTESTED || type == FRAME_ENROLLED ||
+           type == FRAME_REVOKED || type == FRAME_NACK;
 }

@@ -12,13 +12,23 @@
 #include "tls/tls_identity.h"
 
 /* What may be appended to the payload of a frame: host and name. */
-#define FRAMES_ADDED_MAX (2 + TLS_HOST_SIZE + 3 + TLS_NAME_SIZE)
+#define FRAMES_ADDED_MAX (2 + TLS_HOST_SIZE + 2 * (3 + TLS_NAME_SIZE) + 2 + TLS_KEY_SIZE + 9)
 #define FRAMES_PAYLOAD_MAX (LIMIT_FRAME_PAYLOAD - FRAMES_ADDED_MAX)
 #define FRAMES_HELLO_MAX 1024u /* also of ATTEST, and of what OBJECT_BYTES has beside its piece */
 
-enum frames_stage { FRAMES_BEFORE_HELLO, FRAMES_BEFORE_ARRIVE, FRAMES_AFTER_ARRIVE };
+#define FRAMES_ENROLL_MAX 8192u /* also of RENEW */
 
-/* May a frame with this header, of frame_decode, come in this stage? PROTOCOL: HELLO or ARRIVE is missing or repeated,
+enum frames_stage {
+    FRAMES_BEFORE_HELLO,
+    FRAMES_BEFORE_ARRIVE,
+    FRAMES_AFTER_ARRIVE,
+    FRAMES_BEFORE_ENROLL, /* there is no certificate: only ENROLL may come */
+    FRAMES_BEFORE_RENEW,  /* the certificate has expired: only RENEW may come */
+    FRAMES_ENROLLED       /* after ENROLL or RENEW: nothing may come */
+};
+
+/* May a frame with this header, of frame_decode, come in this stage? UNAUTHORIZED: not with this certificate, or not
+ * without one. PROTOCOL: HELLO or ARRIVE is missing or repeated,
  * descriptors. FORBIDDEN: a type that does not pass, compression. MALFORMED: empty. TOO_LARGE. */
 enum profd_status frames_check(const struct frame *f, enum frames_stage stage, struct profd_error *e);
 

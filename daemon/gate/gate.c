@@ -11,9 +11,12 @@
 #include "gate/uplinks.h"
 #include "log/log.h"
 #include "proto/limits.h"
+#include "proto/message.h"
 #include "tls/tls_context.h"
+#include "tls/tls_identity.h"
 
-#define FLUSH_SECONDS 10
+#define TICK_SECONDS 1
+#define OWN_REQUEST UINT64_MAX /* in place of a connection: the gate asks by itself */
 #define OTHER_DESCRIPTORS 48
 
 struct gate {
@@ -24,6 +27,8 @@ struct gate {
     int supply;
     struct supply files; /* the latest */
     bool supplied;       /* once */
+    bool asking;         /* the daemon has not answered LIST_REVOKED */
+    uint64_t revoked;    /* keys that it has told */
 };
 
 static enum hostconns_result gate_on_request(void *context, uint64_t conn, uint32_t tag, uint8_t *bytes, size_t n,
@@ -39,11 +44,48 @@ static enum hostconns_result gate_on_request(void *context, uint64_t conn, uint3
     return result == UPLINKS_SENT ? HOSTCONNS_TAKEN : result == UPLINKS_FULL ? HOSTCONNS_WAIT : HOSTCONNS_REFUSED;
 }
 
+/* Asks the daemon which keys were revoked since it was asked last. */
+static void gate_ask_revoked(struct gate *g)
+{
+    const struct message m = {.type = FRAME_LIST_REVOKED, .as.list_revoked = {.after = g->revoked}};
+    const struct uplinks_origin from = {.conn = OWN_REQUEST};
+    uint8_t *bytes;
+    size_t n;
+
+    if (g->asking || message_encode(&m, 0, 0, &bytes, &n, NULL)) {
+        return;
+    }
+    g->asking = uplinks_send(g->uplinks, bytes, n, &from) == UPLINKS_SENT;
+    if (g->asking) {
+        hostconns_take(g->hosts, n);
+    } else {
+        free(bytes);
+    }
+}
+
+static void gate_take_revoked(struct gate *g, const struct frame *f, const uint8_t *payload)
+{
+    struct message m;
+
+    g->asking = false;
+    if (f->type != FRAME_REVOKED || message_decode(f->type, payload, f->length, &m, NULL)) {
+        return; /* a daemon of an older version */
+    }
+    if (hostconns_revoke(g->hosts, m.as.revoked.keys.data, m.as.revoked.keys.size / TLS_KEY_SIZE)) {
+        g->revoked = m.as.revoked.next;
+    }
+    message_done(&m);
+}
+
 static void gate_on_answered(void *context, const struct uplinks_origin *from, const struct frame *f,
                              const uint8_t *payload)
 {
     struct gate *g = context;
 
+    if (from->conn == OWN_REQUEST) {
+        gate_take_revoked(g, f, payload);
+        return;
+    }
     hostconns_answer(g->hosts, from->conn, f, payload);
 }
 
@@ -51,6 +93,11 @@ static void gate_on_lost(void *context, const struct uplinks_origin *from)
 {
     struct gate *g = context;
 
+    if (from->conn == OWN_REQUEST) {
+        g->asking = false;
+        g->revoked = 0; /* another daemon may count otherwise */
+        return;
+    }
     hostconns_nack(g->hosts, from->conn, from->tag, PROFD_UNAVAILABLE,
                    "the daemon of the centre has ended; send the segment again");
 }
@@ -89,6 +136,9 @@ static void gate_on_supply(evutil_socket_t fd, short what, void *context)
         log_open(s->log_level);
     }
     if (!status) {
+        if (g->config->signer) {
+            tls_context_allow_enrolment(tls);
+        }
         hostconns_use(g->hosts, tls, s->revoked);
         log_write(g->supplied ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, NULL, "certificates were read");
         g->supplied = true;
@@ -107,7 +157,7 @@ static void gate_on_tick(evutil_socket_t unused, short what, void *context)
 {
     (void)unused;
     (void)what;
-    (void)context;
+    gate_ask_revoked(context);
     log_flush();
 }
 
@@ -123,7 +173,7 @@ static unsigned gate_most(void)
 
 static enum profd_status gate_make(struct gate *g, int listener, struct profd_error *e)
 {
-    const struct timeval interval = {FLUSH_SECONDS, 0};
+    const struct timeval interval = {TICK_SECONDS, 0};
     struct hostconns_config hosts = {
         .listener = listener, .most = gate_most(), .request = gate_on_request, .context = g};
     struct uplinks_config uplinks = {.path = g->config->socket,

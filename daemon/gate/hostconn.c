@@ -81,6 +81,16 @@ void hostconn_refuse(struct hostconn *c, uint32_t tag, enum profd_status status,
     hostconn_progress(c);
 }
 
+bool hostconn_is_revoked(const struct hostconns *h, const struct tls_identity *host)
+{
+    for (size_t i = 0; i < h->key_count; i++) {
+        if (!memcmp(h->keys + i * sizeof host->key, host->key, sizeof host->key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The host is known now. */
 static enum profd_status hostconn_identify(struct hostconn *c, struct profd_error *e)
 {
@@ -89,10 +99,15 @@ static enum profd_status hostconn_identify(struct hostconn *c, struct profd_erro
     unsigned same = 0;
     struct hostconn *oldest = NULL;
 
-    if (!certificate || tls_identity_read(certificate, &c->host, e)) {
+    c->ready = FRAMES_BEFORE_ENROLL;
+    if (!certificate) { /* the context allows it only where hosts enrol */
+        return PROFD_OK;
+    }
+    if (tls_identity_read(certificate, &c->host, e)) {
         return PROFD_UNAUTHORIZED;
     }
-    if (revoked_has(h->revoked, certificate)) {
+    c->ready = X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0 ? FRAMES_BEFORE_RENEW : FRAMES_BEFORE_ARRIVE;
+    if (revoked_has(h->revoked, certificate) || hostconn_is_revoked(h, &c->host)) {
         return profd_error_set(e, PROFD_UNAUTHORIZED, "the certificate of this host is revoked");
     }
     for (struct hostconn *o = TAILQ_LAST(&h->conns, hostconn_list); o; o = TAILQ_PREV(o, hostconn_list, next)) {

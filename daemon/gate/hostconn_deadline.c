@@ -71,6 +71,17 @@ bool hostconn_extend_deadline(struct hostconn *c)
     return c->state == HOSTCONN_OPEN && c->phase == HOSTCONN_PHASE_BODY && left > 0 && !event_add(c->timer, &t);
 }
 
+bool hostconn_may_enrol(struct hostconns *h)
+{
+    const int64_t now = hostconn_now();
+
+    if (now - h->enrolled_since >= 1000) {
+        h->enrolled_since = now;
+        h->enrolled = 0;
+    }
+    return h->enrolled++ < LIMIT_GATE_ENROLMENTS_PER_SECOND;
+}
+
 bool hostconn_is_stale(const struct hostconn *c)
 {
     char byte;

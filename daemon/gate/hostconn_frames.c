@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/enrol.h"
 #include "gate/hostconns_internal.h"
 #include "proto/message.h"
 
@@ -189,8 +190,29 @@ static enum profd_status hostconn_forward(struct hostconn *c, struct profd_error
         h->memory += size; /* given back when it was written */
         c->bytes = NULL;
     }
-    c->stage = FRAMES_AFTER_ARRIVE;
+    c->stage = c->frame.type == FRAME_ENROLL || c->frame.type == FRAME_RENEW ? FRAMES_ENROLLED : FRAMES_AFTER_ARRIVE;
     hostconn_drop_frame(c);
+    return status;
+}
+
+/* ENROLL or RENEW: the daemon gets the public key alone. */
+static enum profd_status hostconn_rewrite(struct hostconn *c, struct profd_error *e)
+{
+    uint8_t *bytes;
+    size_t n;
+    enum profd_status status;
+
+    if (!hostconn_may_enrol(c->all)) {
+        return profd_error_set(e, PROFD_BUSY, "more than %u hosts enrol in this second; try again in a few seconds",
+                               LIMIT_GATE_ENROLMENTS_PER_SECOND);
+    }
+    status = enrol_rewrite(&c->frame, c->bytes + FRAME_HEADER_SIZE, SSL_get0_peer_certificate(c->ssl), &bytes, &n, e);
+    if (!status) {
+        free(c->bytes);
+        c->bytes = bytes;
+        c->frame.length = (uint32_t)(n - FRAME_HEADER_SIZE);
+        c->got = c->frame.length;
+    }
     return status;
 }
 
@@ -202,10 +224,15 @@ enum profd_status hostconn_finish_frame(struct hostconn *c, struct profd_error *
     if (c->frame.type == FRAME_HELLO) {
         status = hostconn_welcome(c, e);
         hostconn_drop_frame(c);
-        c->stage = FRAMES_BEFORE_ARRIVE;
+        c->stage = c->ready;
         return status;
     }
-    if (!waited) { /* else that was done before */
+    if (!waited && (c->frame.type == FRAME_ENROLL || c->frame.type == FRAME_RENEW)) {
+        status = hostconn_rewrite(c, e);
+        if (status) {
+            return status;
+        }
+    } else if (!waited) { /* else that was done before */
         status = frames_check_fields(c->frame.type, c->bytes + FRAME_HEADER_SIZE, c->frame.length, e);
         if (status) {
             return status;

@@ -164,6 +164,38 @@ void hostconns_use(struct hostconns *h, SSL_CTX *context, struct revoked *revoke
     event_active(h->resume, EV_TIMEOUT, 0);
 }
 
+bool hostconns_revoke(struct hostconns *h, const uint8_t *keys, size_t n)
+{
+    struct hostconn *c, *next;
+    uint8_t *larger = n ? realloc(h->keys, (h->key_count + n) * TLS_KEY_SIZE) : NULL;
+
+    if (!larger) {
+        return !n;
+    }
+    h->keys = larger;
+    for (size_t i = 0; i < n; i++) {
+        struct tls_identity host;
+
+        memcpy(host.key, keys + i * TLS_KEY_SIZE, sizeof host.key);
+        if (!hostconn_is_revoked(h, &host)) { /* another daemon begins again */
+            memcpy(h->keys + h->key_count++ * TLS_KEY_SIZE, host.key, sizeof host.key);
+        }
+    }
+    for (c = TAILQ_FIRST(&h->conns); c; c = next) {
+        next = TAILQ_NEXT(c, next);
+        if (c->state == HOSTCONN_OPEN && SSL_get0_peer_certificate(c->ssl) && hostconn_is_revoked(h, &c->host)) {
+            log_write(LOG_LEVEL_NOTICE, "refused", "%s: the key of this host was revoked", c->host.name);
+            hostconn_close(c);
+        }
+    }
+    return true;
+}
+
+void hostconns_take(struct hostconns *h, size_t bytes)
+{
+    h->memory += bytes;
+}
+
 static struct hostconn *hostconns_find(const struct hostconns *h, uint64_t id)
 {
     struct hostconn *c = h->table[id & 0xffff];

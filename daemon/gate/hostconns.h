@@ -43,6 +43,12 @@ void hostconns_answer(struct hostconns *h, uint64_t conn, const struct frame *f,
 /* Sends NACK as the answer. */
 void hostconns_nack(struct hostconns *h, uint64_t conn, uint32_t tag, enum profd_status status, const char *sentence);
 
+/* Refuses keys (n SHA-256 of public keys) from now on, whatever the certificates say, and closes their connections.
+ * False when out of memory. */
+bool hostconns_revoke(struct hostconns *h, const uint8_t *keys, size_t n);
+
+/* The memory of a request that is not of a host. */
+void hostconns_take(struct hostconns *h, size_t bytes);
 /* The memory of a request is free again. */
 void hostconns_give_back(struct hostconns *h, size_t bytes);
 /* Goes on with connections that wait for memory, or for request to take what they have. */

@@ -46,7 +46,7 @@ struct hostconn {
     struct in6_addr address; /* an IPv4 one is mapped */
     struct event *readable, *writable, *timer;
     enum hostconn_state state;
-    enum frames_stage stage;
+    enum frames_stage stage, ready; /* now, and after HELLO */
     enum hostconn_wait wait;
     enum hostconn_phase phase;
     int64_t since;            /* ms of the monotonic clock: when the phase began */
@@ -78,9 +78,15 @@ struct hostconns {
     struct hostconn **table; /* most entries */
     size_t memory;           /* of all bytes that are charged: small frames, and those on their way to the daemon */
     size_t large_memory;     /* large frames that are received */
+    int64_t enrolled_since;  /* ms of the monotonic clock: the second in which enrolments are counted */
+    unsigned enrolled;
+    uint8_t *keys; /* that the centre has revoked */
+    size_t key_count;
 };
 
 /* hostconn.c */
+/* Has the centre revoked the key of this host? O(n). */
+bool hostconn_is_revoked(const struct hostconns *h, const struct tls_identity *host);
 /* Takes over the descriptor; closes it when out of memory. */
 void hostconn_open(struct hostconns *h, int fd, const struct in6_addr *address);
 /* Goes on with whatever is possible; c may be gone afterwards. */
@@ -106,6 +112,8 @@ bool hostconn_put_nack(struct hostconn *c, uint32_t tag, enum profd_status statu
 /* hostconn_deadline.c */
 /* Sets the timer for what the connection is doing now, if that has changed. */
 void hostconn_set_deadline(struct hostconn *c);
+/* True if this is not yet LIMIT_GATE_ENROLMENTS_PER_SECOND; counts it. */
+bool hostconn_may_enrol(struct hostconns *h);
 /* Why the time is over. */
 const char *hostconn_explain_deadline(const struct hostconn *c);
 /* After the deadline of a frame: true if so much of it has come that it gets more time. */

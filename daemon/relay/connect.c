@@ -189,12 +189,13 @@ static enum profd_status connect_tls(SSL_CTX *context, const char *name, struct 
     return stream_secure(s, ssl, deadline, e);
 }
 
-enum profd_status connect_centre(const struct config *c, struct stream *out, struct profd_error *e)
+enum profd_status connect_centre(const struct config *c, const struct tls_pin *pin, struct stream *out,
+                                 struct profd_error *e)
 {
     struct stream s = {.fd = -1};
     SSL_CTX *context = NULL;
     int64_t deadline;
-    enum profd_status status = connect_context(c, &context, e);
+    enum profd_status status = pin ? tls_context_pin(pin, &context, e) : connect_context(c, &context, e);
 
     if (!status) {
         status = connect_name(c->has_proxy ? &c->proxy : &c->centre, &s, e);

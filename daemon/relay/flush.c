@@ -8,6 +8,7 @@
 #include "proto/noun.h"
 #include "proto/segment.h"
 #include "relay/connect.h"
+#include "relay/identity.h"
 #include "relay/symbols.h"
 #include "relay/talk.h"
 
@@ -83,15 +84,19 @@ static enum profd_status flush_check_admit(const struct message_admit *m, struct
 /* Connects to the centre and presents this host. */
 static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, uint64_t held, struct profd_error *e)
 {
+    char machine[IDENTITY_MACHINE_SIZE];
     struct timespec now;
     struct message arrive = {.type = FRAME_ARRIVE,
                              .as.arrive = {.name = "",
+                                           .tenant = "",
+                                           .machine = identity_machine(machine),
+                                           .version = PROFD_VERSION,
                                            .number = number,
                                            .segment_oldest = SEGMENT_VERSION,
                                            .segment_newest = SEGMENT_VERSION,
                                            .held = held}};
     struct message admit;
-    enum profd_status status = connect_centre(f->config, &f->centre.stream, e);
+    enum profd_status status = connect_centre(f->config, NULL, &f->centre.stream, e);
 
     if (!status) {
         status = talk_greet(&f->centre, e);
@@ -100,6 +105,7 @@ static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, uint
     arrive.as.arrive.clock = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
     if (!status) {
         status = talk_ask(&f->centre, &arrive, FRAME_ADMIT, &admit, e);
+        f->out->renew = status == PROFD_UNAUTHORIZED; /* perhaps the certificate has expired by the centre's clock */
     }
     if (status) {
         return status;
@@ -117,6 +123,7 @@ static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, uint
             f->fetch.conflict = (struct message_bytes){f->conflict, sizeof f->conflict};
         }
         f->attests = admit.as.admit.attests;
+        f->out->renew = admit.as.admit.renew;
         f->out->has_slot = true;
         f->out->wait_ms = admit.as.admit.wait_ms;
     }

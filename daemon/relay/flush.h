@@ -14,6 +14,7 @@ struct flush {
     unsigned delivered, acknowledged;
     bool has_slot;              /* the centre has said when to come again: */
     uint32_t wait_ms;           /* after that time */
+    bool renew;                 /* the certificate of this host should be renewed now */
     struct profd_error symbols; /* why a parsed object did not reach the centre; "": none failed */
 };
 

@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "log/notify.h"
 #include "proto/noun.h"
+#include "relay/enrol.h"
 #include "relay/flush.h"
 #include "relay/stream.h"
 #include "relay/wait.h"
@@ -84,6 +85,18 @@ static enum profd_status relay_flush(const struct config *c, struct profd_error 
     return status;
 }
 
+/* Tried again after the next flush. */
+static void relay_renew(const struct config *c)
+{
+    struct profd_error e;
+
+    if (enrol_renew(c, &e)) {
+        log_write(LOG_LEVEL_WARNING, "renewal", "%s", e.sentence);
+    } else {
+        log_write(LOG_LEVEL_NOTICE, NULL, "the certificate of this host was renewed");
+    }
+}
+
 /* What fails is in the log. */
 static enum profd_status relay_run_once(const struct config *c)
 {
@@ -107,6 +120,9 @@ static _Noreturn void relay_run(int argc, char *const argv[], struct config *c)
     relay_wait(argc, argv, c, wait_first(c->relay_interval, relay_draw()));
     for (;;) {
         (void)relay_flush(c, &last, &f);
+        if (f.renew) {
+            relay_renew(c);
+        }
         relay_wait(argc, argv, c, wait_next(&f, c->relay_interval, relay_draw()));
         log_flush();
     }
@@ -117,7 +133,12 @@ int main(int argc, char *argv[])
     struct config config;
     struct profd_error e = {""};
     bool run;
-    enum profd_status status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
+    enum profd_status status;
+
+    if (argc > 1 && !strcmp(argv[1], "--enroll")) {
+        return enrol_main(argc, argv);
+    }
+    status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
 
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);

@@ -129,6 +129,10 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
         return admin_delete(a, e);
     case REQUEST_VERIFY:
         return admin_begin_verify(a, e);
+    case REQUEST_TOKEN:
+    case REQUEST_HOSTS:
+    case REQUEST_REVOKE:
+        return admin_begin_enrol(a, e);
     default:
         return admin_begin_backup(a, e);
     }

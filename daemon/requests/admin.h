@@ -11,6 +11,7 @@
 
 struct admin_service;
 struct live;
+struct revocations;
 struct loop;
 struct space;
 struct upkeep_job;
@@ -36,6 +37,8 @@ struct admin_config {
     struct live *live;
     struct replies *replies;
     const char *state_dir;
+    const char *signer;              /* socket of profd-signer; NULL: no host can be enrolled */
+    struct revocations *revocations; /* NULL: the daemon is no centre */
     /* Reads the configuration again. On an error nothing has changed. */
     enum profd_status (*reload)(void *context, struct admin_reload *out, struct profd_error *e);
     void *context;

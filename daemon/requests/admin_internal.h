@@ -10,6 +10,7 @@
 #include "admin/backup.h"
 #include "admin/request.h"
 #include "proto/buildid.h"
+#include "render/document.h"
 #include "requests/admin.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"
@@ -45,6 +46,10 @@ struct admin {
     struct loop_timer *timer;
     bool whole, cancelled;
     uint64_t took_ms;
+    json_t *answer;  /* TOKEN, HOSTS, REVOKE */
+    int64_t expires; /* TOKEN */
+    uint8_t *keys;   /* REVOKE: hashes */
+    size_t key_count;
 };
 
 /* admin_answer.c */
@@ -59,8 +64,9 @@ void admin_refuse(struct admin *a, enum profd_status status, const char *sentenc
 void admin_answer(struct admin *a, struct page *page);
 void admin_free(struct admin *a);
 
-/* admin_backup.c, admin_verify.c: begin it. */
+/* admin_backup.c, admin_verify.c, admin_enrol.c: begin it. */
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
+enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/revocations.h"
 #include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
@@ -16,7 +17,8 @@
 #define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
 #define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
 #define RETRY_MS 1000u
-#define CONFLICT_BYTES (1u << 20) /* of hosts with conflicts; beyond, all are forgotten */
+#define RENEW_NS (INT64_C(10) * 86400 * 1000000000) /* a third of the 30 days of a certificate */
+#define CONFLICT_BYTES (1u << 20)                   /* of hosts with conflicts; beyond, all are forgotten */
 
 /* One ARRIVE, until it is answered. */
 struct arrive {
@@ -28,6 +30,8 @@ struct arrive {
     struct message message; /* owns the name */
     struct store_arrival arrival;
     struct store_admission admission;
+    uint8_t key[STORE_HASH_SIZE]; /* of the certificate; zeros: the gate does not say */
+    bool renew;
     struct store_centre centre;
     enum profd_status status;
     struct profd_error error;
@@ -38,24 +42,59 @@ static struct arrive *arrive_of(struct writer_job *job)
     return container_of(job, struct arrive, job);
 }
 
+/* Finds the tenant of the host. UNAUTHORIZED: its certificate is no longer that of its enrolment. */
+static enum profd_status arrive_judge(struct arrive *a, struct store *store, struct profd_error *e)
+{
+    struct store_enrolment known;
+    bool found = false;
+    enum profd_status status = store_find_enrolment(store, a->arrival.host, &known, &found, e);
+
+    if (status) {
+        return status;
+    }
+    if (!found && *a->message.as.arrive.tenant) {
+        return profd_error_set(
+            e, PROFD_UNAUTHORIZED,
+            "the centre does not know the enrolment of host %s: it was restored from an older backup; "
+            "enrol the host again",
+            a->arrival.name);
+    }
+    if (found && known.revoked) {
+        return profd_error_set(e, PROFD_UNAUTHORIZED, "the key of this host is revoked");
+    }
+    if (found && memcmp(known.key, a->key, sizeof known.key) != 0) {
+        return profd_error_set(e, PROFD_UNAUTHORIZED, "the identity of host %s was enrolled with another key",
+                               a->arrival.name);
+    }
+    a->arrival.tenant = found ? known.uid : STORE_TENANT;
+    a->renew = found && a->arrival.not_after - a->arrival.now < RENEW_NS;
+    return PROFD_OK;
+}
+
 static void arrive_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     struct store_arrival *list = calloc(n, sizeof *list);
     struct store_admission *admissions = calloc(n, sizeof *admissions);
     struct store_centre centre = {.number = 0};
     struct profd_error e;
+    size_t admitted = 0, at = 0;
     enum profd_status status =
         list && admissions ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
 
-    for (size_t i = 0; i < n && !status; i++) {
-        list[i] = arrive_of(jobs[i])->arrival;
-    }
     if (!status && full) {
         status = PROFD_FULL;
         e = *full;
     }
+    for (size_t i = 0; i < n && !status; i++) {
+        struct arrive *a = arrive_of(jobs[i]);
+
+        a->status = arrive_judge(a, store, &a->error);
+        if (!a->status) {
+            list[admitted++] = a->arrival;
+        }
+    }
     if (!status) {
-        status = store_admit_hosts(store, list, n, admissions, &e);
+        status = store_admit_hosts(store, list, admitted, admissions, &e);
     }
     if (!status) {
         status = store_get_greeting(store, &centre, &e);
@@ -63,12 +102,12 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
     for (size_t i = 0; i < n; i++) {
         struct arrive *a = arrive_of(jobs[i]);
 
-        a->status = status;
         a->centre = centre;
         if (status) {
+            a->status = status;
             a->error = e;
-        } else {
-            a->admission = admissions[i];
+        } else if (!a->status) {
+            a->admission = admissions[at++];
         }
     }
     free(list);
@@ -113,6 +152,7 @@ static void arrive_answer(struct arrive *a)
         m.as.admit.attests = true;
         m.as.admit.went_back = a->arrival.held && a->admission.restored;
         m.as.admit.number = a->admission.number;
+        m.as.admit.renew = a->renew;
         conn_answer(c, &m, 0, a->tag);
     }
     if (c) {
@@ -166,7 +206,16 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
     to->clock = (int64_t)m->clock - to->now;
     to->number = m->number;
     to->held = m->held;
-    return PROFD_OK;
+    to->machine = m->machine;
+    to->version = m->version;
+    to->not_after = m->not_after <= INT64_MAX ? (int64_t)m->not_after : 0;
+    if (m->key.size) { /* an older gate does not say it */
+        status = centre_copy(&m->key, "the hash of the host's key", a->key, sizeof a->key, e);
+    }
+    if (!status && m->key.size && revocations_has(a->service->config.revocations, REVOCATIONS_KEY, a->key)) {
+        status = profd_error_set(e, PROFD_UNAUTHORIZED, "the key of this host is revoked");
+    }
+    return status;
 }
 
 enum profd_status centre_receive_arrive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)

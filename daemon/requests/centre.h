@@ -14,6 +14,7 @@
 
 struct centre_service;
 struct loop;
+struct revocations;
 struct sync_config;
 struct writer;
 
@@ -22,6 +23,7 @@ struct centre_config {
     bool active;      /* segments are accepted */
     int64_t interval; /* ns: hosts come at most once in it */
     struct store_detail detail;
+    const struct revocations *revocations; /* NULL if not active */
     struct loop *loop;
     struct conn_group *conns;
     const struct sync_config *sync;

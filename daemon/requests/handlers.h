@@ -6,6 +6,7 @@
 
 struct admin_service;
 struct centre_service;
+struct enrol_service;
 struct live;
 struct object_service;
 struct query_service;
@@ -13,7 +14,7 @@ struct relay_service;
 struct sync_config;
 struct upload_service;
 
-#define HANDLERS_COUNT 16 /* rows; those that no type needs are zero, which is no type */
+#define HANDLERS_COUNT 20 /* rows; those that no type needs are zero, which is no type */
 
 /* What answers the types; all outlive the connections. */
 struct handlers_services {
@@ -25,6 +26,7 @@ struct handlers_services {
     struct live *live;
     struct relay_service *relay;
     struct centre_service *centre;
+    struct enrol_service *enrol;
 };
 
 /* For conn_config. */

@@ -42,6 +42,9 @@ struct store_arrival {
     uint64_t number;               /* last number of its database */
     uint64_t held;                 /* 1 + that number before its start, if it waits for the answer; 0: it does not */
     int64_t now;                   /* ns */
+    uint32_t tenant;               /* its number for rights; 0: STORE_TENANT */
+    const char *machine, *version; /* of the host, as it says; NULL: it does not */
+    int64_t not_after;             /* ns: end of its certificate; 0: unknown */
 };
 struct store_admission {
     bool restored;

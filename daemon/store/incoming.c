@@ -163,11 +163,11 @@ static void set_processes(const struct segment *s, struct incoming *out)
 }
 
 enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, bool detail,
-                                int64_t clock, struct incoming *out, struct profd_error *e)
+                                int64_t clock, uint32_t uid, struct incoming *out, struct profd_error *e)
 {
     memset(out, 0, sizeof *out);
     struct store_upload *u = &out->upload;
-    u->uid = STORE_TENANT;
+    u->uid = uid;
     u->received = d->received;
     set_window(d, clock, u);
     out->hour = u->end / SEGMENT_HOUR;

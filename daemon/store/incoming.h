@@ -21,10 +21,10 @@ struct incoming {
     bool relabelled; /* it had another label `host` */
 };
 
-/* name and clock are those of the host's latest arrival. detail: the name becomes the label `host`; else there is none.
- *  NO_MEMORY or OK. O(rows). */
+/* name, clock and the tenant's uid are those of the host's latest arrival. detail: the name becomes the label `host`;
+ * else there is none. NO_MEMORY or OK. O(rows). */
 enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, bool detail,
-                                int64_t clock, struct incoming *out, struct profd_error *e);
+                                int64_t clock, uint32_t uid, struct incoming *out, struct profd_error *e);
 
 /* The hour of a segment of which only the key is left. */
 int64_t incoming_hour(const struct segment *s, int64_t clock);

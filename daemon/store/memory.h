@@ -21,6 +21,7 @@ struct memory_host {
     char *name;
     int64_t clock;
     uint64_t number;
+    uint32_t uid; /* of its tenant */
 };
 
 struct memory_arrival {
@@ -54,6 +55,20 @@ struct memory_attestation {
     int64_t due;
 };
 
+struct memory_tenant {
+    char name[STORE_NAME_SIZE];
+};
+struct memory_token {
+    uint8_t hash[STORE_HASH_SIZE];
+    size_t tenant; /* index */
+    uint64_t uses;
+    int64_t expires;
+};
+struct memory_enrolment {
+    struct store_enrolment row;
+    size_t token; /* index */
+};
+
 struct memory_centre {
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t number, quarantined, quarantine_bytes;
@@ -64,6 +79,10 @@ struct memory_centre {
     struct memory_mark *marks;
     struct memory_deletion *deletions;
     struct memory_attestation *attestations;
+    struct memory_tenant *tenants;
+    struct memory_token *tokens;
+    struct memory_enrolment *enrolments;
+    size_t tenant_count, tenant_capacity, token_count, token_capacity, enrolment_count, enrolment_capacity;
     size_t attestation_count, attestation_capacity;
     size_t deletion_count, deletion_capacity;
     size_t host_count, host_capacity, arrival_count, arrival_capacity, mark_count, mark_capacity;

@@ -18,4 +18,7 @@ void memory_centre_done(struct memory_centre *c)
     free(c->marks);
     free(c->deletions);
     free(c->attestations);
+    free(c->tenants);
+    free(c->tokens);
+    free(c->enrolments);
 }

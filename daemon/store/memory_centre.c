@@ -73,6 +73,7 @@ enum profd_status memory_admit_hosts(struct store *base, const struct store_arri
         h->name = name;
         h->clock = list[i].clock;
         h->number = a->held ? before : a->number;
+        h->uid = a->tenant ? a->tenant : STORE_TENANT;
         if (out[i].restored) {
             mark(s, list[i].now / SEGMENT_HOUR, (size_t)(h - c->hosts), (uint32_t)INEXACT_RESTORED);
         }
@@ -124,7 +125,7 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
     uint8_t *counts = NULL;
     size_t size = 0;
     struct arena *a = arena_new(0);
-    enum profd_status status = a ? incoming_read(a, d, h->name, true, h->clock, &in, e) : profd_no_memory(e);
+    enum profd_status status = a ? incoming_read(a, d, h->name, true, h->clock, h->uid, &in, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = rollup_encode(&in.counts, &counts, &size, e);
     }

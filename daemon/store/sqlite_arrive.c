@@ -35,6 +35,7 @@ struct arriving {
 /* The rows behind a delivery. name lives in the arena. */
 struct origin {
     int64_t host, epoch, clock;
+    uint32_t uid; /* of its tenant */
     const char *name;
     uint64_t number;            /* greatest that is known of its database */
     uint64_t mark, mark_number; /* of the epoch */
@@ -62,6 +63,7 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     o->host = sqlite3_column_int64(q, 0);
     o->clock = sqlite3_column_int64(q, 2);
     o->number = (uint64_t)sqlite3_column_int64(q, 3);
+    o->uid = STORE_TENANT - (uint32_t)(sqlite3_column_int64(q, 5) - 1);
     o->name = arena_copy(a->arena, name, strlen(name));
     sqlite_finish(q);
     return o->name ? PROFD_OK : no_memory(e);
@@ -149,11 +151,15 @@ static enum profd_status enter_arrival(struct arriving *a, const struct store_de
     a->centre.last = d->received > a->centre.last ? d->received : a->centre.last;
     r->number = ++a->centre.number;
     outgoing_amount_add(&a->centre.counted, amount);
-    return sqlite_run(a->s, SQL_ARRIVAL_ADD,
-                      VALUES(INTEGER(o->epoch), INTEGER(d->sequence), BLOB(d->digest, sizeof d->digest),
-                             INTEGER(r->number), INTEGER(r->outcome), INTEGER(d->received / SECOND),
-                             INTEGER(amount->uploads), INTEGER(amount->ticks), INTEGER(amount->calls)),
-                      e);
+    enum profd_status status =
+        sqlite_run(a->s, SQL_FLEET_HOST_DELIVERED, VALUES(INTEGER(o->host), INTEGER(d->received)), e);
+    return status != PROFD_OK
+               ? status
+               : sqlite_run(a->s, SQL_ARRIVAL_ADD,
+                            VALUES(INTEGER(o->epoch), INTEGER(d->sequence), BLOB(d->digest, sizeof d->digest),
+                                   INTEGER(r->number), INTEGER(r->outcome), INTEGER(d->received / SECOND),
+                                   INTEGER(amount->uploads), INTEGER(amount->ticks), INTEGER(amount->calls)),
+                            e);
 }
 
 /* Its bytes are kept, and the oldest such bytes removed. */
@@ -296,7 +302,8 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     struct incoming in;
     bool deleted = false;
     struct arena *scratch = arena_new(0);
-    enum profd_status status = scratch ? incoming_read(scratch, d, o->name, a->detail, o->clock, &in, e) : no_memory(e);
+    enum profd_status status =
+        scratch ? incoming_read(scratch, d, o->name, a->detail, o->clock, o->uid, &in, e) : no_memory(e);
     if (status == PROFD_OK) {
         r->relabelled = in.relabelled;
         status = is_deleted(a, &in, &deleted, e);

@@ -81,12 +81,13 @@ enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t
 
 enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, struct profd_error *e)
 {
-    enum profd_status status = sqlite_run(s, SQL_TENANT_TOUCH, VALUES(INTEGER(number), INTEGER(STORE_TENANT)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_TENANT_BUILDS_TOUCH, VALUES(INTEGER(number), INTEGER(STORE_TENANT)), e);
+    static const enum sqlite_sql touches[] = {SQL_TENANT_TOUCH, SQL_TENANT_BUILDS_TOUCH, SQL_TENANT_USERS_TOUCH};
+    enum profd_status status = sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(STORE_TENANT), INTEGER(number)), e);
+    for (size_t i = 0; i < sizeof touches / sizeof touches[0] && status == PROFD_OK; i++) {
+        status =
+            sqlite_run(s, touches[i], VALUES(INTEGER(number), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), e);
     }
-    return status == PROFD_OK ? sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(STORE_TENANT), INTEGER(number)), e)
-                              : status;
+    return status;
 }
 
 enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_error *e)
@@ -157,10 +158,13 @@ static enum profd_status admit_host(struct sqlite_store *s, const struct store_a
         return status;
     }
     *out = (struct store_admission){.restored = (a->held ? a->held - 1 : a->number) < before, .number = before};
-    status = sqlite_run(s, SQL_FLEET_HOST_SET,
-                        VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
-                               INTEGER(a->held ? before : a->number), INTEGER(out->restored)),
-                        e);
+    status =
+        sqlite_run(s, SQL_FLEET_HOST_SET,
+                   VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
+                          INTEGER(a->held ? before : a->number), INTEGER(out->restored),
+                          INTEGER(a->tenant ? STORE_TENANT - a->tenant + 1 : 1), TEXT(a->machine ? a->machine : ""),
+                          TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
+                   e);
     return status == PROFD_OK && out->restored ? mark_restored(s, id, last, a->now, marked, e) : status;
 }
 

@@ -42,6 +42,9 @@ enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
     if (status == PROFD_OK) {
         status = sqlite_centre_mark_gap(sqlite_self(base), e);
     }
+    if (status == PROFD_OK) { /* of tokens that were used since, the backup knows nothing */
+        status = sqlite_direct_run(sqlite_self(base)->db, "UPDATE token SET expires=0", "cannot end the tokens", e);
+    }
     return status == PROFD_OK ? store_sqlite_resalt(base, e) : status;
 }
 

@@ -20,6 +20,7 @@
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/attestations.h"
+#include "store/enrolments.h"
 #include "store/segments.h"
 
 struct store;
@@ -468,6 +469,29 @@ enum profd_status store_get_relay(struct store *s, struct store_relay *out, stru
 enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
                                     struct store_admission *out, struct profd_error *e);
 void store_set_detail(struct store *s, const struct store_detail *detail);
+
+/* Adds a token; FULL: there are too many tenants. */
+enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e);
+/* Enrols the host of a key with a token, which is used up by one. The same key with the same token gets what it got
+ * before, even if the token is used up or has expired now. *out is set if the verdict is STORE_ENROLLED. *spent: this
+ * was the last use. Only STORE_ENROLLED changes anything. O(log n). */
+enum profd_status store_enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                              enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e);
+/* A host with an enrolled key gets its next certificate: machine, version and not_after are stored. *out as above. */
+enum profd_status store_renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                              enum store_enrol_verdict *verdict, struct profd_error *e);
+/* Revokes the keys of all hosts with this name or identity, and calls each with every one of them, also with those that
+ * were revoked before. each returns false when out of memory: then nothing is changed. */
+enum profd_status store_revoke(struct store *s, const char *which, int64_t now,
+                               bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                               struct profd_error *e);
+/* On any handle. */
+enum profd_status store_find_enrolment(struct store *s, const uint8_t host[STORE_HOST_SIZE],
+                                       struct store_enrolment *out, bool *found, struct profd_error *e);
+/* On any handle: every host that has arrived or was enrolled, by name. each returns false to stop. */
+enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
+                                  void *context, struct profd_error *e);
+
 /* Counts segments, and says what became of each. A key that came before with the same digest changes nothing. Of one
  * with another digest, the first stays, and its hour is marked; so is an hour of a segment that was dropped or cannot
  * be read. A segment lands in the hour in which it ended, whenever that was. Errors as store_put_uploads: nothing is

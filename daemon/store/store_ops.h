@@ -83,6 +83,14 @@
       (s, after, each, context, e))                                                                                    \
     V(get_greeting, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                \
     V(get_centre, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                  \
+    V(find_enrolment,                                                                                                  \
+      (struct store * s, const uint8_t host[STORE_HOST_SIZE], struct store_enrolment *out, bool *found,                \
+       struct profd_error *e),                                                                                         \
+      (s, host, out, found, e))                                                                                        \
+    V(each_host,                                                                                                       \
+      (struct store * s, bool (*each)(void *context, const struct store_fleet_host *host), void *context,              \
+       struct profd_error *e),                                                                                         \
+      (s, each, context, e))                                                                                           \
     V(get_marks,                                                                                                       \
       (struct store * s, const struct store_scope *scope, const struct store_filter *filter, uint32_t *reasons,        \
        struct profd_error *e),                                                                                         \
@@ -125,6 +133,19 @@
       (struct store * s, const struct store_arrival *list, size_t n, struct store_admission *out,                      \
        struct profd_error *e),                                                                                         \
       (s, list, n, out, e))                                                                                            \
+    V(put_token, (struct store * s, const struct store_token *token, struct profd_error *e), (s, token, e))            \
+    V(enrol,                                                                                                           \
+      (struct store * s, const struct store_enrolling *x, struct store_enrolment *out,                                 \
+       enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e),                                         \
+      (s, x, out, verdict, spent, e))                                                                                  \
+    V(renew,                                                                                                           \
+      (struct store * s, const struct store_enrolling *x, struct store_enrolment *out,                                 \
+       enum store_enrol_verdict *verdict, struct profd_error *e),                                                      \
+      (s, x, out, verdict, e))                                                                                         \
+    V(revoke,                                                                                                          \
+      (struct store * s, const char *which, int64_t now,                                                               \
+       bool (*each)(void *context, const struct store_enrolment *host), void *context, struct profd_error *e),         \
+      (s, which, now, each, context, e))                                                                               \
     V(attest,                                                                                                          \
       (struct store * s, const struct store_attestation *list, size_t n, struct store_attested *out,                   \
        struct profd_error *e),                                                                                         \

@@ -7,9 +7,11 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define ISSUERS_MAX 100
+#define OWN_CA "urn:profd:ca"
 
 void tls_init(void)
 {
@@ -28,6 +30,22 @@ static const char *tls_reason(void)
 
     ERR_clear_error();
     return reason ? reason : "unknown reason";
+}
+
+/* Is it of profd's own CA? */
+static bool tls_is_own(X509 *x)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
+    bool found = false;
+
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *g = sk_GENERAL_NAME_value(names, i);
+
+        found |= g->type == GEN_URI && ASN1_STRING_length(g->d.uniformResourceIdentifier) == (int)strlen(OWN_CA) &&
+                 !memcmp(ASN1_STRING_get0_data(g->d.uniformResourceIdentifier), OWN_CA, strlen(OWN_CA));
+    }
+    GENERAL_NAMES_free(names);
+    return found;
 }
 
 /* The next certificate of a text; NULL at its end. */
@@ -77,11 +95,12 @@ static enum profd_status tls_use_key(SSL_CTX *c, const struct tls_material *m, s
     return status;
 }
 
-static enum profd_status tls_trust(SSL_CTX *c, const struct tls_text *t, struct profd_error *e)
+static enum profd_status tls_trust(SSL_CTX *c, enum tls_side side, const struct tls_text *t, struct profd_error *e)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(c);
     BIO *text = BIO_new_mem_buf(t->data, (int)t->size);
     enum profd_status status = PROFD_OK;
+    bool own = true;
     unsigned n = 0;
     X509 *x;
 
@@ -89,11 +108,15 @@ static enum profd_status tls_trust(SSL_CTX *c, const struct tls_text *t, struct 
         if (n == ISSUERS_MAX || X509_STORE_add_cert(store, x) != 1) {
             status = profd_error_set(e, PROFD_CONFIG, "certificate %u of %s cannot be used", n + 1, t->name);
         }
+        own = own && tls_is_own(x);
         X509_free(x);
         n++;
     }
     BIO_free(text);
     ERR_clear_error();
+    if (own && side == TLS_CLIENT) { /* a host's clock may be wrong, and its CA issues the centre's certificate alone */
+        X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c), X509_V_FLAG_NO_CHECK_TIME);
+    }
     return status || n ? status : profd_error_set(e, PROFD_CONFIG, "%s holds no certificate", t->name);
 }
 
@@ -118,12 +141,86 @@ enum profd_status tls_context_new(enum tls_side side, const struct tls_material 
         status = tls_use_key(c, m, e);
     }
     if (!status) {
-        status = tls_trust(c, &m->ca, e);
+        status = tls_trust(c, side, &m->ca, e);
     }
     if (status) {
         SSL_CTX_free(c);
         return status;
     }
+    *out = c;
+    return PROFD_OK;
+}
+
+/* Of the client's own certificate alone, being past its end is no error. */
+static int tls_ignore_end(int accepted, X509_STORE_CTX *context)
+{
+    return accepted || (X509_STORE_CTX_get_error(context) == X509_V_ERR_CERT_HAS_EXPIRED &&
+                        X509_STORE_CTX_get_error_depth(context) == 0);
+}
+
+void tls_context_allow_enrolment(SSL_CTX *c)
+{
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, tls_ignore_end);
+}
+
+static bool tls_has_key(X509 *x, const unsigned char key[TLS_PIN_SIZE])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE], *der = NULL;
+    const int n = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x), &der);
+    const bool same = n > 0 && EVP_Digest(der, (size_t)n, digest, NULL, EVP_sha256(), NULL) == 1 &&
+                      !memcmp(digest, key, TLS_PIN_SIZE);
+
+    OPENSSL_free(der);
+    return same;
+}
+
+/* Is the certificate for this name or address? */
+static bool tls_is_named(X509 *x, const char *name)
+{
+    return X509_check_ip_asc(x, name, 0) == 1 ||
+           X509_check_host(x, name, 0, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
+}
+
+/* The pinned certificate of the chain is the only one that is trusted. */
+static int tls_verify_pinned(X509_STORE_CTX *given, void *context)
+{
+    const struct tls_pin *pin = context;
+    STACK_OF(X509) *chain = X509_STORE_CTX_get0_untrusted(given);
+    X509 *own = X509_STORE_CTX_get0_cert(given);
+    X509_STORE *store = X509_STORE_new();
+    X509_STORE_CTX *check = X509_STORE_CTX_new();
+    bool found = false, valid;
+
+    for (int i = 0; store && i < sk_X509_num(chain) && !found; i++) {
+        found =
+            tls_has_key(sk_X509_value(chain, i), pin->key) && X509_STORE_add_cert(store, sk_X509_value(chain, i)) == 1;
+    }
+    valid = found && check && X509_STORE_CTX_init(check, store, own, chain) == 1;
+    if (valid) {
+        X509_STORE_CTX_set_flags(check, X509_V_FLAG_NO_CHECK_TIME);
+        valid = X509_STORE_CTX_set_purpose(check, X509_PURPOSE_SSL_SERVER) == 1 && X509_verify_cert(check) == 1 &&
+                tls_is_named(own, pin->name);
+    }
+    X509_STORE_CTX_set_error(given, valid   ? X509_V_OK
+                                    : found ? X509_V_ERR_HOSTNAME_MISMATCH
+                                            : X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN);
+    X509_STORE_CTX_free(check);
+    X509_STORE_free(store);
+    return valid;
+}
+
+enum profd_status tls_context_pin(const struct tls_pin *pin, SSL_CTX **out, struct profd_error *e)
+{
+    SSL_CTX *c = SSL_CTX_new(TLS_client_method());
+
+    if (!c || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1) {
+        SSL_CTX_free(c);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for TLS: %s", tls_reason());
+    }
+    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_clear_mode(c, SSL_MODE_AUTO_RETRY);
+    SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_cert_verify_callback(c, tls_verify_pinned, (void *)(uintptr_t)pin);
     *out = c;
     return PROFD_OK;
 }

@@ -10,6 +10,8 @@
 #define TLS_ISSUERS_BETWEEN                                                                                            \
     8 /* certificates between that of a side and one that is trusted; a longer chain is refused */
 
+#define TLS_PIN_SIZE 32
+
 enum tls_side { TLS_CLIENT, TLS_SERVER };
 
 /* What a side needs: its own certificate with those that issued it, the key of the first of them, and the certificates
@@ -26,6 +28,21 @@ void tls_init(void);
  * Buffers are released while they are empty. CONFIG says which text is wrong, and how. */
 enum profd_status tls_context_new(enum tls_side side, const struct tls_material *m, SSL_CTX **out,
                                   struct profd_error *e);
+
+/* A server's handshakes also succeed without a certificate of the client, or with one that has expired: the caller
+ * judges them. */
+void tls_context_allow_enrolment(SSL_CTX *c);
+
+/* The CA of a server, before its certificate is known. */
+struct tls_pin {
+    unsigned char key[TLS_PIN_SIZE]; /* SHA-256 of its public key, DER */
+    const char *name;                /* of the server: a name or address */
+};
+
+/* A context for a client without a certificate. The chain of the server must hold a certificate with the pinned key,
+ * which must have issued the server's, whatever the clock says, for its name. The pin is borrowed for the life of the
+ * context. NO_MEMORY. */
+enum profd_status tls_context_pin(const struct tls_pin *pin, SSL_CTX **out, struct profd_error *e);
 
 /* Requires that the certificate of the server is for this host, a name or an address. NO_MEMORY. */
 enum profd_status tls_require_name(SSL *ssl, const char *host, struct profd_error *e);

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define UUID_PREFIX "urn:uuid:"
+#define TENANT_PREFIX "urn:profd:tenant:"
 
 static int tls_digit(char c)
 {
@@ -58,6 +60,33 @@ static bool tls_copy_name(const unsigned char *text, size_t n, char out[TLS_NAME
     return true;
 }
 
+/* The first identity, and the first tenant. False: the tenant's name is not valid. */
+static bool tls_read_uri(const ASN1_IA5STRING *text, struct tls_identity *out, bool *has_uuid)
+{
+    const char *uri = (const char *)ASN1_STRING_get0_data(text);
+    const size_t n = (size_t)ASN1_STRING_length(text), uuid = strlen(UUID_PREFIX), tenant = strlen(TENANT_PREFIX);
+
+    if (!*has_uuid && n > uuid && !strncasecmp(uri, UUID_PREFIX, uuid)) {
+        *has_uuid = tls_parse_uuid(uri + uuid, n - uuid, out->host);
+    }
+    return *out->tenant || n <= tenant || memcmp(uri, TENANT_PREFIX, tenant) != 0 ||
+           tls_copy_name((const unsigned char *)uri + tenant, n - tenant, out->tenant);
+}
+
+/* The hash of the public key, and the end. */
+static bool tls_read_key(X509 *x, struct tls_identity *out)
+{
+    unsigned char *der = NULL;
+    const int n = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x), &der);
+    struct tm end = {0};
+    const bool done = n > 0 && EVP_Digest(der, (size_t)n, out->key, NULL, EVP_sha256(), NULL) == 1 &&
+                      ASN1_TIME_to_tm(X509_get0_notAfter(x), &end) == 1;
+
+    OPENSSL_free(der);
+    out->not_after = (int64_t)timegm(&end) * INT64_C(1000000000);
+    return done;
+}
+
 /* From subjectAltName: the first of each kind. False: a name is not valid. */
 static bool tls_read_alternatives(X509 *x, struct tls_identity *out, bool *has_uuid)
 {
@@ -70,12 +99,8 @@ static bool tls_read_alternatives(X509 *x, struct tls_identity *out, bool *has_u
         if (g->type == GEN_DNS && !*out->name) {
             valid =
                 tls_copy_name(ASN1_STRING_get0_data(g->d.dNSName), (size_t)ASN1_STRING_length(g->d.dNSName), out->name);
-        } else if (g->type == GEN_URI && !*has_uuid) {
-            const char *uri = (const char *)ASN1_STRING_get0_data(g->d.uniformResourceIdentifier);
-            const size_t n = (size_t)ASN1_STRING_length(g->d.uniformResourceIdentifier), prefix = strlen(UUID_PREFIX);
-
-            *has_uuid = n > prefix && !strncasecmp(uri, UUID_PREFIX, prefix) &&
-                        tls_parse_uuid(uri + prefix, n - prefix, out->host);
+        } else if (g->type == GEN_URI) {
+            valid = tls_read_uri(g->d.uniformResourceIdentifier, out, has_uuid);
         }
     }
     GENERAL_NAMES_free(names);
@@ -102,6 +127,9 @@ enum profd_status tls_identity_read(X509 *certificate, struct tls_identity *out,
     if (!tls_read_alternatives(certificate, &found, &has_uuid)) {
         return profd_error_set(e, PROFD_UNTRUSTED,
                                "a DNS name of the certificate is not 1 to 255 printable characters");
+    }
+    if (!tls_read_key(certificate, &found)) {
+        return profd_error_set(e, PROFD_UNTRUSTED, "the key or the end of the certificate cannot be read");
     }
     if (!*found.name && !tls_read_common_name(certificate, &found) && !has_uuid) {
         return profd_error_set(e, PROFD_UNTRUSTED,

@@ -9,10 +9,14 @@
 
 #define TLS_HOST_SIZE 16
 #define TLS_NAME_SIZE 256
+#define TLS_KEY_SIZE 32
 
 struct tls_identity {
     uint8_t host[TLS_HOST_SIZE];
-    char name[TLS_NAME_SIZE]; /* printable ASCII */
+    char name[TLS_NAME_SIZE];   /* printable ASCII */
+    char tenant[TLS_NAME_SIZE]; /* "": the certificate is not of profd's own CA */
+    uint8_t key[TLS_KEY_SIZE];  /* SHA-256 of the DER form of the public key */
+    int64_t not_after;          /* ns: end of the certificate */
 };
 
 /* name: the first DNS name of subjectAltName, or the common name, or the first 8 digits of the UUID;

@@ -420,7 +420,7 @@ Test(config, the_programs_of_the_network_read_the_same_file)
     cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay-key", "/r"), PROFD_OK, "%s", e.sentence);
     cr_assert_str_eq(config.relay, "tls://centre:7655");
     cr_assert_str_eq(config.key, "/r");
-    cr_assert_str_eq(config.certificate, SYSCONFDIR "/profd/relay.crt");
+    cr_assert_str_eq(config.certificate, CONFIG_RELAY_DIRECTORY "/relay.crt");
     cr_assert(config.has_proxy && !config.proxy_user);
     cr_assert_str_eq(config.proxy.host, "::1");
     cr_assert_str_eq(config.proxy.port, "3128");

@@ -16,15 +16,16 @@ static enum profd_status check(unsigned type, uint32_t length, uint16_t flags, e
     return status;
 }
 
-Test(gate_frames, only_five_types_pass_and_in_order)
+Test(gate_frames, each_type_passes_in_its_stage_alone)
 {
     for (unsigned type = 1; frame_type_name(type); type++) {
         const bool after = type == FRAME_DELIVER || type == FRAME_ATTEST || type == FRAME_OBJECT_BYTES;
-        const bool ours = type == FRAME_HELLO || type == FRAME_ARRIVE || after;
+        const bool enrols = type == FRAME_ENROLL || type == FRAME_RENEW;
+        const bool ours = type == FRAME_HELLO || type == FRAME_ARRIVE || after || enrols;
 
         for (enum frames_stage stage = FRAMES_BEFORE_HELLO; stage <= FRAMES_AFTER_ARRIVE; stage++) {
             const bool now = stage == FRAMES_BEFORE_HELLO    ? type == FRAME_HELLO
-                             : stage == FRAMES_BEFORE_ARRIVE ? type == FRAME_ARRIVE
+                             : stage == FRAMES_BEFORE_ARRIVE ? type == FRAME_ARRIVE || type == FRAME_RENEW
                                                              : after;
 
             cr_assert_eq(check(type, 9, 0, stage),
@@ -32,6 +33,11 @@ Test(gate_frames, only_five_types_pass_and_in_order)
                          : now ? PROFD_OK
                                : PROFD_PROTOCOL,
                          "type %u in stage %d", type, stage);
+        }
+        if (ours && type != FRAME_HELLO) {
+            cr_assert_eq(check(type, 9, 0, FRAMES_BEFORE_ENROLL), type == FRAME_ENROLL ? PROFD_OK : PROFD_UNAUTHORIZED);
+            cr_assert_eq(check(type, 9, 0, FRAMES_BEFORE_RENEW), type == FRAME_RENEW ? PROFD_OK : PROFD_UNAUTHORIZED);
+            cr_assert_eq(check(type, 9, 0, FRAMES_ENROLLED), PROFD_PROTOCOL);
         }
     }
 }
@@ -123,7 +129,8 @@ Test(gate_frames, a_payload_that_could_hide_the_host_is_refused)
 Test(gate_frames, answers_of_the_daemon)
 {
     for (unsigned type = 1; frame_type_name(type); type++) {
-        cr_assert_eq(frames_may_answer(type),
-                     type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE || type == FRAME_ATTESTED || type == FRAME_NACK);
+        cr_assert_eq(frames_may_answer(type), type == FRAME_ADMIT || type == FRAME_ACKNOWLEDGE ||
+                                                  type == FRAME_ATTESTED || type == FRAME_NACK ||
+                                                  type == FRAME_ENROLLED || type == FRAME_REVOKED);
     }
 }

@@ -12,6 +12,7 @@ static inline X509 *certificate_make(const char *name, const char *alternatives,
     EVP_PKEY *key = EVP_EC_gen("P-256");
 
     X509_set_pubkey(x, key);
+    X509_gmtime_adj(X509_getm_notAfter(x), 86400);
     ASN1_INTEGER_set(X509_get_serialNumber(x), serial);
     if (name) {
         X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1,

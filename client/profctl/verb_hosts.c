@@ -1,0 +1,112 @@
+/* profctl hosts: the hosts of a centre. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_admin.h"
+#include "profctl/profctl_rows.h"
+#include "proto/noun.h"
+
+/* A date, or "-" of 0. */
+static const char *hosts_time(uint64_t seconds, char out[32])
+{
+    const time_t at = (time_t)seconds;
+    struct tm t;
+
+    if (!seconds || !gmtime_r(&at, &t) || !strftime(out, 32, "%Y-%m-%dT%H:%MZ", &t)) {
+        (void)snprintf(out, 32, "-");
+    }
+    return out;
+}
+
+static void hosts_print(const struct rows *rows)
+{
+    const size_t n = rows_count(rows);
+
+    printf("%-24s %-32s %-12s %-18s %-18s %8s %-12s %-32s %s\n", "host", "identity", "tenant", "certificate until",
+           "last segment", "lag", "version", "machine-id", "remarks");
+    for (size_t i = 0; i < n; i++) {
+        char name[64], tenant[64], version[32], machine[64], until[32], last[32], lag[24] = "-";
+        const bool seen = rows_number(rows, i, "last_seen") > 0;
+
+        profctl_clean(rows_text(rows, i, "name"), name, sizeof name);
+        profctl_clean(rows_text(rows, i, "tenant"), tenant, sizeof tenant);
+        profctl_clean(rows_text(rows, i, "version"), version, sizeof version);
+        profctl_clean(rows_text(rows, i, "machine_id"), machine, sizeof machine);
+        if (seen) {
+            (void)snprintf(lag, sizeof lag, "%" PRIu64 "s", rows_number(rows, i, "lag_seconds"));
+        }
+        printf("%-24s %-32s %-12s %-18s %-18s %8s %-12s %-32s %s%s%s%s\n", name, rows_text(rows, i, "identity"), tenant,
+               hosts_time(rows_number(rows, i, "certificate_end"), until),
+               hosts_time(rows_number(rows, i, "last_segment"), last), lag, *version ? version : "-",
+               *machine ? machine : "-", rows_flag(rows, i, "enrolled") ? "" : "other CA; ",
+               rows_number(rows, i, "revoked") ? "revoked; " : "",
+               rows_flag(rows, i, "two_machines") ? "two machines with one identity; " : "",
+               seen ? "" : "never seen; ");
+    }
+}
+
+static enum profd_status hosts_list(const struct profctl_call *call, struct profd_error *e)
+{
+    struct rows *rows = NULL;
+    char *text = NULL;
+    size_t n;
+    enum profd_status status = admin_read(call, "hosts", NULL, 0, "asking", &text, &n, e);
+
+    if (!status && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (!status) {
+        status = rows_parse(text, n, &rows, e);
+        if (!status) {
+            hosts_print(rows);
+        }
+        rows_free(rows);
+    }
+    free(text);
+    return status;
+}
+
+static enum profd_status hosts_revoke(const struct profctl_call *call, struct profd_error *e)
+{
+    const char *const arguments[] = {call->arguments[1]};
+    char *text = NULL;
+    size_t n;
+    enum profd_status status = admin_read(call, "revoke", arguments, 1, "revoking", &text, &n, e);
+
+    if (!status && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (!status) {
+        printf("revoked: %s\n", arguments[0]);
+    }
+    free(text);
+    return status;
+}
+
+static enum profd_status hosts_run(const struct profctl_call *call, struct profd_error *e)
+{
+    if (call->argument_count == 0) {
+        return hosts_list(call, e);
+    }
+    if (strcmp(call->arguments[0], "revoke") != 0 || call->argument_count != 2) {
+        return profd_error_set(e, PROFD_USAGE, "hosts takes no arguments, or: revoke NAME|IDENTITY");
+    }
+    return hosts_revoke(call, e);
+}
+
+const struct profctl_verb verb_hosts = {
+    .name = "hosts",
+    .arguments = "[revoke NAME|IDENTITY]",
+    .summary = "List the hosts of a centre, or revoke one",
+    .details =
+        "lag is the time since the host was last connected. revoke refuses the key of every host with this name or\n"
+        "identity from now on, also after a restore of the centre. For root, the daemon's user and members of its\n"
+        "admin group.\n",
+    .options = NULL,
+    .option_count = 0,
+    .arguments_least = 0,
+    .arguments_most = 2,
+    .run = hosts_run,
+};

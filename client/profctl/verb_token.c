@@ -1,0 +1,72 @@
+/* profctl token: tokens with which hosts enrol. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_admin.h"
+#include "profctl/profctl_rows.h"
+
+static const struct profctl_option options[] = {
+    {"tenant", 0, "T", "owner of what the hosts send (default: default)"},
+    {"uses", 0, "N", "number of hosts that may enrol with it (default 1)"},
+    {"expires", 0, "AGE", "how long it is valid: 30m, 1h, 7d (default 1h)"},
+};
+
+/* Seconds of 90, 90s, 30m, 1h or 7d; 0: it is none. */
+static unsigned long token_seconds(const char *age)
+{
+    static const char units[] = "smhd";
+    static const unsigned long lengths[] = {1, 60, 3600, 86400};
+    char *end;
+    const unsigned long n = strtoul(age, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : units;
+
+    return *age < '0' || *age > '9' || !unit || (*end && end[1]) || n > 100000000 ? 0 : n * lengths[unit - units];
+}
+
+static enum profd_status token_run(const struct profctl_call *call, struct profd_error *e)
+{
+    const char *tenant = profctl_value(call, "tenant"), *uses = profctl_value(call, "uses"),
+               *expires = profctl_value(call, "expires");
+    const unsigned long seconds = token_seconds(expires ? expires : "1h");
+    char lasts[24], *text = NULL;
+    const char *const arguments[] = {tenant ? tenant : "default", uses ? uses : "1", lasts};
+    struct rows *answer = NULL;
+    size_t n;
+    enum profd_status status;
+
+    if (strcmp(call->arguments[0], "new") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not new", call->arguments[0]);
+    }
+    if (!seconds) {
+        return profd_error_set(e, PROFD_USAGE, "--expires is \"%s\", not a time such as 30m, 1h or 7d", expires);
+    }
+    (void)snprintf(lasts, sizeof lasts, "%lu", seconds);
+    status = admin_read(call, "token", arguments, 3, "asking", &text, &n, e);
+    if (!status && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (!status) {
+        status = rows_parse_object(text, n, &answer, e);
+        if (!status) {
+            printf("%s\n", rows_text(answer, 0, "token"));
+        }
+        rows_free(answer);
+    }
+    free(text);
+    return status;
+}
+
+const struct profctl_verb verb_token = {
+    .name = "token",
+    .arguments = "new",
+    .summary = "Make a token with which hosts enrol",
+    .details =
+        "Prints the token, once: the centre stores its hash. For root, the daemon's user and members of its admin "
+        "group.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = token_run,
+};

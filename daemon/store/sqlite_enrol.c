@@ -1,0 +1,256 @@
+/* Tokens, and the hosts that were enrolled with them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/sqlite_rollup.h"
+
+#define HASH(of) BLOB(of, STORE_HASH_SIZE)
+
+/* One transaction around a verb's work. */
+static enum profd_status begin(struct sqlite_store *s, struct profd_error *e)
+{
+    enum profd_status status = sqlite_space_begin(s, e);
+    return status == PROFD_OK ? sqlite_upkeep_begin(s, e) : status;
+}
+
+static enum profd_status end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
+{
+    if (status == PROFD_OK) {
+        status = sqlite_space_judge(s, e);
+    }
+    return sqlite_upkeep_end(s, status, e);
+}
+
+static enum profd_status put_token(struct sqlite_store *s, const struct store_token *t, struct profd_error *e)
+{
+    int64_t tenant = 0;
+    bool found = false;
+    enum profd_status status = sqlite_run(s, SQL_TENANT_ADD, VALUES(TEXT(t->tenant)), e);
+    if (status == PROFD_OK) {
+        status = sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(t->tenant)), &tenant, &found, e);
+    }
+    if (status == PROFD_OK && tenant > (int64_t)(STORE_TENANT - STORE_TENANT_LAST) + 1) {
+        status = profd_error_set(e, PROFD_FULL, "there are %u tenants, which is the limit",
+                                 STORE_TENANT - STORE_TENANT_LAST + 1);
+    }
+    return status == PROFD_OK ? sqlite_run(s, SQL_TOKEN_ADD,
+                                           VALUES(HASH(t->hash), INTEGER(tenant), INTEGER(t->uses), INTEGER(t->expires),
+                                                  INTEGER(t->created), TEXT(t->name)),
+                                           e)
+                              : status;
+}
+
+enum profd_status sqlite_put_token(struct store *base, const struct store_token *token, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = begin(s, e);
+    return status == PROFD_OK ? end(s, put_token(s, token, e), e) : status;
+}
+
+static void copy_blob(sqlite3_stmt *q, int column, uint8_t *out, size_t size)
+{
+    size_t n = 0;
+    const uint8_t *bytes = sqlite_blob(q, column, &n);
+    if (n == size) {
+        memcpy(out, bytes, n);
+    }
+}
+
+/* The row of an enrolment: its columns in the order of the statements. *token: id. */
+static void read_enrolment(sqlite3_stmt *q, struct store_enrolment *out, int64_t *token)
+{
+    memset(out, 0, sizeof *out);
+    copy_blob(q, 0, out->host, sizeof out->host);
+    copy_blob(q, 1, out->key, sizeof out->key);
+    snprintf(out->tenant, sizeof out->tenant, "%s", sqlite_text(q, 2));
+    out->uid = STORE_TENANT - (uint32_t)(sqlite3_column_int64(q, 3) - 1);
+    snprintf(out->name, sizeof out->name, "%s", sqlite_text(q, 4));
+    snprintf(out->machine, sizeof out->machine, "%s", sqlite_text(q, 5));
+    snprintf(out->version, sizeof out->version, "%s", sqlite_text(q, 6));
+    out->not_after = sqlite3_column_int64(q, 7);
+    out->enrolled = sqlite3_column_int64(q, 8);
+    out->revoked = sqlite3_column_int64(q, 9);
+    *token = sqlite3_column_int64(q, 10);
+}
+
+static enum profd_status find_one(struct sqlite_store *s, enum sqlite_sql which, const uint8_t *by, size_t n,
+                                  struct store_enrolment *out, int64_t *token, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    *found = false;
+    enum profd_status status = sqlite_start(s, which, VALUES(BLOB(by, n)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, found, e);
+    }
+    if (status == PROFD_OK && *found) {
+        read_enrolment(q, out, token);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+enum profd_status sqlite_find_enrolment(struct store *base, const uint8_t host[STORE_HOST_SIZE],
+                                        struct store_enrolment *out, bool *found, struct profd_error *e)
+{
+    int64_t token;
+    return find_one(sqlite_self(base), SQL_ENROLMENT_BY_HOST, host, STORE_HOST_SIZE, out, &token, found, e);
+}
+
+/* What the token allows. *id, *tenant: of its row. */
+static enum profd_status judge_token(struct sqlite_store *s, const struct store_enrolling *x, int64_t *id,
+                                     int64_t *tenant, bool *last, enum store_enrol_verdict *verdict,
+                                     struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = sqlite_start(s, SQL_TOKEN_FIND, VALUES(HASH(x->token)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    *verdict = STORE_ENROL_UNKNOWN;
+    if (status == PROFD_OK && row) {
+        const int64_t uses = sqlite3_column_int64(q, 2), expires = sqlite3_column_int64(q, 3);
+        *id = sqlite3_column_int64(q, 0);
+        *tenant = sqlite3_column_int64(q, 1);
+        *last = uses == 1;
+        *verdict = uses < 1 || x->spent ? STORE_ENROL_USED_UP
+                   : expires <= x->now  ? STORE_ENROL_EXPIRED
+                                        : STORE_ENROLLED;
+        sqlite_finish(q);
+    }
+    return status;
+}
+
+static enum profd_status add_enrolment(struct sqlite_store *s, const struct store_enrolling *x, int64_t token,
+                                       int64_t tenant, struct profd_error *e)
+{
+    enum profd_status status =
+        sqlite_run(s, SQL_ENROLMENT_ADD,
+                   VALUES(BLOB(x->host, sizeof x->host), INTEGER(tenant), INTEGER(token), TEXT(x->name),
+                          TEXT(x->machine), HASH(x->key), TEXT(x->version), INTEGER(x->not_after), INTEGER(x->now)),
+                   e);
+    return status == PROFD_OK ? sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e) : status;
+}
+
+static enum profd_status enrol(struct sqlite_store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                               enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
+{
+    int64_t token = 0, tenant = 0, before = 0;
+    bool known = false, last = false;
+    enum profd_status status = judge_token(s, x, &token, &tenant, &last, verdict, e);
+    if (status == PROFD_OK && *verdict != STORE_ENROL_UNKNOWN) {
+        status = find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e);
+    }
+    if (status != PROFD_OK || (*verdict != STORE_ENROLLED && !known)) {
+        return status;
+    }
+    if (known) {
+        *verdict = out->revoked != 0 ? STORE_ENROL_REVOKED : before == token ? STORE_ENROLLED : STORE_ENROL_OTHER;
+        return PROFD_OK;
+    }
+    *spent = last;
+    status = add_enrolment(s, x, token, tenant, e);
+    return status == PROFD_OK ? find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e)
+                              : status;
+}
+
+enum profd_status sqlite_enrol(struct store *base, const struct store_enrolling *x, struct store_enrolment *out,
+                               enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = begin(s, e);
+    *spent = false;
+    return status == PROFD_OK ? end(s, enrol(s, x, out, verdict, spent, e), e) : status;
+}
+
+static enum profd_status renew(struct sqlite_store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                               enum store_enrol_verdict *verdict, struct profd_error *e)
+{
+    int64_t token;
+    bool found;
+    enum profd_status status = find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &token, &found, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    *verdict = !found ? STORE_ENROL_UNKNOWN : out->revoked != 0 ? STORE_ENROL_REVOKED : STORE_ENROLLED;
+    return *verdict != STORE_ENROLLED
+               ? PROFD_OK
+               : sqlite_run(s, SQL_ENROLMENT_RENEW,
+                            VALUES(HASH(x->key), TEXT(x->machine), TEXT(x->version), INTEGER(x->not_after)), e);
+}
+
+enum profd_status sqlite_renew(struct store *base, const struct store_enrolling *x, struct store_enrolment *out,
+                               enum store_enrol_verdict *verdict, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = begin(s, e);
+    return status == PROFD_OK ? end(s, renew(s, x, out, verdict, e), e) : status;
+}
+
+static enum profd_status revoke(struct sqlite_store *s, const char *which, int64_t now,
+                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                                struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false, goes_on = true;
+    enum profd_status status = sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(TEXT(which), INTEGER(now)), e);
+    if (status == PROFD_OK) {
+        status = sqlite_start(s, SQL_ENROLMENT_NAMED, VALUES(TEXT(which)), &q, e);
+    }
+    while (status == PROFD_OK && goes_on && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        struct store_enrolment host;
+        int64_t token;
+        read_enrolment(q, &host, &token);
+        goes_on = each(context, &host);
+    }
+    if (status == PROFD_OK && !goes_on) {
+        sqlite_finish(q);
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
+    }
+    return status;
+}
+
+enum profd_status sqlite_revoke(struct store *base, const char *which, int64_t now,
+                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                                struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = begin(s, e);
+    return status == PROFD_OK ? end(s, revoke(s, which, now, each, context, e), e) : status;
+}
+
+static void read_host(sqlite3_stmt *q, struct store_fleet_host *out)
+{
+    memset(out, 0, sizeof *out);
+    copy_blob(q, 0, out->host, sizeof out->host);
+    out->name = sqlite_text(q, 1);
+    out->tenant = sqlite_text(q, 2);
+    out->machine = sqlite_text(q, 3);
+    out->version = sqlite_text(q, 4);
+    out->other = sqlite_text(q, 5);
+    out->has_enrolment = sqlite3_column_int(q, 6) != 0;
+    out->not_after = sqlite3_column_int64(q, 7);
+    out->revoked = sqlite3_column_int64(q, 8);
+    out->first = sqlite3_column_int64(q, 9);
+    out->last = sqlite3_column_int64(q, 10);
+    out->delivered = sqlite3_column_int64(q, 11);
+    out->restored = sqlite3_column_int64(q, 12);
+}
+
+enum profd_status sqlite_each_host(struct store *base, bool (*each)(void *context, const struct store_fleet_host *host),
+                                   void *context, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    sqlite3_stmt *q;
+    bool row = false, goes_on = true;
+    enum profd_status status = sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e);
+    while (status == PROFD_OK && goes_on && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        struct store_fleet_host host;
+        read_host(q, &host);
+        goes_on = each(context, &host);
+    }
+    if (status == PROFD_OK && !goes_on) {
+        sqlite_finish(q);
+    }
+    return status;
+}
