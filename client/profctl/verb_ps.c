@@ -90,13 +90,24 @@ static const char *user_of(uint64_t uid, char *out, size_t size)
     return out;
 }
 
+/* "81%"; "<1.29%" where no tick was inside the collector. */
+static void show_overhead(const struct rows *r, size_t i, char *out, size_t size)
+{
+    const double below = rows_real(r, i, "overhead_below");
+    if (below > 0) {
+        (void)snprintf(out, size, "<%.2f%%", 100 * below + 0.005);
+    } else {
+        show_percent(100 * rows_real(r, i, "overhead"), rows_number(r, i, "ticks"), out, size);
+    }
+}
+
 static void row_print(const struct rows *r, size_t i)
 {
     char age[32], rate[16], user[40], overhead[24];
     const char *name = rows_text(r, i, "name"), *slash = strrchr(name, '/'), *why = rows_text(r, i, "why");
     show_elapsed((uint64_t)rows_real(r, i, "age_seconds"), age, sizeof age);
     show_rate(rows_real(r, i, "calls_per_second"), rate, sizeof rate);
-    show_percent(100 * rows_real(r, i, "overhead"), rows_number(r, i, "ticks"), overhead, sizeof overhead);
+    show_overhead(r, i, overhead, sizeof overhead);
     printf("%7" PRIu64 " %-16.16s %-8.8s %9s %15" PRIu64 " %9" PRIu64 " %8s %8s %-9s %-5s", rows_number(r, i, "pid"),
            slash && slash[1] ? slash + 1
            : name[0]         ? name

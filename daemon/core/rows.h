@@ -85,8 +85,9 @@ struct process_row {
     bool exact, calls_exact, ticks_exact;
     uint64_t calls, ticks, cpu_ns, bytes;
     double calls_per_second;
-    double overhead;   /* part of the CPU time that counting takes, estimated */
-    int64_t harvested; /* 0: not yet */
+    double overhead;       /* part of the CPU time that counting takes, estimated */
+    double overhead_below; /* what it is below with a probability of 95 %, where no tick was inside; 0: not known */
+    int64_t harvested;     /* 0: not yet */
 };
 
 #endif

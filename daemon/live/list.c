@@ -60,6 +60,7 @@ void page_write(struct attach_page *page, bool paused, uint32_t rate)
     __atomic_store_n(&page->paused, paused ? 1u : 0u, __ATOMIC_RELEASE);
 }
 
+#define TICKS_LEAST 30
 #define CALL_NS 2.0 /* estimated cost of a counted call, used where no tick gives a better value */
 
 static const char *list_state(const struct live_process *a)
@@ -85,6 +86,15 @@ static double list_overhead(const struct attach_summary *f)
         part = (double)f->calls * CALL_NS / (double)f->cpu_ns;
     }
     return part < 1 ? part : 1;
+}
+
+/* Where none of n ticks is inside, the share is below 3/n (the rule of three); fewer than 30 show nothing. */
+static double list_overhead_below(const struct attach_summary *f)
+{
+    const bool known = f->rate && f->ticks >= TICKS_LEAST && f->ticks_inside == 0 &&
+                       (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9;
+
+    return known ? 3 / (double)f->ticks : 0;
 }
 
 static double list_rate(const struct attach_summary *f)
@@ -138,6 +148,7 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
         row.bytes = f->bytes;
         row.calls_per_second = list_rate(f);
         row.overhead = list_overhead(f);
+        row.overhead_below = list_overhead_below(f);
         row.harvested = f->harvested;
     }
     return row;

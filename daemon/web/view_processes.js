@@ -30,7 +30,7 @@ const columns = (rows, state) => [
   { key: "persecond", title: "Calls/s", hint: "between the last two harvests", numeric: true, value: (i) => rows[i].calls_per_second, cell: (i) => format.rate(rows[i].calls_per_second) },
   { key: "calls", title: "Calls", numeric: true, value: (i) => rows[i].calls, cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)) },
   { key: "cpu", title: "CPU time", numeric: true, value: (i) => rows[i].cpu_seconds, cell: (i) => format.seconds(rows[i].cpu_seconds) },
-  { key: "overhead", title: "Overhead", hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting", numeric: true, value: (i) => rows[i].overhead, cell: (i) => format.percent(100 * rows[i].overhead, rows[i].ticks) },
+  { key: "overhead", title: "Overhead", hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting", numeric: true, value: (i) => rows[i].overhead, cell: (i) => (rows[i].overhead_below === null ? format.percent(100 * rows[i].overhead, rows[i].ticks) : `<${format.percent(Math.ceil(10000 * rows[i].overhead_below) / 100)}`) },
   { key: "age", title: "Runs for", numeric: true, value: (i) => rows[i].age_seconds, cell: (i) => age(rows[i].age_seconds) },
   { key: "memory", title: "Memory", hint: "of the counters", numeric: true, value: (i) => rows[i].memory_bytes, cell: (i) => bytes(rows[i].memory_bytes) },
   { key: "harvested", title: "Last read", numeric: true, value: (i) => Date.parse(rows[i].harvested) || 0, cell: (i) => (rows[i].harvested ? el("time", { dateTime: rows[i].harvested, title: format.moment(rows[i].harvested) }, format.ago(rows[i].harvested)) : "not yet") },

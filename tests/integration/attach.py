@@ -130,8 +130,8 @@ def for_ever(tap):
                       and rows[0]["uid"] == os.getuid(), "it is listed while it counts", rows)
             r = rows[0]
             keys = ("instance parent pid pid_inside uid build_id name labels started age_seconds state mode rate "
-                    "rate_asked calls ticks calls_per_second cpu_seconds overhead exact calls_exact ticks_exact why "
-                    "memory_bytes harvested").split()
+                    "rate_asked calls ticks calls_per_second cpu_seconds overhead overhead_below exact calls_exact "
+                    "ticks_exact why memory_bytes harvested").split()
             tap.point(list(r) == keys and r["labels"] == {"team": "attach", "host": socket.gethostname()}
                       and r["memory_bytes"] > 0 and r["mode"] == "cpu" and r["rate"] == 99,
                       "with everything that people ask for", r)

@@ -4,6 +4,8 @@ import datetime
 import json
 import os
 import re
+import signal
+import subprocess
 import time
 
 from attach import sync, wait_for
@@ -75,6 +77,18 @@ def unticked(tap, d):
               "why there are no ticks: the collector's clock was off", (text[:1200], said))
 
 
+def uncounted(tap, d):
+    """A program that calls nothing: no tick is inside the collector, which is no overhead of exactly 0."""
+    spin = subprocess.Popen([PROFCTL, "run", "-l", "does=spin", "--", "sh", "-c", "while :; do :; done"], env=d.env)
+    row = wait_for(lambda: (n := d.json("ps", "-l", "does=spin", "--json")["rows"]) and n[0]["ticks"] >= 30 and n[0])
+    shown, pids = d.ctl("ps", "-l", "does=spin").stdout, d.ctl("ps", "--pids", "-l", "does=spin").stdout.split()
+    tap.point(row["overhead"] == 0 and abs(row["overhead_below"] - 3 / row["ticks"]) < 1e-12
+              and re.search(r" <\d+\.\d\d% ", shown), "ps: what the overhead is below", (row, shown))
+    tap.point(pids == [str(row["pid"])], "ps --pids: the process ids alone", pids)
+    os.kill(int(pids[0]), signal.SIGKILL)
+    spin.wait()
+
+
 with Tap() as tap, Daemon("--harvest-interval", "1s") as d, Bed(harvester=False) as bed:
     began = time.time()
     p = begin(d, bed)
@@ -85,3 +99,4 @@ with Tap() as tap, Daemon("--harvest-interval", "1s") as d, Bed(harvester=False)
     finally:
         p.end()
     unticked(tap, d)
+    uncounted(tap, d)
