@@ -106,7 +106,8 @@ STORE_TEST(interval_of_a_host_that_was_away)
 STORE_TEST(interval_widths_of_a_host)
 {
     static const struct {
-        int apart, segments;
+        int apart;
+        uint64_t segments;
     } all[] = {{1, 10}, {4, 3}, {14, 1}, {40, 1}}; /* minutes */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct sender *s = open_sender((uint8_t)(7 + i));

@@ -162,7 +162,7 @@ static void random_edge(char out[24], bool later, bool aligned)
 static struct fleet_answer ask(struct store *s, const char *target, struct query_cache *cache)
 {
     struct query_request request = {
-        .target = target, .if_none_match = "", .scope = {true, 0}, .http = true, .now = FLEET_NOW, .cache = cache};
+        .target = target, .if_none_match = "", .scope = {.all = true}, .http = true, .now = FLEET_NOW, .cache = cache};
     struct query_answer answer;
     query_run(s, &request, &answer);
     struct fleet_answer out = {
@@ -232,7 +232,7 @@ static struct random_groups load_groups(struct store *s, struct query_cache *cac
     struct profd_error e = {""};
     struct load load;
     const struct load_request request = {.store = s,
-                                         .scope = {true, 0},
+                                         .scope = {.all = true},
                                          .cache = cache,
                                          .filter = {.build_id = PROGRAM, .since = since, .until = until}};
     cr_assert_eq(load_profile(&request, a, &load, &e), PROFD_OK, "%s", e.sentence);

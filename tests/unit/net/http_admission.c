@@ -145,8 +145,8 @@ Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_thi
     refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
     static const char *const admitted[] = {
         "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearer secret\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: LOCALHOST:9461\r\nAuthorization: bearer   secret\r\nOrigin: "
-        "http://localhost:9461\r\n\r\n",
+        ("GET / HTTP/1.1\r\nHost: LOCALHOST:9461\r\nAuthorization: bearer   secret\r\nOrigin: "
+         "http://localhost:9461\r\n\r\n"),
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:9461\r\nAuthorization: BEARER secret\r\nSec-Fetch-Site: same-origin\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: [::1]:9461\r\nAuthorization: Bearer secret\r\nSec-Fetch-Site: none\r\n\r\n",
     };
