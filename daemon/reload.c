@@ -40,7 +40,9 @@ struct endpoints_access server_get_access(const struct config *c)
                                                  .has_relay_user = c->has_relay_user,
                                                  .relay_user = c->relay_user,
                                                  .has_gate_user = c->has_gate_user,
-                                                 .gate_user = c->gate_user},
+                                                 .gate_user = c->gate_user,
+                                                 .has_proxy_user = c->has_http_proxy_user,
+                                                 .proxy_user = c->http_proxy_user},
                                       .http_open = c->http_open,
                                       .origin = c->http_origin};
 
@@ -65,6 +67,8 @@ static enum profd_status server_apply(struct server *s, struct profd_error *e)
         log_write(LOG_LEVEL_WARNING, NULL, "%s", e->sentence);
     }
     log_open(c->log_level);
+    s->readers.has_proxy = c->has_http_proxy_user;
+    s->readers.proxy_user = c->http_proxy_user;
     live_set_interval(s->live, c->harvest_interval);
     space_set_limits(s->space, c->keep_bytes, c->user_share);
     upkeep_job_set_policy(s->upkeep, &policy);

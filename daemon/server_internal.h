@@ -24,6 +24,7 @@
 #include "requests/handlers.h"
 #include "requests/object.h"
 #include "requests/query.h"
+#include "requests/readers.h"
 #include "requests/relay.h"
 #include "requests/reply.h"
 #include "requests/sync.h"
@@ -69,6 +70,7 @@ struct server {
     struct live *live;
     struct pages *pages;
     struct replies replies;
+    struct readers readers;
     struct object_service *objects;
     struct upload_service *uploads;
     struct query_service *queries;

@@ -137,6 +137,11 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay_epoch, e) : PROFD_OK;
     }
     if (!status) {
+        s->readers.has_proxy = s->config->has_http_proxy_user;
+        s->readers.proxy_user = s->config->http_proxy_user;
+        status = readers_read(s->write_store, &s->readers.list, e);
+    }
+    if (!status) {
         status = store_sqlite_open_reader(s->path, &s->check_store, e);
     }
     if (!status) {
@@ -420,6 +425,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .writer = s->writer,
                                            .live = s->live,
                                            .replies = &s->replies,
+                                           .readers = &s->readers,
                                            .path = s->path,
                                            .run = s->run,
                                            .salt = s->salt,
@@ -483,6 +489,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                  .verifier = s->verifier,
                                  .live = s->live,
                                  .replies = &s->replies,
+                                 .readers = &s->readers,
                                  .state_dir = s->config->state_dir,
                                  .signer = s->config->signer,
                                  .reload = server_on_reload,
@@ -543,6 +550,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .http_given = config->http_given,
                                          .http = config->http,
                                          .is_public = web_has,
+                                         .admit = readers_admit,
+                                         .admit_context = &s->readers,
                                          .write_problem = render_problem,
                                          .request = query_receive_http,
                                          .request_context = s->queries,

@@ -145,4 +145,7 @@
 #define LIMIT_SPOOL_DAYS 7
 #define LIMIT_EXIT_MS 250 /* added to a host program's exit */
 
+/* Numbers of users from here on belong to the tenants of a centre. No user of a machine may have one. */
+#define LIMIT_UID_TENANTS UINT32_C(0xffff0000)
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "profctl/profctl_progress.h"
@@ -30,6 +31,25 @@ const char *profctl_value(const struct profctl_call *call, const char *option)
         }
     }
     return value;
+}
+
+enum profd_status profctl_expires(const struct profctl_call *call, const char *otherwise, char out[24],
+                                  struct profd_error *e)
+{
+    static const struct {
+        char unit;
+        unsigned seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    const char *given = profctl_value(call, "expires"), *text = given ? given : otherwise;
+    char *end = NULL;
+    const unsigned long n = strtoul(text, &end, 10);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (text[0] >= '0' && text[0] <= '9' && n > 0 && n <= 100000000 && end[0] == units[i].unit && end[1] == '\0') {
+            (void)snprintf(out, 24, "%lu", n * units[i].seconds);
+            return PROFD_OK;
+        }
+    }
+    return profd_error_set(e, PROFD_USAGE, "--expires is \"%s\", not a time such as 90s, 30m, 1h or 7d", text);
 }
 
 enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,

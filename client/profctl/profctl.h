@@ -49,7 +49,7 @@ struct profctl_verb {
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
     verb_status, verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
     verb_open, verb_run_command, verb_ps, verb_pause, verb_resume, verb_reload, verb_ca, verb_token, verb_enroll,
-    verb_hosts;
+    verb_hosts, verb_reader;
 
 /* The last value of an option, NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);
@@ -59,6 +59,10 @@ int profctl_alternative(const char *list, const char *word);
  * them. */
 enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,
                                  struct profd_error *e);
+/* The seconds of an option --expires, such as "90s", "30m", "1h" or "7d", as digits; otherwise is used if it was not
+ * given. USAGE if it is none. */
+enum profd_status profctl_expires(const struct profctl_call *call, const char *otherwise, char out[24],
+                                  struct profd_error *e);
 /* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
 void profctl_clean(const char *text, char *out, size_t size);
 /* "profctl: sentence" on stderr, control characters replaced. */

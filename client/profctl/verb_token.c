@@ -13,23 +13,9 @@ static const struct profctl_option options[] = {
     {"expires", 0, "AGE", "how long it is valid: 30m, 1h, 7d (default 1h)"},
 };
 
-/* Seconds of 90, 90s, 30m, 1h or 7d; 0: it is none. */
-static unsigned long token_seconds(const char *age)
-{
-    static const char units[] = "smhd";
-    static const unsigned long lengths[] = {1, 60, 3600, 86400};
-    char *end;
-    const unsigned long n = strtoul(age, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : units;
-
-    return *age < '0' || *age > '9' || !unit || (*end && end[1]) || n > 100000000 ? 0 : n * lengths[unit - units];
-}
-
 static enum profd_status token_run(const struct profctl_call *call, struct profd_error *e)
 {
-    const char *tenant = profctl_value(call, "tenant"), *uses = profctl_value(call, "uses"),
-               *expires = profctl_value(call, "expires");
-    const unsigned long seconds = token_seconds(expires ? expires : "1h");
+    const char *tenant = profctl_value(call, "tenant"), *uses = profctl_value(call, "uses");
     char lasts[24], *text = NULL;
     const char *const arguments[] = {tenant ? tenant : "default", uses ? uses : "1", lasts};
     struct rows *answer = NULL;
@@ -39,11 +25,10 @@ static enum profd_status token_run(const struct profctl_call *call, struct profd
     if (strcmp(call->arguments[0], "new") != 0) {
         return profd_error_set(e, PROFD_USAGE, "\"%s\" is not new", call->arguments[0]);
     }
-    if (!seconds) {
-        return profd_error_set(e, PROFD_USAGE, "--expires is \"%s\", not a time such as 30m, 1h or 7d", expires);
+    status = profctl_expires(call, "1h", lasts, e);
+    if (!status) {
+        status = admin_read(call, "token", arguments, 3, "asking", &text, &n, e);
     }
-    (void)snprintf(lasts, sizeof lasts, "%lu", seconds);
-    status = admin_read(call, "token", arguments, 3, "asking", &text, &n, e);
     if (!status && call->json) {
         (void)fwrite(text, 1, n, stdout);
     } else if (!status) {

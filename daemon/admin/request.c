@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin/request_reader.h"
 #include "proto/attach.h"
 #include "proto/noun.h"
 
@@ -25,18 +26,18 @@ static enum profd_status request_parse_build(const char *text, struct request *o
 }
 
 /* Printable ASCII without spaces. */
-static enum profd_status request_parse_name(const char *what, const char *text, struct request *out,
-                                            struct profd_error *e)
+static enum profd_status request_parse_host(const char *text, struct request *out, struct profd_error *e)
 {
     const size_t size = strlen(text);
 
     if (!size || size >= sizeof out->build) {
-        return profd_error_set(e, PROFD_USAGE, "%s has %zu bytes; it must have 1 to %zu", what, size,
-                               sizeof out->build - 1);
+        return profd_error_set(e, PROFD_USAGE, "the name or identity of a host has %zu bytes; it must have 1 to %zu",
+                               size, sizeof out->build - 1);
     }
     for (size_t i = 0; i < size; i++) {
         if (text[i] <= ' ' || text[i] > '~') {
-            return profd_error_set(e, PROFD_USAGE, "%s has characters other than printable ASCII", what);
+            return profd_error_set(e, PROFD_USAGE,
+                                   "the name or identity of a host has characters other than printable ASCII");
         }
     }
     memcpy(out->build, text, size + 1);
@@ -55,7 +56,7 @@ static bool request_parse_number(const char *text, uint32_t most, uint32_t *out)
 /* Tenant, uses, seconds. */
 static enum profd_status request_parse_token(const char *const *arguments, struct request *out, struct profd_error *e)
 {
-    enum profd_status status = request_parse_name("the tenant", arguments[0], out, e);
+    enum profd_status status = request_parse_tenant(arguments[0], strlen(arguments[0]), out->build, e);
 
     if (!status && !request_parse_number(arguments[1], TOKEN_USES_MAX, &out->uses)) {
         status = profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u uses", arguments[1], TOKEN_USES_MAX);
@@ -137,9 +138,18 @@ static const struct {
     const char *name;
     enum request_verb verb;
     size_t arguments;
-} verbs[] = {{"delete", REQUEST_DELETE, 1}, {"verify", REQUEST_VERIFY, 0}, {"backup", REQUEST_BACKUP, 0},
-             {"pause", REQUEST_PAUSE, 0},   {"resume", REQUEST_RESUME, 0}, {"reload", REQUEST_RELOAD, 0},
-             {"token", REQUEST_TOKEN, 3},   {"hosts", REQUEST_HOSTS, 0},   {"revoke", REQUEST_REVOKE, 1}};
+} verbs[] = {{"delete", REQUEST_DELETE, 1},
+             {"verify", REQUEST_VERIFY, 0},
+             {"backup", REQUEST_BACKUP, 0},
+             {"pause", REQUEST_PAUSE, 0},
+             {"resume", REQUEST_RESUME, 0},
+             {"reload", REQUEST_RELOAD, 0},
+             {"token", REQUEST_TOKEN, 3},
+             {"hosts", REQUEST_HOSTS, 0},
+             {"revoke", REQUEST_REVOKE, 1},
+             {"reader-add", REQUEST_READER_ADD, 5},
+             {"reader-list", REQUEST_READER_LIST, 0},
+             {"reader-remove", REQUEST_READER_REMOVE, 1}};
 
 const char *request_verb_name(enum request_verb verb)
 {
@@ -164,7 +174,7 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
                                "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "token, hosts and revoke",
+                               "token, hosts, revoke, reader-add, reader-list and reader-remove",
                                verb);
     }
     r.verb = verbs[i].verb;
@@ -176,7 +186,11 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     } else if (r.verb == REQUEST_TOKEN) {
         status = request_parse_token(arguments, &r, e);
     } else if (r.verb == REQUEST_REVOKE) {
-        status = request_parse_name("the name or identity of a host", arguments[0], &r, e);
+        status = request_parse_host(arguments[0], &r, e);
+    } else if (r.verb == REQUEST_READER_ADD) {
+        status = request_parse_reader(arguments, &r.reader, &r.lasts, e);
+    } else if (r.verb == REQUEST_READER_REMOVE) {
+        status = request_parse_name("reader", arguments[0], strlen(arguments[0]), r.reader.name, e);
     } else if (n) {
         status = request_parse_build(arguments[0], &r, e);
     }

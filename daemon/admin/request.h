@@ -8,6 +8,7 @@
 
 #include "proto/limits.h"
 #include "proto/status.h"
+#include "store/store.h"
 
 enum request_verb {
     REQUEST_DELETE,
@@ -18,7 +19,10 @@ enum request_verb {
     REQUEST_RELOAD,
     REQUEST_TOKEN,
     REQUEST_HOSTS,
-    REQUEST_REVOKE
+    REQUEST_REVOKE,
+    REQUEST_READER_ADD,
+    REQUEST_READER_LIST,
+    REQUEST_READER_REMOVE
 };
 
 /* As it was asked for: "delete". Static. */
@@ -45,7 +49,9 @@ struct request {
     size_t selector_count;
     struct request_selector selectors[LIMIT_ADMIN_ARGUMENTS];
     bool has_rate;
-    uint32_t rate; /* ticks per second from now on, 0: as the process was started */
+    uint32_t rate;              /* ticks per second from now on, 0: as the process was started */
+    struct store_reader reader; /* READER_ADD: without times, number and hash; READER_REMOVE: its name */
+    int64_t lasts;              /* READER_ADD: ns; 0: for ever */
 };
 
 /* METHOD names a verb that there is not; USAGE: a wrong number of arguments, or one that cannot be what the verb takes.

@@ -25,6 +25,8 @@
     X(http_origin, "http-origin", TEXT, OF_PROFD, "URL", "allow web pages of this origin (https://HOST[:PORT])")       \
     X(read_group, "read-group", TEXT, OF_PROFD, "GROUP", "group that may read the profiles of all users")              \
     X(admin_group, "admin-group", TEXT, OF_PROFD, "GROUP", "group that may delete, verify and back up")                \
+    X(proxy_user, "proxy-user", TEXT, OF_PROFD, "USER",                                                                \
+      "user of a proxy on the HTTP socket that may name readers in X-Remote-User")                                     \
     X(raw_age, "raw-age", TEXT, OF_PROFD, "AGE", "roll up uploads older than AGE into hourly sums (default 48h)")      \
     X(raw_bytes, "raw-bytes", TEXT, OF_PROFD, "SIZE", "roll up the oldest uploads when they exceed SIZE (default 1G)") \
     X(keep_age, "keep-age", TEXT, OF_PROFD, "AGE",                                                                     \
@@ -110,6 +112,8 @@ struct config {
     const char *signer; /* NULL: no host can be enrolled */
     bool gate;          /* this daemon is a centre */
     enum { CONFIG_DETAIL_AUTO, CONFIG_DETAIL_ALWAYS, CONFIG_DETAIL_NEVER } host_detail; /* of a centre */
+    bool has_http_proxy_user;                                                           /* of proxy-user */
+    uint32_t http_proxy_user;
     bool has_gate_user; /* there is a user of the name profd-gate */
     uint32_t gate_user;
 

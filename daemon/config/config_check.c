@@ -13,6 +13,7 @@
 #include "net/http_target.h"
 #include "net/listen.h"
 #include "net/peer.h"
+#include "proto/limits.h"
 
 #define RAW_AGE_MIN INT64_C(1000000000)
 #define RAW_BYTES_MIN (64u << 10)
@@ -259,6 +260,32 @@ static bool config_find_user(const char *name, uint32_t *uid)
     return true;
 }
 
+static enum profd_status config_check_proxy(struct config *c, struct profd_error *e)
+{
+    const char *name = c->values[CONFIG_proxy_user];
+    char *end = NULL;
+
+    if (!name) {
+        return PROFD_OK;
+    }
+    if (!config_find_user(name, &c->http_proxy_user)) {
+        const unsigned long number = strtoul(name, &end, 10);
+
+        if (*name < '0' || *name > '9' || *end || number >= LIMIT_UID_TENANTS) {
+            return profd_error_set(e, PROFD_CONFIG, "proxy-user is \"%s\": there is no such user", name);
+        }
+        c->http_proxy_user = (uint32_t)number;
+    }
+    if (!c->http_proxy_user || c->http_proxy_user == geteuid()) {
+        return profd_error_set(e, PROFD_CONFIG,
+                               "proxy-user is \"%s\": a proxy must not run as root or as the user of profd, because "
+                               "these may read and delete everything",
+                               name);
+    }
+    c->has_http_proxy_user = true;
+    return PROFD_OK;
+}
+
 static enum profd_status config_check_detail(struct config *c, struct profd_error *e)
 {
     const char *text = config_or(c->values[CONFIG_host_detail], "auto");
@@ -316,6 +343,9 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
 
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
+    static enum profd_status (*const checks[])(struct config *, struct profd_error *) = {
+        config_check_gate,  config_check_detail, config_check_proxy,
+        config_check_relay, config_check_origin, config_check_http};
     const char *open = config->values[CONFIG_http_open];
     enum profd_status status = config_check_level(config, e);
 
@@ -361,17 +391,8 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
         status = config_check_interval("harvest-interval", config_or(config->values[CONFIG_harvest_interval], "10s"),
                                        &config->harvest_interval, e);
     }
-    if (!status) {
-        status = config_check_gate(config, e);
+    for (size_t i = 0; !status && i < sizeof checks / sizeof *checks; i++) {
+        status = checks[i](config, e);
     }
-    if (!status) {
-        status = config_check_detail(config, e);
-    }
-    if (!status) {
-        status = config_check_relay(config, e);
-    }
-    if (!status) {
-        status = config_check_origin(config, e);
-    }
-    return status ? status : config_check_http(config, e);
+    return status;
 }

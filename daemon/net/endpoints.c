@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,13 +35,25 @@ static void endpoints_on_accept(void *context, int fd)
     const struct endpoints_config *config = &l->all->config;
     struct http_peer client = {.uid = 0};
     struct profd_error e;
+    enum profd_status status;
     struct peer peer;
 
     if (l->which == ENDPOINT_HTTP_TCP) {
         http_server_accept(l->http, fd, &client);
         return;
     }
-    if (peer_read(fd, &config->access.policy, &peer, &e)) {
+    status = peer_read(fd, &config->access.policy, &peer, &e);
+    if (status == PROFD_FORBIDDEN && l->which == ENDPOINT_HTTP) {
+        config->warn(config->context, "peer", e.sentence);
+        http_server_refuse(l->http, fd, peer.uid, status, 403, e.sentence);
+        return;
+    }
+    if (status) {
+        uint8_t refusal[512];
+        const size_t n = conn_format_refusal(status, e.sentence, refusal);
+        const ssize_t sent = send(fd, refusal, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        (void)sent;
         config->warn(config->context, "peer", e.sentence);
         if (l->which == ENDPOINT_UPLOAD) {
             config->refused(config->context);
@@ -78,6 +91,8 @@ static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoin
                                       .port = n->http_port,
                                       .open = config->access.http_open,
                                       .is_public = config->is_public,
+                                      .admit = config->admit,
+                                      .admit_context = config->admit_context,
                                       .write_problem = config->write_problem,
                                       .origin = config->access.origin,
                                       .connections_max = LIMIT_HTTP_CONNECTIONS,

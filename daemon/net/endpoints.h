@@ -38,8 +38,10 @@ struct endpoints_config {
     bool http_given;         /* make the HTTP socket also beside an upload socket that was passed in */
     const char *http;        /* ADDR:PORT; NULL: no TCP */
 
-    /* This and the next three: as in struct http_server_config. */
+    /* This and the next five: as in struct http_server_config. */
     bool (*is_public)(const char *path, size_t n);
+    http_admit admit;
+    void *admit_context;
     void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
     http_handler request;
     void *request_context;

@@ -15,6 +15,25 @@ struct event_base;
 struct http_server;
 struct http_exchange;
 
+/* Kernel facts about the other end of a Unix connection; zero for TCP. */
+struct http_peer {
+    uint32_t uid;
+    bool may_read_all; /* root, the daemon's user, or in the read group: decided by the caller at accept */
+};
+
+/* What a request shows of its sender. */
+struct http_credentials {
+    bool tcp;
+    bool known;                  /* on TCP: it has the listener's token, or none is required */
+    struct http_peer peer;       /* of a Unix connection */
+    const uint8_t *token_sha256; /* of the bearer token; NULL: there is none */
+    const char *user;            /* of X-Remote-User, user_size bytes; NULL: there is no such header */
+    size_t user_size;
+};
+/* Decides for which reader a request speaks. Returns 0, and *reader is its number, 0: none, the rights are those of the
+ * connection. Else the status 401 or 403 with a sentence. */
+typedef int (*http_admit)(void *context, const struct http_credentials *c, uint64_t *reader, struct profd_error *e);
+
 /* What a listener admits. */
 struct closer;
 struct http_server_config {
@@ -25,6 +44,8 @@ struct http_server_config {
     /* Paths (n bytes, no query) that need no token because they hold no data: the page that requests the token must be
      * served without it. NULL: none. */
     bool (*is_public)(const char *path, size_t n);
+    http_admit admit; /* NULL: there are no readers */
+    void *admit_context;
     /* The one other origin with pages that may use the interface (CORS): "https://grafana.example". Outlives the
      * listener. NULL: none. */
     const char *origin;
@@ -42,12 +63,6 @@ struct http_server_config {
     unsigned requests_max; /* on one connection */
 };
 
-/* Kernel facts about the other end of a Unix connection; zero for TCP. */
-struct http_peer {
-    uint32_t uid;
-    bool may_read_all; /* root, the daemon's user, or in the read group: decided by the caller at accept */
-};
-
 /* A request that passed every check. Valid until answered. */
 struct http_request {
     const char *target;        /* origin-form, validated, still percent-encoded */
@@ -57,6 +72,7 @@ struct http_request {
     bool coded_only;    /* it may not be sent as it is */
     struct http_peer peer;
     bool tcp;
+    uint64_t reader; /* as of http_admit */
 };
 
 /* Called on the loop thread; must end in http_answer, now or later, from the loop thread. */
@@ -67,6 +83,9 @@ struct http_server *http_server_new(struct event_base *base, const struct http_s
                                     http_handler handler, void *context);
 /* Takes the accepted, non-blocking descriptor. */
 void http_server_accept(struct http_server *server, int fd, const struct http_peer *peer);
+/* Answers a connection that is not accepted, and closes it. Best effort: one write, no waiting. */
+void http_server_refuse(struct http_server *server, int fd, uint32_t uid, enum profd_status status, int http_status,
+                        const char *sentence);
 /* Connections open, requests answered by class 1xx–5xx, bytes sent. */
 struct http_server_counts {
     size_t connections;

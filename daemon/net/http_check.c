@@ -48,7 +48,7 @@ static bool check_preflight(const struct http_head *h, bool from_origin)
 }
 
 /* "Bearer", one or more spaces, token. Only hashes are compared, in constant time. */
-static bool check_token(const struct http_server_config *config, const struct http_head *h, const char *data)
+static bool check_token(const struct http_head *h, const char *data, uint8_t hash[SHA256_DIGEST_SIZE])
 {
     static const char scheme[] = "bearer";
     const char *text = data + h->authorization.at;
@@ -60,11 +60,32 @@ static bool check_token(const struct http_server_config *config, const struct ht
         at++;
     }
     struct sha256_ctx context;
-    uint8_t hash[SHA256_DIGEST_SIZE];
     sha256_init(&context);
     sha256_update(&context, n - at, (const uint8_t *)text + at);
-    sha256_digest(&context, sizeof hash, hash);
-    return memeql_sec(hash, config->token_sha256, sizeof hash) != 0;
+    sha256_digest(&context, SHA256_DIGEST_SIZE, hash);
+    return true;
+}
+
+/* 0, 401 or 403, with the sentence. */
+static int check_credentials(const struct http_server_config *config, const struct http_peer *peer,
+                             const struct http_head *h, const char *data, struct http_refusal *out)
+{
+    uint8_t hash[SHA256_DIGEST_SIZE];
+    const bool token = check_token(h, data, hash);
+    struct http_credentials c = {.tcp = config->tcp,
+                                 .peer = *peer,
+                                 .token_sha256 = token ? hash : NULL,
+                                 .user = h->remote_user.at != 0 ? data + h->remote_user.at : NULL,
+                                 .user_size = h->remote_user.size};
+    c.known = config->tcp && (config->open || (token && memeql_sec(hash, config->token_sha256, sizeof hash) != 0));
+    if (config->admit != NULL) {
+        return config->admit(config->admit_context, &c, &out->reader, &out->error);
+    }
+    if (config->tcp && !c.known) {
+        profd_error_set(&out->error, PROFD_REFUSED, "the request has no valid bearer token in Authorization");
+        return 401;
+    }
+    return 0;
 }
 
 static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
@@ -86,14 +107,15 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
     }
 }
 
-void http_check(const struct http_server_config *config, const struct http_head *head, const char *data,
-                struct http_refusal *out)
+void http_check(const struct http_server_config *config, const struct http_peer *peer, const struct http_head *head,
+                const char *data, struct http_refusal *out)
 {
     static const struct http_span none = {0, 0};
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
-    bool known = !config->tcp || config->open || check_token(config, head, data);
+    out->reader = 0;
+    const int verdict = check_credentials(config, peer, head, data, out);
     out->status = 0;
-    out->anonymous = !known;
+    out->anonymous = verdict != 0;
     if (!check_host(config, head, data)) {
         check_refuse(out, 421, "the Host is not one of this server's names", data, head->host);
     } else if (!check_site(head, data, from_origin)) {
@@ -105,8 +127,8 @@ void http_check(const struct http_server_config *config, const struct http_head 
         check_refuse(out, 405, "only GET and HEAD are supported", data, none);
     } else if (head->body != 0) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    } else if (!known && !preflight && !check_public(config, head, data)) {
-        check_refuse(out, 401, "the request has no valid bearer token in Authorization", data, none);
+    } else if (verdict == 403 || (verdict != 0 && !preflight && !check_public(config, head, data))) {
+        out->status = verdict;
     } else if (!preflight && coding_choose(&head->codings) == CODING_NONE) {
         check_refuse(out, 406, "Accept-Encoding refuses all supported codings: identity, gzip and zstd", data, none);
     }

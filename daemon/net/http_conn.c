@@ -158,6 +158,7 @@ static void conn_handle(struct http_conn *c)
                                        .if_none_match = etag,
                                        .head = h->method == HTTP_METHOD_HEAD,
                                        .peer = c->peer,
+                                       .reader = c->reader,
                                        .tcp = c->server->config.tcp};
     x->request.coding = coding_choose(&h->codings);
     x->request.coded_only = coding_refuses_identity(&h->codings);
@@ -185,7 +186,8 @@ static void conn_parse(struct http_conn *c)
         profd_error_set(&refusal.error, PROFD_REFUSED, "%s (byte %zu of the request)", c->parser.reason, c->parser.at);
     } else {
         c->from_origin = http_check_from_origin(&c->server->config, &c->parser.head, c->input);
-        http_check(&c->server->config, &c->parser.head, c->input, &refusal);
+        http_check(&c->server->config, &c->peer, &c->parser.head, c->input, &refusal);
+        c->reader = refusal.reader;
         c->proven = c->proven || (refusal.status == 0 && !refusal.anonymous);
     }
     /* Bytes after the request could be a smuggled second one: they are never read. */
@@ -225,20 +227,27 @@ static void conn_read_on(struct http_conn *c)
     conn_parse(c);
 }
 
-void http_server_say_busy(struct http_server *server, int fd)
+void http_conn_say(struct http_server *server, int fd, enum profd_status status, int http_status, const char *sentence)
 {
-    struct http_refusal refusal = {.status = 503};
-    profd_error_set(&refusal.error, PROFD_BUSY, "all %zu connections are in use", server->config.connections_max);
+    struct http_refusal refusal = {.status = http_status};
+    profd_error_set(&refusal.error, status, "%s", sentence);
     struct http_manner manner = {.origin = server->config.origin, .write_problem = server->config.write_problem};
     struct evbuffer *out = evbuffer_new();
     if (out != NULL && http_write_refusal(out, &refusal, manner)) {
         int n = evbuffer_write(out, fd);
         server->counts.bytes += n > 0 ? (uint64_t)n : 0;
-        server->counts.answered[5]++;
+        server->counts.answered[http_status / 100]++;
     }
     if (out != NULL) {
         evbuffer_free(out);
     }
+}
+
+void http_server_say_busy(struct http_server *server, int fd)
+{
+    struct profd_error e;
+    profd_error_set(&e, PROFD_BUSY, "all %zu connections are in use", server->config.connections_max);
+    http_conn_say(server, fd, PROFD_BUSY, 503, e.sentence);
 }
 
 bool http_conn_give_way(struct http_conn *c)

@@ -31,6 +31,7 @@ struct http_conn {
     struct http_parser parser;
     struct http_exchange *exchange; /* while HANDLING */
     struct http_peer peer;
+    uint64_t reader;         /* of the request that was parsed last */
     int64_t born, write_end; /* ms, monotonic */
     size_t unwritten;        /* of output when the write deadline was last looked at */
     unsigned requests;
@@ -59,15 +60,16 @@ struct http_exchange {
 
 /* An error answer of the server itself. */
 struct http_refusal {
-    int status;     /* 0: admitted */
-    bool anonymous; /* admitted without the required token, because the target is public */
+    int status;      /* 0: admitted */
+    bool anonymous;  /* admitted without the required token, because the target is public */
+    uint64_t reader; /* as of http_admit */
     struct profd_error error;
 };
 
-/* http_check.c: Host, origin, method, body, token, coding, in this order. Pure. A preflight that is admitted is to be
+/* http_check.c: Host, origin, method, body, credentials, coding, in this order. A preflight that is admitted is to be
  * answered 204. */
-void http_check(const struct http_server_config *config, const struct http_head *head, const char *data,
-                struct http_refusal *out);
+void http_check(const struct http_server_config *config, const struct http_peer *peer, const struct http_head *head,
+                const char *data, struct http_refusal *out);
 
 /* Is the request one of a page of the configured origin? */
 bool http_check_from_origin(const struct http_server_config *config, const struct http_head *head, const char *data);
@@ -91,7 +93,8 @@ void http_conn_close(struct http_conn *c);
  * Otherwise it is closed; a client that has sent part of a request gets 503. True if it was closed. */
 bool http_conn_give_way(struct http_conn *c);
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
-/* 503 on the descriptor. Best effort: one write, no waiting. */
+/* A refusal on the descriptor. Best effort: one write, no waiting. */
+void http_conn_say(struct http_server *server, int fd, enum profd_status status, int http_status, const char *sentence);
 void http_server_say_busy(struct http_server *server, int fd);
 
 #endif

@@ -120,6 +120,7 @@ static struct http_span *parse_single(struct http_head *h, const char *name, siz
         {"origin", &h->origin},
         {"sec-fetch-site", &h->fetch_site},
         {"authorization", &h->authorization},
+        {"x-remote-user", &h->remote_user},
         {"if-none-match", &h->if_none_match},
         {"content-length", &h->content_length},
     };

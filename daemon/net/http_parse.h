@@ -23,7 +23,7 @@ enum http_method { HTTP_METHOD_OTHER, HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_ME
 struct http_head {
     enum http_method method;
     unsigned minor; /* HTTP/1.minor: 0 or 1 */
-    struct http_span target, host, origin, fetch_site, authorization, if_none_match, content_length;
+    struct http_span target, host, origin, fetch_site, authorization, remote_user, if_none_match, content_length;
     struct coding_wish codings;
     uint64_t body; /* value of Content-Length, 0 if absent */
     bool close;    /* Connection: close, or version 1.0 */

@@ -93,6 +93,13 @@ void http_server_accept(struct http_server *server, int fd, const struct http_pe
     }
 }
 
+void http_server_refuse(struct http_server *server, int fd, uint32_t uid, enum profd_status status, int http_status,
+                        const char *sentence)
+{
+    http_conn_say(server, fd, status, http_status, sentence);
+    closer_close_connection(server->config.closer, uid, fd);
+}
+
 void http_server_get_counts(const struct http_server *server, struct http_server_counts *out)
 {
     *out = server->counts;

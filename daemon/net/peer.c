@@ -9,6 +9,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "proto/limits.h"
+
 #define GROUPS_FIRST 64
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
@@ -76,6 +78,12 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
         return profd_error_set(e, PROFD_IO, "cannot determine the user of the peer: %s", strerror(errno));
     }
     peer->uid = cred.uid;
+    if (cred.uid >= LIMIT_UID_TENANTS) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "user %u may not use profd: numbers of users from %u on belong to the tenants of a "
+                               "centre",
+                               cred.uid, LIMIT_UID_TENANTS);
+    }
     peer->gid = cred.gid;
     peer->pid = (uint32_t)cred.pid;
     peer->may_admin =
@@ -85,7 +93,8 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
         cred.uid == 0 || cred.uid == policy->own_uid || (policy->has_relay_user && cred.uid == policy->relay_user);
     peer->may_deliver =
         cred.uid == 0 || cred.uid == policy->own_uid || (policy->has_gate_user && cred.uid == policy->gate_user);
-    peer->may_read_all = peer->may_admin || (policy->has_read_group &&
+    const bool proxy = policy->has_proxy_user && cred.uid == policy->proxy_user;
+    peer->may_read_all = peer->may_admin || (!proxy && policy->has_read_group &&
                                              (cred.gid == policy->read_group || peer_in_group(fd, policy->read_group)));
     return PROFD_OK;
 }

@@ -25,12 +25,15 @@ struct peer_policy {
     uint32_t relay_user;
     bool has_gate_user;
     uint32_t gate_user;
+    bool has_proxy_user; /* has no rights of its own to read what others have sent */
+    uint32_t proxy_user;
 };
 
 /* Finds a group by name or number. NOT_FOUND names it. Uses the name service, so not on the loop. */
 enum profd_status peer_find_group(const char *text, uint32_t *gid, struct profd_error *e);
 
-/* SO_PEERCRED and SO_PEERGROUPS of a connected Unix socket. IO if the kernel reports an error. */
+/* SO_PEERCRED and SO_PEERGROUPS of a connected Unix socket. FORBIDDEN: the user has one of the numbers that belong to
+ * tenants (LIMIT_UID_TENANTS); peer->uid is set. IO if the kernel reports an error. */
 enum profd_status peer_read(int fd, const struct peer_policy *policy, struct peer *peer, struct profd_error *e);
 
 /* A handle of the process that connected: *pidfd becomes readable when it has ended (the caller closes it). UNKNOWN:

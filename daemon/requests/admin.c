@@ -133,6 +133,10 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
     case REQUEST_HOSTS:
     case REQUEST_REVOKE:
         return admin_begin_enrol(a, e);
+    case REQUEST_READER_ADD:
+    case REQUEST_READER_LIST:
+    case REQUEST_READER_REMOVE:
+        return admin_begin_reader(a, e);
     default:
         return admin_begin_backup(a, e);
     }

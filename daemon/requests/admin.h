@@ -13,6 +13,7 @@ struct admin_service;
 struct live;
 struct revocations;
 struct loop;
+struct readers;
 struct space;
 struct upkeep_job;
 struct verifier;
@@ -36,6 +37,7 @@ struct admin_config {
     struct verifier *verifier;
     struct live *live;
     struct replies *replies;
+    struct readers *readers;
     const char *state_dir;
     const char *signer;              /* socket of profd-signer; NULL: no host can be enrolled */
     struct revocations *revocations; /* NULL: the daemon is no centre */

@@ -12,6 +12,7 @@
 #include "proto/buildid.h"
 #include "render/document.h"
 #include "requests/admin.h"
+#include "requests/readers.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"
 
@@ -42,7 +43,9 @@ struct admin {
     struct profd_error error;
     struct buildid build; /* DELETE: the uploads found, and those already removed */
     uint64_t uploads;
-    struct backup backup; /* BACKUP */
+    struct reader_list readers; /* READER_…: those that there are now */
+    char token[96];             /* READER_ADD: shown once; "" */
+    struct backup backup;       /* BACKUP */
     struct loop_timer *timer;
     bool whole, cancelled;
     uint64_t took_ms;
@@ -64,7 +67,8 @@ void admin_refuse(struct admin *a, enum profd_status status, const char *sentenc
 void admin_answer(struct admin *a, struct page *page);
 void admin_free(struct admin *a);
 
-/* admin_backup.c, admin_verify.c, admin_enrol.c: begin it. */
+/* admin_backup.c, admin_verify.c, admin_enrol.c, admin_reader.c: begin it. */
+enum profd_status admin_begin_reader(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e);

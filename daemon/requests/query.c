@@ -12,6 +12,7 @@
 #include "net/loop.h"
 #include "net/work.h"
 #include "requests/body.h"
+#include "requests/readers.h"
 #include "requests/session.h"
 #include "requests/sync.h"
 #include "store/store.h"
@@ -405,6 +406,9 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
 
     r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,
                                    .uid = request->tcp ? UINT32_MAX : request->peer.uid};
+    if (request->reader) { /* it was found just now */
+        readers_get_scope(readers_find(s->config.readers, request->reader), &r.scope);
+    }
     if (query_find(s, &r, &found, &page)) {
         query_tell(x, &page);
         return;

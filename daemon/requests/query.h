@@ -17,6 +17,7 @@
 struct live;
 struct loop;
 struct query_service;
+struct readers;
 struct sync_config;
 struct writer;
 
@@ -28,6 +29,7 @@ struct query_service_config {
     struct writer *writer; /* its generation says whether an answer is still true */
     struct live *live;     /* lists its processes */
     struct pages *pages;
+    const struct readers *readers; /* as HTTP admits them; NULL: none */
     struct replies *replies;
     const char *path;                /* of the database, which the writer has open; for query_service_start only */
     uint64_t run;                    /* store_set_run */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/limits.h"
 #include "store/segments.h"
 
 #define STORE_HOST_SIZE 16
@@ -16,7 +17,16 @@
  * tenant n has the number STORE_TENANT − (n − 1), down to STORE_TENANT_LAST. No user of this machine may have one of
  * these numbers. */
 #define STORE_TENANT UINT32_C(4294967294) /* tenant 1, `default` */
-#define STORE_TENANT_LAST UINT32_C(0xffff0000)
+#define STORE_TENANT_LAST LIMIT_UID_TENANTS
+/* The number for rights of the tenant with this id, and back. */
+static inline uint32_t store_tenant_uid(int64_t id)
+{
+    return (uint32_t)(STORE_TENANT - (id - 1));
+}
+static inline int64_t store_tenant_id(uint32_t uid)
+{
+    return (int64_t)(STORE_TENANT - uid) + 1;
+}
 static inline bool store_is_tenant(uint32_t uid)
 {
     return uid >= STORE_TENANT_LAST && uid <= STORE_TENANT;

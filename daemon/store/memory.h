@@ -91,6 +91,8 @@ struct memory_centre {
 /* False: there are no random bytes. */
 bool memory_centre_init(struct memory_centre *c);
 void memory_centre_done(struct memory_centre *c);
+/* The index of the tenant of a name, made if there is none: 0 is `default`. */
+enum profd_status memory_find_tenant(struct memory_centre *c, const char *name, size_t *index, struct profd_error *e);
 
 /* A copy of an upload; everything is owned. */
 struct memory_upload {
@@ -177,6 +179,9 @@ struct memory_instance {
 /* Arrays with the given capacity. */
 struct memory_store {
     struct store base;
+    struct store_reader *readers;
+    size_t reader_count, reader_capacity;
+    uint64_t reader_number; /* of the latest */
     uint64_t number, list_epoch, series;
     uint64_t uploads_total, ticks, calls;
     uint64_t retired_uploads, retired_ticks, retired_calls;

@@ -6,37 +6,38 @@
 
 #include "store/memory.h"
 
-static struct memory_tenant *find_tenant(struct memory_centre *c, const char *name)
+enum profd_status memory_find_tenant(struct memory_centre *c, const char *name, size_t *index, struct profd_error *e)
 {
-    for (size_t i = 0; i < c->tenant_count; i++) {
-        if (strcmp(c->tenants[i].name, name) == 0) {
-            return &c->tenants[i];
-        }
-    }
-    return NULL;
-}
-
-enum profd_status memory_put_token(struct store *base, const struct store_token *token, struct profd_error *e)
-{
-    struct memory_centre *c = &memory_self(base)->centre;
-    const size_t wanted = c->tenant_count == 0 ? 2 : 1; /* tenant 1 is `default` */
     enum profd_status status =
-        memory_reserve(&c->tenants, c->tenant_count, &c->tenant_capacity, wanted, sizeof *c->tenants, e);
-    if (status == PROFD_OK) {
-        status = memory_reserve(&c->tokens, c->token_count, &c->token_capacity, 1, sizeof *c->tokens, e);
-    }
+        memory_reserve(&c->tenants, c->tenant_count, &c->tenant_capacity, 2, sizeof *c->tenants, e);
     if (status != PROFD_OK) {
         return status;
     }
     if (c->tenant_count == 0) {
         snprintf(c->tenants[c->tenant_count++].name, STORE_NAME_SIZE, "default");
     }
-    if (!find_tenant(c, token->tenant)) {
-        snprintf(c->tenants[c->tenant_count++].name, STORE_NAME_SIZE, "%s", token->tenant);
+    for (*index = 0; *index < c->tenant_count && strcmp(c->tenants[*index].name, name) != 0; ++*index) {
+    }
+    if (*index == c->tenant_count) {
+        snprintf(c->tenants[c->tenant_count++].name, STORE_NAME_SIZE, "%s", name);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status memory_put_token(struct store *base, const struct store_token *token, struct profd_error *e)
+{
+    struct memory_centre *c = &memory_self(base)->centre;
+    size_t tenant;
+    enum profd_status status = memory_find_tenant(c, token->tenant, &tenant, e);
+    if (status == PROFD_OK) {
+        status = memory_reserve(&c->tokens, c->token_count, &c->token_capacity, 1, sizeof *c->tokens, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
     }
     struct memory_token *t = &c->tokens[c->token_count++];
     memcpy(t->hash, token->hash, sizeof t->hash);
-    t->tenant = (size_t)(find_tenant(c, token->tenant) - c->tenants);
+    t->tenant = tenant;
     t->uses = token->uses;
     t->expires = token->expires;
     return PROFD_OK;

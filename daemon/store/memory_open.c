@@ -33,6 +33,7 @@ static void close_memory(struct store *base)
     free(s->objects);
     free(s->object_senders);
     free(s->users);
+    free(s->readers);
     free(s);
 }
 

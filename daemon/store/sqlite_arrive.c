@@ -63,7 +63,7 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     o->host = sqlite3_column_int64(q, 0);
     o->clock = sqlite3_column_int64(q, 2);
     o->number = (uint64_t)sqlite3_column_int64(q, 3);
-    o->uid = STORE_TENANT - (uint32_t)(sqlite3_column_int64(q, 5) - 1);
+    o->uid = store_tenant_uid(sqlite3_column_int64(q, 5));
     o->name = arena_copy(a->arena, name, strlen(name));
     sqlite_finish(q);
     return o->name ? PROFD_OK : no_memory(e);

@@ -158,13 +158,12 @@ static enum profd_status admit_host(struct sqlite_store *s, const struct store_a
         return status;
     }
     *out = (struct store_admission){.restored = (a->held ? a->held - 1 : a->number) < before, .number = before};
-    status =
-        sqlite_run(s, SQL_FLEET_HOST_SET,
-                   VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
-                          INTEGER(a->held ? before : a->number), INTEGER(out->restored),
-                          INTEGER(a->tenant ? STORE_TENANT - a->tenant + 1 : 1), TEXT(a->machine ? a->machine : ""),
-                          TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
-                   e);
+    status = sqlite_run(s, SQL_FLEET_HOST_SET,
+                        VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
+                               INTEGER(a->held ? before : a->number), INTEGER(out->restored),
+                               INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1), TEXT(a->machine ? a->machine : ""),
+                               TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
+                        e);
     return status == PROFD_OK && out->restored ? mark_restored(s, id, last, a->now, marked, e) : status;
 }
 

@@ -24,15 +24,7 @@ static enum profd_status end(struct sqlite_store *s, enum profd_status status, s
 static enum profd_status put_token(struct sqlite_store *s, const struct store_token *t, struct profd_error *e)
 {
     int64_t tenant = 0;
-    bool found = false;
-    enum profd_status status = sqlite_run(s, SQL_TENANT_ADD, VALUES(TEXT(t->tenant)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(t->tenant)), &tenant, &found, e);
-    }
-    if (status == PROFD_OK && tenant > (int64_t)(STORE_TENANT - STORE_TENANT_LAST) + 1) {
-        status = profd_error_set(e, PROFD_FULL, "there are %u tenants, which is the limit",
-                                 STORE_TENANT - STORE_TENANT_LAST + 1);
-    }
+    enum profd_status status = sqlite_find_tenant(s, t->tenant, &tenant, e);
     return status == PROFD_OK ? sqlite_run(s, SQL_TOKEN_ADD,
                                            VALUES(HASH(t->hash), INTEGER(tenant), INTEGER(t->uses), INTEGER(t->expires),
                                                   INTEGER(t->created), TEXT(t->name)),
@@ -63,7 +55,7 @@ static void read_enrolment(sqlite3_stmt *q, struct store_enrolment *out, int64_t
     copy_blob(q, 0, out->host, sizeof out->host);
     copy_blob(q, 1, out->key, sizeof out->key);
     snprintf(out->tenant, sizeof out->tenant, "%s", sqlite_text(q, 2));
-    out->uid = STORE_TENANT - (uint32_t)(sqlite3_column_int64(q, 3) - 1);
+    out->uid = store_tenant_uid(sqlite3_column_int64(q, 3));
     snprintf(out->name, sizeof out->name, "%s", sqlite_text(q, 4));
     snprintf(out->machine, sizeof out->machine, "%s", sqlite_text(q, 5));
     snprintf(out->version, sizeof out->version, "%s", sqlite_text(q, 6));

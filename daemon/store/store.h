@@ -21,6 +21,7 @@
 #include "proto/status.h"
 #include "store/attestations.h"
 #include "store/enrolments.h"
+#include "store/readers.h"
 #include "store/segments.h"
 
 struct store;
@@ -470,7 +471,7 @@ enum profd_status store_admit_hosts(struct store *s, const struct store_arrival 
                                     struct store_admission *out, struct profd_error *e);
 void store_set_detail(struct store *s, const struct store_detail *detail);
 
-/* Adds a token; FULL: there are too many tenants. */
+/* Adds a token; LIMIT: there are too many tenants. */
 enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e);
 /* Enrols the host of a key with a token, which is used up by one. The same key with the same token gets what it got
  * before, even if the token is used up or has expired now. *out is set if the verdict is STORE_ENROLLED. *spent: this

@@ -95,6 +95,10 @@
       (struct store * s, const struct store_scope *scope, const struct store_filter *filter, uint32_t *reasons,        \
        struct profd_error *e),                                                                                         \
       (s, scope, filter, reasons, e))                                                                                  \
+    V(each_reader,                                                                                                     \
+      (struct store * s, bool (*each)(void *context, const struct store_reader *r), void *context,                     \
+       struct profd_error *e),                                                                                         \
+      (s, each, context, e))                                                                                           \
     V(get_relay, (struct store * s, struct store_relay * out, struct profd_error * e), (s, out, e))                    \
     V(verify,                                                                                                          \
       (struct store * s, struct store_cursor * cursor, void (*mismatch)(void *context, const char *sentence),          \
@@ -150,6 +154,8 @@
       (struct store * s, const struct store_attestation *list, size_t n, struct store_attested *out,                   \
        struct profd_error *e),                                                                                         \
       (s, list, n, out, e))                                                                                            \
+    V(add_reader, (struct store * s, const struct store_reader *reader, struct profd_error *e), (s, reader, e))        \
+    V(remove_reader, (struct store * s, const char *name, struct profd_error *e), (s, name, e))                        \
     V(shrink, (struct store * s, uint64_t bytes, struct store_progress * progress, struct profd_error * e),            \
       (s, bytes, progress, e))
 

@@ -45,7 +45,7 @@ function tokenForm(status) {
     api.useToken(field.value.trim());
     draw();
   };
-  return el("form", { class: "bar", onsubmit: apply }, el("p", {}, status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon requires a token. ", "It is in the file that ", el("code", {}, "http-token"), " names. A URL may contain it as ", el("code", {}, "#t=TOKEN"), "."), el("label", { for: "token" }, "Token"), field, el("button", {}, "Log in"));
+  return el("form", { class: "bar", onsubmit: apply }, el("p", {}, status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon requires a token. ", "It is the token of a reader, which ", el("code", {}, "profctl reader add"), " has printed, or that in the file that ", el("code", {}, "http-token"), " names. A URL may contain it as ", el("code", {}, "#t=TOKEN"), "."), el("label", { for: "token" }, "Token"), field, el("button", {}, "Log in"));
 }
 
 function problem(error, state) {

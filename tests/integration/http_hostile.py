@@ -195,6 +195,8 @@ def tables(tap, d, port):
     for listener, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
         bad, n = [], 0
         for name, data, statuses in forms():
+            if listener == "Unix socket":  # where the token of the other listener is that of no reader
+                data = data.replace(f"Authorization: Bearer {TOKEN}\r\n".encode(), b"")
             fault = judged(address, port, data, statuses | ({421} if listener == "TCP"
                     and name.startswith("Host: 'localhost:'") else set()))
             n += 1

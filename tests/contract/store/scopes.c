@@ -1,5 +1,6 @@
 /* A scope of several users: what they have together, and nothing that others do. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,4 +121,46 @@ Test(store_scope, only_the_numbers_of_tenants_are_tenants)
     cr_assert_not(store_scope_has(&both, THIRD));
     cr_assert(store_scope_equal(&both, &both) && store_scope_equal(&all, &all));
     cr_assert_not(store_scope_equal(&both, &same) || store_scope_equal(&all, &local));
+}
+
+static bool add_reader_text(void *context, const struct store_reader *r)
+{
+    char *text = context;
+    size_t n = strlen(text);
+    n += (size_t)snprintf(text + n, 512 - n, "%s%s%s", r->name, r->admin ? "!" : "", r->has_token ? "#" : "");
+    for (size_t i = 0; i < r->tenant_count; i++) {
+        n += (size_t)snprintf(text + n, 512 - n, " %s=%u", r->tenants[i].name, r->tenants[i].uid);
+    }
+    snprintf(text + n, 512 - n, "%s; ", r->all ? " all" : "");
+    return true;
+}
+
+static const char *list_readers(struct fixture *f)
+{
+    static char text[512];
+    text[0] = 0;
+    OK(f, store_each_reader(f->r, add_reader_text, text, &f->e));
+    return text;
+}
+
+STORE_TEST(readers_have_tenants_which_are_made_when_they_are_named_first)
+{
+    struct store_reader one = {.name = "one", .has_token = true, .hash = {1}, .tenant_count = 2},
+                        two = {.name = "two", .admin = true, .tenant_count = 1}, three = {.name = "three", .all = true};
+    snprintf(one.tenants[0].name, sizeof one.tenants[0].name, "default");
+    snprintf(one.tenants[1].name, sizeof one.tenants[1].name, "red");
+    snprintf(two.tenants[0].name, sizeof two.tenants[0].name, "blue");
+    OK(f, store_add_reader(f->w, &one, &f->e));
+    OK(f, store_add_reader(f->w, &two, &f->e));
+    OK(f, store_add_reader(f->w, &three, &f->e));
+    cr_assert_str_eq(list_readers(f), "one# red=4294967293 default=4294967294; two! blue=4294967292; three all; ");
+    FAILS(f, PROFD_REFUSED, store_add_reader(f->w, &two, &f->e));
+    OK(f, store_remove_reader(f->w, "one", &f->e));
+    FAILS(f, PROFD_NOT_FOUND, store_remove_reader(f->w, "one", &f->e));
+    snprintf(three.name, sizeof three.name, "four");
+    three.all = false;
+    three.tenant_count = 1;
+    snprintf(three.tenants[0].name, sizeof three.tenants[0].name, "red");
+    OK(f, store_add_reader(f->w, &three, &f->e));
+    cr_assert_str_eq(list_readers(f), "two! blue=4294967292; three all; four red=4294967293; ", "tenants stay");
 }
