@@ -406,6 +406,7 @@ deb:
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install
 .PHONY: install install-collect uninstall
+EXAMPLES := schema/prometheus-alerts.yaml
 UNITS := $(wildcard systemd/*.service systemd/*.socket)
 MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/signer/profd-signer.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
@@ -416,7 +417,7 @@ $(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/
 $(libdir)/pkgconfig/libprofd-collect.pc $(call manual_path,client/collect/profd-collect.7) \
 $(includedir)/profd/profd.h $(includedir)/profd/proto/status.h $(addprefix $(unitdir)/,$(notdir $(UNITS))) \
 $(sysusersdir)/profd.conf $(tmpfilesdir)/profd.conf $(foreach m,$(MANUALS),$(call manual_path,$(m))) \
-$(docdir)/README.md $(docdir)/LICENSE $(bashcompdir)/profctl $(zshcompdir)/_profctl $(fishcompdir)/profctl.fish
+$(docdir)/README.md $(docdir)/LICENSE $(addprefix $(docdir)/examples/,$(notdir $(EXAMPLES))) $(bashcompdir)/profctl $(zshcompdir)/_profctl $(fishcompdir)/profctl.fish
 endef
 package_config = sed -e 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@version@|$(VERSION)|'
 install-collect: all
@@ -445,6 +446,7 @@ install: all $(if $(COLLECT),install-collect)
 	$(INSTALL) -D -m 644 systemd/profd.sysusers $(DESTDIR)$(sysusersdir)/profd.conf
 	$(INSTALL) -D -m 644 systemd/profd.tmpfiles $(DESTDIR)$(tmpfilesdir)/profd.conf
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir) README.md LICENSE
+	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir)/examples $(EXAMPLES)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bashcompdir) $(zshcompdir) $(fishcompdir))
 	$(B)/profctl completion bash > $(DESTDIR)$(bashcompdir)/profctl
 	$(B)/profctl completion zsh > $(DESTDIR)$(zshcompdir)/_profctl

@@ -413,6 +413,8 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->batches = writer_batches(s->writer);
     n->relay = *relay_service_get_counts(s->relay);
     n->centre = *centre_service_get_counts(s->centre);
+    n->hosts = s->config->gate ? centre_service_get_hosts(s->centre) : NULL;
+    n->gate = enrol_service_get_gate(s->enrol);
 }
 
 static enum profd_status server_make_queries(struct server *s, struct profd_error *e)

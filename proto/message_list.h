@@ -45,14 +45,14 @@
                 U64(number))                                                                                           \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
     MESSAGE(SEGMENT, 15, segment, Segment,                                                                             \
-            U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held))                      \
+            U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held) U64(oldest))          \
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
     MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
             BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \
     /* relay → gate → daemon of the centre: a host is there; host and name are set by the gate */                  \
     MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
             BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest) BYTES(key)           \
-                TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after) U64(held))                                     \
+                TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after) U64(held) U64(oldest))                         \
     /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
     MESSAGE(ADMIT, 18, admit, Admit,                                                                                   \
             BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests) FLAG(renew) \
@@ -82,8 +82,10 @@
     MESSAGE(SIGN, 28, sign, Sign, BYTES(key) BYTES(host) TEXT(name) TEXT(tenant))                                      \
     /* signer → daemon */                                                                                            \
     MESSAGE(ISSUED, 29, issued, Issued, BYTES(certificate) BYTES(ca) BYTES(pin) U64(not_after))                        \
-    /* gate → daemon: the keys that were revoked after the first `after` of them */                                  \
-    MESSAGE(LIST_REVOKED, 30, list_revoked, ListRevoked, U64(after))                                                   \
+    /* gate → daemon: the keys that were revoked after the first `after` of them; and counts of the gate */          \
+    MESSAGE(LIST_REVOKED, 30, list_revoked, ListRevoked,                                                               \
+            U64(after) U64(connections) U64(handshakes) U64(failed) U64(untrusted) U64(revoked) U64(late)              \
+                U64(crowded))                                                                                          \
     /* daemon → gate: hashes of 32 bytes, one after the other */                                                     \
     MESSAGE(REVOKED, 31, revoked, Revoked, U64(next) BYTES(keys))
 

@@ -44,10 +44,19 @@ static enum hostconns_result gate_on_request(void *context, uint64_t conn, uint3
     return result == UPLINKS_SENT ? HOSTCONNS_TAKEN : result == UPLINKS_FULL ? HOSTCONNS_WAIT : HOSTCONNS_REFUSED;
 }
 
-/* Asks the daemon which keys were revoked since it was asked last. */
+/* Asks the daemon which keys were revoked since it was asked last, and tells it the gate's counts. */
 static void gate_ask_revoked(struct gate *g)
 {
-    const struct message m = {.type = FRAME_LIST_REVOKED, .as.list_revoked = {.after = g->revoked}};
+    const struct hostconns_counts counts = hostconns_get_counts(g->hosts);
+    const struct message m = {.type = FRAME_LIST_REVOKED,
+                              .as.list_revoked = {.after = g->revoked,
+                                                  .connections = counts.connections,
+                                                  .handshakes = counts.handshakes,
+                                                  .failed = counts.failed,
+                                                  .untrusted = counts.untrusted,
+                                                  .revoked = counts.revoked,
+                                                  .late = counts.late,
+                                                  .crowded = counts.crowded}};
     const struct uplinks_origin from = {.conn = OWN_REQUEST};
     uint8_t *bytes;
     size_t n;

@@ -104,10 +104,12 @@ static enum profd_status hostconn_identify(struct hostconn *c, struct profd_erro
         return PROFD_OK;
     }
     if (tls_identity_read(certificate, &c->host, e)) {
+        h->counts.untrusted++;
         return PROFD_UNAUTHORIZED;
     }
     c->ready = X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0 ? FRAMES_BEFORE_RENEW : FRAMES_BEFORE_ARRIVE;
     if (revoked_has(h->revoked, certificate) || hostconn_is_revoked(h, &c->host)) {
+        h->counts.revoked++;
         return profd_error_set(e, PROFD_UNAUTHORIZED, "the certificate of this host is revoked");
     }
     for (struct hostconn *o = TAILQ_LAST(&h->conns, hostconn_list); o; o = TAILQ_PREV(o, hostconn_list, next)) {
@@ -134,6 +136,7 @@ static bool hostconn_handshake(struct hostconn *c)
     if (result == 1) {
         c->state = HOSTCONN_OPEN;
         status = hostconn_identify(c, &e);
+        c->all->counts.handshakes += !status;
         if (status) {
             hostconn_refuse(c, 0, status, e.sentence);
         }
@@ -144,6 +147,7 @@ static bool hostconn_handshake(struct hostconn *c)
         c->wants_write = why == SSL_ERROR_WANT_WRITE;
         return true;
     }
+    *(SSL_get_verify_result(c->ssl) == X509_V_OK ? &c->all->counts.failed : &c->all->counts.untrusted) += 1;
     (void)tls_explain(c->ssl, result, &e);
     hostconn_tell(c, e.sentence);
     hostconn_linger(c);
@@ -290,6 +294,7 @@ static void hostconn_on_event(evutil_socket_t fd, short what, void *context)
     } else if (c->state == HOSTCONN_OPEN && c->phase != HOSTCONN_PHASE_WRITE) {
         hostconn_refuse(c, 0, PROFD_TIMEOUT, hostconn_explain_deadline(c));
     } else {
+        c->all->counts.late += c->state == HOSTCONN_HANDSHAKE;
         if (c->state != HOSTCONN_LINGERING) {
             hostconn_tell(c, hostconn_explain_deadline(c));
         }

@@ -54,6 +54,7 @@ static void hostconns_end_stale(struct hostconns *h, const struct in6_addr *addr
     for (c = TAILQ_FIRST(&h->conns); c; c = next) {
         next = TAILQ_NEXT(c, next);
         if ((!address || hostconns_same_site(&c->address, address)) && hostconn_is_stale(c)) {
+            h->counts.late++;
             hostconn_close(c);
         }
     }
@@ -97,6 +98,7 @@ static void hostconns_accept(evutil_socket_t listener, short what, void *context
             hostconns_end_stale(h, &address);
         }
         if (hostconns_count_handshakes(h, &address) >= LIMIT_GATE_HANDSHAKES_PER_ADDRESS) {
+            h->counts.crowded++;
             close(fd);
             continue;
         }
@@ -142,6 +144,14 @@ enum profd_status hostconns_new(const struct hostconns_config *config, struct ho
     }
     *out = h;
     return PROFD_OK;
+}
+
+struct hostconns_counts hostconns_get_counts(const struct hostconns *h)
+{
+    struct hostconns_counts n = h->counts;
+
+    n.connections = h->count;
+    return n;
 }
 
 void hostconns_use(struct hostconns *h, SSL_CTX *context, struct revoked *revoked)

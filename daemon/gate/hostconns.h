@@ -31,6 +31,14 @@ struct hostconns_config {
     void *context;
 };
 
+/* Since the start; connections: now. */
+struct hostconns_counts {
+    uint64_t connections;
+    uint64_t handshakes, failed; /* succeeded; ended with an error of TLS */
+    uint64_t untrusted, revoked; /* the certificate was not accepted; it or its key is revoked */
+    uint64_t late, crowded;      /* took too long; were not begun, too many of one address were in progress */
+};
+
 /* Accepts from the first hostconns_use on. */
 enum profd_status hostconns_new(const struct hostconns_config *config, struct hostconns **out, struct profd_error *e);
 
@@ -46,6 +54,8 @@ void hostconns_nack(struct hostconns *h, uint64_t conn, uint32_t tag, enum profd
 /* Refuses keys (n SHA-256 of public keys) from now on, whatever the certificates say, and closes their connections.
  * False when out of memory. */
 bool hostconns_revoke(struct hostconns *h, const uint8_t *keys, size_t n);
+
+struct hostconns_counts hostconns_get_counts(const struct hostconns *h);
 
 /* The memory of a request that is not of a host. */
 void hostconns_take(struct hostconns *h, size_t bytes);

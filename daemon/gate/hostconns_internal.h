@@ -74,6 +74,7 @@ struct hostconns {
     struct hostconn_list conns;
     struct hostconn_list queues[HOSTCONN_WAITS]; /* of those that wait, by what for; that of HOSTCONN_READY is empty */
     unsigned count;
+    struct hostconns_counts counts; /* without connections */
     uint64_t generation;
     struct hostconn **table; /* most entries */
     size_t memory;           /* of all bytes that are charged: small frames, and those on their way to the daemon */

@@ -288,8 +288,8 @@ static void metrics_relay(const struct relay_counts *n, const struct store_relay
     metrics_value(out, "relay_sealed_segments", "gauge", "Segments that are sealed and not acknowledged.",
                   r->sealed_segments);
     metrics_value(out, "relay_kept_bytes", "gauge", "Bytes of acknowledged segments that are kept.", r->kept_bytes);
-    metrics_value(out, "relay_oldest_seconds", "gauge",
-                  "When the oldest segment that is not acknowledged was opened, since the epoch; 0: there is none.",
+    metrics_value(out, "relay_oldest_timestamp_seconds", "gauge",
+                  "When the oldest segment that is not acknowledged was opened; 0: there is none.",
                   (uint64_t)(r->oldest / 1000000000));
     metrics_value(out, "relay_fetched_total", "counter", "Segments given to profd-relay.", n->fetched);
     metrics_value(out, "relay_error", "gauge", "1: profd-relay could not reach the centre.", n->error[0] != 0);
@@ -301,8 +301,14 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
     metrics_value(out, "centre_series", "gauge", "Series of each host in the current or previous hour.", c->series);
     metrics_value(out, "centre_host_detail", "gauge", "0: of some hosts, only totals are kept by host.", c->detail);
     metrics_value(out, "centre_uploads_total", "counter", "Uploads in segments that were counted.", c->counted.uploads);
-    metrics_value(out, "centre_last_seconds", "gauge", "When a segment came last, since the epoch; 0: none has.",
+    metrics_value(out, "centre_last_segment_timestamp_seconds", "gauge", "When a segment came last; 0: none has.",
                   (uint64_t)(c->last / 1000000000));
+    if (n->interval_ms) {
+        metrics_head(out, "centre_interval_seconds", "gauge", "Interval in which each host comes once.");
+        buffer_add_text(out, "profd_centre_interval_seconds ");
+        buffer_add_shortest(out, (double)n->interval_ms / 1000);
+        buffer_add_char(out, '\n');
+    }
     metrics_value(out, "centre_damaged_sums", "gauge", "Stored sums that cannot be read and were put aside.",
                   c->damaged);
     metrics_value(out, "centre_quarantined", "gauge", "Segments that could not be read.", c->quarantined);
@@ -324,7 +330,29 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
                       "\nprofd_centre_segments_total{result=\"put-aside\"} %" PRIu64
                       "\nprofd_centre_segments_total{result=\"conflict\"} %" PRIu64
                       "\nprofd_centre_segments_total{result=\"refused\"} %" PRIu64 "\n",
-                      n->counted, n->again, n->put_aside, n->conflicts, n->refused);
+                      n->segments.counted, n->segments.again, n->segments.put_aside, n->segments.conflicts,
+                      n->segments.refused);
+}
+
+/* A gate that has told nothing yet may have counted already: 0 would be wrong. */
+static void metrics_gate(const struct gate_counts *g, struct buffer *out)
+{
+    const struct {
+        const char *result;
+        uint64_t value;
+    } results[] = {{"ok", g->handshakes},   {"failed", g->failed}, {"untrusted", g->untrusted},
+                   {"revoked", g->revoked}, {"late", g->late},     {"crowded", g->crowded}};
+
+    metrics_value(out, "gate_up", "gauge", "1: profd-gate has told its counts within the last 5 seconds.", g->up);
+    if (!g->told) {
+        return;
+    }
+    metrics_value(out, "gate_connections", "gauge", "Connections of hosts to profd-gate.", g->connections);
+    metrics_head(out, "gate_handshakes_total", "counter", "TLS handshakes since the start of profd-gate, by result.");
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        buffer_add_format(out, "profd_gate_handshakes_total{result=\"%s\"} %" PRIu64 "\n", results[i].result,
+                          results[i].value);
+    }
 }
 
 void metrics_format_fleet(const struct status_setup *setup, const struct pages_numbers *n,
@@ -335,5 +363,6 @@ void metrics_format_fleet(const struct status_setup *setup, const struct pages_n
     }
     if (setup->gate) {
         metrics_centre(&n->centre, &store->centre, out);
+        metrics_gate(&n->gate, out);
     }
 }

@@ -9,6 +9,7 @@
 #include "admin/aside.h"
 #include "admin/reserve.h"
 #include "core/durations.h"
+#include "core/hashmap.h"
 #include "core/refusals.h"
 #include "live/counts.h"
 #include "net/conn.h"
@@ -37,13 +38,31 @@ struct relay_counts {
     char error[256]; /* that it brought: why the centre could not be reached; "": it could */
 };
 
+struct delivery_counts {
+    uint64_t counted, again, put_aside, conflicts; /* that were acknowledged */
+    uint64_t refused;                              /* that were not */
+};
+
 /* What hosts have sent since the start. */
 struct centre_counts {
-    uint64_t arrived;                              /* ARRIVE */
-    uint64_t counted, again, put_aside, conflicts; /* segments that were acknowledged */
-    uint64_t refused;                              /* segments that were not */
-    uint64_t attestations, attestations_refused;   /* ATTEST with a hash */
-    uint64_t objects_stored, objects_refused;      /* parsed objects that were sent */
+    uint64_t arrived; /* ARRIVE */
+    struct delivery_counts segments;
+    uint64_t attestations, attestations_refused; /* ATTEST with a hash */
+    uint64_t objects_stored, objects_refused;    /* parsed objects that were sent */
+    uint64_t interval_ms;                        /* in which each host comes once; 0: none has come */
+};
+
+/* What one host has sent since the start. */
+struct host_counts {
+    struct delivery_counts segments;
+    uint64_t refused; /* arrivals */
+    int64_t backlog;  /* ns: age of its oldest segment that was not acknowledged, when it arrived last; -1: unknown */
+};
+
+/* What the gate has told. */
+struct gate_counts {
+    bool told, up; /* since the start; within the last seconds */
+    uint64_t connections, handshakes, failed, untrusted, revoked, late, crowded;
 };
 
 struct pages_numbers {
@@ -67,6 +86,8 @@ struct pages_numbers {
     struct http_server_counts http;
     struct relay_counts relay;
     struct centre_counts centre;
+    struct gate_counts gate;
+    const struct hashmap *hosts; /* identity → struct host_counts; NULL: no centre */
     struct upkeep_counts upkeep;
     struct verifier_counts verified;
     size_t writer_pending, reader_pending, object_pending;

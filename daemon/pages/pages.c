@@ -127,13 +127,28 @@ void pages_make_status(struct pages *p, const struct status_store *store, struct
     status_format(&p->config.setup, &n, store, &page->body);
 }
 
+enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct metrics_hosts *hosts,
+                                    struct profd_error *e)
+{
+    struct pages_numbers n;
+
+    pages_get_numbers(p, &n);
+    return metrics_hosts_begin(hosts, n.hosts, now, e);
+}
+
 void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
-                        struct page *page)
+                        struct metrics_hosts *hosts, struct page *page)
 {
     struct pages_numbers n;
 
     pages_get_numbers(p, &n);
     page_init(page, 200, "text/plain; version=0.0.4; charset=utf-8");
-    metrics_format(&n, &store->totals, cache, p->config.start, &page->body);
-    metrics_format_fleet(&p->config.setup, &n, store, &page->body);
+    page->body.limit += METRICS_HOSTS_BYTES;
+    if (store) {
+        metrics_format(&n, &store->totals, cache, p->config.start, &page->body);
+        metrics_format_fleet(&p->config.setup, &n, store, &page->body);
+    }
+    buffer_add(&page->body, hosts->text.data, hosts->text.size);
+    page->body.failed = page->body.failed || hosts->text.failed;
+    metrics_hosts_done(hosts);
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "pages/metrics_hosts.h"
 #include "pages/numbers.h"
 #include "pages/page.h"
 #include "pages/status.h"
@@ -31,7 +32,11 @@ void pages_free(struct pages *p);
 bool pages_find(struct pages *p, enum query_source source, const struct query_request *request, struct page *page);
 /* /api/v1/status and /metrics, which tell what the store holds, too. */
 void pages_make_status(struct pages *p, const struct status_store *store, struct page *page);
+/* store NULL: the asker may read only about its hosts. Ends hosts. */
 void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
-                        struct page *page);
+                        struct metrics_hosts *hosts, struct page *page);
+/* Notes what is known of hosts now; on the loop. */
+enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct metrics_hosts *hosts,
+                                    struct profd_error *e);
 
 #endif

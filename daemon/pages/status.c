@@ -87,9 +87,9 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     status_add_number(out, "damaged_sums", c->damaged);
     status_add_number(out, "quarantined", c->quarantined);
     status_add_number(out, "quarantine_bytes", c->quarantine_bytes);
-    status_add_number(out, "repeats", n->centre.again);
-    status_add_number(out, "conflicts", n->centre.conflicts);
-    status_add_number(out, "refused", n->centre.refused);
+    status_add_number(out, "repeats", n->centre.segments.again);
+    status_add_number(out, "conflicts", n->centre.segments.conflicts);
+    status_add_number(out, "refused", n->centre.segments.refused);
     status_add_number(out, "attested_builds", c->attested);
     status_add_number(out, "disputed_builds", c->disputed);
     status_add_number(out, "attestations", n->centre.attestations);

@@ -47,16 +47,17 @@ static enum profd_status flush_fetch(struct flush_run *f, const struct message_f
     return talk_ask(&f->profd, &request, FRAME_SEGMENT, segment, e);
 }
 
-/* The error of the centre for the status page of profd; *number and *held are those of its database. */
-static enum profd_status flush_report(struct flush_run *f, const char *error, uint64_t *number, uint64_t *held,
+/* The error of the centre for the status page of profd; *arrive gets what its database says. */
+static enum profd_status flush_report(struct flush_run *f, const char *error, struct message_arrive *arrive,
                                       struct profd_error *e)
 {
     struct message segment;
     enum profd_status status = flush_fetch(f, &(struct message_fetch){.error = error}, &segment, e);
 
     if (!status) {
-        *number = segment.as.segment.number;
-        *held = segment.as.segment.held;
+        arrive->number = segment.as.segment.number;
+        arrive->held = segment.as.segment.held;
+        arrive->oldest = segment.as.segment.oldest;
         message_done(&segment);
     }
     return status;
@@ -82,7 +83,7 @@ static enum profd_status flush_check_admit(const struct message_admit *m, struct
 }
 
 /* Connects to the centre and presents this host. */
-static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, uint64_t held, struct profd_error *e)
+static enum profd_status flush_arrive(struct flush_run *f, const struct message_arrive *known, struct profd_error *e)
 {
     char machine[IDENTITY_MACHINE_SIZE];
     struct timespec now;
@@ -91,10 +92,11 @@ static enum profd_status flush_arrive(struct flush_run *f, uint64_t number, uint
                                            .tenant = "",
                                            .machine = identity_machine(machine),
                                            .version = PROFD_VERSION,
-                                           .number = number,
+                                           .number = known->number,
                                            .segment_oldest = SEGMENT_VERSION,
                                            .segment_newest = SEGMENT_VERSION,
-                                           .held = held}};
+                                           .held = known->held,
+                                           .oldest = known->oldest}};
     struct message admit;
     enum profd_status status = connect_centre(f->config, NULL, &f->centre.stream, e);
 
@@ -249,7 +251,7 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
                           .centre = talk_of("the centre", CENTRE_ANSWER_MAX),
                           .out = out};
     struct profd_error ignored;
-    uint64_t number = 0, held = 0;
+    struct message_arrive known = {.number = 0};
     enum profd_status status;
     bool reached;
 
@@ -259,11 +261,11 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
         status = talk_greet(&f.profd, e);
     }
     if (!status) {
-        status = flush_report(&f, last_error, &number, &held, e);
+        status = flush_report(&f, last_error, &known, e);
     }
     reached = !status;
     if (!status) {
-        status = flush_arrive(&f, number, held, e);
+        status = flush_arrive(&f, &known, e);
     }
     if (!status) {
         status = flush_exchange(&f, e);
@@ -276,7 +278,7 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
         *e = f.refusal;
     }
     if (status && reached) {
-        (void)flush_report(&f, e->sentence, &number, &held, &ignored); /* if profd has gone, there is no one to tell */
+        (void)flush_report(&f, e->sentence, &known, &ignored); /* if profd has gone, there is no one to tell */
     }
     stream_close(&f.centre.stream);
     stream_close(&f.profd.stream);

@@ -19,6 +19,7 @@
 #define RETRY_MS 1000u
 #define RENEW_NS (INT64_C(10) * 86400 * 1000000000) /* a third of the 30 days of a certificate */
 #define CONFLICT_BYTES (1u << 20)                   /* of hosts with conflicts; beyond, all are forgotten */
+#define KNOWN_BYTES (16u << 20)                     /* of counts of hosts; beyond, they begin at 0 again */
 
 /* One ARRIVE, until it is answered. */
 struct arrive {
@@ -116,16 +117,31 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
 
 /* How long a host waits until it comes again. In an interval, the centre gets at most SERIES_PER_SECOND series for each
  * second. A host's place in the interval comes from its identity, which is random. */
-static uint32_t wait_ms(const struct centre_service *s, const struct arrive *a)
+static uint32_t wait_ms(struct centre_service *s, const struct arrive *a)
 {
     uint64_t interval = (uint64_t)s->config.interval / 1000000, place, wait;
     const uint64_t wanted = a->centre.series * 1000 / SERIES_PER_SECOND;
 
     interval = wanted > interval ? wanted : interval;
     interval = interval < INTERVAL_MOST_MS ? interval : INTERVAL_MOST_MS;
+    s->counts.interval_ms = interval;
     memcpy(&place, a->arrival.host, sizeof place);
     wait = (place % interval + interval - (uint64_t)a->arrival.now / 1000000 % interval) % interval;
     return (uint32_t)(wait < interval / 2 ? wait + interval : wait);
+}
+
+/* Only of a host that has arrived: others do not take memory. */
+static void arrive_count(struct arrive *a)
+{
+    struct host_counts *n = a->status ? hashmap_find(&a->service->known, a->arrival.host, sizeof a->arrival.host)
+                                      : centre_count_host(a->service, a->arrival.host);
+    const uint64_t oldest = a->message.as.arrive.oldest, clock = a->message.as.arrive.clock;
+
+    if (n && a->status) {
+        n->refused++;
+    } else if (n) {
+        n->backlog = !oldest ? -1 : oldest < clock ? (int64_t)(clock - oldest) : 0;
+    }
 }
 
 /* Frees the request. */
@@ -136,6 +152,7 @@ static void arrive_answer(struct arrive *a)
     struct message m = {.type = FRAME_ADMIT};
     const uint8_t *conflict = hashmap_find(&s->conflicts, a->arrival.host, sizeof a->arrival.host);
 
+    arrive_count(a);
     if (a->admission.restored) {
         log_write(LOG_LEVEL_NOTICE, NULL,
                   "host %s was restored from a backup: what its live processes counted since then may be missing",
@@ -261,6 +278,7 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
 
     if (s) {
         hashmap_init(&s->hosts, 0);
+        hashmap_init(&s->known, KNOWN_BYTES);
         hashmap_init(&s->conflicts, CONFLICT_BYTES);
         hashmap_init(&s->shares, 0);
         centre_objects_init(&s->objects);
@@ -285,6 +303,7 @@ void centre_service_free(struct centre_service *s)
     }
     free(s->items);
     hashmap_clear(&s->hosts);
+    hashmap_clear(&s->known);
     hashmap_clear(&s->conflicts);
     hashmap_clear(&s->shares);
     centre_objects_clear(&s->objects);
@@ -295,6 +314,19 @@ void centre_service_free(struct centre_service *s)
 const struct centre_counts *centre_service_get_counts(const struct centre_service *s)
 {
     return &s->counts;
+}
+
+const struct hashmap *centre_service_get_hosts(const struct centre_service *s)
+{
+    return &s->known;
+}
+
+struct host_counts *centre_count_host(struct centre_service *s, const uint8_t host[STORE_HOST_SIZE])
+{
+    const struct host_counts none = {.backlog = -1};
+    struct host_counts *n = hashmap_find(&s->known, host, STORE_HOST_SIZE);
+
+    return n ? n : hashmap_put(&s->known, host, STORE_HOST_SIZE, &none, sizeof none);
 }
 
 void centre_service_set(struct centre_service *s, int64_t interval, const struct store_detail *detail)

@@ -37,6 +37,8 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
 /* After the writer's thread and the connections. Accepts NULL. */
 void centre_service_free(struct centre_service *s);
 const struct centre_counts *centre_service_get_counts(const struct centre_service *s);
+/* Identity → struct host_counts, of the hosts that came since the start. */
+const struct hashmap *centre_service_get_hosts(const struct centre_service *s);
 /* Changes what is told to hosts, and what is stored of segments, from now on. */
 void centre_service_set(struct centre_service *s, int64_t interval, const struct store_detail *detail);
 /* Segments that wait are stored now. */

@@ -72,7 +72,7 @@ static enum profd_status judge_receipt(struct centre_item *x)
     }
 }
 
-static void count_item(struct centre_counts *n, const struct centre_item *x)
+static void count_item(struct delivery_counts *n, const struct centre_item *x)
 {
     const struct store_receipt *r = &x->receipt;
 
@@ -118,10 +118,14 @@ static void answer_item(struct centre_service *s, struct centre_item *x, const u
 {
     struct conn *c = conn_find(s->config.conns, x->conn);
     const struct store_delivery *d = &x->delivery;
+    struct host_counts *known = hashmap_find(&s->known, d->host, sizeof d->host);
     struct message m = {.type = FRAME_ACKNOWLEDGE};
 
     x->status = x->status ? x->status : judge_receipt(x);
-    count_item(&s->counts, x);
+    count_item(&s->counts.segments, x);
+    if (known) {
+        count_item(&known->segments, x);
+    }
     if (!x->status) {
         log_receipt(x);
         note_conflict(s, x);
@@ -250,6 +254,19 @@ static void add_item(struct centre_service *s, struct conn *c, const struct cent
     }
 }
 
+/* One that was not taken. */
+static void refuse_item(struct centre_service *s, struct centre_item *x, enum profd_status status)
+{
+    struct host_counts *known = hashmap_find(&s->known, x->delivery.host, sizeof x->delivery.host);
+
+    x->status = status;
+    count_item(&s->counts.segments, x);
+    if (known) {
+        count_item(&known->segments, x);
+    }
+    message_done(&x->message);
+}
+
 enum profd_status centre_receive_deliver(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct centre_service *s = context;
@@ -263,7 +280,7 @@ enum profd_status centre_receive_deliver(void *context, struct conn *c, struct c
         status = body_decode(f, &x.message, e);
     }
     if (status) {
-        s->counts.refused++;
+        s->counts.segments.refused++;
         return status;
     }
     status = read_item(&x, e);
@@ -275,8 +292,7 @@ enum profd_status centre_receive_deliver(void *context, struct conn *c, struct c
         status = join_share(s, &x, e);
     }
     if (status) {
-        s->counts.refused++;
-        message_done(&x.message);
+        refuse_item(s, &x, status);
         return status;
     }
     add_item(s, c, &x);

@@ -19,6 +19,7 @@ struct centre_service {
     struct centre_item *items; /* that wait for it */
     size_t item_count, item_capacity;
     uint64_t began, latest;           /* ms of loop_now: when the first and the last of them came */
+    struct hashmap known;             /* identity of a host → struct host_counts */
     struct hashmap conflicts;         /* identity of a host → epoch of its last conflict; forgotten by a restart */
     struct hashmap hosts;             /* identities of the hosts that sent them */
     size_t waiting_bytes, held_bytes; /* of these; of all that are not answered */
@@ -29,6 +30,8 @@ struct centre_service {
 
 /* May this peer send what a gate sends, and can it be stored? */
 enum profd_status centre_check(const struct centre_service *s, const struct conn *c, struct profd_error *e);
+/* The counts of a host; NULL without memory for them. */
+struct host_counts *centre_count_host(struct centre_service *s, const uint8_t host[STORE_HOST_SIZE]);
 /* Copies an identity, epoch and so on, which must have this size. */
 enum profd_status centre_copy(const struct message_bytes *from, const char *what, uint8_t *to, size_t size,
                               struct profd_error *e);

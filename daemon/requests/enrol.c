@@ -19,11 +19,14 @@
 
 #define RETRY_MS 5000u
 #define CERTIFICATE_NS (INT64_C(30) * 86400 * 1000000000) /* as profd-signer signs them */
+#define GATE_SILENT_MS 5000u                              /* it tells its counts every second */
 #define KEYS_MOST 1024u                                   /* of one answer */
 
 struct enrol_service {
     struct enrol_config config;
     struct revocations *revocations;
+    struct gate_counts gate;
+    uint64_t told; /* ms of loop_now: when */
 };
 
 /* One request, until it is answered. */
@@ -288,6 +291,27 @@ enum profd_status enrol_receive_renew(void *context, struct conn *c, struct conn
     return enrol_receive(context, c, f, true, e);
 }
 
+static void enrol_take_counts(struct enrol_service *s, const struct message_list_revoked *m)
+{
+    s->told = loop_now();
+    s->gate = (struct gate_counts){.told = true,
+                                   .connections = m->connections,
+                                   .handshakes = m->handshakes,
+                                   .failed = m->failed,
+                                   .untrusted = m->untrusted,
+                                   .revoked = m->revoked,
+                                   .late = m->late,
+                                   .crowded = m->crowded};
+}
+
+struct gate_counts enrol_service_get_gate(const struct enrol_service *s)
+{
+    struct gate_counts n = s->gate;
+
+    n.up = n.told && loop_now() - s->told < GATE_SILENT_MS;
+    return n;
+}
+
 enum profd_status enrol_receive_list(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct enrol_service *s = context;
@@ -301,6 +325,7 @@ enum profd_status enrol_receive_list(void *context, struct conn *c, struct conn_
     if (status) {
         return status;
     }
+    enrol_take_counts(s, &request.as.list_revoked);
     answer.as.revoked.keys.data = revocations_keys(s->revocations, request.as.list_revoked.after, &n);
     n = n < KEYS_MOST ? n : KEYS_MOST;
     answer.as.revoked.keys.size = n * REVOCATIONS_HASH_SIZE;

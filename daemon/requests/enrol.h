@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "net/conn.h"
+#include "pages/numbers.h"
 #include "proto/status.h"
 
 struct enrol_service;
@@ -31,6 +32,8 @@ enum profd_status enrol_service_new(const struct enrol_config *config, struct en
 void enrol_service_free(struct enrol_service *s);
 /* NULL: the daemon is no centre. */
 struct revocations *enrol_service_get_revocations(const struct enrol_service *s);
+/* What the gate said last. */
+struct gate_counts enrol_service_get_gate(const struct enrol_service *s);
 
 /* For conn_handler; the context is the service. */
 enum profd_status enrol_receive_enroll(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);

@@ -58,6 +58,7 @@ struct query {
     struct query_request request;
     struct query_answer answer;
     struct status_store store; /* for status and metrics */
+    struct metrics_hosts hosts;
     struct query_cache_use cache_use;
     enum profd_status totals_status;
     struct profd_error totals_error;
@@ -74,6 +75,7 @@ static void query_free(struct query *q)
         LIST_REMOVE(q, of_waiting);
     }
     arena_free(q->arena);
+    metrics_hosts_done(&q->hosts);
     free(q->target);
     free(q->if_none_match);
     free(q);
@@ -133,6 +135,23 @@ static void query_answer(struct query_service *s, struct query *q, struct page *
     query_free(q);
 }
 
+static void query_read_totals(struct query *q, struct store *store)
+{
+    struct profd_error *e = &q->totals_error;
+
+    q->totals_status = store_get_totals(store, &q->store.totals, e);
+    if (!q->totals_status) {
+        q->totals_status = store_get_relay(store, &q->store.relay, e);
+    }
+    if (!q->totals_status) {
+        q->totals_status = store_get_centre(store, &q->store.centre, e);
+    }
+    if (!q->totals_status) {
+        q->totals_status = metrics_hosts_format(&q->hosts, store, &q->request.scope, e);
+    }
+    q->cache_use = query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
+}
+
 static void query_run_all(void *context, struct work_item *const *items, size_t n)
 {
     struct store *store = context;
@@ -147,15 +166,7 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         if (q->made) {
             query_code_body(q->request.coding, q->request.coded_only, &q->page.body, &q->page.coding);
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
-            q->totals_status = store_get_totals(store, &q->store.totals, &q->totals_error);
-            if (!q->totals_status) {
-                q->totals_status = store_get_relay(store, &q->store.relay, &q->totals_error);
-            }
-            if (!q->totals_status) {
-                q->totals_status = store_get_centre(store, &q->store.centre, &q->totals_error);
-            }
-            q->cache_use =
-                query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
+            query_read_totals(q, store);
         } else {
             q->request.generation = writer_generation(q->service->config.writer);
             query_run(store, &q->request, &q->answer);
@@ -217,7 +228,8 @@ static void query_done(void *context, struct work_item *item)
         } else if (q->source == QUERY_STATUS) {
             pages_make_status(s->config.pages, &q->store, &page);
         } else {
-            pages_make_metrics(s->config.pages, &q->store, &q->cache_use, &page);
+            pages_make_metrics(s->config.pages, q->request.scope.all ? &q->store : NULL, &q->cache_use, &q->hosts,
+                               &page);
         }
         if (query_code(s, q, &page)) {
             return;
@@ -260,6 +272,12 @@ static enum profd_status query_take_processes(struct query_service *s, struct qu
     return status;
 }
 
+/* Readers of some tenants get the metrics of their hosts. */
+static bool query_may_read_totals(const struct query *q)
+{
+    return q->request.scope.all || (q->source == QUERY_METRICS && store_scope_has_tenants(&q->request.scope));
+}
+
 /* Which way a request goes: a page at once, or a reading thread. */
 static void query_route(struct query_service *s, struct query *q)
 {
@@ -271,11 +289,13 @@ static void query_route(struct query_service *s, struct query *q)
         page_problem(&page, 503, PROFD_BUSY, e.sentence);
     } else if (pages_find(s->config.pages, q->source, &q->request, &page)) {
         /* found */
-    } else if (totals && !q->request.scope.all) {
+    } else if (totals && !query_may_read_totals(q)) {
         page_problem(&page, 403, PROFD_FORBIDDEN, "only users who may read all profiles may read the totals");
     } else if (q->source == QUERY_NONE && strncmp(q->target, "/api/", 5) != 0) {
         page_problem(&page, 404, PROFD_NOT_FOUND, "there is no such path; see /openapi.json");
     } else if (q->source == QUERY_PROCESSES && query_take_processes(s, q, &e)) {
+        page_problem(&page, 503, PROFD_NO_MEMORY, e.sentence);
+    } else if (q->source == QUERY_METRICS && pages_begin_hosts(s->config.pages, q->request.now, &q->hosts, &e)) {
         page_problem(&page, 503, PROFD_NO_MEMORY, e.sentence);
     } else if (s->config.replies->bytes > ANSWERS_MAX || !work_put(s->work, &q->item)) {
         page_problem(&page, 503, PROFD_BUSY, "the queue of queries is full");

@@ -36,6 +36,7 @@ struct relay_request {
     struct store_verdict verdict;         /* of the centre, about the database */
     bool apart;                           /* what was held counts here only */
     uint64_t number, held;                /* of the database */
+    int64_t oldest;                       /* ns: of its segments that are not acknowledged */
     uint64_t again;                       /* segments that a restored centre gets again */
     struct store_segment found;           /* bytes: owned; id 0: none */
 
@@ -103,6 +104,7 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
     }
     r->number = ledger.number;
     r->held = ledger.held;
+    r->oldest = ledger.oldest;
     if (!r->met) { /* the relay only says why it cannot send anything: what is open goes on growing */
         return;
     }
@@ -216,6 +218,7 @@ static void relay_fetch_done(struct writer_job *job)
     out->through = r->through;
     out->number = r->number;
     out->held = r->held;
+    out->oldest = (uint64_t)(r->oldest ? r->oldest : loop_clock());
     relay_answer(r, &m);
 }
 

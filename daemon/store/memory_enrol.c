@@ -179,6 +179,7 @@ enum profd_status memory_each_host(struct store *base, bool (*each)(void *contex
         const struct memory_enrolment *x = find_enrolment(c, h->identity, NULL);
         struct store_fleet_host host = {.name = h->name,
                                         .tenant = x ? x->row.tenant : "default",
+                                        .uid = x ? x->row.uid : STORE_TENANT,
                                         .machine = x ? x->row.machine : "",
                                         .version = x ? x->row.version : "",
                                         .other = "",
@@ -192,6 +193,7 @@ enum profd_status memory_each_host(struct store *base, bool (*each)(void *contex
         const struct store_enrolment *x = &c->enrolments[i].row;
         struct store_fleet_host host = {.name = x->name,
                                         .tenant = x->tenant,
+                                        .uid = x->uid,
                                         .machine = x->machine,
                                         .version = x->version,
                                         .other = "",

@@ -133,14 +133,14 @@ Test(centre, hosts_that_are_not_valid_are_refused)
     bed_expect_nack(gate, 5, PROFD_REFUSED); /* it has not arrived */
     put_bytes(gate, 6, host, 0, "no sequence", 11);
     bed_expect_nack(gate, 6, PROFD_MALFORMED);
-    cr_assert_eq(centre_service_get_counts(bed.centre)->counted, 0);
+    cr_assert_eq(centre_service_get_counts(bed.centre)->segments.counted, 0);
     close(gate);
 }
 
 Test(centre, a_segment_counts_once_however_often_it_comes)
 {
     const int gate = join_gate(), second = join_gate();
-    const struct centre_counts *counts = centre_service_get_counts(bed.centre);
+    const struct delivery_counts *counts = &centre_service_get_counts(bed.centre)->segments;
 
     arrive(gate, host, "a.example");
     arrive(gate, host, "a.example");
@@ -178,7 +178,7 @@ Test(centre, a_second_content_of_a_key_is_a_conflict_and_told)
     bed_expect_nack(gate, 7, PROFD_FORBIDDEN); /* the epoch belongs to the first */
     put_bytes(gate, 8, host, 3, "poison", 6);
     expect_outcome(gate, 8, STORE_SEGMENT_PUT_ASIDE, 2);
-    cr_assert_eq(centre_service_get_counts(bed.centre)->conflicts, 1);
+    cr_assert_eq(centre_service_get_counts(bed.centre)->segments.conflicts, 1);
     close(gate);
 }
 

@@ -1,0 +1,279 @@
+#include "pages/metrics_hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+#define NS 1e9
+#define AGE_NS (METRICS_HOSTS_AGE_DAYS * INT64_C(86400000000000))
+#define ROWS_BYTES (64u << 20)
+
+struct host_row {
+    char *labels;
+    int64_t last, delivered, not_after; /* ns */
+    bool two_machines;
+    const struct host_counts *counts;
+};
+
+struct host_rows {
+    struct metrics_hosts *m;
+    const struct store_scope *scope;
+    struct arena *arena;
+    struct host_row *rows;
+    uint32_t count, capacity;
+    uint64_t unlisted, absent, not_arrived, revoked;
+    bool failed;
+};
+
+static const struct host_counts host_counts_none = {.backlog = -1};
+
+enum profd_status metrics_hosts_begin(struct metrics_hosts *m, const struct hashmap *counts, int64_t now,
+                                      struct profd_error *e)
+{
+    size_t at = 0;
+    const void *host;
+    const struct host_counts *value;
+
+    *m = (struct metrics_hosts){.active = counts != NULL, .now = now};
+    buffer_init(&m->text, METRICS_HOSTS_BYTES);
+    if (!counts || !counts->count) {
+        return PROFD_OK;
+    }
+    m->counted = calloc(counts->count, sizeof *m->counted);
+    if (!m->counted) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for counts of %zu hosts", counts->count);
+    }
+    while ((value = hashmap_next(counts, &at, &host)) != NULL) {
+        struct metrics_counted *c = &m->counted[m->count++];
+
+        memcpy(c->host, host, sizeof c->host);
+        c->counts = *value;
+    }
+    return PROFD_OK;
+}
+
+static int counted_compare(const void *a, const void *b)
+{
+    return memcmp(a, b, STORE_HOST_SIZE); /* host is the first member */
+}
+
+/* A label value, as the text format wants it. */
+static char *put_escaped(char *to, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"' || *text == '\n') {
+            *to++ = '\\';
+        }
+        *to++ = *text == '\n' ? 'n' : *text;
+    }
+    return to;
+}
+
+static char *make_labels(struct arena *arena, const struct store_fleet_host *h)
+{
+    /* Each byte of the texts may be escaped; beside them there are fewer than 100 bytes. */
+    char *labels = arena_take(arena, 2 * (strlen(h->name) + strlen(h->tenant)) + 100), *to = labels;
+
+    if (!labels) {
+        return NULL;
+    }
+    to = put_escaped(stpcpy(to, "host=\""), h->name);
+    to = put_escaped(stpcpy(to, "\",tenant=\""), h->tenant);
+    to = stpcpy(to, "\",identity=\"");
+    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
+        *to++ = "0123456789abcdef"[h->host[i] >> 4];
+        *to++ = "0123456789abcdef"[h->host[i] & 15];
+    }
+    *to++ = '"';
+    return labels;
+}
+
+/* Is the host listed? Counts it if it is not. */
+static bool judge_host(struct host_rows *r, const struct store_fleet_host *h)
+{
+    const bool revoked = h->revoked != 0, new = !h->last, absent = r->m->now - h->last > AGE_NS;
+
+    if (!revoked && !new && !absent && r->count < METRICS_HOSTS_MOST) {
+        return true;
+    }
+    *(revoked ? &r->revoked : new ? &r->not_arrived : absent ? &r->absent : &r->unlisted) += 1;
+    return false;
+}
+
+static bool take_host(void *context, const struct store_fleet_host *h)
+{
+    struct host_rows *r = context;
+    const struct metrics_counted *counted;
+    struct host_row *rows;
+
+    if (!store_scope_has(r->scope, h->uid) || !judge_host(r, h)) {
+        return true;
+    }
+    rows = arena_extend(r->arena, r->rows, r->count, &r->capacity, sizeof *rows);
+    r->failed = !rows;
+    if (!rows) {
+        return false;
+    }
+    r->rows = rows;
+    counted = r->m->count ? bsearch(h->host, r->m->counted, r->m->count, sizeof *counted, counted_compare) : NULL;
+    rows[r->count] = (struct host_row){.labels = make_labels(r->arena, h),
+                                       .last = h->last,
+                                       .delivered = h->delivered,
+                                       .not_after = h->not_after,
+                                       .two_machines = *h->other != 0,
+                                       .counts = counted ? &counted->counts : &host_counts_none};
+    r->failed = !rows[r->count++].labels;
+    return !r->failed;
+}
+
+/* Each returns false where there is no such value. */
+static bool get_lag(const struct host_row *h, int64_t now, double *out)
+{
+    *out = (double)(now > h->last ? now - h->last : 0) / NS;
+    return true;
+}
+
+static bool get_backlog(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)h->counts->backlog / NS;
+    return h->counts->backlog >= 0;
+}
+
+static bool get_delivered(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)h->delivered / NS;
+    return h->delivered != 0;
+}
+
+static bool get_end(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)h->not_after / NS;
+    return h->not_after != 0;
+}
+
+static bool get_refusals(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = (double)(h->counts->refused + h->counts->segments.refused);
+    return true;
+}
+
+static bool get_two(const struct host_row *h, int64_t now, double *out)
+{
+    (void)now;
+    *out = 1;
+    return h->two_machines;
+}
+
+static void add_head(struct buffer *out, const char *name, const char *type, const char *help)
+{
+    buffer_add_format(out, "# HELP profd_%s %s\n# TYPE profd_%s %s\n", name, help, name, type);
+}
+
+static void add_families(const struct host_rows *r, struct buffer *out)
+{
+    static const struct {
+        const char *name, *type, *help;
+        bool (*get)(const struct host_row *h, int64_t now, double *out);
+    } families[] = {
+        {"host_lag_seconds", "gauge", "Time since the host arrived last.", get_lag},
+        {"host_backlog_seconds", "gauge",
+         "Age of the host's oldest segment that was not acknowledged, when it arrived last; absent if it does not "
+         "say or has not arrived since the start.",
+         get_backlog},
+        {"host_last_segment_timestamp_seconds", "gauge", "When a segment of the host came last.", get_delivered},
+        {"host_certificate_expiry_timestamp_seconds", "gauge", "End of the host's certificate.", get_end},
+        {"host_refusals_total", "counter", "Arrivals and segments of the host that were refused since start.",
+         get_refusals},
+        {"host_two_machines", "gauge", "1: two machines have the identity of this host.", get_two}};
+
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        add_head(out, families[f].name, families[f].type, families[f].help);
+        for (uint32_t i = 0; i < r->count; i++) {
+            double value;
+
+            if (families[f].get(&r->rows[i], r->m->now, &value)) {
+                buffer_add_text(out, "profd_");
+                buffer_add_text(out, families[f].name);
+                buffer_add_char(out, '{');
+                buffer_add_text(out, r->rows[i].labels);
+                buffer_add_text(out, "} ");
+                buffer_add_shortest(out, value);
+                buffer_add_char(out, '\n');
+            }
+        }
+    }
+}
+
+static void add_segments(const struct host_rows *r, struct buffer *out)
+{
+    static const char *const results[] = {"counted", "repeat", "put-aside", "conflict"};
+
+    add_head(out, "host_segments_total", "counter",
+             "Segments of the host that were acknowledged since start, by result.");
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct delivery_counts *n = &r->rows[i].counts->segments;
+        const uint64_t values[] = {n->counted, n->again, n->put_aside, n->conflicts};
+
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            buffer_add_text(out, "profd_host_segments_total{");
+            buffer_add_text(out, r->rows[i].labels);
+            buffer_add_text(out, ",result=\"");
+            buffer_add_text(out, results[k]);
+            buffer_add_text(out, "\"} ");
+            buffer_add_u64(out, values[k], 0);
+            buffer_add_char(out, '\n');
+        }
+    }
+}
+
+static void add_others(const struct host_rows *r, struct buffer *out)
+{
+    add_head(
+        out, "hosts", "gauge",
+        "Hosts by state. Only those of state listed have values of their own; absent: has not arrived for 30 days; "
+        "unlisted: beyond the first 10000 by name.");
+    buffer_add_format(out, "profd_hosts{state=\"listed\"} %u\n", (unsigned)r->count);
+    buffer_add_format(out, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r->unlisted);
+    buffer_add_format(out, "profd_hosts{state=\"absent\"} %llu\n", (unsigned long long)r->absent);
+    buffer_add_format(out, "profd_hosts{state=\"not-arrived\"} %llu\n", (unsigned long long)r->not_arrived);
+    buffer_add_format(out, "profd_hosts{state=\"revoked\"} %llu\n", (unsigned long long)r->revoked);
+}
+
+enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *store, const struct store_scope *scope,
+                                       struct profd_error *e)
+{
+    struct host_rows r = {.m = m, .scope = scope};
+    enum profd_status status;
+
+    if (!m->active) {
+        return PROFD_OK;
+    }
+    if (m->count) {
+        qsort(m->counted, m->count, sizeof *m->counted, counted_compare);
+    }
+    r.arena = arena_new(ROWS_BYTES);
+    status = r.arena ? store_each_host(store, take_host, &r, e)
+                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+    if (!status && r.failed) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+    }
+    if (!status) {
+        add_others(&r, &m->text);
+        add_families(&r, &m->text);
+        add_segments(&r, &m->text);
+    }
+    arena_free(r.arena);
+    return status;
+}
+
+void metrics_hosts_done(struct metrics_hosts *m)
+{
+    free(m->counted);
+    buffer_done(&m->text);
+    *m = (struct metrics_hosts){.active = false};
+}
