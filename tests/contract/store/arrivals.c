@@ -267,7 +267,10 @@ STORE_TEST(arrival_old_keys)
     const struct store_centre before = centre_of(f);
     OK(f, store_remove_ids(f->w, NOON + 40 * DAY - LIMIT_ID_DAYS * DAY, &f->e));
     const struct store_centre after = centre_of(f);
-    cr_assert_eq(memcmp(&before, &after, sizeof before), 0);
+    cr_assert(before.number == after.number && before.hosts == after.hosts && before.series == after.series);
+    cr_assert(before.quarantined == after.quarantined && before.quarantine_bytes == after.quarantine_bytes);
+    cr_assert_eq(memcmp(&before.counted, &after.counted, sizeof before.counted), 0);
+    cr_assert_eq(memcmp(&before.removed, &after.removed, sizeof before.removed), 0);
     for (unsigned i = 0; i < 2; i++) {
         OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
         for (size_t k = 0; k < s->n; k++) {
