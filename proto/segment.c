@@ -238,7 +238,7 @@ static enum profd_status check_shares(const struct segment *s, struct profd_erro
     const uint64_t *share = c->shares;
     for (uint32_t i = 0; i < rows; i++) {
         uint64_t left = SEGMENT_COUNT_MAX;
-        for (int n = __builtin_popcount(c->groups[i]); n > 0; n--, share++) {
+        for (unsigned groups = c->groups[i]; groups != 0; groups &= groups - 1, share++) {
             bad |= *share - 1 >= SEGMENT_COUNT_MAX;
             stopped |= *share > left;
             left -= *share > left ? left : *share;

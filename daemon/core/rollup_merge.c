@@ -215,16 +215,28 @@ static void merge_orders(const struct rollup_runs *runs, const struct rollup *a,
     }
 }
 
+/* Shares are at most 2^63−1, so that no sum of two wraps. The row's number says whether one was limited. */
+static void add_shares(const uint64_t *restrict from, uint64_t *restrict to)
+{
+    uint64_t all = 0;
+    for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+        to[g] += from[g];
+        all |= to[g];
+    }
+    for (uint32_t g = 0; all > SUM_MAX && g < ROLLUP_GROUPS; g++) {
+        to[g] = to[g] < SUM_MAX ? to[g] : SUM_MAX;
+    }
+}
+
 static void merge_groups(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
                          uint32_t n)
 {
-    bool saturated = false; /* the row's number says it */
     for (uint32_t k = 0; k < n; k++, out += ROLLUP_GROUPS) {
         uint32_t i = runs->left[k], j = runs->right[k];
         memcpy(out, i != NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS,
                ROLLUP_GROUPS * sizeof *out);
-        for (uint32_t g = 0; i != NONE && j != NONE && g < ROLLUP_GROUPS; g++) {
-            sum_add(&out[g], b[(size_t)j * ROLLUP_GROUPS + g], &saturated);
+        if (i != NONE && j != NONE) {
+            add_shares(b + (size_t)j * ROLLUP_GROUPS, out);
         }
     }
 }
@@ -321,6 +333,114 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
     return out;
 }
 
+/* Plans, for each arc of b, where it is in a. False: a lacks one. */
+static bool plan_arcs_within(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+{
+    uint32_t i = 0;
+    for (uint32_t j = 0; j < b->arc_count; j++, i++) {
+        int order = -1;
+        while (i < a->arc_count && (order = compare_arcs(a, i, b, j)) < 0) {
+            i++;
+        }
+        if (order != 0) {
+            return false;
+        }
+        runs->left[j] = i;
+    }
+    return true;
+}
+
+/* The same of bins: row j of b is planned at first + j. *i: the histogram of a that was found last. */
+static bool plan_histogram_within(uint32_t *plan, const struct rollup *a, uint32_t *i, const struct rollup *b,
+                                  const struct rollup_histogram *y)
+{
+    int order = -1;
+    while (*i < a->histogram_count &&
+           (order = counts_compare_geometry(&a->histograms[*i].geometry, &y->geometry)) < 0) {
+        (*i)++;
+    }
+    if (order != 0) {
+        return false;
+    }
+    const struct rollup_histogram *x = &a->histograms[*i];
+    uint32_t at = x->first;
+    for (uint32_t j = y->first; j < y->first + y->used; j++, at++) {
+        while (at < x->first + x->used && a->bin_index[at] < b->bin_index[j]) {
+            at++;
+        }
+        if (at == x->first + x->used || a->bin_index[at] != b->bin_index[j]) {
+            return false;
+        }
+        plan[j] = at;
+    }
+    return true;
+}
+
+static bool plan_bins_within(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+{
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < b->histogram_count; k++) {
+        if (!plan_histogram_within(runs->right, a, &i, b, &b->histograms[k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_groups(const uint32_t *plan, uint32_t n, const uint64_t *from, uint64_t *to)
+{
+    for (uint32_t j = 0; j < n; j++) {
+        add_shares(from + (size_t)j * ROLLUP_GROUPS, to + (size_t)plan[j] * ROLLUP_GROUPS);
+    }
+}
+
+static void add_arcs(const uint32_t *plan, const struct rollup *from, struct rollup *to)
+{
+    for (uint32_t j = 0; j < from->arc_count; j++) {
+        const uint32_t i = plan[j];
+        struct profile_order order = {to->commit[i], to->rank[i]};
+        order_lower(&order, (struct profile_order){from->commit[j], from->rank[j]});
+        to->commit[i] = order.commit;
+        to->rank[i] = order.rank;
+        sum_add(&to->calls[i], from->calls[j], &to->saturated);
+    }
+}
+
+/* As merge_ticks: counters of the collector may be limited. */
+static void add_bins(const uint32_t *plan, const struct rollup *from, struct rollup *to)
+{
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < from->histogram_count; k++) {
+        const struct rollup_histogram *h = &from->histograms[k];
+        bool full = false, *saturated = collector_is_dimension(h->dimension) ? &full : &to->saturated;
+        while (counts_compare_geometry(&to->histograms[i].geometry, &h->geometry) != 0) {
+            i++;
+        }
+        order_lower(&to->histograms[i].order, h->order);
+        for (uint32_t j = h->first; j < h->first + h->used; j++) {
+            sum_add(&to->bin_ticks[plan[j]], from->bin_ticks[j], saturated);
+        }
+    }
+}
+
+/* Adds b to a where a has all of b's keys; false, with a as it was, where it does not. */
+static bool run_add_within(struct rollup_runs *runs, struct rollup_run *a, const struct rollup_run *b)
+{
+    if (b->r.arc_count > a->r.arc_count || b->r.bin_count > a->r.bin_count ||
+        !plan_reserve(runs, most(b->r.arc_count, b->r.bin_count)) || !plan_arcs_within(runs, &a->r, &b->r) ||
+        !plan_bins_within(runs, &a->r, &b->r)) {
+        return false;
+    }
+    a->r.saturated |= b->r.saturated;
+    add_arcs(runs->left, &b->r, &a->r);
+    add_bins(runs->right, &b->r, &a->r);
+    if (runs->spread) {
+        add_groups(runs->left, b->r.arc_count, b->s.arcs, a->s.arcs);
+        add_groups(runs->right, b->r.bin_count, b->s.bins, a->s.bins);
+    }
+    return true;
+}
+
 static uint64_t run_rows(const struct rollup_run *run)
 {
     return (uint64_t)run->r.arc_count + run->r.bin_count + run->r.histogram_count;
@@ -329,11 +449,15 @@ static uint64_t run_rows(const struct rollup_run *run)
 bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own)
 {
     while (s->depth > 0 && run_rows(s->runs[s->depth - 1]) <= 2 * run_rows(run)) {
-        struct rollup_run *below = s->runs[--s->depth], *sum = rollup_run_merge(runs, below, run);
+        struct rollup_run *below = s->runs[--s->depth];
+        bool within = run_add_within(runs, below, run);
+        struct rollup_run *sum = within ? below : rollup_run_merge(runs, below, run);
         if (sum == NULL) {
             return false;
         }
-        rollup_run_give(runs, below);
+        if (!within) {
+            rollup_run_give(runs, below);
+        }
         if (own) {
             rollup_run_give(runs, run);
         }

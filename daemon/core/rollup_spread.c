@@ -8,46 +8,43 @@
 #include "core/sum.h"
 #include "proto/varint.h"
 
-static uint64_t row_mask(const uint64_t *shares)
+/* How many of a row's shares are written, for a row with that number. */
+static unsigned row_stored(unsigned shares, uint64_t number)
 {
-    uint64_t mask = 0;
-    for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
-        mask |= (uint64_t)(shares[g] != 0) << g;
-    }
-    return mask;
-}
-
-/* How many shares of a row with this mask and number are written. */
-static unsigned row_stored(uint64_t mask, uint64_t number)
-{
-    unsigned shares = (unsigned)__builtin_popcountll(mask);
     return number == SUM_MAX || shares == 0 ? shares : shares - 1;
 }
 
-/* Masks of n rows; the shares to be written are appended to *shares and counted. */
-static void encode_rows(const uint64_t *spread, const uint64_t *numbers, uint32_t n, uint64_t *masks, uint64_t *shares,
-                        size_t *count)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t *row = spread + (size_t)i * ROLLUP_GROUPS;
-        masks[i] = row_mask(row);
-        unsigned left = row_stored(masks[i], numbers[i]);
-        for (unsigned g = 0; left > 0; g++) {
-            if (row[g] != 0) {
-                shares[(*count)++] = row[g];
-                left--;
-            }
-        }
-    }
-}
-
-static size_t count_stored(const uint64_t *spread, const uint64_t *numbers, uint32_t n)
+/* Masks of n rows: which groups have a share. Returns how many shares are to be written. */
+static size_t encode_masks(const uint64_t *spread, const uint64_t *numbers, uint32_t n, uint64_t *masks)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        count += row_stored(row_mask(spread + (size_t)i * ROLLUP_GROUPS), numbers[i]);
+        const uint64_t *row = spread + (size_t)i * ROLLUP_GROUPS;
+        unsigned mask = 0, shares = 0;
+        for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
+            const unsigned some = row[g] != 0;
+            mask |= some << g;
+            shares += some;
+        }
+        masks[i] = mask;
+        count += row_stored(shares, numbers[i]);
     }
     return count;
+}
+
+/* The shares to be written of n rows; all but the last of a row, unless its number has stopped. */
+static uint64_t *encode_shares(const uint64_t *spread, const uint64_t *numbers, uint32_t n, const uint64_t *masks,
+                               uint64_t *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t *row = spread + (size_t)i * ROLLUP_GROUPS;
+        for (uint64_t left = masks[i]; left != 0; left &= left - 1) {
+            if (numbers[i] == SUM_MAX || (left & (left - 1)) != 0) {
+                *out++ = row[__builtin_ctzll(left)];
+            }
+        }
+    }
+    return out;
 }
 
 enum profd_status rollup_encode_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
@@ -55,17 +52,21 @@ enum profd_status rollup_encode_spread(const struct rollup *r, const struct roll
 {
     uint8_t *block = NULL, head[1 + VARINT_MAX];
     size_t rows = (size_t)r->bin_count + r->arc_count, count = 0, size;
-    size_t most =
-        count_stored(spread->bins, r->bin_ticks, r->bin_count) + count_stored(spread->arcs, r->calls, r->arc_count);
-    uint8_t *raw = malloc(2 * rollup_column_bound(rows) + rollup_column_bound(most));
-    uint64_t *masks = calloc(rows + 1, sizeof *masks), *shares = calloc(most + 1, sizeof *shares);
+    uint64_t *masks = calloc(rows + 1, sizeof *masks), *shares = NULL;
+    uint8_t *raw = NULL;
     enum profd_status status = PROFD_OK;
     size_t used = 0;
-    if (raw == NULL || masks == NULL || shares == NULL) {
+    if (masks != NULL) {
+        count = encode_masks(spread->bins, r->bin_ticks, r->bin_count, masks) +
+                encode_masks(spread->arcs, r->calls, r->arc_count, masks + r->bin_count);
+        raw = malloc(2 * rollup_column_bound(rows) + rollup_column_bound(count));
+        shares = calloc(count + 1, sizeof *shares);
+    }
+    if (raw == NULL || shares == NULL) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the spread of %zu numbers", rows);
     } else {
-        encode_rows(spread->bins, r->bin_ticks, r->bin_count, masks, shares, &count);
-        encode_rows(spread->arcs, r->calls, r->arc_count, masks + r->bin_count, shares, &count);
+        uint64_t *next = encode_shares(spread->bins, r->bin_ticks, r->bin_count, masks, shares);
+        encode_shares(spread->arcs, r->calls, r->arc_count, masks + r->bin_count, next);
         uint8_t *p = rollup_column_put(raw, masks, r->bin_count);
         p = rollup_column_put(p, masks + r->bin_count, r->arc_count);
         p = rollup_column_put(p, shares, count);
@@ -95,7 +96,7 @@ static bool decode_row(uint64_t mask, uint64_t number, const uint64_t **next, ui
 {
     bool saturated = false;
     uint64_t sum = 0;
-    unsigned left = row_stored(mask, number);
+    unsigned left = row_stored((unsigned)__builtin_popcountll(mask), number);
     for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
         if ((mask >> g & 1) == 0) {
             continue;
@@ -117,7 +118,7 @@ static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_
     uint64_t all = 0;
     for (uint32_t i = 0; i < n; i++) {
         all |= masks[i];
-        *count += row_stored(masks[i], numbers[i]);
+        *count += row_stored((unsigned)__builtin_popcountll(masks[i]), numbers[i]);
     }
     return all >> ROLLUP_GROUPS == 0;
 }

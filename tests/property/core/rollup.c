@@ -112,6 +112,41 @@ static void random_upload(struct sample *u, uint64_t commit, unsigned kind)
     u->group = kind == 2 ? 7 : below(ROLLUP_GROUPS);
 }
 
+/* Some rows of an earlier upload, in another order and with other numbers: one sum has all keys of the other. */
+static void random_repeat(struct sample *u, const struct sample *of, uint64_t commit, unsigned kind)
+{
+    const struct counts *from = &of->counts;
+    uint32_t bins = 0, arcs = 0;
+    const bool all = below(2) == 0;
+    cr_assert_eq(counts_init(&u->counts, from->histogram_count, from->bin_count, from->arc_count, NULL), PROFD_OK);
+    struct counts *c = &u->counts;
+    for (uint32_t i = 0; i < from->histogram_count; i++) {
+        struct counts_histogram *h = &c->histograms[i];
+        *h = from->histograms[i];
+        h->first = bins;
+        for (uint32_t k = from->histograms[i].first; k < from->histograms[i].first + from->histograms[i].used; k++) {
+            if (all || below(3) != 0) {
+                c->bin_index[bins] = from->bin_index[k];
+                c->bin_ticks[bins++] = 1 + random_count(kind) % SUM_MAX;
+            }
+        }
+        h->used = bins - h->first;
+    }
+    for (uint32_t i = from->arc_count; i > 0; i--) {
+        if (all || below(3) != 0) {
+            c->from_build[arcs] = from->from_build[i - 1];
+            c->to_build[arcs] = from->to_build[i - 1];
+            c->from[arcs] = from->from[i - 1];
+            c->to[arcs] = from->to[i - 1];
+            c->calls[arcs++] = random_count(kind);
+        }
+    }
+    c->bin_count = bins;
+    c->arc_count = arcs;
+    u->commit = commit;
+    u->group = below(ROLLUP_GROUPS);
+}
+
 struct bytes {
     uint8_t *counts, *spread;
     size_t counts_size, spread_size;
@@ -312,9 +347,14 @@ Test(rollup, any_order_and_sharding_gives_the_same_bytes)
         struct sample u[UPLOADS] = {0};
         uint32_t order[UPLOADS], n = below(UPLOADS + 1);
         unsigned kind = round % 30 == 1 ? 1 : round % 4 == 1 ? 0 : round % 4;
+        bool repeats = round % 3 == 0;
         state = 77 + round;
         for (uint32_t i = 0; i < n; i++) {
-            random_upload(&u[i], 1000 + 7 * (uint64_t)i, kind);
+            if (repeats && i > 0 && below(4) != 0) {
+                random_repeat(&u[i], &u[below(i)], 1000 + 7 * (uint64_t)i, kind);
+            } else {
+                random_upload(&u[i], 1000 + 7 * (uint64_t)i, kind);
+            }
         }
         shuffle(order, n);
         struct bytes whole = sum_uploads(u, order, n);
