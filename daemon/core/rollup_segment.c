@@ -94,17 +94,17 @@ enum profd_status rollup_make_segment(const struct rollup *r, const struct rollu
     return PROFD_OK;
 }
 
-/* Takes the shares of n rows from *shares: their sums, and the spread. */
+/* Takes the shares of n rows from *shares: their sums, and the spread, unless that is NULL. */
 static void take_shares(const uint16_t *groups, uint32_t n, const uint64_t **shares, uint64_t *sums, uint64_t *spread)
 {
     bool ignored = false;
     for (uint32_t i = 0; i < n; i++) {
         sums[i] = 0;
-        for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
-            if (groups[i] >> g & 1) {
-                spread[(size_t)i * ROLLUP_GROUPS + g] = **shares;
-                sum_add(&sums[i], *(*shares)++, &ignored);
+        for (unsigned left = groups[i]; left != 0; left &= left - 1) {
+            if (spread != NULL) {
+                spread[(size_t)i * ROLLUP_GROUPS + (unsigned)__builtin_ctz(left)] = **shares;
             }
+            sum_add(&sums[i], *(*shares)++, &ignored);
         }
     }
 }
@@ -139,10 +139,13 @@ enum profd_status rollup_from_segment(const struct segment *s, const struct prof
                          .commit = ARENA_ARRAY(a, c->arc_count, uint64_t),
                          .rank = ARENA_ARRAY(a, c->arc_count, uint32_t),
                          .saturated = s->saturated};
-    struct rollup_spread shares = {ARENA_ARRAY(a, (size_t)c->bin_count * ROLLUP_GROUPS, uint64_t),
-                                   ARENA_ARRAY(a, (size_t)c->arc_count * ROLLUP_GROUPS, uint64_t)};
+    struct rollup_spread shares = {NULL, NULL};
+    if (spread != NULL) {
+        shares.bins = ARENA_ARRAY(a, (size_t)c->bin_count * ROLLUP_GROUPS, uint64_t);
+        shares.arcs = ARENA_ARRAY(a, (size_t)c->arc_count * ROLLUP_GROUPS, uint64_t);
+    }
     if (out.histograms == NULL || out.bin_ticks == NULL || out.calls == NULL || out.commit == NULL ||
-        out.rank == NULL || shares.bins == NULL || shares.arcs == NULL) {
+        out.rank == NULL || (spread != NULL && (shares.bins == NULL || shares.arcs == NULL))) {
         return profd_no_memory(e);
     }
     const uint64_t *next = c->shares;
@@ -154,6 +157,8 @@ enum profd_status rollup_from_segment(const struct segment *s, const struct prof
         out.rank[i] = at->rank + c->rank[i];
     }
     *r = out;
-    *spread = shares;
+    if (spread != NULL) {
+        *spread = shares;
+    }
     return PROFD_OK;
 }

@@ -12,7 +12,8 @@ enum profd_status rollup_make_segment(const struct rollup *r, const struct rollu
                                       struct segment *s, struct profd_error *e);
 
 /* The sum that a segment's rows are, as if they had arrived in their order, the first of them at this time. Arrays live
- * in the arena or are those of the segment, which has been checked. NO_MEMORY or OK. O(rows). */
+ * in the arena or are those of the segment, which has been checked. spread may be NULL: not wanted. NO_MEMORY or OK.
+ * O(rows). */
 enum profd_status rollup_from_segment(const struct segment *s, const struct profile_order *at, struct arena *a,
                                       struct rollup *r, struct rollup_spread *spread, struct profd_error *e);
 

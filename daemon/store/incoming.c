@@ -172,9 +172,8 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     set_window(d, clock, u);
     out->hour = u->end / SEGMENT_HOUR;
     out->width = width_of(d, clock, out);
-    const struct profile_order order = order_of(out->hour, d->epoch, d->sequence);
-    out->number = order.commit;
-    enum profd_status status = rollup_from_segment(d->segment, &order, a, &out->counts, &out->spread, e);
+    out->order = order_of(out->hour, d->epoch, d->sequence);
+    enum profd_status status = rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e);
     if (status == PROFD_OK) {
         status = set_labels(a, d->segment, name, detail, out, e);
     }

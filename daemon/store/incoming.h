@@ -12,13 +12,12 @@ struct incoming {
                                    no counts */
     struct random_groups groups;
     uint64_t uploads, processes;
-    struct rollup counts;
-    struct rollup_spread spread;
+    struct rollup counts; /* its spread is left to rollup_from_segment */
     int64_t hour;
     int64_t width; /* ns: 1, 5, 15 or 60 minutes of the clock that contain the ends of everything in it; an hour, unless
                       the hour is the one in which it was received, or the one before */
-    uint64_t number; /* of the order of its rows */
-    bool relabelled; /* it had another label `host` */
+    struct profile_order order; /* when the first of its rows arrived */
+    bool relabelled;            /* it had another label `host` */
 };
 
 /* name, clock and the tenant's uid are those of the host's latest arrival. detail: the name becomes the label `host`;

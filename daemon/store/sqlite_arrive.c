@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/rollup_segment.h"
 #include "core/sum.h"
 #include "store/incoming.h"
 #include "store/outgoing.h"
@@ -18,8 +19,16 @@
 struct fold_key {
     int64_t series, level, at;
 };
+/* One segment of that. Its numbers are decoded again when they are added: all of them would take much memory. */
+struct fold_part {
+    struct fold_part *next;
+    const struct segment *segment;
+    struct profile_order order;
+    struct sqlite_rolled row; /* without numbers */
+    int64_t host;
+};
 struct fold {
-    struct sqlite_folding folding;
+    struct fold_part *parts;
     size_t build_count;
 };
 
@@ -27,7 +36,7 @@ struct arriving {
     struct sqlite_store *s;
     struct sqlite_batch batch;
     struct sqlite_centre centre;
-    struct arena *arena;  /* of the folds */
+    struct arena *arena;  /* of the folds' parts */
     struct hashmap folds; /* struct fold_key → struct fold */
     bool marked, any, detail;
 };
@@ -198,17 +207,12 @@ static enum profd_status find_fold(struct arriving *a, const struct sqlite_serie
                                    struct fold **out, struct profd_error *e)
 {
     const struct fold_key key = {series->id, sqlite_level_of(in->width / MINUTE), in->upload.end / in->width};
-    struct fold fresh = {.build_count = series->build_count};
+    const struct fold fresh = {.build_count = series->build_count};
     *out = hashmap_find(&a->folds, &key, sizeof key);
-    if (*out) {
-        return PROFD_OK;
-    }
-    enum profd_status status = sqlite_folding_begin(&fresh.folding, a->arena, e);
-    if (status == PROFD_OK) {
+    if (!*out) {
         *out = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
-        status = *out ? PROFD_OK : no_memory(e);
     }
-    return status;
+    return *out ? PROFD_OK : no_memory(e);
 }
 
 /* What the ledger, the series and the lists add up. */
@@ -225,14 +229,14 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
                                     const struct incoming *in, struct profd_error *e)
 {
     char text[33];
-    int64_t *host = ARENA_ARRAY(a->arena, 1, int64_t);
+    struct fold_part *part = ARENA_NEW(a->arena, struct fold_part);
     const struct sqlite_series *series;
     struct fold *fold = NULL;
-    if (!host) {
+    if (!part) {
         return no_memory(e);
     }
     host_text(d->host, text);
-    enum profd_status status = sqlite_intern_host(a->s, text, host, e);
+    enum profd_status status = sqlite_intern_host(a->s, text, &part->host, e);
     if (status == PROFD_OK) {
         status = sqlite_intern_series(a->s, &in->upload, &series, e);
     }
@@ -251,18 +255,20 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     if (status != PROFD_OK) {
         return status;
     }
-    const struct sqlite_rolled row = {.number = (int64_t)in->number,
-                                      .uploads = in->uploads,
-                                      .processes = in->processes,
-                                      .groups = in->groups,
-                                      .first = in->upload.start,
-                                      .last = in->upload.end,
-                                      .inexact = in->upload.inexact,
-                                      .host_count = 1,
-                                      .hosts = host,
-                                      .counts = in->counts,
-                                      .spread = in->spread};
-    return sqlite_folding_add(&fold->folding, &row, e);
+    part->next = fold->parts;
+    part->segment = d->segment;
+    part->order = in->order;
+    part->row = (struct sqlite_rolled){.number = (int64_t)in->order.commit,
+                                       .uploads = in->uploads,
+                                       .processes = in->processes,
+                                       .groups = in->groups,
+                                       .first = in->upload.start,
+                                       .last = in->upload.end,
+                                       .inexact = in->upload.inexact,
+                                       .host_count = 1,
+                                       .hosts = &part->host};
+    fold->parts = part;
+    return PROFD_OK;
 }
 
 /* Was the program deleted after all of this had ended? */
@@ -365,21 +371,43 @@ static enum profd_status put_segment(struct arriving *a, const struct store_deli
     return status == PROFD_OK && !r->again ? put_new(a, d, &o, r, e) : status;
 }
 
-/* Adds the sums to their rows. */
+/* Adds up the parts and adds their sum to its row. sums and numbers are empty. */
+static enum profd_status flush_fold(struct arriving *a, const struct fold_key *key, const struct fold *f,
+                                    struct arena *sums, struct arena *numbers, struct profd_error *e)
+{
+    const struct sqlite_identity series = {.id = key->series, .build_count = f->build_count};
+    struct sqlite_folding folding;
+    enum profd_status status = sqlite_folding_begin(&folding, sums, e);
+    for (struct fold_part *p = f->parts; status == PROFD_OK && p; p = p->next) {
+        struct sqlite_rolled *row = &p->row;
+        arena_reset(numbers);
+        status = rollup_from_segment(p->segment, &p->order, numbers, &row->counts, &row->spread, e);
+        if (status == PROFD_OK) {
+            status = sqlite_folding_add(&folding, row, e);
+        }
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_folding_finish(&folding, e);
+    }
+    return status == PROFD_OK ? sqlite_interval_add(a->s, sums, &series, (int)key->level, key->at, &folding.out, e)
+                              : status;
+}
+
+/* One fold after the other, so that only one needs memory for its sum. */
 static enum profd_status flush_folds(struct arriving *a, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
+    struct arena *sums = arena_new(0), *numbers = arena_new(0);
+    enum profd_status status = sums && numbers ? PROFD_OK : no_memory(e);
     size_t position = 0;
     const void *key;
     for (struct fold *f; status == PROFD_OK && (f = hashmap_next(&a->folds, &position, &key));) {
         struct fold_key copy; /* keys are unaligned */
         memcpy(&copy, key, sizeof copy);
-        const struct sqlite_identity series = {.id = copy.series, .build_count = f->build_count};
-        status = sqlite_folding_finish(&f->folding, e);
-        if (status == PROFD_OK) {
-            status = sqlite_interval_add(a->s, a->arena, &series, (int)copy.level, copy.at, &f->folding.out, e);
-        }
+        arena_reset(sums);
+        status = flush_fold(a, &copy, f, sums, numbers, e);
     }
+    arena_free(numbers);
+    arena_free(sums);
     return status;
 }
 
