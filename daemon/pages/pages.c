@@ -127,6 +127,11 @@ void pages_make_status(struct pages *p, const struct status_store *store, struct
     status_format(&p->config.setup, &n, store, &page->body);
 }
 
+bool pages_tells_hosts(const struct pages *p)
+{
+    return p->config.setup.gate;
+}
+
 enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct metrics_hosts *hosts,
                                     struct profd_error *e)
 {

@@ -35,6 +35,8 @@ void pages_make_status(struct pages *p, const struct status_store *store, struct
 /* store NULL: the asker may read only about its hosts. Ends hosts. */
 void pages_make_metrics(struct pages *p, const struct status_store *store, const struct query_cache_use *cache,
                         struct metrics_hosts *hosts, struct page *page);
+/* Is this a centre, so that /metrics tells of hosts? */
+bool pages_tells_hosts(const struct pages *p);
 /* Notes what is known of hosts now; on the loop. */
 enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct metrics_hosts *hosts,
                                     struct profd_error *e);

@@ -272,10 +272,11 @@ static enum profd_status query_take_processes(struct query_service *s, struct qu
     return status;
 }
 
-/* Readers of some tenants get the metrics of their hosts. */
-static bool query_may_read_totals(const struct query *q)
+/* At a centre, readers of some tenants get the metrics of their hosts. */
+static bool query_may_read_totals(const struct query_service *s, const struct query *q)
 {
-    return q->request.scope.all || (q->source == QUERY_METRICS && store_scope_has_tenants(&q->request.scope));
+    return q->request.scope.all || (q->source == QUERY_METRICS && pages_tells_hosts(s->config.pages) &&
+                                    store_scope_has_tenants(&q->request.scope));
 }
 
 /* Which way a request goes: a page at once, or a reading thread. */
@@ -289,7 +290,7 @@ static void query_route(struct query_service *s, struct query *q)
         page_problem(&page, 503, PROFD_BUSY, e.sentence);
     } else if (pages_find(s->config.pages, q->source, &q->request, &page)) {
         /* found */
-    } else if (totals && !query_may_read_totals(q)) {
+    } else if (totals && !query_may_read_totals(s, q)) {
         page_problem(&page, 403, PROFD_FORBIDDEN, "only users who may read all profiles may read the totals");
     } else if (q->source == QUERY_NONE && strncmp(q->target, "/api/", 5) != 0) {
         page_problem(&page, 404, PROFD_NOT_FOUND, "there is no such path; see /openapi.json");

@@ -227,7 +227,7 @@ static void read_host(sqlite3_stmt *q, struct store_fleet_host *out)
     out->last = sqlite3_column_int64(q, 10);
     out->delivered = sqlite3_column_int64(q, 11);
     out->restored = sqlite3_column_int64(q, 12);
-    out->uid = STORE_TENANT - (uint32_t)(sqlite3_column_int64(q, 13) - 1);
+    out->uid = store_tenant_uid(sqlite3_column_int64(q, 13));
 }
 
 enum profd_status sqlite_each_host(struct store *base, bool (*each)(void *context, const struct store_fleet_host *host),
