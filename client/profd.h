@@ -216,14 +216,40 @@ struct profd_outcome {
 };
 typedef void (*profd_outcome_sink)(void *context, const struct profd_outcome *outcome);
 
+struct profd_answer {
+    int http_status;
+    char content_type[128], etag[128];
+    uint64_t done, total; /* of profd_admin: progress of the daemon; both 0: unknown */
+};
+/* Called with each piece of a body, at least once, perhaps with n = 0. All of *answer is valid at the first call. Any
+ * status but PROFD_OK ends the query with that status. */
+typedef enum profd_status (*profd_sink)(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                        struct profd_error *e);
+
+/* Makes a request over HTTP for the library, which has no TLS of its own: a GET, or a PUT of body_size bytes that are
+ * read from the descriptor body. PROFD_OK: the answer was given to the sink. The strings live during the call. */
+struct profd_http_request {
+    const char *url;           /* "https://HOST:PORT/api/v1/builds" */
+    const char *token;         /* bearer token; "" if there is none */
+    const char *if_none_match; /* ETag, or NULL */
+    int body;                  /* −1: GET */
+    uint64_t body_size;
+    uint32_t connect_ms, answer_ms; /* as in struct profd_options */
+};
+typedef enum profd_status (*profd_http)(void *context, const struct profd_http_request *request, profd_sink sink,
+                                        void *sink_context, struct profd_error *e);
+
 /* Zero or NULL means the default. */
 struct profd_options {
-    const char *server; /* "unix:/path", a path, or "http://127.0.0.1:PORT" (queries only). Default: $PROFD_SOCKET (not
-                         * in set-user-id programs), /run/profd/profd.sock, $XDG_RUNTIME_DIR/profd/profd.sock */
-    const char *token_file; /* holds the bearer token of an http server */
+    const char *server;     /* "unix:/path", a path, "http://127.0.0.1:PORT" or "https://HOST" (both: queries only).
+                             * Default:     $PROFD_SOCKET (not in set-user-id programs), /run/profd/profd.sock,
+                             * $XDG_RUNTIME_DIR/profd/profd.sock */
+    const char *token_file; /* holds the bearer token of an http or https server; CONFIG if other users may read it */
     const char *name;       /* of this program */
     uint32_t connect_ms;    /* from connect to WELCOME; default 200 */
     uint32_t answer_ms;     /* time without any byte from the daemon while an answer is due; default 10,000 */
+    profd_http http;        /* for https servers and profd_put; NULL: USAGE there */
+    void *http_context;
 };
 
 /* Connects. UNAVAILABLE: no daemon. TIMEOUT. UNTRUSTED: the daemon runs neither as root, as profd nor as the current
@@ -263,19 +289,15 @@ void profd_conn_get_refused(const struct profd_conn *c, uint64_t *run, uint64_t 
 /* Changes answer_ms of struct profd_options; returns the previous value. 0 means the default. */
 uint32_t profd_conn_set_answer_ms(struct profd_conn *c, uint32_t answer_ms);
 
-struct profd_answer {
-    int http_status;
-    char content_type[128], etag[128];
-    uint64_t done, total; /* of profd_admin: progress of the daemon; both 0: unknown */
-};
-/* Called with each piece of a body, at least once, perhaps with n = 0. All of *answer is valid at the first call. Any
- * status but PROFD_OK ends the query with that status. */
-typedef enum profd_status (*profd_sink)(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
-                                        struct profd_error *e);
 /* Sends a GET of the HTTP interface. target is for example "/api/v1/builds?limit=5", if_none_match an ETag or NULL.
  * PROFD_OK: the answer is complete; from http_status 400 on its body is a problem document (RFC 9457). */
 enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
                               void *context, struct profd_error *e);
+
+/* Sends a PUT of size bytes, read from the descriptor at its offset, to an http or https server. As profd_query. USAGE
+ * with a Unix socket, or without a function http. */
+enum profd_status profd_put(struct profd_conn *c, const char *target, int fd, uint64_t size, profd_sink sink,
+                            void *context, struct profd_error *e);
 
 /* Sends an administrative command and passes its answer to the sink. While the daemon works, the sink is also called
  * with n = 0 and a new answer->done; http_status is 0 until the body begins. PROFD_OK: the answer is complete.

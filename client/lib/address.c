@@ -63,6 +63,29 @@ static enum profd_status http_parse(const char *text, struct address *out, struc
     return PROFD_OK;
 }
 
+/* A host and perhaps a port; the path, the user and everything else that a URL may have is refused. */
+static enum profd_status https_parse(const char *text, struct address *out, struct profd_error *e)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+    const char *host = text + strlen("https://");
+    struct address a = {.http = true, .https = true};
+    const bool six = host[0] == '[';
+    size_t n = six ? 1 + strspn(host + 1, "0123456789abcdefABCDEF:.") : strspn(host, letters);
+    bool fine = n > (size_t)six && (!six || host[n] == ']');
+    n += fine && six;
+    if (fine && host[n] == ':') {
+        const size_t digits = strspn(host + n + 1, "0123456789");
+        fine = digits > 0 && digits <= 5 && strtoul(host + n + 1, NULL, 10) - 1 < 65535;
+        n += 1 + digits;
+    }
+    if (!fine || (host[n] != '\0' && strcmp(host + n, "/") != 0) || n + sizeof "https://" > sizeof a.text) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not https://HOST or https://HOST:PORT", text);
+    }
+    (void)snprintf(a.text, sizeof a.text, "https://%.*s", (int)n, host);
+    *out = a;
+    return PROFD_OK;
+}
+
 enum profd_status address_parse(const char *text, struct address *out, struct profd_error *e)
 {
     if (strncmp(text, "unix:", 5) == 0) {
@@ -71,8 +94,12 @@ enum profd_status address_parse(const char *text, struct address *out, struct pr
     if (strncmp(text, "http://", 7) == 0) {
         return http_parse(text, out, e);
     }
+    if (strncmp(text, "https://", 8) == 0) {
+        return https_parse(text, out, e);
+    }
     if (strstr(text, "://")) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" is neither unix:/PATH nor http://127.0.0.1:PORT", text);
+        return profd_error_set(e, PROFD_USAGE,
+                               "\"%s\" is neither unix:/PATH nor http://127.0.0.1:PORT nor https://HOST", text);
     }
     return unix_parse(text, out, e);
 }

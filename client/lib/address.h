@@ -11,8 +11,9 @@
 #include "proto/status.h"
 
 struct address {
-    char text[192]; /* "unix:/path" or "http://127.0.0.1:PORT" */
-    bool http;
+    char text[192]; /* "unix:/path", "http://127.0.0.1:PORT" or "https://HOST:PORT" */
+    bool http;      /* or https */
+    bool https;     /* then socket is not set */
     union {
         struct sockaddr any;
         struct sockaddr_un local;
@@ -22,7 +23,8 @@ struct address {
     socklen_t size;
 };
 
-/* "unix:/path", a path, or "http://HOST:PORT" with a loopback HOST (127.0.0.1, localhost, [::1]). USAGE names what is
+/* "unix:/path", a path, "http://HOST:PORT" with a loopback HOST (127.0.0.1, localhost, [::1]), or "https://HOST" with
+ * any host and perhaps a port. USAGE names what is
  * wrong: an empty or relative unix: path is taken as it stands, one over 107 bytes is refused. */
 enum profd_status address_parse(const char *text, struct address *out, struct profd_error *e);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,10 +106,15 @@ enum profd_status conn_dial(const struct address *a, int64_t deadline, int *out,
 static enum profd_status token_read(struct profd_conn *c, const char *path, struct profd_error *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, c->token, sizeof c->token);
+    struct stat st = {.st_mode = 0};
+    ssize_t n = fd < 0 || fstat(fd, &st) != 0 ? -1 : read(fd, c->token, sizeof c->token);
     int why = errno;
     if (fd >= 0) {
         close(fd);
+    }
+    if (st.st_mode & (S_IROTH | S_IWOTH)) {
+        return profd_error_set(e, PROFD_CONFIG, "every user may read or write the token in %s (mode %03o): chmod o= %s",
+                               path, (unsigned)(st.st_mode & 0777), path);
     }
     if (n < 0) {
         return profd_error_set(e, PROFD_NO_INPUT, "cannot read the token in %s: %s", path, strerror(why));
@@ -160,7 +166,13 @@ enum profd_status profd_conn_open(const struct profd_options *o, struct profd_co
     c->connect_ms = o && o->connect_ms ? o->connect_ms : CONNECT_MS;
     c->answer_ms = o && o->answer_ms ? o->answer_ms : ANSWER_MS;
     enum profd_status status = conn_address(o, &c->address, e);
-    if (status == PROFD_OK && c->address.http) {
+    if (o) {
+        c->http = o->http;
+        c->http_context = o->http_context;
+    }
+    if (status == PROFD_OK && c->address.https && !c->http) {
+        status = profd_error_set(e, PROFD_USAGE, "%s: this program has no function for https", c->address.text);
+    } else if (status == PROFD_OK && c->address.http) {
         status = o && o->token_file ? token_read(c, o->token_file, e) : PROFD_OK;
     } else if (status == PROFD_OK) {
         status = unix_open(c, o ? o->name : NULL, e);

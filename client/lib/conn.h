@@ -21,7 +21,9 @@ struct conn_sent {
 struct profd_conn {
     struct address address;
     char token[512]; /* for http; "" if none */
-    int fd;          /* −1 for http */
+    profd_http http; /* may be NULL */
+    void *http_context;
+    int fd; /* −1 for http */
     bool send_broken;
     struct profd_client *client;
     char daemon[128];
@@ -56,7 +58,7 @@ enum profd_status conn_offer_path(struct profd_conn *c, const char *build_id, co
 /* Returns a connected, non-blocking socket. If the daemon's queue of new connections is full, waits for it. TIMEOUT at
  * the deadline (ms of conn_clock), UNAVAILABLE, FORBIDDEN, UNTRUSTED. */
 enum profd_status conn_dial(const struct address *a, int64_t deadline, int *fd, struct profd_error *e);
-/* profd_query for an http address. */
+/* profd_query for an http or https address. */
 enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
                                   void *context, struct profd_error *e);
 

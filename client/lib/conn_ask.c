@@ -245,10 +245,40 @@ static enum profd_status http_send(struct profd_conn *c, int fd, const char *tar
     return sent == n ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot send to %s", c->address.text);
 }
 
+/* By the function of the options. */
+static enum profd_status http_call(struct profd_conn *c, const char *target, const char *if_none_match, int body,
+                                   uint64_t size, profd_sink sink, void *context, struct profd_error *e)
+{
+    char url[LIMIT_QUERY_BYTES + sizeof c->address.text];
+    const int n = snprintf(url, sizeof url, "%s%s", c->address.text, target);
+    if (n < 0 || (size_t)n >= sizeof url || strpbrk(target, " \r\n") != NULL) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "a query is at most %u bytes without spaces", LIMIT_QUERY_BYTES);
+    }
+    const struct profd_http_request r = {.url = url,
+                                         .token = c->token,
+                                         .if_none_match = if_none_match,
+                                         .body = body,
+                                         .body_size = size,
+                                         .connect_ms = c->connect_ms,
+                                         .answer_ms = c->answer_ms};
+    return c->http(c->http_context, &r, sink, context, e);
+}
+
+enum profd_status profd_put(struct profd_conn *c, const char *target, int fd, uint64_t size, profd_sink sink,
+                            void *context, struct profd_error *e)
+{
+    return c->client || !c->http
+               ? profd_error_set(e, PROFD_USAGE, "%s takes no PUT: it is for http and https servers", c->address.text)
+               : http_call(c, target, NULL, fd, size, sink, context, e);
+}
+
 enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
                                   void *context, struct profd_error *e)
 {
     int fd = -1;
+    if (c->address.https) {
+        return http_call(c, target, if_none_match, -1, 0, sink, context, e);
+    }
     struct http_reply *reply = malloc(sizeof *reply);
     if (!reply) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer");

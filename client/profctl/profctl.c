@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profctl/profctl_https.h"
 #include "profctl/profctl_progress.h"
 #include "profctl/terminal.h"
 
@@ -104,8 +105,10 @@ void profctl_complain(const char *format, ...)
 struct profd_options profctl_options(const struct profctl_call *call, unsigned answer_ms)
 {
     return (struct profd_options){.server = call->server,
-                                  .token_file = call->token_file,
+                                  .token_file = call->token_file ? call->token_file : secure_getenv("PROFD_TOKEN_FILE"),
                                   .name = "profctl " PROFD_VERSION,
                                   .connect_ms = 20000,
-                                  .answer_ms = answer_ms};
+                                  .answer_ms = answer_ms,
+                                  .http = https_ask,
+                                  .http_context = (void *)(uintptr_t)call->ca_file};
 }

@@ -23,6 +23,7 @@ struct profctl_call {
     const struct profctl_verb *verb;
     const char *server; /* NULL: the default */
     const char *token_file;
+    const char *ca_file; /* NULL: the system's */
     bool json;
     struct profctl_given *given; /* the verb's own options, in order */
     size_t given_count;

@@ -131,8 +131,15 @@ static enum profd_status problem_parse(const char *text, size_t n, int http_stat
     status = status == PROFD_OK ? PROFD_INTERNAL : status;
     if (detail) {
         (void)profd_error_set(e, status, "%s", detail);
+    } else if (http_status == 401) {
+        (void)profd_error_set(e, status,
+                              "the server requires a token, or another one (HTTP status 401); "
+                              "--token-file FILE names the file with it");
+    } else if (http_status >= 502 && http_status <= 504) { /* a proxy's own answer */
+        status = profd_error_set(e, PROFD_UNAVAILABLE,
+                                 "the proxy answers with HTTP status %d: its daemon does not answer", http_status);
     } else {
-        (void)profd_error_set(e, status, "the daemon answers with HTTP status %d", http_status);
+        (void)profd_error_set(e, status, "the server answers with HTTP status %d", http_status);
     }
     json_decref(problem);
     return status;

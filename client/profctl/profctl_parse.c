@@ -7,12 +7,13 @@
 
 #include "profctl/profctl_examples.h"
 
-enum { COMMON_SOCKET, COMMON_SERVER, COMMON_TOKEN, COMMON_JSON, COMMON_HELP, COMMON_COUNT };
+enum { COMMON_SOCKET, COMMON_SERVER, COMMON_TOKEN, COMMON_CA, COMMON_JSON, COMMON_HELP, COMMON_COUNT };
 
 static const struct profctl_option common[COMMON_COUNT] = {
     [COMMON_SOCKET] = {"socket", 0, "PATH", "the daemon's Unix socket"},
-    [COMMON_SERVER] = {"server", 0, "URL", "unix:/PATH, or http://127.0.0.1:PORT (no uploads)"},
-    [COMMON_TOKEN] = {"token-file", 0, "FILE", "bearer token for http"},
+    [COMMON_SERVER] = {"server", 0, "URL", "unix:/PATH, http://127.0.0.1:PORT or https://HOST[:PORT]"},
+    [COMMON_TOKEN] = {"token-file", 0, "FILE", "bearer token for http and https"},
+    [COMMON_CA] = {"cacert", 0, "FILE", "certificates of the CAs for https (default: the system's)"},
     [COMMON_JSON] = {"json", 0, NULL, "JSON on stdout"},
     [COMMON_HELP] = {"help", 'h', NULL, "print this text"},
 };
@@ -87,6 +88,9 @@ static enum profd_status option_take(struct profctl_call *call, const struct pro
         return server_take(call, "", value, e);
     case COMMON_TOKEN:
         call->token_file = value;
+        break;
+    case COMMON_CA:
+        call->ca_file = value;
         break;
     case COMMON_JSON:
         call->json = true;

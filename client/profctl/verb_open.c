@@ -28,13 +28,13 @@ struct place {
     bool token;     /* is asked for there */
 };
 
-/* From --server http://…, else from what the daemon says of itself. */
+/* From --server http://… or https://…, else from what the daemon says of itself. */
 static enum profd_status place_find(const struct profctl_call *call, struct profd_conn *conn, struct place *p,
                                     struct profd_error *e)
 {
     struct ask_target target;
     struct rows *rows;
-    if (call->server && strncmp(call->server, "http://", 7) == 0) {
+    if (call->server && (strncmp(call->server, "http://", 7) == 0 || strncmp(call->server, "https://", 8) == 0)) {
         size_t n = strlen(call->server);
         (void)snprintf(p->base, sizeof p->base, "%.240s%s", call->server, call->server[n - 1] == '/' ? "" : "/");
         p->token = call->token_file != NULL;

@@ -124,6 +124,10 @@ Test(client_http, addresses)
     cr_assert(a.http);
     cr_assert_eq(address_parse("http://[::1]:80/", &a, NULL), PROFD_OK);
     cr_assert_eq(a.socket.any.sa_family, AF_INET6);
+    cr_assert_eq(address_parse("https://profd.example.org/", &a, NULL), PROFD_OK);
+    cr_assert(a.http && a.https && strcmp(a.text, "https://profd.example.org") == 0);
+    cr_assert_eq(address_parse("https://[fe80::1]:8443", &a, NULL), PROFD_OK);
+    cr_assert_str_eq(a.text, "https://[fe80::1]:8443");
     static const char *const bad[] = {"",
                                       "unix:",
                                       "http://127.0.0.1",
@@ -132,7 +136,14 @@ Test(client_http, addresses)
                                       "http://127.0.0.1:80/x",
                                       "http://10.0.0.1:80",
                                       "http://127.0.0.1.evil.example:80",
-                                      "https://127.0.0.1:80",
+                                      "https://",
+                                      "https://u@a",
+                                      "https://a/x",
+                                      "https://a:0",
+                                      "https://a:65536",
+                                      "https://[::1",
+                                      "https://[]:1",
+                                      "https://a?b",
                                       "http://:80"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_assert_eq(address_parse(bad[i], &a, &e), PROFD_USAGE, "%s", bad[i]);

@@ -1,0 +1,204 @@
+#include "profctl/profctl_https.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+struct transfer {
+    CURL *curl;
+    const struct profd_http_request *request;
+    profd_sink sink;
+    void *sink_context;
+    struct profd_answer answer;
+    bool begun; /* the sink was called */
+    char location[256];
+    enum profd_status status; /* of the sink, or of reading the body */
+    struct profd_error error;
+    char why[CURL_ERROR_SIZE];
+};
+
+/* Kept for the next request, with its connection. */
+static CURL *kept;
+
+/* The value of a header line if it has this name. */
+static void header_take(const char *line, size_t n, const char *name, char *out, size_t size)
+{
+    const size_t skip = strlen(name);
+    if (n <= skip || strncasecmp(line, name, skip) != 0 || line[skip] != ':') {
+        return;
+    }
+    size_t at = skip + 1;
+    while (at < n && (line[at] == ' ' || line[at] == '\t')) {
+        at++;
+    }
+    while (n > at && (line[n - 1] == '\r' || line[n - 1] == '\n' || line[n - 1] == ' ')) {
+        n--;
+    }
+    (void)snprintf(out, size, "%.*s", (int)(n - at), line + at);
+}
+
+static size_t on_header(char *line, size_t one, size_t n, void *context)
+{
+    struct transfer *t = context;
+    (void)one;
+    if (n > 5 && memcmp(line, "HTTP/", 5) == 0) { /* an interim answer came before */
+        t->answer = (struct profd_answer){.http_status = 0};
+        t->location[0] = '\0';
+    }
+    header_take(line, n, "content-type", t->answer.content_type, sizeof t->answer.content_type);
+    header_take(line, n, "etag", t->answer.etag, sizeof t->answer.etag);
+    header_take(line, n, "location", t->location, sizeof t->location);
+    return n;
+}
+
+/* Passes bytes of the body on. */
+static void transfer_give(struct transfer *t, const void *bytes, size_t n)
+{
+    long code = 0;
+    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
+    t->answer.http_status = (int)code;
+    t->begun = true;
+    if (code >= 300 && code < 400 && code != 304) {
+        t->status = profd_error_set(&t->error, PROFD_PROTOCOL,
+                                    "%s is redirected to \"%s\" (HTTP status %ld), which is not followed; give the "
+                                    "server's own URL with --server",
+                                    t->request->url, t->location, code);
+    } else {
+        t->status = t->sink(t->sink_context, &t->answer, bytes, n, &t->error);
+    }
+}
+
+static size_t on_body(char *bytes, size_t one, size_t n, void *context)
+{
+    struct transfer *t = context;
+    (void)one;
+    transfer_give(t, bytes, n);
+    return t->status == PROFD_OK ? n : 0;
+}
+
+static size_t on_read(char *to, size_t one, size_t n, void *context)
+{
+    struct transfer *t = context;
+    const ssize_t got = read(t->request->body, to, one * n);
+    if (got < 0) {
+        t->status = profd_error_set(&t->error, PROFD_IO, "the file cannot be read while it is sent");
+        return CURL_READFUNC_ABORT;
+    }
+    return (size_t)got;
+}
+
+/* The sentence for what libcurl reports. */
+static enum profd_status transfer_judge(struct transfer *t, CURLcode code, const char *ca, struct profd_error *e)
+{
+    const char *url = t->request->url, *why = t->why[0] ? t->why : curl_easy_strerror(code);
+    const int host = (int)(strcspn(url + strlen("https://"), "/") + strlen("https://"));
+    if (code == CURLE_OK || t->status != PROFD_OK) {
+        if (e && t->status != PROFD_OK) {
+            *e = t->error;
+        }
+        return t->status;
+    }
+    switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return strstr(why, "subject name") /* "... does not match", "no alternative ..." */
+                   ? profd_error_set(e, PROFD_UNTRUSTED, "the certificate of %.*s is for another name: %s", host, url,
+                                     why)
+                   : profd_error_set(e, PROFD_UNTRUSTED,
+                                     "the certificate of %.*s is not trusted: %s; --cacert FILE names the certificate "
+                                     "of its CA",
+                                     host, url, why);
+    case CURLE_SSL_CACERT_BADFILE:
+        return profd_error_set(e, PROFD_NO_INPUT, "--cacert: no certificates can be read from %s", ca ? ca : "-");
+    case CURLE_OPERATION_TIMEDOUT:
+        return profd_error_set(e, PROFD_TIMEOUT, "%.*s did not answer in time: %s", host, url, why);
+    case CURLE_OUT_OF_MEMORY:
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %.*s", host, url);
+    default:
+        return profd_error_set(e, PROFD_UNAVAILABLE, "cannot ask %.*s: %s", host, url, why);
+    }
+}
+
+static void transfer_set(struct transfer *t, const char *ca, struct curl_slist *headers)
+{
+    const struct profd_http_request *r = t->request;
+    const bool tls = strncmp(r->url, "https:", 6) == 0;
+    CURL *c = t->curl;
+    curl_easy_reset(c); /* connections stay */
+    curl_easy_setopt(c, CURLOPT_URL, r->url);
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
+    curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (ca) {
+        curl_easy_setopt(c, CURLOPT_CAINFO, ca);
+        curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
+    }
+    if (!tls) {
+        curl_easy_setopt(c, CURLOPT_PROXY, ""); /* it is a loopback address */
+    }
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "profctl/" PROFD_VERSION);
+    curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "");
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)r->connect_ms);
+    curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)((r->answer_ms + 999) / 1000));
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    if (r->body >= 0) {
+        curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
+        curl_easy_setopt(c, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(c, CURLOPT_READDATA, t);
+    }
+}
+
+/* A list with one more header "name: value"; NULL when out of memory. Takes over the list. */
+static struct curl_slist *header_add(struct curl_slist *list, const char *name, const char *value)
+{
+    char line[1024];
+    const int n = snprintf(line, sizeof line, "%s%s", name, value);
+    struct curl_slist *longer = n > 0 && (size_t)n < sizeof line ? curl_slist_append(list, line) : NULL;
+    explicit_bzero(line, sizeof line);
+    if (!longer) {
+        curl_slist_free_all(list);
+    }
+    return longer;
+}
+
+enum profd_status https_ask(void *context, const struct profd_http_request *r, profd_sink sink, void *sink_context,
+                            struct profd_error *e)
+{
+    const char *ca = context;
+    struct transfer t = {.request = r, .sink = sink, .sink_context = sink_context};
+    struct curl_slist *headers = header_add(NULL, "Expect:", ""); /* none: profd does not answer it */
+    if (headers && r->token[0]) {
+        headers = header_add(headers, "Authorization: Bearer ", r->token);
+    }
+    if (headers && r->if_none_match) {
+        headers = header_add(headers, "If-None-Match: ", r->if_none_match);
+    }
+    if (headers && !kept && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
+        kept = curl_easy_init();
+    }
+    if (!headers || !kept) {
+        curl_slist_free_all(headers);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %s", r->url);
+    }
+    t.curl = kept;
+    transfer_set(&t, ca, headers);
+    const CURLcode code = curl_easy_perform(kept);
+    if (code == CURLE_OK && !t.begun) {
+        transfer_give(&t, "", 0);
+    }
+    const enum profd_status status = transfer_judge(&t, code, ca, e);
+    for (struct curl_slist *h = headers; h; h = h->next) {
+        explicit_bzero(h->data, strlen(h->data));
+    }
+    curl_slist_free_all(headers);
+    return status;
+}

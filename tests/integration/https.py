@@ -1,0 +1,219 @@
+"""profctl over https, through the real nginx in front of the Unix socket: what it reads is what it reads at the socket;
+who the server is, is proved; every failure is one sentence."""
+import json
+import os
+import pwd
+import shutil
+import socket
+import threading
+
+import harness
+from harness import Daemon, Tap, free_port, programs, run, until
+from tls_bed import openssl
+
+CONFIG = """daemon on; pid {folder}/nginx.pid; error_log {folder}/nginx.log; user www-data;
+events {{ worker_connections 64; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s; client_max_body_size 300m;
+  server {{
+    listen 127.0.0.1:{port} ssl http2; listen 127.0.0.2:{port} ssl http2;
+    ssl_certificate {folder}/server.crt; ssl_certificate_key {folder}/server.key;
+    location /elsewhere/ {{ return 302 https://other.invalid/; }}
+    location / {{
+      proxy_pass http://unix:{http}; proxy_http_version 1.1;
+      proxy_set_header Connection ""; proxy_set_header X-Remote-User "";
+    }}
+  }}
+  server {{
+    listen 127.0.0.1:{expired} ssl;
+    ssl_certificate {folder}/expired.crt; ssl_certificate_key {folder}/expired.key;
+    location / {{ return 200; }}
+  }}
+  server {{
+    listen 127.0.0.1:{moved} ssl;
+    ssl_certificate {folder}/server.crt; ssl_certificate_key {folder}/server.key;
+    location / {{ return 302 https://other.invalid/; }}
+  }}
+}}
+"""
+
+
+def certificates(folder):
+    """A CA, and certificates of it for localhost: one valid, one that ended."""
+    def at(name):
+        return os.path.join(folder, name)
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl("req", "-x509", *curve, "-keyout", at("ca.key"), "-out", at("ca.crt"), "-subj", "/CN=a test CA",
+            "-days", "10")
+    with open(at("names"), "w") as f:
+        f.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name, days in (("server", "10"), ("expired", "-1")):
+        openssl("req", *curve, "-keyout", at(f"{name}.key"), "-out", at("request"), "-subj", "/CN=localhost")
+        openssl("x509", "-req", "-in", at("request"), "-CA", at("ca.crt"), "-CAkey", at("ca.key"), "-CAcreateserial",
+                "-out", at(f"{name}.crt"), "-extfile", at("names"), "-days", days)
+
+
+class Nginx:
+    def __init__(self, d):
+        self.folder = os.path.join(d.folder, "nginx")
+        os.mkdir(self.folder)
+        self.port, self.expired, self.moved = free_port(), free_port(), free_port()
+        certificates(self.folder)
+        self.config = os.path.join(self.folder, "nginx.conf")
+        with open(self.config, "w") as f:
+            f.write(CONFIG.format(folder=self.folder, port=self.port, expired=self.expired, moved=self.moved,
+                                  http=d.http))
+        self.ca = os.path.join(self.folder, "ca.crt")
+
+    def __enter__(self):
+        done = run("nginx", "-c", self.config, "-p", self.folder)
+        assert done.returncode == 0, done.stderr
+        return self
+
+    def __exit__(self, *_):
+        run("nginx", "-c", self.config, "-p", self.folder, "-s", "stop")
+
+
+def token_file(d, name, *arguments):
+    path = os.path.join(d.folder, f"{name}.token")
+    done = d.ctl("reader", "add", name, *arguments)
+    assert done.returncode == 0, done.stderr
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+        f.write(done.stdout)
+    return path
+
+
+def same(tap, d, ask, exe):
+    """Every verb that asks."""
+    for verb in (("builds",), ("builds", "--json"), ("labels",), ("report", exe, "--json"), ("report", exe),
+                 ("export", exe, "-o", "-"),
+                 ("groups", exe, "--by", "service"), ("status", "--json"), ("ps",)):
+        there, here = ask(*verb, binary=True), d.ctl(*verb, binary=True)
+        fine = there.returncode == here.returncode == 0 and there.stderr == b""
+        if verb == ("report", exe, "--json"):  # over HTTP a report has a limit of rows by default
+            fine = fine and json.loads(there.stdout)["functions"] == json.loads(here.stdout)["functions"]
+        elif verb[0] == "status":  # it counts requests
+            fine = fine and json.loads(there.stdout)["uploads"] == json.loads(here.stdout)["uploads"]
+        else:
+            fine = fine and there.stdout == here.stdout
+        tap.point(fine, f"{' '.join(v.replace(exe, 'EXE') for v in verb)} is the same over https", (there, here))
+    opened = ask("open", "--print")
+    tap.point(opened.returncode == 0 and opened.stdout.startswith("https://localhost:"), "open prints the URL", opened)
+
+
+def environment(tap, d, nginx, token):
+    env = dict(d.env, PROFD_SOCKET=f"https://localhost:{nginx.port}", PROFD_TOKEN_FILE=token)
+    done = d.ctl("builds", "--cacert", nginx.ca, env=env)
+    tap.point(done.returncode == 0 and "calc" in done.stdout, "PROFD_SOCKET and PROFD_TOKEN_FILE", done)
+
+
+def refused(tap, name, done, status, *words):
+    tap.point(done.returncode == status and done.stdout == "" and len(done.stderr.splitlines()) == 1
+              and all(w in done.stderr for w in words), name, done)
+
+
+def certificate(tap, d, nginx, token, ask):
+    at = f"https://localhost:{nginx.port}"
+    refused(tap, "a CA that is not trusted", d.ctl("builds", "--server", at, "--token-file", token), 77,
+            f"certificate of {at} is not trusted", "--cacert")
+    refused(tap, "a certificate for another name", ask("builds", server=f"https://127.0.0.2:{nginx.port}"), 77,
+            "another name", "127.0.0.2")
+    refused(tap, "a certificate that ended", ask("builds", server=f"https://localhost:{nginx.expired}"), 77,
+            "not trusted", "expired")
+    refused(tap, "no file of certificates", d.ctl("builds", "--server", at, "--cacert", "/nonexistent"), 66,
+            "--cacert", "/nonexistent")
+    refused(tap, "there is no way to go without a check", d.ctl("builds", "--server", at, "--insecure"), 64,
+            "--insecure")
+    seen = []
+    with socket.create_server(("127.0.0.1", 0)) as s:  # the token is not sent to a server without TLS
+        def answer():
+            c = s.accept()[0]
+            seen.append(c.recv(65536))
+            c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            c.close()
+        t = threading.Thread(target=answer)
+        t.start()
+        done = ask("builds", server=f"https://127.0.0.1:{s.getsockname()[1]}")
+        t.join()
+    refused(tap, "a server without TLS", done, 69, "cannot ask https://127.0.0.1")
+    tap.point(b"profd-reader" not in seen[0], "and it does not get the token", seen)
+
+
+def rights(tap, d, nginx, ask):
+    at = f"https://localhost:{nginx.port}"
+    wrong = os.path.join(d.folder, "wrong")
+    with open(os.open(wrong, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+        f.write("profd-reader-" + "0" * 64)
+    refused(tap, "a token of no reader", ask("builds", token=wrong), 77, "of no reader")
+    refused(tap, "no token", d.ctl("builds", "--server", at, "--cacert", nginx.ca), 77, "no valid bearer token")
+    other = token_file(d, "other", "--tenant", "other")
+    done = ask("status", "--json", token=other)
+    tap.point(done.returncode == 0 and json.loads(done.stdout)["store"] is None,
+              "a reader of one tenant gets no totals", done)
+    done = ask("builds", "--json", token=other)
+    tap.point(json.loads(done.stdout)["rows"] == [], "a reader of another tenant sees no build", done)
+    os.chmod(wrong, 0o604)
+    refused(tap, "a token that every user may read", ask("builds", token=wrong), 78, "every user may read", "chmod")
+    refused(tap, "a token that is not there", ask("builds", token="/nonexistent"), 66, "/nonexistent")
+    with open(wrong, "w") as f:
+        f.write("a b\x1b")
+    os.chmod(wrong, 0o600)
+    refused(tap, "a token with control characters", ask("builds", token=wrong), 78, "not printable ASCII")
+
+
+def others(tap, d, nginx, exe, ask):
+    refused(tap, "a redirection is not followed", ask("builds", server=f"https://localhost:{nginx.moved}"), 76,
+            "redirected", "other.invalid")
+    refused(tap, "a host that there is not", ask("builds", server="https://nosuch.invalid"), 69, "nosuch.invalid")
+    refused(tap, "a port where nothing listens", ask("builds", server=f"https://localhost:{free_port()}"), 69,
+            "cannot ask")
+    for url in ("https://", "https://a b", "https://u@localhost", "https://localhost/x", "https://localhost:0",
+                "https://localhost:99999", "https://[::1", "https://localhost?x", "ftp://localhost"):
+        refused(tap, f"{url} is no server", ask("builds", server=url), 64, "https://HOST")
+    gmon = harness.profile(d.folder, exe, ["3"], 9)
+    for verb in (("delete", "--yes", "calc"), ("backup", os.path.join(d.folder, "b")), ("verify",),
+                 ("reader", "list"), ("hosts",), ("token", "new"), ("reload",), ("pause", "1")):
+        done = ask(*verb)
+        tap.point(done.returncode == 64 and len(done.stderr.splitlines()) == 1 and "queries only" in done.stderr,
+                  f"{verb[0]} goes to a Unix socket", done)
+    done = ask("upload", "-e", exe, gmon)
+    tap.point(done.returncode == 64 and "queries only" in done.stderr, "so does upload", done)
+    d.stop()
+    refused(tap, "a server whose daemon is stopped", ask("builds"), 69, "502", "does not answer")
+    d.start()
+
+
+def main():
+    with Tap() as tap:
+        try:
+            pwd.getpwnam("www-data")
+        except KeyError:
+            tap.skip("https", "needs the user www-data")
+            return
+        if os.getuid() != 0 or not shutil.which("nginx"):
+            tap.skip("https", "needs root and nginx")
+            return
+        with Daemon(start=False) as d:
+            d.options = ("--proxy-user", "www-data")
+            d.start()
+            os.chmod(d.folder, 0o755)
+            os.chmod(d.http, 0o666)
+            built = programs(os.path.join(d.folder, "programs"))
+            exe = os.path.join(built, "calc")
+            done = d.ctl("upload", "-l", "service=calc", "-e", exe, harness.profile(d.folder, exe, ["3"], 1))
+            assert done.returncode == 0, done.stderr
+            with Nginx(d) as nginx:
+                token = token_file(d, "all", "--tenant", "all")
+
+                def ask(*verb, server=f"https://localhost:{nginx.port}", token=token, **options):
+                    return d.ctl(*verb, "--server", server, "--cacert", nginx.ca, "--token-file", token, **options)
+                until(lambda: ask("builds").returncode == 0)
+                same(tap, d, ask, exe)
+                environment(tap, d, nginx, token)
+                certificate(tap, d, nginx, token, ask)
+                rights(tap, d, nginx, ask)
+                others(tap, d, nginx, exe, ask)
+
+
+main()
