@@ -184,7 +184,7 @@ void centre_on_timer(void *context)
     if (now - s->latest >= WAIT_QUIET_MS || now - s->began >= WAIT_MOST_MS) {
         centre_flush_waiting(s);
     } else if (s->item_count) {
-        loop_timer_set(s->timer, WAIT_QUIET_MS);
+        loop_timer_set(s->timer, WAIT_QUIET_MS - (now - s->latest));
     }
 }
 
