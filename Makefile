@@ -337,13 +337,15 @@ STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
 # make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
-# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run.
+# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run. Then the
+# negative controls: what its judge must find.
 HOSTS ?= 3
 RESTORES ?= 30
 PARTITIONS ?= 10
 fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
 	  $(if $(SEED),seed=$(SEED)) $(if $(OLD),old=$(OLD))
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host.
 bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
