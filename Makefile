@@ -397,13 +397,14 @@ nspawn:
 	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/nspawn.py $(NSPAWN_ROOT)
 
-# make deb: Debian packages in build/deb, checked by lintian.
+# make deb: Debian packages in DEB, checked by lintian.
+DEB ?= build/deb
 .PHONY: deb
 deb:
 	$(Q)sh tests/deps.sh deb
-	$(Q)PROFD_CC="$(CC)" sh systemd/debian/build.sh build/deb $(VERSION)
-	$(Q)lintian --fail-on error,warning --tag-display-limit 0 build/deb/*.changes
-	@ls build/deb/*.deb
+	$(Q)PROFD_CC="$(CC)" sh systemd/debian/build.sh $(DEB) $(VERSION)
+	$(Q)lintian --fail-on error,warning --tag-display-limit 0 $(DEB)/*.changes
+	@ls $(DEB)/*.deb
 
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install

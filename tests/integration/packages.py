@@ -2,11 +2,13 @@
 import glob
 import os
 import re
+import shutil
 import tempfile
 
 from harness import BUILD, ROOT, Tap, run
 
 PACKAGES = {"profd", "profd-relay", "profd-gate", "profctl", "profd-collect", "libprofd0", "libprofd-dev"}
+DEB = os.path.join(ROOT, "build/deb-of-check")
 FROM = {"./usr/share/doc/profd/LICENSE"}  # Debian has /usr/share/doc/PACKAGE/copyright instead
 
 
@@ -22,10 +24,12 @@ def debian_only(path):
 
 def main():
     with Tap() as tap:
-        done = run("make", "-s", "-C", ROOT, "deb", timeout=1700)
+        shutil.rmtree(DEB, ignore_errors=True)  # the packages are made of what is built already
+        shutil.copytree(BUILD, f"{DEB}/tree/obj", ignore=shutil.ignore_patterns("tests"))
+        done = run("make", "-s", "-C", ROOT, "deb", f"DEB={DEB}", timeout=1700)
         tap.point(done.returncode == 0, "make deb builds the packages, and lintian has no error and no unexplained "
                                         "warning", done.stdout + done.stderr)
-        debs = {os.path.basename(d).split("_")[0]: d for d in glob.glob(os.path.join(ROOT, "build/deb/*.deb"))}
+        debs = {os.path.basename(d).split("_")[0]: d for d in glob.glob(os.path.join(DEB, "*.deb"))}
         tap.point(set(debs) == PACKAGES, "these are the packages", debs)
         triplet = run("gcc", "-dumpmachine").stdout.strip().replace("-pc-", "-")
         with tempfile.TemporaryDirectory() as folder:
