@@ -346,10 +346,12 @@ fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
 	  $(if $(SEED),seed=$(SEED)) $(if $(OLD),old=$(OLD))
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
-# make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host.
+# make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
+# hosts that enrol and send.
 bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/enrolling.py hosts=1000
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

@@ -86,8 +86,10 @@
 #define LIMIT_ATTACH_NEWS (1u << 20)  /* changed slots in one harvest; the others are in the next */
 
 /* executables (DECISIONS 33) */
-#define LIMIT_GATE_ENROLMENTS_PER_SECOND 20u /* ENROLL and RENEW, of all hosts together */
-#define LIMIT_OBJECT_BYTES (4ull << 30)      /* size of an executable */
+#define LIMIT_GATE_WITHOUT_CERTIFICATE 128u  /* connections without one; then one of these is closed */
+#define LIMIT_GATE_ENROLMENTS_PER_SECOND 40u /* ENROLL of all addresses; and as many RENEW, one of each host */
+#define LIMIT_GATE_ENROLMENTS_PER_ADDRESS_AND_SECOND 20u /* of one IPv4 address or IPv6 network */
+#define LIMIT_OBJECT_BYTES (4ull << 30)                  /* size of an executable */
 #define LIMIT_SYMBOLS 4000000u
 #define LIMIT_SYMBOL_NAME 4096u       /* bytes of one name, raw or demangled */
 #define LIMIT_NAME_BYTES (512u << 20) /* of all names of one object */

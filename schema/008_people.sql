@@ -56,3 +56,6 @@ ALTER TABLE fleet_host ADD COLUMN other TEXT NOT NULL DEFAULT ''; -- the machine
 ALTER TABLE fleet_host ADD COLUMN version TEXT NOT NULL DEFAULT '';
 ALTER TABLE fleet_host ADD COLUMN not_after INTEGER NOT NULL DEFAULT 0; -- ns: end of the certificate
 ALTER TABLE fleet_host ADD COLUMN delivered INTEGER NOT NULL DEFAULT 0; -- ns: when a segment came last
+ALTER TABLE fleet_host ADD COLUMN copied INTEGER NOT NULL DEFAULT 0; -- ns: when two machines were last seen with this identity
+ALTER TABLE fleet_host ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0; -- its newest, and
+ALTER TABLE fleet_host ADD COLUMN began INTEGER NOT NULL DEFAULT 0; -- ns: when the first segment of that came

@@ -22,6 +22,15 @@ static const char *hosts_time(uint64_t seconds, char out[32])
     return out;
 }
 
+/* "WHAT TIME; ", or "" if it never was. */
+static const char *hosts_remark(const char *what, uint64_t seconds, char out[96])
+{
+    char when[32];
+
+    (void)snprintf(out, 96, seconds ? "%s%s; " : "", what, hosts_time(seconds, when));
+    return out;
+}
+
 static void hosts_print(const struct rows *rows)
 {
     const size_t n = rows_count(rows);
@@ -30,6 +39,7 @@ static void hosts_print(const struct rows *rows)
            "last segment", "lag", "version", "machine-id", "remarks");
     for (size_t i = 0; i < n; i++) {
         char name[64], tenant[64], version[32], machine[64], until[32], last[32], lag[24] = "-";
+        char revoked[96], copied[96], restored[96];
         const bool seen = rows_number(rows, i, "last_seen") > 0;
 
         profctl_clean(rows_text(rows, i, "name"), name, sizeof name);
@@ -39,13 +49,13 @@ static void hosts_print(const struct rows *rows)
         if (seen) {
             (void)snprintf(lag, sizeof lag, "%" PRIu64 "s", rows_number(rows, i, "lag_seconds"));
         }
-        printf("%-24s %-32s %-12s %-18s %-18s %8s %-12s %-32s %s%s%s%s\n", name, rows_text(rows, i, "identity"), tenant,
-               hosts_time(rows_number(rows, i, "certificate_end"), until),
+        printf("%-24s %-32s %-12s %-18s %-18s %8s %-12s %-32s %s%s%s%s%s\n", name, rows_text(rows, i, "identity"),
+               tenant, hosts_time(rows_number(rows, i, "certificate_end"), until),
                hosts_time(rows_number(rows, i, "last_segment"), last), lag, *version ? version : "-",
                *machine ? machine : "-", rows_flag(rows, i, "enrolled") ? "" : "other CA; ",
-               rows_number(rows, i, "revoked") ? "revoked; " : "",
-               rows_flag(rows, i, "two_machines") ? "two machines with one identity; " : "",
-               seen ? "" : "never seen; ");
+               hosts_remark("revoked ", rows_number(rows, i, "revoked"), revoked),
+               hosts_remark("two machines with one identity, seen ", rows_number(rows, i, "two_machines_seen"), copied),
+               hosts_remark("restored ", rows_number(rows, i, "restored"), restored), seen ? "" : "never seen; ");
     }
 }
 
@@ -72,6 +82,7 @@ static enum profd_status hosts_list(const struct profctl_call *call, struct prof
 static enum profd_status hosts_revoke(const struct profctl_call *call, struct profd_error *e)
 {
     const char *const arguments[] = {call->arguments[1]};
+    struct rows *rows = NULL;
     char *text = NULL;
     size_t n;
     enum profd_status status = admin_read(call, "revoke", arguments, 1, "revoking", &text, &n, e);
@@ -79,7 +90,12 @@ static enum profd_status hosts_revoke(const struct profctl_call *call, struct pr
     if (!status && call->json) {
         (void)fwrite(text, 1, n, stdout);
     } else if (!status) {
-        printf("revoked: %s\n", arguments[0]);
+        status = rows_parse(text, n, &rows, e);
+        for (size_t i = 0; !status && i < rows_count(rows); i++) {
+            printf("revoked: %s, identity %s, tenant %s\n", rows_text(rows, i, "name"), rows_text(rows, i, "identity"),
+                   rows_text(rows, i, "tenant"));
+        }
+        rows_free(rows);
     }
     free(text);
     return status;
@@ -101,9 +117,10 @@ const struct profctl_verb verb_hosts = {
     .arguments = "[revoke NAME|IDENTITY]",
     .summary = "List the hosts of a centre, or revoke one",
     .details =
-        "lag is the time since the host was last connected. revoke refuses the key of every host with this name or\n"
-        "identity from now on, also after a restore of the centre. For root, the daemon's user and members of its\n"
-        "admin group.\n",
+        "lag is the time since the host was last connected. revoke refuses the key of the host with this name or\n"
+        "identity from now on, also after a restore of the centre; if several hosts have the name, state the "
+        "identity.\n"
+        "For root, the daemon's user and members of its admin group.\n",
     .options = NULL,
     .option_count = 0,
     .arguments_least = 0,

@@ -13,11 +13,13 @@
 
 #define HASH REVOCATIONS_HASH_SIZE
 #define FILE_MOST (64u << 20)
+#define SECOND_NS INT64_C(1000000000)
 
 struct revocations {
     int fd;
     struct hashmap seen; /* kind and hash → nothing */
     uint8_t *keys;
+    int64_t *times; /* ns: when these were revoked */
     size_t key_count, key_capacity;
 };
 
@@ -37,7 +39,24 @@ bool revocations_has(const struct revocations *r, enum revocations_kind kind, co
     return hashmap_find(&r->seen, entry, sizeof entry) != NULL;
 }
 
-bool revocations_note(struct revocations *r, enum revocations_kind kind, const uint8_t hash[HASH])
+static bool reserve_key(struct revocations *r)
+{
+    const size_t more = r->key_capacity ? 2 * r->key_capacity : 64;
+    uint8_t *keys;
+    int64_t *times;
+
+    if (r->key_count < r->key_capacity) {
+        return true;
+    }
+    keys = realloc(r->keys, more * HASH);
+    r->keys = keys ? keys : r->keys;
+    times = realloc(r->times, more * sizeof *times);
+    r->times = times ? times : r->times;
+    r->key_capacity = keys && times ? more : r->key_capacity;
+    return keys && times;
+}
+
+bool revocations_note(struct revocations *r, enum revocations_kind kind, const uint8_t hash[HASH], int64_t when)
 {
     uint8_t entry[HASH + 1];
 
@@ -45,21 +64,12 @@ bool revocations_note(struct revocations *r, enum revocations_kind kind, const u
     if (hashmap_find(&r->seen, entry, sizeof entry)) {
         return true;
     }
-    if (kind == REVOCATIONS_KEY && r->key_count == r->key_capacity) {
-        const size_t more = r->key_capacity ? 2 * r->key_capacity : 64;
-        uint8_t *larger = realloc(r->keys, more * HASH);
-
-        if (!larger) {
-            return false;
-        }
-        r->keys = larger;
-        r->key_capacity = more;
-    }
-    if (!hashmap_put(&r->seen, entry, sizeof entry, "", 1)) {
+    if ((kind == REVOCATIONS_KEY && !reserve_key(r)) || !hashmap_put(&r->seen, entry, sizeof entry, "", 1)) {
         return false;
     }
     if (kind == REVOCATIONS_KEY) {
-        memcpy(r->keys + HASH * r->key_count++, hash, HASH);
+        memcpy(r->keys + HASH * r->key_count, hash, HASH);
+        r->times[r->key_count++] = when;
     }
     return true;
 }
@@ -70,6 +80,11 @@ const uint8_t *revocations_keys(const struct revocations *r, uint64_t after, siz
 
     *n = r->key_count - from;
     return *n ? r->keys + HASH * from : (const uint8_t *)"";
+}
+
+const int64_t *revocations_times(const struct revocations *r)
+{
+    return r->times;
 }
 
 static bool read_hash(const char *digits, uint8_t out[HASH])
@@ -85,6 +100,16 @@ static bool read_hash(const char *digits, uint8_t out[HASH])
     return true;
 }
 
+/* Is it the beginning of a line with this word? That is a write that was cut off, and never answered. It may be empty:
+ * blocks that were not written when the power failed hold NULs. */
+static bool is_beginning(const char *line, const char *word)
+{
+    const size_t n = strlen(word), size = strlen(line);
+
+    return size <= n + 2 * HASH && !strncmp(line, word, size < n ? size : n) &&
+           (size <= n || !line[n + strspn(line + n, "0123456789abcdef")]);
+}
+
 /* "key HASH TIME" */
 static enum profd_status read_line(struct revocations *r, const char *line, size_t number, struct profd_error *e)
 {
@@ -93,15 +118,16 @@ static enum profd_status read_line(struct revocations *r, const char *line, size
     for (size_t kind = 0; kind < sizeof words / sizeof words[0]; kind++) {
         const size_t n = strlen(words[kind]);
 
-        if (!strncmp(line, words[kind], n) && strlen(line) > n + 2 * HASH && read_hash(line + n, hash)) {
-            return revocations_note(r, (enum revocations_kind)kind, hash)
+        if (is_beginning(line, words[kind])) {
+            return PROFD_OK;
+        }
+        if (!strncmp(line, words[kind], n) && read_hash(line + n, hash) && line[n + 2 * HASH] == ' ') {
+            const int64_t seconds = strtol(line + n + 2 * HASH, NULL, 10);
+
+            return revocations_note(r, (enum revocations_kind)kind, hash, seconds * SECOND_NS)
                        ? PROFD_OK
                        : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the file revocations");
         }
-    }
-    if (strlen(line) <
-        strlen(words[REVOCATIONS_KEY]) + 2 * HASH + 2) { /* a write that was cut off, and never answered */
-        return PROFD_OK;
     }
     return profd_error_set(e, PROFD_DAMAGED, "line %zu of the file revocations in the state directory is none: %.60s",
                            number, line);
@@ -133,9 +159,9 @@ static enum profd_status read_all(struct revocations *r, struct profd_error *e)
         got += (size_t)n;
     }
     text[got] = 0;
-    for (line = text; !status && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    for (line = text; !status && (end = memchr(line, '\n', got - (size_t)(line - text))) != NULL; line = end + 1) {
         *end = 0;
-        status = *line ? read_line(r, line, ++number, e) : PROFD_OK;
+        status = read_line(r, line, ++number, e);
     }
     free(text);
     return status;
@@ -173,6 +199,7 @@ void revocations_close(struct revocations *r)
     }
     hashmap_clear(&r->seen);
     free(r->keys);
+    free(r->times);
     free(r);
 }
 
@@ -186,7 +213,7 @@ static enum profd_status write_one(const struct revocations *r, enum revocations
     for (size_t i = 0; i < HASH; i++) {
         n += (size_t)snprintf(line + n, sizeof line - n, "%02x", hash[i]);
     }
-    n += (size_t)snprintf(line + n, sizeof line - n, " %lld\n", (long long)(now / INT64_C(1000000000)));
+    n += (size_t)snprintf(line + n, sizeof line - n, " %lld\n", (long long)(now / SECOND_NS));
     errno = ENOSPC; /* of a write that is cut off */
     return write(r->fd, line, n) == (ssize_t)n
                ? PROFD_OK

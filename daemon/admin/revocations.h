@@ -13,8 +13,8 @@
 enum revocations_kind { REVOCATIONS_KEY, REVOCATIONS_TOKEN };
 struct revocations;
 
-/* Opens the file, made with mode 0600 if there is none, and reads it. A last line without an end, of a write that was
- * cut off, is ignored. CANT_CREATE, IO, NO_MEMORY; DAMAGED: a line is none. */
+/* Opens the file, made with mode 0600 if there is none, and reads it. Lines that were cut off, or not written, when
+ * the power failed are ignored. CANT_CREATE, IO, NO_MEMORY; DAMAGED: a line is none. */
 enum profd_status revocations_open(const char *state_dir, struct revocations **out, struct profd_error *e);
 /* Accepts NULL. */
 void revocations_close(struct revocations *r);
@@ -24,11 +24,14 @@ void revocations_close(struct revocations *r);
 enum profd_status revocations_write(const struct revocations *r, enum revocations_kind kind, const uint8_t *hashes,
                                     size_t n, int64_t now, struct profd_error *e);
 
-/* For one thread, with revocations_has and revocations_keys. False when out of memory. */
-bool revocations_note(struct revocations *r, enum revocations_kind kind, const uint8_t hash[REVOCATIONS_HASH_SIZE]);
+/* when: ns. For one thread, with revocations_has and revocations_keys. False when out of memory. */
+bool revocations_note(struct revocations *r, enum revocations_kind kind, const uint8_t hash[REVOCATIONS_HASH_SIZE],
+                      int64_t when);
 bool revocations_has(const struct revocations *r, enum revocations_kind kind,
                      const uint8_t hash[REVOCATIONS_HASH_SIZE]);
 /* The keys from number after on, in the order in which they came; *n of them. Borrowed until the next note. */
 const uint8_t *revocations_keys(const struct revocations *r, uint64_t after, size_t *n);
+/* When each of the keys from number 0 on was revoked: ns. Borrowed as they are. */
+const int64_t *revocations_times(const struct revocations *r);
 
 #endif

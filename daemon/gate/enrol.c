@@ -1,5 +1,6 @@
 #include "gate/enrol.h"
 
+#include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -8,12 +9,24 @@
 #include "proto/message.h"
 
 #define RSA_LEAST 2048
-#define RSA_MOST 8192 /* a larger key costs the gate more than a host may */
+#define RSA_MOST 8192        /* a larger key costs the gate more than a host may */
+#define RSA_EXPONENT_BITS 32 /* so does one with a larger public exponent */
+
+static bool enrol_rsa_accepted(const EVP_PKEY *key)
+{
+    const int bits = EVP_PKEY_get_bits(key);
+    BIGNUM *exponent = NULL;
+    const bool accepted = bits >= RSA_LEAST && bits <= RSA_MOST &&
+                          EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &exponent) == 1 &&
+                          BN_num_bits(exponent) <= RSA_EXPONENT_BITS;
+
+    BN_free(exponent);
+    return accepted;
+}
 
 static bool enrol_key_accepted(const EVP_PKEY *key)
 {
     char group[32] = "";
-    const int bits = EVP_PKEY_get_bits(key);
 
     switch (EVP_PKEY_get_base_id(key)) {
     case EVP_PKEY_EC:
@@ -22,7 +35,7 @@ static bool enrol_key_accepted(const EVP_PKEY *key)
     case EVP_PKEY_ED25519:
         return true;
     case EVP_PKEY_RSA:
-        return bits >= RSA_LEAST && bits <= RSA_MOST;
+        return enrol_rsa_accepted(key);
     default:
         return false;
     }
@@ -41,8 +54,10 @@ static enum profd_status enrol_read_request(const struct message_bytes *request,
     if (!key || at != request->data + request->size) {
         status = profd_error_set(e, PROFD_MALFORMED, "the request for a certificate is not PKCS#10 in DER");
     } else if (!enrol_key_accepted(key)) {
-        status = profd_error_set(e, PROFD_REFUSED, "the key must be of P-256, P-384, Ed25519, or RSA of %d to %d bits",
-                                 RSA_LEAST, RSA_MOST);
+        status = profd_error_set(e, PROFD_REFUSED,
+                                 "the key must be of P-256, P-384, Ed25519, or RSA of %d to %d bits with "
+                                 "an exponent of at most %d bits",
+                                 RSA_LEAST, RSA_MOST, RSA_EXPONENT_BITS);
     } else if (X509_REQ_verify(r, key) != 1) {
         status = profd_error_set(e, PROFD_REFUSED, "the request for a certificate is not signed by its key");
     }

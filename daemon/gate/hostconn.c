@@ -91,6 +91,28 @@ bool hostconn_is_revoked(const struct hostconns *h, const struct tls_identity *h
     return false;
 }
 
+/* A connection without a certificate costs the other side nothing: it may not take the place of one with a certificate.
+ * If there are too many, the oldest of the same address is closed, or else the oldest. */
+static void hostconn_make_place(const struct hostconn *c)
+{
+    struct hostconn *o, *oldest = NULL, *near = NULL;
+    unsigned n = 0;
+
+    TAILQ_FOREACH(o, &c->all->conns, next)
+    {
+        if (o != c && o->state != HOSTCONN_HANDSHAKE && !SSL_get0_peer_certificate(o->ssl)) {
+            n++;
+            oldest = oldest ? oldest : o;
+            if (!near && hostconn_same_site(&o->address, &c->address)) {
+                near = o;
+            }
+        }
+    }
+    if (n >= LIMIT_GATE_WITHOUT_CERTIFICATE) {
+        hostconn_close(near ? near : oldest);
+    }
+}
+
 /* The host is known now. */
 static enum profd_status hostconn_identify(struct hostconn *c, struct profd_error *e)
 {
@@ -101,6 +123,7 @@ static enum profd_status hostconn_identify(struct hostconn *c, struct profd_erro
 
     c->ready = FRAMES_BEFORE_ENROLL;
     if (!certificate) { /* the context allows it only where hosts enrol */
+        hostconn_make_place(c);
         return PROFD_OK;
     }
     if (tls_identity_read(certificate, &c->host, e)) {

@@ -34,7 +34,10 @@ static enum hostconn_phase hostconn_find_phase(const struct hostconn *c)
     if (c->wait != HOSTCONN_READY || (!c->header_got && c->in_flight)) {
         return HOSTCONN_PHASE_WAIT;
     }
-    return c->bytes ? HOSTCONN_PHASE_BODY : c->header_got ? HOSTCONN_PHASE_HEADER : HOSTCONN_PHASE_IDLE;
+    if (c->bytes || c->header_got) {
+        return c->bytes ? HOSTCONN_PHASE_BODY : HOSTCONN_PHASE_HEADER;
+    }
+    return c->stage >= FRAMES_BEFORE_ENROLL ? HOSTCONN_PHASE_ENROL : HOSTCONN_PHASE_IDLE;
 }
 
 void hostconn_set_deadline(struct hostconn *c)
@@ -42,6 +45,7 @@ void hostconn_set_deadline(struct hostconn *c)
     static const unsigned seconds[] = {[HOSTCONN_PHASE_HANDSHAKE] = LIMIT_GATE_HANDSHAKE_SECONDS,
                                        [HOSTCONN_PHASE_HELLO] = LIMIT_HELLO_SECONDS,
                                        [HOSTCONN_PHASE_IDLE] = LIMIT_GATE_IDLE_SECONDS,
+                                       [HOSTCONN_PHASE_ENROL] = LIMIT_HELLO_SECONDS,
                                        [HOSTCONN_PHASE_HEADER] = LIMIT_FRAME_HEADER_SECONDS,
                                        [HOSTCONN_PHASE_BODY] = LIMIT_FRAME_SECONDS,
                                        [HOSTCONN_PHASE_WRITE] = LIMIT_WRITE_SECONDS,
@@ -71,17 +75,6 @@ bool hostconn_extend_deadline(struct hostconn *c)
     return c->state == HOSTCONN_OPEN && c->phase == HOSTCONN_PHASE_BODY && left > 0 && !event_add(c->timer, &t);
 }
 
-bool hostconn_may_enrol(struct hostconns *h)
-{
-    const int64_t now = hostconn_now();
-
-    if (now - h->enrolled_since >= 1000) {
-        h->enrolled_since = now;
-        h->enrolled = 0;
-    }
-    return h->enrolled++ < LIMIT_GATE_ENROLMENTS_PER_SECOND;
-}
-
 bool hostconn_is_stale(const struct hostconn *c)
 {
     char byte;
@@ -99,6 +92,8 @@ const char *hostconn_explain_deadline(const struct hostconn *c)
         return "no HELLO within 5 seconds";
     case HOSTCONN_PHASE_IDLE:
         return "no request within 60 seconds";
+    case HOSTCONN_PHASE_ENROL:
+        return "no ENROLL or RENEW within 5 seconds";
     case HOSTCONN_PHASE_HEADER:
         return "the header of a frame took more than 2 seconds";
     case HOSTCONN_PHASE_BODY:

@@ -2,6 +2,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gate/enrol.h"
 #include "gate/hostconns_internal.h"
@@ -31,21 +32,24 @@ static size_t *hostconn_account(struct hostconns *h, size_t charge)
     return charge > LIMIT_FRAME_SMALL ? &h->large_memory : &h->memory;
 }
 
-/* Do other connections of this host have so much that it cannot get more? It may have as much as would then be left for
- * the others, so that some hosts together leave something. Large frames count, too: a host gets one of them at a time.
- */
+/* Do other connections of this host, or of its tenant, have so much that it cannot get more? Either may have as much as
+ * would then be left for the others, so that some hosts, or the hosts of some tenants, together leave something. Large
+ * frames count for a host, too: it gets one of them at a time. */
 static bool hostconn_exceeds_share(const struct hostconn *c, size_t need)
 {
     const struct hostconn *o;
-    size_t sum = 0;
+    size_t own = 0, tenant = 0;
 
     TAILQ_FOREACH(o, &c->all->conns, next)
     {
-        if (o != c && o->charge && !memcmp(o->host.host, c->host.host, sizeof c->host.host)) {
-            sum += o->charge;
+        if (o == c || !o->charge) {
+            continue;
         }
+        own += memcmp(o->host.host, c->host.host, sizeof c->host.host) ? 0 : o->charge;
+        tenant += o->charge > LIMIT_FRAME_SMALL || strcmp(o->host.tenant, c->host.tenant) != 0 ? 0 : o->charge;
     }
-    return sum && (sum + need > LIMIT_GATE_BYTES_PER_HOST || c->all->memory + sum + need > LIMIT_GATE_BYTES);
+    return (own && (own + need > LIMIT_GATE_BYTES_PER_HOST || c->all->memory + own + need > LIMIT_GATE_BYTES)) ||
+           (tenant && need <= LIMIT_FRAME_SMALL && c->all->memory + tenant + need > LIMIT_GATE_BYTES);
 }
 
 /* Memory is given in order. Large frames have memory of their own, so that slow ones hold up only large ones; and a
@@ -90,10 +94,21 @@ void hostconn_drop_frame(struct hostconn *c)
     c->header_got = c->got = 0;
 }
 
+static bool hostconn_has_expired(const struct hostconn *c)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec >= c->host.not_after / INT64_C(1000000000);
+}
+
 enum profd_status hostconn_begin_frame(struct hostconn *c, struct profd_error *e)
 {
     enum profd_status status = frame_decode(c->header, &c->frame, e);
 
+    if (!status && c->stage == FRAMES_AFTER_ARRIVE && hostconn_has_expired(c)) {
+        status = profd_error_set(e, PROFD_UNAUTHORIZED, "the certificate has expired since this connection began");
+    }
     if (!status) {
         status = frames_check(&c->frame, c->stage, e);
     }
@@ -200,13 +215,12 @@ static enum profd_status hostconn_rewrite(struct hostconn *c, struct profd_error
 {
     uint8_t *bytes;
     size_t n;
-    enum profd_status status;
+    enum profd_status status = hostconn_may_enrol(c, e);
 
-    if (!hostconn_may_enrol(c->all)) {
-        return profd_error_set(e, PROFD_BUSY, "more than %u hosts enrol in this second; try again in a few seconds",
-                               LIMIT_GATE_ENROLMENTS_PER_SECOND);
+    if (!status) {
+        status =
+            enrol_rewrite(&c->frame, c->bytes + FRAME_HEADER_SIZE, SSL_get0_peer_certificate(c->ssl), &bytes, &n, e);
     }
-    status = enrol_rewrite(&c->frame, c->bytes + FRAME_HEADER_SIZE, SSL_get0_peer_certificate(c->ssl), &bytes, &n, e);
     if (!status) {
         free(c->bytes);
         c->bytes = bytes;

@@ -26,14 +26,8 @@ static void hostconns_map(const struct sockaddr_storage *a, struct in6_addr *out
     }
 }
 
-/* The same IPv4 address, or IPv6 network of 64 bits. */
-static bool hostconns_same_site(const struct in6_addr *a, const struct in6_addr *b)
-{
-    return !memcmp(a, b, IN6_IS_ADDR_V4MAPPED(b) ? sizeof *a : sizeof *a / 2);
-}
-
 /* Handshakes of the same address, or IPv6 network of 64 bits, that have not ended. Connections with a certificate are
- * not counted: a whole site may be behind one address. */
+ * not counted, because a whole site may be behind one address; those without one have a limit of their own. */
 static unsigned hostconns_count_handshakes(const struct hostconns *h, const struct in6_addr *address)
 {
     const struct hostconn *c;
@@ -41,7 +35,7 @@ static unsigned hostconns_count_handshakes(const struct hostconns *h, const stru
 
     TAILQ_FOREACH(c, &h->conns, next)
     {
-        n += c->state == HOSTCONN_HANDSHAKE && hostconns_same_site(&c->address, address);
+        n += c->state == HOSTCONN_HANDSHAKE && hostconn_same_site(&c->address, address);
     }
     return n;
 }
@@ -53,7 +47,7 @@ static void hostconns_end_stale(struct hostconns *h, const struct in6_addr *addr
 
     for (c = TAILQ_FIRST(&h->conns); c; c = next) {
         next = TAILQ_NEXT(c, next);
-        if ((!address || hostconns_same_site(&c->address, address)) && hostconn_is_stale(c)) {
+        if ((!address || hostconn_same_site(&c->address, address)) && hostconn_is_stale(c)) {
             h->counts.late++;
             hostconn_close(c);
         }

@@ -30,6 +30,7 @@ enum hostconn_phase {
     HOSTCONN_PHASE_HANDSHAKE,
     HOSTCONN_PHASE_HELLO,
     HOSTCONN_PHASE_IDLE,
+    HOSTCONN_PHASE_ENROL,
     HOSTCONN_PHASE_HEADER,
     HOSTCONN_PHASE_BODY,
     HOSTCONN_PHASE_WAIT,
@@ -79,8 +80,10 @@ struct hostconns {
     struct hostconn **table; /* most entries */
     size_t memory;           /* of all bytes that are charged: small frames, and those on their way to the daemon */
     size_t large_memory;     /* large frames that are received */
-    int64_t enrolled_since;  /* ms of the monotonic clock: the second in which enrolments are counted */
-    unsigned enrolled;
+    int64_t enrolled_since;  /* the second of the monotonic clock in which enrolments are counted */
+    unsigned enrolled, renewed;
+    struct in6_addr enrolled_from[LIMIT_GATE_ENROLMENTS_PER_SECOND];
+    uint8_t renewed_by[LIMIT_GATE_ENROLMENTS_PER_SECOND][TLS_HOST_SIZE];
     uint8_t *keys; /* that the centre has revoked */
     size_t key_count;
 };
@@ -113,13 +116,17 @@ bool hostconn_put_nack(struct hostconn *c, uint32_t tag, enum profd_status statu
 /* hostconn_deadline.c */
 /* Sets the timer for what the connection is doing now, if that has changed. */
 void hostconn_set_deadline(struct hostconn *c);
-/* True if this is not yet LIMIT_GATE_ENROLMENTS_PER_SECOND; counts it. */
-bool hostconn_may_enrol(struct hostconns *h);
 /* Why the time is over. */
 const char *hostconn_explain_deadline(const struct hostconn *c);
 /* After the deadline of a frame: true if so much of it has come that it gets more time. */
 bool hostconn_extend_deadline(struct hostconn *c);
 /* True for a handshake that has taken seconds and for which nothing has come. */
 bool hostconn_is_stale(const struct hostconn *c);
+
+/* hostconn_rates.c */
+/* The same IPv4 address, or IPv6 network of 64 bits. */
+bool hostconn_same_site(const struct in6_addr *a, const struct in6_addr *b);
+/* May this ENROLL or RENEW be passed on in this second? Counts it. BUSY. */
+enum profd_status hostconn_may_enrol(const struct hostconn *c, struct profd_error *e);
 
 #endif

@@ -6,6 +6,8 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@
 #define TOKEN_DIGITS (TOKEN_BYTES / 3 * 4)
 #define PATH_SIZE 4096
 #define ANSWER_MAX (1u << 20)
+#define PATIENCE_MS 120000 /* with a centre that is busy */
 
 struct enrol {
     const char *url, *directory, *name, *config;
@@ -188,6 +191,28 @@ enum profd_status enrol_renew(const struct config *c, struct profd_error *e)
     return status ? profd_error_wrap(e, status, "the certificate of this host cannot be renewed") : PROFD_OK;
 }
 
+/* Asks again while the centre is busy: many hosts may enrol at once. */
+static enum profd_status enrol_ask_patiently(const struct config *c, const struct tls_pin *pin,
+                                             const struct message *request, struct message *answer,
+                                             struct profd_error *e)
+{
+    const int64_t end = stream_now() + PATIENCE_MS;
+    enum profd_status status = enrol_ask(c, pin, request, answer, e);
+
+    for (bool told = false; status == PROFD_BUSY && stream_now() < end; told = true) {
+        uint32_t random = 0;
+
+        if (!told) {
+            log_write(LOG_LEVEL_NOTICE, NULL, "%s; trying for two minutes", e->sentence);
+            log_flush();
+        }
+        (void)RAND_bytes((unsigned char *)&random, sizeof random);
+        (void)poll(NULL, 0, 1000 + (int)(random % 4000));
+        status = enrol_ask(c, pin, request, answer, e);
+    }
+    return status;
+}
+
 static enum profd_status enrol_first(struct enrol *r, const struct config *c, struct profd_error *e)
 {
     struct message request = {.type = FRAME_ENROLL}, answer;
@@ -208,7 +233,7 @@ static enum profd_status enrol_first(struct enrol *r, const struct config *c, st
         request.as.enroll.name = r->name;
         request.as.enroll.machine = identity_machine(machine);
         request.as.enroll.version = PROFD_VERSION;
-        status = enrol_ask(c, &pin, &request, &answer, e);
+        status = enrol_ask_patiently(c, &pin, &request, &answer, e);
     }
     if (!status) {
         status = enrol_keep(r->certificate, r->ca, key, &answer.as.enrolled, e);

@@ -85,16 +85,17 @@ static enum profd_status relay_flush(const struct config *c, struct profd_error 
     return status;
 }
 
-/* Tried again after the next flush. */
-static void relay_renew(const struct config *c)
+/* False: it is tried again after the next flush. */
+static bool relay_renew(const struct config *c)
 {
     struct profd_error e;
 
     if (enrol_renew(c, &e)) {
         log_write(LOG_LEVEL_WARNING, "renewal", "%s", e.sentence);
-    } else {
-        log_write(LOG_LEVEL_NOTICE, NULL, "the certificate of this host was renewed");
+        return false;
     }
+    log_write(LOG_LEVEL_NOTICE, NULL, "the certificate of this host was renewed");
+    return true;
 }
 
 /* What fails is in the log. */
@@ -102,8 +103,12 @@ static enum profd_status relay_run_once(const struct config *c)
 {
     struct profd_error last = {""};
     struct flush f;
+    enum profd_status status = relay_flush(c, &last, &f);
 
-    return relay_flush(c, &last, &f);
+    if (f.renew && relay_renew(c) && status) {
+        status = relay_flush(c, &last, &f); /* the certificate had expired */
+    }
+    return status;
 }
 
 static _Noreturn void relay_run(int argc, char *const argv[], struct config *c)
@@ -121,7 +126,7 @@ static _Noreturn void relay_run(int argc, char *const argv[], struct config *c)
     for (;;) {
         (void)relay_flush(c, &last, &f);
         if (f.renew) {
-            relay_renew(c);
+            (void)relay_renew(c);
         }
         relay_wait(argc, argv, c, wait_next(&f, c->relay_interval, relay_draw()));
         log_flush();

@@ -91,22 +91,28 @@ static bool host_add(void *context, const struct store_fleet_host *h)
     const int64_t now = loop_clock();
 
     write_identity(h->host, identity);
-    return !json_array_append_new(
-        json_object_get(a->answer, "rows"),
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s}", "name", h->name, "identity",
-                  identity, "tenant", h->tenant, "machine_id", h->machine, "version", h->version, "enrolled",
-                  h->has_enrolment, "certificate_end", seconds_of(h->not_after), "revoked", seconds_of(h->revoked),
-                  "first_seen", seconds_of(h->first), "last_seen", seconds_of(h->last), "last_segment",
-                  seconds_of(h->delivered), "lag_seconds",
-                  h->last ? json_integer(now > h->last ? (now - h->last) / 1000000000 : 0) : json_null(),
-                  "two_machines", *h->other != 0, "other_machine_id", h->other));
+    a->cut =
+        0 != json_array_append_new(
+                 json_object_get(a->answer, "rows"),
+                 json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:s}", "name",
+                           h->name, "identity", identity, "tenant", h->tenant, "machine_id", h->machine, "version",
+                           h->version, "enrolled", h->has_enrolment, "certificate_end", seconds_of(h->not_after),
+                           "revoked", seconds_of(h->revoked), "first_seen", seconds_of(h->first), "last_seen",
+                           seconds_of(h->last), "last_segment", seconds_of(h->delivered), "lag_seconds",
+                           h->last ? json_integer(now > h->last ? (now - h->last) / 1000000000 : 0) : json_null(),
+                           "restored", seconds_of(h->restored), "two_machines", h->copied != 0, "two_machines_seen",
+                           seconds_of(h->copied), "other_machine_id", h->other));
+    return !a->cut;
 }
 
 static enum profd_status hosts_run(struct admin *a, struct store *store, struct profd_error *e)
 {
+    enum profd_status status;
+
     a->answer = json_pack("{s:[], s:n}", "rows", "next");
-    return a->answer ? store_each_host(store, host_add, a, e)
-                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
+    status = a->answer ? store_each_host(store, host_add, a, e) : PROFD_NO_MEMORY;
+    return status == PROFD_NO_MEMORY || a->cut ? profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts")
+                                               : status;
 }
 
 static bool key_add(void *context, const struct store_enrolment *h)
@@ -122,7 +128,7 @@ static bool key_add(void *context, const struct store_enrolment *h)
     memcpy(a->keys + a->key_count++ * sizeof h->key, h->key, sizeof h->key);
     write_identity(h->host, identity);
     return !json_array_append_new(
-        json_object_get(a->answer, "revoked"),
+        json_object_get(a->answer, "rows"),
         json_pack("{s:s, s:s, s:s}", "name", h->name, "identity", identity, "tenant", h->tenant));
 }
 
@@ -133,7 +139,7 @@ static enum profd_status revoke_run(struct admin *a, struct store *store, struct
     const int64_t now = loop_clock();
     enum profd_status status;
 
-    a->answer = json_pack("{s:[]}", "revoked");
+    a->answer = json_pack("{s:[], s:n}", "rows", "next");
     status = store_revoke(store, a->request.build, now, key_add, a, e);
     if (!status && !a->key_count) {
         status =
@@ -170,7 +176,8 @@ static void enrol_admin_done(struct writer_job *job)
     struct page page;
 
     for (size_t i = 0; i < a->key_count; i++) {
-        if (!revocations_note(a->service->config.revocations, REVOCATIONS_KEY, a->keys + i * STORE_HASH_SIZE)) {
+        if (!revocations_note(a->service->config.revocations, REVOCATIONS_KEY, a->keys + i * STORE_HASH_SIZE,
+                              loop_clock())) {
             a->status = profd_error_set(&a->error, PROFD_NO_MEMORY, "no memory for revoked keys; repeat the command");
         }
     }

@@ -50,6 +50,7 @@ struct admin {
     bool whole, cancelled;
     uint64_t took_ms;
     json_t *answer;  /* TOKEN, HOSTS, REVOKE */
+    bool cut;        /* HOSTS: a row is missing */
     int64_t expires; /* TOKEN */
     uint8_t *keys;   /* REVOKE: hashes */
     size_t key_count;

@@ -1,6 +1,7 @@
 #include "requests/body.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum profd_status body_decode(const struct conn_frame *f, struct message *m, struct profd_error *e)
 {
@@ -18,4 +19,17 @@ enum profd_status body_decode(const struct conn_frame *f, struct message *m, str
     status = message_decode(f->header.type, inflated, size, m, e); /* copies into its own block */
     free(inflated);
     return status;
+}
+
+enum profd_status body_check_text(const char *what, const char *text, size_t most, struct profd_error *e)
+{
+    const size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] <= ' ' || text[i] > '~') {
+            return profd_error_set(e, PROFD_MALFORMED, "%s has characters other than printable ASCII", what);
+        }
+    }
+    return n < most ? PROFD_OK
+                    : profd_error_set(e, PROFD_MALFORMED, "%s has %zu bytes, at most %zu", what, n, most - 1);
 }

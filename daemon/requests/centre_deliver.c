@@ -86,14 +86,17 @@ static void count_item(struct delivery_counts *n, const struct centre_item *x)
     n->counted += !r->again && r->outcome == STORE_SEGMENT_COUNTED;
 }
 
-/* A host must not take all of the memory: it gets one segment of any size, or several. */
+/* A host must not take all of the memory: it gets one segment of any size, or several, which leave as much to others.
+ */
 static enum profd_status join_share(struct centre_service *s, const struct centre_item *x, struct profd_error *e)
 {
     size_t *share = hashmap_find(&s->shares, x->delivery.host, sizeof x->delivery.host);
 
-    if (share && *share + x->weight > HELD_MOST_OF_HOST) {
-        return profd_error_set(e, PROFD_BUSY, "segments of this host of %zu bytes wait to be stored; at most %u may",
-                               *share, HELD_MOST_OF_HOST);
+    if (share && (*share + x->weight > HELD_MOST_OF_HOST || s->held_bytes + *share + x->weight > HELD_MOST)) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "segments of this host of %zu bytes wait to be stored, and of all hosts of %zu; at most "
+                               "%u may, and not more than is left for others",
+                               *share, s->held_bytes, HELD_MOST_OF_HOST);
     }
     if (share) {
         *share += x->weight;

@@ -18,6 +18,7 @@
 #include "writer/writer.h"
 
 #define RETRY_MS 5000u
+#define SILENT_MS 10000u                                  /* until the signer is asked again */
 #define CERTIFICATE_NS (INT64_C(30) * 86400 * 1000000000) /* as profd-signer signs them */
 #define GATE_SILENT_MS 5000u                              /* it tells its counts every second */
 #define KEYS_MOST 1024u                                   /* of one answer */
@@ -26,7 +27,8 @@ struct enrol_service {
     struct enrol_config config;
     struct revocations *revocations;
     struct gate_counts gate;
-    uint64_t told; /* ms of loop_now: when */
+    uint64_t told;         /* ms of loop_now: when */
+    uint64_t silent_until; /* of the writer's thread, ms of loop_now: the signer did not answer */
 };
 
 /* One request, until it is answered. */
@@ -91,21 +93,20 @@ static void enrol_one(struct enrol *a, struct store *store)
     }
 }
 
+/* A signer that hangs must not hold up the writer, which stores segments, for longer than one question now and then. */
 static void enrol_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
-    bool silent = false;
-
     for (size_t i = 0; i < n; i++) {
         struct enrol *a = container_of(jobs[i], struct enrol, job);
 
         if (full) {
             a->status = PROFD_FULL;
             a->error = *full;
-        } else if (silent) { /* the writer does not wait for it again */
-            a->status = profd_error_set(&a->error, PROFD_UNAVAILABLE, "profd-signer does not answer");
+        } else if (loop_now() < a->service->silent_until) {
+            a->status = profd_error_set(&a->error, PROFD_UNAVAILABLE, "profd-signer does not answer; asked again soon");
         } else {
             enrol_one(a, store);
-            silent = a->status == PROFD_UNAVAILABLE;
+            a->service->silent_until = a->status == PROFD_UNAVAILABLE ? loop_now() + SILENT_MS : 0;
         }
     }
 }
@@ -124,7 +125,7 @@ static void enrol_answer(struct enrol *a)
                                               .not_after = issued->not_after}};
 
     if (a->spent) {
-        (void)revocations_note(s->revocations, REVOCATIONS_TOKEN, a->wish.token); /* the database says so, too */
+        (void)revocations_note(s->revocations, REVOCATIONS_TOKEN, a->wish.token, a->wish.now); /* the database, too */
     }
     if (!a->status) {
         log_write(LOG_LEVEL_NOTICE, "enrolled", "host %s of tenant %s %s", a->host.name, a->host.tenant,
@@ -169,19 +170,6 @@ static void hash(const struct message_bytes *of, uint8_t out[STORE_HASH_SIZE])
     sha256_digest(&sha, STORE_HASH_SIZE, out);
 }
 
-static enum profd_status check_text(const char *what, const char *text, size_t most, struct profd_error *e)
-{
-    const size_t n = strlen(text);
-
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] <= ' ' || text[i] > '~') {
-            return profd_error_set(e, PROFD_MALFORMED, "%s has characters other than printable ASCII", what);
-        }
-    }
-    return n < most ? PROFD_OK
-                    : profd_error_set(e, PROFD_MALFORMED, "%s has %zu bytes, at most %zu", what, n, most - 1);
-}
-
 static enum profd_status enrol_read(struct enrol *a, struct profd_error *e)
 {
     const struct message_enroll *enroll = &a->message.as.enroll;
@@ -203,15 +191,15 @@ static enum profd_status enrol_read(struct enrol *a, struct profd_error *e)
         return profd_error_set(e, PROFD_MALFORMED, "the name of the host must be the value of a label");
     }
     if (!a->renews) {
-        status = check_text("the name of the host", w->name, STORE_NAME_SIZE, e);
+        status = body_check_text("the name of the host", w->name, STORE_NAME_SIZE, e);
         hash(&enroll->secret, w->token);
         w->spent = revocations_has(a->service->revocations, REVOCATIONS_TOKEN, w->token);
     }
     if (!status) {
-        status = check_text("the machine-id", w->machine, STORE_MACHINE_SIZE, e);
+        status = body_check_text("the machine-id", w->machine, STORE_MACHINE_SIZE, e);
     }
     if (!status) {
-        status = check_text("the version", w->version, STORE_MACHINE_SIZE, e);
+        status = body_check_text("the version", w->version, STORE_MACHINE_SIZE, e);
     }
     if (!status && revocations_has(a->service->revocations, REVOCATIONS_KEY, w->key)) {
         status = explain_verdict(STORE_ENROL_REVOKED, a->renews, e);
@@ -335,6 +323,64 @@ enum profd_status enrol_receive_list(void *context, struct conn *c, struct conn_
     return PROFD_OK;
 }
 
+void enrol_service_free(struct enrol_service *s)
+{
+    if (s) {
+        revocations_close(s->revocations);
+    }
+    free(s);
+}
+
+/* Keys that the file has and the database has not: it was restored from a backup. */
+struct enrol_catch_up {
+    struct writer_job job;
+    struct enrol_service *service;
+    enum profd_status status;
+    struct profd_error error;
+};
+
+static void catch_up_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    (void)full; /* no row is added */
+    for (size_t i = 0; i < n; i++) {
+        struct enrol_catch_up *c = container_of(jobs[i], struct enrol_catch_up, job);
+        const struct revocations *r = c->service->revocations;
+        size_t count;
+        const uint8_t *keys = revocations_keys(r, 0, &count);
+
+        c->status = count ? store_revoke_keys(store, keys, revocations_times(r), count, &c->error) : PROFD_OK;
+    }
+}
+
+static void catch_up_done(struct writer_job *job)
+{
+    struct enrol_catch_up *c = container_of(job, struct enrol_catch_up, job);
+
+    if (c->status) {
+        log_write(LOG_LEVEL_WARNING, "revocations", "the list of hosts does not say which are revoked: %s",
+                  c->error.sentence);
+    }
+    free(c);
+}
+
+static const struct writer_job_type catch_up_type = {.run = catch_up_run, .done = catch_up_done, .drop = catch_up_done};
+
+static enum profd_status enrol_catch_up(struct enrol_service *s, struct profd_error *e)
+{
+    struct enrol_catch_up *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for enrolment");
+    }
+    c->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &catch_up_type};
+    c->service = s;
+    if (!writer_put(s->config.writer, &c->job)) {
+        free(c);
+        return profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    }
+    return PROFD_OK;
+}
+
 enum profd_status enrol_service_new(const struct enrol_config *config, struct enrol_service **out,
                                     struct profd_error *e)
 {
@@ -348,20 +394,15 @@ enum profd_status enrol_service_new(const struct enrol_config *config, struct en
     if (config->active) {
         status = revocations_open(config->state_dir, &s->revocations, e);
     }
+    if (!status && config->active) {
+        status = enrol_catch_up(s, e);
+    }
     if (status) {
-        free(s);
+        enrol_service_free(s);
         return status;
     }
     *out = s;
     return PROFD_OK;
-}
-
-void enrol_service_free(struct enrol_service *s)
-{
-    if (s) {
-        revocations_close(s->revocations);
-    }
-    free(s);
 }
 
 struct revocations *enrol_service_get_revocations(const struct enrol_service *s)

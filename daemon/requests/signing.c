@@ -75,10 +75,9 @@ static enum profd_status signing_take_answer(int fd, const char *path, struct me
     if (status || answer->type == FRAME_ISSUED) {
         return status;
     }
-    status =
-        answer->type == FRAME_NACK
-            ? profd_error_set(e, PROFD_UNAVAILABLE, "profd-signer: %s", answer->as.nack.sentence)
-            : profd_error_set(e, PROFD_PROTOCOL, "profd-signer answered SIGN with %s", frame_type_name(answer->type));
+    status = answer->type == FRAME_NACK ? profd_error_set(e, PROFD_CONFIG, "profd-signer: %s", answer->as.nack.sentence)
+                                        : profd_error_set(e, PROFD_PROTOCOL, "profd-signer answered SIGN with %s",
+                                                          frame_type_name(answer->type));
     message_done(answer);
     return status;
 }

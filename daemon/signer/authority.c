@@ -202,6 +202,9 @@ enum profd_status authority_sign(const struct authority *a, const struct message
         !authority_name_valid(request->tenant)) {
         return profd_error_set(e, PROFD_MALFORMED, "identity, name or tenant of the host is not valid");
     }
+    if (X509_cmp_current_time(X509_get0_notAfter(a->certificate)) < 0) {
+        return profd_error_set(e, PROFD_CONFIG, "the CA has expired: make a new key for it (profctl ca roll)");
+    }
     authority_write_identity(request->host.data, identity);
     snprintf(tenant, sizeof tenant, "urn:profd:tenant:%s", request->tenant);
     wish.from = time(NULL) - 3600;

@@ -27,7 +27,8 @@ struct init_file {
     char part[PATH_SIZE], path[PATH_SIZE];
 };
 
-enum { FILE_CA_KEY, FILE_CA, FILE_GATE_KEY, FILE_GATE, FILES };
+/* In the order in which they are replaced: the certificates hold those of the old and of the new key. */
+enum { FILE_CA, FILE_CA_KEY, FILE_GATE_KEY, FILE_GATE, FILES };
 
 struct init {
     const struct init_options *options;
@@ -65,6 +66,17 @@ static enum profd_status init_write(struct init_file *f, struct profd_error *e)
     return status;
 }
 
+static enum profd_status init_sync_directory(const char *path, struct profd_error *e)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const enum profd_status status = fd < 0 || fsync(fd) ? init_cannot("sync", path, e) : PROFD_OK;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
 /* All files, or none: they are put in their places after all have been written. */
 static enum profd_status init_save(struct init *i, struct profd_error *e)
 {
@@ -84,7 +96,7 @@ static enum profd_status init_save(struct init *i, struct profd_error *e)
             status = init_cannot("make", f->path, e);
         }
     }
-    return status;
+    return status ? status : init_sync_directory(i->options->directory, e);
 }
 
 static enum profd_status init_draw(EVP_PKEY **out, BIO *text, struct profd_error *e)
@@ -161,8 +173,8 @@ static enum profd_status init_make_gate(struct init *i, struct profd_error *e)
 
 static enum profd_status init_name_files(struct init *i, struct profd_error *e)
 {
-    static const char *const names[FILES] = {"ca.key", "gate-ca.crt", "gate.key", "gate.crt"};
-    static const char *const owners[FILES] = {"profd-signer", NULL, "profd-gate", NULL};
+    static const char *const names[FILES] = {"gate-ca.crt", "ca.key", "gate.key", "gate.crt"};
+    static const char *const owners[FILES] = {NULL, "profd-signer", "profd-gate", NULL};
     const struct init_options *o = i->options;
     const bool made[FILES] = {!o->gate, !o->gate, !o->roll, !o->roll};
 

@@ -54,6 +54,7 @@ struct store_fleet_host {
     uint32_t uid;       /* of the tenant: store_is_tenant */
     bool has_enrolment; /* else not_after is that of a certificate of another CA */
     int64_t not_after, revoked, first, last, delivered, restored; /* ns; 0: never */
+    int64_t copied; /* ns: when two machines were last seen with this identity; 0: never */
 };
 
 #endif

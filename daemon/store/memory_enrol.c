@@ -93,6 +93,7 @@ enum profd_status memory_enrol(struct store *base, const struct store_enrolling 
                : t->uses == 0 || x->spent       ? STORE_ENROL_USED_UP
                : t->expires <= x->now           ? STORE_ENROL_EXPIRED
                                                 : STORE_ENROLLED;
+    *spent = known && *verdict == STORE_ENROLLED && t->uses == 0 && !x->spent;
     if (known || *verdict != STORE_ENROLLED) {
         *out = known ? known->row : *out;
         return PROFD_OK;
@@ -150,19 +151,49 @@ static bool is_identity(const uint8_t *host, const char *text)
     return strcasecmp(digits, own) == 0;
 }
 
+/* Does the text name this host? by_name: no identity is meant. */
+static bool is_named(const struct store_enrolment *x, const char *which, bool by_name)
+{
+    return by_name ? strcmp(x->name, which) == 0 : is_identity(x->host, which);
+}
+
 enum profd_status memory_revoke(struct store *base, const char *which, int64_t now,
                                 bool (*each)(void *context, const struct store_enrolment *host), void *context,
                                 struct profd_error *e)
 {
     struct memory_centre *c = &memory_self(base)->centre;
+    bool by_name = true;
+    size_t open = 0;
+    for (size_t i = 0; i < c->enrolment_count; i++) {
+        by_name = by_name && !is_identity(c->enrolments[i].row.host, which);
+    }
+    for (size_t i = 0; i < c->enrolment_count; i++) {
+        open += is_named(&c->enrolments[i].row, which, by_name) && c->enrolments[i].row.revoked == 0;
+    }
+    if (open > 1) {
+        return profd_error_set(e, PROFD_AMBIGUOUS, "%zu enrolled hosts have the name \"%.100s\"", open, which);
+    }
     for (size_t i = 0; i < c->enrolment_count; i++) {
         struct store_enrolment *x = &c->enrolments[i].row;
-        if (strcmp(x->name, which) != 0 && !is_identity(x->host, which)) {
+        if (!is_named(x, which, by_name) || (open == 1 && x->revoked != 0)) {
             continue;
         }
         x->revoked = x->revoked != 0 ? x->revoked : now;
         if (!each(context, x)) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status memory_revoke_keys(struct store *base, const uint8_t *keys, const int64_t *times, size_t n,
+                                     struct profd_error *e)
+{
+    (void)e;
+    for (size_t i = 0; i < n; i++) {
+        struct memory_enrolment *x = find_enrolment(&memory_self(base)->centre, NULL, keys + i * STORE_HASH_SIZE);
+        if (x && x->row.revoked == 0) {
+            x->row.revoked = times[i];
         }
     }
     return PROFD_OK;

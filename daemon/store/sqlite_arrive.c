@@ -14,6 +14,7 @@
 
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)
+#define COPY_NS (10 * MINUTE) /* clocks of one machine differ less */
 
 /* What the transaction adds to a row. */
 struct fold_key {
@@ -48,6 +49,7 @@ struct origin {
     const char *name;
     uint64_t number;            /* greatest that is known of its database */
     uint64_t mark, mark_number; /* of the epoch */
+    int64_t newest, began;      /* epoch of the host, and when its first segment came: ns */
 };
 
 static enum profd_status no_memory(struct profd_error *e)
@@ -73,6 +75,8 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     o->clock = sqlite3_column_int64(q, 2);
     o->number = (uint64_t)sqlite3_column_int64(q, 3);
     o->uid = store_tenant_uid(sqlite3_column_int64(q, 5));
+    o->newest = sqlite3_column_int64(q, 6);
+    o->began = sqlite3_column_int64(q, 7);
     o->name = arena_copy(a->arena, name, strlen(name));
     sqlite_finish(q);
     return o->name ? PROFD_OK : no_memory(e);
@@ -100,7 +104,17 @@ static enum profd_status find_epoch(struct arriving *a, const struct store_deliv
         status = sqlite_run(a->s, SQL_EPOCH_ADD, VALUES(BLOB(d->epoch, sizeof d->epoch), INTEGER(o->host)), e);
         o->epoch = sqlite3_last_insert_rowid(a->s->db);
     }
+    if (status == PROFD_OK) {
+        status = sqlite_run(a->s, SQL_FLEET_HOST_EPOCH,
+                            VALUES(INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)), e);
+    }
     return status;
+}
+
+static enum profd_status note_copy(struct arriving *a, const struct store_delivery *d, const struct origin *o,
+                                   struct profd_error *e)
+{
+    return sqlite_run(a->s, SQL_FLEET_HOST_COPIED, VALUES(INTEGER(o->host), INTEGER(d->received)), e);
 }
 
 static enum profd_status mark(struct arriving *a, int64_t hour, const struct origin *o, uint32_t reasons,
@@ -147,7 +161,8 @@ static enum profd_status find_arrival(struct arriving *a, const struct store_del
     /* Of a key alone nothing is counted, so that it contradicts nothing. */
     if (!same && (!d->segment || is_counts(d))) {
         r->outcome = STORE_SEGMENT_CONFLICT;
-        return mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
+        status = note_copy(a, d, o, e);
+        return status == PROFD_OK ? mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e) : status;
     }
     return PROFD_OK;
 }
@@ -310,6 +325,9 @@ static enum profd_status put_counts(struct arriving *a, const struct store_deliv
     struct arena *scratch = arena_new(0);
     enum profd_status status =
         scratch ? incoming_read(scratch, d, o->name, a->detail, o->clock, o->uid, &in, e) : no_memory(e);
+    if (status == PROFD_OK && o->epoch < o->newest && in.upload.end > o->began + COPY_NS) {
+        status = note_copy(a, d, o, e); /* an epoch ends before the next one of the same machine begins */
+    }
     if (status == PROFD_OK) {
         r->relabelled = in.relabelled;
         status = is_deleted(a, &in, &deleted, e);

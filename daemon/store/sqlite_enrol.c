@@ -88,9 +88,9 @@ enum profd_status sqlite_find_enrolment(struct store *base, const uint8_t host[S
     return find_one(sqlite_self(base), SQL_ENROLMENT_BY_HOST, host, STORE_HOST_SIZE, out, &token, found, e);
 }
 
-/* What the token allows. *id, *tenant: of its row. */
+/* What the token allows. *id, *tenant, *uses: of its row. */
 static enum profd_status judge_token(struct sqlite_store *s, const struct store_enrolling *x, int64_t *id,
-                                     int64_t *tenant, bool *last, enum store_enrol_verdict *verdict,
+                                     int64_t *tenant, int64_t *uses, enum store_enrol_verdict *verdict,
                                      struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -101,13 +101,13 @@ static enum profd_status judge_token(struct sqlite_store *s, const struct store_
     }
     *verdict = STORE_ENROL_UNKNOWN;
     if (status == PROFD_OK && row) {
-        const int64_t uses = sqlite3_column_int64(q, 2), expires = sqlite3_column_int64(q, 3);
+        const int64_t expires = sqlite3_column_int64(q, 3);
         *id = sqlite3_column_int64(q, 0);
         *tenant = sqlite3_column_int64(q, 1);
-        *last = uses == 1;
-        *verdict = uses < 1 || x->spent ? STORE_ENROL_USED_UP
-                   : expires <= x->now  ? STORE_ENROL_EXPIRED
-                                        : STORE_ENROLLED;
+        *uses = sqlite3_column_int64(q, 2);
+        *verdict = *uses < 1 || x->spent ? STORE_ENROL_USED_UP
+                   : expires <= x->now   ? STORE_ENROL_EXPIRED
+                                         : STORE_ENROLLED;
         sqlite_finish(q);
     }
     return status;
@@ -127,9 +127,9 @@ static enum profd_status add_enrolment(struct sqlite_store *s, const struct stor
 static enum profd_status enrol(struct sqlite_store *s, const struct store_enrolling *x, struct store_enrolment *out,
                                enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
 {
-    int64_t token = 0, tenant = 0, before = 0;
-    bool known = false, last = false;
-    enum profd_status status = judge_token(s, x, &token, &tenant, &last, verdict, e);
+    int64_t token = 0, tenant = 0, before = 0, uses = 0;
+    bool known = false;
+    enum profd_status status = judge_token(s, x, &token, &tenant, &uses, verdict, e);
     if (status == PROFD_OK && *verdict != STORE_ENROL_UNKNOWN) {
         status = find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e);
     }
@@ -138,9 +138,10 @@ static enum profd_status enrol(struct sqlite_store *s, const struct store_enroll
     }
     if (known) {
         *verdict = out->revoked != 0 ? STORE_ENROL_REVOKED : before == token ? STORE_ENROLLED : STORE_ENROL_OTHER;
+        *spent = *verdict == STORE_ENROLLED && uses < 1 && !x->spent; /* the answer before may have failed */
         return PROFD_OK;
     }
-    *spent = last;
+    *spent = uses == 1;
     status = add_enrolment(s, x, token, tenant, e);
     return status == PROFD_OK ? find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e)
                               : status;
@@ -179,24 +180,74 @@ enum profd_status sqlite_renew(struct store *base, const struct store_enrolling 
     return status == PROFD_OK ? end(s, renew(s, x, out, verdict, e), e) : status;
 }
 
-static enum profd_status revoke(struct sqlite_store *s, const char *which, int64_t now,
-                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
-                                struct profd_error *e)
+/* What a name stands for. */
+struct named {
+    size_t open, before;        /* not revoked; revoked before */
+    struct store_enrolment one; /* the first that is not revoked */
+    char list[256];             /* identities of those that are not, cut */
+};
+
+static void add_named(struct named *n, const struct store_enrolment *x)
+{
+    const size_t at = strlen(n->list);
+    char digits[2 * STORE_HOST_SIZE + 1];
+    if (x->revoked != 0) {
+        n->before++;
+        return;
+    }
+    if (n->open++ == 0) {
+        n->one = *x;
+    }
+    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
+        snprintf(digits + 2 * i, 3, "%02x", x->host[i]);
+    }
+    if (at + sizeof digits + 80 < sizeof n->list) {
+        snprintf(n->list + at, sizeof n->list - at, "%s%s (tenant %.40s)", at ? ", " : "", digits, x->tenant);
+    } else if (at > 3 && strcmp(n->list + at - 3, "...") != 0) {
+        snprintf(n->list + at, sizeof n->list - at, ", ...");
+    }
+}
+
+/* each, if there is one, gets those that were revoked before. */
+static enum profd_status walk_named(struct sqlite_store *s, const char *which, struct named *n,
+                                    bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                                    struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false, goes_on = true;
-    enum profd_status status = sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(TEXT(which), INTEGER(now)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_start(s, SQL_ENROLMENT_NAMED, VALUES(TEXT(which)), &q, e);
-    }
+    enum profd_status status = sqlite_start(s, SQL_ENROLMENT_NAMED, VALUES(TEXT(which)), &q, e);
+    *n = (struct named){.open = 0};
     while (status == PROFD_OK && goes_on && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         struct store_enrolment host;
         int64_t token;
         read_enrolment(q, &host, &token);
-        goes_on = each(context, &host);
+        add_named(n, &host);
+        goes_on = !each || each(context, &host);
     }
     if (status == PROFD_OK && !goes_on) {
         sqlite_finish(q);
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
+    }
+    return status;
+}
+
+static enum profd_status revoke(struct sqlite_store *s, const char *which, int64_t now,
+                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                                struct profd_error *e)
+{
+    struct named n;
+    enum profd_status status = walk_named(s, which, &n, NULL, NULL, e);
+    if (status == PROFD_OK && n.open > 1) {
+        return profd_error_set(e, PROFD_AMBIGUOUS,
+                               "%zu enrolled hosts have the name \"%.100s\"; state the identity: %s", n.open, which,
+                               n.list);
+    }
+    if (status != PROFD_OK || n.open == 0) {
+        return status == PROFD_OK ? walk_named(s, which, &n, each, context, e) : status;
+    }
+    n.one.revoked = now;
+    status = sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(HASH(n.one.key), INTEGER(now)), e);
+    if (status == PROFD_OK && !each(context, &n.one)) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
     }
     return status;
@@ -209,6 +260,20 @@ enum profd_status sqlite_revoke(struct store *base, const char *which, int64_t n
     struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = begin(s, e);
     return status == PROFD_OK ? end(s, revoke(s, which, now, each, context, e), e) : status;
+}
+
+enum profd_status sqlite_revoke_keys(struct store *base, const uint8_t *keys, const int64_t *times, size_t n,
+                                     struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    enum profd_status status = begin(s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(HASH(keys + i * STORE_HASH_SIZE), INTEGER(times[i])), e);
+    }
+    return end(s, status, e);
 }
 
 static void read_host(sqlite3_stmt *q, struct store_fleet_host *out)
@@ -228,6 +293,7 @@ static void read_host(sqlite3_stmt *q, struct store_fleet_host *out)
     out->delivered = sqlite3_column_int64(q, 11);
     out->restored = sqlite3_column_int64(q, 12);
     out->uid = store_tenant_uid(sqlite3_column_int64(q, 13));
+    out->copied = sqlite3_column_int64(q, 14);
 }
 
 enum profd_status sqlite_each_host(struct store *base, bool (*each)(void *context, const struct store_fleet_host *host),

@@ -9,9 +9,10 @@
 enum profd_status sqlite_find_tenant(struct sqlite_store *s, const char *name, int64_t *id, struct profd_error *e)
 {
     bool found = false;
-    enum profd_status status = sqlite_run(s, SQL_TENANT_ADD, VALUES(TEXT(name)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(name)), id, &found, e);
+    enum profd_status status = sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(name)), id, &found, e);
+    if (status == PROFD_OK && !found) { /* a row that exists would use up a number, too */
+        status = sqlite_run(s, SQL_TENANT_ADD, VALUES(TEXT(name)), e);
+        *id = sqlite3_last_insert_rowid(s->db);
     }
     if (status == PROFD_OK && store_tenant_uid(*id) < STORE_TENANT_LAST) {
         status =

@@ -150,6 +150,8 @@
       (struct store * s, const char *which, int64_t now,                                                               \
        bool (*each)(void *context, const struct store_enrolment *host), void *context, struct profd_error *e),         \
       (s, which, now, each, context, e))                                                                               \
+    V(revoke_keys, (struct store * s, const uint8_t *keys, const int64_t *times, size_t n, struct profd_error *e),     \
+      (s, keys, times, n, e))                                                                                          \
     V(attest,                                                                                                          \
       (struct store * s, const struct store_attestation *list, size_t n, struct store_attested *out,                   \
        struct profd_error *e),                                                                                         \

@@ -190,6 +190,7 @@ static int tls_verify_pinned(X509_STORE_CTX *given, void *context)
     X509_STORE *store = X509_STORE_new();
     X509_STORE_CTX *check = X509_STORE_CTX_new();
     bool found = false, valid;
+    int why = X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN;
 
     for (int i = 0; store && i < sk_X509_num(chain) && !found; i++) {
         found =
@@ -198,12 +199,11 @@ static int tls_verify_pinned(X509_STORE_CTX *given, void *context)
     valid = found && check && X509_STORE_CTX_init(check, store, own, chain) == 1;
     if (valid) {
         X509_STORE_CTX_set_flags(check, X509_V_FLAG_NO_CHECK_TIME);
-        valid = X509_STORE_CTX_set_purpose(check, X509_PURPOSE_SSL_SERVER) == 1 && X509_verify_cert(check) == 1 &&
-                tls_is_named(own, pin->name);
+        valid = X509_STORE_CTX_set_purpose(check, X509_PURPOSE_SSL_SERVER) == 1 && X509_verify_cert(check) == 1;
+        why = valid ? X509_V_ERR_HOSTNAME_MISMATCH : X509_STORE_CTX_get_error(check);
+        valid = valid && tls_is_named(own, pin->name);
     }
-    X509_STORE_CTX_set_error(given, valid   ? X509_V_OK
-                                    : found ? X509_V_ERR_HOSTNAME_MISMATCH
-                                            : X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN);
+    X509_STORE_CTX_set_error(given, valid ? X509_V_OK : why);
     X509_STORE_CTX_free(check);
     X509_STORE_free(store);
     return valid;

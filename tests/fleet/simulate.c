@@ -1,4 +1,4 @@
-/* simulate PORT CA CA-KEY hosts=N connections=M segments=K programs=P arcs=A [seconds=T | interval=T]
+/* simulate PORT CA CA-KEY|DIRECTORY hosts=N connections=M segments=K programs=P arcs=A [seconds=T | interval=T]
  * N hosts, M connections at a time, each as profd-relay makes it: HELLO, ARRIVE, K segments, of which 8 are unanswered
  * at most, and the end. With seconds, hosts come in turn for so long. With interval, each comes until its K segments
  * are acknowledged: first within 10 seconds, and again within the interval, both at random. Prints one `name value` a
@@ -42,7 +42,6 @@ struct simulation {
     struct simulate_host *host;
     struct connection *connection;
     SSL_CTX *context;
-    EVP_PKEY *key;
     int epoll;
     size_t next, done; /* the host that comes next; hosts that have finished */
     uint64_t began, acknowledged, handshakes, refused, failed;
@@ -255,8 +254,8 @@ static void connection_open(struct simulation *s, struct connection *c, size_t h
     if (c->fd < 0 || !c->ssl || bind(c->fd, (const struct sockaddr *)&from, sizeof from) ||
         (connect(c->fd, (const struct sockaddr *)&to, sizeof to) && errno != EINPROGRESS) ||
         epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &event) ||
-        SSL_use_certificate(c->ssl, s->host[host].certificate) != 1 || SSL_use_PrivateKey(c->ssl, s->key) != 1 ||
-        SSL_set_fd(c->ssl, c->fd) != 1) {
+        SSL_use_certificate(c->ssl, s->host[host].certificate) != 1 ||
+        SSL_use_PrivateKey(c->ssl, s->host[host].key) != 1 || SSL_set_fd(c->ssl, c->fd) != 1) {
         connection_close(s, c, true);
     } else {
         SSL_set_connect_state(c->ssl);
@@ -370,7 +369,9 @@ int main(int argc, char *argv[])
     s.seconds = option(argc, argv, "seconds", 0);
     s.interval = option(argc, argv, "interval", 0);
     if (!s.port || !s.hosts || !s.connections || s.segments < 1 || s.segments > 32 || !s.programs) {
-        fprintf(stderr, "simulate PORT CA CA-KEY hosts=N connections=M segments=1-32 programs=P arcs=A [seconds=T]\n");
+        fprintf(
+            stderr,
+            "simulate PORT CA CA-KEY|DIRECTORY hosts=N connections=M segments=1-32 programs=P arcs=A [seconds=T]\n");
         return 64;
     }
     (void)setrlimit(RLIMIT_NOFILE, &files);
@@ -387,7 +388,7 @@ int main(int argc, char *argv[])
     SSL_CTX_set_verify(s.context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_mode(s.context,
                      SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    simulate_certify(argv[2], argv[3], s.host, s.hosts, &s.key);
+    simulate_certify(argv[2], argv[3], s.host, s.hosts);
     run(&s);
     print(&s);
     return 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "tests/fleet/simulate.h"
@@ -51,20 +52,49 @@ static X509 *certify(size_t i, X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key
     return x;
 }
 
-void simulate_certify(const char *ca, const char *ca_key, struct simulate_host *hosts, size_t count, EVP_PKEY **key)
+static void sign_all(const char *ca, const char *ca_key, struct simulate_host *hosts, size_t count)
 {
     FILE *f = open_file(ca), *g = open_file(ca_key);
     X509 *issuer = must(PEM_read_X509(f, NULL, NULL, NULL), ca);
     EVP_PKEY *issuer_key = must(PEM_read_PrivateKey(g, NULL, NULL, NULL), ca_key);
+    EVP_PKEY *key = must(EVP_EC_gen("P-256"), "EVP_EC_gen");
 
     fclose(f);
     fclose(g);
-    *key = must(EVP_EC_gen("P-256"), "EVP_EC_gen");
     for (size_t i = 0; i < count; i++) {
-        hosts[i].certificate = certify(i, issuer, issuer_key, *key);
+        hosts[i].certificate = certify(i, issuer, issuer_key, key);
+        hosts[i].key = key;
     }
     X509_free(issuer);
     EVP_PKEY_free(issuer_key);
+}
+
+static void read_all(const char *directory, struct simulate_host *hosts, size_t count)
+{
+    char path[4096];
+    FILE *f;
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/host-%zu/relay.crt", directory, i);
+        f = open_file(path);
+        hosts[i].certificate = must(PEM_read_X509(f, NULL, NULL, NULL), path);
+        fclose(f);
+        snprintf(path, sizeof path, "%s/host-%zu/relay.key", directory, i);
+        f = open_file(path);
+        hosts[i].key = must(PEM_read_PrivateKey(f, NULL, NULL, NULL), path);
+        fclose(f);
+    }
+}
+
+void simulate_certify(const char *ca, const char *from, struct simulate_host *hosts, size_t count)
+{
+    struct stat st;
+
+    if (!stat(from, &st) && S_ISDIR(st.st_mode)) {
+        read_all(from, hosts, count);
+    } else {
+        sign_all(ca, from, hosts, count);
+    }
 }
 
 void simulate_epoch(size_t host, uint8_t out[SEGMENT_EPOCH_SIZE])

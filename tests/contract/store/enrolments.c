@@ -111,3 +111,79 @@ STORE_TEST(a_revoked_key_is_neither_renewed_nor_enrolled)
     cr_assert_eq(verdict, STORE_ENROL_REVOKED);
     cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROL_REVOKED);
 }
+
+STORE_TEST(a_name_of_several_hosts_revokes_none_of_them)
+{
+    struct store_enrolling x = wish(1, 7), twin = wish(1, 8), liar = wish(1, 9);
+    struct store_enrolment a;
+    enum store_enrol_verdict verdict;
+    bool spent, found;
+    int n = 0;
+    put_token_of(f, 1, "default", 5, NOW + 10);
+    liar.name = "07070707-0707-0707-0707-070707070707";
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
+    cr_assert_eq(enrol(f, &twin, &a, &spent), STORE_ENROLLED);
+    cr_assert_eq(enrol(f, &liar, &a, &spent), STORE_ENROLLED);
+    cr_assert_eq(store_revoke(f->w, "web", NOW, count_revoked, &n, &f->e), PROFD_AMBIGUOUS);
+    cr_assert(n == 0 && strstr(f->e.sentence, "2 enrolled hosts"), "%s", f->e.sentence);
+    OK(f, store_renew(f->w, &twin, &a, &verdict, &f->e));
+    cr_assert_eq(verdict, STORE_ENROLLED);
+    OK(f, store_revoke(f->w, liar.name, NOW, count_revoked, &n, &f->e));
+    cr_assert_eq(n, 1);
+    OK(f, store_find_enrolment(f->r, x.host, &a, &found, &f->e));
+    cr_assert(found && a.revoked == NOW, "an identity precedes a name that looks like it");
+    OK(f, store_revoke(f->w, "web", NOW + 1, count_revoked, &n, &f->e));
+    cr_assert_eq(n, 2);
+    OK(f, store_find_enrolment(f->r, twin.host, &a, &found, &f->e));
+    cr_assert(a.revoked == NOW + 1, "the only one of this name that was left");
+    OK(f, store_revoke(f->w, "web", NOW + 2, count_revoked, &n, &f->e));
+    cr_assert_eq(n, 4, "all were revoked before: said again");
+    OK(f, store_find_enrolment(f->r, liar.host, &a, &found, &f->e));
+    cr_assert_eq(a.revoked, 0);
+}
+
+STORE_TEST(keys_that_were_revoked_elsewhere_are_revoked_at_their_time)
+{
+    struct store_enrolling x = wish(1, 7);
+    struct store_enrolment a;
+    uint8_t keys[2][STORE_HASH_SIZE];
+    const int64_t times[2] = {NOW - 5, NOW - 3};
+    bool spent, found;
+    put_token_of(f, 1, "default", 5, NOW + 10);
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
+    memset(keys[0], 99, sizeof keys[0]);
+    memset(keys[1], 7, sizeof keys[1]);
+    OK(f, store_revoke_keys(f->w, keys[0], times, 2, &f->e));
+    OK(f, store_find_enrolment(f->r, x.host, &a, &found, &f->e));
+    cr_assert(found && a.revoked == NOW - 3);
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROL_REVOKED);
+    cr_assert_eq(hosts_of(f), 1);
+}
+
+STORE_TEST(a_used_up_token_is_told_again_until_it_is_known)
+{
+    struct store_enrolling x = wish(1, 7);
+    struct store_enrolment a;
+    bool spent;
+    put_token_of(f, 1, "default", 1, NOW + 10);
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
+    cr_assert(spent);
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
+    cr_assert(spent, "what follows from it may have failed");
+    x.spent = true;
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
+    cr_assert(!spent);
+}
+
+STORE_TEST(tokens_of_one_tenant_use_up_no_numbers_of_tenants)
+{
+    struct store_enrolling x = wish(1, 7);
+    struct store_enrolment a;
+    bool spent;
+    for (uint8_t i = 2; i < 40; i++) {
+        put_token_of(f, i, "shop", 1, NOW + 10);
+    }
+    put_token_of(f, 1, "bank", 1, NOW + 10);
+    cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
+    cr_assert_eq(a.uid, STORE_TENANT - 2, "%u", STORE_TENANT - a.uid);
+}
