@@ -24,13 +24,17 @@ static bool check_site(const struct http_head *h, const char *data, bool from_or
            check_is(data, h->fetch_site, "none");
 }
 
-static bool check_origin(const struct http_head *h, const char *data)
+/* Pages that came by TLS came through a proxy, so by the Unix socket. */
+static bool check_origin(const struct http_server_config *config, const struct http_head *h, const char *data)
 {
-    static const char scheme[] = "http://";
-    size_t skip = sizeof scheme - 1;
+    static const char plain[] = "http://", tls[] = "https://";
     if (h->origin.at == 0) {
         return true;
     }
+    const bool by_tls =
+        !config->tcp && h->origin.size >= sizeof tls - 1 && strncasecmp(data + h->origin.at, tls, sizeof tls - 1) == 0;
+    const char *scheme = by_tls ? tls : plain;
+    const size_t skip = strlen(scheme);
     return h->origin.size == skip + h->host.size && strncasecmp(data + h->origin.at, scheme, skip) == 0 &&
            strncasecmp(data + h->origin.at + skip, data + h->host.at, h->host.size) == 0;
 }
@@ -121,7 +125,7 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     } else if (!check_site(head, data, from_origin)) {
         check_refuse(out, 403, "requests from pages of other sites are not answered; Sec-Fetch-Site", data,
                      head->fetch_site);
-    } else if (!from_origin && !check_origin(head, data)) {
+    } else if (!from_origin && !check_origin(config, head, data)) {
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
     } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight) {
         check_refuse(out, 405, "only GET and HEAD are supported", data, none);
