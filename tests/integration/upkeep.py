@@ -315,7 +315,7 @@ def operators(tap):
     with Daemon() as d, Wire(d.socket) as w:
         put(w, upload(1, 1, build_id=A))
         for verb, arguments, code, word in (("pause", (), 25, "no process given"), ("shout", (), 14, "shout"),
-                                            ("", (), 14, "delete, verify, backup, pause and resume"),
+                                            ("", (), 14, "known are delete, verify, backup, pause, resume"),
                                             ("delete", (), 25, "takes 1 argument"),
                                             ("delete", ("",), 25, "0 bytes"), ("delete", ("abc",), 6, "abc"),
                                             ("verify", ("x",), 25, "takes 0"),
