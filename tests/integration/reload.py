@@ -11,7 +11,7 @@ import time
 
 from centre import Gate
 from example_gmon import example
-from harness import AS_NOBODY, PROFCTL, Daemon, Tap, free_port, programs, readable_copy, run, until
+from harness import AS_NOBODY, LONG, PROFCTL, Daemon, Tap, free_port, programs, readable_copy, run, until
 from tls_bed import Bed, TlsWire
 from wire import Wire
 
@@ -211,7 +211,11 @@ def network(tap):
         tap.point(bed.start(), "a gate listens", bed.gate.logged())
         pair = bed.authority.host("host-1.example")
         r = bed.relay(host, "relay", pair, relay_interval="1h", relay_ca="/nonexistent/ca.crt")
-        r.start(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}))  # before it is ready, too
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+            ready.bind(os.path.join(bed.folder, "notify"))
+            ready.settimeout(LONG)
+            r.start(env=dict(os.environ, NOTIFY_SOCKET=ready.getsockname()))
+            tap.point(ready.recv(100) == b"READY=1", "profd-relay has read its configuration")
 
         def arrived():
             return int(next(line.split()[1] for line in c.get("/metrics")[2].decode().splitlines()
