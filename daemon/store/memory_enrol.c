@@ -43,11 +43,12 @@ enum profd_status memory_put_token(struct store *base, const struct store_token 
     return PROFD_OK;
 }
 
+/* host, key: NULL: any. */
 static struct memory_enrolment *find_enrolment(const struct memory_centre *c, const uint8_t *host, const uint8_t *key)
 {
     for (size_t i = 0; i < c->enrolment_count; i++) {
         struct store_enrolment *x = &c->enrolments[i].row;
-        if (host ? memcmp(x->host, host, sizeof x->host) == 0 : memcmp(x->key, key, sizeof x->key) == 0) {
+        if ((!host || !memcmp(x->host, host, sizeof x->host)) && (!key || !memcmp(x->key, key, sizeof x->key))) {
             return &c->enrolments[i];
         }
     }
