@@ -59,3 +59,6 @@ ALTER TABLE fleet_host ADD COLUMN delivered INTEGER NOT NULL DEFAULT 0; -- ns: w
 ALTER TABLE fleet_host ADD COLUMN copied INTEGER NOT NULL DEFAULT 0; -- ns: when two machines were last seen with this identity
 ALTER TABLE fleet_host ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0; -- its newest, and
 ALTER TABLE fleet_host ADD COLUMN began INTEGER NOT NULL DEFAULT 0; -- ns: when the first segment of that came
+
+-- 1: an operator sent it for the tenant uid; it names functions of this tenant, whatever its hosts attest.
+ALTER TABLE object_sender ADD COLUMN operator INTEGER NOT NULL DEFAULT 0;

@@ -2,7 +2,8 @@
  *
  * A build of which a host has sent a segment is asked for: the host attests the hash of the parsed object that names
  * functions there, one for each build. A variant (a content, known by its hash) that a quorum of hosts attests names
- * functions of everything that came from hosts; another one only of what the hosts that attest it have sent. */
+ * functions of everything that came from hosts; another one only of what the hosts that attest it have sent. Where an
+ * operator of a tenant has sent a variant, it names the functions of this tenant, whatever hosts attest. */
 #ifndef PROFD_STORE_ATTESTATIONS_H
 #define PROFD_STORE_ATTESTATIONS_H
 
@@ -54,9 +55,10 @@ struct store_senders {
 
 /* Why an object names functions. */
 enum store_named_by {
-    STORE_NAMED_BY_USERS,  /* trusted, or all senders are users of this machine that have sent it */
-    STORE_NAMED_BY_QUORUM, /* of hosts */
-    STORE_NAMED_BY_HOSTS   /* no quorum, but each host of the sum attests it */
+    STORE_NAMED_BY_USERS,    /* trusted, or all senders are users of this machine that have sent it */
+    STORE_NAMED_BY_QUORUM,   /* of hosts */
+    STORE_NAMED_BY_HOSTS,    /* no quorum, but each host of the sum attests it */
+    STORE_NAMED_BY_OPERATORS /* of each tenant of the sum */
 };
 struct store_naming {
     uint32_t variants; /* number of different contents of the build that are stored and counted: seen */

@@ -151,7 +151,7 @@ struct memory_object {
 struct memory_object_sender {
     size_t object; /* index */
     uint32_t uid;
-    bool trusted;
+    bool trusted, by_operator;
     uint64_t delivered;
     int64_t received;
     char *note;
@@ -222,8 +222,10 @@ struct memory_choice {
 };
 struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id,
                                           const struct store_senders *of);
-/* Reports with this build are new from the store's number on. */
-void memory_touch_object(struct memory_store *s, const char *build_id, uint32_t uid, bool everybody);
+/* Reports of the users from one to another with this build are new from the store's number on. */
+void memory_touch_object(struct memory_store *s, const char *build_id, uint32_t from, uint32_t to);
+/* Does a host of a tenant of the scope attest it? */
+bool memory_attests_for(const struct memory_store *s, const struct memory_object *o, const struct store_scope *scope);
 /* May it name functions of what these hosts have sent? */
 bool memory_judge_hosts(const struct memory_store *s, const struct memory_object *o, const struct store_senders *of,
                         struct store_naming *naming);

@@ -78,7 +78,7 @@ static void remove_unattested(struct memory_store *s, const char *build_id, cons
     for (size_t i = 0; i < s->object_sender_count; i++) {
         struct memory_object_sender *x = &s->object_senders[i];
         const bool mine = x->object == (size_t)object;
-        if (mine && store_is_tenant(x->uid)) {
+        if (mine && store_is_tenant(x->uid) && !x->by_operator) {
             free(x->note);
             continue;
         }
@@ -128,7 +128,7 @@ static void attest_build(struct memory_store *s, const struct store_attestation 
                                                                                         : STORE_ATTEST_ABSENT);
     if (!had || !memory_has_quorum(s, a->build_id)) {
         s->number++;
-        memory_touch_object(s, a->build_id, STORE_TENANT, false);
+        memory_touch_object(s, a->build_id, STORE_TENANT_LAST, STORE_TENANT);
     }
 }
 

@@ -36,7 +36,7 @@ static void mark(struct memory_store *s, int64_t hour, size_t host, uint32_t rea
     c->marks[i].reasons |= reasons;
     s->number++;
     for (size_t b = 0; b < s->build_count; b++) {
-        s->builds[b].epoch = store_is_tenant(s->builds[b].uid) ? s->number : s->builds[b].epoch;
+        s->builds[b].epoch = s->builds[b].uid == c->hosts[host].uid ? s->number : s->builds[b].epoch;
     }
 }
 
@@ -311,7 +311,8 @@ enum profd_status memory_get_marks(struct store *base, const struct store_scope 
         const struct memory_mark *m = &c->marks[i];
         const int64_t from = m->hour * SEGMENT_HOUR;
         if ((filter->since <= 0 || filter->since < from + SEGMENT_HOUR) &&
-            (filter->until <= 0 || filter->until > from) && host_matches(filter, c->hosts[m->host].name)) {
+            (filter->until <= 0 || filter->until > from) && store_scope_has(scope, c->hosts[m->host].uid) &&
+            host_matches(filter, c->hosts[m->host].name)) {
             *reasons |= m->reasons;
         }
     }

@@ -43,6 +43,18 @@ static bool is_one_of(const struct memory_host *host, const struct store_senders
     return found;
 }
 
+bool memory_attests_for(const struct memory_store *s, const struct memory_object *o, const struct store_scope *scope)
+{
+    const struct memory_centre *c = &s->centre;
+    bool found = false;
+    for (size_t i = 0; i < c->attestation_count && o->hashed && !found; i++) {
+        const struct memory_attestation *a = &c->attestations[i];
+        found = a->has && strcmp(a->build_id, o->id.text) == 0 && memcmp(a->hash, o->hash, sizeof o->hash) == 0 &&
+                store_scope_has(scope, c->hosts[a->host].uid);
+    }
+    return found;
+}
+
 bool memory_judge_hosts(const struct memory_store *s, const struct memory_object *o, const struct store_senders *of,
                         struct store_naming *naming)
 {

@@ -13,9 +13,21 @@ static bool contains(const struct store_senders *of, uint32_t uid)
     return false;
 }
 
+/* Is it a tenant of which an operator has sent an object of the build with names? */
+static bool is_ruled(const struct memory_store *s, const char *build_id, uint32_t uid)
+{
+    bool ruled = false;
+    for (size_t i = 0; i < s->object_sender_count && !ruled; i++) {
+        const struct memory_object_sender *x = &s->object_senders[i];
+        const struct memory_object *o = &s->objects[x->object];
+        ruled = x->by_operator && x->uid == uid && o->has_names && strcmp(o->id.text, build_id) == 0;
+    }
+    return ruled;
+}
+
 /* Evaluates the senders of one object for these uids. */
 struct verdict {
-    bool trusted;
+    bool trusted, ruled; /* ruled: operators of all uids sent it */
     size_t matched;
     uint64_t delivered;
     const char *note;
@@ -24,22 +36,30 @@ struct verdict {
 
 static struct verdict judge_object(const struct memory_store *s, size_t object, const struct store_senders *of)
 {
-    struct verdict v = {.note = ""};
+    struct verdict v = {.note = "", .naming = {.by = STORE_NAMED_BY_USERS}};
+    size_t operators = 0, users = 0;
     for (size_t i = 0; i < s->object_sender_count; i++) {
         const struct memory_object_sender *sender = &s->object_senders[i];
         if (sender->object != object) {
             continue;
         }
-        bool member = contains(of, sender->uid);
-        if (member && store_is_tenant(sender->uid)) {
-            member = memory_judge_hosts(s, &s->objects[object], of, &v.naming);
-        }
+        const bool member = contains(of, sender->uid);
+        operators += member && sender->by_operator && s->objects[object].has_names;
+        users += member && !store_is_tenant(sender->uid);
         v.trusted |= sender->trusted;
-        v.matched += member;
-        if ((sender->trusted || member) && sender->delivered > v.delivered) {
+        if ((sender->trusted || member || sender->uid == STORE_TENANT) && sender->delivered > v.delivered) {
             v.delivered = sender->delivered;
             v.note = sender->note;
         }
+    }
+    v.matched = users + operators;
+    v.ruled = of->uid_count > 0 && operators == of->uid_count;
+    for (size_t i = 0; i < of->uid_count; i++) {
+        v.matched += store_is_tenant(of->uids[i]) && !is_ruled(s, s->objects[object].id.text, of->uids[i]) &&
+                     memory_judge_hosts(s, &s->objects[object], of, &v.naming);
+    }
+    if (v.ruled) {
+        v.naming.by = STORE_NAMED_BY_OPERATORS;
     }
     return v;
 }
@@ -47,7 +67,8 @@ static struct verdict judge_object(const struct memory_store *s, size_t object, 
 struct memory_choice memory_choose_object(const struct memory_store *s, const char *build_id,
                                           const struct store_senders *of)
 {
-    struct memory_choice best = {.object = -1, .note = ""};
+    const struct store_naming by_users = {.by = STORE_NAMED_BY_USERS};
+    struct memory_choice best = {.object = -1, .note = "", .naming = by_users};
     uint64_t best_rank = 0, failure = 0;
     for (size_t i = 0; i < s->object_count; i++) {
         const struct memory_object *o = &s->objects[i];
@@ -56,10 +77,11 @@ struct memory_choice memory_choose_object(const struct memory_store *s, const ch
         }
         struct verdict v = judge_object(s, i, of);
         bool eligible = v.trusted || (of->uid_count > 0 && v.matched == of->uid_count);
-        uint64_t rank = (uint64_t)o->has_names << 63 | (uint64_t)v.trusted << 62 | v.delivered;
+        uint64_t rank =
+            (uint64_t)o->has_names << 63 | (uint64_t)v.ruled << 62 | (uint64_t)v.trusted << 61 | v.delivered;
         if (o->variant[0] != 0 && eligible && (best.object < 0 || rank > best_rank)) {
             best = (struct memory_choice){.object = (ptrdiff_t)i, .note = v.note};
-            best.naming = v.trusted ? (struct store_naming){.variants = 0} : v.naming;
+            best.naming = v.trusted && !v.ruled ? by_users : v.naming;
             best_rank = rank;
         } else if (o->variant[0] == 0 && best.object < 0 && v.delivered > failure) {
             best.note = v.note;
@@ -86,11 +108,11 @@ static bool upload_has(const struct memory_upload *u, const char *build_id)
     return false;
 }
 
-void memory_touch_object(struct memory_store *s, const char *build_id, uint32_t uid, bool everybody)
+void memory_touch_object(struct memory_store *s, const char *build_id, uint32_t from, uint32_t to)
 {
     for (size_t i = 0; i < s->upload_count; i++) {
         const struct memory_upload *u = &s->uploads[i];
-        if ((!everybody && u->uid != uid) || !upload_has(u, build_id)) {
+        if (u->uid < from || u->uid > to || !upload_has(u, build_id)) {
             continue;
         }
         for (size_t k = 0; k < s->build_count; k++) {
@@ -127,8 +149,8 @@ static bool put_sender(struct memory_store *s, size_t object, const struct store
     if (sender) {
         sender->received = o->received;
     }
-    if (sender && sender->trusted == *trusted && strcmp(sender->note, note) == 0 &&
-        sender->delivered == latest_delivery(s, o->id.text)) {
+    if (sender && sender->trusted == *trusted && (sender->by_operator || !o->by_operator) &&
+        strcmp(sender->note, note) == 0 && sender->delivered == latest_delivery(s, o->id.text)) {
         free(note);
         return false;
     }
@@ -139,6 +161,7 @@ static bool put_sender(struct memory_store *s, size_t object, const struct store
     free(sender->note);
     sender->note = note;
     sender->trusted = *trusted;
+    sender->by_operator |= o->by_operator;
     sender->delivered = ++s->number;
     return true;
 }
@@ -194,7 +217,8 @@ static bool replaces(const struct memory_store *s, size_t now, size_t old)
         bool covered = x->object != old;
         for (size_t k = 0; k < s->object_sender_count && !covered; k++) {
             const struct memory_object_sender *y = &s->object_senders[k];
-            covered = y->object == now && (y->trusted || (!x->trusted && y->uid == x->uid));
+            covered = y->object == now &&
+                      (y->trusted || (!x->trusted && y->uid == x->uid && y->by_operator >= x->by_operator));
         }
         all = covered;
     }
@@ -234,7 +258,14 @@ enum profd_status memory_put_object(struct store *base, const struct store_objec
             memcpy(s->objects[object].hash, o->hash, STORE_HASH_SIZE);
         }
         if (put_sender(s, object, o, note, &trusted)) {
-            memory_touch_object(s, o->id.text, o->uid, trusted);
+            const bool by_host = !trusted && o->hash;
+            memory_touch_object(s, o->id.text,
+                                trusted   ? 0
+                                : by_host ? STORE_TENANT_LAST
+                                          : o->uid,
+                                trusted   ? UINT32_MAX
+                                : by_host ? STORE_TENANT
+                                          : o->uid);
         }
         if (o->variant[0] != '\0' && !o->outdated) {
             remove_replaced(s, object);
@@ -263,13 +294,14 @@ enum profd_status memory_has_object(struct store *base, uint32_t uid, const char
     return PROFD_OK;
 }
 
-/* Is it trusted, or has a user of the scope sent it? */
+/* Is it trusted, or has a user of the scope sent it, or does a host of the scope attest it? */
 static bool is_seen(const struct memory_store *s, size_t object, const struct store_scope *scope)
 {
-    bool seen = false;
+    bool seen = memory_attests_for(s, &s->objects[object], scope);
     for (size_t i = 0; i < s->object_sender_count && !seen; i++) {
         const struct memory_object_sender *x = &s->object_senders[i];
-        seen = x->object == object && (x->trusted || store_scope_has(scope, x->uid));
+        seen = x->object == object &&
+               (x->trusted || (store_scope_has(scope, x->uid) && (x->by_operator || !store_is_tenant(x->uid))));
     }
     return seen;
 }

@@ -288,8 +288,9 @@ struct sqlite_choice {
 };
 enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e);
-/* Reports with this build are new from the state's number on, for all users or this one. Inside a write transaction. */
-enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t uid, bool everybody,
+/* Reports with this build are new from the state's number on, for the users from one to another. Inside a write
+ * transaction. */
+enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
 /* --- sqlite_naming.c */

@@ -39,7 +39,8 @@ struct arriving {
     struct sqlite_centre centre;
     struct arena *arena;  /* of the folds' parts */
     struct hashmap folds; /* struct fold_key → struct fold */
-    bool marked, any, detail;
+    bool any, detail;
+    uint32_t marked_from, marked_to; /* the tenants of the hosts with new marks; marked_to 0: none */
 };
 
 /* The rows behind a delivery. name lives in the arena. */
@@ -120,7 +121,13 @@ static enum profd_status note_copy(struct arriving *a, const struct store_delive
 static enum profd_status mark(struct arriving *a, int64_t hour, const struct origin *o, uint32_t reasons,
                               struct profd_error *e)
 {
-    return sqlite_hour_mark(a->s, hour, o->host, reasons, &a->marked, e);
+    bool marked = false;
+    const enum profd_status status = sqlite_hour_mark(a->s, hour, o->host, reasons, &marked, e);
+    if (marked) {
+        a->marked_from = a->marked_to == 0 || o->uid < a->marked_from ? o->uid : a->marked_from;
+        a->marked_to = o->uid > a->marked_to ? o->uid : a->marked_to;
+    }
+    return status;
 }
 
 static bool is_counts(const struct store_delivery *d)
@@ -445,8 +452,8 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
     if (status == PROFD_OK && a->any) {
         status = sqlite_centre_save(a->s, &a->centre, e);
     }
-    if (status == PROFD_OK && a->marked) {
-        status = sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), e);
+    if (status == PROFD_OK && a->marked_to != 0) {
+        status = sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), a->marked_from, a->marked_to, e);
     }
     return status == PROFD_OK ? sqlite_batch_flush(&a->batch, e) : status;
 }

@@ -113,7 +113,7 @@ static enum profd_status attest_build(struct attesting *x, struct store_attested
     }
     if (status == PROFD_OK && (after == 0 || after != before)) {
         s->state.number++;
-        status = sqlite_touch_object(s, x->build, STORE_TENANT, false, e);
+        status = sqlite_touch_object(s, x->build, STORE_TENANT_LAST, STORE_TENANT, e);
     }
     return status;
 }

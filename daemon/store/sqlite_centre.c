@@ -79,13 +79,13 @@ enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t
     return status;
 }
 
-enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, struct profd_error *e)
+enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, uint32_t from, uint32_t to,
+                                      struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TENANT_TOUCH, SQL_TENANT_BUILDS_TOUCH, SQL_TENANT_USERS_TOUCH};
-    enum profd_status status = sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(STORE_TENANT), INTEGER(number)), e);
+    enum profd_status status = sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(to), INTEGER(number)), e);
     for (size_t i = 0; i < sizeof touches / sizeof touches[0] && status == PROFD_OK; i++) {
-        status =
-            sqlite_run(s, touches[i], VALUES(INTEGER(number), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), e);
+        status = sqlite_run(s, touches[i], VALUES(INTEGER(number), INTEGER(from), INTEGER(to)), e);
     }
     return status;
 }
@@ -183,7 +183,7 @@ enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arri
         status = admit_host(s, &list[i], &out[i], &marked, e);
     }
     if (status == PROFD_OK && marked) {
-        status = sqlite_centre_touch(s, ++s->state.number, e);
+        status = sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_space_judge(s, e);

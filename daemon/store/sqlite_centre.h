@@ -30,6 +30,7 @@ enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t
  */
 enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_error *e);
 /* Reports on what came from hosts are new from this number on. Inside a write transaction. */
-enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, struct profd_error *e);
+enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, uint32_t from, uint32_t to,
+                                      struct profd_error *e);
 
 #endif

@@ -57,7 +57,7 @@ static enum profd_status put_aside(struct sqlite_store *s, int64_t series, int l
     if (status == PROFD_OK) {
         status = sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e);
     }
-    return status == PROFD_OK ? sqlite_centre_touch(s, ++s->state.number, e) : status;
+    return status == PROFD_OK ? sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e) : status;
 }
 
 /* Could nothing be read? Then nothing was written either. */

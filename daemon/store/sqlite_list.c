@@ -5,27 +5,52 @@
 #include "store/labels.h"
 #include "store/sqlite.h"
 
-/* One object with a summary of its senders. */
-struct candidate {
-    int64_t object, build;
-    struct sqlite_choice hosts; /* if hosts have sent it: by, hosts */
-    bool readable, has_names, trusted;
-    size_t matched;    /* number of the uids that sent it */
-    int64_t delivered; /* latest delivery by a trusted sender or one of the uids */
-    char *note;        /* of that delivery */
+/* The senders that an object needs to name functions of a sum. */
+struct judging {
+    struct sqlite_store *s;
+    const struct store_senders *of;
+    int64_t build;
+    size_t tenants, ruled; /* of the users; of these those of which an operator has sent an object with names */
 };
 
-/* When all senders of an object were read: keeps the better of it and the best so far. */
-static void judge_candidate(struct candidate *c, size_t uid_count, struct candidate *best, struct candidate *failure)
+/* One object with a summary of its senders. */
+struct candidate {
+    int64_t object;
+    struct sqlite_choice hosts; /* if hosts attest it: by, hosts */
+    bool readable, has_names, trusted;
+    size_t users, operators; /* numbers of the users, without tenants, and of the tenants' operators that sent it */
+    int64_t delivered;       /* latest delivery by a trusted sender, one of the users, or hosts */
+    char *note;              /* of that delivery */
+};
+
+/* Is the candidate, which may name functions, to be preferred? */
+static bool is_better(const struct candidate *c, const struct candidate *best, size_t uid_count)
 {
-    bool by_all = uid_count > 0 && c->matched == uid_count;
+    const bool ruled = c->operators == uid_count, best_ruled = best->operators == uid_count;
+    return best->object == 0                 ? true
+           : c->has_names != best->has_names ? c->has_names
+           : ruled != best_ruled             ? ruled
+           : c->trusted != best->trusted     ? c->trusted
+                                             : c->delivered > best->delivered;
+}
+
+/* When all senders of an object were read: keeps the better of it and the best so far. */
+static enum profd_status judge_candidate(const struct judging *x, struct candidate *c, struct candidate *best,
+                                         struct candidate *failure, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    size_t matched = c->users + c->operators;
+    bool by_hosts = false;
+    if (c->object != 0 && x->ruled < x->tenants) {
+        status = sqlite_judge_hosts(x->s, x->build, c->object, x->of, &c->hosts, &by_hosts, e);
+        matched += by_hosts ? x->tenants - x->ruled : 0;
+    }
+    if (c->operators > 0 && c->operators == x->of->uid_count) {
+        c->hosts.by = STORE_NAMED_BY_OPERATORS;
+    }
     struct candidate *target = NULL;
-    if (c->readable && (c->trusted || by_all)) {
-        if (best->object == 0 || c->has_names > best->has_names ||
-            (c->has_names == best->has_names &&
-             (c->trusted > best->trusted || (c->trusted == best->trusted && c->delivered > best->delivered)))) {
-            target = best;
-        }
+    if (c->readable && (c->trusted || (x->of->uid_count > 0 && matched == x->of->uid_count))) {
+        target = is_better(c, best, x->of->uid_count) ? best : NULL;
     } else if (!c->readable && c->delivered > failure->delivered) {
         target = failure;
     }
@@ -36,6 +61,7 @@ static void judge_candidate(struct candidate *c, size_t uid_count, struct candid
     }
     free(c->note);
     c->note = NULL;
+    return status;
 }
 
 static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
@@ -53,23 +79,18 @@ static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
 }
 
 /* Adds a row of SQL_OBJECT_EACH to its object. */
-static enum profd_status fold_sender(struct sqlite_store *s, struct candidate *c, sqlite3_stmt *q,
-                                     const struct store_senders *of, struct profd_error *e)
+static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const struct store_senders *of,
+                                     struct profd_error *e)
 {
     const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 3);
-    bool trusted = sqlite3_column_int(q, 4) != 0, member = is_member(of->uids, of->uid_count, uid);
-    int64_t delivered = sqlite3_column_int64(q, 5);
-    if (member && store_is_tenant(uid)) {
-        enum profd_status status = sqlite_judge_hosts(s, c->build, c->object, of, &c->hosts, &member, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
-    }
+    const bool trusted = sqlite3_column_int(q, 4) != 0, member = is_member(of->uids, of->uid_count, uid);
+    const int64_t delivered = sqlite3_column_int64(q, 5);
     c->readable = sqlite3_column_int(q, 1) != 0;
     c->has_names = sqlite3_column_int(q, 2) != 0;
     c->trusted |= trusted;
-    c->matched += member;
-    if ((!trusted && !member) || delivered <= c->delivered) {
+    c->users += member && !store_is_tenant(uid);
+    c->operators += member && c->has_names && sqlite3_column_int(q, 7) != 0;
+    if ((!trusted && !member && uid != STORE_TENANT) || delivered <= c->delivered) {
         return PROFD_OK;
     }
     c->delivered = delivered;
@@ -78,29 +99,57 @@ static enum profd_status fold_sender(struct sqlite_store *s, struct candidate *c
     return c->note ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about an executable");
 }
 
+static enum profd_status count_ruled(struct judging *x, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < x->of->uid_count; i++) {
+        x->tenants += store_is_tenant(x->of->uids[i]);
+    }
+    if (x->tenants == 0) {
+        return PROFD_OK;
+    }
+    status = sqlite_start(x->s, SQL_OBJECT_OPERATORS, VALUES(INTEGER(x->build)), &q, e);
+    while (status == PROFD_OK && (status = sqlite_next(x->s, q, &row, e)) == PROFD_OK && row) {
+        x->ruled += is_member(x->of->uids, x->of->uid_count, (uint32_t)sqlite3_column_int64(q, 0));
+    }
+    return status;
+}
+
 enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
+    struct judging x = {.s = s, .of = of, .build = build};
     struct candidate current = {.object = 0}, best = {.object = 0}, failure = {.object = 0};
-    enum profd_status status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
+    enum profd_status status = count_ruled(&x, e);
+    if (status == PROFD_OK) {
+        status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
+    }
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         if (sqlite3_column_int64(q, 0) != current.object) {
-            judge_candidate(&current, of->uid_count, &best, &failure);
-            current = (struct candidate){.object = sqlite3_column_int64(q, 0), .build = build};
+            status = judge_candidate(&x, &current, &best, &failure, e);
+            current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
         }
-        status = fold_sender(s, &current, q, of, e);
+        if (status == PROFD_OK) {
+            status = fold_sender(&current, q, of, e);
+        }
         if (status != PROFD_OK) {
             sqlite_finish(q);
         }
     }
-    judge_candidate(&current, of->uid_count, &best, &failure);
     if (status == PROFD_OK) {
+        status = judge_candidate(&x, &current, &best, &failure, e);
+    }
+    free(current.note);
+    if (status == PROFD_OK) {
+        const bool by_users = best.trusted && best.hosts.by != STORE_NAMED_BY_OPERATORS;
         choice->object = best.object;
         choice->has_names = best.has_names;
-        choice->by = best.trusted ? STORE_NAMED_BY_USERS : best.hosts.by;
-        choice->hosts = best.trusted ? 0 : best.hosts.hosts;
+        choice->by = by_users || best.object == 0 || of->uid_count > x.tenants ? STORE_NAMED_BY_USERS : best.hosts.by;
+        choice->hosts = by_users ? 0 : best.hosts.hosts;
         choice->note = best.object != 0 ? best.note : failure.note;
         *(best.object != 0 ? &best.note : &failure.note) = NULL;
     }

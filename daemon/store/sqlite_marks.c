@@ -109,7 +109,11 @@ enum profd_status sqlite_get_marks(struct store *base, const struct store_scope 
         return status;
     }
     *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
-    status = sqlite_start(s, SQL_HOUR_MARKS, VALUES(INTEGER(from), INTEGER(to)), &q, e);
+    char users[SQLITE_SCOPE_TEXT];
+    status = sqlite_start(s, SQL_HOUR_MARKS,
+                          VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all),
+                                 TEXT(sqlite_scope_format(scope, users)), INTEGER(STORE_TENANT)),
+                          &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         if (sqlite3_column_type(q, 1) == SQLITE_NULL || host_matches(filter, sqlite_text(q, 1))) {
             *reasons |= (uint32_t)sqlite3_column_int64(q, 0);

@@ -112,6 +112,7 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
     int64_t delivered = 0, latest = 0;
     *changed = true;
     *trusted = o->trusted;
+    bool by_operator = o->by_operator;
     enum profd_status status = sqlite_find(s, SQL_OBJECT_LATEST, VALUES(INTEGER(build)), &latest, &found, e);
     if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_SENDER_FIND, VALUES(INTEGER(object), INTEGER(o->uid)), &q, e);
@@ -125,8 +126,11 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
     if (known) {
         bool was_trusted = sqlite3_column_int(q, 0) != 0;
         delivered = sqlite3_column_int64(q, 1);
+        const bool by_operator_before = sqlite3_column_int(q, 3) != 0;
         *trusted = o->trusted || was_trusted; /* a file keeps what it was shown to be */
-        *changed = *trusted != was_trusted || delivered != latest || strcmp(sqlite_text(q, 2), o->note) != 0;
+        by_operator = o->by_operator || by_operator_before;
+        *changed = *trusted != was_trusted || by_operator != by_operator_before || delivered != latest ||
+                   strcmp(sqlite_text(q, 2), o->note) != 0;
         sqlite_finish(q);
     }
     if (!*changed) {
@@ -135,19 +139,19 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
     s->state.number++;
     return sqlite_run(s, SQL_OBJECT_SENDER_SET,
                       VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number),
-                             TEXT(o->name), TEXT(o->note), INTEGER(o->received)),
+                             TEXT(o->name), TEXT(o->note), INTEGER(o->received), INTEGER(by_operator)),
                       e);
 }
 
-enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t uid, bool everybody,
+enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
     enum profd_status status = PROFD_OK;
     int users = 0;
     for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
-        status = sqlite_run(s, touches[i],
-                            VALUES(INTEGER(build), INTEGER(everybody), INTEGER(uid), INTEGER(s->state.number)), e);
+        status =
+            sqlite_run(s, touches[i], VALUES(INTEGER(build), INTEGER(from), INTEGER(to), INTEGER(s->state.number)), e);
         users = sqlite3_changes(s->db);
     }
     struct sqlite_state *t = &s->state;
@@ -191,8 +195,15 @@ enum profd_status sqlite_put_object(struct store *base, const struct store_objec
     if (status == PROFD_OK && object->variant[0] != '\0' && !object->outdated) {
         status = remove_replaced(s, build, object, id, e);
     }
-    if (status == PROFD_OK && changed) {
-        status = sqlite_touch_object(s, build, object->uid, trusted, e);
+    if (status == PROFD_OK && changed) { /* a host's may be attested by hosts of every tenant */
+        status = sqlite_touch_object(s, build,
+                                     trusted        ? 0
+                                     : object->hash ? STORE_TENANT_LAST
+                                                    : object->uid,
+                                     trusted        ? UINT32_MAX
+                                     : object->hash ? STORE_TENANT
+                                                    : object->uid,
+                                     e);
     }
     if (status == PROFD_OK && changed && object->has_names) {
         status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
@@ -351,8 +362,9 @@ static enum profd_status read_object(struct sqlite_store *s, const struct store_
     }
     const struct store_scope *seen = of->seen ? of->seen : &(struct store_scope){.all = true};
     status = sqlite_find(s, SQL_OBJECT_VARIANTS,
-                         VALUES(INTEGER(build), INTEGER(seen->all), TEXT(sqlite_scope_format(seen, users))), &variants,
-                         &found, e);
+                         VALUES(INTEGER(build), INTEGER(seen->all), TEXT(sqlite_scope_format(seen, users)),
+                                INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)),
+                         &variants, &found, e);
     naming->variants = (uint32_t)variants;
     if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);

@@ -208,7 +208,8 @@ struct store_object {
     struct buildid id;
     char variant[65]; /* "" if the worker failed */
     uint32_t uid;
-    bool trusted; /* may name functions for all users */
+    bool trusted;     /* may name functions for all users */
+    bool by_operator; /* uid is a tenant, of which an operator has sent it */
     bool has_names;
     bool outdated; /* encoded lacks fields of the current version: the executable is requested again */
     const uint8_t *encoded;
@@ -229,10 +230,11 @@ enum profd_status store_has_object(struct store *s, uint32_t uid, const char *bu
                                    struct profd_error *e);
 
 /* Reads the encoded object that names functions in a sum to which these senders contributed: a trusted variant, or one
- * that all of them sent. A tenant has sent one that a quorum of hosts attests, or, if there is no quorum, that each
- * of the hosts does. Objects with names come before those without, then trusted ones before others, then the latest
- * delivered. NOT_FOUND if there is none; then, too, *naming says how many hosts attest an object. *bytes is a new block
- * that the caller frees. */
+ * that all of them sent. A tenant has sent those with names that its operators sent; if these sent none, one that a
+ * quorum of hosts attests, or, if there is no quorum, that each of the hosts does. Objects with names come before those
+ * without, then those of which all senders are tenants with operators, then trusted ones, then the latest delivered.
+ * NOT_FOUND if there is none; then, too, *naming says how many hosts attest an object. *bytes is a new block that the
+ * caller frees. */
 enum profd_status store_get_object(struct store *s, const struct store_senders *of, const char *build_id,
                                    uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e);
 /* Reads the object that a host attests of a build: a trusted variant, or one that every user of the build has sent. As

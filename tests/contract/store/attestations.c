@@ -31,11 +31,11 @@ static bool deliver_one(void *context, const struct store_segment *x)
     return true;
 }
 
-/* A host arrives and delivers. */
-static void run_on(struct fixture *centre, uint8_t identity)
+/* A host of a tenant arrives and delivers. */
+static void run_for(struct fixture *centre, uint8_t identity, uint32_t tenant)
 {
     const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {identity};
-    struct store_arrival a = {.name = "x", .number = 1, .now = NOW};
+    struct store_arrival a = {.name = "x", .number = 1, .now = NOW, .tenant = tenant};
     struct one o = {centre, identity};
     struct fixture host;
     struct made m;
@@ -51,6 +51,11 @@ static void run_on(struct fixture *centre, uint8_t identity)
     OK(&host, store_seal_segments(host.w, UINT64_MAX, NOON, &n, &host.e));
     OK(&host, store_each_segment(host.w, 0, deliver_one, &o, &host.e));
     fixture_close(&host);
+}
+
+static void run_on(struct fixture *centre, uint8_t identity)
+{
+    run_for(centre, identity, STORE_TENANT);
 }
 
 static struct store_attested attest_at(struct fixture *f, uint8_t identity, const char *id, const uint8_t *hash,
@@ -79,13 +84,12 @@ static void put_from_host(struct fixture *f, const char *content, const uint8_t 
     OK(f, store_put_object(f->w, &o.o, &f->e));
 }
 
-/* "content by/hosts/attesting" for counts of these hosts, one a digit. */
-static const char *named(struct fixture *f, const char *digits)
+/* "content by/hosts/attesting" for counts of these tenants and hosts, one a digit. */
+static const char *named_for(struct fixture *f, const uint32_t *uids, size_t uid_count, const char *digits)
 {
     static char text[128], names[8][2 * STORE_HOST_SIZE + 1];
-    const uint32_t uid = STORE_TENANT;
     const char *hosts[8];
-    struct store_senders of = {.uids = &uid, .uid_count = 1, .hosts = hosts};
+    struct store_senders of = {.uids = uids, .uid_count = uid_count, .hosts = hosts};
     struct store_naming naming = {.by = STORE_NAMED_BY_USERS};
     uint8_t *bytes = NULL;
     size_t size = 0;
@@ -98,13 +102,19 @@ static const char *named(struct fixture *f, const char *digits)
     const enum profd_status status = store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e);
     cr_assert(status == PROFD_OK || status == PROFD_NOT_FOUND, "%s", f->e.sentence);
     snprintf(text, sizeof text, "%.*s %s %d/%d", (int)size, bytes ? (const char *)bytes : "",
-             !bytes                               ? "-"
-             : naming.by == STORE_NAMED_BY_QUORUM ? "quorum"
-             : naming.by == STORE_NAMED_BY_HOSTS  ? "hosts"
-                                                  : "users",
+             !bytes                                  ? "-"
+             : naming.by == STORE_NAMED_BY_QUORUM    ? "quorum"
+             : naming.by == STORE_NAMED_BY_HOSTS     ? "hosts"
+             : naming.by == STORE_NAMED_BY_OPERATORS ? "operators"
+                                                     : "users",
              bytes ? (int)naming.hosts : 0, (int)naming.attesting);
     free(bytes);
     return text;
+}
+
+static const char *named(struct fixture *f, const char *digits)
+{
+    return named_for(f, (const uint32_t[]){STORE_TENANT}, 1, digits);
 }
 
 STORE_TEST(host_is_asked_for_builds_of_its_segments)
@@ -252,4 +262,82 @@ STORE_TEST(host_attests_what_all_users_of_the_build_sent)
     make_upload(&m, 2, 2, 1);
     put(f, &m);
     FAILS(f, PROFD_NOT_FOUND, store_get_shared_object(f->r, full_id("aa01"), &bytes, &size, &f->e));
+}
+
+#define RED (STORE_TENANT - 1)
+#define BLUE (STORE_TENANT - 2)
+
+static void put_from_operator(struct fixture *f, const char *content, uint32_t tenant)
+{
+    struct made_object o;
+    make_object(&o, "aa01", content, tenant, false, content);
+    o.o.by_operator = true;
+    OK(f, store_put_object(f->w, &o.o, &f->e));
+}
+
+STORE_TEST(hosts_of_every_tenant_name_functions)
+{
+    const uint32_t red[] = {RED}, blue[] = {BLUE}, both[] = {BLUE, RED};
+    const struct store_scope of_red = {.uid = RED}, of_blue = {.uid = BLUE};
+    run_for(f, 1, RED);
+    run_for(f, 2, BLUE);
+    const uint64_t before = epoch_of(f, of_red, "aa01");
+    attest(f, 1, HASH(1));
+    put_from_host(f, "one", HASH(1));
+    cr_assert_str_eq(named_for(f, red, 1, "1"), "one hosts 1/1");
+    cr_assert_gt(epoch_of(f, of_red, "aa01"), before, "its reports are new");
+    cr_assert_str_eq(named_for(f, blue, 1, "2"), " - 0/1");
+    cr_assert_str_eq(named_for(f, both, 2, "12"), " - 0/1");
+    attest(f, 2, HASH(1));
+    cr_assert_str_eq(named_for(f, both, 2, "12"), "one hosts 2/2");
+    uint32_t variants = 9;
+    const char *first = "01010101010101010101010101010101";
+    struct store_senders of = {.uids = red, .uid_count = 1, .hosts = &first, .host_count = 1, .seen = &of_red};
+    struct store_naming naming;
+    uint8_t *bytes;
+    size_t size;
+    attest(f, 2, HASH(2));
+    put_from_host(f, "two", HASH(2));
+    OK(f, store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e));
+    free(bytes);
+    variants = naming.variants;
+    cr_assert_eq(variants, 1, "that of the other tenant is not seen: %u", variants);
+    of = (struct store_senders){.uids = blue, .uid_count = 1, .seen = &of_blue};
+    FAILS(f, PROFD_NOT_FOUND, store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e));
+    expect_clean(f);
+}
+
+STORE_TEST(variant_of_an_operator_names_functions_of_its_tenant)
+{
+    const uint32_t red[] = {RED}, both[] = {BLUE, RED};
+    const struct store_scope of_red = {.uid = RED}, of_blue = {.uid = BLUE};
+    for (uint8_t host = 1; host <= 3; host++) {
+        run_for(f, host, RED);
+        attest(f, host, HASH(1));
+    }
+    run_for(f, 4, BLUE);
+    put_from_host(f, "one", HASH(1));
+    cr_assert_str_eq(named_for(f, red, 1, "123"), "one quorum 3/3");
+    const uint64_t before = epoch_of(f, of_red, "aa01"), others = epoch_of(f, of_blue, "aa01");
+    put_from_operator(f, "released", RED);
+    cr_assert_str_eq(named_for(f, red, 1, "123"), "released operators 0/3", "above a quorum");
+    cr_assert_gt(epoch_of(f, of_red, "aa01"), before);
+    cr_assert_eq(epoch_of(f, of_blue, "aa01"), others, "another tenant's reports are as before");
+    cr_assert_str_eq(named_for(f, (const uint32_t[]){BLUE}, 1, "4"), "one quorum 3/3", "it is not that of this tenant");
+    cr_assert_str_eq(named_for(f, both, 2, "1234"), " - 0/3", "what the tenants accept differs");
+    put_from_operator(f, "one", RED);
+    cr_assert_str_eq(named_for(f, red, 1, "123"), "one operators 0/3", "the latest");
+    cr_assert_str_eq(named_for(f, both, 2, "1234"), "one quorum 3/3",
+                     "an operator's for one, the hosts' for the other");
+    put_from_operator(f, "released", BLUE);
+    put_from_operator(f, "released", RED);
+    cr_assert_str_eq(named_for(f, both, 2, "1234"), "released operators 0/3", "both operators sent it");
+    fixture_reopen(f);
+    cr_assert_str_eq(named_for(f, both, 2, "1234"), "released operators 0/3");
+    for (uint8_t host = 1; host <= 3; host++) {
+        attest(f, host, NULL);
+    }
+    cr_assert_str_eq(named_for(f, red, 1, "123"), "released operators 0/0", "an operator's stays");
+    cr_assert_str_eq(named_for(f, (const uint32_t[]){RED, STORE_TENANT}, 2, "123"), " - 0/0");
+    expect_clean(f);
 }
