@@ -216,7 +216,7 @@ void hostconns_answer(struct hostconns *h, uint64_t conn, const struct frame *f,
     }
     c->in_flight--;
     if (hostconn_put(c, f, payload)) {
-        hostconn_progress(c);
+        event_active(c->writable, EV_WRITE, 0); /* further answers for it are written with this one */
     } else {
         hostconn_close(c);
     }
