@@ -129,7 +129,7 @@ for part in $parts; do
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
         for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects gate \
-            enrol readers centre; do
+            enrol enrol_flood readers centre; do
             script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
         for t in example daemon upkeep http attach; do

@@ -27,6 +27,7 @@
 #define TOKEN_BYTES (TLS_PIN_SIZE + SECRET_SIZE)
 #define TOKEN_DIGITS (TOKEN_BYTES / 3 * 4)
 #define PATH_SIZE 4096
+#define SITE_CERTIFICATE SYSCONFDIR "/profd/relay.crt"
 #define ANSWER_MAX (1u << 20)
 #define PATIENCE_MS 120000 /* with a centre that is busy */
 
@@ -136,6 +137,16 @@ static enum profd_status enrol_make_request(EVP_PKEY *key, unsigned char **der, 
     return *n ? PROFD_OK : profd_error_set(e, PROFD_INTERNAL, "no request for a certificate can be made");
 }
 
+static bool enrol_has_certificate(const struct message_bytes *pem)
+{
+    BIO *text = BIO_new_mem_buf(pem->data, (int)pem->size);
+    X509 *x = text ? PEM_read_bio_X509(text, NULL, NULL, NULL) : NULL;
+
+    X509_free(x);
+    BIO_free(text);
+    return x != NULL;
+}
+
 /* What the centre has sent goes into the files, if it is for this key. */
 static enum profd_status enrol_keep(const char *certificate, const char *ca, EVP_PKEY *key,
                                     const struct message_enrolled *m, struct profd_error *e)
@@ -148,6 +159,9 @@ static enum profd_status enrol_keep(const char *certificate, const char *ca, EVP
 
     X509_free(x);
     BIO_free(text);
+    if (!status && !enrol_has_certificate(&m->ca)) { /* the host could not connect again */
+        status = profd_error_set(e, PROFD_PROTOCOL, "the centre sent no certificate of a CA");
+    }
     ERR_clear_error();
     if (!status) {
         status = enrol_write(ca, m->ca.data, m->ca.size, 0644, e);
@@ -306,6 +320,9 @@ static enum profd_status enrol_run(struct enrol *r, struct profd_error *e)
                                  "%s exists: this host is enrolled already; remove relay.crt and relay.key for a new "
                                  "identity",
                                  r->certificate);
+    } else if (!status && !strcmp(r->directory, CONFIG_RELAY_DIRECTORY) && !access(SITE_CERTIFICATE, F_OK)) {
+        status = profd_error_set(e, PROFD_CANT_CREATE,
+                                 SITE_CERTIFICATE " exists, and profd-relay would go on using it: remove it first");
     } else if (!status) {
         status = enrol_make_directory(r, e);
     }

@@ -6,6 +6,9 @@
 
 #include "proto/limits.h"
 
+#define SLOW_MS 1000u          /* until the first pieces must have come */
+#define SLOW_BYTES_PER_MS 256u /* of an object since then, on average */
+
 void centre_objects_init(struct centre_objects *all)
 {
     TAILQ_INIT(&all->list);
@@ -34,6 +37,24 @@ void centre_objects_clear(struct centre_objects *all)
     }
 }
 
+/* An object that comes slowly holds its place only while others do not need it: a host that announces objects, and
+ * sends none or a byte now and then, must not keep those of all other hosts away. */
+static bool make_place(struct centre_objects *all, uint64_t size, uint64_t now)
+{
+    struct centre_object *o = TAILQ_FIRST(&all->list);
+
+    while (o && all->bytes + size > LIMIT_ATTEST_HELD) {
+        struct centre_object *following = TAILQ_NEXT(o, next);
+
+        if (now - o->began > SLOW_MS + o->got / SLOW_BYTES_PER_MS) {
+            take_out(all, o);
+            centre_object_free(o);
+        }
+        o = following;
+    }
+    return all->bytes + size <= LIMIT_ATTEST_HELD;
+}
+
 bool centre_await(struct centre_objects *all, const struct store_attestation *a, uint64_t now)
 {
     struct centre_object *o = TAILQ_FIRST(&all->list);
@@ -51,7 +72,7 @@ bool centre_await(struct centre_objects *all, const struct store_attestation *a,
         }
         o = following;
     }
-    if (all->bytes + a->size > LIMIT_ATTEST_HELD) {
+    if (!make_place(all, a->size, now)) {
         return false;
     }
     o = calloc(1, sizeof *o);
@@ -61,7 +82,7 @@ bool centre_await(struct centre_objects *all, const struct store_attestation *a,
     o->attestation = *a;
     snprintf(o->id.text, sizeof o->id.text, "%s", a->build_id);
     o->attestation.build_id = o->id.text;
-    o->touched = now;
+    o->touched = o->began = now;
     sha256_init(&o->digest);
     TAILQ_INSERT_TAIL(&all->list, o, next);
     all->bytes += a->size;

@@ -19,7 +19,7 @@ struct centre_object {
     uint64_t got;
     uint8_t *bytes; /* of attestation.size, from the first piece on */
     struct sha256_ctx digest;
-    uint64_t touched; /* ms of loop_now */
+    uint64_t began, touched; /* ms of loop_now: when it was announced, and when a piece came last */
 };
 
 struct centre_objects {
@@ -30,8 +30,8 @@ struct centre_objects {
 void centre_objects_init(struct centre_objects *all);
 void centre_objects_clear(struct centre_objects *all);
 
-/* Shall the host send the object that it attests? Not while another host does, or too many bytes are awaited. Forgets
- * what was awaited too long. now: ms. */
+/* Shall the host send the object that it attests? Not while another host does, or too many bytes are awaited; of these,
+ * what comes slowly is forgotten first. Forgets what was awaited too long. now: ms. */
 bool centre_await(struct centre_objects *all, const struct store_attestation *a, uint64_t now);
 
 /* Adds a piece. *whole: the object, when its last piece has come; it belongs to the caller, also when REFUSED says that

@@ -370,6 +370,31 @@ def signs_for_profd_alone(tap, fleet):
     check(tap, "and it answers nothing but SIGN", "only SIGN" in answer, answer)
 
 
+def local_users(tap, fleet):
+    """Of the centre's machine: only the gate may speak for hosts, and only operators make tokens."""
+    if os.geteuid() != 0:
+        tap.skip("other users are refused", "not root")
+        return
+    os.chmod(fleet.centre.folder, 0o755)
+    known = lambda: {(h["identity"], h["revoked"]) for h in fleet.hosts().values()}
+    before = known()
+
+    def ask():
+        said = []
+        for kind, message in (("ENROLL", field(2, b"key") + field(3, b"s") + field(4, "mine")),
+                              ("RENEW", field(1, b"key")), ("LIST_REVOKED", field(1, 1))):
+            with Wire(fleet.centre.socket) as w:
+                w.send(kind, message)
+                said.append(str(w.take()))
+        for verb in (("token", "default", "1", "60"), ("hosts",), ("revoke", "web-1")):
+            with Wire(fleet.centre.socket) as w:
+                said.append(str(w.admin(*verb)))
+        return said
+    said = as_user(NOBODY, ask)
+    check(tap, "another user may not send ENROLL, RENEW and LIST_REVOKED, make tokens, list hosts or revoke them",
+          len(said) == 6 and all("user 65534" in s for s in said) and known() == before, said)
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="profd-enrol-")
     try:
@@ -378,7 +403,7 @@ def main():
             rolls_a_ca(tap, os.path.join(folder, "ca"))
             with Fleet(os.path.join(folder, "fleet")) as fleet:
                 for part in (enrols, refuses, sends_and_renews, knows_keys, keeps_texts, key_kinds, clones, revokes,
-                             restores, beside_a_pki, signs_for_profd_alone):
+                             local_users, restores, beside_a_pki, signs_for_profd_alone):
                     part(tap, fleet)
             with Fleet(os.path.join(folder, "roll")) as fleet:
                 rolls_over(tap, fleet)

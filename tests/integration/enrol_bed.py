@@ -69,8 +69,9 @@ class Fleet:
         env = clock(ahead)
         if os.path.exists(self.socket):
             os.unlink(self.socket)
-        self.signer = subprocess.Popen([SIGNER, "--dir", self.ca, "--socket", self.socket], stdin=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL, env=env)
+        with open(os.path.join(self.folder, "signer.log"), "ab") as log:
+            self.signer = subprocess.Popen([SIGNER, "--dir", self.ca, "--socket", self.socket], stderr=log, env=env,
+                                           stdin=subprocess.DEVNULL)
         until(lambda: os.path.exists(self.socket))
         self.centre.env = dict(self.plain, **{k: v for k, v in env.items() if k.startswith(("FAKE", "LD_PRE"))})
         self.centre.start()
@@ -190,4 +191,8 @@ class Fleet:
 
     def __exit__(self, *_):
         self.end()
+        with open(os.path.join(self.folder, "signer.log")) as f:
+            for said in (self.gate.logged(), f.read()):
+                if "Sanitizer" in said or "runtime error:" in said:
+                    print(said)
         self.centre.__exit__(None, None, None)

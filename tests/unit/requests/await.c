@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "proto/limits.h"
 #include "requests/centre_await.h"
 
 #define ID "abababab"
@@ -80,4 +81,31 @@ Test(centre_await, one_host_at_a_time_and_so_many_bytes)
     cr_assert(centre_await(&all, &two, LIMIT_ATTEST_SECONDS * 1000 + 1), "the first one was too slow");
     centre_objects_clear(&all);
     cr_assert_eq(all.bytes, 0);
+}
+
+Test(centre_await, what_comes_slowly_gives_its_place_to_others)
+{
+    struct store_attestation hoards[2], fast = attestation(7, "fast", LIMIT_ATTEST_OBJECT),
+                                        honest = attestation(9, "hello", 5);
+    struct centre_objects all;
+    struct centre_object *whole;
+
+    centre_objects_init(&all);
+    for (unsigned i = 0; i < 2; i++) {
+        hoards[i] = attestation(1, i ? "one" : "two", LIMIT_ATTEST_OBJECT);
+        hoards[i].build_id = i ? "aa" : "bb";
+        cr_assert(centre_await(&all, &hoards[i], 0), "a host announces as much as all may");
+    }
+    honest.build_id = "dd";
+    cr_assert(!centre_await(&all, &honest, 900));
+    cr_assert_eq(add(&all, &hoards[0], 0, "x", &whole), PROFD_OK, "one byte came");
+    cr_assert(centre_await(&all, &honest, 1100), "another host gets a place after a second");
+    cr_assert(all.bytes <= LIMIT_ATTEST_HELD);
+    centre_objects_clear(&all);
+
+    cr_assert(centre_await(&all, &fast, 0));
+    TAILQ_FIRST(&all.list)->got = 3 * 256 * 1000;
+    cr_assert(centre_await(&all, &hoards[0], 3500));
+    cr_assert(!centre_await(&all, &honest, 3600), "what comes as fast as it must keeps its place");
+    centre_objects_clear(&all);
 }
