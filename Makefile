@@ -97,7 +97,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo demo-fleet check lint nspawn deb fuzz oracle oracle-glibc oracle-real collect-real
+INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real collect-real
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -407,6 +407,17 @@ deb:
 	$(Q)PROFD_CC="$(CC)" sh systemd/debian/build.sh $(DEB) $(VERSION)
 	$(Q)lintian --fail-on error,warning --tag-display-limit 0 $(DEB)/*.changes
 	@ls $(DEB)/*.deb
+
+# make packages: profd-fleet(7), walked to the letter with these packages in three containers; then they are upgraded under
+# load, removed and purged. OLD_DEB: a directory with packages of an earlier version, which are installed first; without it
+# they are those of make deb with a lower version. Needs root and a Debian mirror.
+OLD_DEB ?=
+.PHONY: packages
+packages: deb
+	$(Q)sh tests/deps.sh nspawn
+	$(SUB) all
+	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/fleet_manual.py $(NSPAWN_ROOT) $(DEB) $(OLD_DEB)
 
 # --- installation ---------------------------------------------------------------------------------------------
 INSTALL ?= install

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,81 +15,12 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "collect")]
 from bed import Bed  # noqa: E402
+from container import Container, wait_for  # noqa: E402
 from example_gmon import example  # noqa: E402
-from harness import BUILD, ROOT, Tap, programs, run  # noqa: E402
+from harness import Tap, programs, run  # noqa: E402
 from tls_bed import Authority  # noqa: E402
 
-LONG = 120
 UNITS = ("profd.socket", "profd-http.socket", "profd.service")
-
-
-def wait_for(condition, seconds=LONG):
-    deadline = time.monotonic() + seconds
-    while not (got := condition()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return got
-
-
-class Container:
-    """A copy of the root directory with profd installed, booted."""
-
-    def __init__(self, root, folder):
-        self.root, self.folder, self.process = os.path.join(folder, "root"), folder, None
-        done = run("cp", "-a", root, self.root, timeout=600)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
-        open(os.path.join(self.root, "etc/machine-id"), "w").close()  # its first boot
-        done = run("make", "-s", "-C", ROOT, "install", f"B={BUILD}", f"DESTDIR={self.root}", "prefix=/usr",
-                   timeout=300)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
-        done = run("systemctl", f"--root={self.root}", "enable", *UNITS)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
-
-    def boot(self, network="--private-network"):
-        log = open(os.path.join(self.folder, "console"), "wb")
-        self.process = subprocess.Popen(["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
-                                         f"--directory={self.root}",
-                                         "--console=pipe", network], stdin=subprocess.DEVNULL, stdout=log,
-                                         stderr=log,
-                                        env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
-        self.leader = wait_for(lambda: run("pgrep", "-P", self.process.pid).stdout.split())[0]
-        return wait_for(lambda: self.do("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
-
-    def do(self, *command, timeout=LONG, **env):
-        """A command of root's in the container."""
-        clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/root", **env}
-        return run("nsenter", "-t", self.leader, "-a", *command, env=clean, timeout=timeout)
-
-    def as_user(self, user, *command):
-        """A command of another user's, as a transient unit, to its end."""
-        return self.do("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "-p", f"User={user}", "-E",
-                       "LC_ALL=C", *command)
-
-    def show(self, name, unit="profd.service"):
-        return self.do("systemctl", "show", "-P", name, unit).stdout.strip()
-
-    def daemon(self):
-        """The number of the daemon's process here, outside."""
-        inside = self.show("MainPID")
-        for pid in run("pgrep", "-x", "profd").stdout.split():
-            try:
-                numbers = next(line for line in open(f"/proc/{pid}/status") if line.startswith("NSpid:")).split()
-            except (OSError, StopIteration):
-                continue
-            if len(numbers) > 2 and numbers[-1] == inside:
-                return int(pid)
-        return 0
-
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.do("systemctl", "poweroff")
-            try:
-                self.process.wait(60)
-            except subprocess.TimeoutExpired:
-                self.process.terminate()
-                self.process.wait(60)
 
 
 def first_boot(tap, c):
@@ -259,7 +189,7 @@ def fleet(tap, c, root):
     """A second container with profd-gate is the centre; both have one network. The units are used as they are shipped;
     only certificates and profd.conf are an operator's."""
     folder = tempfile.mkdtemp(prefix="profd-nspawn-centre-")
-    centre = Container(root, folder)
+    centre = Container(root, folder, UNITS)
     try:
         tap.point(centre.boot(f"--network-namespace-path=/proc/{c.leader}/ns/net"), "a second container boots",
                   open(os.path.join(folder, "console"), errors="replace").read()[-2000:])
@@ -313,7 +243,7 @@ def main():
     root = sys.argv[1]
     folder = tempfile.mkdtemp(prefix="profd-nspawn-")
     with Tap() as tap:
-        c = Container(os.path.abspath(root), folder)
+        c = Container(os.path.abspath(root), folder, UNITS)
         try:
             test = os.path.join(c.root, "opt/test")
             os.makedirs(test)

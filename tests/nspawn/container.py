@@ -1,0 +1,85 @@
+"""A booted systemd-nspawn container with a copy of a root directory. Not a program."""
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "collect")]
+from harness import BUILD, ROOT, run  # noqa: E402
+
+LONG = 120
+
+
+def wait_for(condition, seconds=LONG):
+    deadline = time.monotonic() + seconds
+    while not (got := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return got
+
+
+class Container:
+    """A copy of the root directory, booted. units: profd is installed by make, and these are enabled."""
+
+    def __init__(self, root, folder, units=()):
+        self.root, self.folder, self.process = os.path.join(folder, "root"), folder, None
+        done = run("cp", "-a", root, self.root, timeout=600)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        open(os.path.join(self.root, "etc/machine-id"), "w").close()  # its first boot
+        if units:
+            self.install(units)
+
+    def install(self, units):
+        done = run("make", "-s", "-C", ROOT, "install", f"B={BUILD}", f"DESTDIR={self.root}", "prefix=/usr",
+                   timeout=300)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        done = run("systemctl", f"--root={self.root}", "enable", *units)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+
+    def boot(self, *network):
+        network = network or ("--private-network",)
+        log = open(os.path.join(self.folder, "console"), "wb")
+        self.process = subprocess.Popen(["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
+                                         f"--directory={self.root}",
+                                         "--console=pipe", *network], stdin=subprocess.DEVNULL, stdout=log,
+                                         stderr=log,
+                                        env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
+        self.leader = wait_for(lambda: run("pgrep", "-P", self.process.pid).stdout.split())[0]
+        return wait_for(lambda: self.do("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+
+    def do(self, *command, timeout=LONG, **env):
+        """A command of root's in the container."""
+        clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/root", **env}
+        return run("nsenter", "-t", self.leader, "-a", *command, env=clean, timeout=timeout)
+
+    def as_user(self, user, *command):
+        """A command of another user's, as a transient unit, to its end."""
+        return self.do("systemd-run", "--quiet", "--pipe", "--wait", "--collect", "-p", f"User={user}", "-E",
+                       "LC_ALL=C", *command)
+
+    def show(self, name, unit="profd.service"):
+        return self.do("systemctl", "show", "-P", name, unit).stdout.strip()
+
+    def daemon(self):
+        """The number of the daemon's process here, outside."""
+        inside = self.show("MainPID")
+        for pid in run("pgrep", "-x", "profd").stdout.split():
+            try:
+                numbers = next(line for line in open(f"/proc/{pid}/status") if line.startswith("NSpid:")).split()
+            except (OSError, StopIteration):
+                continue
+            if len(numbers) > 2 and numbers[-1] == inside:
+                return int(pid)
+        return 0
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.do("systemctl", "poweroff")
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.terminate()
+                self.process.wait(60)
