@@ -339,7 +339,9 @@ static int run_main(const char *program, int argc, char **argv)
     if (status != PROFD_OK) {
         profctl_complain("run: %s; %s", absent.sentence,
                          b.require ? "command not run"
-                                   : "a daemon that starts before the command ends gets its counts");
+                         : status == PROFD_FORBIDDEN || status == PROFD_UNTRUSTED
+                             ? "the command runs without profiling"
+                             : "a daemon that starts before the command ends gets its counts");
         if (b.require) {
             return profd_status_exit(status);
         }

@@ -4,7 +4,6 @@
 
 #include "core/sum.h"
 
-#define COVERAGE_TICKS_LEAST 30
 #define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
 
 void coverage_make(const struct profile *p, struct coverage *out)

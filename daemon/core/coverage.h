@@ -1,5 +1,6 @@
-/* Coverage: the share of the processes' CPU time that is attributed to functions, and the losses that their collectors
- * recorded (proto/collector.h). Always for whole processes, even if a profile has the samples of one build only. */
+/* Coverage: the share of the processes' CPU time that is attributed to known objects, and the losses that their
+ * collectors recorded (proto/collector.h). Always for whole processes, even if a profile has the samples of one build
+ * only. */
 #ifndef PROFD_CORE_COVERAGE_H
 #define PROFD_CORE_COVERAGE_H
 
@@ -11,6 +12,8 @@
 #include "core/report.h"
 #include "proto/collector.h"
 
+#define COVERAGE_TICKS_LEAST 30 /* shares of fewer ticks are rough */
+
 struct coverage {
     bool any;       /* an upload had counters */
     bool saturated; /* a sum of them stopped at 2^63−1 and is larger; those of times after 292 years */
@@ -20,8 +23,8 @@ struct coverage {
 /* Adds up the collector's counters of a profile. O(histograms). */
 void coverage_make(const struct profile *p, struct coverage *out);
 
-/* ns of ticks in functions: (sampled + wall) − inside − blocked − dropped − outside; 0 if the losses are larger, which
- * only false counters or incomplete processes can cause. */
+/* ns of ticks in known objects: (sampled + wall) − inside − blocked − dropped − outside; 0 if the losses are larger,
+ * which only false counters or incomplete processes can cause. */
 uint64_t coverage_attributed(const struct coverage *c);
 
 /* attributed / (CPU time − inside): of what the program itself took. False, and *share untouched, where no such CPU

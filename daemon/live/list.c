@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/coverage.h"
 #include "live/live_internal.h"
 
 /* Sealed while the daemon has it mapped writable: no new writable mapping is possible afterwards. */
@@ -60,7 +61,6 @@ void page_write(struct attach_page *page, bool paused, uint32_t rate)
     __atomic_store_n(&page->paused, paused ? 1u : 0u, __ATOMIC_RELEASE);
 }
 
-#define TICKS_LEAST 30
 #define CALL_NS 2.0 /* estimated cost of a counted call, used where no tick gives a better value */
 
 static const char *list_state(const struct live_process *a)
@@ -91,7 +91,7 @@ static double list_overhead(const struct attach_summary *f)
 /* Where none of n ticks is inside, the share is below 3/n (the rule of three); fewer than 30 show nothing. */
 static double list_overhead_below(const struct attach_summary *f)
 {
-    const bool known = f->rate && f->ticks >= TICKS_LEAST && f->ticks_inside == 0 &&
+    const bool known = f->rate && f->ticks >= COVERAGE_TICKS_LEAST && f->ticks_inside == 0 &&
                        (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9;
 
     return known ? 3 / (double)f->ticks : 0;

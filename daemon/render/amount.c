@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "core/buffer_number.h"
+#include "core/coverage.h"
 
 #define AMOUNT_LEAST 0.005 /* from here on two decimals are not 0.00 */
 #define BELOW "<0.01"
 #define DIGITS_MOST 3
-#define TICKS_FEW 30
 
 int amount_count_width(uint64_t value)
 {
@@ -85,7 +85,7 @@ int amount_digits(double ticks)
 
 bool amount_is_rough(const struct report *r)
 {
-    return r->in_seconds && r->ticks > 0 && r->ticks < TICKS_FEW;
+    return r->in_seconds && r->ticks > 0 && r->ticks < COVERAGE_TICKS_LEAST;
 }
 
 /* Rounded to that number of significant digits. value is finite and above 0. */

@@ -17,6 +17,10 @@ static enum profd_status add_not_called(const struct render_input *in, struct ar
     if (status != PROFD_OK) {
         return status;
     }
+    if (in->report->counted_functions == 0) {
+        buffer_add_text(out, "\nNot called: unknown, because no function counts its calls (gcc -pg)\n");
+        return PROFD_OK;
+    }
     buffer_add_text(out, "\nNot called:\n\n");
     for (uint32_t i = 0; i < idle.function_count; i++) {
         if (in->show.focus != NULL && !render_has_focus(&idle.functions[i], in->show.focus)) {

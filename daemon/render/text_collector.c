@@ -83,15 +83,14 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
         const double ticks = coverage_ticks(c, r);
         const bool above = amount_round_percent(100 * share, ticks) >= 100.005; /* reads 100.01 */
         amount_add_percent(out, 100 * share, ticks);
-        buffer_add_text(out, " of the CPU time outside the collector is in functions: ");
-        if (share >= 1 && !above) {
+        buffer_add_text(out, " of the CPU time outside the collector is in known objects: ");
+        if (amount_round_percent(100 * share, ticks) >= 99.995 && !above) {
             buffer_add_text(out, "all");
         } else {
             add_ticks_time(out, r, coverage_attributed(c));
         }
         buffer_add_text(out, " of ");
-        add_seconds(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS],
-                    w[COLLECTOR_INSIDE_NS] == 0 ? 3 : amount_digits(ticks));
+        add_measured(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS]);
         add_processes(out, w);
         buffer_add_text(out, above ? "\n" INDENT "(above 100%, because ticks are a sample of the time)\n" : "\n");
         return;
@@ -100,7 +99,7 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
                          : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
                                                     : "unknown, because no CPU time was recorded: ");
     add_ticks_time(out, r, coverage_attributed(c));
-    buffer_add_text(out, " in functions, ");
+    buffer_add_text(out, " in known objects, ");
     add_measured(out, w[COLLECTOR_CPU_NS]);
     buffer_add_text(out, " of CPU time");
     add_processes(out, w);
@@ -121,6 +120,9 @@ static void add_overhead(struct buffer *out, const struct coverage *c, const str
         buffer_add_text(out, "Overhead  ");
         amount_add_percent(out, 100 * share, ticks);
         buffer_add_text(out, " of the ticks were inside the collector, a rough estimate of the time spent counting\n");
+        if (ticks < COVERAGE_TICKS_LEAST && !amount_is_rough(r)) {
+            buffer_add_text(out, INDENT "(of so few ticks, percentages are rough)\n");
+        }
     }
 }
 
@@ -148,7 +150,7 @@ static void add_sampled(struct buffer *out, const struct coverage *c, const stru
             separator = ", ";
         }
     }
-    buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in functions\n");
+    buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in known objects\n");
 }
 
 static void add_unsampled(struct buffer *out, const struct coverage *c)

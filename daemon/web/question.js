@@ -78,7 +78,7 @@ export const lacksTicks = (report) => report.collector?.without_ticks_seconds > 
 /** The share of ticks that found the collector. It is no share of the time: the processor executes functions while it counts. */
 const overhead = (c, percent) => c.overhead_below !== null ? `Overhead: below ${format.percent(Math.ceil(10000 * c.overhead_below) / 100)} of the CPU time: no tick was inside the collector. ` : c.overhead > 0 ? `Overhead: ${percent(c.overhead)} of the ticks were inside the collector, a rough estimate of the time spent counting. ` : null;
 
-/** How much of the CPU time is in functions, and what the collectors lost: one phrase for each number that is not 0. */
+/** How much of the CPU time is in known objects, and what the collectors lost: one phrase for each number that is not 0. */
 function coverage(c, totals) {
   if (!c) return null;
   const rate = totals.seconds > 0 ? totals.ticks / totals.seconds : 0;
@@ -89,14 +89,14 @@ function coverage(c, totals) {
   const reasons = [["calls_lost", "calls lost for lack of memory"], ["calls_junk", "calls from addresses outside all code"], ["pairs_dropped", "sampled pairs left out: no memory, or dlclose()"], ["threads_untimed", "threads without timers"], ["modules_lost", "objects lost for lack of memory"], ["modules_without_build_id", "objects without a build-id"], ["processes_with_own_sigprof", "processes with their own SIGPROF handler"], ["processes_with_unseen_forks", "processes with a child that counted into their memory"], ["pauses", "pauses of counting"], ["overlaps", "pairs of objects that may be confused with each other"], ["ends_not_seen", "processes with an unobserved end"]];
   const processes = format.many(c, "processes", "process", "processes");
   const unsampled = c.sampled_seconds === 0 && c.wall_seconds === 0;
-  const over = format.shownPercent(100 * c.coverage, ticks) >= 100.005;
+  const shown = format.shownPercent(100 * c.coverage, ticks);
+  const over = shown >= 100.005;
   const above = over ? [`above ${format.percent(100)}, because ticks are a sample of the time`] : [];
   const without = c.without_ticks_seconds > 0 ? [`${format.seconds(c.without_ticks_seconds)} without ticks: ${c.without_ticks_reason} (so times of a call are not known)`] : [];
   const lost = [...above, ...without, ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${time(c[k])} ${text}`), ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`)];
-  const own = c.cpu_seconds - c.collector_seconds;
   const share = unsampled ? ["unknown", `: no tick in ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}, so no times are known`]
-    : c.coverage === null ? ["unknown", `: ${time(c.attributed_seconds)} in functions, ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}`]
-      : [percent(c.coverage), ` of the CPU time outside the collector is in functions: ${c.coverage >= 1 && !over ? "all" : time(c.attributed_seconds)} of ${c.collector_seconds > 0 ? format.seconds(own, ticks) : format.seconds(own)} in ${processes}`];
+    : c.coverage === null ? ["unknown", `: ${time(c.attributed_seconds)} in known objects, ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}`]
+      : [percent(c.coverage), ` of the CPU time outside the collector is in known objects: ${shown >= 99.995 && !over ? "all" : time(c.attributed_seconds)} of ${format.seconds(c.cpu_seconds - c.collector_seconds)} in ${processes}`];
   return el("p", { id: "coverage", class: c.coverage !== null && c.coverage < 0.9 ? "warning" : "" }, overhead(c, percent), el("strong", {}, `Coverage ${share[0]}`), share[1], `${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`);
 }
 

@@ -234,7 +234,7 @@ async function sampledBuild(page) {
   await visit(page, `?build=${id("sampled")}`);
   const about = async (part) => (await page.locator(`#${part}`).textContent().catch(() => "")) ?? "";
   await page.waitForSelector("#coverage");
-  point(/^Overhead: 4\.8 % of the ticks were inside the collector, a rough estimate of the time spent counting\. Coverage 83 % of the CPU time outside the collector is in functions: 4 s of 4\.8 s in 1 process; 800 ms without ticks: threads block SIGPROF \(so times of a call are not known\), 200 ms inside the collector, 3 calls lost/.test(await about("coverage")), "overhead and coverage: their shares, and what was lost", await about("coverage"));
+  point(/^Overhead: 4\.8 % of the ticks were inside the collector, a rough estimate of the time spent counting\. Coverage 83 % of the CPU time outside the collector is in known objects: 4 s of 4\.80 s in 1 process; 800 ms without ticks: threads block SIGPROF \(so times of a call are not known\), 200 ms inside the collector, 3 calls lost/.test(await about("coverage")), "overhead and coverage: their shares, and what was lost", await about("coverage"));
   point(/Calls are sampled/.test(await about("sampled")) && /Ticks are exact/.test(await about("origin")), "sampled calls are said to be sampled", await about("origin"));
   point((await page.locator("thead", { hasText: "~Calls" }).count()) > 0 && (await page.locator("tbody [title^=sampled]").allTextContents()).some((t) => t === "~12,345"), "and look like it in the table", await text(page));
   const titles = await page.locator("thead th").allTextContents();

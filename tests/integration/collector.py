@@ -94,7 +94,8 @@ def sums(tap, d, exe, fleet):
     tap.point(cycles["totals"]["ticks"] == fleet.cycles and cycles["collector"] == told,
               "the other dimension is a step away", cycles["totals"])
     text = d.ctl("report", exe).stdout
-    tap.point(f"Coverage  {100 * told['coverage']:.2f}% of the CPU time outside the collector is in functions: " in text
+    tap.point(f"Coverage  {100 * told['coverage']:.2f}% of the CPU time outside the collector is in known "
+              "objects: " in text
               and f"Overhead  {100 * told['overhead']:.2f}% of the ticks were inside the collector" in text
               and f"{fleet.sums['calls_lost']} calls lost for lack of memory\n" in text
               and f"{told['collector_seconds']:.2f}  [collector] (not in the total)" in text

@@ -128,7 +128,7 @@ Test(render_collector, the_heading_says_where_the_time_went)
     usual();
     says("text",
          "\nOverhead  2% of the ticks were inside the collector, a rough estimate of the time spent counting\n"
-         "Coverage  98% of the CPU time outside the collector is in functions: 1.9s of 2s in 2 processes\n"
+         "Coverage  98% of the CPU time outside the collector is in known objects: 1.9s of 1.96s in 2 processes\n"
          "          2s sampled: 40ms inside the collector, 20ms outside every known object\n"
          "          3 calls lost for lack of memory\n"
          "          1 pause of counting\n"
@@ -139,7 +139,7 @@ Test(render_collector, the_heading_says_where_the_time_went)
     counters.counters[COLLECTOR_INSIDE_NS] = counters.counters[COLLECTOR_OUTSIDE_NS] = 0;
     counters.counters[COLLECTOR_PROCESSES] = 1;
     says("text",
-         " in 1 process\n          2s sampled, all of it in functions\n          1 call lost for lack of memory\n",
+         " in 1 process\n          2s sampled, all of it in known objects\n          1 call lost for lack of memory\n",
          true);
     says("text", "[collector]", false);
     report.ticks = 0;
@@ -165,7 +165,7 @@ Test(render_collector, the_heading_says_where_the_time_went)
     says("text", "Overhead", false); /* what the rest was spent on, nobody knows */
     counters.counters[COLLECTOR_CPU_NS] = 1900000000;
     says("text", "1.02     1.02        3     340ms     340ms  b\n", true);
-    says("text", "in functions: all of 1.9s in 1 process\n", true); /* 104.7 % of 193 ticks */
+    says("text", "in known objects: all of 1.9s in 1 process\n", true); /* 104.7 % of 193 ticks */
     says("text", "above 100%", false);
     report.ticks = 1000;
     says("text", "Coverage  104.74% of", true);
@@ -175,18 +175,19 @@ Test(render_collector, the_heading_says_where_the_time_went)
     says("text", "above 100%", false);
     report.ticks = cycle_report.ticks;
     counters.counters[COLLECTOR_CPU_NS] = 0;
-    says("text", "Coverage  unknown, because no CPU time was recorded: 2s in functions, 0s of CPU time in 1 process\n",
+    says("text",
+         "Coverage  unknown, because no CPU time was recorded: 2s in known objects, 0s of CPU time in 1 process\n",
          true);
     counters.counters[COLLECTOR_INSIDE_NS] = 0;
     counters.counters[COLLECTOR_CPU_NS] = 5;
     counters.counters[COLLECTOR_WALL_NS] = 1;
-    says("text", "Coverage  unknown, because ticks include waiting: 2s in functions, 5ns of CPU time in 1 process\n",
-         true);
+    says("text",
+         "Coverage  unknown, because ticks include waiting: 2s in known objects, 5ns of CPU time in 1 process\n", true);
     says("text", " of CPU time and 1ns, including waiting,", true);
     counters.counters[COLLECTOR_CPU_NS] = 5;
     counters.counters[COLLECTOR_WALL_NS] = 1000000000;
-    says("text", "Coverage  unknown, because ticks include waiting: 3s in functions", true);
-    says("text", "2s of CPU time and 1s, including waiting, sampled, all of it in functions\n", true);
+    says("text", "Coverage  unknown, because ticks include waiting: 3s in known objects", true);
+    says("text", "2s of CPU time and 1s, including waiting, sampled, all of it in known objects\n", true);
 }
 
 Test(render_collector, the_time_inside_it_belongs_to_whole_processes)
