@@ -8,7 +8,7 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-#define CALLGRAPH_SHAPES 1u /* counts when cycles are sought */
+#define CALLGRAPH_SHAPES 1u /* counts when cycles are sought, and its time is passed on to callers of the caller */
 #define CALLGRAPH_STATIC 2u /* known without having been observed: a row of count 0 unless it has calls */
 #define CALLGRAPH_EXACT 4u  /* not only known through an import's name */
 

@@ -37,31 +37,86 @@ static void propagate_count(struct propagate *p, const struct callgraph *g, cons
     }
 }
 
+static bool propagate_flows(const struct callgraph *g, const struct scc *s, uint32_t arc)
+{
+    return g->calls[arc] > 0 && s->component[g->from[arc]] != s->component[g->to[arc]];
+}
+
+/* Time of the arcs out of v that shape, or of those that do not. */
+static double propagate_arcs(struct propagate *p, const struct callgraph *g, const struct scc *s, const double *self,
+                             const double *shares, uint32_t v, bool shape)
+{
+    double children = 0;
+    for (uint32_t i = g->out_first[v]; i < g->out_first[v + 1]; i++) {
+        uint32_t callee = s->component[g->to[i]];
+        if (((g->flags[i] & CALLGRAPH_SHAPES) != 0) != shape || !propagate_flows(g, s, i)) {
+            continue;
+        }
+        double share = (double)g->calls[i] / shares[callee];
+        p->arc_self[i] = self[callee] * share;
+        p->arc_children[i] = p->component_children[callee] * share;
+        children += p->arc_self[i] + p->arc_children[i];
+    }
+    return children;
+}
+
+/* The seconds of v itself that its callers hand over to what it calls, and that so come back to it. part is scratch,
+ * one element for each component. */
+static double propagate_again(const struct callgraph *g, const struct scc *s, const double *self, const double *shares,
+                              uint32_t v, double *part)
+{
+    uint32_t own = s->component[v];
+    double again = 0;
+    for (uint32_t c = own; c < s->count; c++) {
+        part[c] = c == own ? self[own] : 0;
+    }
+    for (uint32_t m = s->first[own] + scc_size(s, own); m < g->node_count; m++) { /* callers have higher numbers */
+        uint32_t w = s->member[m];
+        for (uint32_t i = g->out_first[w]; i < g->out_first[w + 1]; i++) {
+            uint32_t callee = s->component[g->to[i]];
+            if (callee >= own && (g->flags[i] & CALLGRAPH_SHAPES) != 0 && propagate_flows(g, s, i)) {
+                part[s->component[w]] += part[callee] * (double)g->calls[i] / shares[callee];
+            }
+        }
+    }
+    for (uint32_t i = g->out_first[v]; i < g->out_first[v + 1]; i++) {
+        uint32_t callee = s->component[g->to[i]];
+        if (callee > own && propagate_flows(g, s, i)) {
+            again += part[callee] * (double)g->calls[i] / shares[callee];
+        }
+    }
+    return again;
+}
+
+/* What classes of addresses call, when the times of all functions are known. */
+static void propagate_classes(struct propagate *p, const struct callgraph *g, const struct scc *s, const double *self,
+                              const double *shares, double *part)
+{
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        double below = propagate_arcs(p, g, s, self, shares, v, false);
+        if (below > 0 && p->node_outside[v] > 0 && self[s->component[v]] > 0) {
+            double again = propagate_again(g, s, self, shares, v, part);
+            below -= again < below ? again : below;
+        }
+        p->node_children[v] += below;
+    }
+}
+
 enum profd_status propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
                                 const double *component_self, struct propagate **out, struct profd_error *e)
 {
     struct propagate *p = ARENA_NEW(a, struct propagate);
-    double *shares = ARENA_ARRAY(a, s->count, double);
-    if (p == NULL || shares == NULL || !propagate_take(p, a, g, s)) {
+    double *shares = ARENA_ARRAY(a, s->count, double), *part = ARENA_ARRAY(a, s->count, double);
+    if (p == NULL || shares == NULL || part == NULL || !propagate_take(p, a, g, s)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to propagate along %u arcs", g->arc_count);
     }
     propagate_count(p, g, s, shares);
     for (uint32_t m = 0; m < g->node_count; m++) { /* members of component 0, then of 1, …: callees before callers */
         uint32_t v = s->member[m], component = s->component[v];
-        double children = 0;
-        for (uint32_t i = g->out_first[v]; i < g->out_first[v + 1]; i++) {
-            uint32_t callee = s->component[g->to[i]];
-            if (callee == component || g->calls[i] == 0) {
-                continue;
-            }
-            double share = (double)g->calls[i] / shares[callee];
-            p->arc_self[i] = component_self[callee] * share;
-            p->arc_children[i] = p->component_children[callee] * share;
-            children += p->arc_self[i] + p->arc_children[i];
-        }
-        p->node_children[v] = children;
-        p->component_children[component] += children;
+        p->node_children[v] = propagate_arcs(p, g, s, component_self, shares, v, true);
+        p->component_children[component] += p->node_children[v];
     }
+    propagate_classes(p, g, s, component_self, shares, part);
     *out = p;
     return PROFD_OK;
 }

@@ -1,7 +1,11 @@
 /* The report: gprof's call graph in rows, in order, with ties decided. What a renderer prints and nothing else.
  *
  * Arithmetic (Graham, Kessler, McKusick, 1982): T_r = S_r + Σ T_e · C_e^r / C_e over callees e outside r's component;
- * components collapse to one node; self arcs and arcs between members carry no time; arcs of count 0 carry none. */
+ * components collapse to one node; self arcs and arcs between members carry no time; arcs of count 0 carry none.
+ *
+ * A class of addresses ("[gap]", "[plt]", "[unknown …]", "[outside]") is no function: that it was called and that it
+ * called does not mean that one led to the other. It is in no cycle. As a callee it hands over its self time only; the
+ * time of what it calls is its own children, which no caller of it receives. */
 #ifndef PROFD_CORE_REPORT_H
 #define PROFD_CORE_REPORT_H
 
@@ -21,6 +25,12 @@ enum report_kind {
     REPORT_ADDRESS,  /* "0x401230": the build has no names */
     REPORT_UNKNOWN,  /* "[unknown BUILD]": the executable was not sent; or "[outside]" for COUNTS_NOWHERE */
 };
+
+/* A class of addresses, not a function. */
+static inline bool report_kind_is_class(enum report_kind kind)
+{
+    return kind != REPORT_FUNCTION && kind != REPORT_ADDRESS;
+}
 
 /* What to compute. */
 struct report_request {
@@ -66,7 +76,8 @@ struct report_function {
     uint64_t address, size;               /* link-time; "[gap]", "[unknown …]" and "[outside]" have address 0 */
     const char *file;                     /* "" if unknown */
     uint64_t ticks_total;                 /* whole ticks of its bins where one rate is used, rounded; else 0 */
-    double self, children, percent;       /* percent of the report's total */
+    double self, children, percent;       /* percent of the report's total; children of a class of addresses: what its
+                                           * callees hand over, without the time of the class itself among it */
     double self_least, self_most;         /* without and with all ticks of the bins that it shares with others */
     bool self_estimated;                  /* self may be wrong by more than a tenth, or is 0 and may be more */
     uint64_t calls;                       /* from others, inside and outside its cycle */

@@ -126,6 +126,13 @@ static bool arcs_reserve(struct arcs_work *w, uint32_t n)
     return true;
 }
 
+/* Calls of a class of addresses shape no cycle: it is no function (report.h). */
+static uint8_t arcs_shape(const struct symtab *t, uint32_t caller)
+{
+    enum symtab_kind kind = t->owners[caller].kind;
+    return kind == SYMTAB_FUNCTION || kind == SYMTAB_ADDRESS ? CALLGRAPH_SHAPES : 0;
+}
+
 static void arcs_add(struct arcs_work *w, uint32_t from, uint32_t to, uint64_t calls, uint8_t flags)
 {
     bool saturated = false; /* the graph's own sums say so */
@@ -184,12 +191,12 @@ static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
         if (!arcs_callee(w, to, arc->to, &to_span, &owner)) {
             return false;
         }
-        uint32_t caller = b->first[from] + symtab_find_next(b->tables[from], arc->from, &from_span);
-        uint8_t flags = CALLGRAPH_SHAPES;
+        uint32_t caller = symtab_find_next(b->tables[from], arc->from, &from_span);
+        uint8_t flags = arcs_shape(b->tables[from], caller);
         if (!ever && arc->calls == 0 && w->request->static_arcs) {
             flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
         }
-        arcs_add(w, caller, owner, ever ? 0 : arc->calls, flags);
+        arcs_add(w, b->first[from] + caller, owner, ever ? 0 : arc->calls, flags);
     }
     return true;
 }
@@ -246,7 +253,7 @@ static bool arcs_add_static(struct arcs_work *w, uint32_t build)
         if (!arcs_reserve(w, 1)) {
             return false;
         }
-        arcs_add(w, from, to, 0, flags | CALLGRAPH_SHAPES);
+        arcs_add(w, from, to, 0, flags | arcs_shape(t, from - w->builds->first[build]));
     }
     return true;
 }

@@ -126,14 +126,20 @@ static void queue_cycles(struct growth *g, uint32_t first)
 static void follow(struct growth *g, uint32_t at)
 {
     uint32_t frame = g->nodes[at].node.frame, first = g->count, entity = stacks_flow_entity(g->flow, frame);
-    double all = g->flow->total[entity], share = all > 0 ? g->nodes[at].node.total / all : 0, cut = 0;
+    bool class = stacks_flow_is_class(g->report, entity), root = g->nodes[at].node.parent == STACKS_NONE;
+    double all = class && root ? g->flow->rooted[entity] : g->flow->total[entity];
+    double share = all > 0 ? g->nodes[at].node.total / all : 0, cut = 0;
+    if (class && !root) {
+        g->nodes[at].node.self = g->nodes[at].node.total;
+        return;
+    }
     if (frame & REPORT_CYCLE) {
         const struct report_cycle *c = &g->report->cycles[frame & ~REPORT_CYCLE];
         cut += follow_members(g, at, share, c);
         cut += follow_arcs(g, at, share, c->callees, c->callee_count);
     } else {
         const struct report_function *f = &g->report->functions[frame];
-        g->nodes[at].node.self = share * f->self;
+        g->nodes[at].node.self = share * f->self * (class ? stacks_flow_uncalled(g->report, entity) : 1);
         cut += follow_arcs(g, at, share, f->callees, f->callee_count);
     }
     queue_cycles(g, first);

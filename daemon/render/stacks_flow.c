@@ -34,13 +34,19 @@ static const struct report_arc *flow_callees(const struct report *r, uint32_t en
     return r->functions[entity].callees;
 }
 
+bool stacks_flow_is_class(const struct report *report, uint32_t entity)
+{
+    return entity < report->function_count && report_kind_is_class(report->functions[entity].kind);
+}
+
+/* What the callers of the entity share. */
 static double flow_reported(const struct report *r, uint32_t entity)
 {
     if (entity >= r->function_count) {
         const struct report_cycle *c = &r->cycles[entity - r->function_count];
         return c->self + c->children;
     }
-    return r->functions[entity].self + r->functions[entity].children;
+    return r->functions[entity].self + (stacks_flow_is_class(r, entity) ? 0 : r->functions[entity].children);
 }
 
 double stacks_flow_share(const struct stacks_flow *f, const struct report_arc *arc)
@@ -50,8 +56,7 @@ double stacks_flow_share(const struct stacks_flow *f, const struct report_arc *a
     return arc->inside || f->undivided[entity] || !(all > 0) ? 0 : (arc->self + arc->children) / all;
 }
 
-/* The part of the entity's reported time that no caller accounts for. */
-static double flow_uncalled(const struct report *r, uint32_t entity)
+double stacks_flow_uncalled(const struct report *r, uint32_t entity)
 {
     bool cycle = entity >= r->function_count;
     const struct report_cycle *c = cycle ? &r->cycles[entity - r->function_count] : NULL;
@@ -104,8 +109,14 @@ static void tree_add(struct flow_tree *t, uint32_t v)
         d - tree_depth(t, up) == tree_depth(t, up) - tree_depth(t, above) && parent != STACKS_ROOT ? above : parent;
 }
 
+/* Nothing is below the callee in a stack with this arc: it is in the caller's cycle, or a class of addresses. */
+static bool flow_ends(const struct report *r, const struct report_arc *arc)
+{
+    return arc->inside || stacks_flow_is_class(r, arc->other);
+}
+
 /* Visits entities in topological order (Kahn, Topological sorting of large networks, 1962). Arcs between components of
- * the report are acyclic. */
+ * the report are acyclic, those into classes of addresses left out. */
 static void tree_visit(struct flow_tree *t)
 {
     const struct report *r = t->flow->report;
@@ -113,7 +124,7 @@ static void tree_visit(struct flow_tree *t)
     for (uint32_t v = 0; v < t->count; v++) {
         const struct report_arc *arcs = flow_callees(r, v, &n);
         for (uint32_t i = 0; i < n; i++) {
-            t->waiting[stacks_flow_entity(t->flow, arcs[i].other)] += !arcs[i].inside;
+            t->waiting[stacks_flow_entity(t->flow, arcs[i].other)] += !flow_ends(r, &arcs[i]);
         }
     }
     for (uint32_t v = 0; v < t->count; v++) {
@@ -129,7 +140,7 @@ static void tree_visit(struct flow_tree *t)
         tree_add(t, v);
         const struct report_arc *arcs = flow_callees(r, v, &n);
         for (uint32_t i = 0; i < n; i++) {
-            if (arcs[i].inside) {
+            if (flow_ends(r, &arcs[i])) {
                 continue;
             }
             entity = stacks_flow_entity(t->flow, arcs[i].other);
@@ -157,6 +168,10 @@ static void tree_sum(const struct flow_tree *t)
         }
         for (uint32_t c = f->first[v]; c != STACKS_ROOT; c = f->next[c]) {
             total += f->total[c];
+        }
+        if (stacks_flow_is_class(r, v)) {
+            f->rooted[v] = total - (1 - f->rooted[v]) * f->total[v];
+            continue;
         }
         f->total[v] = total;
         f->rooted[v] *= total;
@@ -200,7 +215,8 @@ struct stacks_flow *stacks_flow_make(struct arena *a, const struct report *repor
     for (uint32_t v = 0; v < n; v++) {
         f->first[v] = f->next[v] = STACKS_ROOT;
         bool member = v < report->function_count && report->functions[v].cycle != 0;
-        f->rooted[v] = member ? 0 : flow_uncalled(report, v);
+        f->total[v] = stacks_flow_is_class(report, v) ? report->functions[v].self : 0;
+        f->rooted[v] = member ? 0 : stacks_flow_uncalled(report, v);
         f->undivided[v] = v >= report->function_count &&
                           report->cycles[v - report->function_count].caller_count + (f->rooted[v] > 0) > 1;
     }

@@ -18,12 +18,20 @@
 /* Entities are the functions outside cycles, by position, and behind function_count the cycles. */
 struct stacks_flow {
     const struct report *report;
-    double *total;          /* of each entity: its time with all that is shown below it, in the unit of the report */
-    double *rooted;         /* of each entity: the part of total that no caller accounts for */
-    bool *undivided;        /* of each entity: a cycle with several callers */
-    uint32_t *dominator;    /* of each entity: immediate dominator, or STACKS_ROOT */
+    double *total;       /* of each entity: its time with all that is shown below it, in the unit of the report; of a
+                          * class of addresses, which has nothing below it in the stack of a caller, its self time */
+    double *rooted;      /* of each entity: the part of total that no caller accounts for; of a class of addresses also
+                          * all that it calls */
+    bool *undivided;     /* of each entity: a cycle with several callers */
+    uint32_t *dominator; /* of each entity: immediate dominator, or STACKS_ROOT */
     uint32_t *first, *next; /* undivided cycles below an entity: first[entity], then next[]; STACKS_ROOT ends a list */
 };
+
+/* True for a class of addresses (report.h). Stacks begin in it or end in it, and none goes through it. */
+bool stacks_flow_is_class(const struct report *report, uint32_t entity);
+
+/* The part of the entity's total that no caller accounts for, 0 … 1. */
+double stacks_flow_uncalled(const struct report *report, uint32_t entity);
 
 /* Makes it in the arena. NULL when memory is exhausted. O((functions + arcs) log functions), no recursion.
  * Dominators of an acyclic graph by nearest common ancestors in topological order, these by skew-binary jumps (Myers,

@@ -38,6 +38,12 @@ static void flat_add_per_call(const struct text_parts *t, const struct flat_layo
     }
 }
 
+/* Seconds that the calls of a function caused: of a class of addresses no more than its own (report.h). */
+static double flat_caused(const struct report_function *f)
+{
+    return f->self + (report_kind_is_class(f->kind) ? 0 : f->children);
+}
+
 /* The name of the unit over its columns. */
 static const char *flat_unit(const struct report *r, struct arena *a)
 {
@@ -68,7 +74,7 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
                 : recursive < 10000 ? 5
                                     : 1 + amount_count_width(recursive); /* at least of "+self" */
         l.recursion = width > l.recursion ? width : l.recursion;
-        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, f->self + f->children, (double)f->calls);
+        width = f->calls == 0 ? 0 : flat_width_per_call(t->in->report, flat_caused(f), (double)f->calls);
         l.per_call = width > l.per_call ? width : l.per_call;
     }
     return l;
@@ -122,7 +128,7 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
             buffer_add_repeat(out, ' ', (size_t)(2 * l->per_call + 2));
         } else {
             flat_add_per_call(t, l, f->self, calls);
-            flat_add_per_call(t, l, f->self + f->children, calls);
+            flat_add_per_call(t, l, flat_caused(f), calls);
         }
     } else {
         buffer_add_repeat(out, ' ', (size_t)(l->calls + l->recursion + 2 * l->per_call + 3));

@@ -39,7 +39,7 @@ function columnsOf(flat, now) {
     },
     { key: "self", title: "Self", hint: "time in the function itself", numeric: true, value: (i) => c.self[i], cell: (i) => bar(format.self(amount, c.self[i], c.self_least?.[i]), (100 * c.self[i]) / total, format.selfRange(amount, c.self_least?.[i], c.self_most?.[i])) },
     { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => format.percent((100 * c.self[i]) / total) },
-    { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
+    { key: "total", title: "Total", hint: "self time and callees; for a member of a cycle, without the other members; a name in brackets does not pass the time of what it calls on to its callers", numeric: true, value: (i) => c.total[i], cell: (i) => bar(amount(c.total[i]), c.percent[i]) },
     { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => format.percent(c.percent[i]) },
     { key: "calls", title: `${mark}Calls`, hint: mark ? SAMPLED : "calls from other functions + recursive calls", numeric: true, value: (i) => Number(c.calls[i]), cell: (i) => (mark && (Number(c.calls[i]) || Number(c.self_calls[i])) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i)) },
     { key: "percall", title: "Self/call", hint: unknown, numeric: true, value: (i) => each(c.self, i), cell: (i) => amount(each(c.self, i), c.self[i]) },

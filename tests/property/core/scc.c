@@ -1,4 +1,5 @@
-/* Components against brute-force reachability; propagation against the recurrence; sizes that would break recursion. */
+/* Components against brute-force reachability; propagation against the recurrence, classes of addresses
+ * included; sizes that would break recursion. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -30,27 +31,51 @@ static void close_reach(uint32_t n)
     }
 }
 
-/* Total of a component from the definition: own seconds and shares of what it calls. */
-static double total_of(const struct callgraph *g, const struct scc *s, const double *self, uint32_t c)
+/* The part of what the arc's callee component receives in calls from outside. */
+static double part_of(const struct callgraph *g, const struct scc *s, uint32_t arc)
 {
-    static double totals[MOST];
-    for (uint32_t k = 0; k <= c; k++) {
-        totals[k] = self[k];
-        for (uint32_t i = 0; i < g->arc_count; i++) {
-            uint32_t callee = s->component[g->to[i]];
-            if (s->component[g->from[i]] != k || callee == k || g->calls[i] == 0) {
-                continue;
-            }
-            double all = 0;
-            for (uint32_t j = 0; j < g->arc_count; j++) {
-                if (s->component[g->to[j]] == callee && s->component[g->from[j]] != callee) {
-                    all += (double)g->calls[j];
-                }
-            }
-            totals[k] += totals[callee] * (double)g->calls[i] / all;
+    uint32_t callee = s->component[g->to[arc]];
+    double all = 0;
+    for (uint32_t j = 0; j < g->arc_count; j++) {
+        if (s->component[g->to[j]] == callee && s->component[g->from[j]] != callee) {
+            all += (double)g->calls[j];
         }
     }
-    return totals[c];
+    return callee == s->component[g->from[arc]] || g->calls[arc] == 0 ? 0 : (double)g->calls[arc] / all;
+}
+
+/* Totals of components from the definition: own seconds and shares of what they call. A class of addresses (apart) has
+ * its own seconds only, whatever it calls. */
+static void totals_of(const struct callgraph *g, const struct scc *s, const double *self, const bool *apart,
+                      double *totals)
+{
+    for (uint32_t k = 0; k < s->count; k++) {
+        totals[k] = self[k];
+        for (uint32_t i = 0; i < g->arc_count; i++) {
+            if (s->component[g->from[i]] == k && !apart[g->from[i]]) {
+                totals[k] += totals[s->component[g->to[i]]] * part_of(g, s, i);
+            }
+        }
+    }
+}
+
+/* What a class of addresses calls took, but for its own seconds: what would be left if it had none. */
+static double below_class(const struct callgraph *g, const struct scc *s, const double *self, const bool *apart,
+                          uint32_t v)
+{
+    double without[MOST], totals[MOST], below = 0;
+    memcpy(without, self, s->count * sizeof *without);
+    without[s->component[v]] = 0;
+    totals_of(g, s, without, apart, totals);
+    for (uint32_t i = g->out_first[v]; i < g->out_first[v + 1]; i++) {
+        below += totals[s->component[g->to[i]]] * part_of(g, s, i);
+    }
+    return below;
+}
+
+static void near(double got, double want, uint64_t seed)
+{
+    cr_assert(fabs(want - got) < 1e-9 * (1 + want), "seed %llu: %f is not %f", (unsigned long long)seed, got, want);
 }
 
 Test(scc, agrees_with_reachability_and_numbers_by_the_law)
@@ -62,12 +87,19 @@ Test(scc, agrees_with_reachability_and_numbers_by_the_law)
         struct arena *a = arena_new(0);
         struct callgraph *g = NULL;
         struct scc *s = NULL;
+        bool apart[MOST];
         memset(reach, 0, sizeof reach);
+        for (uint32_t v = 0; v < n; v++) {
+            apart[v] = draw(8) == 0;
+        }
         for (uint32_t i = 0; i < m; i++) {
             uint32_t from = draw(n), to = draw(6) == 0 ? draw(n) : from + draw(n - from);
             arcs[i] = (struct callgraph_arc){draw(5), from, to, draw(9) == 0 ? CALLGRAPH_STATIC : CALLGRAPH_SHAPES};
             if (arcs[i].flags == CALLGRAPH_STATIC) {
                 arcs[i].calls = 0;
+            }
+            if (apart[from]) {
+                arcs[i].flags = 0;
             }
             reach[from][to] |= arcs[i].flags == CALLGRAPH_SHAPES;
         }
@@ -83,15 +115,23 @@ Test(scc, agrees_with_reachability_and_numbers_by_the_law)
         for (uint32_t i = 0; i < m; i++) {
             cr_assert(arcs[i].flags != CALLGRAPH_SHAPES || s->component[arcs[i].from] >= s->component[arcs[i].to]);
         }
-        double self[MOST];
+        double self[MOST], totals[MOST];
         struct propagate *p = NULL;
         for (uint32_t c = 0; c < s->count; c++) {
             self[c] = draw(100) / 7.0;
         }
         cr_assert_eq(propagate_run(a, g, s, self, &p, NULL), PROFD_OK);
+        totals_of(g, s, self, apart, totals);
         for (uint32_t c = 0; c < s->count; c++) {
-            double want = total_of(g, s, self, c), got = self[c] + p->component_children[c];
-            cr_assert(fabs(want - got) < 1e-9 * (1 + want), "seed %llu: %f %f", (unsigned long long)seed, want, got);
+            near(self[c] + p->component_children[c], totals[c], seed);
+        }
+        for (uint32_t i = 0; i < g->arc_count; i++) {
+            near(p->arc_self[i] + p->arc_children[i], totals[s->component[g->to[i]]] * part_of(g, s, i), seed);
+        }
+        for (uint32_t v = 0; v < n; v++) {
+            if (apart[v]) {
+                near(p->node_children[v], below_class(g, s, self, apart, v), seed);
+            }
         }
         arena_free(a);
     }

@@ -270,6 +270,39 @@ Test(report, what_nobody_owns_is_kept, .init = setup)
     arena_free(a);
 }
 
+/* main → f ⇄ [gap]: the gap is no function. As a callee it has its own time; what it calls begins there. */
+Test(report, a_class_of_addresses_is_in_no_cycle, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    chain();
+    upload_histogram(&upload, 0, 0x1600, 0x1800, 0x200, 1000);
+    upload_bin(&upload, 0x100, 300);
+    upload_arc(&upload, 0, 0x1120, 0, 0x1700, 2);            /* f → [gap] */
+    upload_arc(&upload, 0, 0x1708, 0, 0x1104, 12);           /* [gap] → f */
+    upload_arc(&upload, 0, 0x1710, 0, 0x1720, 3);            /* [gap] → [gap] */
+    upload_arc(&upload, 0, 0x1130, COUNTS_NOWHERE, 0x99, 5); /* f → [outside] */
+    upload_arc(&upload, COUNTS_NOWHERE, 0x77, 0, 0x1104, 9); /* [outside] → f */
+    upload_arc(&upload, 0, 0x1130, 2, 0x10, 5);              /* f → [unknown] → f */
+    upload_arc(&upload, 2, 0x20, 0, 0x1104, 7);
+    struct report *r = report(a, 3, &(struct report_request){0});
+    const struct report_function *gap = report_named(r, "[gap]"), *f = report_named(r, "f"),
+                                 *m = report_named(r, "main"), *outside = report_named(r, "[outside]");
+    cr_assert_eq(r->cycle_count, 0);
+    cr_assert(f->cycle == 0 && f->calls == 32 && f->calls_inside == 0);
+    cr_assert_float_eq(f->children, 0.7, 1e-12, "%f: of g and [gap]", f->children);
+    cr_assert(gap->calls == 2 && gap->self_calls == 3 && gap->callee_count == 2);
+    const struct report_arc *up = report_row(r, gap->callers, gap->caller_count, "f");
+    cr_assert(up->of_calls == 2 && fabs(up->self - 0.3) < 1e-12 && up->children == 0);
+    const struct report_arc *down = report_row(r, gap->callees, gap->callee_count, "f");
+    cr_assert(down->calls == 12 && down->of_calls == 32 && !down->inside);
+    cr_assert_float_eq(down->self + down->children, 0.9 * 12 / 32, 1e-12);
+    cr_assert_float_eq(gap->children, 0.6 * 12 / 32, 1e-12, "%f: f and g, and not its own time again", gap->children);
+    cr_assert_float_eq(m->children, 0.9 * 4 / 32, 1e-12, "%f", m->children);
+    cr_assert(outside->calls == 5 && outside->self == 0);
+    cr_assert_float_eq(outside->children, 0.9 * 9 / 32, 1e-12, "%f", outside->children);
+    arena_free(a);
+}
+
 Test(report, stripped_builds_show_addresses, .init = setup)
 {
     struct arena *a = arena_new(0);

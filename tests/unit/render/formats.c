@@ -242,6 +242,57 @@ Test(render_formats, a_cycle_with_several_callers_is_not_divided_among_them)
     free(text);
 }
 
+/* main and [gap] call f, f calls [gap]. Stacks begin and end in a class of addresses; none goes through it. */
+Test(render_formats, stacks_do_not_pass_through_a_class_of_addresses)
+{
+    static const struct report_arc main_down[] = {{.other = 1, .calls = 1, .of_calls = 4, .self = .5, .children = 1}},
+                                   f_up[] = {{.other = 0, .calls = 1, .of_calls = 4, .self = .5, .children = 1},
+                                             {.other = 2, .calls = 3, .of_calls = 4, .self = 1.5, .children = 3}},
+                                   f_down[] = {{.other = 2, .calls = 2, .of_calls = 2, .self = 4}},
+                                   gap_up[] = {{.other = 1, .calls = 2, .of_calls = 2, .self = 4}},
+                                   gap_down[] = {{.other = 1, .calls = 3, .of_calls = 4, .self = 1.5, .children = 3}};
+    static const struct report_function f[] = {
+        {.index = 2, NAMED("main"), .self = 1, .children = 1.5, ROWS(callee, main_down)},
+        {.index = 1, NAMED("f"), .self = 2, .children = 4, .calls = 4, ROWS(caller, f_up), ROWS(callee, f_down)},
+        {.index = 3,
+         .kind = REPORT_GAP,
+         .name = "[gap]",
+         .raw = "[gap]",
+         .file = "",
+         .self = 4,
+         .children = 1.5,
+         .calls = 2,
+         ROWS(caller, gap_up),
+         ROWS(callee, gap_down)}};
+    static const uint32_t order[] = {1, 0, 2}, rates[] = {100};
+    static const struct report r = {.function_count = 3,
+                                    .functions = f,
+                                    .order = order,
+                                    .order_count = 3,
+                                    .total = 7,
+                                    .rate_count = 1,
+                                    .rates = rates,
+                                    .ticks = 700,
+                                    .dimension = "seconds",
+                                    .in_seconds = true,
+                                    .builds = cycle_builds,
+                                    .build_names = cycle_names,
+                                    .build_count = 1};
+    struct render_input in = cycle_input();
+    in.report = &r;
+    char *text = render("folded", &in);
+    cr_assert_str_eq(text, "[synthetic stacks];[gap];f 1500000\n"
+                           "[synthetic stacks];[gap];f;[gap] 3000000\n"
+                           "[synthetic stacks];main 1000000\n"
+                           "[synthetic stacks];main;f 500000\n"
+                           "[synthetic stacks];main;f;[gap] 1000000\n");
+    free(text);
+    in.show.view = RENDER_VIEW_FLAT;
+    text = render("text", &in);
+    expect(text, " 57.14      4.00     4.00        2        2s        2s  [gap]\n");
+    free(text);
+}
+
 /* A reader of pictures knows by how many ticks a time is known. */
 Test(render_formats, pictures_have_the_ticks_of_their_times)
 {
