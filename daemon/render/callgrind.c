@@ -15,7 +15,7 @@ struct callgrind {
     const struct name_list *names;
     struct arena *arena;
     struct buffer *out;
-    bool *named, *build_named; /* functions and builds with their names already written */
+    bool *named, *file_named, *build_named; /* functions, files and builds with their names already written */
 };
 
 /* Whole nanoseconds, or units of another dimension. */
@@ -49,19 +49,24 @@ static const char *build_name(const struct callgrind *c, uint32_t build)
 }
 
 /* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own
- * number, since names alone would join functions of one name. */
-static void add_position(struct callgrind *c, const char *prefix, uint32_t position)
+ * number, since names alone would join functions of one name. A class of addresses has another one as a caller: readers
+ * would find cycles through it. */
+static void add_position(struct callgrind *c, const char *prefix, uint32_t position, bool apart)
 {
     const struct report_function *f = &c->report->functions[position];
+    const uint32_t number = position + (apart ? c->report->function_count : 0);
     buffer_add_format(c->out, "%sob=(%u)", prefix, f->build + 1);
     if (!c->build_named[f->build]) {
         buffer_add_format(c->out, " %s", build_name(c, f->build));
         c->build_named[f->build] = true;
     }
-    const char *file = f->file != NULL && f->file[0] != '\0' ? name_make_safe(c->arena, f->file) : "???";
-    buffer_add_format(c->out, "\n%s=(%u)", prefix[0] == 'c' ? "cfi" : "fl", position + 1);
-    if (!c->named[position]) {
+    const char *file = apart                                   ? "(calls out of it)"
+                       : f->file != NULL && f->file[0] != '\0' ? name_make_safe(c->arena, f->file)
+                                                               : "???";
+    buffer_add_format(c->out, "\n%s=(%u)", prefix[0] == 'c' ? "cfi" : "fl", number + 1);
+    if (!c->file_named[number]) {
         buffer_add_format(c->out, " %s", file != NULL ? file : "???");
+        c->file_named[number] = true;
     }
     buffer_add_format(c->out, "\n%sfn=(%u)", prefix, position + 1);
     if (!c->named[position]) {
@@ -76,14 +81,17 @@ static void add_function(struct callgrind *c, uint32_t position)
 {
     const struct report_function *f = &c->report->functions[position];
     buffer_add_char(c->out, '\n');
-    add_position(c, "", position);
+    add_position(c, "", position, false);
     buffer_add_format(c->out, "0 %llu\n", (unsigned long long)cost(c->report, f->self));
+    if (report_kind_is_class(f->kind) && f->callee_count > 0) {
+        add_position(c, "", position, true);
+    }
     for (uint32_t i = 0; i < f->callee_count && !c->out->failed; i++) {
         const struct report_arc *arc = &f->callees[i];
         if (arc->calls == 0) {
             continue;
         }
-        add_position(c, "c", arc->other);
+        add_position(c, "c", arc->other, false);
         buffer_add_format(c->out, "calls=%llu 0\n0 %llu\n", (unsigned long long)arc->calls,
                           (unsigned long long)cost(c->report, arc->self + arc->children));
     }
@@ -96,8 +104,9 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
     struct name_list names;
     struct callgrind c = {.report = r, .names = &names, .arena = a, .out = out};
     c.named = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
+    c.file_named = ARENA_ARRAY(a, 2 * (size_t)r->function_count + 1, bool);
     c.build_named = ARENA_ARRAY(a, (size_t)r->build_count + 1, bool);
-    if (c.named == NULL || c.build_named == NULL) {
+    if (c.named == NULL || c.file_named == NULL || c.build_named == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
     }
     enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);

@@ -148,7 +148,7 @@ export async function draw(main, state, signal) {
   const answer = await api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" }), signal);
   const boxes = tree(answer.rows);
   const amount = format.amounts(answer.dimension, answer);
-  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may never have occurred. A cycle is one box that contains the self times of its members, because the stacks inside it are not known.", answer.undivided.map((c) => undivided(c, amount)), answer.not_followed > 0 ? ` ${amount(answer.not_followed)} are below paths that were not followed.` : "");
+  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may never have occurred. A cycle is one box that contains the self times of its members, because the stacks inside it are not known. A name in brackets, such as [outside], is no function: stacks begin or end in it.", answer.undivided.map((c) => undivided(c, amount)), answer.not_followed > 0 ? ` ${amount(answer.not_followed)} are below paths that were not followed.` : "");
   if (!(boxes[0].value > 0)) {
     replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "No samples in this time range."));
     return;

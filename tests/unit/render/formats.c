@@ -287,6 +287,9 @@ Test(render_formats, stacks_do_not_pass_through_a_class_of_addresses)
                            "[synthetic stacks];main;f 500000\n"
                            "[synthetic stacks];main;f;[gap] 1000000\n");
     free(text);
+    text = render("callgrind", &in);
+    expect(text, "\nfl=(3)\nfn=(3)\n0 4000000000\nob=(1)\nfl=(6) (calls out of it)\nfn=(3)\ncob=(1)\n");
+    free(text);
     in.show.view = RENDER_VIEW_FLAT;
     text = render("text", &in);
     expect(text, " 57.14      4.00     4.00        2        2s        2s  [gap]\n");
