@@ -248,7 +248,7 @@ struct profd_options {
     const char *name;       /* of this program */
     uint32_t connect_ms;    /* from connect to WELCOME; default 200 */
     uint32_t answer_ms;     /* time without any byte from the daemon while an answer is due; default 10,000 */
-    profd_http http;        /* for https servers and profd_put; NULL: USAGE there */
+    profd_http http;        /* for https servers and profd_put_executable; NULL: USAGE there */
     void *http_context;
 };
 
@@ -294,10 +294,11 @@ uint32_t profd_conn_set_answer_ms(struct profd_conn *c, uint32_t answer_ms);
 enum profd_status profd_query(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,
                               void *context, struct profd_error *e);
 
-/* Sends a PUT of size bytes, read from the descriptor at its offset, to an http or https server. As profd_query. USAGE
- * with a Unix socket, or without a function http. */
-enum profd_status profd_put(struct profd_conn *c, const char *target, int fd, uint64_t size, profd_sink sink,
-                            void *context, struct profd_error *e);
+/* Sends an executable to an http or https server, for a reader with the role admin: its debug file, if only that has
+ * function names. The answer is passed to the sink as by profd_query. USAGE with a Unix socket, or without a function
+ * http in the options. */
+enum profd_status profd_put_executable(struct profd_conn *c, const struct profd_executable *x, profd_sink sink,
+                                       void *context, struct profd_error *e);
 
 /* Sends an administrative command and passes its answer to the sink. While the daemon works, the sink is also called
  * with n = 0 and a new answer->done; http_status is 0 until the body begins. PROFD_OK: the answer is complete.

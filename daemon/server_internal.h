@@ -25,6 +25,7 @@
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/readers.h"
+#include "requests/symbols.h"
 #include "requests/relay.h"
 #include "requests/reply.h"
 #include "requests/sync.h"
@@ -71,6 +72,7 @@ struct server {
     struct pages *pages;
     struct replies replies;
     struct readers readers;
+    struct symbols symbols;
     struct object_service *objects;
     struct upload_service *uploads;
     struct query_service *queries;

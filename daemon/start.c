@@ -427,6 +427,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .writer = s->writer,
                                            .live = s->live,
                                            .replies = &s->replies,
+                                           .symbols = &s->symbols,
                                            .readers = &s->readers,
                                            .path = s->path,
                                            .run = s->run,
@@ -436,6 +437,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .context = s};
     enum profd_status status = pages_new(&pages, &s->pages, e);
 
+    s->symbols = (struct symbols){.objects = s->objects, .readers = &s->readers};
     queries.pages = s->pages;
     return status ? status : query_service_start(&queries, &s->queries, e);
 }
@@ -554,6 +556,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .is_public = web_has,
                                          .admit = readers_admit,
                                          .admit_context = &s->readers,
+                                         .judge_put = symbols_judge,
+                                         .put_context = &s->symbols,
                                          .write_problem = render_problem,
                                          .request = query_receive_http,
                                          .request_context = s->queries,

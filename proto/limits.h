@@ -139,8 +139,10 @@
 #define LIMIT_HTTP_HEADERS 8192u /* bytes of the header block */
 #define LIMIT_HTTP_FIELDS 64u
 #define LIMIT_HTTP_HEADER_SECONDS 2
-#define LIMIT_HTTP_REQUESTS 1000u /* on one connection */
-#define LIMIT_HTTP_SECONDS 60     /* life of a connection */
+#define LIMIT_HTTP_REQUESTS 1000u   /* on one connection */
+#define LIMIT_HTTP_SECONDS 60       /* life of a connection */
+#define LIMIT_HTTP_PUT (256u << 20) /* bytes of a file */
+#define LIMIT_HTTP_PUTS 2u          /* files that are received or handled at once, one of a reader */
 
 /* the sender's side (DECISIONS 21) */
 #define LIMIT_SPOOL_BYTES (64u << 20)

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/executable.h"
 #include "lib/http_reply.h"
 #include "proto/limits.h"
 
@@ -264,12 +266,29 @@ static enum profd_status http_call(struct profd_conn *c, const char *target, con
     return c->http(c->http_context, &r, sink, context, e);
 }
 
-enum profd_status profd_put(struct profd_conn *c, const char *target, int fd, uint64_t size, profd_sink sink,
-                            void *context, struct profd_error *e)
+enum profd_status profd_put_executable(struct profd_conn *c, const struct profd_executable *x, profd_sink sink,
+                                       void *context, struct profd_error *e)
 {
-    return c->client || !c->http
-               ? profd_error_set(e, PROFD_USAGE, "%s takes no PUT: it is for http and https servers", c->address.text)
-               : http_call(c, target, NULL, fd, size, sink, context, e);
+    char target[BUILDID_TEXT_SIZE + 64];
+    int fds[2];
+    size_t count = 0;
+    struct stat st;
+    if (c->client || !c->http) {
+        return profd_error_set(e, PROFD_USAGE, "%s takes no PUT: that is for http and https servers", c->address.text);
+    }
+    enum profd_status status = executable_dup_fds(x, fds, &count, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const int fd = fds[count > 1 && !executable_has_own_names(x) ? 1 : 0];
+    (void)snprintf(target, sizeof target, "/api/v1/builds/%s/symbols", profd_executable_build_id(x));
+    if (fstat(fd, &st) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+        status = profd_error_set(e, PROFD_IO, "cannot read %s: %s", profd_executable_path(x), strerror(errno));
+    } else {
+        status = http_call(c, target, NULL, fd, (uint64_t)st.st_size, sink, context, e);
+    }
+    executable_close_fds(fds, count);
+    return status;
 }
 
 enum profd_status conn_query_http(struct profd_conn *c, const char *target, const char *if_none_match, profd_sink sink,

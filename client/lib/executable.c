@@ -118,6 +118,17 @@ static enum profd_status executable_read(struct profd_executable *x, const char 
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", path);
 }
 
+bool executable_has_own_names(const struct profd_executable *x)
+{
+    const struct elf_read_options options = {.static_arcs = false, .demangle = false, .lines = false};
+    struct object *object;
+    struct arena *a = x->debug >= 0 ? arena_new(EXECUTABLE_MEMORY) : NULL;
+    const bool own = x->debug < 0 || (a && elf_read(x->fd, -1, &options, a, &object, NULL) == PROFD_OK &&
+                                      object->has_names && !object->only_dynamic);
+    arena_free(a);
+    return own;
+}
+
 enum profd_status profd_executable_open(const char *path, struct profd_executable **out, struct profd_error *e)
 {
     struct profd_executable *x = calloc(1, sizeof *x);

@@ -15,6 +15,8 @@ enum profd_status executable_read_object(const struct profd_executable *x, const
 /* Its PT_LOAD segments. */
 enum profd_status executable_read_loads(const struct profd_executable *x, struct arena *a, struct elf_load **out,
                                         uint32_t *count, struct profd_error *e);
+/* False: without its debug file it has no function names but those that the dynamic linker needs. */
+bool executable_has_own_names(const struct profd_executable *x);
 /* Modification time of the file, ns since 1970; 0 if unknown. */
 uint64_t executable_time(const struct profd_executable *x);
 

@@ -145,24 +145,38 @@ static enum profd_status problem_parse(const char *text, size_t n, int http_stat
     return status;
 }
 
-enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
-                          struct profd_error *e)
+enum profd_status ask_by(struct profd_conn *c, ask_request request, void *what, profd_sink sink, void *context,
+                         struct profd_error *e)
 {
-    if (t->too_long) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
-    }
     struct ask *a = calloc(1, sizeof *a);
     if (!a) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to ask");
     }
     a->sink = sink;
     a->context = context;
-    enum profd_status status = profd_query(c, t->text, NULL, answer_take, a, e);
+    enum profd_status status = request(c, what, answer_take, a, e);
     if (status == PROFD_OK && a->http_status >= 400) {
         status = problem_parse(a->problem, a->problem_size, a->http_status, e);
     }
     free(a);
     return status;
+}
+
+static enum profd_status target_query(struct profd_conn *c, void *text, profd_sink sink, void *context,
+                                      struct profd_error *e)
+{
+    return profd_query(c, text, NULL, sink, context, e);
+}
+
+enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
+                          struct profd_error *e)
+{
+    char text[ASK_TARGET_SIZE];
+    if (t->too_long) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
+    }
+    memcpy(text, t->text, sizeof text);
+    return ask_by(c, target_query, text, sink, context, e);
 }
 
 struct whole {

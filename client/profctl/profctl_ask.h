@@ -23,6 +23,12 @@ void ask_target_add(struct ask_target *t, const char *name, const char *value);
 enum profd_status ask_target_add_given(struct ask_target *t, const struct profctl_call *call, const char *names,
                                        struct profd_error *e);
 
+/* Makes a request of libprofd, with what it needs. Its body goes to sink; answers from 400 on become a status and a
+ * sentence instead. */
+typedef enum profd_status (*ask_request)(struct profd_conn *c, void *what, profd_sink sink, void *context,
+                                         struct profd_error *e);
+enum profd_status ask_by(struct profd_conn *c, ask_request request, void *what, profd_sink sink, void *context,
+                         struct profd_error *e);
 /* Runs the query. Its body goes to sink; answers from 400 on become a status and a sentence instead. */
 enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
                           struct profd_error *e);

@@ -20,6 +20,23 @@ static void symbols_advise(const char *path, const char *id)
                      path, id, download);
 }
 
+static enum profd_status answer_ignore(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
+                                       struct profd_error *e)
+{
+    (void)context;
+    (void)answer;
+    (void)bytes;
+    (void)n;
+    (void)e;
+    return PROFD_OK;
+}
+
+static enum profd_status executable_put(struct profd_conn *conn, void *executable, profd_sink sink, void *context,
+                                        struct profd_error *e)
+{
+    return profd_put_executable(conn, executable, sink, context, e);
+}
+
 static enum profd_status symbols_send(struct profd_conn *conn, const char *path, bool json, struct profd_error *e)
 {
     struct profd_executable *x;
@@ -27,7 +44,8 @@ static enum profd_status symbols_send(struct profd_conn *conn, const char *path,
     if (status != PROFD_OK) {
         return status;
     }
-    status = profd_conn_send_executable(conn, x, e);
+    status = strncmp(profd_conn_server(conn), "http", 4) == 0 ? ask_by(conn, executable_put, x, answer_ignore, NULL, e)
+                                                              : profd_conn_send_executable(conn, x, e);
     if (status != PROFD_OK) {
         (void)profd_error_wrap(e, status, "%s", path);
     } else if (json) {
@@ -71,7 +89,9 @@ const struct profctl_verb verb_symbols = {
     .summary = "Send executables with the function names of stored profiles",
     .details =
         "Names may be sent before or after the profiles; both are stored by build-id. An installed debug file is "
-        "found by\nbuild-id and .gnu_debuglink and sent, too. A debug file can also be named itself.\n",
+        "found by\nbuild-id and .gnu_debuglink and sent, too. A debug file can also be named itself.\n\nTo an http or "
+        "https server an "
+        "administrator of its readers may send them; they name functions of that\nreader's tenants.\n",
     .arguments_least = 1,
     .arguments_most = (size_t)-1,
     .run = symbols_run,

@@ -55,7 +55,9 @@ void ingest_item_done(struct ingest_item *item);
  * why. */
 struct ingest_object {
     uint32_t uid;
-    bool trusted; /* the sender is root, or the file is root's and no other user may write it */
+    bool trusted;     /* the sender is root, or the file is root's and no other user may write it */
+    bool by_operator; /* as in struct store_object */
+    bool wants_names; /* REFUSED without */
     int64_t received;
     const char *build_id; /* the requested id, "" if there was no request */
     const char *name;

@@ -150,6 +150,7 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     struct object *object;
     struct store_object stored = {.uid = o->uid,
                                   .trusted = o->trusted,
+                                  .by_operator = o->by_operator,
                                   .encoded = o->answer,
                                   .encoded_size = o->answer_size,
                                   .name = o->name,
@@ -170,6 +171,10 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
             return profd_error_set(e, PROFD_WRONG_BUILD, "requested build %s, but \"%s\" is build %s", asked.text,
                                    o->name, object->id.text);
         }
+    }
+    if (o->wants_names && !object->has_names) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "%s has no function names; send the file as it was linked, or its debug file", o->name);
     }
     stored.id = object->id;
     memcpy(stored.variant, object->variant, sizeof stored.variant);

@@ -93,6 +93,8 @@ static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoin
                                       .is_public = config->is_public,
                                       .admit = config->admit,
                                       .admit_context = config->admit_context,
+                                      .judge_put = config->judge_put,
+                                      .put_context = config->put_context,
                                       .write_problem = config->write_problem,
                                       .origin = config->access.origin,
                                       .connections_max = LIMIT_HTTP_CONNECTIONS,

@@ -34,6 +34,17 @@ struct http_credentials {
  * connection. Else the status 401 or 403 with a sentence. */
 typedef int (*http_admit)(void *context, const struct http_credentials *c, uint64_t *reader, struct profd_error *e);
 
+/* A PUT of which the body was not read yet. */
+struct http_put {
+    const char *path; /* n bytes, no query */
+    size_t n;
+    uint64_t reader; /* as of http_admit */
+    bool sized;      /* Content-Length is given: size */
+    uint64_t size;
+};
+/* Decides whether the body is to be read. Returns 0, or the status of the refusal, with a sentence. */
+typedef int (*http_judge_put)(void *context, const struct http_put *put, struct profd_error *e);
+
 /* What a listener admits. */
 struct closer;
 struct http_server_config {
@@ -46,6 +57,8 @@ struct http_server_config {
     bool (*is_public)(const char *path, size_t n);
     http_admit admit; /* NULL: there are no readers */
     void *admit_context;
+    http_judge_put judge_put; /* NULL: no PUT is admitted */
+    void *put_context;
     /* The one other origin with pages that may use the interface (CORS): "https://grafana.example". Outlives the
      * listener. NULL: none. */
     const char *origin;
@@ -73,6 +86,7 @@ struct http_request {
     struct http_peer peer;
     bool tcp;
     uint64_t reader; /* as of http_admit */
+    int body;        /* of a PUT: a file in memory, which the handler closes; −1: another method */
 };
 
 /* Called on the loop thread; must end in http_answer, now or later, from the loop thread. */

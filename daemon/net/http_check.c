@@ -70,6 +70,19 @@ static bool check_token(const struct http_head *h, const char *data, uint8_t has
     return true;
 }
 
+/* What the owner of the listener says of a PUT. */
+static int check_put(const struct http_server_config *config, const struct http_head *h, const char *data,
+                     struct http_refusal *out)
+{
+    const char *path = data + h->target.at, *query = memchr(path, '?', h->target.size);
+    const struct http_put put = {.path = path,
+                                 .n = query == NULL ? h->target.size : (size_t)(query - path),
+                                 .reader = out->reader,
+                                 .sized = h->content_length.at != 0,
+                                 .size = h->body};
+    return config->judge_put(config->put_context, &put, &out->error);
+}
+
 /* 0, 401 or 403, with the sentence. */
 static int check_credentials(const struct http_server_config *config, const struct http_peer *peer,
                              const struct http_head *h, const char *data, struct http_refusal *out)
@@ -115,6 +128,7 @@ void http_check(const struct http_server_config *config, const struct http_peer 
                 const char *data, struct http_refusal *out)
 {
     static const struct http_span none = {0, 0};
+    const bool put = head->method == HTTP_METHOD_PUT && config->judge_put != NULL;
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
     out->reader = 0;
     const int verdict = check_credentials(config, peer, head, data, out);
@@ -127,12 +141,14 @@ void http_check(const struct http_server_config *config, const struct http_peer 
                      head->fetch_site);
     } else if (!from_origin && !check_origin(config, head, data)) {
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
-    } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight) {
+    } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight && !put) {
         check_refuse(out, 405, "only GET and HEAD are supported", data, none);
-    } else if (head->body != 0) {
+    } else if (head->body != 0 && !put) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    } else if (verdict == 403 || (verdict != 0 && !preflight && !check_public(config, head, data))) {
+    } else if (verdict == 403 || (verdict != 0 && !preflight && (put || !check_public(config, head, data)))) {
         out->status = verdict;
+    } else if (put) {
+        out->status = check_put(config, head, data, out);
     } else if (!preflight && coding_choose(&head->codings) == CODING_NONE) {
         check_refuse(out, 406, "Accept-Encoding refuses all supported codings: identity, gzip and zstd", data, none);
     }

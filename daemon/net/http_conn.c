@@ -12,6 +12,7 @@
 #include "proto/limits.h"
 
 #define HTTP_LINGER_MS 1000
+#define HTTP_LINGER_PUT_MS 10000 /* a client that sends a file reads the answer afterwards */
 #define HTTP_LINGER_BYTES (256u << 10)
 #define HTTP_WRITE_PIECE (256 << 10) /* at once, so that a large report does not hold up the loop */
 
@@ -38,6 +39,9 @@ void http_conn_close(struct http_conn *c)
     event_free(c->timer);
     evbuffer_free(c->output);
     free(c->input);
+    if (c->body >= 0) {
+        close(c->body);
+    }
     closer_close_connection(c->server->config.closer, c->peer.uid, c->fd);
     free(c);
 }
@@ -49,7 +53,7 @@ static void conn_linger(struct http_conn *c)
     shutdown(c->fd, SHUT_WR);
     event_del(c->writable);
     event_add(c->readable, NULL);
-    conn_arm(c, (int64_t)loop_now() + HTTP_LINGER_MS);
+    conn_arm(c, (int64_t)loop_now() + (c->parser.head.method == HTTP_METHOD_PUT ? HTTP_LINGER_PUT_MS : HTTP_LINGER_MS));
 }
 
 static void conn_rest(struct http_conn *c)
@@ -159,10 +163,12 @@ static void conn_handle(struct http_conn *c)
                                        .head = h->method == HTTP_METHOD_HEAD,
                                        .peer = c->peer,
                                        .reader = c->reader,
+                                       .body = c->body,
                                        .tcp = c->server->config.tcp};
     x->request.coding = coding_choose(&h->codings);
     x->request.coded_only = coding_refuses_identity(&h->codings);
     struct http_server *server = c->server;
+    c->body = -1;
     c->exchange = x;
     c->state = HTTP_HANDLING;
     server->current = c;
@@ -172,6 +178,38 @@ static void conn_handle(struct http_conn *c)
         conn_arm(c, (int64_t)loop_now() + server->config.handle_ms);
     }
     server->current = NULL;
+}
+
+/* What is there of the body of a PUT. The connection may be gone afterwards. */
+static void conn_receive(struct http_conn *c)
+{
+    struct http_refusal refusal = {0};
+    bool done = false;
+    if (http_body_take(c, &done, &refusal)) {
+        if (done) {
+            conn_handle(c);
+        }
+    } else if (refusal.status != 0) {
+        conn_refuse(c, &refusal);
+    } else {
+        http_conn_close(c);
+    }
+}
+
+/* The head of a PUT was admitted. */
+static void conn_take_put(struct http_conn *c)
+{
+    struct http_refusal refusal = {0};
+    http_body_begin(c, &refusal);
+    if (refusal.status != 0) {
+        conn_refuse(c, &refusal);
+        return;
+    }
+    c->last = true; /* what follows is never read */
+    c->state = HTTP_RECEIVING;
+    conn_arm(c,
+             (int64_t)loop_now() + c->server->config.header_ms + (int64_t)(c->body_left / (LIMIT_FRAME_RATE / 1000)));
+    conn_receive(c);
 }
 
 static void conn_parse(struct http_conn *c)
@@ -196,6 +234,8 @@ static void conn_parse(struct http_conn *c)
         conn_refuse(c, &refusal);
     } else if (c->parser.head.method == HTTP_METHOD_OPTIONS) {
         http_conn_answer(c, &(struct http_answer){.status = 204}, false);
+    } else if (c->parser.head.method == HTTP_METHOD_PUT) {
+        conn_take_put(c);
     } else {
         conn_handle(c);
     }
@@ -273,13 +313,14 @@ bool http_conn_give_way(struct http_conn *c)
 
 static void conn_drop(struct http_conn *c)
 {
-    char waste[4096];
+    char waste[65536];
     ssize_t n = closer_receive(c->server->config.closer, c->peer.uid, c->fd, waste, sizeof waste);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
     c->lingered += n > 0 ? (size_t)n : 0;
-    if (n <= 0 || c->lingered > HTTP_LINGER_BYTES) {
+    const bool put = c->parser.head.method == HTTP_METHOD_PUT;
+    if (n <= 0 || c->lingered > (put ? LIMIT_HTTP_PUT : HTTP_LINGER_BYTES)) {
         http_conn_close(c);
     }
 }
@@ -291,6 +332,8 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *context)
     (void)what;
     if (c->state == HTTP_LINGERING) {
         conn_drop(c);
+    } else if (c->state == HTTP_RECEIVING) {
+        conn_receive(c);
     } else if (c->state == HTTP_IDLE || c->state == HTTP_READING) {
         conn_read_on(c);
     }
@@ -332,7 +375,7 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
     struct http_conn *c = context;
     (void)fd;
     (void)what;
-    if (c->state == HTTP_READING) {
+    if (c->state == HTTP_READING || c->state == HTTP_RECEIVING) {
         conn_time_out(c, 408, "the request was not complete in time");
     } else if (c->state == HTTP_HANDLING) {
         conn_time_out(c, 504, "the answer was not ready in time");
@@ -351,6 +394,7 @@ struct http_conn *http_conn_new(struct http_server *server, int fd, const struct
     }
     c->server = server;
     c->fd = fd;
+    c->body = -1;
     c->born = (int64_t)loop_now();
     if (peer != NULL) {
         c->peer = *peer;

@@ -15,9 +15,9 @@
 
 #define HTTP_INPUT_MAX 16384
 
-/* IDLE → READING → HANDLING → WRITING → IDLE or LINGERING; from each to closed. LINGERING reads what the client still
- * sends, so that closing does not destroy the answer under way to it. */
-enum http_state { HTTP_IDLE, HTTP_READING, HTTP_HANDLING, HTTP_WRITING, HTTP_LINGERING };
+/* IDLE → READING → (of a PUT: RECEIVING →) HANDLING → WRITING → IDLE or LINGERING; from each to closed. LINGERING reads
+ * what the client still sends, so that closing does not destroy the answer under way to it. */
+enum http_state { HTTP_IDLE, HTTP_READING, HTTP_RECEIVING, HTTP_HANDLING, HTTP_WRITING, HTTP_LINGERING };
 
 struct http_conn {
     TAILQ_ENTRY(http_conn) next; /* of the listener */
@@ -32,6 +32,8 @@ struct http_conn {
     struct http_exchange *exchange; /* while HANDLING */
     struct http_peer peer;
     uint64_t reader;         /* of the request that was parsed last */
+    int body;                /* of a PUT: the file, while RECEIVING; else −1 */
+    uint64_t body_left;      /* bytes to come */
     int64_t born, write_end; /* ms, monotonic */
     size_t unwritten;        /* of output when the write deadline was last looked at */
     unsigned requests;
@@ -93,6 +95,11 @@ void http_conn_close(struct http_conn *c);
  * Otherwise it is closed; a client that has sent part of a request gets 503. True if it was closed. */
 bool http_conn_give_way(struct http_conn *c);
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
+/* http_body.c: begins to read the body of a PUT; out->status: why not. */
+void http_body_begin(struct http_conn *c, struct http_refusal *out);
+/* Takes the bytes that came with the head, or that are there now. *done: all are there. False: the connection is at its
+ * end, or the file cannot be written, then out->status is set. */
+bool http_body_take(struct http_conn *c, bool *done, struct http_refusal *out);
 /* A refusal on the descriptor. Best effort: one write, no waiting. */
 void http_conn_say(struct http_server *server, int fd, enum profd_status status, int http_status, const char *sentence);
 void http_server_say_busy(struct http_server *server, int fd);

@@ -49,6 +49,8 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
         p->head.method = HTTP_METHOD_HEAD;
     } else if (method == 7 && memcmp(line, "OPTIONS", 7) == 0) {
         p->head.method = HTTP_METHOD_OPTIONS;
+    } else if (method == 3 && memcmp(line, "PUT", 3) == 0) {
+        p->head.method = HTTP_METHOD_PUT;
     }
     size_t target = method + 1;
     const char *space = memchr(line + target, ' ', n - target);
@@ -61,8 +63,9 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
         return result;
     }
     /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: nothing is answered about them. */
-    bool read = p->head.method == HTTP_METHOD_GET || p->head.method == HTTP_METHOD_HEAD;
-    const char *fault = read ? http_target_judge(line + target, size) : NULL;
+    bool known =
+        p->head.method == HTTP_METHOD_GET || p->head.method == HTTP_METHOD_HEAD || p->head.method == HTTP_METHOD_PUT;
+    const char *fault = known ? http_target_judge(line + target, size) : NULL;
     if (fault != NULL) {
         return parse_refuse(p, 400, fault);
     }

@@ -1,5 +1,5 @@
 /* The head of one HTTP request (RFC 9112, a strict subset), byte by byte. Pure: no sockets, no memory taken. What is
- * not clearly a GET or HEAD of a well-behaved client is refused here, before anything acts on it. */
+ * not clearly a GET, HEAD or PUT of a well-behaved client is refused here, before anything acts on it. */
 #ifndef PROFD_NET_HTTP_PARSE_H
 #define PROFD_NET_HTTP_PARSE_H
 
@@ -18,7 +18,7 @@ struct http_span {
     uint16_t at, size;
 };
 
-enum http_method { HTTP_METHOD_OTHER, HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_METHOD_OPTIONS };
+enum http_method { HTTP_METHOD_OTHER, HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_METHOD_OPTIONS, HTTP_METHOD_PUT };
 
 struct http_head {
     enum http_method method;

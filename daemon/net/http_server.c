@@ -47,13 +47,13 @@ static struct http_conn *server_find_replaceable(const struct http_server *serve
     struct http_conn *c;
     TAILQ_FOREACH(c, &server->conns, next)
     {
-        if (!c->proven && c->state != HTTP_HANDLING) {
+        if (!c->proven && c->state != HTTP_HANDLING && c->state != HTTP_RECEIVING) {
             return c;
         }
     }
     TAILQ_FOREACH(c, &server->conns, next)
     {
-        if (c->state != HTTP_HANDLING && c->state != HTTP_WRITING) {
+        if (c->state != HTTP_HANDLING && c->state != HTTP_WRITING && c->state != HTTP_RECEIVING) {
             return c;
         }
     }

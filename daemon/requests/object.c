@@ -2,12 +2,9 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,78 +17,11 @@
 #include "proto/buildid.h"
 #include "requests/body.h"
 #include "requests/object_brokers.h"
+#include "requests/object_trust.h"
 #include "requests/session.h"
 #include "requests/sync.h"
 #include "store/store.h"
 #include "writer/writer.h"
-
-/* Which files may name functions for every user (DECISIONS 12, 38). */
-
-#define FUSE_MAGIC 0x65735546 /* on such a file system its user controls the owners of files */
-
-/* Does a process answer for this descriptor's file system? Reading or closing such a file may wait for ever. */
-static bool trusted_file_may_hang(int fd)
-{
-    struct statfs fs;
-
-    return !fstatfs(fd, &fs) && fs.f_type == FUSE_MAGIC;
-}
-
-/* Can only root change the content? */
-static bool trusted_file_only_root_writes(int fd)
-{
-    struct stat st;
-
-    return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-           !trusted_file_may_hang(fd);
-}
-
-/* True if the file is on the file system of this program. Ownership there is real even if it is mounted nosuid: a
- * service manager may show a whole system as nosuid to one service. */
-static bool trusted_file_shares_file_system(int fd)
-{
-    struct stat own, st;
-
-    return !stat("/proc/self/exe", &own) && !fstat(fd, &st) && own.st_dev == st.st_dev;
-}
-
-/* Whether the content of this descriptor, which a client opened, may name functions for all users. It must be a file of
- * root's that no other user can write. On a nosuid mount the owner proves nothing: a removable disk, an image, a server
- * of the user's. *nosuid is set if that is the only obstacle. */
-static bool trusted_file_check(int fd, bool *nosuid)
-{
-    struct statfs fs;
-
-    if (!trusted_file_only_root_writes(fd) || fstatfs(fd, &fs)) {
-        return false;
-    }
-    if (!(fs.f_flags & ST_NOSUID) || trusted_file_shares_file_system(fd)) {
-        return true;
-    }
-    *nosuid = true;
-    return false;
-}
-
-/* Opens the debug file of a build that the system's packages installed; −1 if there is none to be trusted. */
-static int trusted_file_open_debug(const char *build_id)
-{
-    char path[32 + BUILDID_TEXT_SIZE];
-    int fd;
-
-    /* Only GNU build-ids have such files. The id was validated: hexadecimal digits cannot leave the directory. */
-    if (strlen(build_id) < 6 || !strncmp(build_id, "sha256-", 7) ||
-        strspn(build_id, "0123456789abcdef") != strlen(build_id)) {
-        return -1;
-    }
-    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id, build_id + 2);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    /* Only root can mount file systems there, so nosuid does not matter. */
-    if (fd >= 0 && !trusted_file_only_root_writes(fd)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
 
 #define QUEUE 256u
 #define OBJECT_ARENA (3ull << 30)
@@ -124,6 +54,8 @@ struct object_request {
     uint32_t uid;
     int executable, debug;
     bool trusted;
+    struct object_put put; /* without done: a client of the Unix socket has sent it */
+    uint32_t tenants[STORE_READER_TENANTS];
     bool nosuid; /* it would be trusted but for the mount */
     int64_t received;
     char build_id[BUILDID_TEXT_SIZE]; /* "" if it was not asked for */
@@ -163,8 +95,9 @@ static void object_free(struct object_request *o)
 static void object_answer(struct object_request *o)
 {
     struct object_service *s = o->service;
-    struct conn *c = conn_find(s->config.conns, o->conn);
+    struct conn *c = o->put.done ? NULL : conn_find(s->config.conns, o->conn);
     const struct message ack = {.type = FRAME_ACK};
+    const struct object_put put = o->put;
     struct buildid id;
 
     if (o->status) {
@@ -180,7 +113,9 @@ static void object_answer(struct object_request *o)
                       *o->name ? o->name : "an executable", o->uid);
         }
     }
-    if (c) {
+    if (put.done) {
+        put.done(put.context, o->status, o->error.sentence);
+    } else if (c) {
         if (o->status) {
             conn_nack(c, o->tag, o->status, o->error.sentence, 1000);
         } else {
@@ -259,7 +194,7 @@ static void object_read(struct broker *broker, struct object_request *o)
                                     "daemon; copy the file elsewhere");
         return;
     }
-    o->trusted = !o->uid || (trusted_file_check(o->executable, &o->nosuid) &&
+    o->trusted = !o->uid || (!o->put.done && trusted_file_check(o->executable, &o->nosuid) &&
                              (o->debug < 0 || trusted_file_check(o->debug, &o->nosuid)));
     if (o->debug < 0 && *o->build_id) {
         o->debug = trusted_file_open_debug(o->build_id);
@@ -298,7 +233,7 @@ static void object_run(void *context, struct work_item *const *items, size_t n)
         struct object_request *o = object_of(items[i]);
 
         /* Many processes of one build are asked at the same time; the first answer is used. */
-        if (!*o->build_id || store_has_object(reader->store, o->uid, o->build_id, &o->known, NULL)) {
+        if (!*o->build_id || o->put.done || store_has_object(reader->store, o->uid, o->build_id, &o->known, NULL)) {
             o->known = false;
         }
         if (!o->known) {
@@ -330,6 +265,22 @@ static void object_parsed(void *context, struct work_item *item)
     }
 }
 
+/* Once for each tenant that it names functions for. */
+static enum profd_status object_store_each(struct store *store, const struct object_request *o,
+                                           struct ingest_object *given, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    size_t i = 0;
+
+    given->by_operator = o->put.tenant_count > 0;
+    given->wants_names = o->put.done != NULL;
+    do {
+        given->uid = i < o->put.tenant_count ? o->tenants[i] : o->uid;
+        status = ingest_object_store(store, given, e);
+    } while (!status && ++i < o->put.tenant_count);
+    return status;
+}
+
 static void object_store(struct store *store, struct object_request *o)
 {
     const bool failed = o->status != PROFD_OK;
@@ -343,10 +294,10 @@ static void object_store(struct store *store, struct object_request *o)
     given.answer_size = failed ? 0 : o->answer_size;
     given.failure = failed ? o->error.sentence : NULL;
     /* A failure is recorded for a build only if that build was requested; temporary failures are not recorded. */
-    if (failed && (!*o->build_id || profd_status_retry(o->status))) {
+    if (failed && (!*o->build_id || o->put.done || profd_status_retry(o->status))) {
         return;
     }
-    status = ingest_object_store(store, &given, &e);
+    status = object_store_each(store, o, &given, &e);
     if (status && !failed) {
         o->status = status;
         o->error = e;
@@ -407,46 +358,83 @@ static size_t object_memory(const struct object_request *o)
     return LIMIT_WORKER_MEMORY_SMALL;
 }
 
-enum profd_status object_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+static enum profd_status object_new(struct object_service *s, uint32_t uid, const struct message_object *m,
+                                    struct object_request **out, struct profd_error *e)
 {
-    struct object_service *s = context;
-    struct object_request *o;
-    struct buildid id;
-    struct message m;
-    enum profd_status status;
+    struct object_request *o = calloc(1, sizeof *o);
+    enum profd_status status =
+        o ? object_fill(o, m, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for an executable");
 
-    if (writer_check(s->config.writer, e)) {
-        return PROFD_IO;
-    }
-    status = body_decode(f, &m, e);
-    if (status) {
-        return status;
-    }
-    o = calloc(1, sizeof *o);
-    status = o ? object_fill(o, &m.as.object, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory for an OBJECT");
-    message_done(&m);
     if (status) {
         free(o);
         return status;
     }
     o->job.type = &object_type;
-    o->job.item.uid = o->uid = conn_get_peer(c)->uid;
+    o->job.item.uid = o->uid = uid;
     o->service = s;
-    o->conn = conn_get_id(c);
-    o->tag = f->header.tag;
     o->received = loop_clock();
-    o->executable = conn_frame_take_fd(f, 0);
-    o->debug = conn_frame_take_fd(f, 1);
+    o->executable = o->debug = -1;
+    *out = o;
+    return PROFD_OK;
+}
+
+/* Takes it over; if it cannot wait, it is freed. */
+static enum profd_status object_queue(struct object_request *o, struct profd_error *e)
+{
     o->job.item.weight = object_memory(o);
-    if (!work_put(s->work, &o->job.item)) {
+    if (!work_put(o->service->work, &o->job.item)) {
         object_free(o);
         return profd_error_set(e, PROFD_BUSY, "the queue of executables to be read is full");
+    }
+    return PROFD_OK;
+}
+
+enum profd_status object_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
+{
+    struct object_service *s = context;
+    struct object_request *o;
+    struct buildid id = {.text = ""};
+    struct message m;
+    enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : body_decode(f, &m, e);
+
+    if (status) {
+        return status;
+    }
+    status = object_new(s, conn_get_peer(c)->uid, &m.as.object, &o, e);
+    message_done(&m);
+    if (status) {
+        return status;
+    }
+    o->conn = conn_get_id(c);
+    o->tag = f->header.tag;
+    o->executable = conn_frame_take_fd(f, 0);
+    o->debug = conn_frame_take_fd(f, 1);
+    status = object_queue(o, e);
+    if (status) {
+        return status;
     }
     o->session_job = session_begin(conn_get_user(c));
     if (*o->build_id && !buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
         (void)session_ask(conn_get_user(c), &id); /* a harvest need not request an executable that is being sent */
     }
     return PROFD_OK;
+}
+
+enum profd_status object_put(struct object_service *s, const struct object_put *put, struct profd_error *e)
+{
+    const struct message_object m = {.build_id = put->build_id, .name = put->name};
+    const uint32_t uid = put->tenant_count ? put->tenants[0] : 0;
+    struct object_request *o;
+    enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : object_new(s, uid, &m, &o, e);
+
+    if (status) {
+        close(put->fd);
+        return status;
+    }
+    o->executable = put->fd;
+    o->put = *put;
+    memcpy(o->tenants, put->tenants, put->tenant_count * sizeof *o->tenants);
+    return object_queue(o, e);
 }
 
 void object_request_missing(struct object_service *s, struct conn *c, const struct missing_build *missing, size_t n)

@@ -40,6 +40,20 @@ void object_service_join(struct object_service *s);
 /* After the writer. Accepts NULL. */
 void object_service_free(struct object_service *s);
 
+/* An executable that an operator has sent. */
+struct object_put {
+    int fd; /* closed by the service, in any case */
+    const char *build_id;
+    const char *name;
+    const uint32_t *tenants; /* that it names functions for; NULL: for all users */
+    size_t tenant_count;
+    /* Called once, on the loop's thread, if object_put returned OK. */
+    void (*done)(void *context, enum profd_status status, const char *sentence);
+    void *context;
+};
+/* Reads it as OBJECT is, and stores it. BUSY, IO, NO_MEMORY; what is wrong with the file is told to done. */
+enum profd_status object_put(struct object_service *s, const struct object_put *put, struct profd_error *e);
+
 /* For conn_handler; the context is the service. */
 enum profd_status object_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 enum profd_status object_receive_decline(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);

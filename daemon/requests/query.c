@@ -89,21 +89,6 @@ static bool query_unread(const struct query_service *s, const struct query *q, s
     return c && conn_judge_answers(c, e);
 }
 
-static void query_tell(struct http_exchange *x, struct page *page)
-{
-    struct http_answer answer = {.status = page->status, .content_type = page->content_type};
-
-    answer.cache_control = page->cache_control;
-    answer.etag = page->etag ? page->etag : "";
-    answer.csp = page->csp;
-    answer.coding = page->coding;
-    answer.negotiated = page->negotiated;
-    answer.retry_after_ms = page->retry_after_ms;
-    answer.body = &page->body;
-    http_answer(x, &answer);
-    buffer_done(&page->body);
-}
-
 /* Sends the page to the client and frees the query. The body is taken over. */
 static void query_answer(struct query_service *s, struct query *q, struct page *page)
 {
@@ -130,7 +115,7 @@ static void query_answer(struct query_service *s, struct query *q, struct page *
         }
     } else {
         s->http_pending--;
-        query_tell(q->exchange, page);
+        reply_tell(q->exchange, page);
     }
     query_free(q);
 }
@@ -425,13 +410,17 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
     struct page page;
     struct query *q;
 
+    if (request->body >= 0) {
+        symbols_receive(s->config.symbols, x, request);
+        return;
+    }
     r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,
                                    .uid = request->tcp ? UINT32_MAX : request->peer.uid};
     if (request->reader) { /* it was found just now */
         readers_get_scope(readers_find(s->config.readers, request->reader), &r.scope);
     }
     if (query_find(s, &r, &found, &page)) {
-        query_tell(x, &page);
+        reply_tell(x, &page);
         return;
     }
     q = query_make(s, request->target, request->if_none_match);

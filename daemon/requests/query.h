@@ -13,6 +13,7 @@
 #include "proto/status.h"
 #include "query/query.h"
 #include "requests/reply.h"
+#include "requests/symbols.h"
 
 struct live;
 struct loop;
@@ -29,6 +30,7 @@ struct query_service_config {
     struct writer *writer; /* its generation says whether an answer is still true */
     struct live *live;     /* lists its processes */
     struct pages *pages;
+    const struct symbols *symbols; /* takes the bodies of PUT */
     const struct readers *readers; /* as HTTP admits them; NULL: none */
     struct replies *replies;
     const char *path;                /* of the database, which the writer has open; for query_service_start only */

@@ -71,6 +71,21 @@ static void reply_copy_text(char *out, size_t size, const char *text)
     out[n < size ? n : 0] = 0;
 }
 
+void reply_tell(struct http_exchange *x, struct page *page)
+{
+    struct http_answer answer = {.status = page->status, .content_type = page->content_type};
+
+    answer.cache_control = page->cache_control;
+    answer.etag = page->etag ? page->etag : "";
+    answer.csp = page->csp;
+    answer.coding = page->coding;
+    answer.negotiated = page->negotiated;
+    answer.retry_after_ms = page->retry_after_ms;
+    answer.body = &page->body;
+    http_answer(x, &answer);
+    buffer_done(&page->body);
+}
+
 void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page)
 {
     struct reply_source *source = calloc(1, sizeof *source);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "net/conn.h"
+#include "net/http.h"
 #include "pages/page.h"
 
 /* Bytes of answers that readers have not taken yet; shared by all that reply. Must outlive the connections. */
@@ -12,6 +13,8 @@ struct replies {
     uint64_t bytes;
 };
 
+/* Answers over HTTP. Frees the page's body. */
+void reply_tell(struct http_exchange *x, struct page *page);
 /* Takes over the page's body. */
 void reply_send(struct replies *replies, struct conn *c, uint32_t tag, const struct page *page);
 

@@ -162,6 +162,25 @@ def rights(tap, d, nginx, ask):
     refused(tap, "a token with control characters", ask("builds", token=wrong), 78, "not printable ASCII")
 
 
+def symbols(tap, d, nginx, exe, ask):
+    """An operator sends symbols through the proxy, as from where programs are built."""
+    operator = token_file(d, "operator", "--role", "admin", "--tenant", "all")
+    only = os.path.join(d.folder, "only")
+    run("objcopy", "--only-keep-debug", exe, only + ".debug")
+    run("objcopy", "--strip-all", "--remove-section=.dynsym", f"--add-gnu-debuglink={only}.debug", exe, only)
+    for name, path in (("an executable", exe), ("an executable with a debug file", only)):
+        done = ask("symbols", path, token=operator)
+        tap.point(done.returncode == 0 and "stored" in done.stdout, f"symbols of {name} are stored", done)
+    done = ask("symbols", "--json", exe, token=operator)
+    tap.point(done.returncode == 0 and json.loads(done.stdout)["names"], "symbols --json", done)
+    refused(tap, "symbols from a reader without the role", ask("symbols", exe), 77, "role read")
+    refused(tap, "symbols of no ELF file", ask("symbols", operator, token=operator), 65, operator)
+    os.unlink(only + ".debug")
+    refused(tap, "symbols of a stripped executable", ask("symbols", only, token=operator), 65, "no function names")
+    done = d.ctl("symbols", exe, "--server", "http://127.0.0.1:1")
+    tap.point(done.returncode == 69 and len(done.stderr.splitlines()) == 1, "no server at a loopback port", done)
+
+
 def others(tap, d, nginx, exe, ask):
     refused(tap, "a redirection is not followed", ask("builds", server=f"https://localhost:{nginx.moved}"), 76,
             "redirected", "other.invalid")
@@ -213,6 +232,7 @@ def main():
                 environment(tap, d, nginx, token)
                 certificate(tap, d, nginx, token, ask)
                 rights(tap, d, nginx, ask)
+                symbols(tap, d, nginx, exe, ask)
                 others(tap, d, nginx, exe, ask)
 
 

@@ -40,7 +40,7 @@ def resolved(thing):
 
 
 def operations():
-    return [(path, item["get"]) for path, item in DOCUMENT["paths"].items()]
+    return [(path, item["get"]) for path, item in DOCUMENT["paths"].items() if "get" in item]
 
 
 class Book:
@@ -91,7 +91,11 @@ def routes(tap):
     """Each path of the table that dispatch and metrics read is described, and nothing else."""
     with open(os.path.join(ROOT, "daemon/query/route.c"), encoding="utf-8") as source:
         table = set(re.findall(r'^    \{"(/[^"]*)", QUERY_', source.read(), re.M))
-    described = {re.sub(r"\{\w+\}", "{}", path) for path in DOCUMENT["paths"]}
+    described = {re.sub(r"\{\w+\}", "{}", path) for path, item in DOCUMENT["paths"].items() if "get" in item}
+    with open(os.path.join(ROOT, "daemon/requests/symbols.c"), encoding="utf-8") as source:
+        parts = re.findall(r'^#define (?:BEFORE|AFTER) "(.*)"', source.read(), re.M)
+    puts = [path for path, item in DOCUMENT["paths"].items() if "put" in item]
+    tap.point(puts == ["{id}".join(parts)], "so is the one that takes PUT", (puts, parts))
     tap.point(table == described, "the paths are those of the route table", sorted(table ^ described))
     asked = set()
     for path in glob.glob(os.path.join(ROOT, "client/profctl/*.c")):

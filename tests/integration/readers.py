@@ -1,5 +1,6 @@
 """Readers over the network: every path of the API, asked with every kind of credentials. What another tenant has is in
 no byte of an answer."""
+import hashlib
 import json
 import os
 import shutil
@@ -30,13 +31,17 @@ def add(d, *arguments):
     return done.stdout.strip()
 
 
-def move(d):
+def move(d, unnamed):
     """What two users of this machine have sent becomes that of two tenants, as if hosts had sent it."""
     d.stop()
     with sqlite3.connect(os.path.join(d.state, "profd.db")) as db:
         for table in TABLES:
             for uid, tenant in MOVED.items():
                 db.execute(f"UPDATE {table} SET uid=? WHERE uid=?", (tenant, uid))
+        db.execute("UPDATE object_sender SET operator=1 WHERE uid>=4294901760")  # as if operators had sent them
+        for table in ("object_sender WHERE object IN (SELECT id FROM object", "object"):
+            db.execute(f"DELETE FROM {table} WHERE build=(SELECT id FROM build WHERE build_id=?)"
+                       + ")" * ("(" in table), (unnamed,))
         db.execute("DELETE FROM reader_tenant WHERE reader=(SELECT id FROM reader WHERE name='bare')")
     db.close()
     d.start()
@@ -48,6 +53,8 @@ def paths(d, build, address):
     known = {"{id}": build, "{address}": address, "{name}": "service"}
     api = json.loads(d.get("/openapi.json")[2])
     for path, methods in api["paths"].items():
+        if "get" not in methods:
+            continue
         parameters = [api["components"]["parameters"][p["$ref"].rpartition("/")[2]] if "$ref" in p else p
                       for p in methods["get"].get("parameters", [])]
         query = [f"{name}={value}" for name, value in (("by", "service"), ("name", "main"))
@@ -180,6 +187,135 @@ def removal(tap, d, port, tokens):
               "readers outlive a restart")
 
 
+def put(where, build, body, token=None, head="", length=None, finish=True):
+    """(status, sentence) of a PUT of symbols; finish False: the socket, with the body not yet sent."""
+    s = socket.socket(socket.AF_INET if isinstance(where, int) else socket.AF_UNIX)
+    s.settimeout(harness.LONG)
+    s.connect(("127.0.0.1", where) if isinstance(where, int) else where)
+    host = f"127.0.0.1:{where}" if isinstance(where, int) else "localhost"
+    size = f"Content-Length: {len(body) if length is None else length}\r\n" if length != "" else ""
+    bearer = f"Authorization: Bearer {token}\r\n" if token else ""
+    s.sendall(f"PUT /api/v1/builds/{build}/symbols HTTP/1.1\r\nHost: {host}\r\n{bearer}{size}{head}\r\n".encode())
+    return answer(s, body) if finish else s
+
+
+def answer(s, body=b""):
+    try:
+        s.sendall(body)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    data = b""
+    while piece := s.recv(65536):
+        data += piece
+    s.close()
+    status, _, body = harness.parse_response(data)
+    return status, json.loads(body).get("detail", "")
+
+
+def symbols(tap, d, port, tokens, build, exe):
+    """What an operator of a tenant sends names functions of that tenant."""
+    with open(exe, "rb") as f:
+        content = f.read()
+
+    def names(reader):
+        status, _, body = d.get(f"/api/v1/builds/{build}/functions?name=main", Authorization=f"Bearer {tokens[reader]}")
+        return [r["name"] for r in json.loads(body)["rows"]] if status == 200 else status
+    etag = d.get(f"/api/v1/builds/{build}/report", Authorization=f"Bearer {tokens['first']}")[1]["etag"]
+    tap.point(names("first") == [] and names("second") == 404, "a build without symbols", names("first"))
+    said = put(d.http, build, content, tokens["blue-admin"])
+    tap.point(said[0] == 200 and names("first") == [] and names("second") == 404,
+              "an operator of another tenant names nothing of this one", said)
+    said = put(port, build, content, tokens["admin"])
+    tap.point(said[0] == 200 and names("first") == ["main"] and names("both") == ["main"],
+              "an operator of the tenant names its functions", (said, names("first")))
+    again = d.get(f"/api/v1/builds/{build}/report", Authorization=f"Bearer {tokens['first']}", If_None_Match=etag)[0]
+    tap.point(again == 200, "the report is a new one", again)
+    tap.point(put(d.http, build, content, tokens["both-admin"])[0] == 200, "an operator of two tenants")
+    done = as_user(PROXY, lambda: [put(d.http, build, b"x", None, "X-Remote-User: alice\r\n")])
+    tap.point(done[0][0] == 403 and "role" in done[0][1], "a reader that a proxy names needs the role, too", done)
+
+
+def symbols_refused(tap, d, port, tokens, build, exes):
+    with open(exes[0], "rb") as f:
+        other = f.read()
+    stripped = os.path.join(d.folder, "stripped")
+    run("strip", "-o", stripped, exes[2])
+    run("objcopy", "--remove-section=.dynsym", stripped)
+    with open(exes[2], "rb") as f:
+        content = f.read()
+    before = len(os.listdir(f"/proc/{d.process.pid}/fd"))
+    for name, asked, status, words in (
+            ("without a token, on the Unix socket", lambda: put(d.http, build, content), 403, "role admin"),
+            ("without a token, on TCP", lambda: put(port, build, content), 401, "no valid bearer token"),
+            ("with the token of the listener", lambda: put(port, build, content, TOKEN), 403, "role admin"),
+            ("with a reader's token", lambda: put(port, build, content, tokens["first"]), 403, "role read"),
+            ("of another build", lambda: put(port, build, other, tokens["admin"]), 422, "is build"),
+            ("of no ELF file", lambda: put(port, build, b"#!/bin/sh\n" * 100, tokens["admin"]), 422, "ELF"),
+            ("that is cut", lambda: put(port, build, content[:3000], tokens["admin"]), 422, ""),
+            ("without a length", lambda: put(port, build, b"", tokens["admin"], length=""), 411, "Content-Length"),
+            ("of no bytes", lambda: put(port, build, b"", tokens["admin"]), 400, "body"),
+            ("too large", lambda: put(port, build, b"", tokens["admin"], length=1 << 30), 413, "at most"),
+            ("in chunks", lambda: put(port, build, b"0\r\n\r\n", tokens["admin"], "Transfer-Encoding: chunked\r\n",
+                                      length=""), 400, "Transfer-Encoding"),
+            ("with an id that is none", lambda: put(port, "%2e%2e", content, tokens["admin"]), 400, ""),
+            ("for another path", lambda: put(port, build + "/x", content, tokens["admin"]), 405, "PUT")):
+        said = asked()
+        tap.point(said[0] == status and words in said[1], f"symbols {name}: {status}", said)
+    first = put(port, build, b"", tokens["admin"], length=len(content), finish=False)
+    until(lambda: put(port, build, content, tokens["admin"])[0] == 503)
+    said = put(port, build, content, tokens["blue-admin"])
+    tap.point(said[0] == 200, "while one reader sends slowly, another may send", said)
+    second = put(port, build, b"", tokens["blue-admin"], length=len(content), finish=False)
+    until(lambda: put(port, build, content, tokens["both-admin"])[0] == 503)
+    second.close()
+    first.sendall(content[:1000])
+    said = answer(first, content[1000:])
+    tap.point(said[0] == 200, "a slow one ends well, an abandoned one frees its place", said)
+    until(lambda: put(port, build, content, tokens["both-admin"])[0] == 200)
+    until(lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) <= before)
+    tap.point(True, "no descriptor is left")
+
+
+def hostile(tap, d, port, tokens):
+    """Credentials in the forms that trick other servers."""
+    good = tokens["first"]
+
+    def raw(fields, where=port):
+        s = socket.socket(socket.AF_INET)
+        s.settimeout(harness.LONG)
+        s.connect(("127.0.0.1", where))
+        s.sendall(f"GET /api/v1/builds HTTP/1.1\r\nHost: 127.0.0.1:{where}\r\n".encode() + fields
+                  + b"Connection: close\r\n\r\n")
+        return answer(s)
+    wrong = []
+    for name, fields, status in (
+            ("twice", f"Authorization: Bearer {good}\r\nAuthorization: Bearer {good}\r\n".encode(), 400),
+            ("folded", f"Authorization: Bearer\r\n {good}\r\n".encode(), 400),
+            ("a comma", f"Authorization: Bearer x, Bearer {good}\r\n".encode(), 401),
+            ("NUL", f"Authorization: Bearer {good}\0\r\n".encode(), 400),
+            ("odd bytes", b"Authorization: Bearer \xff\xfe\x80\r\n", 401),
+            ("upper case", f"Authorization: Bearer {good.upper()}\r\n".encode(), 401),
+            ("a byte more", f"Authorization: Bearer {good}x\r\n".encode(), 401),
+            ("a byte less", f"Authorization: Bearer {good[:-1]}\r\n".encode(), 401),
+            ("its hash", b"Authorization: Bearer " + hashlib.sha256(good.encode()).hexdigest().encode() + b"\r\n", 401),
+            ("8,000 bytes", b"Authorization: Bearer " + b"a" * 8000 + b"\r\n", 401),
+            ("the name", b"Authorization: Bearer first\r\n", 401),
+            ("X-Remote-User twice", b"X-Remote-User: a\r\nX-Remote-User: b\r\n", 400),
+            ("X-Remote-User, empty", f"X-Remote-User: \r\nAuthorization: Bearer {good}\r\n".encode(), 403),
+            ("X-Remote-User with control characters", b"X-Remote-User: a\x1b[2Jb\r\n", 400),
+            ("X_Remote_User", f"X_Remote_User: alice\r\nAuthorization: Bearer {good}\r\n".encode(), 200)):
+        said = raw(fields)
+        if said[0] != status or any(c < " " or c == "\x7f" for c in said[1]):
+            wrong.append((name, said))
+    tap.point(not wrong, "credentials in odd forms", wrong)
+    client, seen = Client(port), set()
+    for i in range(10000):
+        seen.add(client.ask("/api/v1/builds", token=f"profd-reader-{i:064x}")[0])
+    tap.point(seen == {401} and d.get("/api/v1/builds", Authorization=f"Bearer {good}")[0] == 200,
+              "10,000 wrong tokens", seen)
+    tap.point(len(d.logged()) < 1 << 20, "they do not fill the log", d.logged()[-600:])
+
+
 def refusals(tap, d):
     for arguments, status, words in (
             (("add", "x"), 64, "--tenant"), (("add", "x y", "-t", "a"), 64, "letters"),
@@ -225,7 +361,7 @@ def main():
             shutil.copy(PROFCTL, os.path.join(d.folder, "profctl"))
             built = programs(os.path.join(d.folder, "programs"))
             exes = [shutil.copy(os.path.join(built, name), os.path.join(d.folder, f"{word}-program"))
-                    for name, word in (("calc", "orange"), ("cycle", "purple"))]
+                    for name, word in (("calc", "orange"), ("cycle", "purple"), ("twins", "orange-third"))]
             upload(d, FIRST, exes[0], ["3"], "orange-service")
             upload(d, SECOND, exes[1], [], "purple-service")
             tokens = {"first": add(d, "first", "--tenant", "red"), "second": add(d, "second", "--tenant", "blue"),
@@ -234,10 +370,17 @@ def main():
                       "bare": add(d, "bare", "--tenant", "red"),
                       "expired": add(d, "expired", "--tenant", "red", "--expires", "1s")}
             add(d, "alice", "--tenant", "red", "--proxy")
-            move(d)
+            upload(d, FIRST, exes[2], [], "orange-service")
+            unnamed = next(r["build_id"] for r in d.json("builds", "--json")["rows"] if r["name"].endswith(exes[2]))
+            for name, tenant in (("blue-admin", "blue"), ("both-admin", "red,blue")):
+                tokens[name] = add(d, name, "--role", "admin", "--tenant", tenant)
+            move(d, unnamed)
             first, second = (Side(d, exe, s) for exe, s in zip(exes, ("orange-service", "purple-service")))
             table(tap, d, port, tokens, first, second)
             tags(tap, d, tokens, first)
+            symbols(tap, d, port, tokens, unnamed, exes[2])
+            symbols_refused(tap, d, port, tokens, unnamed, exes)
+            hostile(tap, d, port, tokens)
             refusals(tap, d)
             reserved(tap, d)
             removal(tap, d, port, tokens)

@@ -384,7 +384,10 @@ Test(net_http_parse, other_methods_are_recognized_as_such)
         snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345", methods[i]);
         struct outcome o = parse_all_ways(text, strlen(text));
         cr_assert_eq(o.result, HTTP_PARSE_DONE, "%s", methods[i]);
-        cr_assert_eq(o.head.method, strncmp(methods[i], "OPTIONS ", 8) == 0 ? HTTP_METHOD_OPTIONS : HTTP_METHOD_OTHER,
+        cr_assert_eq(o.head.method,
+                     strncmp(methods[i], "OPTIONS ", 8) == 0 ? HTTP_METHOD_OPTIONS
+                     : strncmp(methods[i], "PUT ", 4) == 0   ? HTTP_METHOD_PUT
+                                                             : HTTP_METHOD_OTHER,
                      "%s", methods[i]);
         cr_assert_eq(o.head.body, 5);
     }

@@ -1,0 +1,120 @@
+#include "requests/symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "pages/page.h"
+#include "proto/buildid.h"
+#include "proto/limits.h"
+#include "render/document.h"
+#include "requests/object.h"
+#include "requests/readers.h"
+#include "requests/reply.h"
+#include "store/store.h"
+
+#define BEFORE "/api/v1/builds/"
+#define AFTER "/symbols"
+
+/* One of them, until it is answered. */
+struct symbols_put {
+    struct http_exchange *exchange;
+    struct buildid id;
+    char reader[STORE_NAME_MOST + 1];
+};
+
+/* The build-id of the path. METHOD: it is another path. */
+static enum profd_status symbols_find_id(const char *path, size_t n, struct buildid *id, struct profd_error *e)
+{
+    const size_t before = sizeof BEFORE - 1, after = sizeof AFTER - 1;
+
+    if (n <= before + after || memcmp(path, BEFORE, before) != 0 || memcmp(path + n - after, AFTER, after) != 0 ||
+        memchr(path + before, '/', n - before - after)) {
+        return profd_error_set(e, PROFD_METHOD,
+                               "only GET and HEAD are supported here; PUT is, for " BEFORE "{id}" AFTER);
+    }
+    return buildid_parse(path + before, n - before - after, id, e);
+}
+
+int symbols_judge(void *context, const struct http_put *put, struct profd_error *e)
+{
+    const struct symbols *s = context;
+    const struct store_reader *r = put->reader ? readers_find(s->readers, put->reader) : NULL;
+    struct buildid id;
+    const enum profd_status status = symbols_find_id(put->path, put->n, &id, e);
+
+    if (status) {
+        return status == PROFD_METHOD ? 405 : 400;
+    }
+    if (!r) {
+        profd_error_set(e, PROFD_FORBIDDEN,
+                        "symbols are taken from readers with the role admin, by their token; on the daemon's machine, "
+                        "use profctl symbols with a Unix socket");
+        return 403;
+    }
+    if (!r->admin) {
+        profd_error_set(e, PROFD_FORBIDDEN, "reader %s has the role read; only the role admin may send symbols",
+                        r->name);
+        return 403;
+    }
+    if (!put->sized || !put->size) {
+        profd_error_set(e, PROFD_MALFORMED, "a PUT needs a body, and its Content-Length");
+        return put->sized ? 400 : 411;
+    }
+    if (put->size > LIMIT_HTTP_PUT) {
+        profd_error_set(e, PROFD_TOO_LARGE, "the file has %llu bytes, at most %u are taken over HTTP",
+                        (unsigned long long)put->size, LIMIT_HTTP_PUT);
+        return 413;
+    }
+    return 0;
+}
+
+static void symbols_answer(void *context, enum profd_status status, const char *sentence)
+{
+    struct symbols_put *p = context;
+    struct page page;
+
+    if (status) {
+        page_problem(&page, profd_status_http(status), status, sentence);
+    } else {
+        page_init(&page, 200, "application/json; charset=utf-8");
+        page.cache_control = "no-store";
+        document_write(json_pack("{s:s, s:b}", "build_id", p->id.text, "names", true), &page.body);
+    }
+    log_write(LOG_LEVEL_NOTICE, NULL, "reader %s sent symbols of build %s: %s", p->reader, p->id.text,
+              status ? sentence : "stored");
+    reply_tell(p->exchange, &page);
+    free(p);
+}
+
+void symbols_receive(const struct symbols *s, struct http_exchange *x, const struct http_request *request)
+{
+    const struct store_reader *r = readers_find(s->readers, request->reader); /* may be removed by now */
+    struct symbols_put *p = calloc(1, sizeof *p);
+    struct object_put put = {.fd = request->body, .name = "a file", .done = symbols_answer, .context = p};
+    uint32_t tenants[STORE_READER_TENANTS];
+    struct page page;
+    struct profd_error e;
+    enum profd_status status = PROFD_OK;
+
+    if (!p || !r || symbols_find_id(request->target, strcspn(request->target, "?"), &p->id, &e)) {
+        status = r ? profd_error_set(&e, PROFD_NO_MEMORY, "no memory for an executable")
+                   : profd_error_set(&e, PROFD_UNAUTHORIZED, "the reader was removed");
+        close(request->body);
+    } else {
+        p->exchange = x;
+        memcpy(p->reader, r->name, sizeof p->reader);
+        for (size_t i = 0; i < r->tenant_count && !r->all; i++) {
+            tenants[put.tenant_count++] = r->tenants[i].uid;
+        }
+        put.tenants = tenants;
+        put.build_id = p->id.text;
+        status = object_put(s->objects, &put, &e);
+    }
+    if (status) {
+        free(p);
+        page_problem(&page, profd_status_http(status), status, e.sentence);
+        reply_tell(x, &page);
+    }
+}
