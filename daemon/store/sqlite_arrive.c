@@ -83,6 +83,21 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     return o->name ? PROFD_OK : no_memory(e);
 }
 
+/* A machine that was enrolled again has another identity, and goes on with the epoch of before: that is the host's from
+ * now on. Its segments still count once. *foreign: it stays with the host that has it. */
+static enum profd_status inherit_epoch(struct arriving *a, int64_t from, const struct origin *o, bool *foreign,
+                                       struct profd_error *e)
+{
+    int64_t one;
+    bool heir = false;
+    enum profd_status status =
+        sqlite_find(a->s, SQL_EPOCH_HEIR, VALUES(INTEGER(from), INTEGER(o->host)), &one, &heir, e);
+    *foreign = !heir;
+    return status == PROFD_OK && heir
+               ? sqlite_run(a->s, SQL_EPOCH_INHERIT, VALUES(INTEGER(o->epoch), INTEGER(o->host)), e)
+               : status;
+}
+
 /* The epoch's row, made if there is none. *foreign: it belongs to another host. */
 static enum profd_status find_epoch(struct arriving *a, const struct store_delivery *d, struct origin *o, bool *foreign,
                                     struct profd_error *e)
@@ -94,12 +109,12 @@ static enum profd_status find_epoch(struct arriving *a, const struct store_deliv
         status = sqlite_next(a->s, q, &row, e);
     }
     if (row) {
+        const int64_t host = sqlite3_column_int64(q, 1);
         o->epoch = sqlite3_column_int64(q, 0);
-        *foreign = sqlite3_column_int64(q, 1) != o->host;
         o->mark = (uint64_t)sqlite3_column_int64(q, 2);
         o->mark_number = (uint64_t)sqlite3_column_int64(q, 3);
         sqlite_finish(q);
-        return PROFD_OK;
+        return host == o->host ? PROFD_OK : inherit_epoch(a, host, o, foreign, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_run(a->s, SQL_EPOCH_ADD, VALUES(BLOB(d->epoch, sizeof d->epoch), INTEGER(o->host)), e);

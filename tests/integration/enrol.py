@@ -7,7 +7,7 @@ import tempfile
 import time
 import uuid
 
-from enrol_bed import ARRIVE, NAMES, Fleet, ca, check, secret
+from enrol_bed import ARRIVE, NAMES, Fleet, ca, check, count, secret
 from harness import LONG, NOBODY, Daemon, Tap, as_user, run, until
 from tls_bed import Authority, openssl
 from wire import Wire, field
@@ -266,7 +266,8 @@ def rolls_over(tap, fleet):
     done = ca(fleet.ca, "roll")
     until(lambda: fleet.gate.logged().count("certificates were read") > 0)
     names = [fleet.enroll("new-1", fleet.token()).returncode, fleet.enroll("new-2", before).returncode]
-    issued = [openssl("x509", "-in", fleet.host(n, "relay.crt"), "-noout", "-issuer") for n in ("old-1", "new-1")]
+    issued = [openssl("x509", "-in", fleet.host(n, "relay.crt"), "-noout", "-ext", "authorityKeyIdentifier")
+              for n in ("old-1", "new-1")]
     check(tap, "after ca roll the new key issues, and tokens of before are good", done.returncode == 0 and
           names == [0, 0] and issued[0] != issued[1], (done.stderr, names, issued))
     answers = [fleet.arrive(n) for n in ("old-1", "new-1", "new-2")]
@@ -370,6 +371,25 @@ def signs_for_profd_alone(tap, fleet):
     check(tap, "and it answers nothing but SIGN", "only SIGN" in answer, answer)
 
 
+def enrols_again(tap, fleet):
+    """A revoked machine gets another identity while its profd runs: the epoch of its segments stays."""
+    with fleet.daemon() as d:
+        fleet.enroll("phoenix", fleet.token())
+        fleet.sends(d, "phoenix")
+        before = fleet.counted()
+        fleet.profctl("hosts", "revoke", "phoenix")
+        count(d, 3)
+        refused = fleet.flush(d, "phoenix")
+        for name in ("relay.crt", "relay.key"):
+            os.unlink(fleet.host("phoenix", name))
+        done = fleet.enroll("phoenix", fleet.token("--tenant", "shop"))
+        sent = fleet.sends(d, "phoenix")
+        relay = d.json("status", "--json")["store"]["relay"]
+        check(tap, "a machine that is enrolled again after it was revoked sends what it could not, once",
+              refused.returncode != 0 and done.returncode == 0 and sent and fleet.counted() == before + 2 and
+              relay["acknowledged"]["uploads"] == relay["accepted"]["uploads"], (refused, done, relay))
+
+
 def local_users(tap, fleet):
     """Of the centre's machine: only the gate may speak for hosts, and only operators make tokens."""
     if os.geteuid() != 0:
@@ -403,7 +423,7 @@ def main():
             rolls_a_ca(tap, os.path.join(folder, "ca"))
             with Fleet(os.path.join(folder, "fleet")) as fleet:
                 for part in (enrols, refuses, sends_and_renews, knows_keys, keeps_texts, key_kinds, clones, revokes,
-                             local_users, restores, beside_a_pki, signs_for_profd_alone):
+                             enrols_again, local_users, restores, beside_a_pki, signs_for_profd_alone):
                     part(tap, fleet)
             with Fleet(os.path.join(folder, "roll")) as fleet:
                 rolls_over(tap, fleet)

@@ -185,6 +185,53 @@ def write(c, path, text, owner="root", mode=0o644):
     c.do("chown", owner, f"/{path}")
 
 
+def enrols(tap, c, centre, counted):
+    """profd's own CA in place of the site's: the host enrols by the shipped units."""
+    site = c.do("profctl", "enroll", "tls://127.0.0.1:7655", "--token", "profd1-" + "A" * 76)
+    tap.point(site.returncode == 73 and "remove it first" in site.stderr,
+              "a host with a site's certificate is not enrolled", site)
+    for where, side in ((centre, "gate"), (c, "relay")):
+        for end in (".crt", ".key", "-ca.crt"):
+            os.unlink(os.path.join(where.root, f"etc/profd/{side}{end}"))
+    made = centre.do("profctl", "ca", "init", "localhost", "127.0.0.1")
+    write(centre, "etc/profd.conf", "gate = yes\nrelay-interval = 1s\nsigner = /run/profd-signer.sock\n")
+    started = [centre.do("systemctl", *command) for command in (
+        ("enable", "--now", "profd-signer.socket", "profd-signer.service"), ("restart", "profd.service"),
+        ("restart", "profd-gate.service"))]
+    tap.point(made.returncode == 0 and not any(s.returncode for s in started) and
+              centre.show("ActiveState", "profd-signer.service") == "active",
+              "ca init makes the keys, and profd-signer.service starts", (made, started))
+    said = centre.do("stat", "-c", "%U %a %n", "/etc/profd/ca.key", "/etc/profd/gate.key", "/etc/profd/gate.crt",
+                     "/run/profd-signer.sock").stdout.splitlines()
+    tap.point([line.rsplit(" ", 1)[0] for line in said] ==
+              ["profd-signer 600", "profd-gate 600", "root 644", "profd 600"],
+              "the keys belong to the users that read them, and the signer's socket to profd alone", said)
+    ask = "import socket; socket.socket(socket.AF_UNIX).connect('/run/profd-signer.sock')"
+    refused = centre.as_user("nobody", "python3", "-c", ask)
+    tap.point(refused.returncode != 0 and "PermissionError" in refused.stderr, "another user cannot connect to it",
+              refused)
+    spaces = centre.do("sh", "-c", "readlink /proc/$(systemctl show -P MainPID profd-signer)/ns/net /proc/1/ns/net")
+    tap.point(len(set(spaces.stdout.split())) == 2, "the signer has no network of others", spaces)
+    done = centre.do("systemd-analyze", "security", "--no-pager", "--threshold=5", "profd-signer.service")
+    tap.point(done.returncode == 0, f"profd-signer.service: {(done.stdout.strip().splitlines() or ['?'])[-1]}",
+              done.stdout[-1500:])
+    token = centre.do("profctl", "token", "new", "--tenant", "shop")
+    done = c.do("profctl", "enroll", "tls://127.0.0.1:7655", "--token", token.stdout.strip(), "--name",
+                "host-2.example")
+    again = c.do("systemctl", "restart", "profd-relay.service")
+    said = c.do("stat", "-c", "%U %a", "/var/lib/profd-relay", "/var/lib/profd-relay/relay.key").stdout.split("\n")
+    tap.point(done.returncode == 0 and again.returncode == 0 and said[:2] == ["profd-relay 755", "profd-relay 600"],
+              "profctl enroll gives the host a certificate", (token.stderr, done, again, said))
+    before = counted()
+    sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
+    wait_for(lambda: counted() > before)
+    hosts = {h["name"]: h for h in json.loads(centre.do("profctl", "hosts", "--json").stdout)["rows"]}
+    own = open(os.path.join(c.root, "etc/machine-id")).read().strip()
+    row = hosts.get("host-2.example", {})
+    tap.point(sent.returncode == 0 and counted() > before and row.get("tenant") == "shop" and row["machine_id"] == own,
+              "and what it sends reaches the centre", (sent, hosts, own, c.do("profctl", "status").stdout))
+
+
 def fleet(tap, c, root):
     """A second container with profd-gate is the centre; both have one network. The units are used as they are shipped;
     only certificates and profd.conf are an operator's."""
@@ -232,6 +279,7 @@ def fleet(tap, c, root):
         sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
         tap.point(sent.returncode == 0 and wait_for(lambda: counted() > before), "and segments go on to arrive",
                   (sent, counted()))
+        enrols(tap, c, centre, counted)
     finally:
         said = centre.do("journalctl", "-b", "--no-pager", "-o", "short-monotonic", "-u", "profd*").stdout
         print("".join(f"# centre: {line}\n" for line in said.splitlines()[-60:]))
