@@ -27,8 +27,8 @@ static const char *hosts_remark(const char *what, uint64_t seconds, char out[96]
 {
     char when[32];
 
-    (void)snprintf(out, 96, seconds ? "%s%s; " : "", what, hosts_time(seconds, when));
-    return out;
+    (void)snprintf(out, 96, "%s%s; ", what, hosts_time(seconds, when));
+    return seconds ? out : "";
 }
 
 static void hosts_print(const struct rows *rows)

@@ -42,18 +42,23 @@ bool revocations_has(const struct revocations *r, enum revocations_kind kind, co
 static bool reserve_key(struct revocations *r)
 {
     const size_t more = r->key_capacity ? 2 * r->key_capacity : 64;
-    uint8_t *keys;
-    int64_t *times;
+    void *larger;
 
     if (r->key_count < r->key_capacity) {
         return true;
     }
-    keys = realloc(r->keys, more * HASH);
-    r->keys = keys ? keys : r->keys;
-    times = realloc(r->times, more * sizeof *times);
-    r->times = times ? times : r->times;
-    r->key_capacity = keys && times ? more : r->key_capacity;
-    return keys && times;
+    larger = realloc(r->keys, more * HASH);
+    if (!larger) {
+        return false;
+    }
+    r->keys = larger;
+    larger = realloc(r->times, more * sizeof *r->times);
+    if (!larger) {
+        return false;
+    }
+    r->times = larger;
+    r->key_capacity = more;
+    return true;
 }
 
 bool revocations_note(struct revocations *r, enum revocations_kind kind, const uint8_t hash[HASH], int64_t when)
