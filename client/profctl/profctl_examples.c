@@ -51,6 +51,8 @@ static const struct {
     {"enroll", "  profctl enroll tls://centre.example:7655 --token TOKEN    as root, on a host\n"},
     {"hosts", "  profctl hosts                    every host that has enrolled or sent something\n"
               "  profctl hosts revoke web-7       refuse it from now on\n"},
+    {"reader", "  profctl reader add alice --tenant shop --expires 90d    print the token of a reader\n"
+               "  profctl reader list                                     readers, roles and tenants\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

@@ -100,11 +100,11 @@ Test(proto_message, what_a_relay_says_comes_back)
     cr_assert(b.as.fetch.went_back && b.as.fetch.number == 5);
     cr_assert(b.as.fetch.conflict.size == 12 && memcmp(b.as.fetch.conflict.data, bytes, 12) == 0);
     message_done(&b);
-    m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX, 3, 4}};
+    m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX, 3, 4, 5}};
     round_trip(&m, 0, &b);
     cr_assert(b.as.segment.id == 1 && b.as.segment.epoch.size == 12 && b.as.segment.sequence == 2);
     cr_assert(b.as.segment.segment.size == 7 && b.as.segment.through == UINT64_MAX && b.as.segment.number == 3);
-    cr_assert_eq(b.as.segment.held, 4);
+    cr_assert(b.as.segment.held == 4 && b.as.segment.oldest == 5);
     message_done(&b);
     m = (struct message){.type = FRAME_ACKNOWLEDGE, .as.acknowledge = {{bytes, 12}, 1, {bytes, 16}, 2, 3}};
     round_trip(&m, 0, &b);
@@ -119,7 +119,7 @@ Test(proto_message, what_passes_a_gate_comes_back)
     struct message m, b;
     m = (struct message){
         .type = FRAME_ARRIVE,
-        .as.arrive = {{bytes, 16}, "a.example", UINT64_MAX, 5, 1, 2, {bytes, 3}, "shop", "m", "1", 6, 7}};
+        .as.arrive = {{bytes, 16}, "a.example", UINT64_MAX, 5, 1, 2, {bytes, 3}, "shop", "m", "1", 6, 7, 8}};
     round_trip(&m, 0, &b);
     cr_assert(b.as.arrive.host.size == 16 && memcmp(b.as.arrive.host.data, bytes, 16) == 0);
     cr_assert_str_eq(b.as.arrive.name, "a.example");
@@ -128,7 +128,7 @@ Test(proto_message, what_passes_a_gate_comes_back)
     cr_assert_str_eq(b.as.arrive.tenant, "shop");
     cr_assert_str_eq(b.as.arrive.machine, "m");
     cr_assert_str_eq(b.as.arrive.version, "1");
-    cr_assert(b.as.arrive.not_after == 6 && b.as.arrive.held == 7);
+    cr_assert(b.as.arrive.not_after == 6 && b.as.arrive.held == 7 && b.as.arrive.oldest == 8);
     message_done(&b);
     m = (struct message){.type = FRAME_ADMIT,
                          .as.admit = {{bytes, 16}, UINT64_MAX, 200000, 1, {bytes, 12}, true, false, true, 8}};
