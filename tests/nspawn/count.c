@@ -19,7 +19,7 @@ __attribute__((no_instrument_function)) static void on_end(int number)
     ended = 1;
 }
 
-int main(void)
+__attribute__((no_instrument_function)) int main(void)
 {
     char path[4096];
     FILE *f;

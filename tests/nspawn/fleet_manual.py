@@ -23,7 +23,7 @@ from harness import Tap, programs
 
 PAGE = os.path.join(ROOT, "daemon/profd-fleet.7")
 SECTIONS = ("PACKAGES", "THE CENTRE", "HOSTS", "READERS", "PROMETHEUS", "BACKUP AND RESTORE", "UPGRADE", "REVOCATION",
-            "WHEN SOMETHING IS WRONG", "REMOVAL")
+            "WHEN SOMETHING IS WRONG", "REMOVAL", "ANOTHER KEY FOR THE CA")
 APT = 1200
 
 
@@ -270,6 +270,10 @@ def end(tap, w):
     done = h.shell("cd /root/profd && apt-get install -y ./profd_*.deb && systemctl enable --now profd.socket && "
                    "profctl status")
     tap.point(done.returncode == 0, "it can be installed again", (done.stdout + done.stderr)[-1000:])
+    w.section("ANOTHER KEY FOR THE CA")
+    done = w.centre.shell("openssl verify -CAfile /etc/profd/gate-ca.crt /etc/profd/gate.crt; grep -c BEGIN "
+                          "/etc/profd/gate-ca.crt; profctl token new --tenant shop --uses 1 --expires 1h")
+    tap.point("OK\n1\nprofd1-" in done.stdout, "the centre has another CA, and tokens name it", done)
 
 
 def prepare(folder):
