@@ -193,10 +193,16 @@ static enum profd_status explain_naming(struct arena *a, const struct store_nami
 {
     char text[256];
     *out = NULL;
-    if (n->attesting == 0 || (named && n->by != STORE_NAMED_BY_HOSTS)) {
+    if ((n->attesting == 0 && n->operators == 0) || (named && n->by != STORE_NAMED_BY_HOSTS)) {
         return PROFD_OK;
     }
-    if (named) {
+    if (!named && n->operators > 0) {
+        snprintf(text, sizeof text,
+                 "it has no names: %" PRIu32
+                 " of the tenants of this report %s symbols from an operator, and the tenants "
+                 "do not accept the same",
+                 n->operators, noun_for(n->operators, "has", "have"));
+    } else if (named) {
         snprintf(text, sizeof text,
                  "its names rest on %" PRIu64 " %s, those of this report; a quorum is %u hosts and a majority of those "
                  "that attest its symbols",

@@ -64,6 +64,7 @@ struct store_naming {
     uint32_t variants; /* number of different contents of the build that are stored and counted: seen */
     enum store_named_by by;
     uint64_t hosts, attesting; /* that attest the object, and any object of the build; 0 if by users */
+    uint32_t operators;        /* number of tenants of the sum of which an operator has sent an object with names */
 };
 
 #endif

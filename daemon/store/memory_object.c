@@ -312,6 +312,9 @@ enum profd_status memory_get_object(struct store *base, const struct store_sende
     const struct memory_store *s = memory_self(base);
     struct memory_choice choice = memory_choose_object(s, build_id, of);
     *naming = choice.naming;
+    for (size_t i = 0; i < of->uid_count; i++) {
+        naming->operators += store_is_tenant(of->uids[i]) && is_ruled(s, build_id, of->uids[i]);
+    }
     naming->attesting = memory_count_attesting(s, build_id, NULL);
     if (choice.object < 0) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);

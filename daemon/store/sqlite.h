@@ -283,7 +283,8 @@ struct sqlite_choice {
     int64_t object;
     bool has_names;
     enum store_named_by by;
-    uint64_t hosts; /* that attest it */
+    uint64_t hosts;     /* that attest it */
+    uint32_t operators; /* as in struct store_naming */
     char *note;
 };
 enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,

@@ -147,6 +147,7 @@ enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, co
     if (status == PROFD_OK) {
         const bool by_users = best.trusted && best.hosts.by != STORE_NAMED_BY_OPERATORS;
         choice->object = best.object;
+        choice->operators = (uint32_t)x.ruled;
         choice->has_names = best.has_names;
         choice->by = by_users || best.object == 0 || of->uid_count > x.tenants ? STORE_NAMED_BY_USERS : best.hosts.by;
         choice->hosts = by_users ? 0 : best.hosts.hosts;

@@ -350,7 +350,7 @@ static enum profd_status read_object(struct sqlite_store *s, const struct store_
         status = sqlite_choose_object(s, build, of, &choice, e);
     }
     free(choice.note);
-    *naming = (struct store_naming){.by = choice.by, .hosts = choice.hosts};
+    *naming = (struct store_naming){.by = choice.by, .hosts = choice.hosts, .operators = choice.operators};
     if (status == PROFD_OK) {
         status = sqlite_count_attesting(s, build, &naming->attesting, e);
     }

@@ -325,6 +325,12 @@ STORE_TEST(variant_of_an_operator_names_functions_of_its_tenant)
     cr_assert_eq(epoch_of(f, of_blue, "aa01"), others, "another tenant's reports are as before");
     cr_assert_str_eq(named_for(f, (const uint32_t[]){BLUE}, 1, "4"), "one quorum 3/3", "it is not that of this tenant");
     cr_assert_str_eq(named_for(f, both, 2, "1234"), " - 0/3", "what the tenants accept differs");
+    struct store_naming naming = {.operators = 9};
+    uint8_t *bytes;
+    size_t size;
+    const struct store_senders of = {.uids = both, .uid_count = 2};
+    FAILS(f, PROFD_NOT_FOUND, store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e));
+    cr_assert_eq(naming.operators, 1);
     put_from_operator(f, "one", RED);
     cr_assert_str_eq(named_for(f, red, 1, "123"), "one operators 0/3", "the latest");
     cr_assert_str_eq(named_for(f, both, 2, "1234"), "one quorum 3/3",
