@@ -158,6 +158,21 @@ def header(tap, d, p, build, tokens):
     tap.point(method[0] == 405, "other methods are profd's to refuse", method[:3])
 
 
+def by_profctl(tap, d, p, exe, tokens):
+    """profctl through the same server: a reader reads, and one with the role admin sends symbols."""
+    def ask(name, *verb):
+        token = os.path.join(p.folder, f"{name}.token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+            f.write(tokens[name] + "\n")
+        return d.ctl(*verb, "--server", f"https://localhost:{p.port}", "--token-file", token, "--cacert", p.ca)
+    done = ask("all", "report", exe)
+    tap.point(done.returncode == 0 and done.stdout == d.ctl("report", exe).stdout, "profctl report --server https://: "
+              "the text of the Unix socket", (done, d.ctl("report", exe)))
+    done = ask("builder", "symbols", exe), ask("all", "symbols", exe)
+    tap.point(done[0].returncode == 0 and done[1].returncode == 77, "profctl symbols: a reader with the role "
+              "admin sends them, another one may not", done)
+
+
 def smuggled(tap, p):
     """Raw bytes, which curl would not send."""
     context = ssl.create_default_context(cafile=p.ca)
@@ -193,6 +208,7 @@ def main():
             run("chmod", "-R", "a+rX", d.folder)
             os.chmod(d.http, 0o666)
             add = {"all": ("all", "--tenant", "all"), "other": ("other", "--tenant", "shop"),
+                   "builder": ("builder", "--tenant", "shop", "--role", "admin"),
                    "alice": ("alice", "--tenant", "all", "--proxy")}
             tokens = {n: d.ctl("reader", "add", *a).stdout.strip() for n, a in add.items()}
             with Proxy(d) as p:
@@ -201,6 +217,7 @@ def main():
                 reads(tap, d, p, build)
                 codings(tap, d, p, build)
                 header(tap, d, p, build, tokens)
+                by_profctl(tap, d, p, exe, tokens)
                 smuggled(tap, p)
                 if CHROMIUM and os.path.isdir(os.path.join(NODE_MODULES, "playwright-core")):
                     dashboard(tap, p, build, sys.argv[1] if len(sys.argv) > 1 else "")
