@@ -205,6 +205,18 @@ enum profd_status executable_read_loads(const struct profd_executable *x, struct
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
 }
 
+enum profd_status executable_read_gmon(const struct profd_executable *x, struct arena *a, struct elf_gmon *out,
+                                       struct profd_error *e)
+{
+    enum profd_status status = elf_read_gmon(x->fd, x->debug, a, out, e);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", x->path);
+}
+
+bool executable_read_bytes(const struct profd_executable *x, uint64_t offset, void *out, size_t n)
+{
+    return offset <= INT64_MAX && pread(x->fd, out, n, (off_t)offset) == (ssize_t)n;
+}
+
 uint64_t executable_time(const struct profd_executable *x)
 {
     struct stat s;

@@ -4,6 +4,7 @@
 
 #include "profd.h"
 #include "core/object.h"
+#include "elf/elf_gmon.h"
 #include "elf/elf_read.h"
 
 /* What was read; lives as long as x. */
@@ -17,6 +18,11 @@ enum profd_status executable_read_loads(const struct profd_executable *x, struct
                                         uint32_t *count, struct profd_error *e);
 /* False: without its debug file it has no function names but those that the dynamic linker needs. */
 bool executable_has_own_names(const struct profd_executable *x);
+/* What it says about its gmon.out; arrays live in the arena. */
+enum profd_status executable_read_gmon(const struct profd_executable *x, struct arena *a, struct elf_gmon *out,
+                                       struct profd_error *e);
+/* Reads n bytes of the file at an offset; false if it has not as many there. */
+bool executable_read_bytes(const struct profd_executable *x, uint64_t offset, void *out, size_t n);
 /* Modification time of the file, ns since 1970; 0 if unknown. */
 uint64_t executable_time(const struct profd_executable *x);
 

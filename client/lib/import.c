@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "core/bounds.h"
 #include "lib/executable.h"
+#include "lib/gmon_check.h"
 #include "lib/upload.h"
 #include "proto/gmon.h"
 #include "proto/limits.h"
@@ -26,8 +27,14 @@ static enum profd_status counts_check(const struct profd_executable *x, struct c
     enum profd_status status = a ? bounds_encode(executable_object(x), a, &bytes, &size, e)
                                  : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the ranges of an executable");
     if (status == PROFD_OK) {
+        status = gmon_check_executable(x, c, a, e);
+    }
+    if (status == PROFD_OK) {
         (void)bounds_open(bytes, size, &bounds); /* they were encoded here */
         status = bounds_check_counts(&build, 0, true, c, e);
+    }
+    if (status == PROFD_OK) {
+        status = gmon_check_callees(x, c, a, e);
     }
     for (uint32_t i = 0; status == PROFD_OK && i < c->arc_count; i++) {
         if (!bounds_touch(&bounds, c->to[i], c->to[i] + 1)) {

@@ -31,9 +31,9 @@ def giant_cycle(path, exe, first, functions, arcs, seed=1):
     draw = random.Random(seed)
     g = Gmon(*bounds(exe))
     for i in range(functions):
-        g.arc(first + SIZE * i + 1, first + SIZE * ((i + 1) % functions) + 1, draw.randint(1, 1000))
+        g.arc(first + SIZE * i + 1, first + SIZE * ((i + 1) % functions), draw.randint(1, 1000))
     for _ in range(arcs - functions):
-        g.arc(first + SIZE * draw.randrange(functions) + 1, first + SIZE * draw.randrange(functions) + 1,
+        g.arc(first + SIZE * draw.randrange(functions) + 1, first + SIZE * draw.randrange(functions),
               draw.randint(1, 1000))
     for i in range(functions):
         g.tick(first + SIZE * i, draw.randint(0, 60))
@@ -50,7 +50,7 @@ def lua_sized(path, exe, first, functions, seed=1):
         a, b = draw.randrange(420), draw.randrange(420)
         if a < b and (a, b) not in seen:
             seen.add((a, b))
-            g.arc(first + SIZE * a * (functions // 420) + 1, first + SIZE * b * (functions // 420) + 1,
+            g.arc(first + SIZE * a * (functions // 420) + 1, first + SIZE * b * (functions // 420),
                   int(draw.paretovariate(0.4)) % 4000000 + 1)
     for _ in range(700):
         g.tick(first + 4 * draw.randrange(functions * SIZE // 4), draw.randint(1, 9))

@@ -13,5 +13,5 @@ def example(exe, path, ticks=(16, 102, 75), start=1):
     for caller, callee, calls in (("_start", "main", start), ("main", "a", 1), ("a", "b", 3), ("b", "a", 2),
                                   ("a", "c", 3), ("b", "c", 3)):
         if calls:
-            g.arc(at[caller] + 16, at[callee] + 4, calls)
+            g.arc(at[caller] + 16, at[callee], calls)
     return g.write(path)

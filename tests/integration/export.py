@@ -245,11 +245,13 @@ def test_unknown_executable(tap, d, folder):
 
 
 def assemble(d, name, *flags):
-    """A program of three functions of 32 bytes that nobody runs; its path, or what the tools said."""
+    """A program of three functions of 32 bytes that nobody runs, with the symbol that says it could write a gmon.out;
+    its path, or what the tools said."""
     source, exe = os.path.join(d.folder, name + ".s"), os.path.join(d.folder, name)
     with open(source, "w") as f:
-        f.write(".text\n" + "".join(f".globl {n}\n.type {n}, @function\n{n}: .fill 32, 1, 0x90\n.size {n}, .-{n}\n"
-                                     for n in ("_start", "work", "leaf")))
+        f.write(".globl __monstartup\n.set __monstartup, 0\n.text\n")
+        f.write("".join(f".globl {n}\n.type {n}, @function\n{n}: .fill 32, 1, 0x90\n.size {n}, .-{n}\n"
+                        for n in ("_start", "work", "leaf")))
     done = run("gcc", *flags, "-nostdlib", "-static", "-Wl,--build-id", "-o", exe, source)
     return exe, done.stderr if done.returncode else ""
 

@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 
-from harness import AS_NOBODY, BUILD, NOBODY, PROFCTL, PROFD, ROOT, Daemon, Tap, free_port, readable_copy, run, until
+from harness import AS_NOBODY, BUILD, NOBODY, PROFCTL, PROFD, ROOT, Daemon, Tap, bounds, free_port, readable_copy, \
+    run, until
 
 
 def compile_c(folder, name, flags="-pg -O0", text=None):
@@ -144,6 +145,35 @@ def test_partial_refusal(tap, d, exe, gmon, other_gmon):
               "upload --json", data)
 
 
+LONGER = "int main(void) { return 0; }\n" + "".join(f"int f{n}(int i) {{ return i * {n}; }}\n" for n in range(20))
+
+
+def test_same_layout(tap, d):
+    """The callees tell builds apart that span the same addresses; a build is never refused its own file."""
+    folder = os.path.join(d.folder, "layouts")
+    os.mkdir(folder)
+    small, main = "long small(long n) { return n; }\n", "int main(void) { return (int)(large(9) - 34); }\n"
+    large = "long large(long n) { return n < 2 ? n : large(n - 1) + large(n - 2); }\n"
+    one, two = (compile_c(folder, name, "-pg -O0", text)
+                for name, text in (("one", small + large + main), ("two", large + small + main)))
+    files = [profile(one, "one.out"), profile(two, "two.out")]
+    spans = [bounds(one), bounds(two)]
+    tap.point(spans[0] == spans[1], "two builds of the same layout", spans)
+    says(tap, d.ctl("upload", "-e", two, files[0]), 65, ["neither the start of a function nor behind a call of mcount"],
+         "another build of the same layout")
+    for name, flags in (("own", ""), ("own-fixed", "-no-pie"), ("own-static", "-static"), ("own-fentry", "-mfentry"),
+                        ("own-slots", "-fno-plt"), ("own-large", "-mcmodel=large -no-pie -fno-pie")):
+        if name in ("own-fentry", "own-large") and os.uname().machine != "x86_64":
+            continue
+        exe = compile_c(folder, name, "-pg -O1 " + flags, large + main)
+        gmon, stripped = profile(exe, name + ".out"), exe + "-stripped"
+        assert run("strip", "-o", stripped, exe).returncode == 0
+        for file in (exe, stripped):
+            done = d.ctl("upload", "-e", file, gmon)
+            tap.point(done.returncode == 0 and done.stderr == "", f"{os.path.basename(file)}: its own file is stored",
+                      done)
+
+
 def test_refusals(tap, d, exe, gmon, other, stranger):
     folder, before = os.path.dirname(exe), uploads(d, exe)
     data = open(gmon, "rb").read()
@@ -165,6 +195,12 @@ def test_refusals(tap, d, exe, gmon, other, stranger):
         path = bad(name, content)
         says(tap, d.ctl("upload", "-e", exe, path), 65, [path, *words], f"a gmon.out with a bad {name}")
     says(tap, d.ctl("upload", "-e", other, gmon), 65, [other, "not the executable"], "the EXE of another program")
+    for name, flags in (("plain", "-O0"), ("plain-fixed", "-O0 -no-pie"), ("plain-stripped", "-O0 -s")):
+        says(tap, d.ctl("upload", "-e", compile_c(folder, name, flags), gmon), 65, ["not linked with -pg"],
+             f"an EXE without -pg: {name}")
+    longer = compile_c(folder, "longer", "-pg -O0 -s", LONGER)
+    says(tap, d.ctl("upload", "-e", longer, gmon), 65, ["the histogram spans", "code that ends elsewhere"],
+         "a stripped EXE with -pg and other code")
     says(tap, d.ctl("upload", "-e", stranger, gmon), 65, ["stranger"], "an EXE at other addresses")
     says(tap, d.ctl("upload", "-e", "/etc/passwd", gmon), 65, ["/etc/passwd", "ELF"], "an EXE that is no ELF")
     says(tap, d.ctl("upload", "-e", "/", gmon), 65, ["/", "regular"], "an EXE that is a directory")
@@ -514,6 +550,8 @@ with Tap() as tap, Daemon() as d:
     test_many(tap, d, exe, gmon)
     test_partial_refusal(tap, d, exe, gmon, other_gmon)
     test_refusals(tap, d, exe, gmon, other, stranger)
+    with Daemon() as fresh:
+        test_same_layout(tap, fresh)
     for twin in (first, second):
         d.ctl("upload", "-e", twin, profile(twin))
     test_bad_questions(tap, d, exe, "feedface")

@@ -70,7 +70,7 @@ def small_gmon(exe, leaf="leaf", middle="middle"):
     low, high = bounds(exe)
     g = Gmon(low, high, bins=4).tick(at[leaf], 3)
     for caller, callee in (("main", middle), (middle, leaf), ("_start", "main")):
-        g.arc(at[caller] + 16, at[callee] + 4, 100)
+        g.arc(at[caller] + 16, at[callee], 100)
     return g
 
 

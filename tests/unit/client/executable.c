@@ -117,7 +117,7 @@ Test(client_executable, a_stripped_one_is_judged_by_its_text)
     run("gcc -pg -O0 -o prog small.c && ./prog && mv gmon.out small.gmon && strip -o bare prog");
     import_is("bare", "small.gmon", PROFD_OK, "");
     run("gcc -pg -O0 -Wl,-Ttext-segment=0x7000000 -no-pie -o far small.c && ./far && mv gmon.out far.gmon");
-    import_is("bare", "far.gmon", PROFD_WRONG_BUILD, "outside the code of");
+    import_is("bare", "far.gmon", PROFD_WRONG_BUILD, "has code that ends elsewhere");
 }
 
 Test(client_executable, every_truncation_is_refused)
