@@ -35,18 +35,19 @@ struct profd_upload;
 
 /* Reasons why counts are not exact. Without any, every call and every tick was counted. */
 enum profd_inexact {
-    PROFD_INEXACT_THREADS_UNKNOWN = 1,   /* calls of several threads may have been lost */
-    PROFD_INEXACT_CALLER_BUCKET = 2,     /* callers are rounded down to 16 bytes */
-    PROFD_INEXACT_BINS_16_BIT = 4,       /* bins wrap at 65,535 */
-    PROFD_INEXACT_CLOCK = 8,             /* the window is not known */
-    PROFD_INEXACT_SATURATED = 16,        /* a sum reached 2^63-1 and is larger */
-    PROFD_INEXACT_LOST = 32,             /* losses were counted */
-    PROFD_INEXACT_END_NOT_SEEN = 64,     /* the process ended while no daemon could read it */
-    PROFD_INEXACT_SAMPLED = 128,         /* calls were sampled, not counted */
-    PROFD_INEXACT_TICKS_OUTSIDE = 256,   /* ticks of code in no build were left out */
-    PROFD_INEXACT_PAUSED = 512,          /* counting was switched off meanwhile */
-    PROFD_INEXACT_LABEL_LEFT_OUT = 2048, /* a label was invalid and was left out; counts are complete */
-    PROFD_INEXACT_SHARED_BINS = 4096,    /* some ticks were shared between neighbouring functions by an estimate */
+    PROFD_INEXACT_THREADS_UNKNOWN = 1,     /* calls of several threads may have been lost */
+    PROFD_INEXACT_CALLER_BUCKET = 2,       /* callers are rounded down to 16 bytes */
+    PROFD_INEXACT_BINS_16_BIT = 4,         /* bins wrap at 65,535 */
+    PROFD_INEXACT_CLOCK = 8,               /* the window is not known */
+    PROFD_INEXACT_SATURATED = 16,          /* a sum reached 2^63-1 and is larger */
+    PROFD_INEXACT_LOST = 32,               /* losses were counted */
+    PROFD_INEXACT_END_NOT_SEEN = 64,       /* the process ended while no daemon could read it */
+    PROFD_INEXACT_SAMPLED = 128,           /* calls were sampled, not counted */
+    PROFD_INEXACT_TICKS_OUTSIDE = 256,     /* ticks of code in no build were left out */
+    PROFD_INEXACT_PAUSED = 512,            /* counting was switched off meanwhile */
+    PROFD_INEXACT_LABEL_LEFT_OUT = 2048,   /* a label was invalid and was left out; counts are complete */
+    PROFD_INEXACT_SHARED_BINS = 4096,      /* some ticks were shared between neighbouring functions by an estimate */
+    PROFD_INEXACT_AMBIGUOUS_NAMES = 65536, /* functions of one name could not be told apart; the first has all counts */
 };
 
 #define PROFD_NOWHERE UINT32_MAX /* build index of an address outside every known build */

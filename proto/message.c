@@ -79,6 +79,8 @@ static const struct {
     {INEXACT_RESTORED, "restored", "a host was restored from a backup: counts of its live processes may be missing"},
     {INEXACT_HOST_TOTALS, "host-totals",
      "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions"},
+    {INEXACT_AMBIGUOUS_NAMES, "ambiguous-names",
+     "an import names functions by a name that several have: the first of them got the counts of all"},
     {INEXACT_SAMPLED, "sampled",
      "a program does not count its calls: their number is how often a tick found the callee below its caller"},
 };

@@ -95,6 +95,33 @@ static const struct slot *joined_slot(struct slots *s, const struct import_frame
     return slot && slot->target != IMPORT_NONE && !slot->branches && slot->in == slot->out ? slot : NULL;
 }
 
+#define SECOND UINT64_C(1000000000)
+
+/* The number of ticks that ns are, if it is whole: ns were rounded by at most one. */
+static bool find_ticks(uint64_t ns, uint32_t rate, uint64_t *ticks)
+{
+    const uint64_t part = ns % SECOND * rate, over = part % SECOND;
+    *ticks = ns / SECOND * rate + (part + SECOND / 2) / SECOND;
+    return (over < SECOND - over ? over : SECOND - over) <= rate;
+}
+
+/* An export of profd says what ticks its ns are made of. They are restored unless some are not whole, because ticks
+ * were shared between functions: a sum must not claim a precision that nothing was measured with. */
+static void restore_ticks(struct import_callgrind *c)
+{
+    struct import_profile *p = &c->profile;
+    const uint32_t rate = c->tick_rate;
+    uint64_t ticks;
+    bool whole = rate > 0 && rate < SECOND / 4 && p->rate == SECOND;
+    for (uint32_t i = 0; i < p->frame_count && whole; i++) {
+        whole = find_ticks(p->frames[i].ticks, rate, &ticks);
+    }
+    for (uint32_t i = 0; i < p->frame_count && whole; i++) {
+        (void)find_ticks(p->frames[i].ticks, rate, &p->frames[i].ticks);
+    }
+    p->rate = whole ? rate : p->rate;
+}
+
 enum profd_status import_callgrind_finish(struct import_callgrind *c, struct import_profile **out,
                                           struct profd_error *e)
 {
@@ -125,6 +152,7 @@ enum profd_status import_callgrind_finish(struct import_callgrind *c, struct imp
             pair->to = to->target;
         }
     }
+    restore_ticks(c);
     *out = p;
     return PROFD_OK;
 }

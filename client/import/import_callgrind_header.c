@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CALLGRIND_PROCESSES "Processes: " /* of profd's own exports */
+/* Of profd's own exports. */
+#define CALLGRIND_PROCESSES "Processes: "
+#define CALLGRIND_TICKS "Ticks a second: "
 
 /* Events that are time, and their ticks per second. */
 static uint32_t time_rate(const struct import_scan *event)
@@ -70,6 +72,8 @@ static void close_header(struct import_callgrind *c)
         bool first = c->part <= 1 && c->thread <= 1 && pid_is_new(c, c->pid);
         import_profile_set_processes(&c->profile, (c->part_seen ? c->profile.processes : 0) + (uint64_t)first);
     }
+    c->tick_rate = !c->part_seen || c->tick_rate == c->part_tick_rate ? c->part_tick_rate : 0;
+    c->part_tick_rate = 0;
     c->part_seen = true;
     c->part = c->thread = 0;
 }
@@ -178,6 +182,9 @@ enum profd_status callgrind_take_header(struct import_callgrind *c, const struct
             import_profile_set_processes(&c->profile, n);
             c->counted = true;
         }
+    } else if (import_scan_is(key, "desc") && import_scan_skip(value, CALLGRIND_TICKS)) {
+        uint64_t rate;
+        c->part_tick_rate = import_scan_number(value, 10, &rate) && rate <= UINT32_MAX ? (uint32_t)rate : 0;
     } else if (import_scan_is(key, "desc") && import_scan_skip(value, "Build:")) {
         struct import_scan word = import_scan_word(value);
         text = c->profile.program_id = import_texts_take(&c->texts, word.at, import_scan_left(&word));

@@ -37,8 +37,10 @@ struct import_callgrind {
     uint32_t pid_count, pid_capacity;
     struct table pid_table;
     bool part_seen;
-    bool counted; /* the file states how many processes it is of */
-    bool waiting; /* time is elapsed time */
+    bool counted;            /* the file states how many processes it is of */
+    bool waiting;            /* time is elapsed time */
+    uint32_t tick_rate;      /* ticks a second that every part so far says its ns are made of; 0: not stated */
+    uint32_t part_tick_rate; /* of the current header */
 };
 
 /* A line "key: value". */

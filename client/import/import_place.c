@@ -36,6 +36,7 @@ struct place {
     struct place_span *spans; /* of the upload's builds: range of their histograms */
     uint32_t build_count;
     bool saturated; /* a sum reached its end */
+    bool ambiguous; /* a frame was placed at the first of several functions of its name */
     bool lost;      /* a frame of a build could not be placed */
     bool outside;   /* ticks in no build were left out */
 };
@@ -361,6 +362,7 @@ static bool place_by_name(struct place *w, const struct place_object *k, const s
         return false;
     }
     w->notes->ambiguous += function.ambiguous;
+    w->ambiguous |= function.ambiguous;
     *at = function.address + (f->offset != IMPORT_NO_OFFSET && f->offset < function.size ? f->offset : 0);
     return true;
 }
@@ -571,6 +573,7 @@ enum profd_status import_place_profile(struct import_shelf *shelf, const struct 
         profd_upload_set_inexact(w.upload, (p->sampled ? (uint32_t)PROFD_INEXACT_SAMPLED : 0) |
                                                (w.saturated ? (uint32_t)PROFD_INEXACT_SATURATED : 0) |
                                                (w.outside ? (uint32_t)PROFD_INEXACT_TICKS_OUTSIDE : 0) | p->reasons |
+                                               (w.ambiguous ? (uint32_t)PROFD_INEXACT_AMBIGUOUS_NAMES : 0) |
                                                (w.lost || (p->lossy && !p->own) ? (uint32_t)PROFD_INEXACT_LOST : 0));
         profd_upload_set_window(w.upload, p->start, p->end);
         profd_upload_set_processes_started(w.upload, p->processes);

@@ -1,6 +1,7 @@
 /* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for
  * KCachegrind and callgrind_annotate. Call counts are exact unless a line "desc: Calls:" says otherwise. Costs are
- * nanoseconds, or what else was sampled; arcs inside a cycle carry calls and no time. */
+ * nanoseconds, or what else was sampled; if all ticks have one rate, a line "desc: Ticks a second:" states it. Arcs
+ * inside a cycle carry calls and no time. */
 #include <math.h>
 #include <string.h>
 
@@ -124,10 +125,13 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
     const char *reasons = reasons_list(in, a);
     buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: line\n",
                       in->build_id,
-                      (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, not counted\n"
+                      (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, at least in part\n"
                       : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
                                                        : "",
                       reasons != NULL ? reasons : "lost", (unsigned long long)in->provenance->processes);
+    if (r->in_seconds && r->rate_count == 1) {
+        buffer_add_format(out, "desc: Ticks a second: %lu\n", (unsigned long)r->rates[0]);
+    }
     add_event(out, r);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);
     for (uint32_t i = 0; i < r->function_count && !out->failed; i++) {

@@ -146,7 +146,7 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
     amount_add(out, s.hidden_seconds, 0);
     buffer_add_format(out, " %s\n", d.unit);
     if (d.mark[0] != '\0') {
-        buffer_add_text(out, "  // ~: calls were sampled, not counted\n");
+        buffer_add_text(out, "  // ~: calls were sampled, at least in part\n");
     }
     buffer_add_text(out, "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\"];\n"
                          "  edge [fontname=\"sans-serif\", fontsize=9];\n");

@@ -126,8 +126,10 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
         buffer_add_text(out, "):\n          processes that began and ended then are in no report\n");
     }
     if ((inexact & INEXACT_SAMPLED) != 0) {
-        buffer_add_text(out, "~calls    sampled: for a program that does not count its calls, calls are the number of "
-                             "ticks that found\n          the callee below its caller\n");
+        buffer_add_text(out,
+                        "~calls    sampled, at least in part: where a program does not count its calls, they are the "
+                        "ticks that found\n" INDENT "the callee below its caller; counted calls of other uploads "
+                        "are in the same sums\n");
     }
 }
 

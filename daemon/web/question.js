@@ -117,7 +117,7 @@ const totalOf = (report) => {
 
 /** Calls that are no counts say so. */
 export const sampled = (report) => report.provenance.inexact_reasons.includes("sampled");
-export const SAMPLED = "sampled: the number of ticks that found the callee below its caller, because the program does not count its calls";
+export const SAMPLED = "sampled, at least in part: where a program does not count its calls, they are the ticks that found the callee below its caller";
 
 /** The vDSO, the kernel, generated code and deleted files have no file that could be sent. */
 const isFile = (build) => build.name.startsWith("/") && !build.name.endsWith(" (deleted)");

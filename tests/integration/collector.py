@@ -166,7 +166,7 @@ def sampled(tap, d, exe, fleet, now):
     text = d.ctl("report", exe).stdout
     meaning = "          end-not-seen     a process ended while it could not be read: its last counts are missing\n"
     tap.point(f"Exact     no: end-not-seen, sampled, shared-bins\n{meaning}          shared-bins " in text
-              and "\n~calls    sampled: " in text
+              and "\n~calls    sampled, at least in part: " in text
               and (" ~calls " in text or " ~calls+self " in text) and " ~called " in text
               and "1 process ended while no daemon could read it" in text, "sampled calls are marked in the text",
               text[:1500])

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import LONG, PROFCTL, Daemon, Gmon, Tap, run, symbols
+from harness import LONG, PROFCTL, Daemon, Gmon, Tap, bounds, run, symbols
 
 PPROF = next((p for p in ("/usr/lib/go-1.19/pkg/tool/linux_amd64/pprof", "/usr/lib/go-1.19/pkg/tool/linux_arm64/pprof")
               if os.path.exists(p)), None)
@@ -176,9 +176,12 @@ def exact_counts(tap, folder):
             tap.point(twins == [truth["main.twin"], truth["other.twin"]],
                       f"{name}: two static functions of one name stay two", twins)
             outside = ["ticks-outside"] if said["ticks_outside"] else []
-            tap.point(r["provenance"]["calls_exact"] and r["provenance"]["inexact_reasons"] == outside
+            outside += ["ambiguous-names"] if said["ambiguous"] else []
+            tap.point(r["provenance"]["calls_exact"] is (said["ambiguous"] == 0)
+                      and r["provenance"]["inexact_reasons"] == outside
                       and r["totals"]["dimension"] == "instructions" and r["totals"]["rates"] == [1],
-                      f"{name}: the calls are exact, the costs are instructions", (r["provenance"], r["totals"]))
+                      f"{name}: the calls are exact unless names are ambiguous, the costs are instructions",
+                      (r["provenance"], r["totals"]))
             total = int(re.search(r"^(?:summary|totals): (\d+)", open(out).read(), re.M).group(1))
             tap.point(said["ticks"] == total and r["totals"]["ticks"] == total - said["ticks_outside"]
                       and said["ticks_outside"] * 1000 <= total,
@@ -204,7 +207,7 @@ def shape(r):
 
 def small_gmon(folder, exe):
     """A gmon.out for a program: ticks and calls in every function of it, many of them beyond 32 bits together."""
-    gmon = Gmon(symbols(exe)["_start"][0] & ~3, symbols(exe)["_fini"][0] & ~3)
+    gmon = Gmon(*bounds(exe))
     places = {n: symbols(exe)[n][0] for n in ("main", "fib", "even", "odd", "other", "compare")}
     for n, (name, address) in enumerate(places.items()):
         gmon.tick((address + 7) & ~3, 100 * n + 3)
@@ -219,7 +222,7 @@ def small_gmon(folder, exe):
 
 
 def round_trips(tap, folder):
-    exe = build(folder, "trip", "-g")
+    exe = build(folder, "trip", "-g", "-pg")
     gmon = small_gmon(folder, exe)
     exports = {}
     with Daemon() as d:
@@ -246,14 +249,31 @@ def round_trips(tap, folder):
                       f"profd's own export as {form} comes back with the same numbers",
                       (done.stdout + done.stderr, [x for x in zip(shape(before)[0].items(), shape(after)[0].items())
                                                    if x[0] != x[1]][:5]))
-            tap.point(after["totals"]["ticks"] / after["totals"]["rates"][0] == before["totals"]["ticks"]
-                      / before["totals"]["rates"][0]
+            tap.point(after["totals"]["ticks"] == before["totals"]["ticks"]
+                      and after["totals"]["rates"] == before["totals"]["rates"]
                       and after["totals"]["calls"] == before["totals"]["calls"]
                       and after["provenance"]["inexact_reasons"] == before["provenance"]["inexact_reasons"],
-                      f"{form}: totals, exact calls, and the reasons why the rest is not exact",
+                      f"{form}: ticks and their rate, exact calls, and the reasons why the rest is not exact",
                       (before["totals"], after["totals"], after["provenance"]))
             tap.point(after["provenance"]["processes_started"] == 2, f"{form}: an export states how many processes it "
                       f"is of", after["provenance"])
+
+
+def ambiguous_names(tap, folder):
+    """Counts of functions that only their name tells: what may stand at the wrong one is not called exact."""
+    exe = build(folder, "namesakes")
+    text = (f"version: 1\ncmd: {exe}\npositions: line\nevents: Ir\nob={exe}\nfl=???\nfn=main\n0 5\n"
+            "cfn=%s\ncalls=3 0\n0 9\nfn=%s\n0 9\n")
+    for name, reasons in (("compare", []), ("twin", ["ambiguous-names"])):
+        with Daemon() as d:
+            done = d.ctl("upload", write(folder, f"{name}.out", text % (name, name)))
+            r = report(d, exe)["provenance"]
+            heading = d.ctl("report", exe).stdout
+            tap.point(done.returncode == 0 and r["inexact_reasons"] == reasons
+                      and r["calls_exact"] is r["ticks_exact"] is (not reasons)
+                      and ("ambiguous" in done.stdout) is bool(reasons)
+                      and ("the first of them got the counts of all" in heading) is bool(reasons),
+                      f"{name}: {' '.join(reasons) or 'exact'}", (done, r, heading))
 
 
 def other_dimensions(tap, folder):
@@ -530,7 +550,8 @@ with Tap() as tap:
     folder = os.path.realpath(tempfile.mkdtemp(prefix="profd-imports-"))
     os.chmod(folder, 0o755)
     try:
-        for part in (exact_counts, round_trips, other_dimensions, gperftools, go, perf_written, perf_recorded, refused):
+        for part in (exact_counts, round_trips, ambiguous_names, other_dimensions, gperftools, go, perf_written,
+                     perf_recorded, refused):
             began = time.monotonic()
             part(tap, folder)
             print(f"# {part.__name__}: {time.monotonic() - began:.1f} s", flush=True)

@@ -181,6 +181,27 @@ Test(callgrind, own_exports_say_what_they_hold)
     cr_assert(!p->sampled && is(p->dimension, "instructions") && p->abbreviation == 'I' && p->rate == 1);
 }
 
+/* 1 tick at 99 a second is 10101010.1 ns. */
+Test(callgrind, own_exports_keep_their_ticks)
+{
+    static const char own[] = "version: 1\ndesc: Ticks a second: 99\nevents: ns\nob=p\n";
+    char text[400];
+    (void)snprintf(text, sizeof text, "%sfn=f\n0 10101010\nfn=g\n0 31010101010\n", own);
+    const struct import_profile *p = parsed(text);
+    cr_assert(p->rate == 99 && ticks_of(p, "f") == 1 && ticks_of(p, "g") == 3070);
+    (void)snprintf(text, sizeof text, "%sfn=f\n0 10101010\n%sfn=f\n0 20202020\n", own, own);
+    p = parsed(text);
+    cr_assert(p->rate == 99 && ticks_of(p, "f") == 3, "joined exports of one rate");
+    (void)snprintf(text, sizeof text, "%sfn=f\n0 10101010\nfn=g\n0 5050505\n", own);
+    p = parsed(text);
+    cr_assert(p->rate == 1000000000 && ticks_of(p, "g") == 5050505, "a shared tick is not whole");
+    (void)snprintf(text, sizeof text, "%sfn=f\n0 10101010\nevents: ns\nfn=f\n0 10101010\n", own);
+    p = parsed(text);
+    cr_assert(p->rate == 1000000000 && ticks_of(p, "f") == 20202020, "a part that does not say its rate");
+    p = parsed("desc: Ticks a second: 99\nevents: Ir\nob=p\nfn=f\n0 10101010\n");
+    cr_assert(p->rate == 1 && ticks_of(p, "f") == 10101010, "no time");
+}
+
 Test(callgrind, parts_add_up_and_jumps_count_nothing)
 {
     const struct import_profile *p =

@@ -232,6 +232,7 @@ Test(render_collector, reasons_speak_of_calls_or_of_ticks)
                  {INEXACT_SATURATED, false, false},
                  {INEXACT_LOST, false, false},
                  {INEXACT_END_NOT_SEEN, false, false},
+                 {INEXACT_AMBIGUOUS_NAMES, false, false},
                  {INEXACT_SAMPLED, false, true}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         provenance.inexact = CASES[i].bit;
@@ -253,7 +254,7 @@ Test(render_collector, reasons_speak_of_calls_or_of_ticks)
 /* A number of calls that is none does not look like one. */
 Test(render_collector, sampled_calls_are_marked)
 {
-    static const char *const MARKS[][2] = {{"text", "~calls    sampled: "},
+    static const char *const MARKS[][2] = {{"text", "~calls    sampled, at least in part: "},
                                            {"text", "   ~calls  per call"},
                                            {"text", "   ~called"},
                                            {"text", " ticks at 100 a second, ~"},
