@@ -3,8 +3,9 @@ wrong, a CA that has expired, and a clone. Clocks are moved by libfaketime."""
 import os
 import shutil
 import tempfile
+import time
 
-from enrol_bed import DAY, FAKETIME, PROFCTL, Fleet, check, clock
+from enrol_bed import ARRIVE, DAY, FAKETIME, PROFCTL, Fleet, check, clock
 from harness import LONG, Daemon, Tap, run, until
 from tls_bed import Bed, openssl
 from wire import field
@@ -53,6 +54,36 @@ def renews_late(tap, fleet):
     fleet.profctl("hosts", "revoke", "gone")
     fleet.move(199 * DAY)
     check(tap, "an expired and revoked one may not", *fleet.refuses_revoked("gone"))
+
+
+def expires_while_connected(tap, fleet):
+    """By the gate's clock, a certificate of now is valid for some seconds more."""
+    fleet.enroll("brief", fleet.token())
+    fleet.gate.stop()
+    until(lambda: not fleet.reaches())
+    fleet.gate.start(env=clock(30 * DAY - 6))
+    until(fleet.reaches)
+    answers = []
+
+    def lives():
+        with fleet.wire("brief") as w:
+            w.send("RENEW", field(3, "1"))
+            answers.append(w.take())
+            if not answers[-1] or answers[-1][0] != "ENROLLED":
+                return False
+            with open(fleet.host("brief", "relay.crt"), "wb") as f:
+                f.write(answers[-1][3][1])
+        with fleet.wire("brief") as w:
+            w.send("ARRIVE", ARRIVE)
+            answers.append(w.take())
+            while answers[-1] and answers[-1][0] in ("ADMIT", "ACKNOWLEDGE"):
+                time.sleep(0.3)
+                w.send("DELIVER", field(2, b"brief-lived!") + field(3, len(answers)) + field(4, b"no segment"))
+                answers.append(w.take())
+        return "since this connection began" in str(answers[-1])
+    check(tap, "a certificate that expires while the host is connected: what follows is refused", until(lives) and
+          any(a[0] == "ACKNOWLEDGE" for a in answers if a), answers)
+    fleet.move(0)
 
 
 def other_clocks(tap, fleet):
@@ -131,6 +162,7 @@ def main():
                 renews_in_time(tap, fleet)
                 renews_late(tap, fleet)
             with Fleet(os.path.join(folder, "clocks")) as fleet:
+                expires_while_connected(tap, fleet)
                 other_clocks(tap, fleet)
                 clones(tap, fleet)
                 expired_authorities(tap, fleet)
