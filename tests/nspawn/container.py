@@ -47,8 +47,19 @@ class Container:
                                          "--console=pipe", *network], stdin=subprocess.DEVNULL, stdout=log,
                                          stderr=log,
                                         env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
-        self.leader = wait_for(lambda: run("pgrep", "-P", self.process.pid).stdout.split())[0]
+        self.leader = wait_for(self.find_first)
         return wait_for(lambda: self.do("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+
+    def find_first(self):
+        """The number, outside, of process 1 of the container. systemd-nspawn has another child before."""
+        for pid in run("pgrep", "-P", self.process.pid).stdout.split():
+            try:
+                numbers = next(line for line in open(f"/proc/{pid}/status") if line.startswith("NSpid:")).split()
+            except (OSError, StopIteration):
+                continue
+            if len(numbers) > 2 and numbers[-1] == "1":
+                return pid
+        return None
 
     def do(self, *command, timeout=LONG, **env):
         """A command of root's in the container."""
