@@ -137,8 +137,12 @@ class Fleet:
         except OSError as e:
             return str(e)
 
-    def renew(self, name):
-        return self.ask(name, "RENEW", field(3, "1"))
+    def renew(self, name, again=True):
+        """again: also if the host has renewed in this second."""
+        answers = []
+        until(lambda: answers.append(self.ask(name, "RENEW", field(3, "1"))) or
+              not (again and "in this second" in answers[-1]))
+        return answers[-1]
 
     def arrive(self, name, machine="", version="1"):
         return self.ask(name, "ARRIVE", ARRIVE + field(9, machine) + field(10, version))
