@@ -34,10 +34,12 @@ static size_t *hostconn_account(struct hostconns *h, size_t charge)
 
 /* Do other connections of this host, or of its tenant, have so much that it cannot get more? Either may have as much as
  * would then be left for the others, so that some hosts, or the hosts of some tenants, together leave something. Large
- * frames count for a host, too: it gets one of them at a time. */
+ * frames count for a host, too: it gets one of them at a time; those of a tenant count among the large ones. */
 static bool hostconn_exceeds_share(const struct hostconn *c, size_t need)
 {
     const struct hostconn *o;
+    const bool large = need > LIMIT_FRAME_SMALL;
+    const size_t all = large ? c->all->large_memory : c->all->memory;
     size_t own = 0, tenant = 0;
 
     TAILQ_FOREACH(o, &c->all->conns, next)
@@ -46,10 +48,12 @@ static bool hostconn_exceeds_share(const struct hostconn *c, size_t need)
             continue;
         }
         own += memcmp(o->host.host, c->host.host, sizeof c->host.host) ? 0 : o->charge;
-        tenant += o->charge > LIMIT_FRAME_SMALL || strcmp(o->host.tenant, c->host.tenant) != 0 ? 0 : o->charge;
+        if ((o->charge > LIMIT_FRAME_SMALL) == large && strcmp(o->host.tenant, c->host.tenant) == 0) {
+            tenant += o->charge;
+        }
     }
     return (own && (own + need > LIMIT_GATE_BYTES_PER_HOST || c->all->memory + own + need > LIMIT_GATE_BYTES)) ||
-           (tenant && need <= LIMIT_FRAME_SMALL && c->all->memory + tenant + need > LIMIT_GATE_BYTES);
+           (tenant && all + tenant + need > (large ? LIMIT_GATE_LARGE_BYTES : LIMIT_GATE_BYTES));
 }
 
 /* Memory is given in order. Large frames have memory of their own, so that slow ones hold up only large ones; and a

@@ -55,6 +55,7 @@ struct centre_counts {
 /* What one host has sent since the start. */
 struct host_counts {
     struct delivery_counts segments;
+    uint32_t tenant;  /* of its latest arrival */
     uint64_t refused; /* arrivals */
     int64_t backlog;  /* ns: age of its oldest segment that was not acknowledged, when it arrived last; -1: unknown */
 };

@@ -140,6 +140,7 @@ static void arrive_count(struct arrive *a)
     if (n && a->status) {
         n->refused++;
     } else if (n) {
+        n->tenant = a->arrival.tenant;
         n->backlog = !oldest ? -1 : oldest < clock ? (int64_t)(clock - oldest) : 0;
     }
 }
@@ -330,7 +331,7 @@ const struct hashmap *centre_service_get_hosts(const struct centre_service *s)
 
 struct host_counts *centre_count_host(struct centre_service *s, const uint8_t host[STORE_HOST_SIZE])
 {
-    const struct host_counts none = {.backlog = -1};
+    const struct host_counts none = {.tenant = STORE_TENANT, .backlog = -1};
     struct host_counts *n = hashmap_find(&s->known, host, STORE_HOST_SIZE);
 
     return n ? n : hashmap_put(&s->known, host, STORE_HOST_SIZE, &none, sizeof none);

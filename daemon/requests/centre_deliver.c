@@ -86,21 +86,61 @@ static void count_item(struct delivery_counts *n, const struct centre_item *x)
     n->counted += !r->again && r->outcome == STORE_SEGMENT_COUNTED;
 }
 
-/* A host must not take all of the memory: it gets one segment of any size, or several, which leave as much to others.
- */
-static enum profd_status join_share(struct centre_service *s, const struct centre_item *x, struct profd_error *e)
+static size_t get_share(const struct centre_service *s, const void *key, size_t size)
 {
-    size_t *share = hashmap_find(&s->shares, x->delivery.host, sizeof x->delivery.host);
+    const size_t *share = hashmap_find(&s->shares, key, size);
 
-    if (share && (*share + x->weight > HELD_MOST_OF_HOST || s->held_bytes + *share + x->weight > HELD_MOST)) {
+    return share ? *share : 0;
+}
+
+static bool add_to_share(struct centre_service *s, const void *key, size_t size, size_t weight)
+{
+    size_t *share = hashmap_find(&s->shares, key, size);
+
+    if (share) {
+        *share += weight;
+        return true;
+    }
+    return hashmap_put(&s->shares, key, size, &weight, sizeof weight) != NULL;
+}
+
+static void take_from_share(struct centre_service *s, const void *key, size_t size, size_t weight)
+{
+    size_t *share = hashmap_find(&s->shares, key, size);
+
+    *share -= weight;
+    if (!*share) {
+        hashmap_remove(&s->shares, share);
+    }
+}
+
+/* Neither a host nor the hosts of a tenant must take all of the memory: each gets one segment of any size, or several,
+ * which leave as much to others. */
+static enum profd_status join_share(struct centre_service *s, struct centre_item *x, struct profd_error *e)
+{
+    const struct host_counts *known = hashmap_find(&s->known, x->delivery.host, sizeof x->delivery.host);
+    size_t host, tenant;
+
+    x->tenant = known ? known->tenant : STORE_TENANT;
+    host = get_share(s, x->delivery.host, sizeof x->delivery.host);
+    tenant = get_share(s, &x->tenant, sizeof x->tenant);
+    if (host && (host + x->weight > HELD_MOST_OF_HOST || s->held_bytes + host + x->weight > HELD_MOST)) {
         return profd_error_set(e, PROFD_BUSY,
                                "segments of this host of %zu bytes wait to be stored, and of all hosts of %zu; at most "
                                "%u may, and not more than is left for others",
-                               *share, s->held_bytes, HELD_MOST_OF_HOST);
+                               host, s->held_bytes, HELD_MOST_OF_HOST);
     }
-    if (share) {
-        *share += x->weight;
-    } else if (!hashmap_put(&s->shares, x->delivery.host, sizeof x->delivery.host, &x->weight, sizeof x->weight)) {
+    if (tenant && s->held_bytes + tenant + x->weight > HELD_MOST) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "segments of this tenant of %zu bytes wait to be stored, and of all tenants of %zu; not "
+                               "more may than is left for others of %u",
+                               tenant, s->held_bytes, HELD_MOST);
+    }
+    if (!add_to_share(s, x->delivery.host, sizeof x->delivery.host, x->weight)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
+    }
+    if (!add_to_share(s, &x->tenant, sizeof x->tenant, x->weight)) {
+        take_from_share(s, x->delivery.host, sizeof x->delivery.host, x->weight);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment");
     }
     return PROFD_OK;
@@ -108,12 +148,8 @@ static enum profd_status join_share(struct centre_service *s, const struct centr
 
 static void leave_share(struct centre_service *s, const struct centre_item *x)
 {
-    size_t *share = hashmap_find(&s->shares, x->delivery.host, sizeof x->delivery.host);
-
-    *share -= x->weight;
-    if (!*share) {
-        hashmap_remove(&s->shares, share);
-    }
+    take_from_share(s, x->delivery.host, sizeof x->delivery.host, x->weight);
+    take_from_share(s, &x->tenant, sizeof x->tenant, x->weight);
 }
 
 /* The only answer that lets a host forget a segment: it is durable. */

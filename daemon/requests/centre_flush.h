@@ -17,6 +17,7 @@ struct centre_item {
     uint32_t tag;
     uint64_t session_job;
     size_t weight;
+    uint32_t tenant;        /* its share has the weight, too */
     struct message message; /* owns the bytes */
     struct store_delivery delivery;
     struct segment segment;

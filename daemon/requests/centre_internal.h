@@ -24,7 +24,7 @@ struct centre_service {
     struct hashmap hosts;             /* identities of the hosts that sent them */
     size_t waiting_bytes, held_bytes; /* of these; of all that are not answered */
     size_t pending;                   /* that are not answered */
-    struct hashmap shares;            /* identity of a host → size_t: its part of held_bytes; without those of 0 */
+    struct hashmap shares;            /* identity of a host, or tenant → size_t: its part of held_bytes, if not 0 */
     struct centre_objects objects;    /* that hosts are sending */
 };
 

@@ -61,6 +61,28 @@ Test(gate_shares, hosts_of_one_tenant_leave_as_much_as_they_have)
     }
 }
 
+/* Large frames: the next is one of another tenant, however many hosts of the first wait. */
+Test(gate_shares, large_frames_of_tenants_take_turns)
+{
+    struct hostconn *list[4], *bank;
+
+    for (unsigned i = 0; i < 4; i++) {
+        list[i] = connect_host("shop", i);
+        list[i]->frame.length = 40u << 20;
+        (void)hostconn_take_memory(list[i]);
+    }
+    cr_assert(list[0]->bytes && !list[1]->bytes && list[1]->wait == HOSTCONN_FOR_HOST);
+    bank = connect_host("bank", 0);
+    bank->frame.length = 20u << 20;
+    cr_assert(hostconn_take_memory(bank), "what is left is for others");
+    hostconn_drop_frame(bank);
+    bank->frame.length = 40u << 20;
+    cr_assert(!hostconn_take_memory(bank) && bank->wait == HOSTCONN_FOR_LARGE);
+    hostconn_drop_frame(list[0]);
+    cr_assert(!hostconn_take_memory(list[1]), "it is the other's turn");
+    cr_assert(hostconn_take_memory(bank));
+}
+
 Test(gate_shares, a_tenant_that_waits_goes_on_when_its_own_hosts_have_ended)
 {
     struct hostconn *list[HOSTS], *last;

@@ -116,6 +116,7 @@ static void bed_start_writer(void)
     cr_assert_eq(store_sqlite_open_reader(bed.path, &bed.check_store, NULL), PROFD_OK);
     cr_assert_eq(ingest_checker_new(bed.check_store, &bed.checker, NULL), PROFD_OK);
     cr_assert_eq(health_new(bed.directory, &bed.health, NULL), PROFD_OK);
+    cr_assert_eq(revocations_open(bed.directory, &bed.revocations, NULL), PROFD_OK);
     writer.store = bed.store;
     writer.health = bed.health;
     cr_assert_eq(writer_new(&writer, &bed.writer, NULL), PROFD_OK);
@@ -187,6 +188,7 @@ static void bed_start_services(void)
 
     const struct centre_config centre = {.active = true,
                                          .interval = INT64_C(60000000000),
+                                         .revocations = bed.revocations,
                                          .loop = bed.loop,
                                          .conns = bed.conns,
                                          .sync = &bed.sync,
@@ -243,6 +245,7 @@ void bed_teardown(void)
     conn_group_free(bed.conns);
     admin_service_free(bed.admin);
     centre_service_free(bed.centre);
+    revocations_close(bed.revocations);
     upload_service_free(bed.uploads);
     object_service_free(bed.objects);
     query_service_free(bed.queries);

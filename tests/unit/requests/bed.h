@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "admin/revocations.h"
 #include "live/live.h"
 #include "net/conn.h"
 #include "net/loop.h"
@@ -32,6 +33,7 @@ extern struct requests_bed {
     struct loop *loop;
     struct loop_timer *timer;
     struct closer *closer;
+    struct revocations *revocations;
     struct store *store, *check_store;
     struct ingest_checker *checker;
     struct health *health;

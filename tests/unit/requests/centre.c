@@ -195,27 +195,89 @@ Test(centre, nothing_is_acknowledged_that_a_failed_store_does_not_have)
     close(gate);
 }
 
-/* Large segments of a host wait to be stored: it is told to wait, others are not. */
-Test(centre, a_host_does_not_take_the_memory_of_all)
-{
-    const int gate = join_gate();
-    static uint8_t large[16 << 10];
+/* Of this size they say that they could be inflated to 12 MiB. */
+#define LARGE (16u << 10)
 
-    /* Its size, after the digest, says 12 MiB, to which it could be inflated. */
-    large[0] = SEGMENT_VERSION;
+static const uint8_t *make_large(void)
+{
+    static uint8_t large[LARGE];
+
+    large[0] = SEGMENT_VERSION; /* the size comes after the digest */
     large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE] = 0x80;
     large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 1] = 0x80;
     large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 2] = 0x80;
     large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 3] = 6;
+    return large;
+}
+
+/* Large segments of a host wait to be stored: it is told to wait, others are not. */
+Test(centre, a_host_does_not_take_the_memory_of_all)
+{
+    const int gate = join_gate();
+    const uint8_t *large = make_large();
+
     arrive(gate, host, "a.example");
     arrive(gate, other, "b.example");
-    put_bytes(gate, 2, host, 1, large, sizeof large);
-    put_bytes(gate, 3, host, 2, large, sizeof large);
-    put_bytes(gate, 4, other, 1, large, sizeof large);
+    put_bytes(gate, 2, host, 1, large, LARGE);
+    put_bytes(gate, 3, host, 2, large, LARGE);
+    put_bytes(gate, 4, other, 1, large, LARGE);
     bed_expect_nack(gate, 3, PROFD_BUSY);
     expect_outcome(gate, 2, STORE_SEGMENT_PUT_ASIDE, 1);
     bed_expect_nack(gate, 4, PROFD_FORBIDDEN); /* it waited; the epoch is the first host's */
-    put_bytes(gate, 5, host, 2, large, sizeof large);
+    put_bytes(gate, 5, host, 2, large, LARGE);
     expect_outcome(gate, 5, STORE_SEGMENT_PUT_ASIDE, 2);
+    close(gate);
+}
+
+static void enrol_at_bank(const uint8_t *identity, const uint8_t *key)
+{
+    const int64_t now = loop_clock();
+    struct store_token t = {.tenant = "bank", .name = "", .uses = 1, .expires = now + 1000000000000, .created = now};
+    struct store_enrolling x = {.name = "z", .machine = "m", .version = "1", .now = now, .not_after = t.expires};
+    enum store_enrol_verdict verdict;
+    struct store_enrolment out;
+    struct profd_error e;
+    bool spent;
+
+    memcpy(x.host, identity, sizeof x.host);
+    memcpy(x.key, key, sizeof x.key);
+    cr_assert_eq(store_put_token(bed.store, &t, &e), PROFD_OK);
+    cr_assert_eq(store_enrol(bed.store, &x, &out, &verdict, &spent, &e), PROFD_OK);
+    cr_assert_eq(verdict, STORE_ENROLLED);
+}
+
+/* The same for the hosts of a tenant together: those of another are not told to wait. */
+Test(centre, a_tenant_does_not_take_the_memory_of_all)
+{
+    static const uint8_t of_bank[] = "identity-of-bank", key[32] = "key";
+    const int gate = join_gate();
+    const uint8_t *large = make_large();
+    uint8_t identities[5][16] = {{0}};
+
+    enrol_at_bank(of_bank, key);
+    for (uint8_t i = 0; i < 5; i++) {
+        identities[i][0] = (uint8_t)(1 + i);
+        arrive(gate, identities[i], "a.example");
+    }
+    bed_put(gate,
+            &(struct message){.type = FRAME_ARRIVE,
+                              .as.arrive = {.host = {of_bank, 16},
+                                            .name = "z",
+                                            .clock = (uint64_t)loop_clock(),
+                                            .segment_oldest = SEGMENT_VERSION,
+                                            .segment_newest = SEGMENT_VERSION,
+                                            .key = {key, sizeof key},
+                                            .tenant = "bank"}},
+            1);
+    expect(gate, 1, FRAME_ADMIT);
+    for (uint8_t i = 0; i < 4; i++) {
+        put_bytes(gate, 2u + i, identities[i], 1, large, LARGE);
+    }
+    put_bytes(gate, 6, of_bank, 1, large, LARGE);
+    bed_expect_nack(gate, 5, PROFD_BUSY);
+    expect_outcome(gate, 2, STORE_SEGMENT_PUT_ASIDE, 1);
+    bed_expect_nack(gate, 3, PROFD_FORBIDDEN); /* these waited; the epoch is the first host's */
+    bed_expect_nack(gate, 4, PROFD_FORBIDDEN);
+    bed_expect_nack(gate, 6, PROFD_FORBIDDEN);
     close(gate);
 }
