@@ -81,6 +81,12 @@ start() {
     names[$!]=$name
 }
 
+suites() { # FOLDER: programs of Criterion, the longest first
+    local t
+    echo "$1/unit-store"
+    for t in "$1"/{unit,property,contract,golden}-*; do [ "${t##*/}" = unit-store ] || echo "$t"; done
+}
+
 criterion() { # NAME PROGRAM
     start "$1" taps "$2"
 }
@@ -110,11 +116,9 @@ export -f replay
 for part in $parts; do
     case $part in
     criterion)
-        for t in "$B"/tests/{unit,property,contract,golden}-*; do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
+        for t in $(suites "$B/tests"); do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
     sanitize)
-        for t in "$B"-asan/tests/{unit,property,contract,golden}-*; do
-            [ -x "$t" ] && criterion "asan ${t##*/}" "$t"
-        done ;;
+        for t in $(suites "$B-asan/tests"); do [ -x "$t" ] && criterion "asan ${t##*/}" "$t"; done ;;
     tsan)
         for t in "$B"-tsan/tests/tsan-*; do [ -x "$t" ] && script "${t##*/}" "$t"; done ;;
     fuzz)
