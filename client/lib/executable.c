@@ -22,6 +22,7 @@ struct profd_executable {
     int fd, debug;
     struct arena *arena;
     struct object *object;
+    struct gmon_check **gmon_check; /* in the arena */
 };
 
 /* O_NONBLOCK: a FIFO must not hang us before fstat refuses it. */
@@ -144,8 +145,9 @@ enum profd_status profd_executable_open(const char *path, struct profd_executabl
             free(absolute);
         }
         x->arena = arena_new(EXECUTABLE_MEMORY);
-        status = x->path && x->arena ? executable_read(x, path, e)
-                                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
+        x->gmon_check = x->arena ? ARENA_NEW(x->arena, struct gmon_check *) : NULL;
+        status = x->path && x->gmon_check ? executable_read(x, path, e)
+                                          : profd_error_set(e, PROFD_NO_MEMORY, "no memory to read %s", path);
     }
     if (status != PROFD_OK) {
         profd_executable_free(x);
@@ -189,6 +191,16 @@ bool profd_executable_has_names(const struct profd_executable *x)
 const struct object *executable_object(const struct profd_executable *x)
 {
     return x->object;
+}
+
+struct gmon_check **executable_gmon_check(const struct profd_executable *x)
+{
+    return x->gmon_check;
+}
+
+struct arena *executable_arena(const struct profd_executable *x)
+{
+    return x->arena;
 }
 
 enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options,

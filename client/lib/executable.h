@@ -7,8 +7,14 @@
 #include "elf/elf_gmon.h"
 #include "elf/elf_read.h"
 
+struct gmon_check;
+
 /* What was read; lives as long as x. */
 const struct object *executable_object(const struct profd_executable *x);
+/* What the checks of its gmon.out files have found out (gmon_check.h): NULL at first, then in the arena, which lives as
+ * long as x, too. */
+struct gmon_check **executable_gmon_check(const struct profd_executable *x);
+struct arena *executable_arena(const struct profd_executable *x);
 
 /* Reads it once more, with other options, into the arena. */
 enum profd_status executable_read_object(const struct profd_executable *x, const struct elf_read_options *options,

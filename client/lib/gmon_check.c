@@ -6,17 +6,23 @@
 #include <string.h>
 
 #include "core/symtab.h"
+#include "core/table.h"
 
 #define BEFORE 8 /* bytes before a return address that are read */
 
-struct check {
+struct gmon_check {
     const struct profd_executable *executable;
     const struct object *object;
+    struct arena *arena;
+    struct elf_gmon gmon;
     struct elf_load *loads;
     uint32_t load_count;
     uint64_t *starts; /* of functions, ascending; NULL until they are needed */
     size_t start_count;
-    uint64_t counter; /* an address of mcount or of a slot that leads to it; 0: none was found */
+    uint64_t counter;  /* an address of mcount or of a slot that leads to it; 0: none was found */
+    uint64_t *callees; /* that were looked at, and can be */
+    uint32_t callee_capacity;
+    struct table callee_table; /* of their addresses */
 };
 
 static bool spans(const struct elf_gmon *g, const struct counts_histogram *h)
@@ -28,35 +34,30 @@ static bool spans(const struct elf_gmon *g, const struct counts_histogram *h)
     return ends && h->low == (g->low & ~UINT64_C(3));
 }
 
-enum profd_status gmon_check_executable(const struct profd_executable *x, const struct counts *c, struct arena *a,
-                                        struct profd_error *e)
+enum profd_status gmon_check_executable(const struct gmon_check *k, const struct counts *c, struct profd_error *e)
 {
-    struct elf_gmon g;
-    const char *id = profd_executable_build_id(x), *path = profd_executable_path(x);
-    enum profd_status status = executable_read_gmon(x, a, &g, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    if (g.knows && !g.linked) {
+    const struct elf_gmon *g = &k->gmon;
+    const char *id = profd_executable_build_id(k->executable), *path = profd_executable_path(k->executable);
+    if (g->knows && !g->linked) {
         return profd_error_set(e, PROFD_WRONG_BUILD,
                                "build %s (\"%s\") is not linked with -pg, so it writes no gmon.out: not the executable "
                                "that was profiled",
                                id, path);
     }
-    for (uint32_t i = 0; g.stripped && g.end_count > 0 && i < c->histogram_count; i++) {
-        if (!spans(&g, &c->histograms[i])) {
+    for (uint32_t i = 0; g->stripped && g->end_count > 0 && i < c->histogram_count; i++) {
+        if (!spans(g, &c->histograms[i])) {
             return profd_error_set(e, PROFD_WRONG_BUILD,
                                    "the histogram spans 0x%" PRIx64 "-0x%" PRIx64
                                    ", but build %s (\"%s\") begins at 0x%" PRIx64
                                    " and has code that ends elsewhere: not the executable that was profiled",
-                                   c->histograms[i].low, c->histograms[i].high, id, path, g.low);
+                                   c->histograms[i].low, c->histograms[i].high, id, path, g->low);
         }
     }
     return PROFD_OK;
 }
 
 /* True unless the executable says that the code there is something other than a counter. */
-static bool may_count(struct check *k, uint64_t address)
+static bool may_count(struct gmon_check *k, uint64_t address)
 {
     const struct object *o = k->object;
     bool other = false;
@@ -83,7 +84,7 @@ static bool may_count(struct check *k, uint64_t address)
     return !other;
 }
 
-static bool is_behind_x86(struct check *k, uint64_t address, const uint8_t *before)
+static bool is_behind_x86(struct gmon_check *k, uint64_t address, const uint8_t *before)
 {
     static const unsigned indirect[] = {2, 3, 6, 7}; /* sizes of call *… */
     if (before[BEFORE - 5] == 0xe8) {
@@ -103,7 +104,7 @@ static bool is_behind_x86(struct check *k, uint64_t address, const uint8_t *befo
     return false;
 }
 
-static bool is_behind_aarch64(struct check *k, uint64_t address, const uint8_t *before)
+static bool is_behind_aarch64(struct gmon_check *k, uint64_t address, const uint8_t *before)
 {
     const uint8_t *at = before + BEFORE - 4;
     const uint32_t code = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
@@ -115,7 +116,7 @@ static bool is_behind_aarch64(struct check *k, uint64_t address, const uint8_t *
 }
 
 /* True if the instruction before the address may call a counter. */
-static bool is_behind_call(struct check *k, uint64_t address)
+static bool is_behind_call(struct gmon_check *k, uint64_t address)
 {
     uint8_t before[BEFORE] = {0};
     for (uint32_t i = 0; i < k->load_count; i++) {
@@ -137,10 +138,10 @@ static int compare_addresses(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static enum profd_status find_starts(struct check *k, struct arena *a, struct profd_error *e)
+static enum profd_status find_starts(struct gmon_check *k, struct profd_error *e)
 {
     const struct object *o = k->object;
-    k->starts = ARENA_ARRAY(a, (size_t)o->symbol_count + 1, uint64_t);
+    k->starts = ARENA_ARRAY(k->arena, (size_t)o->symbol_count + 1, uint64_t);
     if (k->starts == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u addresses of functions", o->symbol_count);
     }
@@ -153,12 +154,12 @@ static enum profd_status find_starts(struct check *k, struct arena *a, struct pr
     return PROFD_OK;
 }
 
-static enum profd_status check_callee(struct check *k, uint64_t address, struct arena *a, struct profd_error *e)
+static enum profd_status judge_callee(struct gmon_check *k, uint64_t address, struct profd_error *e)
 {
     if (is_behind_call(k, address)) {
         return PROFD_OK;
     }
-    enum profd_status status = k->starts == NULL ? find_starts(k, a, e) : PROFD_OK;
+    enum profd_status status = k->starts == NULL ? find_starts(k, e) : PROFD_OK;
     if (status != PROFD_OK ||
         bsearch(&address, k->starts, k->start_count, sizeof *k->starts, compare_addresses) != NULL) {
         return status;
@@ -171,7 +172,7 @@ static enum profd_status check_callee(struct check *k, uint64_t address, struct 
 }
 
 /* The first function or slot of a counter, which nearly every call of one leads to. */
-static void find_counter(struct check *k)
+static void find_counter(struct gmon_check *k)
 {
     const struct object *o = k->object;
     for (uint32_t i = 0; i < o->plt_count && k->counter == 0; i++) {
@@ -182,21 +183,71 @@ static void find_counter(struct check *k)
     }
 }
 
-enum profd_status gmon_check_callees(const struct profd_executable *x, const struct counts *c, struct arena *a,
-                                     struct profd_error *e)
+static uint64_t hash_callee(const void *context, uint32_t index)
 {
-    struct check k = {.executable = x, .object = executable_object(x)};
-    const uint16_t machine = k.object->machine;
-    if (!k.object->has_names || k.object->only_dynamic ||
+    const struct gmon_check *k = context;
+    return table_mix(k->callees[index], 0);
+}
+
+static enum profd_status check_callee(struct gmon_check *k, uint64_t address, struct profd_error *e)
+{
+    struct table *t = &k->callee_table;
+    uint64_t *callees = arena_extend(k->arena, k->callees, t->used, &k->callee_capacity, sizeof *callees);
+    if (callees == NULL || !table_reserve(t, k->arena, hash_callee, k)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the callees of a gmon.out");
+    }
+    k->callees = callees;
+    uint32_t at = table_slot(t, table_mix(address, 0));
+    for (; t->slots[at] != 0; at = (at + 1) & t->mask) {
+        if (callees[t->slots[at] - 1] == address) {
+            return PROFD_OK;
+        }
+    }
+    const enum profd_status status = judge_callee(k, address, e);
+    if (status == PROFD_OK) {
+        callees[t->used++] = address;
+        t->slots[at] = t->used;
+    }
+    return status;
+}
+
+enum profd_status gmon_check_callees(struct gmon_check *k, const struct counts *c, struct profd_error *e)
+{
+    const uint16_t machine = k->object->machine;
+    enum profd_status status = PROFD_OK;
+    if (!k->object->has_names || k->object->only_dynamic ||
         (machine != EM_X86_64 && machine != EM_386 && machine != EM_AARCH64)) {
         return PROFD_OK;
     }
-    enum profd_status status = executable_read_loads(x, a, &k.loads, &k.load_count, e);
-    find_counter(&k);
     for (uint32_t i = 0; status == PROFD_OK && i < c->arc_count; i++) {
-        if (c->to_build[i] != COUNTS_NOWHERE && object_holds(k.object, c->to[i])) {
-            status = check_callee(&k, c->to[i], a, e);
+        if (c->to_build[i] != COUNTS_NOWHERE && object_holds(k->object, c->to[i])) {
+            status = check_callee(k, c->to[i], e);
         }
     }
+    return status;
+}
+
+enum profd_status gmon_check_get(const struct profd_executable *x, struct gmon_check **out, struct profd_error *e)
+{
+    struct gmon_check **kept = executable_gmon_check(x), *k = *kept;
+    struct arena *a = executable_arena(x);
+    enum profd_status status = PROFD_OK;
+    if (k == NULL) {
+        k = ARENA_NEW(a, struct gmon_check);
+        status = k != NULL ? executable_read_gmon(x, a, &k->gmon, e)
+                           : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check a gmon.out");
+        if (status == PROFD_OK) {
+            status = executable_read_loads(x, a, &k->loads, &k->load_count, e);
+        }
+        if (status != PROFD_OK) {
+            return status;
+        }
+        k->executable = x;
+        k->object = executable_object(x);
+        k->arena = a;
+        find_counter(k);
+        *kept = k;
+    }
+    *out = k;
     return status;
 }

@@ -23,18 +23,22 @@ static enum profd_status counts_check(const struct profd_executable *x, struct c
         .bounds = &bounds, .id = profd_executable_build_id(x), .name = profd_executable_path(x)};
     const uint8_t *bytes = NULL;
     size_t size = 0;
+    struct gmon_check *k = NULL;
     struct arena *a = arena_new(0);
     enum profd_status status = a ? bounds_encode(executable_object(x), a, &bytes, &size, e)
                                  : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the ranges of an executable");
     if (status == PROFD_OK) {
-        status = gmon_check_executable(x, c, a, e);
+        status = gmon_check_get(x, &k, e);
+    }
+    if (status == PROFD_OK) {
+        status = gmon_check_executable(k, c, e);
     }
     if (status == PROFD_OK) {
         (void)bounds_open(bytes, size, &bounds); /* they were encoded here */
         status = bounds_check_counts(&build, 0, true, c, e);
     }
     if (status == PROFD_OK) {
-        status = gmon_check_callees(x, c, a, e);
+        status = gmon_check_callees(k, c, e);
     }
     for (uint32_t i = 0; status == PROFD_OK && i < c->arc_count; i++) {
         if (!bounds_touch(&bounds, c->to[i], c->to[i] + 1)) {
