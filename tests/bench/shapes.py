@@ -22,14 +22,15 @@ def notes():
 
 
 def executable(folder, functions):
-    """An x86-64 ELF file with main and f0000000 … behind it, without DWARF; its path."""
+    """An x86-64 ELF file with main and f0000000 … behind it, linked with -pg, without DWARF; its path."""
     path = os.path.join(folder, f"shape{functions}")
-    names = b"\0main\0" + b"".join(b"f%07d\0" % i for i in range(functions))
+    names = b"\0main\0" + b"".join(b"f%07d\0" % i for i in range(functions)) + b"__monstartup\0"
     text = b"\x90" * (SIZE - 1) + b"\xc3"
     code = text * (functions + 1)
     one = struct.Struct("<IBBHQQ").pack
     symbols = one(0, 0, 0, 0, 0, 0) + one(1, 0x12, 0, 2, TEXT, SIZE)
     symbols += b"".join([one(6 + 9 * i, 0x12, 0, 2, TEXT + SIZE * (i + 1), SIZE) for i in range(functions)])
+    symbols += one(6 + 9 * functions, 0x12, 0, 0, 0, 0)  # undefined: linked with -pg, else no gmon.out is its own
     note = notes() + hashlib.sha1(symbols).digest()
     titles = b"\0.note.gnu.build-id\0.text\0.symtab\0.strtab\0.shstrtab\0"
     parts = [(b".note.gnu.build-id", 7, 2, 0x400200, note, 0, 0, 4, 0), (b".text", 1, 6, TEXT, code, 0, 0, 16, 0),
