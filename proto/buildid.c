@@ -1,4 +1,5 @@
 #include "proto/buildid.h"
+#include "proto/hex.h"
 
 #include <string.h>
 
@@ -6,23 +7,13 @@
 #define BUILDID_SHA256_SIZE 7
 #define BUILDID_SHA256_DIGITS 64
 
-static void buildid_put_hex(const uint8_t *bytes, size_t n, char *out)
-{
-    static const char digits[16] = "0123456789abcdef";
-    for (size_t i = 0; i < n; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15u];
-    }
-    out[2 * n] = '\0';
-}
-
 enum profd_status buildid_from_note(const uint8_t *bytes, size_t n, struct buildid *id, struct profd_error *e)
 {
     if (n < 1 || n > BUILDID_BYTES_MAX) {
         return profd_error_set(e, PROFD_REFUSED, "build-id of %zu bytes: it must have 1 to %d", n, BUILDID_BYTES_MAX);
     }
     memset(id, 0, sizeof *id);
-    buildid_put_hex(bytes, n, id->text);
+    hex_put(id->text, bytes, n);
     return PROFD_OK;
 }
 
@@ -30,7 +21,7 @@ void buildid_from_sha256(const uint8_t hash[32], struct buildid *id)
 {
     memset(id, 0, sizeof *id);
     memcpy(id->text, BUILDID_SHA256, BUILDID_SHA256_SIZE);
-    buildid_put_hex(hash, 32, id->text + BUILDID_SHA256_SIZE);
+    hex_put(id->text + BUILDID_SHA256_SIZE, hash, 32);
 }
 
 static char buildid_fold(char c)

@@ -9,7 +9,6 @@
 #include "client/collect/raw.h"
 #include "client/collect/region.h"
 #include "client/collect/saved.h"
-#include "client/collect/module.h"
 
 #pragma weak _dl_find_object
 

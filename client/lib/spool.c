@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "proto/frame.h"
+#include "proto/hex.h"
 #include "proto/limits.h"
 
 #define MAGIC "profd-spool 1\n"
@@ -242,9 +243,7 @@ enum profd_status profd_spool_list(void (*each)(void *context, const struct prof
 static void name_format(const struct profd_id *id, char name[64])
 {
     char sender[2 * PROFD_SENDER_SIZE + 1];
-    for (size_t i = 0; i < PROFD_SENDER_SIZE; i++) {
-        (void)snprintf(sender + 2 * i, 3, "%02x", id->sender[i]);
-    }
+    hex_put(sender, id->sender, PROFD_SENDER_SIZE);
     (void)snprintf(name, 64, "%s-%08" PRIx32 ".upload", sender, id->sequence);
 }
 

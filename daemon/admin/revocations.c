@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/hashmap.h"
+#include "proto/hex.h"
 
 #define HASH REVOCATIONS_HASH_SIZE
 #define FILE_MOST (64u << 20)
@@ -213,12 +214,11 @@ static enum profd_status write_one(const struct revocations *r, enum revocations
                                    int64_t now, struct profd_error *e)
 {
     char line[128];
-    size_t n = (size_t)snprintf(line, sizeof line, "\n%s", words[kind]);
+    char digits[2 * HASH + 1];
 
-    for (size_t i = 0; i < HASH; i++) {
-        n += (size_t)snprintf(line + n, sizeof line - n, "%02x", hash[i]);
-    }
-    n += (size_t)snprintf(line + n, sizeof line - n, " %lld\n", (long long)(now / SECOND_NS));
+    hex_put(digits, hash, HASH);
+    const size_t n =
+        (size_t)snprintf(line, sizeof line, "\n%s%s %lld\n", words[kind], digits, (long long)(now / SECOND_NS));
     errno = ENOSPC; /* of a write that is cut off */
     return write(r->fd, line, n) == (ssize_t)n
                ? PROFD_OK

@@ -1,4 +1,5 @@
 #include "elf/elf_id.h"
+#include "proto/hex.h"
 
 #define NOTES_MAX (UINT64_C(1) << 20)
 
@@ -82,7 +83,6 @@ enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t secti
 
 void elf_id_variant(const struct sha256_ctx *code, const struct object *o, const char *names, char variant[65])
 {
-    static const char hex[] = "0123456789abcdef";
     struct sha256_ctx hash = *code;
     for (uint32_t i = 0; i < o->symbol_count; i++) {
         const struct object_symbol *s = &o->symbols[i];
@@ -94,9 +94,5 @@ void elf_id_variant(const struct sha256_ctx *code, const struct object *o, const
     }
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_digest(&hash, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++) {
-        variant[2 * i] = hex[digest[i] >> 4];
-        variant[2 * i + 1] = hex[digest[i] & 15];
-    }
-    variant[64] = '\0';
+    hex_put(variant, digest, sizeof digest);
 }

@@ -1,4 +1,5 @@
 #include "gate/revoked.h"
+#include "proto/hex.h"
 
 #include <openssl/bn.h>
 #include <openssl/evp.h>
@@ -128,18 +129,13 @@ static bool revoked_has_serial(const struct revoked *r, X509 *certificate)
 
 static bool revoked_has_key(const struct revoked *r, X509 *certificate)
 {
-    static const char hex[] = "0123456789abcdef";
     unsigned char *der = NULL, digest[EVP_MAX_MD_SIZE];
     const int n = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der);
     char digits[KEY_DIGITS + 1];
     bool found = true;
 
     if (n > 0 && EVP_Digest(der, (size_t)n, digest, NULL, EVP_sha256(), NULL) == 1) {
-        for (size_t i = 0; i < KEY_DIGITS / 2; i++) {
-            digits[2 * i] = hex[digest[i] >> 4];
-            digits[2 * i + 1] = hex[digest[i] & 15];
-        }
-        digits[KEY_DIGITS] = 0;
+        hex_put(digits, digest, KEY_DIGITS / 2);
         found = revoked_find(r, "key ", digits);
     }
     OPENSSL_free(der);

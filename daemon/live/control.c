@@ -4,6 +4,7 @@
 
 #include "log/log.h"
 #include "live/live_internal.h"
+#include "proto/hex.h"
 #include "proto/noun.h"
 
 static bool control_has_label(const struct live_process *a, const struct request_selector *r)
@@ -24,9 +25,7 @@ static bool control_has_prefix(const struct live_process *a, const char *prefix)
 {
     char text[2 * ATTACH_INSTANCE_SIZE + 1];
 
-    for (size_t i = 0; i < ATTACH_INSTANCE_SIZE; i++) {
-        snprintf(text + 2 * i, 3, "%02x", a->instance[i]);
-    }
+    hex_put(text, a->instance, ATTACH_INSTANCE_SIZE);
     return !strncmp(text, prefix, strlen(prefix));
 }
 

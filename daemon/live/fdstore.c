@@ -9,6 +9,7 @@
 
 #include "log/notify.h"
 #include "live/live_internal.h"
+#include "proto/hex.h"
 
 /* A message to the service manager that could not be sent yet. */
 struct fdstore_dropped {
@@ -19,12 +20,10 @@ struct fdstore_dropped {
 /* profd-INSTANCE-UID-PID-STARTED. All names together must fit one environment variable of at most 128 KiB. */
 static void fdstore_name(const struct live_process *a, char out[LIVE_NAME])
 {
-    size_t n = (size_t)snprintf(out, LIVE_NAME, "%s", LISTEN_KEPT);
+    char *end = hex_put(stpcpy(out, LISTEN_KEPT), a->instance, sizeof a->instance);
 
-    for (size_t i = 0; i < sizeof a->instance; i++) {
-        n += (size_t)snprintf(out + n, LIVE_NAME - n, "%02x", a->instance[i]);
-    }
-    snprintf(out + n, LIVE_NAME - n, "-%" PRIu32 "-%" PRIu32 "-%" PRIu64, a->uid, a->origin.pid, a->origin.started);
+    snprintf(end, (size_t)(out + LIVE_NAME - end), "-%" PRIu32 "-%" PRIu32 "-%" PRIu64, a->uid, a->origin.pid,
+             a->origin.started);
 }
 
 static unsigned fdstore_digit(char c)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "proto/hex.h"
 
 #define NS 1e9
 #define AGE_NS (METRICS_HOSTS_AGE_DAYS * INT64_C(86400000000000))
@@ -80,11 +81,7 @@ static char *make_labels(struct arena *arena, const struct store_fleet_host *h)
     }
     to = put_escaped(stpcpy(to, "host=\""), h->name);
     to = put_escaped(stpcpy(to, "\",tenant=\""), h->tenant);
-    to = stpcpy(to, "\",identity=\"");
-    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-        *to++ = "0123456789abcdef"[h->host[i] >> 4];
-        *to++ = "0123456789abcdef"[h->host[i] & 15];
-    }
+    to = hex_put(stpcpy(to, "\",identity=\""), h->host, STORE_HOST_SIZE);
     *to++ = '"';
     return labels;
 }

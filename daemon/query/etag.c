@@ -1,3 +1,4 @@
+#include "proto/hex.h"
 #include "query/etag.h"
 
 #include <nettle/hmac.h>
@@ -10,15 +11,12 @@ void etag_make(const char *canonical, size_t n, const struct store_epoch *epoch,
 {
     struct hmac_sha256_ctx hmac;
     uint8_t digest[TAG_BYTES];
-    size_t at = (size_t)snprintf(out, ETAG_SIZE, "\"");
     hmac_sha256_set_key(&hmac, sizeof epoch->salt, (const uint8_t *)&epoch->salt);
     hmac_sha256_update(&hmac, sizeof epoch->number, (const uint8_t *)&epoch->number);
     hmac_sha256_update(&hmac, n, (const uint8_t *)canonical);
     hmac_sha256_digest(&hmac, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++) {
-        at += (size_t)snprintf(out + at, ETAG_SIZE - at, "%02x", digest[i]);
-    }
-    snprintf(out + at, ETAG_SIZE - at, "\"");
+    out[0] = '"';
+    memcpy(hex_put(out + 1, digest, sizeof digest), "\"", sizeof "\"");
 }
 
 bool etag_match(const char *if_none_match, const char *etag)

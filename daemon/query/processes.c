@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/rows.h"
+#include "proto/hex.h"
 #include "query/handlers.h"
 #include "query/options.h"
 #include "query/query.h"
@@ -27,12 +28,9 @@ struct process_query {
 /* The place in the list: an order that does not change while pages are asked for. */
 static void processes_format_place(const struct process_row *row, char out[CURSOR])
 {
-    size_t n = 0;
+    char *end = hex_put(out, row->instance, INSTANCE);
 
-    for (size_t i = 0; i < INSTANCE; i++) {
-        n += (size_t)snprintf(out + n, CURSOR - n, "%02x", row->instance[i]);
-    }
-    snprintf(out + n, CURSOR - n, "-%u", row->uid);
+    snprintf(end, (size_t)(out + CURSOR - end), "-%u", row->uid);
 }
 
 static int processes_compare(const void *x, const void *y)

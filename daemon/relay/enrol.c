@@ -16,15 +16,14 @@
 #include <unistd.h>
 
 #include "log/log.h"
+#include "proto/enrolment.h"
 #include "proto/frame.h"
 #include "relay/connect.h"
 #include "relay/identity.h"
 #include "relay/talk.h"
 #include "tls/tls_context.h"
 
-#define TOKEN_PREFIX "profd1-"
-#define SECRET_SIZE 25
-#define TOKEN_BYTES (TLS_PIN_SIZE + SECRET_SIZE)
+#define TOKEN_BYTES (ENROLMENT_PIN_SIZE + ENROLMENT_SECRET_SIZE)
 #define TOKEN_DIGITS (TOKEN_BYTES / 3 * 4)
 #define PATH_SIZE 4096
 #define SITE_CERTIFICATE SYSCONFDIR "/profd/relay.crt"
@@ -45,16 +44,16 @@ static enum profd_status enrol_cannot(const char *what, const char *path, struct
 /* The first line of standard input: base64url of pin and secret. */
 static enum profd_status enrol_read_token(struct enrol *r, struct profd_error *e)
 {
-    char line[sizeof TOKEN_PREFIX + TOKEN_DIGITS + 8] = "", *digits = line + strlen(TOKEN_PREFIX);
+    char line[sizeof ENROLMENT_TOKEN_PREFIX + TOKEN_DIGITS + 8] = "", *digits = line + strlen(ENROLMENT_TOKEN_PREFIX);
     enum profd_status status = PROFD_OK;
 
     if (!fgets(line, sizeof line, stdin)) {
         line[0] = 0;
     }
     line[strcspn(line, "\r\n")] = 0;
-    if (strncmp(line, TOKEN_PREFIX, strlen(TOKEN_PREFIX)) != 0 || strlen(digits) != TOKEN_DIGITS) {
+    if (strncmp(line, ENROLMENT_TOKEN_PREFIX, strlen(ENROLMENT_TOKEN_PREFIX)) != 0 || strlen(digits) != TOKEN_DIGITS) {
         return profd_error_set(e, PROFD_USAGE, "this is no token: it must begin with %s and have %zu characters",
-                               TOKEN_PREFIX, strlen(TOKEN_PREFIX) + TOKEN_DIGITS);
+                               ENROLMENT_TOKEN_PREFIX, strlen(ENROLMENT_TOKEN_PREFIX) + TOKEN_DIGITS);
     }
     for (char *c = digits; *c; c++) {
         *c = (char)(*c == '-' ? '+' : *c == '_' ? '/' : *c == '+' || *c == '/' ? '!' : *c);
@@ -243,7 +242,7 @@ static enum profd_status enrol_first(struct enrol *r, const struct config *c, st
     if (!status) {
         memcpy(pin.key, r->token, sizeof pin.key);
         request.as.enroll.request = (struct message_bytes){der, n};
-        request.as.enroll.secret = (struct message_bytes){r->token + TLS_PIN_SIZE, SECRET_SIZE};
+        request.as.enroll.secret = (struct message_bytes){r->token + ENROLMENT_PIN_SIZE, ENROLMENT_SECRET_SIZE};
         request.as.enroll.name = r->name;
         request.as.enroll.machine = identity_machine(machine);
         request.as.enroll.version = PROFD_VERSION;

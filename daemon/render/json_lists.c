@@ -3,6 +3,7 @@
 
 #include "core/buffer.h"
 #include "core/rows.h"
+#include "proto/hex.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
 #include "render/name_short.h"
@@ -165,17 +166,13 @@ void render_joined(const struct render_joined *j, struct buffer *out)
 
 static void add_instance(struct buffer *out, const uint8_t *instance)
 {
-    static const char digits[] = "0123456789abcdef";
+    char digits[2 * INSTANCE_SIZE + 1];
     if (instance == NULL) {
         JSON_ADD(out, "null");
         return;
     }
-    buffer_add_char(out, '"');
-    for (int i = 0; i < INSTANCE_SIZE; i++) {
-        buffer_add_char(out, digits[instance[i] >> 4]);
-        buffer_add_char(out, digits[instance[i] & 15]);
-    }
-    buffer_add_char(out, '"');
+    hex_put(digits, instance, INSTANCE_SIZE);
+    buffer_add_format(out, "\"%s\"", digits);
 }
 
 static void add_labels(struct buffer *out, const struct process_row *row)

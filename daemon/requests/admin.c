@@ -66,21 +66,13 @@ static void admin_delete_done(struct writer_job *job)
     admin_answer(a, &page);
 }
 
-static void admin_delete_drop(struct writer_job *job)
-{
-    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
-}
-
 /* The build's symbols may go with it. */
 static const struct writer_job_type admin_delete_type = {
-    .run = admin_delete_run, .done = admin_delete_done, .drop = admin_delete_drop, .changes_objects = true};
+    .run = admin_delete_run, .done = admin_delete_done, .drop = admin_drop, .changes_objects = true};
 
 static enum profd_status admin_delete(struct admin *a, struct profd_error *e)
 {
-    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &admin_delete_type};
-    return writer_put(a->service->config.writer, &a->job)
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    return writer_submit(a->service->config.writer, &a->job, &admin_delete_type, e);
 }
 
 static enum profd_status admin_check(const struct admin_service *s, const struct conn *c, const struct message_admin *m,

@@ -1,6 +1,7 @@
 /* Answers of operators' verbs, and how far they are. */
 #include <stdlib.h>
 
+#include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
 #include "requests/admin_internal.h"
@@ -66,4 +67,9 @@ void admin_answer(struct admin *a, struct page *page)
         buffer_done(&page->body);
     }
     admin_free(a);
+}
+
+void admin_drop(struct writer_job *job)
+{
+    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
 }

@@ -270,7 +270,5 @@ enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e)
     if (!a->timer) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
-    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &admin_backup_type};
-    return writer_put(s->config.writer, &a->job) ? PROFD_OK
-                                                 : profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    return writer_submit(s->config.writer, &a->job, &admin_backup_type, e);
 }

@@ -9,14 +9,13 @@
 #include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
+#include "proto/enrolment.h"
+#include "proto/hex.h"
 #include "render/document.h"
 #include "requests/admin_internal.h"
 #include "requests/signing.h"
 #include "store/store.h"
 
-#define PIN_SIZE 32
-#define SECRET_SIZE 25 /* with the pin a multiple of 3: base64url without padding */
-#define TOKEN_PREFIX "profd1-"
 #define HOSTS_MAX (64u << 20) /* bytes of an answer */
 
 /* The pin, which the signer says, and a secret; the database gets its hash. */
@@ -25,7 +24,7 @@ static enum profd_status token_make(struct admin *a, struct store *store, char *
     struct store_token token = {
         .tenant = a->request.build, .name = "", .uses = a->request.uses, .created = loop_clock()};
     const struct message_sign nothing = {.name = "", .tenant = ""};
-    uint8_t bytes[PIN_SIZE + SECRET_SIZE];
+    uint8_t bytes[ENROLMENT_PIN_SIZE + ENROLMENT_SECRET_SIZE];
     struct base64_encode_ctx encoding;
     struct sha256_ctx sha;
     struct message issued;
@@ -35,20 +34,21 @@ static enum profd_status token_make(struct admin *a, struct store *store, char *
     if (status) {
         return status;
     }
-    if (issued.as.issued.pin.size != PIN_SIZE || getrandom(bytes + PIN_SIZE, SECRET_SIZE, 0) != SECRET_SIZE) {
+    if (issued.as.issued.pin.size != ENROLMENT_PIN_SIZE ||
+        getrandom(bytes + ENROLMENT_PIN_SIZE, ENROLMENT_SECRET_SIZE, 0) != ENROLMENT_SECRET_SIZE) {
         message_done(&issued);
         return profd_error_set(e, PROFD_IO, "no random bytes, or no pin from profd-signer");
     }
-    memcpy(bytes, issued.as.issued.pin.data, PIN_SIZE);
+    memcpy(bytes, issued.as.issued.pin.data, ENROLMENT_PIN_SIZE);
     message_done(&issued);
     sha256_init(&sha);
-    sha256_update(&sha, SECRET_SIZE, bytes + PIN_SIZE);
+    sha256_update(&sha, ENROLMENT_SECRET_SIZE, bytes + ENROLMENT_PIN_SIZE);
     sha256_digest(&sha, sizeof token.hash, token.hash);
     token.expires = token.created + (int64_t)a->request.seconds * 1000000000;
     status = store_put_token(store, &token, e);
-    memcpy(text, TOKEN_PREFIX, sizeof TOKEN_PREFIX);
+    memcpy(text, ENROLMENT_TOKEN_PREFIX, sizeof ENROLMENT_TOKEN_PREFIX);
     base64url_encode_init(&encoding);
-    n = sizeof TOKEN_PREFIX - 1;
+    n = sizeof ENROLMENT_TOKEN_PREFIX - 1;
     n += base64_encode_update(&encoding, text + n, sizeof bytes, bytes);
     text[n] = 0;
     explicit_bzero(bytes, sizeof bytes);
@@ -58,7 +58,7 @@ static enum profd_status token_make(struct admin *a, struct store *store, char *
 
 static enum profd_status token_run(struct admin *a, struct store *store, struct profd_error *e)
 {
-    char text[sizeof TOKEN_PREFIX + BASE64_ENCODE_RAW_LENGTH(PIN_SIZE + SECRET_SIZE) + 4];
+    char text[sizeof ENROLMENT_TOKEN_PREFIX + BASE64_ENCODE_RAW_LENGTH(ENROLMENT_PIN_SIZE + ENROLMENT_SECRET_SIZE) + 4];
     enum profd_status status = token_make(a, store, text, e);
 
     if (!status) {
@@ -67,15 +67,6 @@ static enum profd_status token_run(struct admin *a, struct store *store, struct 
     }
     explicit_bzero(text, sizeof text);
     return status;
-}
-
-static void write_identity(const uint8_t *host, char out[2 * STORE_HOST_SIZE + 1])
-{
-    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-        out[2 * i] = "0123456789abcdef"[host[i] >> 4];
-        out[2 * i + 1] = "0123456789abcdef"[host[i] & 15];
-    }
-    out[2 * STORE_HOST_SIZE] = 0;
 }
 
 /* Seconds since the epoch, or null. */
@@ -90,7 +81,7 @@ static bool host_add(void *context, const struct store_fleet_host *h)
     char identity[2 * STORE_HOST_SIZE + 1];
     const int64_t now = loop_clock();
 
-    write_identity(h->host, identity);
+    hex_put(identity, h->host, STORE_HOST_SIZE);
     a->cut =
         0 != json_array_append_new(
                  json_object_get(a->answer, "rows"),
@@ -126,7 +117,7 @@ static bool key_add(void *context, const struct store_enrolment *h)
     }
     a->keys = larger;
     memcpy(a->keys + a->key_count++ * sizeof h->key, h->key, sizeof h->key);
-    write_identity(h->host, identity);
+    hex_put(identity, h->host, STORE_HOST_SIZE);
     return !json_array_append_new(
         json_object_get(a->answer, "rows"),
         json_pack("{s:s, s:s, s:s}", "name", h->name, "identity", identity, "tenant", h->tenant));
@@ -192,13 +183,8 @@ static void enrol_admin_done(struct writer_job *job)
     admin_answer(a, &page);
 }
 
-static void enrol_admin_drop(struct writer_job *job)
-{
-    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
-}
-
 static const struct writer_job_type enrol_admin_type = {
-    .run = enrol_admin_run, .done = enrol_admin_done, .drop = enrol_admin_drop};
+    .run = enrol_admin_run, .done = enrol_admin_done, .drop = admin_drop};
 
 enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e)
 {
@@ -210,7 +196,5 @@ enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e)
     if (a->request.verb == REQUEST_TOKEN && !c->signer) {
         return profd_error_set(e, PROFD_CONFIG, "no host can be enrolled: signer is not configured");
     }
-    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &enrol_admin_type};
-    return writer_put(c->writer, &a->job) ? PROFD_OK
-                                          : profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    return writer_submit(c->writer, &a->job, &enrol_admin_type, e);
 }

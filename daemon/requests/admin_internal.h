@@ -66,6 +66,8 @@ void admin_report(struct admin *a, uint64_t done, uint64_t total);
 /* Answers by NACK or by a page, and frees the request. Takes over the body of the page. */
 void admin_refuse(struct admin *a, enum profd_status status, const char *sentence);
 void admin_answer(struct admin *a, struct page *page);
+/* The drop of a job (writer/writer.h): refuses it, because the daemon is stopping. */
+void admin_drop(struct writer_job *job);
 void admin_free(struct admin *a);
 
 /* admin_backup.c, admin_verify.c, admin_enrol.c, admin_reader.c: begin it. */

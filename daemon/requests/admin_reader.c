@@ -11,6 +11,7 @@
 #include "log/log.h"
 #include "net/loop.h"
 #include "pages/page.h"
+#include "proto/hex.h"
 #include "render/document.h"
 #include "render/render.h"
 #include "requests/admin_internal.h"
@@ -21,20 +22,14 @@
 /* Draws a token, and its hash. */
 static enum profd_status reader_draw(struct admin *a, struct profd_error *e)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t secret[SECRET_SIZE];
     struct sha256_ctx context;
-    char *to = a->token + sizeof TOKEN_PREFIX - 1;
 
     if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
         return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
     }
     memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
-    for (size_t i = 0; i < sizeof secret; i++) {
-        *to++ = digits[secret[i] >> 4];
-        *to++ = digits[secret[i] & 15];
-    }
-    *to = '\0';
+    hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
     explicit_bzero(secret, sizeof secret);
     sha256_init(&context);
     sha256_update(&context, strlen(a->token), (const uint8_t *)a->token);
@@ -136,12 +131,7 @@ static void reader_done(struct writer_job *job)
     }
 }
 
-static void reader_drop(struct writer_job *job)
-{
-    admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
-}
-
-static const struct writer_job_type reader_type = {.run = reader_run, .done = reader_done, .drop = reader_drop};
+static const struct writer_job_type reader_type = {.run = reader_run, .done = reader_done, .drop = admin_drop};
 
 enum profd_status admin_begin_reader(struct admin *a, struct profd_error *e)
 {
@@ -155,8 +145,5 @@ enum profd_status admin_begin_reader(struct admin *a, struct profd_error *e)
     if (add && a->request.lasts) {
         a->request.reader.expires = a->request.reader.created + a->request.lasts;
     }
-    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &reader_type};
-    return writer_put(a->service->config.writer, &a->job)
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    return writer_submit(a->service->config.writer, &a->job, &reader_type, e);
 }

@@ -8,6 +8,7 @@
 #include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
+#include "proto/enrolment.h"
 #include "proto/label.h"
 #include "requests/body.h"
 #include "requests/centre_internal.h"
@@ -17,9 +18,9 @@
 #define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
 #define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
 #define RETRY_MS 1000u
-#define RENEW_NS (INT64_C(10) * 86400 * 1000000000) /* a third of the 30 days of a certificate */
-#define CONFLICT_BYTES (1u << 20)                   /* of hosts with conflicts; beyond, all are forgotten */
-#define KNOWN_BYTES (16u << 20)                     /* of counts of hosts; beyond, they begin at 0 again */
+#define RENEW_NS (ENROLMENT_RENEW_DAYS * INT64_C(86400) * 1000000000)
+#define CONFLICT_BYTES (1u << 20) /* of hosts with conflicts; beyond, all are forgotten */
+#define KNOWN_BYTES (16u << 20)   /* of counts of hosts; beyond, they begin at 0 again */
 
 /* One ARRIVE, until it is answered. */
 struct arrive {
@@ -256,7 +257,6 @@ enum profd_status centre_receive_arrive(void *context, struct conn *c, struct co
     if (!a) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a host");
     }
-    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &arrive_type};
     a->service = s;
     a->conn = conn_get_id(c);
     a->tag = f->header.tag;
@@ -266,8 +266,8 @@ enum profd_status centre_receive_arrive(void *context, struct conn *c, struct co
         return status;
     }
     status = arrive_read(a, e);
-    if (!status && !writer_put(s->config.writer, &a->job)) {
-        status = profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    if (!status) {
+        status = writer_submit(s->config.writer, &a->job, &arrive_type, e);
     }
     if (status) {
         message_done(&a->message);

@@ -203,13 +203,11 @@ static const struct writer_job_type attest_type = {.run = attest_run, .done = at
 static const struct writer_job_type object_type = {.run = object_run, .done = object_done, .drop = attest_drop};
 
 /* A request of a connection; NULL when out of memory. */
-static struct centre_attest *attest_new(struct centre_service *s, struct conn *c, const struct conn_frame *f,
-                                        const struct writer_job_type *type)
+static struct centre_attest *attest_new(struct centre_service *s, struct conn *c, const struct conn_frame *f)
 {
     struct centre_attest *a = calloc(1, sizeof *a);
 
     if (a) {
-        a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = type};
         a->service = s;
         a->conn = conn_get_id(c);
         a->tag = f->header.tag;
@@ -218,11 +216,14 @@ static struct centre_attest *attest_new(struct centre_service *s, struct conn *c
 }
 
 /* Takes over the request. */
-static enum profd_status attest_put(struct centre_attest *a, struct conn *c, struct profd_error *e)
+static enum profd_status attest_put(struct centre_attest *a, struct conn *c, const struct writer_job_type *type,
+                                    struct profd_error *e)
 {
-    if (!writer_put(a->service->config.writer, &a->job)) {
+    enum profd_status status = writer_submit(a->service->config.writer, &a->job, type, e);
+
+    if (status) {
         attest_free(a);
-        return profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+        return status;
     }
     a->session_job = session_begin(conn_get_user(c));
     return PROFD_OK;
@@ -261,7 +262,7 @@ enum profd_status centre_receive_attest(void *context, struct conn *c, struct co
     if (status) {
         return status;
     }
-    a = attest_new(s, c, f, &attest_type);
+    a = attest_new(s, c, f);
     if (!a) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an attestation");
     }
@@ -273,14 +274,14 @@ enum profd_status centre_receive_attest(void *context, struct conn *c, struct co
         attest_free(a);
         return status;
     }
-    return attest_put(a, c, e);
+    return attest_put(a, c, &attest_type, e);
 }
 
 /* The whole object, or one with another hash (status REFUSED), goes to the writer. Takes over the object. */
 static enum profd_status object_put(struct centre_service *s, struct conn *c, const struct conn_frame *f,
                                     struct centre_object *o, enum profd_status status, struct profd_error *e)
 {
-    struct centre_attest *a = attest_new(s, c, f, &object_type);
+    struct centre_attest *a = attest_new(s, c, f);
 
     if (!a) {
         centre_object_free(o);
@@ -292,7 +293,7 @@ static enum profd_status object_put(struct centre_service *s, struct conn *c, co
     if (status) {
         a->error = *e;
     }
-    return attest_put(a, c, e);
+    return attest_put(a, c, &object_type, e);
 }
 
 enum profd_status centre_receive_object_bytes(void *context, struct conn *c, struct conn_frame *f,

@@ -9,6 +9,7 @@
 #include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
+#include "proto/enrolment.h"
 #include "proto/label.h"
 #include "requests/body.h"
 #include "requests/session.h"
@@ -18,10 +19,10 @@
 #include "writer/writer.h"
 
 #define RETRY_MS 5000u
-#define SILENT_MS 10000u                                  /* until the signer is asked again */
-#define CERTIFICATE_NS (INT64_C(30) * 86400 * 1000000000) /* as profd-signer signs them */
-#define GATE_SILENT_MS 5000u                              /* it tells its counts every second */
-#define KEYS_MOST 1024u                                   /* of one answer */
+#define SILENT_MS 10000u /* until the signer is asked again */
+#define DAY_NS (INT64_C(86400) * 1000000000)
+#define GATE_SILENT_MS 5000u /* it tells its counts every second */
+#define KEYS_MOST 1024u      /* of one answer */
 
 struct enrol_service {
     struct enrol_config config;
@@ -182,7 +183,7 @@ static enum profd_status enrol_read(struct enrol *a, struct profd_error *e)
     w->machine = a->renews ? again->machine : enroll->machine;
     w->version = a->renews ? again->version : enroll->version;
     w->now = loop_clock();
-    w->not_after = w->now + CERTIFICATE_NS;
+    w->not_after = w->now + ENROLMENT_CERTIFICATE_DAYS * DAY_NS;
     hash(&a->public_key, w->key);
     if (!a->public_key.size) {
         return profd_error_set(e, PROFD_MALFORMED, "the public key is missing");
@@ -238,25 +239,21 @@ static enum profd_status enrol_receive(struct enrol_service *s, struct conn *c, 
     if (!status) {
         status = writer_check(s->config.writer, e);
     }
-    if (status) {
-        return status;
-    }
-    a = calloc(1, sizeof *a);
+    a = status ? NULL : calloc(1, sizeof *a);
     if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a host");
+        return status ? status : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a host");
     }
-    a->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &enrol_type};
     a->service = s;
+    a->renews = renews;
     a->conn = conn_get_id(c);
     a->tag = f->header.tag;
-    a->renews = renews;
     status = body_decode(f, &a->message, e);
     decoded = !status;
     if (!status) {
         status = enrol_read(a, e);
     }
-    if (!status && !writer_put(s->config.writer, &a->job)) {
-        status = profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+    if (!status) {
+        status = writer_submit(s->config.writer, &a->job, &enrol_type, e);
     }
     if (!status) {
         a->session_job = session_begin(conn_get_user(c));
@@ -372,13 +369,12 @@ static enum profd_status enrol_catch_up(struct enrol_service *s, struct profd_er
     if (!c) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for enrolment");
     }
-    c->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &catch_up_type};
     c->service = s;
-    if (!writer_put(s->config.writer, &c->job)) {
+    enum profd_status status = writer_submit(s->config.writer, &c->job, &catch_up_type, e);
+    if (status) {
         free(c);
-        return profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
     }
-    return PROFD_OK;
+    return status;
 }
 
 enum profd_status enrol_service_new(const struct enrol_config *config, struct enrol_service **out,

@@ -328,13 +328,13 @@ static enum profd_status relay_put(struct relay_service *s, struct relay_request
                                    const struct conn_frame *f, const struct writer_job_type *type,
                                    struct profd_error *e)
 {
-    r->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = type};
     r->service = s;
     r->conn = conn_get_id(c);
     r->tag = f->header.tag;
-    if (!writer_put(s->config.writer, &r->job)) {
+    enum profd_status status = writer_submit(s->config.writer, &r->job, type, e);
+    if (status) {
         free(r);
-        return profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+        return status;
     }
     r->session_job = session_begin(conn_get_user(c));
     return PROFD_OK;

@@ -119,15 +119,15 @@ static enum profd_status fetch_put(struct relay_service *s, struct conn *c, uint
     if (!o) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request of the relay");
     }
-    o->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &fetch_type};
     o->service = s;
     o->conn = conn_get_id(c);
     o->tag = tag;
     o->offset = offset;
     o->object.id = *id;
-    if (!writer_put(s->config.writer, &o->job)) {
+    enum profd_status status = writer_submit(s->config.writer, &o->job, &fetch_type, e);
+    if (status) {
         free(o);
-        return profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+        return status;
     }
     o->session_job = session_begin(conn_get_user(c));
     return PROFD_OK;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/enrolment.h"
 #include "signer/certificate.h"
 #include "tls/tls_file.h"
 
@@ -58,7 +59,7 @@ static X509 *authority_find(const struct tls_text *bundle, EVP_PKEY *key)
 
 /* The hash of the public key of the certificate that issued the gate's. */
 static bool authority_find_pin(const struct tls_text *bundle, const struct tls_text *gate,
-                               uint8_t pin[AUTHORITY_PIN_SIZE])
+                               uint8_t pin[ENROLMENT_PIN_SIZE])
 {
     BIO *text = BIO_new_mem_buf(bundle->data, (int)bundle->size), *of = BIO_new_mem_buf(gate->data, (int)gate->size);
     X509 *own = of ? authority_next(of) : NULL, *x;
@@ -208,7 +209,7 @@ enum profd_status authority_sign(const struct authority *a, const struct message
     authority_write_identity(request->host.data, identity);
     snprintf(tenant, sizeof tenant, "urn:profd:tenant:%s", request->tenant);
     wish.from = time(NULL) - 3600;
-    wish.until = wish.from + 3600 + AUTHORITY_DAYS * DAY;
+    wish.until = wish.from + 3600 + ENROLMENT_CERTIFICATE_DAYS * DAY;
     key = d2i_PUBKEY(NULL, &der, (long)request->key.size);
     status = key && der == request->key.data + request->key.size
                  ? certificate_make(&wish, key, a->certificate, a->key, &x, e)

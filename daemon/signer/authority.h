@@ -6,19 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/enrolment.h"
 #include "proto/message.h"
 #include "proto/status.h"
 
-#define AUTHORITY_PIN_SIZE 32
 #define AUTHORITY_HOST_SIZE 16
-#define AUTHORITY_DAYS 30 /* that the certificate of a host is valid */
 
 struct authority {
     EVP_PKEY *key;
     X509 *certificate; /* of key */
     char *bundle;      /* PEM: all certificates that hosts shall trust; NUL-terminated */
     size_t bundle_size;
-    uint8_t pin[AUTHORITY_PIN_SIZE]; /* SHA-256 of the public key of the CA that issued the gate's certificate */
+    uint8_t pin[ENROLMENT_PIN_SIZE]; /* SHA-256 of the public key of the CA that issued the gate's certificate */
 };
 
 /* Reads ca.key (mode 0600), gate-ca.crt, which holds the certificate of that key, and gate.crt from a directory.

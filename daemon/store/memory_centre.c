@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/sum.h"
+#include "proto/hex.h"
 #include "store/incoming.h"
 #include "store/labels.h"
 #include "store/memory.h"
@@ -148,9 +149,7 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
         copy->uploads = in.uploads;
         copy->processes_started = in.processes;
         copy->groups = in.groups;
-        for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-            snprintf(copy->host + 2 * i, 3, "%02x", h->identity[i]);
-        }
+        hex_put(copy->host, h->identity, STORE_HOST_SIZE);
         memory_put_upload(s, &in.upload, copy, spares.names);
         memory_level_epochs(s, before);
     }

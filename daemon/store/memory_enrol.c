@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/hex.h"
 #include "store/memory.h"
 
 enum profd_status memory_find_tenant(struct memory_centre *c, const char *name, size_t *index, struct profd_error *e)
@@ -146,9 +147,7 @@ static bool is_identity(const uint8_t *host, const char *text)
         digits[n++] = *text;
     }
     digits[n] = '\0';
-    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-        snprintf(own + 2 * i, 3, "%02x", host[i]);
-    }
+    hex_put(own, host, STORE_HOST_SIZE);
     return strcasecmp(digits, own) == 0;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/hex.h"
 #include "store/memory.h"
 
 uint64_t memory_count_attesting(const struct memory_store *s, const char *build_id, const uint8_t *hash)
@@ -34,9 +35,7 @@ static bool is_one_of(const struct memory_host *host, const struct store_senders
 {
     char text[2 * STORE_HOST_SIZE + 1];
     bool found = of->host_count == 0;
-    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-        snprintf(text + 2 * i, 3, "%02x", host->identity[i]);
-    }
+    hex_put(text, host->identity, STORE_HOST_SIZE);
     for (size_t i = 0; i < of->host_count && !found; i++) {
         found = strcmp(of->hosts[i], text) == 0;
     }

@@ -4,6 +4,7 @@
 
 #include "core/rollup_segment.h"
 #include "core/sum.h"
+#include "proto/hex.h"
 #include "store/incoming.h"
 #include "store/outgoing.h"
 #include "store/sqlite_batch.h"
@@ -233,13 +234,6 @@ static enum profd_status put_aside(struct arriving *a, const struct store_delive
     return status == PROFD_OK ? mark(a, d->received / SQLITE_HOUR, o, (uint32_t)INEXACT_SEGMENT_MISSING, e) : status;
 }
 
-static void host_text(const uint8_t *identity, char out[33])
-{
-    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-        snprintf(out + 2 * i, 3, "%02x", identity[i]);
-    }
-}
-
 static enum profd_status find_fold(struct arriving *a, const struct sqlite_series *series, const struct incoming *in,
                                    struct fold **out, struct profd_error *e)
 {
@@ -272,7 +266,7 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     if (!part) {
         return no_memory(e);
     }
-    host_text(d->host, text);
+    hex_put(text, d->host, STORE_HOST_SIZE);
     enum profd_status status = sqlite_intern_host(a->s, text, &part->host, e);
     if (status == PROFD_OK) {
         status = sqlite_intern_series(a->s, &in->upload, &series, e);

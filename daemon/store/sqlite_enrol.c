@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/hex.h"
 #include "store/sqlite_rollup.h"
 
 #define HASH(of) BLOB(of, STORE_HASH_SIZE)
@@ -198,9 +199,7 @@ static void add_named(struct named *n, const struct store_enrolment *x)
     if (n->open++ == 0) {
         n->one = *x;
     }
-    for (size_t i = 0; i < STORE_HOST_SIZE; i++) {
-        snprintf(digits + 2 * i, 3, "%02x", x->host[i]);
-    }
+    hex_put(digits, x->host, STORE_HOST_SIZE);
     if (at + sizeof digits + 80 < sizeof n->list) {
         snprintf(n->list + at, sizeof n->list - at, "%s%s (tenant %.40s)", at ? ", " : "", digits, x->tenant);
     } else if (at > 3 && strcmp(n->list + at - 3, "...") != 0) {

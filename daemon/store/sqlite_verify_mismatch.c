@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/sum.h"
+#include "proto/hex.h"
 #include "store/outgoing.h"
 #include "store/sqlite_centre.h"
 #include "store/sqlite_segment.h"
@@ -150,15 +151,12 @@ static void verify_upload(struct sqlite_verifying *v, sqlite3_stmt *q, int64_t l
 
 static void verify_instance(struct sqlite_verifying *v, sqlite3_stmt *q, int64_t last)
 {
-    char where[96];
+    char where[96], digits[2 * STORE_INSTANCE_SIZE + 1];
     size_t n;
     const uint8_t *name = sqlite_blob(q, NAME, &n);
     int64_t generation = sqlite3_column_int64(q, GENERATION), ended = sqlite3_column_int64(q, ENDED);
-    int at = snprintf(where, sizeof where, "live process ");
-    for (size_t i = 0; i < n && i < STORE_INSTANCE_SIZE; i++) {
-        at += snprintf(where + at, sizeof where - (size_t)at, "%02x", name[i]);
-    }
-    snprintf(where + at, sizeof where - (size_t)at, " of user %" PRId64, (int64_t)sqlite3_column_int64(q, UID));
+    hex_put(digits, name, n < STORE_INSTANCE_SIZE ? n : STORE_INSTANCE_SIZE);
+    snprintf(where, sizeof where, "live process %s of user %" PRId64, digits, (int64_t)sqlite3_column_int64(q, UID));
     if (n != STORE_INSTANCE_SIZE) {
         sqlite_verify_tell(v, "%s: its name has %zu bytes, not %d", where, n, STORE_INSTANCE_SIZE);
     }

@@ -1,3 +1,4 @@
+#include "proto/enrolment.h"
 #include "tls/tls_context.h"
 
 #include <arpa/inet.h>
@@ -163,12 +164,12 @@ void tls_context_allow_enrolment(SSL_CTX *c)
     SSL_CTX_set_verify(c, SSL_VERIFY_PEER, tls_ignore_end);
 }
 
-static bool tls_has_key(X509 *x, const unsigned char key[TLS_PIN_SIZE])
+static bool tls_has_key(X509 *x, const unsigned char key[ENROLMENT_PIN_SIZE])
 {
     unsigned char digest[EVP_MAX_MD_SIZE], *der = NULL;
     const int n = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x), &der);
     const bool same = n > 0 && EVP_Digest(der, (size_t)n, digest, NULL, EVP_sha256(), NULL) == 1 &&
-                      !memcmp(digest, key, TLS_PIN_SIZE);
+                      !memcmp(digest, key, ENROLMENT_PIN_SIZE);
 
     OPENSSL_free(der);
     return same;

@@ -4,13 +4,12 @@
 
 #include <openssl/ssl.h>
 
+#include "proto/enrolment.h"
 #include "proto/status.h"
 #include "tls/tls_file.h"
 
 #define TLS_ISSUERS_BETWEEN                                                                                            \
     8 /* certificates between that of a side and one that is trusted; a longer chain is refused */
-
-#define TLS_PIN_SIZE 32
 
 enum tls_side { TLS_CLIENT, TLS_SERVER };
 
@@ -35,8 +34,8 @@ void tls_context_allow_enrolment(SSL_CTX *c);
 
 /* The CA of a server, before its certificate is known. */
 struct tls_pin {
-    unsigned char key[TLS_PIN_SIZE]; /* SHA-256 of its public key, DER */
-    const char *name;                /* of the server: a name or address */
+    unsigned char key[ENROLMENT_PIN_SIZE]; /* SHA-256 of its public key, DER */
+    const char *name;                      /* of the server: a name or address */
 };
 
 /* A context for a client without a certificate. The chain of the server must hold a certificate with the pinned key,

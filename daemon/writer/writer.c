@@ -160,6 +160,17 @@ bool writer_put(struct writer *w, struct writer_job *job)
     return work_put(w->work, &job->item);
 }
 
+enum profd_status writer_submit(struct writer *w, struct writer_job *job, const struct writer_job_type *type,
+                                struct profd_error *e)
+{
+    job->type = type;
+    job->item.uid = WRITER_UID_NONE;
+    if (job->item.weight == 0) {
+        job->item.weight = 1;
+    }
+    return writer_put(w, job) ? PROFD_OK : profd_error_set(e, PROFD_BUSY, "the queue of the writer is full");
+}
+
 size_t writer_pending(const struct writer *w)
 {
     return work_pending(w->work);

@@ -61,6 +61,10 @@ void writer_drop_waiting(struct writer *w);
 
 /* False at once when the queue, or this user's part of it, is full, or the writer is being freed: answer BUSY. */
 bool writer_put(struct writer *w, struct writer_job *job);
+/* Puts a job of this type, charged to no user. Its weight is 1 where the owner has set none. BUSY, with the rule, or
+ * OK. */
+enum profd_status writer_submit(struct writer *w, struct writer_job *job, const struct writer_job_type *type,
+                                struct profd_error *e);
 /* Jobs put and not yet done. On the loop. */
 size_t writer_pending(const struct writer *w);
 /* IO, and why, when nothing is written any more (writer/health.h). On the loop. */
