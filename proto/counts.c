@@ -59,34 +59,61 @@ static size_t block_round(size_t size)
     return (size + 15) & ~(size_t)15;
 }
 
-/* 64-bit sizes: at most 2^32 × (72 + 12 + 32) bytes, which cannot overflow. */
-enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, bool zeroed,
+/* Takes n elements of this size from the block. */
+static void *block_take(char **at, size_t n, size_t size)
+{
+    void *taken = *at;
+    *at += block_round(n * size);
+    return taken;
+}
+
+/* 64-bit sizes, which cannot overflow: at most 2^32 × (48 + 12 + 32 + 32 + 22). */
+enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes, bool zeroed,
                                     struct profd_error *e)
 {
-    size_t h = block_round((size_t)histograms * sizeof(struct counts_histogram));
-    size_t b8 = block_round((size_t)bins * sizeof(uint64_t)), b4 = block_round((size_t)bins * sizeof(uint32_t));
-    size_t a8 = block_round((size_t)arcs * sizeof(uint64_t)), a4 = block_round((size_t)arcs * sizeof(uint32_t));
-    size_t total = h + b8 + b4 + 3 * a8 + 2 * a4 + 16;
-    char *block = zeroed ? calloc(1, total) : malloc(total);
+    size_t h = sizes->histograms, bins = sizes->bins, arcs = sizes->arcs, trees = sizes->trees, nodes = sizes->nodes;
+    size_t total = block_round(h * sizeof(struct counts_histogram)) + block_round(bins * sizeof(uint64_t)) +
+                   block_round(bins * sizeof(uint32_t)) + 3 * block_round(arcs * sizeof(uint64_t)) +
+                   2 * block_round(arcs * sizeof(uint32_t)) + block_round(trees * sizeof(struct counts_tree)) +
+                   2 * block_round(nodes * sizeof(uint64_t)) + block_round(nodes * sizeof(uint32_t)) +
+                   2 * block_round(nodes) + 16;
+    char *block = zeroed ? calloc(1, total) : malloc(total), *at = block;
     if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u bins and %u arcs", bins, arcs);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u bins, %u arcs and %u nodes of stacks", sizes->bins,
+                               sizes->arcs, sizes->nodes);
     }
-    *c = (struct counts){.histogram_count = histograms, .bin_count = bins, .arc_count = arcs, .block = block};
-    c->histograms = (void *)block;
-    c->bin_ticks = (void *)(block + h);
-    c->from = (void *)(block + h + b8);
-    c->to = (void *)(block + h + b8 + a8);
-    c->calls = (void *)(block + h + b8 + 2 * a8);
-    c->bin_index = (void *)(block + h + b8 + 3 * a8);
-    c->from_build = (void *)(block + h + b8 + 3 * a8 + b4);
-    c->to_build = (void *)(block + h + b8 + 3 * a8 + b4 + a4);
+    *c = (struct counts){.histogram_count = sizes->histograms,
+                         .bin_count = sizes->bins,
+                         .arc_count = sizes->arcs,
+                         .tree_count = sizes->trees,
+                         .node_count = sizes->nodes,
+                         .block = block};
+    c->histograms = block_take(&at, h, sizeof *c->histograms);
+    c->bin_ticks = block_take(&at, bins, sizeof *c->bin_ticks);
+    c->from = block_take(&at, arcs, sizeof *c->from);
+    c->to = block_take(&at, arcs, sizeof *c->to);
+    c->calls = block_take(&at, arcs, sizeof *c->calls);
+    c->bin_index = block_take(&at, bins, sizeof *c->bin_index);
+    c->from_build = block_take(&at, arcs, sizeof *c->from_build);
+    c->to_build = block_take(&at, arcs, sizeof *c->to_build);
+    c->trees = block_take(&at, trees, sizeof *c->trees);
+    c->node_address = block_take(&at, nodes, sizeof *c->node_address);
+    c->node_ticks = block_take(&at, nodes, sizeof *c->node_ticks);
+    c->node_build = block_take(&at, nodes, sizeof *c->node_build);
+    c->node_depth = block_take(&at, nodes, sizeof *c->node_depth);
+    c->node_kind = block_take(&at, nodes, sizeof *c->node_kind);
     return PROFD_OK;
+}
+
+enum profd_status counts_init_sizes(struct counts *c, const struct counts_sizes *sizes, struct profd_error *e)
+{
+    return counts_take_block(c, sizes, true, e);
 }
 
 enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
                               struct profd_error *e)
 {
-    return counts_take_block(c, histograms, bins, arcs, true, e);
+    return counts_take_block(c, &(struct counts_sizes){.histograms = histograms, .bins = bins, .arcs = arcs}, true, e);
 }
 
 void counts_done(struct counts *c)
@@ -188,19 +215,18 @@ bool counts_decode_geometry(const uint8_t **at, const uint8_t *end, struct count
     return true;
 }
 
-/* Printable ASCII, NUL behind it up to the end. */
-static bool dimension_valid(const struct counts_histogram *h)
+bool counts_dimension_valid(const char dimension[16], char abbreviation)
 {
-    size_t n = strnlen(h->dimension, sizeof h->dimension);
-    if (n >= sizeof h->dimension) {
+    size_t n = strnlen(dimension, 16);
+    if (n >= 16) {
         return false;
     }
-    for (size_t i = 0; i < sizeof h->dimension; i++) {
-        if (i < n ? h->dimension[i] < ' ' || h->dimension[i] > '~' : h->dimension[i] != '\0') {
+    for (size_t i = 0; i < 16; i++) {
+        if (i < n ? dimension[i] < ' ' || dimension[i] > '~' : dimension[i] != '\0') {
             return false;
         }
     }
-    return h->abbreviation >= ' ' && h->abbreviation <= '~';
+    return abbreviation >= ' ' && abbreviation <= '~';
 }
 
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e)
@@ -220,7 +246,7 @@ enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint3
         return profd_error_set(e, PROFD_MALFORMED, "histogram %u: rate of %u ticks per second; it must be 1 to %u", at,
                                h->rate, LIMIT_RATE);
     }
-    if (!dimension_valid(h)) {
+    if (!counts_dimension_valid(h->dimension, h->abbreviation)) {
         return profd_error_set(e, PROFD_MALFORMED,
                                "histogram %u: the dimension must be up to 15 printable ASCII characters", at);
     }

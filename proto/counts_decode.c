@@ -261,7 +261,8 @@ static enum profd_status decode_raw(struct reader r, uint32_t builds, struct cou
                                (size_t)(r.end - r.at));
     }
     struct counts result;
-    status = counts_take_block(&result, (uint32_t)histograms, (uint32_t)bins, (uint32_t)arcs, false, e);
+    struct counts_sizes sizes = {.histograms = (uint32_t)histograms, .bins = (uint32_t)bins, .arcs = (uint32_t)arcs};
+    status = counts_take_block(&result, &sizes, false, e);
     if (status != PROFD_OK) {
         return status;
     }

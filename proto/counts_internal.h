@@ -13,8 +13,8 @@
 #define COUNTS_BIN_MAX 15u
 #define COUNTS_ARC_MAX 55u
 
-/* Like counts_init; the arrays are zeroed only if zeroed says so. */
-enum profd_status counts_take_block(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs, bool zeroed,
+/* Like counts_init_sizes; the arrays are zeroed only if zeroed says so. */
+enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes, bool zeroed,
                                     struct profd_error *e);
 
 /* Rules of limits.h. TOO_LARGE or OK. */
@@ -22,5 +22,13 @@ enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_
 
 /* At most one histogram has the collector's counters. MALFORMED or OK. */
 enum profd_status counts_check_collector(const struct counts *c, struct profd_error *e);
+
+/* Adds to a sum of ticks, which saturates at 2^63−1 as stored sums do. */
+static inline void counts_add(uint64_t *sum, uint64_t ticks)
+{
+    if (__builtin_add_overflow(*sum, ticks, sum) || *sum > (uint64_t)INT64_MAX) {
+        *sum = (uint64_t)INT64_MAX;
+    }
+}
 
 #endif
