@@ -104,6 +104,26 @@ struct profd_arc {
  * than 4,194,304 arcs. Amortized O(1). */
 enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct profd_arc *arc, struct profd_error *e);
 
+/* Ticks that found one stack. Its frames are link-time addresses of builds, the outermost caller first: return
+ * addresses, and last, if pc, the program counter. PROFD_NOWHERE: an address outside every known build; its address is
+ * ignored. */
+struct profd_stack {
+    uint32_t rate;   /* ticks per second; of the histogram that has these ticks */
+    uint32_t frames; /* not 0 */
+    bool pc;         /* false: the inner frames are not known, so that the ticks count at the last return address */
+    bool incomplete; /* the outer frames are not known */
+    const uint32_t *build;
+    const uint64_t *address;
+    uint64_t ticks;
+};
+/* Adds a stack in the dimension seconds; its arrays are copied. Ticks must be in a histogram of the upload, too: stacks
+ * say from where functions were called. Outer frames beyond 128 are left out, and the stack is incomplete. When there
+ * are more than 65,536 different frames, the rarest stacks count at the caller of their innermost frame. A daemon that
+ * is older than stacks gets the upload without them. REFUSED: there are no frames or ticks, a build is unknown, or the
+ * rate is 0 or above 1,000,000,000. O(frames) expected. */
+enum profd_status profd_upload_add_stack(struct profd_upload *u, const struct profd_stack *stack,
+                                         struct profd_error *e);
+
 /* --- executables ---------------------------------------------------------------------------------------------- */
 
 struct profd_executable;

@@ -60,7 +60,7 @@ struct counts_tree {
  * Trees ascend by counts_compare_clocks, and their nodes follow each other without gaps. Nodes of a tree are in
  * preorder: depth 0 is the outermost frame, a node's depth is at most one more than that of the node before it,
  * siblings ascend by counts_compare_frames (counts_tree.h), and no two siblings are the same. node_ticks are the ticks
- * that end at this node: at a PC those of the whole stack, at a return address those whose inner frames were cut. A
+ * that end at this node: at a PC those of the whole stack, at a return address those of which inner frames were cut. A
  * leaf has at least one. So equal stacks have equal arrays. */
 struct counts {
     uint32_t histogram_count;
@@ -103,15 +103,15 @@ enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bi
 /* Frees the block. Accepts a zeroed struct. */
 void counts_done(struct counts *c);
 
-/* Encodes into a new block that the caller frees. Layout (profd-protocol(7)): a format byte, the raw size, and one
- * zstd-1 frame over the columns. Columns keep arrival order; addresses are signed deltas to the previous
- * one of the same column, numbers are LEB128 varints. */
+/* Encodes into a new block that the caller frees. Layout (profd-protocol(7)): a format byte (1; 2 if there are trees),
+ * the raw size, and one zstd-1 frame over the columns. Columns keep arrival order; addresses are signed deltas to the
+ * previous one of the same column, numbers are LEB128 varints. */
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
 
 /* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
- * builds (or COUNTS_NOWHERE), the geometry of the collector's counters (collector.h; the caller must check that their
- * build is the program), no surplus bytes. Lengths are checked against the input before memory is taken. On failure
- * nothing is allocated. O(bytes). */
+ * builds (or COUNTS_NOWHERE), trees as struct counts says, the geometry of the collector's counters (collector.h; the
+ * caller must check that their build is the program), no surplus bytes. Lengths are checked against the input before
+ * memory is taken. On failure nothing is allocated. O(bytes). */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
 
 /* The dimension is printable ASCII, NUL behind it up to its end; the abbreviation is printable ASCII. */

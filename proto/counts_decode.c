@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/counts_internal.h"
+#include "proto/counts_tree.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"
 
@@ -228,6 +229,80 @@ static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct c
     return decode_column(r, c->calls, c->arc_count) ? PROFD_OK : decode_short("the counts of arcs", e);
 }
 
+static enum profd_status decode_trees(struct reader *r, struct counts *c, struct profd_error *e)
+{
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        struct counts_tree *t = &c->trees[i];
+        uint64_t rate, n, used;
+        if (!varint_get(&r->at, r->end, &rate) || !varint_get(&r->at, r->end, &n) || n >= sizeof t->dimension ||
+            (uint64_t)(r->end - r->at) < n + 1) {
+            return decode_short("the clocks of stacks", e);
+        }
+        *t = (struct counts_tree){.rate = (uint32_t)rate, .first = (uint32_t)first};
+        memcpy(t->dimension, r->at, (size_t)n);
+        r->at += n;
+        t->abbreviation = (char)*r->at++;
+        if (!varint_get(&r->at, r->end, &used)) {
+            return decode_short("the clocks of stacks", e);
+        }
+        if (rate > UINT32_MAX || used > c->node_count - first) {
+            return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate %llu, %llu nodes of %u", i,
+                                   (unsigned long long)rate, (unsigned long long)used, c->node_count);
+        }
+        t->used = (uint32_t)used;
+        first += used;
+    }
+    return PROFD_OK;
+}
+
+/* What was read is in node_ticks for the moment. */
+static enum profd_status decode_depths(struct counts *c, const struct counts_tree *t, struct profd_error *e)
+{
+    uint64_t most = 0;
+    for (uint32_t i = t->first; i < t->first + t->used; i++) {
+        uint64_t up = c->node_ticks[i] >> 1;
+        if (up > most || most - up >= LIMIT_STACK_DEPTH) {
+            return profd_error_set(e, PROFD_MALFORMED, "node %u of stacks: %llu levels above depth %llu, at most %u", i,
+                                   (unsigned long long)up, (unsigned long long)most, LIMIT_STACK_DEPTH - 1);
+        }
+        c->node_depth[i] = (uint8_t)(most - up);
+        c->node_kind[i] = c->node_ticks[i] & 1;
+        most = most - up + 1;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status decode_nodes(struct reader *r, uint32_t builds, struct counts *c, struct profd_error *e)
+{
+    uint64_t previous[COUNTS_NODE_BUILDS] = {0};
+    enum profd_status status = decode_trees(r, c, e);
+    if (status == PROFD_OK && !decode_column(r, c->node_ticks, c->node_count)) {
+        status = decode_short("the depths of stacks", e);
+    }
+    for (uint32_t i = 0; i < c->tree_count && status == PROFD_OK; i++) {
+        status = decode_depths(c, &c->trees[i], e);
+    }
+    if (status == PROFD_OK) {
+        status = decode_ends(r, builds, c->node_build, c->node_count, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (!decode_column(r, c->node_address, c->node_count)) {
+        return decode_short("the addresses of stacks", e);
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        uint64_t *last = &previous[counts_node_slot(c->node_build[i])];
+        c->node_address[i] = *last += varint_unzigzag(c->node_address[i]);
+    }
+    if (!decode_column(r, c->node_ticks, c->node_count)) {
+        return decode_short("the ticks of stacks", e);
+    }
+    struct counts_nodes nodes = COUNTS_NODES(c);
+    return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, builds, e);
+}
+
 static enum profd_status decode_columns(struct reader *r, uint32_t builds, struct counts *c, struct profd_error *e)
 {
     enum profd_status status = decode_histograms(r, builds, c, e);
@@ -237,32 +312,66 @@ static enum profd_status decode_columns(struct reader *r, uint32_t builds, struc
     if (status == PROFD_OK) {
         status = decode_arcs(r, builds, c, e);
     }
+    if (status == PROFD_OK && c->tree_count > 0) {
+        status = decode_nodes(r, builds, c, e);
+    }
     if (status == PROFD_OK && r->at != r->end) {
         status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the counts", (size_t)(r->end - r->at));
     }
     return status;
 }
 
-static enum profd_status decode_raw(struct reader r, uint32_t builds, struct counts *c, struct profd_error *e)
+/* The sizes of a format with stacks. */
+static enum profd_status decode_stack_sizes(struct reader *r, uint64_t *trees, uint64_t *nodes, struct profd_error *e)
 {
-    uint64_t histograms, bins, arcs;
-    if (!varint_get(&r.at, r.end, &histograms) || !varint_get(&r.at, r.end, &bins) ||
-        !varint_get(&r.at, r.end, &arcs)) {
+    if (!varint_get(&r->at, r->end, trees) || !varint_get(&r->at, r->end, nodes)) {
+        return decode_short("their sizes", e);
+    }
+    if (*trees > LIMIT_STACK_TREES || *nodes > LIMIT_STACK_NODES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "stacks of %llu clocks with %llu nodes, at most %u with %u",
+                               (unsigned long long)*trees, (unsigned long long)*nodes, LIMIT_STACK_TREES,
+                               LIMIT_STACK_NODES);
+    }
+    return *trees > 0 ? PROFD_OK
+                      : profd_error_set(e, PROFD_MALFORMED, "counts in format %d have no stacks", COUNTS_FORMAT_STACKS);
+}
+
+static enum profd_status decode_sizes(struct reader *r, bool stacks, struct counts_sizes *sizes, struct profd_error *e)
+{
+    uint64_t histograms, bins, arcs, trees = 0, nodes = 0;
+    if (!varint_get(&r->at, r->end, &histograms) || !varint_get(&r->at, r->end, &bins) ||
+        !varint_get(&r->at, r->end, &arcs)) {
         return decode_short("their sizes", e);
     }
     enum profd_status status = counts_judge_sizes(histograms, bins, arcs, e);
+    if (status == PROFD_OK && stacks) {
+        status = decode_stack_sizes(r, &trees, &nodes, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
-    uint64_t least = histograms * COUNTS_HISTOGRAM_MIN + bins * COUNTS_BIN_MIN + arcs * COUNTS_ARC_MIN;
-    if (least > (uint64_t)(r.end - r.at)) {
-        return profd_error_set(e, PROFD_MALFORMED, "%llu histograms, %llu bins and %llu arcs stated in %zu bytes",
+    uint64_t least = histograms * COUNTS_HISTOGRAM_MIN + bins * COUNTS_BIN_MIN + arcs * COUNTS_ARC_MIN +
+                     trees * COUNTS_TREE_MIN + nodes * COUNTS_NODE_MIN;
+    if (least > (uint64_t)(r->end - r->at)) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "%llu histograms, %llu bins, %llu arcs and %llu nodes of stacks stated in %zu bytes",
                                (unsigned long long)histograms, (unsigned long long)bins, (unsigned long long)arcs,
-                               (size_t)(r.end - r.at));
+                               (unsigned long long)nodes, (size_t)(r->end - r->at));
     }
-    struct counts result;
-    struct counts_sizes sizes = {.histograms = (uint32_t)histograms, .bins = (uint32_t)bins, .arcs = (uint32_t)arcs};
-    status = counts_take_block(&result, &sizes, false, e);
+    *sizes =
+        (struct counts_sizes){(uint32_t)histograms, (uint32_t)bins, (uint32_t)arcs, (uint32_t)trees, (uint32_t)nodes};
+    return PROFD_OK;
+}
+
+static enum profd_status decode_raw(struct reader r, bool stacks, uint32_t builds, struct counts *c,
+                                    struct profd_error *e)
+{
+    struct counts_sizes sizes = {0};
+    struct counts result = {0};
+    enum profd_status status = decode_sizes(&r, stacks, &sizes, e);
+    if (status == PROFD_OK) {
+        status = counts_take_block(&result, &sizes, false, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
@@ -278,9 +387,9 @@ static enum profd_status decode_raw(struct reader r, uint32_t builds, struct cou
 /* The envelope: format byte and size of the columns. */
 static enum profd_status decode_envelope(struct reader *r, size_t n, uint64_t *size, struct profd_error *e)
 {
-    if (n < 1 || *r->at != COUNTS_FORMAT) {
-        return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d is known", n,
-                               n < 1 ? 0u : *r->at, COUNTS_FORMAT);
+    if (n < 1 || (*r->at != COUNTS_FORMAT && *r->at != COUNTS_FORMAT_STACKS)) {
+        return profd_error_set(e, PROFD_MALFORMED, "counts of %zu bytes in format %u: only %d and %d are known", n,
+                               n < 1 ? 0u : *r->at, COUNTS_FORMAT, COUNTS_FORMAT_STACKS);
     }
     r->at++;
     if (!varint_get(&r->at, r->end, size)) {
@@ -312,7 +421,7 @@ enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, st
     }
     status = deflate_unpack(r.at, (size_t)(r.end - r.at), raw, (size_t)size, e);
     if (status == PROFD_OK) {
-        status = decode_raw((struct reader){raw, raw + size}, builds, c, e);
+        status = decode_raw((struct reader){raw, raw + size}, *in == COUNTS_FORMAT_STACKS, builds, c, e);
     }
     free(raw);
     return status;

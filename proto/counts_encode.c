@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/counts_internal.h"
+#include "proto/counts_tree.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"
 
@@ -49,6 +50,10 @@ static enum profd_status encode_judge(const struct counts *c, uint64_t *bins, st
     }
     if (status == PROFD_OK) {
         status = counts_check_collector(c, e);
+    }
+    if (status == PROFD_OK) {
+        struct counts_nodes nodes = COUNTS_NODES(c);
+        status = counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, COUNTS_NOWHERE, e);
     }
     if (status == PROFD_OK) {
         *bins = used;
@@ -172,19 +177,69 @@ static uint8_t *encode_arcs(const struct counts *c, struct callees *d, uint8_t *
     return p;
 }
 
+static uint8_t *encode_trees(const struct counts *c, uint8_t *p)
+{
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        const struct counts_tree *t = &c->trees[i];
+        size_t n = strnlen(t->dimension, sizeof t->dimension);
+        p = varint_put(p, t->rate);
+        p = varint_put(p, n);
+        memcpy(p, t->dimension, n);
+        p += n;
+        *p++ = (uint8_t)t->abbreviation;
+        p = varint_put(p, t->used);
+    }
+    return p;
+}
+
+/* How many levels above the deepest possible a node is, and its kind. */
+static uint8_t *encode_depths(const struct counts *c, uint8_t *p)
+{
+    for (uint32_t k = 0; k < c->tree_count; k++) {
+        unsigned most = 0;
+        for (uint32_t i = c->trees[k].first; i < c->trees[k].first + c->trees[k].used; i++) {
+            p = varint_put(p, (most - c->node_depth[i]) << 1 | c->node_kind[i]);
+            most = c->node_depth[i] + 1u;
+        }
+    }
+    return p;
+}
+
+static uint8_t *encode_nodes(const struct counts *c, uint8_t *p)
+{
+    uint64_t previous[COUNTS_NODE_BUILDS] = {0};
+    p = encode_trees(c, p);
+    p = encode_depths(c, p);
+    p = encode_ends(c->node_build, c->node_count, p);
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        uint64_t *last = &previous[counts_node_slot(c->node_build[i])];
+        p = varint_put(p, varint_zigzag(c->node_address[i] - *last));
+        *last = c->node_address[i];
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        p = varint_put(p, c->node_ticks[i]);
+    }
+    return p;
+}
+
 static uint8_t *encode_columns(const struct counts *c, uint64_t bins, struct callees *d, uint8_t *p)
 {
     p = varint_put(p, c->histogram_count);
     p = varint_put(p, bins);
     p = varint_put(p, c->arc_count);
+    if (c->tree_count > 0) {
+        p = varint_put(p, c->tree_count);
+        p = varint_put(p, c->node_count);
+    }
     p = encode_histograms(c, p);
     p = encode_gaps(c, p);
     p = encode_ticks(c, p);
-    return encode_arcs(c, d, p);
+    p = encode_arcs(c, d, p);
+    return c->tree_count > 0 ? encode_nodes(c, p) : p;
 }
 
 /* Format byte, size of the columns, columns compressed. */
-static enum profd_status encode_pack(const uint8_t *raw, size_t n, uint8_t **out, size_t *out_size,
+static enum profd_status encode_pack(uint8_t format, const uint8_t *raw, size_t n, uint8_t **out, size_t *out_size,
                                      struct profd_error *e)
 {
     size_t capacity = deflate_bound(n), size = 0;
@@ -195,7 +250,7 @@ static enum profd_status encode_pack(const uint8_t *raw, size_t n, uint8_t **out
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes of counts", n);
     }
-    block[0] = COUNTS_FORMAT;
+    block[0] = format;
     uint8_t *p = varint_put(block + 1, n);
     enum profd_status status = deflate_pack(raw, n, false, p, capacity, &size, e);
     if (status != PROFD_OK) {
@@ -220,15 +275,17 @@ enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *o
     if (status != PROFD_OK) {
         return status;
     }
-    size_t capacity = 3 * VARINT_MAX + (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX +
-                      (size_t)bins * COUNTS_BIN_MAX + (size_t)c->arc_count * COUNTS_ARC_MAX;
+    size_t capacity = 5 * VARINT_MAX + (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX +
+                      (size_t)bins * COUNTS_BIN_MAX + (size_t)c->arc_count * COUNTS_ARC_MAX +
+                      (size_t)c->tree_count * COUNTS_TREE_MAX + (size_t)c->node_count * COUNTS_NODE_MAX;
     uint8_t *raw = malloc(capacity);
     if (raw == NULL) {
         status =
             profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode %u bins and %u arcs", c->bin_count, c->arc_count);
     } else {
         uint8_t *end = encode_columns(c, bins, &callees, raw);
-        status = encode_pack(raw, (size_t)(end - raw), out, out_size, e);
+        status = encode_pack(c->tree_count > 0 ? COUNTS_FORMAT_STACKS : COUNTS_FORMAT, raw, (size_t)(end - raw), out,
+                             out_size, e);
     }
     free(raw);
     free(callees.addresses);

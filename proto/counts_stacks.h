@@ -25,7 +25,7 @@ enum profd_status counts_stacks_add(struct counts_stacks *s, uint32_t rate, cons
  * is not in them. NO_MEMORY or OK. O(n log n). */
 enum profd_status counts_stacks_finish(struct counts_stacks *s, struct counts_sizes *sizes, struct profd_error *e);
 
-/* Copies the trees to c, whose arrays were taken with these sizes. */
+/* Copies the trees to c, which has arrays of these sizes. */
 void counts_stacks_copy(const struct counts_stacks *s, struct counts *c);
 
 #endif

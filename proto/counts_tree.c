@@ -260,7 +260,7 @@ static void sort_by_level(struct sorter *s, const uint32_t levels[LIMIT_STACK_DE
     }
 }
 
-/* Sorts one level, whose parents are merged, and merges its equal siblings. */
+/* Sorts a level below one that is merged, and merges its equal siblings. */
 static void sort_level(struct sorter *s, const uint32_t *items, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -7,6 +7,7 @@
 
 #include "lib/identity.h"
 #include "proto/buildid.h"
+#include "proto/counts_stacks.h"
 #include "proto/frame.h"
 #include "proto/label.h"
 #include "proto/limits.h"
@@ -37,6 +38,7 @@ struct profd_upload {
     struct message_label *labels; /* strings owned */
     struct counts counts;         /* block is NULL: each array is its own */
     size_t histogram_capacity, bin_capacity, arc_capacity;
+    struct counts_stacks *stacks; /* NULL: none; they are put into counts when the upload is encoded */
 };
 
 enum profd_status profd_upload_new(struct profd_upload **out, struct profd_error *e)
@@ -73,6 +75,7 @@ void profd_upload_free(struct profd_upload *u)
     free(u->counts.from);
     free(u->counts.to);
     free(u->counts.calls);
+    counts_stacks_free(u->stacks);
     free(u);
 }
 
@@ -343,6 +346,51 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
     return PROFD_OK;
 }
 
+static enum profd_status stack_check(const struct profd_upload *u, const struct profd_stack *s, struct profd_error *e)
+{
+    if (s->frames == 0 || s->ticks == 0) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "a stack has %" PRIu32 " frames and %" PRIu64 " ticks; it needs at least one of both",
+                               s->frames, s->ticks);
+    }
+    if (s->rate == 0 || s->rate > LIMIT_RATE) {
+        return profd_error_set(e, PROFD_REFUSED, "a stack's rate is %" PRIu32 " ticks per second; it must be 1 to %u",
+                               s->rate, LIMIT_RATE);
+    }
+    for (uint32_t i = 0; i < s->frames; i++) {
+        if (s->build[i] != PROFD_NOWHERE && s->build[i] >= u->build_count) {
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "a stack names build %" PRIu32
+                                   "; builds are numbered from 0, and the upload has %" PRIu32,
+                                   s->build[i], u->build_count);
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status profd_upload_add_stack(struct profd_upload *u, const struct profd_stack *stack, struct profd_error *e)
+{
+    struct counts_frame frames[LIMIT_STACK_DEPTH + 1];
+    enum profd_status status = stack_check(u, stack, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
+        return profd_no_memory(e);
+    }
+    uint32_t n = 0, first = stack->frames > LIMIT_STACK_DEPTH ? stack->frames - LIMIT_STACK_DEPTH : 0;
+    if (stack->incomplete || first > 0) {
+        frames[n++] = (struct counts_frame){COUNTS_FRAME_INCOMPLETE, COUNTS_NOWHERE, COUNTS_NODE_RETURN};
+    }
+    for (uint32_t i = first; i < stack->frames; i++) {
+        bool outside = stack->build[i] == PROFD_NOWHERE, pc = stack->pc && i + 1 == stack->frames;
+        frames[n++] = (struct counts_frame){.address = outside ? COUNTS_FRAME_OUTSIDE : stack->address[i],
+                                            .build = stack->build[i],
+                                            .kind = pc ? COUNTS_NODE_PC : COUNTS_NODE_RETURN};
+    }
+    return counts_stacks_add(u->stacks, stack->rate, "seconds", 's', frames, n, stack->ticks, e);
+}
+
 enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -368,6 +416,43 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
     return status;
 }
 
+/* The counts and, if there are any, the stacks, which the caller ends with counts_done(trees). */
+static enum profd_status counts_with_stacks(const struct profd_upload *u, struct counts *all, struct counts *trees,
+                                            struct profd_error *e)
+{
+    struct counts_sizes sizes = {0};
+    *all = u->counts;
+    enum profd_status status = u->stacks ? counts_stacks_finish(u->stacks, &sizes, e) : PROFD_OK;
+    if (status != PROFD_OK || sizes.trees == 0) {
+        return status;
+    }
+    status = counts_init_sizes(trees, &sizes, e);
+    if (status == PROFD_OK) {
+        counts_stacks_copy(u->stacks, trees);
+        all->tree_count = trees->tree_count;
+        all->node_count = trees->node_count;
+        all->trees = trees->trees;
+        all->node_depth = trees->node_depth;
+        all->node_kind = trees->node_kind;
+        all->node_build = trees->node_build;
+        all->node_address = trees->node_address;
+        all->node_ticks = trees->node_ticks;
+    }
+    return status;
+}
+
+static enum profd_status upload_encode_counts(const struct profd_upload *u, uint8_t **counts, size_t *size,
+                                              struct profd_error *e)
+{
+    struct counts all, trees = {0};
+    enum profd_status status = counts_with_stacks(u, &all, &trees, e);
+    if (status == PROFD_OK) {
+        status = counts_encode(&all, counts, size, e);
+    }
+    counts_done(&trees);
+    return status;
+}
+
 enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
                                 struct profd_error *e)
 {
@@ -378,7 +463,7 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
     identity_host(host);
     uint8_t *counts = NULL;
     size_t counts_size = 0;
-    enum profd_status status = counts_encode(&u->counts, &counts, &counts_size, e);
+    enum profd_status status = upload_encode_counts(u, &counts, &counts_size, e);
     if (status != PROFD_OK) {
         return status;
     }

@@ -4,7 +4,10 @@
 
 #include "core/sum.h"
 #include "core/table.h"
+#include "core/tree_merge.h"
 #include "proto/collector.h"
+#include "proto/counts_tree.h"
+#include "proto/limits.h"
 
 #define NONE UINT32_MAX
 
@@ -212,13 +215,27 @@ static bool merge_add_histograms(struct counts_merger *x, const struct counts *o
     return true;
 }
 
+static enum profd_status merge_add_trees(struct counts *out, const struct counts *old, const struct counts *more,
+                                         bool *saturated, struct profd_error *e)
+{
+    struct counts_nodes nodes = COUNTS_NODES(out);
+    tree_merge(&(struct tree_list){old->trees, COUNTS_NODES(old), old->tree_count},
+               &(struct tree_list){more->trees, COUNTS_NODES(more), more->tree_count}, out->trees, &nodes,
+               &out->tree_count, &out->node_count, NULL, saturated);
+    return counts_tree_fold(out->trees, out->tree_count, &nodes, &out->node_count, LIMIT_STACK_NODES, NULL, e);
+}
+
 enum profd_status counts_merge(struct arena *scratch, const struct counts *old, const struct counts *more,
                                struct counts *out, bool *saturated, struct profd_error *e)
 {
     struct counts sum;
     arena_reset(scratch);
-    enum profd_status status = counts_init(&sum, old->histogram_count + more->histogram_count,
-                                           old->bin_count + more->bin_count, old->arc_count + more->arc_count, e);
+    const struct counts_sizes sizes = {.histograms = old->histogram_count + more->histogram_count,
+                                       .bins = old->bin_count + more->bin_count,
+                                       .arcs = old->arc_count + more->arc_count,
+                                       .trees = old->tree_count + more->tree_count,
+                                       .nodes = old->node_count + more->node_count};
+    enum profd_status status = counts_init_sizes(&sum, &sizes, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -228,6 +245,11 @@ enum profd_status counts_merge(struct arena *scratch, const struct counts *old, 
     if (!merge_add_arcs(&x, old, more, &full) || !merge_add_histograms(&x, old, more, &full)) {
         counts_done(&sum);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add %u arcs to %u", more->arc_count, old->arc_count);
+    }
+    status = merge_add_trees(&sum, old, more, &full, e);
+    if (status != PROFD_OK) {
+        counts_done(&sum);
+        return status;
     }
     *saturated |= full;
     *out = sum;

@@ -231,8 +231,8 @@ Test(proto_counts, the_envelope_is_judged_before_memory_is_taken)
     cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, (uint64_t)LIMIT_COUNTS_RAW + 1, &e), PROFD_TOO_LARGE);
     cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, UINT64_MAX, &e), PROFD_TOO_LARGE);
     cr_assert_eq(counts_decode((const uint8_t *)"", 0, 1, &c, &e), PROFD_MALFORMED);
-    cr_assert_eq(counts_decode((const uint8_t *)"\2\3xyz", 5, 1, &c, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "format 2") != NULL, "%s", e.sentence);
+    cr_assert_eq(counts_decode((const uint8_t *)"\3\3xyz", 5, 1, &c, &e), PROFD_MALFORMED);
+    cr_assert(strstr(e.sentence, "format 3") != NULL, "%s", e.sentence);
 }
 
 Test(proto_counts, what_could_not_be_decoded_is_not_encoded)
