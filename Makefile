@@ -40,13 +40,15 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import profctl \
+COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import record profctl \
               tls relay gate signer
 DIR_proto := proto
 DIR_client := client/lib
-$(foreach r,gprof import profctl,$(eval DIR_$(r) := client/$(r)))
+$(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
 $(foreach r,core compat elf ingest query render store admin net config log writer live requests pages tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
+# The collector's interpreter of unwind entries, compiled like other code.
+SRC_record += client/collect/cfi.c client/collect/frame_entry.c
 SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
@@ -67,6 +69,7 @@ NEEDS_net := net core proto
 NEEDS_client := client elf core proto
 NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
+NEEDS_record := record client elf core proto
 NEEDS_profctl := profctl gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
@@ -231,6 +234,12 @@ TESTS += $(B)/tests/harvester
 $(B)/tests/harvester: $(B)/tests/collect/harvester.o $(call archives_of,proto)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,proto) -Wl,--end-group $(call libs_of,proto)
+
+# Prints unwind tables and stacks walked by them (tests/record/*.py).
+TESTS += $(B)/tests/unwinder
+$(B)/tests/unwinder: $(B)/tests/record/unwinder.o $(call archives_of,record)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,record) -Wl,--end-group $(call libs_of,record)
 
 .PHONY: unit-%
 # make unit-core: build and run all Criterion suites of one component.

@@ -44,7 +44,16 @@ int64_t frame_take_signed(struct frame_cursor *c)
     return (int64_t)take_leb(c, true);
 }
 
-static void skip(struct frame_cursor *c, uint64_t n)
+uint64_t frame_take_fixed(struct frame_cursor *c, unsigned bytes)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes; i++) {
+        value |= (uint64_t)frame_take_byte(c) << 8 * i;
+    }
+    return value;
+}
+
+void frame_skip(struct frame_cursor *c, uint64_t n)
 {
     if (n > (uint64_t)(c->end - c->at)) {
         c->bad = true;
@@ -53,19 +62,17 @@ static void skip(struct frame_cursor *c, uint64_t n)
     c->at += n;
 }
 
-/* Reads the data that the letters of an augmentation announce. True if the encoding of pointers in the entries is
- * supported. */
+/* Reads the data that the letters of an augmentation announce. */
 static bool augmentation_read(const uint8_t *letter, struct frame_cursor data, struct frame_common *out)
 {
-    bool known = false;
     for (; *letter && !data.bad; letter++) {
         if (*letter == 'R') {
-            known = frame_take_byte(&data) == ENCODED_POINTER;
+            out->encoding = frame_take_byte(&data);
         } else if (*letter == 'P') { /* the encoding and a pointer: of 4 bytes, or of 8 */
             uint8_t size = frame_take_byte(&data) & 0x0f;
-            skip(&data, size == 0x03 || size == 0x0b                   ? 4
-                        : size == 0x00 || size == 0x04 || size == 0x0c ? 8
-                                                                       : UINT64_MAX);
+            frame_skip(&data, size == 0x03 || size == 0x0b                   ? 4
+                              : size == 0x00 || size == 0x04 || size == 0x0c ? 8
+                                                                             : UINT64_MAX);
         } else if (*letter == 'L') {
             frame_take_byte(&data);
         } else if (*letter == 'S') {
@@ -74,7 +81,33 @@ static bool augmentation_read(const uint8_t *letter, struct frame_cursor data, s
             return false;
         }
     }
-    return known && !data.bad;
+    return !data.bad;
+}
+
+bool frame_common_parse(struct frame_cursor c, struct frame_common *out)
+{
+    uint8_t version = frame_take_byte(&c);
+    const uint8_t *letters = c.at;
+    while (frame_take_byte(&c)) {
+    }
+    if (c.bad || (letters[0] != 'z' && letters[0] != 0) || (version != 1 && version != 3 && version != 4)) {
+        return false;
+    }
+    if (version == 4 && (frame_take_byte(&c) != 8 || frame_take_byte(&c) != 0)) { /* sizes of address and segment */
+        return false;
+    }
+    out->is_signal = false;
+    out->has_data = letters[0] == 'z';
+    out->encoding = 0;
+    out->code_unit = frame_take_unsigned(&c);
+    out->data_unit = frame_take_signed(&c);
+    out->link = version == 1 ? frame_take_byte(&c) : frame_take_unsigned(&c);
+    uint64_t size = out->has_data ? frame_take_unsigned(&c) : 0;
+    struct frame_cursor data = c;
+    frame_skip(&c, size);
+    data.end = c.at;
+    out->program = c;
+    return !c.bad && (!out->has_data || augmentation_read(letters + 1, data, out));
 }
 
 bool frame_common_read(struct frame_bytes in, uintptr_t at, struct frame_common *out)
@@ -84,27 +117,7 @@ bool frame_common_read(struct frame_bytes in, uintptr_t at, struct frame_common 
         return false;
     }
     struct frame_cursor c = {(const uint8_t *)at + 8, (const uint8_t *)at + 4 + length, false};
-    uint8_t version = frame_take_byte(&c);
-    const uint8_t *letters = c.at;
-    while (frame_take_byte(&c)) {
-    }
-    if (c.bad || letters[0] != 'z' || (version != 1 && version != 3)) {
-        return false;
-    }
-    out->is_signal = false;
-    out->code_unit = frame_take_unsigned(&c);
-    out->data_unit = frame_take_signed(&c);
-    if (version == 1) {
-        frame_take_byte(&c);
-    } else {
-        frame_take_unsigned(&c);
-    }
-    uint64_t size = frame_take_unsigned(&c);
-    struct frame_cursor data = c;
-    skip(&c, size);
-    data.end = c.at;
-    out->program = c;
-    return !c.bad && augmentation_read(letters + 1, data, out);
+    return frame_common_parse(c, out) && out->encoding == ENCODED_POINTER;
 }
 
 bool frame_entry_read(struct frame_bytes in, uintptr_t at, struct frame_entry *out)
@@ -118,7 +131,7 @@ bool frame_entry_read(struct frame_bytes in, uintptr_t at, struct frame_entry *o
     out->begin = at + 8 + (uintptr_t)(intptr_t)(int32_t)read32(at + 8);
     out->size = read32(at + 12);
     if (length > ENTRY_LEAST) { /* data for exceptions */
-        skip(&c, frame_take_unsigned(&c));
+        frame_skip(&c, frame_take_unsigned(&c));
     }
     out->program = c;
     return out->size > 0 && !c.bad;

@@ -38,15 +38,23 @@ struct frame_cursor {
 uint8_t frame_take_byte(struct frame_cursor *c);
 uint64_t frame_take_unsigned(struct frame_cursor *c);
 int64_t frame_take_signed(struct frame_cursor *c);
+uint64_t frame_take_fixed(struct frame_cursor *c, unsigned bytes); /* little-endian, at most 8 bytes */
+void frame_skip(struct frame_cursor *c, uint64_t n);
 
 /* The common part of entries (a CIE). */
 struct frame_common {
     uint64_t code_unit;
     int64_t data_unit;
+    uint64_t link;               /* column of the return address */
+    uint8_t encoding;            /* of pointers in the entries; 0: they are addresses */
+    bool has_data;               /* entries have data for exceptions before their program */
     bool is_signal;              /* of a signal frame, which only the kernel calls */
     struct frame_cursor program; /* its program runs before the entry's own */
 };
-/* Reads it. False: not of the form of current compilers, or not in memory. */
+/* Parses its bytes from the version on, of .eh_frame or .debug_frame. False: not of the form of current compilers. */
+bool frame_common_parse(struct frame_cursor c, struct frame_common *out);
+/* Reads that of .eh_frame at an address. False as above, not in memory, or the entries have other pointers than signed
+ * 32 bits relative to the field. */
 bool frame_common_read(struct frame_bytes in, uintptr_t at, struct frame_common *out);
 
 /* One range of code (an FDE). */

@@ -1,0 +1,378 @@
+#include "record/unwind_table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/collect/cfi.h"
+#include "core/arena.h"
+#include "core/sort.h"
+#include "core/table.h"
+#include "record/unwind_entry.h"
+
+static const struct cfi_registers registers_of[] = {
+    [UNWIND_X86_64] = {.fp = 6, .sp = 7, .link = 16},
+    [UNWIND_AARCH64] = {.fp = 29, .sp = 31, .link = 30},
+};
+
+enum { /* DWARF 5, 7.7.1; OP_BREG: and the register's number */
+       OP_DEREF = 0x06,
+       OP_AND = 0x1a,
+       OP_PLUS = 0x22,
+       OP_PLUS_UCONST = 0x23,
+       OP_SHL = 0x24,
+       OP_GE = 0x2a,
+       OP_LIT0 = 0x30,
+       OP_BREG = 0x70,
+};
+#define RIP 16 /* DWARF's number */
+
+struct maker {
+    struct arena *arena;
+    const struct unwind_source *in;
+    struct cfi_registers registers;
+    struct unwind_entry *entries;
+    uint32_t entry_count, entry_capacity;
+    uint64_t base, end; /* end: of the code that has rows */
+    struct unwind_row *rows;
+    uint32_t row_count, row_capacity;
+    struct unwind_rule *rules;
+    uint32_t rule_count, rule_capacity;
+    struct table rule_table;
+};
+
+static uint64_t rule_mix(const struct unwind_rule *r)
+{
+    return table_hash_bytes(r, sizeof *r, 0);
+}
+
+static uint64_t rule_hash(const void *context, uint32_t index)
+{
+    return rule_mix(&((const struct maker *)context)->rules[index]);
+}
+
+/* Sets *out to the index of the rule, which is added if it is new. False if memory is exhausted. */
+static bool take_rule(struct maker *m, const struct unwind_rule *rule, uint32_t *out)
+{
+    if (!table_reserve(&m->rule_table, m->arena, rule_hash, m)) {
+        return false;
+    }
+    uint32_t at = table_slot(&m->rule_table, rule_mix(rule));
+    for (; m->rule_table.slots[at] != 0; at = (at + 1) & m->rule_table.mask) {
+        if (memcmp(&m->rules[m->rule_table.slots[at] - 1], rule, sizeof *rule) == 0) {
+            *out = m->rule_table.slots[at] - 1;
+            return true;
+        }
+    }
+    void *list = arena_extend(m->arena, m->rules, m->rule_count, &m->rule_capacity, sizeof *m->rules);
+    if (!list) {
+        return false;
+    }
+    m->rules = list;
+    m->rules[m->rule_count] = *rule;
+    *out = m->rule_count++;
+    m->rule_table.slots[at] = m->rule_count;
+    m->rule_table.used++;
+    return true;
+}
+
+static bool fits(int64_t value, int32_t *out)
+{
+    *out = (int32_t)value;
+    return *out == value;
+}
+
+/* Takes a register's value and an offset. */
+static bool take_base(struct frame_cursor *c, uint64_t *reg, int32_t *offset)
+{
+    *reg = (uint64_t)frame_take_byte(c) - OP_BREG;
+    return fits(frame_take_signed(c), offset) && !c->bad && *reg <= 31;
+}
+
+/* The block's bytes were checked when its instruction was executed. */
+static struct frame_cursor expression_of(const uint8_t *block)
+{
+    struct frame_cursor c = {block, block + 10, false}; /* an unsigned LEB128 has at most 10 bytes */
+    uint64_t size = frame_take_unsigned(&c);
+    c.end = c.at + size;
+    return c;
+}
+
+/* True: the rest is that of the entry of a PLT, which says how far its code has come: "rip, 15, and, N, ge, 3, shl,
+ * plus". */
+static bool is_plt(struct frame_cursor c, int32_t *n)
+{
+    uint64_t reg;
+    int32_t zero;
+    if (!take_base(&c, &reg, &zero) || reg != RIP || zero != 0 || frame_take_byte(&c) != OP_LIT0 + 15 ||
+        frame_take_byte(&c) != OP_AND) {
+        return false;
+    }
+    *n = frame_take_byte(&c) - OP_LIT0;
+    return *n >= 0 && *n <= 15 && frame_take_byte(&c) == OP_GE && frame_take_byte(&c) == OP_LIT0 + 3 &&
+           frame_take_byte(&c) == OP_SHL && frame_take_byte(&c) == OP_PLUS && c.at == c.end && !c.bad;
+}
+
+static uint8_t cfa_by_expression(const struct maker *m, const uint8_t *block, struct unwind_rule *out)
+{
+    struct frame_cursor c = expression_of(block);
+    uint64_t reg;
+    if (!take_base(&c, &reg, &out->cfa_offset) || (reg != m->registers.sp && reg != m->registers.fp)) {
+        return UNWIND_CFA_NONE;
+    }
+    if (m->in->machine == UNWIND_X86_64 && reg == m->registers.sp && is_plt(c, &out->cfa_more)) {
+        return UNWIND_CFA_PLT;
+    }
+    if (c.at < c.end && *c.at == OP_DEREF) {
+        frame_take_byte(&c);
+        if (c.at < c.end && frame_take_byte(&c) == OP_PLUS_UCONST &&
+            !fits((int64_t)frame_take_unsigned(&c), &out->cfa_more)) {
+            return UNWIND_CFA_NONE;
+        }
+        return c.at != c.end || c.bad ? UNWIND_CFA_NONE : reg == m->registers.sp ? UNWIND_CFA_AT_SP : UNWIND_CFA_AT_FP;
+    }
+    return c.at != c.end ? UNWIND_CFA_NONE : reg == m->registers.sp ? UNWIND_CFA_SP : UNWIND_CFA_FP;
+}
+
+static uint8_t cfa_of(const struct maker *m, const struct cfi_row *row, struct unwind_rule *out)
+{
+    if (row->cfa == CFI_CFA_EXPRESSION) {
+        return cfa_by_expression(m, row->cfa_expression, out);
+    }
+    if (row->cfa == CFI_CFA_UNKNOWN || !fits(row->cfa_offset, &out->cfa_offset)) {
+        return UNWIND_CFA_NONE;
+    }
+    return row->cfa_register == m->registers.sp   ? UNWIND_CFA_SP
+           : row->cfa_register == m->registers.fp ? UNWIND_CFA_FP
+                                                  : UNWIND_CFA_NONE;
+}
+
+static uint8_t place_of(const struct maker *m, const struct cfi_rule *rule, int32_t *offset)
+{
+    struct frame_cursor c;
+    uint64_t reg;
+    switch (rule->kind) {
+    case CFI_SAME:
+        return UNWIND_SAME;
+    case CFI_AT:
+        return fits(rule->offset, offset) ? UNWIND_AT_CFA : UNWIND_LOST;
+    case CFI_EXPRESSION:
+        c = expression_of(rule->expression);
+        if (!take_base(&c, &reg, offset) || c.at != c.end) {
+            return UNWIND_LOST;
+        }
+        return reg == m->registers.sp ? UNWIND_AT_SP : reg == m->registers.fp ? UNWIND_AT_FP : UNWIND_LOST;
+    case CFI_UNDEFINED:
+        return UNWIND_OUTERMOST;
+    default:
+        return UNWIND_LOST;
+    }
+}
+
+/* Equal rules have equal bytes: offsets that mean nothing are 0. */
+static struct unwind_rule rule_of(const struct maker *m, const struct cfi_row *row, const struct frame_common *common)
+{
+    struct unwind_rule r = {.is_signal = common->is_signal};
+    r.cfa = cfa_of(m, row, &r);
+    r.fp = place_of(m, &row->fp, &r.fp_offset);
+    r.link = common->link == m->registers.link ? place_of(m, &row->link, &r.link_offset) : UNWIND_LOST;
+    if (r.fp == UNWIND_OUTERMOST) { /* undefined */
+        r.fp = UNWIND_LOST;
+    }
+    if (r.link == UNWIND_SAME && m->in->machine == UNWIND_X86_64) { /* it has no such register */
+        r.link = UNWIND_LOST;
+    }
+    r.cfa_offset = r.cfa == UNWIND_CFA_NONE ? 0 : r.cfa_offset;
+    r.cfa_more = r.cfa < UNWIND_CFA_AT_SP ? 0 : r.cfa_more;
+    r.fp_offset = r.fp == UNWIND_LOST ? 0 : r.fp_offset;
+    r.link_offset = r.link == UNWIND_LOST ? 0 : r.link_offset;
+    return r;
+}
+
+/* Adds a row; one with the rule before it only makes that one longer. */
+static bool add_row(struct maker *m, uint64_t address, uint32_t rule)
+{
+    if (m->row_count > 0 && m->rows[m->row_count - 1].rule == rule) {
+        return true;
+    }
+    if (m->row_count == UNWIND_ROWS) {
+        return false;
+    }
+    void *list = arena_extend(m->arena, m->rows, m->row_count, &m->row_capacity, sizeof *m->rows);
+    if (!list) {
+        return false;
+    }
+    m->rows = list;
+    m->rows[m->row_count++] = (struct unwind_row){(uint32_t)(address - m->base), rule};
+    return true;
+}
+
+/* Adds the rows of an entry, without the code that earlier entries describe. False: memory or rows are exhausted. */
+static bool add_entry(struct maker *m, const struct unwind_entry *entry, struct cfi_machine *machine,
+                      const struct frame_common *common)
+{
+    const struct unwind_section *s = entry->is_debug ? &m->in->debug_frame : &m->in->eh_frame;
+    uint64_t end = entry->begin + entry->size;
+    if (entry->begin - m->base > UINT32_MAX || end - m->base > UINT32_MAX || end <= m->end) {
+        return true;
+    }
+    if (entry->begin > m->end && !add_row(m, m->end, 0)) {
+        return false;
+    }
+    cfi_enter(machine, (struct frame_cursor){s->bytes + entry->program, s->bytes + entry->end, false}, entry->begin,
+              entry->size);
+    while (cfi_next(machine)) {
+        uint64_t from = machine->at > m->end ? machine->at : m->end;
+        uint32_t index;
+        if (machine->next <= m->end) {
+            continue;
+        }
+        const struct unwind_rule rule = rule_of(m, &machine->row, common);
+        if (!take_rule(m, &rule, &index) || !add_row(m, from, index)) {
+            return false;
+        }
+        m->end = machine->next;
+    }
+    if (m->end < end) { /* the rest of the program is not supported */
+        const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+        uint32_t index;
+        if (!take_rule(m, &none, &index) || !add_row(m, m->end, index)) {
+            return false;
+        }
+        m->end = end;
+    }
+    return true;
+}
+
+static bool collect(struct maker *m, struct unwind_reader *r)
+{
+    struct unwind_entry entry;
+    while (unwind_reader_next(r, &entry)) {
+        void *list = arena_extend(m->arena, m->entries, m->entry_count, &m->entry_capacity, sizeof entry);
+        if (!list) {
+            return false;
+        }
+        m->entries = list;
+        m->entries[m->entry_count++] = entry;
+    }
+    return true;
+}
+
+static int entry_compare(const void *context, uint32_t a, uint32_t b)
+{
+    const struct unwind_entry *x = &((const struct unwind_entry *)context)[a],
+                              *y = &((const struct unwind_entry *)context)[b];
+    return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : (int)x->is_debug - (int)y->is_debug;
+}
+
+/* Adds the rows of all entries by ascending address. */
+static bool add_entries(struct maker *m, struct unwind_reader readers[2])
+{
+    uint32_t *order = ARENA_ARRAY(m->arena, (size_t)m->entry_count * 2 + 1, uint32_t);
+    struct cfi_machine machine;
+    const struct frame_common *common = NULL;
+    const struct unwind_entry *last = NULL;
+    bool good = false;
+    if (!order) {
+        return false;
+    }
+    for (uint32_t i = 0; i < m->entry_count; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + m->entry_count, m->entry_count, entry_compare, m->entries);
+    for (uint32_t i = 0; i < m->entry_count; i++) {
+        const struct unwind_entry *entry = &m->entries[order[i]];
+        if (i == 0) {
+            m->base = m->end = entry->begin;
+        }
+        if (!last || last->common != entry->common || last->is_debug != entry->is_debug) {
+            common = unwind_reader_common(&readers[entry->is_debug], entry->common);
+            good = common && cfi_begin(&machine, &m->registers, common);
+            last = entry;
+        }
+        if (good && !add_entry(m, entry, &machine, common)) {
+            return false;
+        }
+    }
+    return m->entry_count == 0 || add_row(m, m->end, 0);
+}
+
+static enum profd_status exhausted(const struct maker *m, struct profd_error *e)
+{
+    return m->row_count == UNWIND_ROWS
+               ? profd_error_set(e, PROFD_LIMIT, "its unwind information has more than %u rows", UNWIND_ROWS)
+               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the unwind information of %u functions",
+                                 m->entry_count);
+}
+
+static struct unwind_table *copy_table(const struct maker *m)
+{
+    size_t rows = m->row_count * sizeof *m->rows, rules = m->rule_count * sizeof *m->rules;
+    struct unwind_table *t = malloc(sizeof *t + rows + rules);
+    if (!t) {
+        return NULL;
+    }
+    uint8_t *at = (uint8_t *)(t + 1);
+    if (rows > 0) {
+        memcpy(at, m->rows, rows);
+    }
+    memcpy(at + rows, m->rules, rules);
+    *t = (struct unwind_table){.machine = m->in->machine,
+                               .base = m->base,
+                               .row_count = m->row_count,
+                               .rule_count = m->rule_count,
+                               .rows = (const void *)at,
+                               .rules = (const void *)(at + rows)};
+    return t;
+}
+
+enum profd_status unwind_table_make(const struct unwind_source *in, struct unwind_table **out, struct profd_error *e)
+{
+    struct unwind_reader readers[2];
+    struct maker m = {.in = in, .registers = registers_of[in->machine]};
+    size_t most = in->eh_frame.size > in->debug_frame.size ? in->eh_frame.size : in->debug_frame.size;
+    if (most > UNWIND_SECTION) {
+        return profd_error_set(e, PROFD_LIMIT, "a section of unwind information has %zu bytes; at most %u are read",
+                               most, UNWIND_SECTION);
+    }
+    m.arena = arena_new(0);
+    struct unwind_table *t = NULL;
+    if (m.arena) {
+        unwind_reader_init(&readers[0], &in->eh_frame, false);
+        unwind_reader_init(&readers[1], &in->debug_frame, true);
+        const struct unwind_rule absent = {.cfa = UNWIND_CFA_ABSENT};
+        uint32_t zero;
+        if (take_rule(&m, &absent, &zero) && collect(&m, &readers[0]) && collect(&m, &readers[1]) &&
+            add_entries(&m, readers)) {
+            t = copy_table(&m);
+        }
+    }
+    enum profd_status status = t ? PROFD_OK : exhausted(&m, e);
+    arena_free(m.arena);
+    if (t) {
+        *out = t;
+    }
+    return status;
+}
+
+void unwind_table_free(struct unwind_table *t)
+{
+    free(t);
+}
+
+const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64_t address)
+{
+    uint32_t from = 0, to = t->row_count;
+    if (address < t->base || address - t->base > UINT32_MAX) {
+        return NULL;
+    }
+    while (from < to) { /* the first row behind the address */
+        uint32_t middle = from + (to - from) / 2;
+        if (t->rows[middle].at <= address - t->base) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from > 0 && t->rows[from - 1].rule != 0 ? &t->rules[t->rows[from - 1].rule] : NULL;
+}

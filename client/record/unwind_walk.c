@@ -1,0 +1,138 @@
+#include "record/unwind_walk.h"
+
+#include <string.h>
+
+#define WORD 8u
+#define ADDRESS_BITS 48 /* AArch64: the bits above may be a signature */
+
+/* A frame on the way. */
+struct frame {
+    uint64_t pc, sp, fp, link;
+    bool fp_known, link_known;
+    bool called; /* pc is a return address */
+};
+
+/* Reads a word of the copied stack. */
+static bool read_word(const struct unwind_thread *t, uint64_t at, uint64_t *out)
+{
+    if (at < t->base || at - t->base > t->size || t->size - (at - t->base) < WORD) {
+        return false;
+    }
+    memcpy(out, t->stack + (at - t->base), WORD);
+    return true;
+}
+
+/* pc: link-time. */
+static enum unwind_end find_cfa(const struct unwind_thread *t, const struct frame *f, const struct unwind_rule *r,
+                                uint64_t pc, uint64_t *cfa)
+{
+    uint64_t offset = (uint64_t)(int64_t)r->cfa_offset, more = (uint64_t)(int64_t)r->cfa_more, word;
+    bool by_fp = r->cfa == UNWIND_CFA_FP || r->cfa == UNWIND_CFA_AT_FP;
+    if (r->cfa == UNWIND_CFA_NONE || (by_fp && !f->fp_known)) {
+        return UNWIND_NO_RULE;
+    }
+    *cfa = (by_fp ? f->fp : f->sp) + offset;
+    if (r->cfa == UNWIND_CFA_PLT) {
+        *cfa += (pc & 15) >= more ? WORD : 0;
+    } else if (r->cfa == UNWIND_CFA_AT_SP || r->cfa == UNWIND_CFA_AT_FP) {
+        if (!read_word(t, *cfa, &word)) {
+            return UNWIND_SHORT;
+        }
+        *cfa = word + more;
+    }
+    return UNWIND_COMPLETE;
+}
+
+/* Reads the caller's value of a register, which is here in this frame. */
+static enum unwind_end find_value(const struct unwind_thread *t, const struct frame *f, uint8_t place, int32_t offset,
+                                  uint64_t cfa, bool known, uint64_t here, uint64_t *out)
+{
+    uint64_t from;
+    switch (place) {
+    case UNWIND_SAME:
+        *out = here;
+        return known ? UNWIND_COMPLETE : UNWIND_NO_RULE;
+    case UNWIND_AT_CFA:
+        from = cfa;
+        break;
+    case UNWIND_AT_SP:
+        from = f->sp;
+        break;
+    case UNWIND_AT_FP:
+        if (!f->fp_known) {
+            return UNWIND_NO_RULE;
+        }
+        from = f->fp;
+        break;
+    default:
+        return UNWIND_NO_RULE;
+    }
+    return read_word(t, from + (uint64_t)(int64_t)offset, out) ? UNWIND_COMPLETE : UNWIND_SHORT;
+}
+
+/* Steps to the caller; *outermost is set if there is none. */
+static enum unwind_end step(const struct unwind_thread *t, struct frame *f, const struct unwind_object *object,
+                            bool *outermost)
+{
+    uint64_t pc = f->pc - object->bias, cfa;
+    const struct unwind_rule *r = unwind_table_find(object->table, pc - f->called);
+    if (!r) {
+        return UNWIND_NO_ENTRY;
+    }
+    if (r->link == UNWIND_OUTERMOST) {
+        *outermost = true;
+        return UNWIND_COMPLETE;
+    }
+    enum unwind_end end = find_cfa(t, f, r, pc, &cfa);
+    if (end != UNWIND_COMPLETE) {
+        return end;
+    }
+    struct frame caller = {.sp = cfa, .called = !r->is_signal};
+    /* Each call uses some of the stack, except that of the innermost function on a machine with a link register. A
+     * signal's handler may have a stack of its own. */
+    bool further = t->machine == UNWIND_AARCH64 && !f->called ? cfa >= f->sp : cfa > f->sp;
+    if (!further && !r->is_signal) {
+        return UNWIND_BROKEN;
+    }
+    end = find_value(t, f, r->link, r->link_offset, cfa, f->link_known, f->link, &caller.pc);
+    if (end != UNWIND_COMPLETE) {
+        return end;
+    }
+    if (t->machine == UNWIND_AARCH64) {
+        caller.pc &= (UINT64_C(1) << ADDRESS_BITS) - 1;
+    }
+    caller.fp_known = find_value(t, f, r->fp, r->fp_offset, cfa, f->fp_known, f->fp, &caller.fp) == UNWIND_COMPLETE;
+    *outermost = caller.pc == 0;
+    *f = caller;
+    return UNWIND_COMPLETE;
+}
+
+enum unwind_end unwind_walk(const struct unwind_thread *thread, unwind_find *find, void *context, uint64_t *returns,
+                            bool *interrupted, uint32_t *count)
+{
+    struct frame f = {.pc = thread->pc,
+                      .sp = thread->sp,
+                      .fp = thread->fp,
+                      .link = thread->link,
+                      .fp_known = true,
+                      .link_known = thread->machine == UNWIND_AARCH64};
+    struct unwind_object object = {NULL, 0};
+    for (uint32_t n = 0;; n++) {
+        bool outermost = false;
+        *count = n;
+        if (!find(context, f.pc - f.called, &object)) {
+            return UNWIND_NO_TABLE;
+        }
+        enum unwind_end end = step(thread, &f, &object, &outermost);
+        if (end != UNWIND_COMPLETE || outermost) {
+            return end;
+        }
+        if (n == UNWIND_RETURNS) {
+            return UNWIND_DEEP;
+        }
+        returns[n] = f.pc;
+        if (interrupted) {
+            interrupted[n] = !f.called;
+        }
+    }
+}
