@@ -46,7 +46,10 @@ export async function rows(url, max = 5000, signal = undefined) {
   let first = null;
   let next = null;
   do {
-    const page = await json(url + (next ? `${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(next)}` : ""), signal);
+    const page = await json(
+      url + (next ? `${url.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(next)}` : ""),
+      signal,
+    );
     first ??= page;
     all.push(...page.rows);
     next = page.next ?? null;

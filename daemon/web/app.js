@@ -22,14 +22,26 @@ let first = true;
 
 /** What can be done about a refusal, besides asking again. */
 function advice(error, state) {
-  if (error.status === undefined) return [el("p", {}, "Check that profd runs and listens at this address with ", el("code", {}, "profctl status"), ".")];
+  if (error.status === undefined)
+    return [
+      el("p", {}, "Check that profd runs and listens at this address with ", el("code", {}, "profctl status"), "."),
+    ];
   if (error.status === 401 || error.status === 403) return [tokenForm(error.status)];
-  const whole = () => el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "remove all filters");
+  const whole = () =>
+    el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "remove all filters");
   const less = () => [el("p", {}, "The result is too large. Choose a shorter time or fewer labels, or ", whole(), ".")];
   const other = {
     400: [el("p", {}, "The URL contains an invalid filter: ", whole(), ".")],
     404: [el("p", {}, "It may have been deleted, or belong to a user whose profiles you may not read.")],
-    409: [el("p", {}, "The build-id prefix must be unique, and samples of different kinds cannot be added up. Choose the build from the list, or ", whole(), ".")],
+    409: [
+      el(
+        "p",
+        {},
+        "The build-id prefix must be unique, and samples of different kinds cannot be added up. Choose the build from the list, or ",
+        whole(),
+        ".",
+      ),
+    ],
     413: less(),
     422: less(),
     503: [el("p", {}, "The daemon is busy. Try again in a moment.")],
@@ -45,7 +57,25 @@ function tokenForm(status) {
     api.useToken(field.value.trim());
     draw();
   };
-  return el("form", { class: "bar", onsubmit: apply }, el("p", {}, status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon requires a token. ", "It is the token of a reader, which ", el("code", {}, "profctl reader add"), " has printed, or that in the file that ", el("code", {}, "http-token"), " names. A URL may contain it as ", el("code", {}, "#t=TOKEN"), "."), el("label", { for: "token" }, "Token"), field, el("button", {}, "Log in"));
+  return el(
+    "form",
+    { class: "bar", onsubmit: apply },
+    el(
+      "p",
+      {},
+      status === 403 || api.hasToken() ? "The token was not accepted. " : "This daemon requires a token. ",
+      "It is the token of a reader, which ",
+      el("code", {}, "profctl reader add"),
+      " has printed, or that in the file that ",
+      el("code", {}, "http-token"),
+      " names. A URL may contain it as ",
+      el("code", {}, "#t=TOKEN"),
+      ".",
+    ),
+    el("label", { for: "token" }, "Token"),
+    field,
+    el("button", {}, "Log in"),
+  );
 }
 
 function problem(error, state) {
@@ -58,7 +88,13 @@ function problem(error, state) {
     el(section.hidden ? "h1" : "h2", {}, away ? "The daemon does not answer" : error.title || "Refused"),
     el("p", { class: "warning", role: "alert" }, error.message),
     advice(error, state),
-    el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "All builds")),
+    el(
+      "p",
+      {},
+      el("button", { type: "button", onclick: draw }, "Try again"),
+      " ",
+      el("a", { href: "./" }, "All builds"),
+    ),
   );
 }
 
@@ -94,13 +130,16 @@ async function frame(state, signal) {
 function entitle(state, row) {
   const view = [...VIEWS, ...FLEET].find(([name]) => name === state.view)[1];
   const named = state.fn ? main.querySelector(".pane h2")?.textContent : "";
-  document.title = visible([named, row && (row.name?.replace(/^.*\//, "") || state.build), view, "profd"].filter(Boolean).join(" · "));
+  document.title = visible(
+    [named, row && (row.name?.replace(/^.*\//, "") || state.build), view, "profd"].filter(Boolean).join(" · "),
+  );
 }
 
 async function origin(state, answer, signal) {
   const place = document.getElementById("origin");
   if (!answer && place.hasChildNodes()) return;
-  const about = answer ?? (await api.json(api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 }), signal));
+  const about =
+    answer ?? (await api.json(api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 }), signal));
   replace(place, question.origin(about, state));
 }
 
@@ -124,7 +163,8 @@ async function draw() {
     entitle(state, row);
     if (state.build) await origin(state, answer, signal);
     if (kept && document.activeElement === document.body) document.getElementById(kept)?.focus({ preventScroll: true });
-    else if (key !== shown && !first && !document.activeElement?.closest("main, #question")) main.focus({ preventScroll: true });
+    else if (key !== shown && !first && !document.activeElement?.closest("main, #question"))
+      main.focus({ preventScroll: true });
     shown = key;
     first = false;
   } catch (error) {
@@ -141,7 +181,8 @@ async function draw() {
 function keys(event) {
   const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
   if (event.key === "Escape" && typing) return typing.blur();
-  if (typing || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  if (typing || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey)
+    return undefined;
   const state = read();
   const all = { b: "builds", f: "functions", l: "processes" }[event.key];
   if (event.key === "/") {
@@ -154,7 +195,16 @@ function keys(event) {
   return undefined;
 }
 
-replace(document.getElementById("footer"), el("a", { href: "openapi.json" }, "API"), " · ", el("a", { href: "api/v1/builds" }, "builds as JSON"), " · ", el("a", { href: "metrics" }, "metrics"), " · ", el("a", { href: "healthz" }, "health"));
+replace(
+  document.getElementById("footer"),
+  el("a", { href: "openapi.json" }, "API"),
+  " · ",
+  el("a", { href: "api/v1/builds" }, "builds as JSON"),
+  " · ",
+  el("a", { href: "metrics" }, "metrics"),
+  " · ",
+  el("a", { href: "healthz" }, "health"),
+);
 document.getElementById("help-open").addEventListener("click", () => help.showModal());
 document.addEventListener("click", follow);
 document.addEventListener("keydown", keys);

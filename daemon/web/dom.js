@@ -6,7 +6,11 @@ const hex = (code, digits) => code.toString(16).padStart(digits, "0");
 const escape = (c) => (c.codePointAt(0) < 128 ? `\\x${hex(c.codePointAt(0), 2)}` : `\\u{${hex(c.codePointAt(0), 4)}}`);
 export const visible = (text) => String(text).replace(UNSEEN, escape);
 
-const parts = (children) => children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (c instanceof Node ? c : visible(c)));
+const parts = (children) =>
+  children
+    .flat(Infinity)
+    .filter((c) => c !== null && c !== undefined && c !== false)
+    .map((c) => (c instanceof Node ? c : visible(c)));
 const SPOKEN = new Set(["title", "placeholder", "aria-label", "aria-valuetext", "label"]);
 
 /** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings, arrays, null. */
@@ -22,8 +26,10 @@ export function svg(tag, props = {}, ...children) {
   const node = document.createElementNS(SVG, tag);
   for (const [key, value] of Object.entries(props)) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "style") node.style.cssText = value; // by the object model: the policy forbids style attributes
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, SPOKEN.has(key) ? visible(value) : value);
+    else if (key === "style")
+      node.style.cssText = value; // by the object model: the policy forbids style attributes
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(key, SPOKEN.has(key) ? visible(value) : value);
   }
   node.append(...parts(children));
   return node;
@@ -36,7 +42,8 @@ function set(node, props) {
     if (key === "class") node.className = value;
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (key === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
-    else if (key.includes("-") || key === "role" || key === "for" || key === "list" || key === "scope") node.setAttribute(key, value);
+    else if (key.includes("-") || key === "role" || key === "for" || key === "list" || key === "scope")
+      node.setAttribute(key, value);
     else node[key] = value;
   }
 }
@@ -55,7 +62,13 @@ export async function copy(text, what) {
   } catch {
     // Without a secure context there is no clipboard: show the text, to be copied manually.
     const field = el("textarea", { value: text, readOnly: true, rows: 3, "aria-label": what });
-    const box = el("dialog", { onclose: () => box.remove() }, el("p", {}, `${what}:`), field, el("form", { method: "dialog" }, el("button", {}, "Close")));
+    const box = el(
+      "dialog",
+      { onclose: () => box.remove() },
+      el("p", {}, `${what}:`),
+      field,
+      el("form", { method: "dialog" }, el("button", {}, "Close")),
+    );
     document.body.append(box);
     box.showModal();
     field.select();

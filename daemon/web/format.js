@@ -17,8 +17,18 @@ export const many = (row, field, one, several) => `${exact(row, field)} ${row[fi
 const three = (n) => n.toFixed(n >= 99.95 ? 0 : n >= 9.995 ? 1 : 2);
 /** Units are chosen after rounding: 999.7 ms is "1.00 s". */
 const fitting = (units, n) => units.find(([size]) => n >= 0.9995 * size) ?? units.at(-1);
-const SIZES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
-const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+const SIZES = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+const TIMES = [
+  [1, "s"],
+  [1e-3, "ms"],
+  [1e-6, "µs"],
+  [1e-9, "ns"],
+];
 
 /** Of a count that is an average: what is above 0 does not read 0. */
 export function short(value) {
@@ -56,11 +66,16 @@ function rough(value) {
 
 /** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. totals: of the report, so that
  * times have the digits of their ticks; of: the time that a quotient comes from. */
-export const amounts = (dimension, totals) => (["seconds", "wall", undefined].includes(dimension) ? (value, of = value) => seconds(value, totals?.seconds > 0 ? (Math.abs(of) * totals.ticks) / totals.seconds : undefined) : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : ""));
+export const amounts = (dimension, totals) =>
+  ["seconds", "wall", undefined].includes(dimension)
+    ? (value, of = value) =>
+        seconds(value, totals?.seconds > 0 ? (Math.abs(of) * totals.ticks) / totals.seconds : undefined)
+    : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : "");
 
 /** A self time: "~" where it is an estimate, because functions share bins of a histogram, and what it may be instead. */
 export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
-export const selfRange = (amount, least, most) => (Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "");
+export const selfRange = (amount, least, most) =>
+  Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "";
 
 /** As percent() shows it; the rule of amount_round_percent() in render/amount.c. */
 export const shownPercent = (value, ticks) => (digits(ticks) < 3 && value > 0 ? Number(value.toPrecision(2)) : value);
@@ -76,13 +91,23 @@ export function ago(time) {
   if (!time) return "";
   const s = (Date.now() - new Date(time).getTime()) / 1000;
   const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-  for (const [size, unit] of [[86400, "day"], [3600, "hour"], [60, "minute"]]) {
+  for (const [size, unit] of [
+    [86400, "day"],
+    [3600, "hour"],
+    [60, "minute"],
+  ]) {
     if (Math.abs(s) >= size) return relative.format(-Math.round(s / size), unit);
   }
   return relative.format(-Math.max(0, Math.round(s)), "second");
 }
 
-export const moment = (time) => (time ? new Date(time).toISOString().replace("T", " ").replace(/(\.\d+)?Z$/, " UTC") : "");
+export const moment = (time) =>
+  time
+    ? new Date(time)
+        .toISOString()
+        .replace("T", " ")
+        .replace(/(\.\d+)?Z$/, " UTC")
+    : "";
 /** A time range; one moment where both ends are in the same second. */
 export const span = (first, last) => [...new Set([moment(first), moment(last)])].join(" to ");
 export const base = (path) => (path || "").replace(/^.*\//, "");

@@ -95,7 +95,8 @@ function order(nodes, edges, layer) {
 /** nodes: {id, w, h}; edges: {source, target}. Gives {places: id → {x, y}, paths: "source target" → points, width, height}. */
 export function layout(nodes, edges, gapX = 24, gapY = 70) {
   const out = new Map();
-  for (const e of edges) if (e.source !== e.target) (out.get(e.source) ?? out.set(e.source, []).get(e.source)).push(e.target);
+  for (const e of edges)
+    if (e.source !== e.target) (out.get(e.source) ?? out.set(e.source, []).get(e.source)).push(e.target);
   const ahead = forward(nodes, out);
   const layer = layersOf(nodes, ahead);
   const { rows, paths } = order(nodes, ahead, layer);

@@ -11,11 +11,13 @@ export class Camera {
     picture.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     picture.addEventListener("pointerdown", (event) => this.down(event));
     picture.addEventListener("pointermove", (event) => this.drag(event));
-    for (const end of ["pointerup", "pointercancel", "pointerleave"]) picture.addEventListener(end, (event) => this.pointers.delete(event.pointerId));
+    for (const end of ["pointerup", "pointercancel", "pointerleave"])
+      picture.addEventListener(end, (event) => this.pointers.delete(event.pointerId));
     picture.addEventListener("keydown", (event) => this.key(event));
     this.view = this.whole();
     // A whole graph on a phone could not be read: it begins at its root, at full size.
-    if (innerWidth < 700 && w > innerWidth) this.view = { x: first - innerWidth / 2, y: this.y, w: innerWidth, h: (innerWidth * h) / w };
+    if (innerWidth < 700 && w > innerWidth)
+      this.view = { x: first - innerWidth / 2, y: this.y, w: innerWidth, h: (innerWidth * h) / w };
     const [px, py, pw] = at.split(",").map(Number);
     if (at && [px, py, pw].every(Number.isFinite) && pw > 0) this.view = { x: px, y: py, w: pw, h: (pw * h) / w };
     this.draw();

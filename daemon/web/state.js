@@ -12,7 +12,31 @@ export const FLEET = [
   ["functions", "Functions"],
   ["processes", "Live"],
 ];
-const NAMES = ["build", "view", "fn", "of", "sort", "dir", "q", "row", "top", "since", "until", "scope", "static", "dimension", "against", "bsince", "buntil", "scale", "nodes", "zoom", "at", "open", "step"];
+const NAMES = [
+  "build",
+  "view",
+  "fn",
+  "of",
+  "sort",
+  "dir",
+  "q",
+  "row",
+  "top",
+  "since",
+  "until",
+  "scope",
+  "static",
+  "dimension",
+  "against",
+  "bsince",
+  "buntil",
+  "scale",
+  "nodes",
+  "zoom",
+  "at",
+  "open",
+  "step",
+];
 const RANGE = ["since", "until", "dimension"];
 
 function parse() {
@@ -87,14 +111,36 @@ export const to = (state, changes) => ({
 });
 
 /** Another view: what belongs to the present one stays behind. */
-export const another = (view) => ({ view, q: "", sort: "", dir: "", row: "", top: "", zoom: "", at: "", open: "", nodes: "" });
+export const another = (view) => ({
+  view,
+  q: "",
+  sort: "",
+  dir: "",
+  row: "",
+  top: "",
+  zoom: "",
+  at: "",
+  open: "",
+  nodes: "",
+});
 /** All builds, functions or processes: nothing of a build comes along. */
 export const fleet = (view) => Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ["match", []]]);
 
 /** What a report is asked for. */
-export const question = (state) => ({ since: state.since, until: state.until, match: state.match, scope: state.scope, static: state.static, dimension: state.dimension });
+export const question = (state) => ({
+  since: state.since,
+  until: state.until,
+  match: state.match,
+  scope: state.scope,
+  static: state.static,
+  dimension: state.dimension,
+});
 /** The part of it that does not need a build. */
-export const fleetQuestion = (state) => ({ ...Object.fromEntries(RANGE.map((name) => [name, state[name]])), match: state.match, static: state.static });
+export const fleetQuestion = (state) => ({
+  ...Object.fromEntries(RANGE.map((name) => [name, state[name]])),
+  match: state.match,
+  static: state.static,
+});
 
 /** Links inside the page become steps of it. */
 export function follow(event) {

@@ -25,15 +25,41 @@ class Strip {
     this.brush = svg("rect", { class: "brush", y: 0, height: HEIGHT, width: 0 });
     const most = Math.max(...rows.map((r) => r.seconds));
     const look = { id: "brush", viewBox: `0 0 ${range.bars} ${HEIGHT}`, preserveAspectRatio: "none", tabindex: 0 };
-    const slider = { role: "slider", "aria-valuemin": 0, "aria-valuemax": range.bars, "aria-label": `Load over time, at most ${amount(most)} in a step. Arrow keys move the selection, Shift and arrow keys widen it, Enter applies it` };
-    this.view = svg("svg", { ...look, ...slider }, bars(range, rows, HEIGHT, (r) => r.seconds, (r) => `${format.moment(r.time)}: ${amount(r.seconds)}`), this.brush);
+    const slider = {
+      role: "slider",
+      "aria-valuemin": 0,
+      "aria-valuemax": range.bars,
+      "aria-label": `Load over time, at most ${amount(most)} in a step. Arrow keys move the selection, Shift and arrow keys widen it, Enter applies it`,
+    };
+    this.view = svg(
+      "svg",
+      { ...look, ...slider },
+      bars(
+        range,
+        rows,
+        HEIGHT,
+        (r) => r.seconds,
+        (r) => `${format.moment(r.time)}: ${amount(r.seconds)}`,
+      ),
+      this.brush,
+    );
     const place = (text, other) => Math.max(0, Math.min(range.bars, (timeOf(text, other) - range.from) / range.width));
     const end = range.from + range.bars * range.width;
-    if (state.since || state.until) this.choose(Math.floor(place(state.since, range.from)), Math.ceil(place(state.until, end)), false);
+    if (state.since || state.until)
+      this.choose(Math.floor(place(state.since, range.from)), Math.ceil(place(state.until, end)), false);
     else this.choose(range.bars, range.bars, false);
     this.view.addEventListener("keydown", (event) => this.key(event));
     this.view.addEventListener("pointerdown", (event) => this.down(event));
-    this.view.addEventListener("pointermove", (event) => this.held !== null && this.choose(Math.floor(Math.min(this.held, this.at(event))), Math.ceil(Math.max(this.held, this.at(event))), false));
+    this.view.addEventListener(
+      "pointermove",
+      (event) =>
+        this.held !== null &&
+        this.choose(
+          Math.floor(Math.min(this.held, this.at(event))),
+          Math.ceil(Math.max(this.held, this.at(event))),
+          false,
+        ),
+    );
     this.view.addEventListener("pointerup", () => this.up());
     this.view.addEventListener("pointercancel", () => (this.held = null));
   }
@@ -49,9 +75,15 @@ class Strip {
     Object.assign(this, { from, to });
     this.brush.setAttribute("x", from);
     this.brush.setAttribute("width", Math.max(0, to - from));
-    const inside = this.rows.filter((r) => begin(r) >= this.range.from + from * this.range.width && begin(r) < this.range.from + to * this.range.width);
+    const inside = this.rows.filter(
+      (r) =>
+        begin(r) >= this.range.from + from * this.range.width && begin(r) < this.range.from + to * this.range.width,
+    );
     const load = inside.reduce((sum, r) => sum + r.seconds, 0);
-    const words = to > from ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}` : "no selection";
+    const words =
+      to > from
+        ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}`
+        : "no selection";
     this.view.setAttribute("aria-valuenow", to);
     this.view.setAttribute("aria-valuetext", words);
     if (announce) say(words);
@@ -76,13 +108,25 @@ class Strip {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { bars: last } = this.range;
-    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: 10, PageDown: -10, Home: -last, End: last }[event.key];
+    const step = {
+      ArrowLeft: -1,
+      ArrowDown: -1,
+      ArrowRight: 1,
+      ArrowUp: 1,
+      PageUp: 10,
+      PageDown: -10,
+      Home: -last,
+      End: last,
+    }[event.key];
     if (step !== undefined && event.shiftKey) {
       const end = Math.max(0, Math.min(last, this.to + step));
       this.choose(Math.min(this.from, Math.max(0, end - 1)), end);
     } else if (step !== undefined) {
       const wide = Math.max(1, this.to - this.from);
-      const from = Math.max(0, Math.min(last - wide, (this.to > this.from ? this.from : last) + (this.to > this.from ? step : -1)));
+      const from = Math.max(
+        0,
+        Math.min(last - wide, (this.to > this.from ? this.from : last) + (this.to > this.from ? step : -1)),
+      );
       this.choose(from, from + wide);
     } else if (event.key === "Enter") this.apply();
     else if (event.key === "Escape") go({ since: "", until: "" });
@@ -99,15 +143,39 @@ export async function strip(state, row, signal) {
   const first = Math.min(Date.parse(row.first_seen) / 1000, now - 3600);
   if (!Number.isFinite(first)) return box;
   const step = stepFor(now - first, MOST);
-  const page = await api.rows(api.path(state.build, "/groups", { step, match: state.match, scope: state.scope, dimension: state.dimension, limit: "1000" }), 2000, signal);
+  const page = await api.rows(
+    api.path(state.build, "/groups", {
+      step,
+      match: state.match,
+      scope: state.scope,
+      dimension: state.dimension,
+      limit: "1000",
+    }),
+    2000,
+    signal,
+  );
   const rows = page.rows.filter((r) => r.time);
   if (!rows.some((r) => r.seconds > 0)) return box;
   const { dimension } = page.first;
   const amount = format.amounts(dimension);
   const what = ["seconds", undefined].includes(dimension) ? "CPU time" : dimension;
-  const { view } = new Strip(axis(step, [first, now, ...rows.map(begin), ...rows.map((r) => begin(r) + (r.width ?? secondsOf(step)))]), rows, state, amount);
-  const line = (r) => [format.moment(r.time), amount(r.seconds), format.exact(r, "calls"), format.exact(r, "processes_started")];
+  const { view } = new Strip(
+    axis(step, [first, now, ...rows.map(begin), ...rows.map((r) => begin(r) + (r.width ?? secondsOf(step)))]),
+    rows,
+    state,
+    amount,
+  );
+  const line = (r) => [
+    format.moment(r.time),
+    amount(r.seconds),
+    format.exact(r, "calls"),
+    format.exact(r, "processes_started"),
+  ];
   const table = () => plain("Load over time", [["From"], [what, 1], ["Calls", 1], ["Processes", 1]], rows.map(line));
-  box.append(view, el("p", { class: "hint" }, `${what} in steps of ${step}; drag or use the arrow keys to select a time range`), pictureTable(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table));
+  box.append(
+    view,
+    el("p", { class: "hint" }, `${what} in steps of ${step}; drag or use the arrow keys to select a time range`),
+    pictureTable(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table),
+  );
   return box;
 }

@@ -27,7 +27,12 @@ export class Table {
     this.order = Uint32Array.from({ length: count }, (_, i) => i);
     this.head = el("tr", { "aria-rowindex": "1" });
     this.body = el("tbody");
-    this.table = el("table", { id: this.id, role: "grid", tabIndex: 0, "aria-label": label, "aria-rowcount": String(count + 1) }, el("thead", {}, this.head), this.body);
+    this.table = el(
+      "table",
+      { id: this.id, role: "grid", tabIndex: 0, "aria-label": label, "aria-rowcount": String(count + 1) },
+      el("thead", {}, this.head),
+      this.body,
+    );
     this.none = el("p", { class: "hint none", hidden: true }, "No row matches the filter.");
     this.node = el("div", { class: tall ? "scroll tall" : "scroll" }, this.table, this.none);
     this.node.addEventListener("scroll", () => this.scrolled(), { passive: true });
@@ -40,7 +45,8 @@ export class Table {
 
   /** The places that the state says, after Back or a reload. */
   restore() {
-    if ((this.state.sort || this.usual) !== this.sort || (this.state.dir || this.natural(this.sort)) !== this.dir) this.setSort(this.state.sort || this.usual, this.state.dir || undefined);
+    if ((this.state.sort || this.usual) !== this.sort || (this.state.dir || this.natural(this.sort)) !== this.dir)
+      this.setSort(this.state.sort || this.usual, this.state.dir || undefined);
     this.active = Math.min(Number(this.state.row) || 0, Math.max(0, this.rows.length - 1));
     this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
     this.draw();
@@ -71,7 +77,9 @@ export class Table {
     this.sort = column.key;
     this.dir = dir ?? this.natural(column.key);
     const sign = this.dir === "desc" ? -1 : 1;
-    const values = Array.from({ length: this.count }, (_, i) => (column.numeric ? Number(column.value(i)) : String(column.value(i))));
+    const values = Array.from({ length: this.count }, (_, i) =>
+      column.numeric ? Number(column.value(i)) : String(column.value(i)),
+    );
     // What is no number stands last in either direction; equals stay in the report's order. Text by its code units: fast.
     const none = (v) => (Number.isNaN(v) ? 1 : 0);
     this.order.sort((a, b) => {
@@ -115,7 +123,12 @@ export class Table {
           this.sorted?.(this.sort, this.dir);
         };
         const mark = sorted === "none" ? "" : sorted === "descending" ? " ↓" : " ↑";
-        const button = el("button", { type: "button", onclick: turn, title: c.hint ?? "" }, c.title, el("span", { "aria-hidden": "true" }, mark));
+        const button = el(
+          "button",
+          { type: "button", onclick: turn, title: c.hint ?? "" },
+          c.title,
+          el("span", { "aria-hidden": "true" }, mark),
+        );
         return el("th", { scope: "col", class: c.numeric ? "n" : "", "aria-sort": sorted }, button);
       }),
     );
@@ -123,12 +136,21 @@ export class Table {
 
   draw() {
     const height = this.node.clientHeight || 600;
-    const first = this.whole ? 0 : Math.min(Math.max(0, Math.floor(this.node.scrollTop / ROW) - 10), Math.max(0, this.rows.length - 1));
+    const first = this.whole
+      ? 0
+      : Math.min(Math.max(0, Math.floor(this.node.scrollTop / ROW) - 10), Math.max(0, this.rows.length - 1));
     const last = Math.min(this.rows.length, this.whole ? PAPER : first + Math.ceil(height / ROW) + 20);
     if (first === this.from && last === this.to) return;
     this.from = first;
     this.to = last;
-    const spacer = (n) => (n > 0 ? el("tr", { class: "spacer", "aria-hidden": "true" }, el("td", { colSpan: this.columns.length, style: { height: `${n * ROW}px` } })) : null);
+    const spacer = (n) =>
+      n > 0
+        ? el(
+            "tr",
+            { class: "spacer", "aria-hidden": "true" },
+            el("td", { colSpan: this.columns.length, style: { height: `${n * ROW}px` } }),
+          )
+        : null;
     const drawn = [];
     for (let at = first; at < last; at++) drawn.push(this.row(at));
     replace(this.body, spacer(first), drawn, spacer(this.rows.length - last));
@@ -162,7 +184,8 @@ export class Table {
     const top = this.active * ROW;
     const head = this.head.offsetHeight;
     if (top < this.node.scrollTop) this.node.scrollTop = top;
-    else if (top + ROW + head > this.node.scrollTop + this.node.clientHeight) this.node.scrollTop = top + ROW + head - this.node.clientHeight;
+    else if (top + ROW + head > this.node.scrollTop + this.node.clientHeight)
+      this.node.scrollTop = top + ROW + head - this.node.clientHeight;
     this.draw();
     this.mark();
   }
@@ -176,7 +199,14 @@ export class Table {
   key(event) {
     if (event.target !== this.table || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.node.clientHeight / ROW) - 2);
-    const to = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: this.rows.length - 1 }[event.key];
+    const to = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      PageDown: this.active + page,
+      PageUp: this.active - page,
+      Home: 0,
+      End: this.rows.length - 1,
+    }[event.key];
     if (to !== undefined) this.move(to);
     else if (event.key === "Enter" && this.rows.length) this.open?.(this.rows[this.active]);
     else return;
@@ -204,7 +234,13 @@ export function filterField(now, label, placeholder, apply) {
 }
 
 /** A picture's content as a table, in a closed <details>. It is made when opened, because pictures may have many parts. */
-export const pictureTable = (state, key, summary, make) => remembersOpen(state, key, el("details", { class: "picture-table" }, el("summary", {}, `The same as a table: ${summary}`)), () => el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": summary }, make()));
+export const pictureTable = (state, key, summary, make) =>
+  remembersOpen(
+    state,
+    key,
+    el("details", { class: "picture-table" }, el("summary", {}, `The same as a table: ${summary}`)),
+    () => el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": summary }, make()),
+  );
 
 /** A small table of plain rows, for pictureTable. columns: [title, numeric]; rows: arrays of texts or nodes. */
 export function plain(caption, columns, rows) {
@@ -212,7 +248,25 @@ export function plain(caption, columns, rows) {
     "table",
     {},
     el("caption", {}, caption),
-    el("thead", {}, el("tr", {}, columns.map(([title, numeric]) => el("th", { scope: "col", class: numeric ? "n" : "" }, title)))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, k) => el("td", { class: columns[k][1] ? "n" : "" }, cell))))),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        columns.map(([title, numeric]) => el("th", { scope: "col", class: numeric ? "n" : "" }, title)),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      rows.map((row) =>
+        el(
+          "tr",
+          {},
+          row.map((cell, k) => el("td", { class: columns[k][1] ? "n" : "" }, cell)),
+        ),
+      ),
+    ),
   );
 }

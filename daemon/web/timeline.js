@@ -1,12 +1,23 @@
 // Bars over time. A bar's place is its time and its width what the row covers: sums of old days are wider than a step.
 import { svg } from "./dom.js";
 
-const STEPS = [["1m", 60], ["5m", 300], ["15m", 900], ["1h", 3600], ["3h", 10800], ["6h", 21600], ["12h", 43200], ["1d", 86400], ["7d", 604800]];
+const STEPS = [
+  ["1m", 60],
+  ["5m", 300],
+  ["15m", 900],
+  ["1h", 3600],
+  ["3h", 10800],
+  ["6h", 21600],
+  ["12h", 43200],
+  ["1d", 86400],
+  ["7d", 604800],
+];
 export const names = STEPS.map(([name]) => name);
 export const secondsOf = (step) => STEPS.find(([name]) => name === step)?.[1] ?? 3600;
 
 /** The finest step that makes at most that many bars of the range. */
-export const stepFor = (seconds, most) => (STEPS.find(([, width]) => seconds / width <= most) ?? STEPS[STEPS.length - 1])[0];
+export const stepFor = (seconds, most) =>
+  (STEPS.find(([, width]) => seconds / width <= most) ?? STEPS[STEPS.length - 1])[0];
 
 export const begin = (row) => Date.parse(row.time) / 1000;
 
@@ -24,6 +35,16 @@ export function bars({ from, width }, rows, height, value, title) {
   return rows.map((row) => {
     const high = most > 0 ? (value(row) / most) * (height - 2) : 0;
     const wide = Math.max(1, (row.width ?? width) / width);
-    return svg("rect", { x: (begin(row) - from) / width, width: wide - 0.12, y: height - Math.max(high, 0.7), height: Math.max(high, 0.7), class: row.exact === false ? "bar-inexact" : "" }, svg("title", {}, title(row)));
+    return svg(
+      "rect",
+      {
+        x: (begin(row) - from) / width,
+        width: wide - 0.12,
+        y: height - Math.max(high, 0.7),
+        height: Math.max(high, 0.7),
+        class: row.exact === false ? "bar-inexact" : "",
+      },
+      svg("title", {}, title(row)),
+    );
   });
 }

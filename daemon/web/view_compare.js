@@ -11,7 +11,9 @@ import { load, matcher } from "./view_report.js";
 function gather(flat, rows, side) {
   const c = flat.columns;
   for (let i = 0; i < flat.count; i++) {
-    const row = rows.get(c.name[i]) ?? rows.set(c.name[i], { name: c.name[i], short: c.short_name[i] ?? c.name[i], a: null, b: null }).get(c.name[i]);
+    const row =
+      rows.get(c.name[i]) ??
+      rows.set(c.name[i], { name: c.name[i], short: c.short_name[i] ?? c.name[i], a: null, b: null }).get(c.name[i]);
     const sum = (row[side] ??= { self: 0, total: 0, calls: 0, address: c.address[i], id: flat.id(i) });
     sum.self += c.self[i];
     sum.total += c.total[i];
@@ -40,19 +42,84 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
   const change = (i) => difference(b(i).self * scale, a(i).self);
   const whole = (i) => difference(b(i).total * scale, a(i).total);
   const hint = mark ? SAMPLED : undefined;
-  const ratio = (i) => (timed && per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN);
+  const ratio = (i) =>
+    timed && per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN;
   return [
-    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [rows[i].a ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short) : el("span", { title: rows[i].name }, rows[i].short), rows[i].a ? null : el("span", { class: "chip" }, "only B"), rows[i].b ? null : el("span", { class: "chip" }, "only A")] },
-    { key: "delta", title: "Δ self", hint: "B − A, after scaling", numeric: true, value: (i) => Math.abs(change(i)), cell: (i) => delta(amount(Math.abs(change(i))), change(i)) },
+    {
+      key: "name",
+      title: "Function",
+      value: (i) => rows[i].name,
+      cell: (i) => [
+        rows[i].a
+          ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short)
+          : el("span", { title: rows[i].name }, rows[i].short),
+        rows[i].a ? null : el("span", { class: "chip" }, "only B"),
+        rows[i].b ? null : el("span", { class: "chip" }, "only A"),
+      ],
+    },
+    {
+      key: "delta",
+      title: "Δ self",
+      hint: "B − A, after scaling",
+      numeric: true,
+      value: (i) => Math.abs(change(i)),
+      cell: (i) => delta(amount(Math.abs(change(i))), change(i)),
+    },
     { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => amount(a(i).self) },
-    { key: "bself", title: "Self B", numeric: true, value: (i) => b(i).self, cell: (i) => amount(b(i).self * scale, b(i).self) },
+    {
+      key: "bself",
+      title: "Self B",
+      numeric: true,
+      value: (i) => b(i).self,
+      cell: (i) => amount(b(i).self * scale, b(i).self),
+    },
     { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => amount(a(i).total) },
-    { key: "btotal", title: "Total B", numeric: true, value: (i) => b(i).total, cell: (i) => amount(b(i).total * scale, b(i).total) },
-    { key: "dtotal", title: "Δ total", hint: "B − A, after scaling, including callees", numeric: true, value: (i) => Math.abs(whole(i)), cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)) },
-    { key: "acalls", title: `${mark}Calls A`, hint, numeric: true, value: (i) => a(i).calls, cell: (i) => format.count(a(i).calls) },
-    { key: "bcalls", title: `${mark}Calls B`, hint, numeric: true, value: (i) => b(i).calls, cell: (i) => format.count(b(i).calls) },
-    { key: "dcalls", title: "Δ calls", numeric: true, value: (i) => Math.abs(b(i).calls - a(i).calls), cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls) },
-    { key: "cost", title: "Δ self/call", hint: "change of self time per call", numeric: true, value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))), cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))) },
+    {
+      key: "btotal",
+      title: "Total B",
+      numeric: true,
+      value: (i) => b(i).total,
+      cell: (i) => amount(b(i).total * scale, b(i).total),
+    },
+    {
+      key: "dtotal",
+      title: "Δ total",
+      hint: "B − A, after scaling, including callees",
+      numeric: true,
+      value: (i) => Math.abs(whole(i)),
+      cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)),
+    },
+    {
+      key: "acalls",
+      title: `${mark}Calls A`,
+      hint,
+      numeric: true,
+      value: (i) => a(i).calls,
+      cell: (i) => format.count(a(i).calls),
+    },
+    {
+      key: "bcalls",
+      title: `${mark}Calls B`,
+      hint,
+      numeric: true,
+      value: (i) => b(i).calls,
+      cell: (i) => format.count(b(i).calls),
+    },
+    {
+      key: "dcalls",
+      title: "Δ calls",
+      numeric: true,
+      value: (i) => Math.abs(b(i).calls - a(i).calls),
+      cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls),
+    },
+    {
+      key: "cost",
+      title: "Δ self/call",
+      hint: "change of self time per call",
+      numeric: true,
+      value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))),
+      cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))),
+    },
   ];
 }
 
@@ -63,24 +130,52 @@ async function chooser(state, signal) {
   const base = format.base(here?.name);
   const relatives = rows.filter((r) => format.base(r.name) === base);
   const others = rows.filter((r) => format.base(r.name) !== base);
-  const option = (r) => el("option", { value: r.build_id, selected: r.build_id === (state.against || state.build) }, `${format.base(r.name)} ${format.brief(r.build_id)}, ${format.ago(r.last_seen)}`);
-  const build = el("select", { id: "against" }, el("optgroup", { label: `Builds of ${base}` }, relatives.map(option)), others.length ? el("optgroup", { label: "Others" }, others.map(option)) : null);
+  const option = (r) =>
+    el(
+      "option",
+      { value: r.build_id, selected: r.build_id === (state.against || state.build) },
+      `${format.base(r.name)} ${format.brief(r.build_id)}, ${format.ago(r.last_seen)}`,
+    );
+  const build = el(
+    "select",
+    { id: "against" },
+    el("optgroup", { label: `Builds of ${base}` }, relatives.map(option)),
+    others.length ? el("optgroup", { label: "Others" }, others.map(option)) : null,
+  );
   const since = el("input", { id: "bsince", value: state.bsince, placeholder: "since, e.g. now-2d" });
   const until = el("input", { id: "buntil", value: state.buntil, placeholder: "until, e.g. now-1d" });
   const apply = (event) => {
     event.preventDefault();
     go({ against: build.value, bsince: since.value.trim(), buntil: until.value.trim(), row: "", top: "" });
   };
-  return el("form", { class: "bar", onsubmit: apply }, el("label", { for: "against" }, "B: "), build, el("label", { for: "bsince" }, "from "), since, el("label", { for: "buntil" }, "to "), until, el("button", {}, "Compare"));
+  return el(
+    "form",
+    { class: "bar", onsubmit: apply },
+    el("label", { for: "against" }, "B: "),
+    build,
+    el("label", { for: "bsince" }, "from "),
+    since,
+    el("label", { for: "buntil" }, "to "),
+    until,
+    el("button", {}, "Compare"),
+  );
 }
 
 export async function draw(main, state, signal) {
   const form = await chooser(state, signal);
   if (!state.against) {
-    replace(main, el("h2", {}, "Compare"), el("p", {}, "A is the build and time range above. Choose B: another build, or this build in another time range."), form);
+    replace(
+      main,
+      el("h2", {}, "Compare"),
+      el("p", {}, "A is the build and time range above. Choose B: another build, or this build in another time range."),
+      form,
+    );
     return;
   }
-  const [a, b] = await Promise.all([load(state.build, question(state), signal), load(state.against, { ...question(state), since: state.bsince, until: state.buntil }, signal)]);
+  const [a, b] = await Promise.all([
+    load(state.build, question(state), signal),
+    load(state.against, { ...question(state), since: state.bsince, until: state.buntil }, signal),
+  ]);
   const joined = new Map();
   gather(a, joined, "a");
   gather(b, joined, "b");
@@ -89,7 +184,22 @@ export async function draw(main, state, signal) {
   const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
   const mark = sampled(a.report) || sampled(b.report) ? "~" : "";
   const open = (i) => rows[i].a && go(there(rows[i]));
-  const table = new Table({ label: "Differences", columns: columnsOf(rows, scale, format.amounts(a.report.totals.dimension, a.report.totals), mark, state, !mark && !lacksTicks(a.report) && !lacksTicks(b.report)), count: rows.length, state, sort: "delta", tall: true, open });
+  const table = new Table({
+    label: "Differences",
+    columns: columnsOf(
+      rows,
+      scale,
+      format.amounts(a.report.totals.dimension, a.report.totals),
+      mark,
+      state,
+      !mark && !lacksTicks(a.report) && !lacksTicks(b.report),
+    ),
+    count: rows.length,
+    state,
+    sort: "delta",
+    tall: true,
+    open,
+  });
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
@@ -97,15 +207,39 @@ export async function draw(main, state, signal) {
   };
   const filter = filterField(() => state, "Filter functions", "Filter (regex)", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
-  const part = (name, report) => el("p", {}, el("strong", {}, `${name}: `), `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension, report.totals)(report.totals.seconds)}, ${format.many(report.totals, "calls", "call", "calls")}, ${format.many(report.provenance, "processes_started", "process", "processes")}`);
+  const part = (name, report) =>
+    el(
+      "p",
+      {},
+      el("strong", {}, `${name}: `),
+      `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension, report.totals)(report.totals.seconds)}, ${format.many(report.totals, "calls", "call", "calls")}, ${format.many(report.provenance, "processes_started", "process", "processes")}`,
+    );
   replace(
     main,
-    el("div", { class: "bar" }, el("h2", {}, "Compare"), filter, el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show unscaled times" : "scale B to A's CPU time")),
+    el(
+      "div",
+      { class: "bar" },
+      el("h2", {}, "Compare"),
+      filter,
+      el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show unscaled times" : "scale B to A's CPU time"),
+    ),
     form,
     part("A", a.report),
     part("B", b.report),
-    normal ? el("p", { class: "hint" }, `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are not scaled.`) : null,
-    alone("a") + alone("b") > 0 ? el("p", { class: "hint" }, `Matched by name; ${format.several(alone("b"), "function is", "functions are")} only in A, ${alone("a")} only in B.`) : null,
+    normal
+      ? el(
+          "p",
+          { class: "hint" },
+          `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are not scaled.`,
+        )
+      : null,
+    alone("a") + alone("b") > 0
+      ? el(
+          "p",
+          { class: "hint" },
+          `Matched by name; ${format.several(alone("b"), "function is", "functions are")} only in A, ${alone("a")} only in B.`,
+        )
+      : null,
     table.node,
   );
   apply(state.q);

@@ -65,12 +65,20 @@ class Flame {
     const scale = WIDTH / (this.top.value || 1);
     const above = [];
     for (let b = this.top.parent; b; b = b.parent) above.unshift(b);
-    const shown = [...above.map((b) => ({ b, x: 0, w: WIDTH })), ...this.boxes.filter((b) => b.value * scale >= LEAST && inside(b, this.top)).map((b) => ({ b, x: (b.x - this.top.x) * scale, w: b.value * scale }))];
+    const shown = [
+      ...above.map((b) => ({ b, x: 0, w: WIDTH })),
+      ...this.boxes
+        .filter((b) => b.value * scale >= LEAST && inside(b, this.top))
+        .map((b) => ({ b, x: (b.x - this.top.x) * scale, w: b.value * scale })),
+    ];
     const depth = shown.reduce((most, s) => Math.max(most, s.b.level), 0);
     this.view.setAttribute("viewBox", `0 0 ${WIDTH} ${(depth + 1) * ROW}`);
     this.nodes = new Map();
     this.shown = shown.map((s) => s.b);
-    replace(this.view, shown.map((s) => this.box(s)));
+    replace(
+      this.view,
+      shown.map((s) => this.box(s)),
+    );
     this.mark();
   }
 
@@ -78,9 +86,21 @@ class Flame {
     const chars = Math.floor((w - 6) / 7);
     const node = svg(
       "g",
-      { class: b.level < this.top.level ? "box above" : "box", role: "treeitem", tabindex: b === this.top ? 0 : -1, "aria-level": b.level + 1, "aria-expanded": b.children.length ? "true" : null, transform: `translate(${x.toFixed(2)},${b.level * ROW})`, onclick: () => this.zoom(b), onfocus: () => this.tell(b), onpointerenter: () => this.tell(b) },
+      {
+        class: b.level < this.top.level ? "box above" : "box",
+        role: "treeitem",
+        tabindex: b === this.top ? 0 : -1,
+        "aria-level": b.level + 1,
+        "aria-expanded": b.children.length ? "true" : null,
+        transform: `translate(${x.toFixed(2)},${b.level * ROW})`,
+        onclick: () => this.zoom(b),
+        onfocus: () => this.tell(b),
+        onpointerenter: () => this.tell(b),
+      },
       svg("rect", { width: Math.max(w - 0.5, 0.4).toFixed(2), height: ROW - 1, style: `--hue:${hue(b.label)}` }),
-      chars >= 3 ? svg("text", { x: 4, y: ROW - 6 }, b.label.length > chars ? `${b.label.slice(0, chars - 1)}…` : b.label) : null,
+      chars >= 3
+        ? svg("text", { x: 4, y: ROW - 6 }, b.label.length > chars ? `${b.label.slice(0, chars - 1)}…` : b.label)
+        : null,
       svg("title", {}, this.text(b)),
     );
     this.nodes.set(b, node);
@@ -127,7 +147,13 @@ class Flame {
     const visible = (b) => (b && this.nodes.has(b) ? b : undefined);
     const siblings = now.parent ? now.parent.children.filter((b) => this.nodes.has(b)) : [now];
     const place = siblings.indexOf(now);
-    const to = { ArrowUp: visible(now.parent), ArrowDown: now.children.find((b) => this.nodes.has(b)), ArrowLeft: siblings[place - 1], ArrowRight: siblings[place + 1], Home: this.shown[0] }[event.key];
+    const to = {
+      ArrowUp: visible(now.parent),
+      ArrowDown: now.children.find((b) => this.nodes.has(b)),
+      ArrowLeft: siblings[place - 1],
+      ArrowRight: siblings[place + 1],
+      Home: this.shown[0],
+    }[event.key];
     if (to) this.focus(to);
     else if (event.key === "Enter" || event.key === " " || event.key === "+") this.zoom(now);
     else if (event.key === "-") this.zoom(this.top.parent ?? this.top);
@@ -140,29 +166,71 @@ class Flame {
 
 /** Why a cycle does not stand below its callers. */
 function undivided(c, amount) {
-  const callers = c.callers.join(", ") + (c.callers_not_named ? ` and ${format.count(c.callers_not_named)} ${c.callers_not_named === 1 ? "other" : "others"}` : "");
+  const callers =
+    c.callers.join(", ") +
+    (c.callers_not_named
+      ? ` and ${format.count(c.callers_not_named)} ${c.callers_not_named === 1 ? "other" : "others"}`
+      : "");
   return ` Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides among them, so it is placed ${c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`}.`;
 }
 
 export async function draw(main, state, signal) {
-  const answer = await api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" }), signal);
+  const answer = await api.json(
+    api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" }),
+    signal,
+  );
   const boxes = tree(answer.rows);
   const amount = format.amounts(answer.dimension, answer);
-  const banner = el("p", { class: "warning" }, el("strong", {}, "Synthetic. "), "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may never have occurred. A cycle is one box that contains the self times of its members, because the stacks inside it are not known. A name in brackets, such as [outside], is no function: stacks begin or end in it.", answer.undivided.map((c) => undivided(c, amount)), answer.not_followed > 0 ? ` ${amount(answer.not_followed)} are below paths that were not followed.` : "");
+  const banner = el(
+    "p",
+    { class: "warning" },
+    el("strong", {}, "Synthetic. "),
+    "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may never have occurred. A cycle is one box that contains the self times of its members, because the stacks inside it are not known. A name in brackets, such as [outside], is no function: stacks begin or end in it.",
+    answer.undivided.map((c) => undivided(c, amount)),
+    answer.not_followed > 0 ? ` ${amount(answer.not_followed)} are below paths that were not followed.` : "",
+  );
   if (!(boxes[0].value > 0)) {
-    replace(main, el("div", { class: "bar" }, el("h2", {}, "Flame")), banner, el("p", {}, "No samples in this time range."));
+    replace(
+      main,
+      el("div", { class: "bar" }, el("h2", {}, "Flame")),
+      banner,
+      el("p", {}, "No samples in this time range."),
+    );
     return;
   }
   const flame = new Flame(boxes, state, amount);
-  const filter = filterField(() => state, "Mark functions", "mark functions", (text) => flame.search(text));
+  const filter = filterField(
+    () => state,
+    "Mark functions",
+    "mark functions",
+    (text) => flame.search(text),
+  );
   const largest = [...boxes].sort((a, b) => b.value - a.value).slice(0, 200);
   replace(
     main,
-    el("div", { class: "bar" }, el("h2", {}, "Flame"), filter, el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom")),
+    el(
+      "div",
+      { class: "bar" },
+      el("h2", {}, "Flame"),
+      filter,
+      el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom"),
+    ),
     banner,
     el("div", { class: "picture" }, flame.view),
     flame.detail,
-    pictureTable(state, "boxes", `the ${largest.length} largest boxes`, () => plain("Boxes by time", [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]], largest.map((b) => [String(b.level), b.label, amount(b.value), amount(b.self), format.percent((100 * b.value) / flame.whole)]))),
+    pictureTable(state, "boxes", `the ${largest.length} largest boxes`, () =>
+      plain(
+        "Boxes by time",
+        [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]],
+        largest.map((b) => [
+          String(b.level),
+          b.label,
+          amount(b.value),
+          amount(b.self),
+          format.percent((100 * b.value) / flame.whole),
+        ]),
+      ),
+    ),
   );
   if (state.q) flame.search(state.q);
 }

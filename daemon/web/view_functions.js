@@ -11,20 +11,78 @@ const MOST = 5000; // names that are fetched; the daemon sorts, so that these ar
 const PROGRAMS = 20; // that are asked where a function is
 const SORTS = ["self", "total", "calls"];
 
-const bar = (text, share) => el("span", { class: "share", style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
+const bar = (text, share) =>
+  el("span", { class: "share", style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 const perCall = (row) => (row.calls > 0 ? row.self / row.calls : Number.NaN);
 
 function columns(rows, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
   return [
-    { key: "name", title: "Function", value: (i) => rows[i].name, cell: (i) => [el("a", { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short_name ?? rows[i].name), rows[i].file ? el("span", { class: "chip" }, rows[i].file) : null] },
-    { key: "self", title: "Self", numeric: true, value: (i) => rows[i].self, cell: (i) => bar(amount(rows[i].self), rows[i].percent) },
-    { key: "percent", title: "Self %", numeric: true, value: (i) => rows[i].percent, cell: (i) => format.percent(rows[i].percent) },
-    { key: "total", title: "Total", hint: "self time and callees, added up over the reports of the programs", numeric: true, value: (i) => rows[i].total, cell: (i) => bar(amount(rows[i].total), rows[i].total_percent) },
-    { key: "calls", title: `${mark}Calls`, hint, numeric: true, value: (i) => rows[i].calls, cell: (i) => mark + format.exact(rows[i], "calls") + (rows[i].self_calls ? `+${format.exact(rows[i], "self_calls")}` : "") },
-    { key: "percall", title: "Self/call", numeric: true, value: (i) => perCall(rows[i]), cell: (i) => amount(perCall(rows[i])) },
-    { key: "programs", title: "Programs", numeric: true, value: (i) => rows[i].programs, cell: (i) => format.count(rows[i].programs) },
-    { key: "builds", title: "Builds", numeric: true, value: (i) => rows[i].builds, cell: (i) => format.count(rows[i].builds) },
+    {
+      key: "name",
+      title: "Function",
+      value: (i) => rows[i].name,
+      cell: (i) => [
+        el(
+          "a",
+          { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name },
+          rows[i].short_name ?? rows[i].name,
+        ),
+        rows[i].file ? el("span", { class: "chip" }, rows[i].file) : null,
+      ],
+    },
+    {
+      key: "self",
+      title: "Self",
+      numeric: true,
+      value: (i) => rows[i].self,
+      cell: (i) => bar(amount(rows[i].self), rows[i].percent),
+    },
+    {
+      key: "percent",
+      title: "Self %",
+      numeric: true,
+      value: (i) => rows[i].percent,
+      cell: (i) => format.percent(rows[i].percent),
+    },
+    {
+      key: "total",
+      title: "Total",
+      hint: "self time and callees, added up over the reports of the programs",
+      numeric: true,
+      value: (i) => rows[i].total,
+      cell: (i) => bar(amount(rows[i].total), rows[i].total_percent),
+    },
+    {
+      key: "calls",
+      title: `${mark}Calls`,
+      hint,
+      numeric: true,
+      value: (i) => rows[i].calls,
+      cell: (i) =>
+        mark + format.exact(rows[i], "calls") + (rows[i].self_calls ? `+${format.exact(rows[i], "self_calls")}` : ""),
+    },
+    {
+      key: "percall",
+      title: "Self/call",
+      numeric: true,
+      value: (i) => perCall(rows[i]),
+      cell: (i) => amount(perCall(rows[i])),
+    },
+    {
+      key: "programs",
+      title: "Programs",
+      numeric: true,
+      value: (i) => rows[i].programs,
+      cell: (i) => format.count(rows[i].programs),
+    },
+    {
+      key: "builds",
+      title: "Builds",
+      numeric: true,
+      value: (i) => rows[i].builds,
+      cell: (i) => format.count(rows[i].builds),
+    },
   ];
 }
 
@@ -36,7 +94,17 @@ async function services(state, signal) {
   if (!page.rows.length) return null;
   const others = state.match.filter((m) => !m.startsWith('service="'));
   const quoted = (value) => `service="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
-  const select = el("select", { id: "service", onchange: () => go({ match: select.value ? [...others, select.value] : others, row: "", top: "" }) }, el("option", { value: "" }, "all services"), page.rows.map((row) => el("option", { value: quoted(row.value), selected: state.match.includes(quoted(row.value)) }, row.value)));
+  const select = el(
+    "select",
+    {
+      id: "service",
+      onchange: () => go({ match: select.value ? [...others, select.value] : others, row: "", top: "" }),
+    },
+    el("option", { value: "" }, "all services"),
+    page.rows.map((row) =>
+      el("option", { value: quoted(row.value), selected: state.match.includes(quoted(row.value)) }, row.value),
+    ),
+  );
   return el("p", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
 }
 
@@ -44,8 +112,12 @@ async function services(state, signal) {
 function rest(page, amount) {
   const n = page.not_joined;
   const parts = [
-    n.unnamed_functions > 0 ? `${amount(n.unnamed_seconds)} in ${format.many(n, "unnamed_functions", "function", "functions")} without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)` : "",
-    n.ambiguous_functions > 0 ? `${amount(n.ambiguous_seconds)} in ${format.many(n, "ambiguous_functions", "function", "functions")} with ${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build` : "",
+    n.unnamed_functions > 0
+      ? `${amount(n.unnamed_seconds)} in ${format.many(n, "unnamed_functions", "function", "functions")} without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)`
+      : "",
+    n.ambiguous_functions > 0
+      ? `${amount(n.ambiguous_seconds)} in ${format.many(n, "ambiguous_functions", "function", "functions")} with ${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build`
+      : "",
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
   ].filter(Boolean);
   return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
@@ -56,17 +128,60 @@ async function where(pane, state, signal) {
   const { rows } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
   const programs = rows.filter((r) => r.is_program).sort((a, b) => Date.parse(b.last_seen) - Date.parse(a.last_seen));
   const asked = { since: state.since, until: state.until, match: state.match, dimension: state.dimension };
-  const ask = (b) => api.json(api.path(b.build_id, "/functions", { ...asked, name: state.fn, limit: "1000" }), signal).then((page) => page.rows.filter((r) => r.name === state.fn).map((r) => ({ ...r, program: b })), () => []);
+  const ask = (b) =>
+    api.json(api.path(b.build_id, "/functions", { ...asked, name: state.fn, limit: "1000" }), signal).then(
+      (page) => page.rows.filter((r) => r.name === state.fn).map((r) => ({ ...r, program: b })),
+      () => [],
+    );
   const found = (await Promise.all(programs.slice(0, PROGRAMS).map(ask))).flat();
   const amount = format.amounts(state.dimension || undefined);
-  const there = ({ program, ...r }) => to(state, { ...another("report"), build: program.build_id, fn: r.address, of: r.build_id === program.build_id ? "" : r.build_id });
-  const line = ({ program, ...r }) => el("tr", {}, el("td", {}, el("a", there({ program, ...r }), format.base(program.name)), " ", el("code", { title: program.build_id }, format.brief(program.build_id))), el("td", { class: "n" }, amount(r.self)), el("td", { class: "n" }, amount(r.total)), el("td", { class: "n" }, format.exact(r, "calls")));
-  const head = el("tr", {}, ["Program", "Self", "Total", "Calls"].map((t, i) => el("th", { scope: "col", class: i ? "n" : "" }, t)));
+  const there = ({ program, ...r }) =>
+    to(state, {
+      ...another("report"),
+      build: program.build_id,
+      fn: r.address,
+      of: r.build_id === program.build_id ? "" : r.build_id,
+    });
+  const line = ({ program, ...r }) =>
+    el(
+      "tr",
+      {},
+      el(
+        "td",
+        {},
+        el("a", there({ program, ...r }), format.base(program.name)),
+        " ",
+        el("code", { title: program.build_id }, format.brief(program.build_id)),
+      ),
+      el("td", { class: "n" }, amount(r.self)),
+      el("td", { class: "n" }, amount(r.total)),
+      el("td", { class: "n" }, format.exact(r, "calls")),
+    );
+  const head = el(
+    "tr",
+    {},
+    ["Program", "Self", "Total", "Calls"].map((t, i) => el("th", { scope: "col", class: i ? "n" : "" }, t)),
+  );
   replace(
     pane,
-    el("div", { class: "bar" }, el("h2", { class: "function" }, state.fn), el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close")),
-    found.length ? el("table", { class: "arcs" }, el("caption", {}, "Programs with this function; each opens callers and callees"), el("thead", {}, head), el("tbody", {}, found.map(line))) : el("p", {}, "None of the latest programs has a function of this name in this time range."),
-    programs.length > PROGRAMS ? el("p", { class: "hint" }, `The ${PROGRAMS} latest of ${format.count(programs.length)} programs were searched.`) : null,
+    el(
+      "div",
+      { class: "bar" },
+      el("h2", { class: "function" }, state.fn),
+      el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
+    ),
+    found.length
+      ? el(
+          "table",
+          { class: "arcs" },
+          el("caption", {}, "Programs with this function; each opens callers and callees"),
+          el("thead", {}, head),
+          el("tbody", {}, found.map(line)),
+        )
+      : el("p", {}, "None of the latest programs has a function of this name in this time range."),
+    programs.length > PROGRAMS
+      ? el("p", { class: "hint" }, `The ${PROGRAMS} latest of ${format.count(programs.length)} programs were searched.`)
+      : null,
   );
 }
 
@@ -78,25 +193,48 @@ export async function draw(main, state, signal) {
   const amount = format.amounts(state.dimension || undefined);
   const mark = sampled({ provenance: first }) ? "~" : "";
   const pane = el("section", { class: "pane", "aria-label": "Programs", hidden: true });
-  const table = new Table({ label: "Functions of all builds", columns: columns(rows, amount, mark, state), count: rows.length, state, sort: "self", tall: true, open: (i) => go(place(rows[i])), sorted: (key) => more && SORTS.includes(key) && go({}) });
+  const table = new Table({
+    label: "Functions of all builds",
+    columns: columns(rows, amount, mark, state),
+    count: rows.length,
+    state,
+    sort: "self",
+    tall: true,
+    open: (i) => go(place(rows[i])),
+    sorted: (key) => more && SORTS.includes(key) && go({}),
+  });
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
-    say(`${format.count(table.rows.length)} of ${format.count(rows.length)}${more ? ` (the first by ${sort} of ${format.count(first.names)})` : ""} functions`);
+    say(
+      `${format.count(table.rows.length)} of ${format.count(rows.length)}${more ? ` (the first by ${sort} of ${format.count(first.names)})` : ""} functions`,
+    );
   };
   replace(
     main,
-    el("div", { class: "bar" }, el("h1", {}, "Top functions"), filterField(() => state, "Filter functions", "Filter (regex)", apply)),
+    el(
+      "div",
+      { class: "bar" },
+      el("h1", {}, "Top functions"),
+      filterField(() => state, "Filter functions", "Filter (regex)", apply),
+    ),
     el("div", { class: "row" }, chooser, range(state), labels(state, signal)),
-    el("p", {}, `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.many(first, "calls", "call", "calls")}, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Functions of the same name in several programs and builds are added up.`),
+    el(
+      "p",
+      {},
+      `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.many(first, "calls", "call", "calls")}, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Functions of the same name in several programs and builds are added up.`,
+    ),
     first.exact ? null : el("p", { class: "warning" }, `Not exact: ${first.inexact_reasons.join(", ")}.`),
     mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
     rest(first, amount),
-    rows.length ? el("div", { class: "split" }, table.node, pane) : el("p", { class: "empty" }, "No upload has these labels in this time range."),
+    rows.length
+      ? el("div", { class: "split" }, table.node, pane)
+      : el("p", { class: "empty" }, "No upload has these labels in this time range."),
   );
   apply(state.q);
   table.restore();
-  if (state.fn && !state.row && !state.top) table.select(rows.findIndex((r) => r.name === state.fn && (r.file || "") === state.of));
+  if (state.fn && !state.row && !state.top)
+    table.select(rows.findIndex((r) => r.name === state.fn && (r.file || "") === state.of));
   if (state.fn) {
     pane.hidden = false;
     replace(pane, el("p", { role: "status" }, "Loading…"));

@@ -8,53 +8,196 @@ import { filterField, Table } from "./table.js";
 import { matcher } from "./view_report.js";
 
 const AGAIN = 5000; // ms
-const STATES = { counting: "counting", paused: "paused, does not count", silent: "attached, no new counts at present", ended: "ended, its last counts are being stored" };
+const STATES = {
+  counting: "counting",
+  paused: "paused, does not count",
+  silent: "attached, no new counts at present",
+  ended: "ended, its last counts are being stored",
+};
 let still = false; // the reader stopped the updates
 
-const age = (s) => (s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : s < 86400 ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`);
+const age = (s) =>
+  s < 60
+    ? `${s} s`
+    : s < 3600
+      ? `${Math.floor(s / 60)} min ${s % 60} s`
+      : s < 86400
+        ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`
+        : `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 const bytes = (n) => (n >= 1 << 20 ? `${(n / (1 << 20)).toFixed(1)} MiB` : `${Math.ceil(n / 1024)} KiB`);
-const tags = (row) => Object.entries(row.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(" ");
+const tags = (row) =>
+  Object.entries(row.labels ?? {})
+    .map(([k, v]) => `${k}=${v}`)
+    .join(" ");
 
 const columns = (rows, state) => [
   {
     key: "name",
     title: "Program",
     value: (i) => format.base(rows[i].name),
-    cell: (i) => [rows[i].build_id ? el("a", { ...to(state, { ...another("report"), build: rows[i].build_id, match: [] }), tabIndex: -1, title: rows[i].name }, format.base(rows[i].name) || "?") : format.base(rows[i].name) || "?", rows[i].exact ? null : el("abbr", { class: "inexact", title: `not exact${rows[i].why ? `: ${rows[i].why}` : ""}` }, " ≈")],
+    cell: (i) => [
+      rows[i].build_id
+        ? el(
+            "a",
+            {
+              ...to(state, { ...another("report"), build: rows[i].build_id, match: [] }),
+              tabIndex: -1,
+              title: rows[i].name,
+            },
+            format.base(rows[i].name) || "?",
+          )
+        : format.base(rows[i].name) || "?",
+      rows[i].exact
+        ? null
+        : el("abbr", { class: "inexact", title: `not exact${rows[i].why ? `: ${rows[i].why}` : ""}` }, " ≈"),
+    ],
   },
-  { key: "pid", title: "Process", numeric: true, value: (i) => rows[i].pid, cell: (i) => el("span", { title: rows[i].pid_inside && rows[i].pid_inside !== rows[i].pid ? `${rows[i].pid_inside} in its own PID namespace` : "" }, String(rows[i].pid)) },
+  {
+    key: "pid",
+    title: "Process",
+    numeric: true,
+    value: (i) => rows[i].pid,
+    cell: (i) =>
+      el(
+        "span",
+        {
+          title:
+            rows[i].pid_inside && rows[i].pid_inside !== rows[i].pid
+              ? `${rows[i].pid_inside} in its own PID namespace`
+              : "",
+        },
+        String(rows[i].pid),
+      ),
+  },
   { key: "uid", title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
-  { key: "state", title: "State", value: (i) => rows[i].state, cell: (i) => el("span", { class: `state ${rows[i].state}`, title: `${STATES[rows[i].state] ?? rows[i].state}${rows[i].why ? `; ${rows[i].why}` : ""}` }, rows[i].state) },
+  {
+    key: "state",
+    title: "State",
+    value: (i) => rows[i].state,
+    cell: (i) =>
+      el(
+        "span",
+        {
+          class: `state ${rows[i].state}`,
+          title: `${STATES[rows[i].state] ?? rows[i].state}${rows[i].why ? `; ${rows[i].why}` : ""}`,
+        },
+        rows[i].state,
+      ),
+  },
   { key: "mode", title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
-  { key: "rate", title: "Ticks/s", hint: "actual sampling rate, and requested rate", numeric: true, value: (i) => rows[i].rate, cell: (i) => `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}` },
-  { key: "persecond", title: "Calls/s", hint: "between the last two harvests", numeric: true, value: (i) => rows[i].calls_per_second, cell: (i) => format.rate(rows[i].calls_per_second) },
-  { key: "calls", title: "Calls", numeric: true, value: (i) => rows[i].calls, cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)) },
-  { key: "cpu", title: "CPU time", numeric: true, value: (i) => rows[i].cpu_seconds, cell: (i) => format.seconds(rows[i].cpu_seconds) },
-  { key: "overhead", title: "Overhead", hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting", numeric: true, value: (i) => rows[i].overhead, cell: (i) => (rows[i].overhead_below === null ? format.percent(100 * rows[i].overhead, rows[i].ticks) : `<${format.percent(Math.ceil(10000 * rows[i].overhead_below) / 100)}`) },
-  { key: "age", title: "Runs for", numeric: true, value: (i) => rows[i].age_seconds, cell: (i) => age(rows[i].age_seconds) },
-  { key: "memory", title: "Memory", hint: "of the counters", numeric: true, value: (i) => rows[i].memory_bytes, cell: (i) => bytes(rows[i].memory_bytes) },
-  { key: "harvested", title: "Last read", numeric: true, value: (i) => Date.parse(rows[i].harvested) || 0, cell: (i) => (rows[i].harvested ? el("time", { dateTime: rows[i].harvested, title: format.moment(rows[i].harvested) }, format.ago(rows[i].harvested)) : "not yet") },
-  { key: "labels", title: "Labels", value: (i) => tags(rows[i]), cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])) },
+  {
+    key: "rate",
+    title: "Ticks/s",
+    hint: "actual sampling rate, and requested rate",
+    numeric: true,
+    value: (i) => rows[i].rate,
+    cell: (i) =>
+      `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}`,
+  },
+  {
+    key: "persecond",
+    title: "Calls/s",
+    hint: "between the last two harvests",
+    numeric: true,
+    value: (i) => rows[i].calls_per_second,
+    cell: (i) => format.rate(rows[i].calls_per_second),
+  },
+  {
+    key: "calls",
+    title: "Calls",
+    numeric: true,
+    value: (i) => rows[i].calls,
+    cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)),
+  },
+  {
+    key: "cpu",
+    title: "CPU time",
+    numeric: true,
+    value: (i) => rows[i].cpu_seconds,
+    cell: (i) => format.seconds(rows[i].cpu_seconds),
+  },
+  {
+    key: "overhead",
+    title: "Overhead",
+    hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting",
+    numeric: true,
+    value: (i) => rows[i].overhead,
+    cell: (i) =>
+      rows[i].overhead_below === null
+        ? format.percent(100 * rows[i].overhead, rows[i].ticks)
+        : `<${format.percent(Math.ceil(10000 * rows[i].overhead_below) / 100)}`,
+  },
+  {
+    key: "age",
+    title: "Runs for",
+    numeric: true,
+    value: (i) => rows[i].age_seconds,
+    cell: (i) => age(rows[i].age_seconds),
+  },
+  {
+    key: "memory",
+    title: "Memory",
+    hint: "of the counters",
+    numeric: true,
+    value: (i) => rows[i].memory_bytes,
+    cell: (i) => bytes(rows[i].memory_bytes),
+  },
+  {
+    key: "harvested",
+    title: "Last read",
+    numeric: true,
+    value: (i) => Date.parse(rows[i].harvested) || 0,
+    cell: (i) =>
+      rows[i].harvested
+        ? el(
+            "time",
+            { dateTime: rows[i].harvested, title: format.moment(rows[i].harvested) },
+            format.ago(rows[i].harvested),
+          )
+        : "not yet",
+  },
+  {
+    key: "labels",
+    title: "Labels",
+    value: (i) => tags(rows[i]),
+    cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),
+  },
 ];
 
-const ask = (state, signal) => api.rows(`api/v1/processes?${api.query({ match: state.match, limit: "1000" })}`, 20000, signal);
+const ask = (state, signal) =>
+  api.rows(`api/v1/processes?${api.query({ match: state.match, limit: "1000" })}`, 20000, signal);
 
 function show(state, answer, box) {
   const { rows, more } = answer;
   const sum = (field) => rows.reduce((all, r) => all + r[field], 0);
-  const table = new Table({ label: "Live processes", columns: columns(rows, state), count: rows.length, state, sort: "persecond", tall: true, open: (i) => rows[i].build_id && go({ ...another("report"), build: rows[i].build_id, match: [] }) });
+  const table = new Table({
+    label: "Live processes",
+    columns: columns(rows, state),
+    count: rows.length,
+    state,
+    sort: "persecond",
+    tall: true,
+    open: (i) => rows[i].build_id && go({ ...another("report"), build: rows[i].build_id, match: [] }),
+  });
   const apply = (text) => {
     const wanted = matcher(text);
-    table.filter(wanted ? (i) => wanted(`${rows[i].name} ${rows[i].pid} ${rows[i].state} ${tags(rows[i])}`) : undefined);
+    table.filter(
+      wanted ? (i) => wanted(`${rows[i].name} ${rows[i].pid} ${rows[i].state} ${tags(rows[i])}`) : undefined,
+    );
     return `${format.count(table.rows.length)} of ${format.count(rows.length)}${more ? " and more" : ""} processes`;
   };
   box.apply = (text) => say(apply(text));
-  const focused = box.firstElementChild?.contains(document.activeElement) && document.activeElement.getAttribute("role") === "grid";
+  const focused =
+    box.firstElementChild?.contains(document.activeElement) && document.activeElement.getAttribute("role") === "grid";
   const aside = box.querySelector(".scroll")?.scrollLeft ?? 0;
   replace(
     box,
     table.node,
-    el("p", { id: "live-sum" }, `${format.many({ n: rows.length }, "n", "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, ${format.count(rows.filter((r) => r.state === "counting").length)} counting.`),
+    el(
+      "p",
+      { id: "live-sum" },
+      `${format.many({ n: rows.length }, "n", "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, ${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
+    ),
   );
   apply(state.q);
   table.restore();
@@ -66,13 +209,34 @@ export async function draw(main, state, signal) {
   const answer = await ask(state, signal);
   const box = el("div");
   const stop = el("input", { id: "still", type: "checkbox", checked: still, onchange: () => (still = stop.checked) });
-  const filter = filterField(() => state, "Filter processes", "program, pid, state or label", (text) => box.apply?.(text));
+  const filter = filterField(
+    () => state,
+    "Filter processes",
+    "program, pid, state or label",
+    (text) => box.apply?.(text),
+  );
   const none = () => [
-    el("p", { class: "empty" }, state.match.length ? "No live process has these labels." : "No live processes. Start one with:"),
+    el(
+      "p",
+      { class: "empty" },
+      state.match.length ? "No live process has these labels." : "No live processes. Start one with:",
+    ),
     state.match.length ? null : el("pre", {}, el("code", {}, "profctl run ./program")),
   ];
   const put = (next) => (next.rows.length ? show(state, next, box) : replace(box, none()));
-  replace(main, el("div", { class: "bar" }, el("h1", {}, "Live processes"), filter, stop, el("label", { for: "still" }, "Pause updates")), labels(state, signal), box);
+  replace(
+    main,
+    el(
+      "div",
+      { class: "bar" },
+      el("h1", {}, "Live processes"),
+      filter,
+      stop,
+      el("label", { for: "still" }, "Pause updates"),
+    ),
+    labels(state, signal),
+    box,
+  );
   put(answer);
   const again = async () => {
     if (signal.aborted) return;

@@ -7,7 +7,10 @@ const { chromium } = createRequire(`${modules}/`)("playwright-core");
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 const { rows } = await (await fetch(new URL("api/v1/builds", base))).json();
 const build = rows.find((r) => r.name.includes("graph")).build_id;
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 const times = {};
 const put = (what, ms) => (times[what] ??= []).push(ms);
 
@@ -16,7 +19,10 @@ const shown = (page, selector) =>
   page.evaluate(
     (wanted) =>
       new Promise((resolve) => {
-        const look = () => (document.querySelector(wanted) ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now()))) : requestAnimationFrame(look));
+        const look = () =>
+          document.querySelector(wanted)
+            ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now())))
+            : requestAnimationFrame(look);
         look();
       }),
     selector,
@@ -45,57 +51,108 @@ for (let n = 0; n < Number(rounds); n++) {
   put("first paint of the table, again", await shown(page, "tbody tr[data-at]"));
   await page.waitForLoadState("networkidle");
   put("sort by name", await act(page, () => document.querySelector("thead th:nth-child(1) button").click()));
-  put("sort by calls", await act(page, () => [...document.querySelectorAll("thead button")].find((b) => /Calls/.test(b.textContent)).click()));
-  put("filter, one letter more", await act(page, () => {
-    const field = document.getElementById("filter");
-    field.value = "f0001";
-    field.dispatchEvent(new Event("input"));
-  }));
-  put("filter away", await act(page, () => {
-    const field = document.getElementById("filter");
-    field.value = "";
-    field.dispatchEvent(new Event("input"));
-  }));
-  put("a key in the table", await act(page, () => document.querySelector("[role=grid]").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }))));
-  put("to the end of the table", await act(page, () => document.querySelector("[role=grid]").dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }))));
-  put("worst of 100 frames of scrolling", await page.evaluate(async () => {
-    const box = document.querySelector(".scroll");
-    let worst = 0;
-    let last = performance.now();
-    for (let i = 0; i < 100; i++) {
-      box.scrollTop = (box.scrollHeight * ((i * 37) % 100)) / 100;
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      worst = Math.max(worst, performance.now() - last);
-      last = performance.now();
-    }
-    return worst;
-  }));
-  put("a function is opened", await act(page, (painted) => {
-    document.querySelector("[role=grid]").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
-    return new Promise((resolve) => {
-      const look = () => (document.querySelector(".pane dl") ? resolve() : requestAnimationFrame(look));
-      look();
-    });
-  }));
+  put(
+    "sort by calls",
+    await act(page, () =>
+      [...document.querySelectorAll("thead button")].find((b) => /Calls/.test(b.textContent)).click(),
+    ),
+  );
+  put(
+    "filter, one letter more",
+    await act(page, () => {
+      const field = document.getElementById("filter");
+      field.value = "f0001";
+      field.dispatchEvent(new Event("input"));
+    }),
+  );
+  put(
+    "filter away",
+    await act(page, () => {
+      const field = document.getElementById("filter");
+      field.value = "";
+      field.dispatchEvent(new Event("input"));
+    }),
+  );
+  put(
+    "a key in the table",
+    await act(page, () =>
+      document
+        .querySelector("[role=grid]")
+        .dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true })),
+    ),
+  );
+  put(
+    "to the end of the table",
+    await act(page, () =>
+      document.querySelector("[role=grid]").dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true })),
+    ),
+  );
+  put(
+    "worst of 100 frames of scrolling",
+    await page.evaluate(async () => {
+      const box = document.querySelector(".scroll");
+      let worst = 0;
+      let last = performance.now();
+      for (let i = 0; i < 100; i++) {
+        box.scrollTop = (box.scrollHeight * ((i * 37) % 100)) / 100;
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        worst = Math.max(worst, performance.now() - last);
+        last = performance.now();
+      }
+      return worst;
+    }),
+  );
+  put(
+    "a function is opened",
+    await act(page, (painted) => {
+      document
+        .querySelector("[role=grid]")
+        .dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+      return new Promise((resolve) => {
+        const look = () => (document.querySelector(".pane dl") ? resolve() : requestAnimationFrame(look));
+        look();
+      });
+    }),
+  );
   await page.waitForSelector(".butterfly");
-  await page.evaluate(() => document.querySelector("[role=grid]").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp", bubbles: true })));
-  put("first paint of its callers and callees", await act(page, () => {
-    const before = document.querySelector(".butterfly");
-    document.querySelector("[role=grid]").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
-    return new Promise((resolve) => {
-      const look = () => (![null, before].includes(document.querySelector(".butterfly")) ? resolve() : requestAnimationFrame(look));
-      look();
-    });
-  }));
+  await page.evaluate(() =>
+    document
+      .querySelector("[role=grid]")
+      .dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp", bubbles: true })),
+  );
+  put(
+    "first paint of its callers and callees",
+    await act(page, () => {
+      const before = document.querySelector(".butterfly");
+      document
+        .querySelector("[role=grid]")
+        .dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+      return new Promise((resolve) => {
+        const look = () =>
+          ![null, before].includes(document.querySelector(".butterfly")) ? resolve() : requestAnimationFrame(look);
+        look();
+      });
+    }),
+  );
   await page.waitForLoadState("networkidle");
   await page.goto(`${base}?build=${build}&view=graph`, { waitUntil: "commit" });
   put("first paint of the graph, 40 functions", await shown(page, "svg.graph .node"));
   await page.waitForLoadState("networkidle");
-  put("zoom the graph", await act(page, () => document.querySelector("svg.graph").dispatchEvent(new KeyboardEvent("keydown", { key: "+", bubbles: true }))));
+  put(
+    "zoom the graph",
+    await act(page, () =>
+      document.querySelector("svg.graph").dispatchEvent(new KeyboardEvent("keydown", { key: "+", bubbles: true })),
+    ),
+  );
   await page.goto(`${base}?build=${build}&view=flame`, { waitUntil: "commit" });
   put("first paint of the flame", await shown(page, "svg.flame .box"));
   await page.waitForLoadState("networkidle");
-  put("zoom the flame", await act(page, () => document.querySelector("svg.flame .box:nth-child(2)")?.dispatchEvent(new MouseEvent("click", { bubbles: true }))));
+  put(
+    "zoom the flame",
+    await act(page, () =>
+      document.querySelector("svg.flame .box:nth-child(2)")?.dispatchEvent(new MouseEvent("click", { bubbles: true })),
+    ),
+  );
   await context.close();
 }
 await browser.close();

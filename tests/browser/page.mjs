@@ -7,10 +7,19 @@ const require = createRequire(`${modules}/`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 /** A browser with a new profile that talks to nobody but the page's host; --no-sandbox lets it run as root. */
-export const launch = () => chromium.launch({
-  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+export const launch = () =>
+  chromium.launch({
+    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
 const browser = await launch();
 let count = 0;
 let failed = 0;
@@ -20,7 +29,11 @@ export function point(ok, name, detail = "") {
   count += 1;
   failed += ok ? 0 : 1;
   console.log(`${ok ? "ok" : "not ok"} ${count} - ${name}`);
-  if (!ok && detail !== "") for (const line of String(typeof detail === "string" ? detail : JSON.stringify(detail, null, 1)).split("\n").slice(0, 25)) console.log(`  # ${line}`);
+  if (!ok && detail !== "")
+    for (const line of String(typeof detail === "string" ? detail : JSON.stringify(detail, null, 1))
+      .split("\n")
+      .slice(0, 25))
+      console.log(`  # ${line}`);
 }
 
 export async function finish() {
@@ -46,8 +59,17 @@ export async function open(options = {}) {
   });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => page.asked.delete(r));
   page.on("pageerror", (e) => errors.push(e.message));
-  page.on("console", (m) => m.type() === "error" && !/status of [45]\d\d|ERR_CONNECTION|ERR_FAILED|ERR_INTERNET/.test(m.text()) && errors.push(m.text()));
-  page.on("request", (r) => !r.url().startsWith(base) && !r.url().startsWith("data:") && errors.push(`asks ${r.url()}`));
+  page.on(
+    "console",
+    (m) =>
+      m.type() === "error" &&
+      !/status of [45]\d\d|ERR_CONNECTION|ERR_FAILED|ERR_INTERNET/.test(m.text()) &&
+      errors.push(m.text()),
+  );
+  page.on(
+    "request",
+    (r) => !r.url().startsWith(base) && !r.url().startsWith("data:") && errors.push(`asks ${r.url()}`),
+  );
   return page;
 }
 
@@ -61,7 +83,8 @@ export async function ready(page) {
     const main = document.querySelector("main");
     return main && !main.hasAttribute("aria-busy") && main.children.length > 0 && !main.querySelector("[role=status]");
   });
-  for (let quiet = 0; quiet < 2; quiet = waits(page) ? 0 : quiet + 1) await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 20))));
+  for (let quiet = 0; quiet < 2; quiet = waits(page) ? 0 : quiet + 1)
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 20))));
 }
 
 export async function visit(page, query) {
@@ -72,13 +95,26 @@ export async function visit(page, query) {
 export const text = (page, selector = "main") => page.locator(selector).first().textContent();
 
 /** The address has come to rest at something. */
-export const address = (page, name, wanted) => page.waitForFunction(([n, w]) => (new URLSearchParams(location.search).get(n) ?? "") === w, [name, wanted]);
+export const address = (page, name, wanted) =>
+  page.waitForFunction(([n, w]) => (new URLSearchParams(location.search).get(n) ?? "") === w, [name, wanted]);
 
 /** axe runs as a user's tool would: outside the page's policy. */
 export async function check(page, name) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  point(violations.length === 0, `${name}: axe-core has no complaint`, violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`).join("\n"));
+  point(
+    violations.length === 0,
+    `${name}: axe-core has no complaint`,
+    violations
+      .map(
+        (v) =>
+          `${v.id}: ${v.help}: ${v.nodes
+            .slice(0, 3)
+            .map((n) => n.html.slice(0, 160))
+            .join(" | ")}`,
+      )
+      .join("\n"),
+  );
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   point(wide <= 0, `${name}: the page does not scroll sideways`, wide);
   if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(/\W+/g, "-")}.png`, fullPage: true });

@@ -6,18 +6,35 @@ const [modules, base, build, username, password, shot] = process.argv.slice(2);
 const { chromium } = createRequire(`${modules}/`)("playwright-core");
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
 });
-const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ignoreHTTPSErrors: true, httpCredentials: { username, password } });
+const context = await browser.newContext({
+  viewport: { width: 1280, height: 900 },
+  ignoreHTTPSErrors: true,
+  httpCredentials: { username, password },
+});
 const page = await context.newPage();
 page.setDefaultTimeout(240000);
 const errors = [];
 const statuses = {};
 page.on("pageerror", (e) => errors.push(e.message));
 page.on("console", (m) => m.type() === "error" && errors.push(m.text()));
-page.on("response", (r) => { statuses[r.status()] = (statuses[r.status()] || 0) + 1; });
+page.on("response", (r) => {
+  statuses[r.status()] = (statuses[r.status()] || 0) + 1;
+});
 let text = "";
-for (const [query, wanted] of [["", "1 of 1 builds"], [`?build=${build}`, "4 of 4 functions"]]) {
+for (const [query, wanted] of [
+  ["", "1 of 1 builds"],
+  [`?build=${build}`, "4 of 4 functions"],
+]) {
   await page.goto(base + query);
   await page.waitForFunction((t) => document.body.innerText.includes(t), wanted).catch((e) => errors.push(e.message));
   text += await page.evaluate(() => document.body.innerText);

@@ -42,7 +42,17 @@ async function reloads(page) {
     const now = await seen(page);
     point(now === was.at(-1), `${name}: a reload shows the same`, [was.at(-1), now].join("\n"));
   }
-  for (const [direction, go, list] of [["Back", () => page.goBack(), places.map((_, i) => i).slice(0, -1).reverse()], ["Forward", () => page.goForward(), places.map((_, i) => i).slice(1)]]) {
+  for (const [direction, go, list] of [
+    [
+      "Back",
+      () => page.goBack(),
+      places
+        .map((_, i) => i)
+        .slice(0, -1)
+        .reverse(),
+    ],
+    ["Forward", () => page.goForward(), places.map((_, i) => i).slice(1)],
+  ]) {
     const wrong = [];
     for (const i of list) {
       await go();
@@ -71,7 +81,11 @@ async function steps(page) {
   point((await page.locator(".pane dl").count()) === 1, "Back from another view: the function is still open");
   await page.goBack();
   await ready(page);
-  point((await page.inputValue("#filter")) === "e" && JSON.parse(await seen(page)).main === JSON.parse(filtered).main, "Back again: filter and order are as they were", [filtered, await seen(page)].join("\n"));
+  point(
+    (await page.inputValue("#filter")) === "e" && JSON.parse(await seen(page)).main === JSON.parse(filtered).main,
+    "Back again: filter and order are as they were",
+    [filtered, await seen(page)].join("\n"),
+  );
 }
 
 async function copies() {
@@ -91,12 +105,28 @@ async function copies() {
   const env = { ...process.env, PROFD_SOCKET: socket };
   const shell = (line) => execFileSync("/bin/sh", ["-c", line], { env, encoding: "utf8" });
   const told = JSON.parse(shell(`${command.replace(/^profctl/, profctl)} --json`));
-  const question = new URLSearchParams([["match", match], ["until", hour(30)], ["scope", "program"], ["static", "1"], ["limit", "0"]]);
+  const question = new URLSearchParams([
+    ["match", match],
+    ["until", hour(30)],
+    ["scope", "program"],
+    ["static", "1"],
+    ["limit", "0"],
+  ]);
   const shown = await get(`api/v1/builds/${id("calc")}/report?${question}`);
-  point(told.functions.length > 5 && JSON.stringify(told.functions) === JSON.stringify(shown.functions) && told.totals.calls < calc.totals.calls, `copied command: it runs, and says the same: ${command}`, told);
+  point(
+    told.functions.length > 5 &&
+      JSON.stringify(told.functions) === JSON.stringify(shown.functions) &&
+      told.totals.calls < calc.totals.calls,
+    `copied command: it runs, and says the same: ${command}`,
+    told,
+  );
   const listing = await copied("Copy gprof text");
   const own = shell(`${command.replace(/^profctl/, profctl).replace(" --static", "")} -f gprof`);
-  point(listing.trim() === own.trim() && /granularity/.test(listing), "copied gprof text: the listing of the same selection", listing.slice(0, 300));
+  point(
+    listing.trim() === own.trim() && /granularity/.test(listing),
+    "copied gprof text: the listing of the same selection",
+    listing.slice(0, 300),
+  );
   const json = JSON.parse(await copied("Copy JSON"));
   point(JSON.stringify(json.functions) === JSON.stringify(shown.functions), "copied JSON: the report");
   const there = await page.locator("a", { hasText: /^JSON$/ }).getAttribute("href");

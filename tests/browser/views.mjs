@@ -14,7 +14,12 @@ const views = [
   ["compare", `?build=${id("calc")}&view=compare&against=${id("shapes")}`],
   ["refusal", `?build=${id("calc")}&since=yesterdayish`],
 ];
-const kinds = [["light", { width: 1440, height: 900 }], ["dark", { width: 1440, height: 900 }], ["light", { width: 390, height: 844 }], ["dark", { width: 390, height: 844 }]];
+const kinds = [
+  ["light", { width: 1440, height: 900 }],
+  ["dark", { width: 1440, height: 900 }],
+  ["light", { width: 390, height: 844 }],
+  ["dark", { width: 390, height: 844 }],
+];
 
 export async function everyView() {
   for (const [theme, viewport] of kinds) {
