@@ -17,14 +17,17 @@
     X("/dom.js", dom_js, SCRIPT)                                                                                       \
     X("/format.js", format_js, SCRIPT)                                                                                 \
     X("/layout.js", layout_js, SCRIPT)                                                                                 \
+    X("/menu.js", menu_js, SCRIPT)                                                                                     \
+    X("/origin.js", origin_js, SCRIPT)                                                                                 \
     X("/pane_function.js", pane_function_js, SCRIPT)                                                                   \
     X("/picture.js", picture_js, SCRIPT)                                                                               \
-    X("/question.js", question_js, SCRIPT)                                                                             \
     X("/series.js", series_js, SCRIPT)                                                                                 \
+    X("/share.js", share_js, SCRIPT)                                                                                   \
     X("/state.js", state_js, SCRIPT)                                                                                   \
     X("/strip.js", strip_js, SCRIPT)                                                                                   \
     X("/table.js", table_js, SCRIPT)                                                                                   \
     X("/timeline.js", timeline_js, SCRIPT)                                                                             \
+    X("/toolbar.js", toolbar_js, SCRIPT)                                                                               \
     X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
     X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
     X("/view_flame.js", view_flame_js, SCRIPT)                                                                         \

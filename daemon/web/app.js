@@ -1,8 +1,9 @@
 // The dashboard: the address bar says what is shown, a view draws it.
 import * as api from "./api.js";
 import { el, replace, say, visible } from "./dom.js";
-import * as question from "./question.js";
+import { originPut } from "./origin.js";
 import { another, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
+import * as toolbar from "./toolbar.js";
 import * as builds from "./view_builds.js";
 import * as compare from "./view_compare.js";
 import * as flame from "./view_flame.js";
@@ -111,7 +112,7 @@ function waiting(signal) {
 }
 
 async function frame(state, signal) {
-  question.tabs(document.getElementById("views"), state);
+  toolbar.tabs(document.getElementById("views"), state);
   if (!state.build) {
     section.hidden = true;
     asking = "";
@@ -121,7 +122,7 @@ async function frame(state, signal) {
   const same = key === asking;
   if (!same) asking = "";
   const row = await api.json(api.path(state.build, ""), signal);
-  if (!same) question.draw(section, state, row, signal);
+  if (!same) toolbar.draw(section, state, row, signal);
   asking = key;
   return row;
 }
@@ -136,11 +137,16 @@ function entitle(state, row) {
 }
 
 async function origin(state, answer, signal) {
-  const place = document.getElementById("origin");
-  if (!answer && place.hasChildNodes()) return;
-  const about =
-    answer ?? (await api.json(api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 }), signal));
-  replace(place, question.origin(about, state));
+  if (!answer && document.getElementById("origin").hasChildNodes()) return;
+  const url = api.path(state.build, "/report", { ...asked(state), view: "flat", limit: 1 });
+  originPut(answer ?? (await api.json(url, signal)));
+}
+
+/** What is drawn anew keeps the focus; the content of a menu that has closed leaves it to the menu. */
+function refocus(id) {
+  const node = document.getElementById(id);
+  const closed = node?.closest("details:not([open])");
+  (closed?.querySelector("summary") ?? node)?.focus({ preventScroll: true });
 }
 
 async function draw() {
@@ -162,7 +168,7 @@ async function draw() {
     if (signal.aborted) return;
     entitle(state, row);
     if (state.build) await origin(state, answer, signal);
-    if (kept && document.activeElement === document.body) document.getElementById(kept)?.focus({ preventScroll: true });
+    if (kept && document.activeElement === document.body) refocus(kept);
     else if (key !== shown && !first && !document.activeElement?.closest("main, #question"))
       main.focus({ preventScroll: true });
     shown = key;

@@ -108,6 +108,16 @@ export const moment = (time) =>
         .replace("T", " ")
         .replace(/(\.\d+)?Z$/, " UTC")
     : "";
+const two = (n) => String(n).padStart(2, "0");
+
+/** A time of the reader's clock, short: "17:05" of today, else "Nov 22 17:05". */
+export function clock(time) {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return time;
+  const hour = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const day = at.toLocaleDateString("en", { month: "short", day: "numeric" });
+  return at.toDateString() === new Date().toDateString() ? hour : `${day} ${hour}`;
+}
 /** A time range; one moment where both ends are in the same second. */
 export const span = (first, last) => [...new Set([moment(first), moment(last)])].join(" to ");
 export const base = (path) => (path || "").replace(/^.*\//, "");

@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { SAMPLED, sampled } from "./question.js";
+import { SAMPLED, sampled } from "./origin.js";
 import { question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 

@@ -1,10 +1,10 @@
 // The load of a build over time. Dragging or the keys select a time range: it is a slider with times as values.
 import * as api from "./api.js";
-import { el, say, svg } from "./dom.js";
+import { el, replace, say, svg } from "./dom.js";
 import * as format from "./format.js";
 import { go } from "./state.js";
 import { pictureTable, plain } from "./table.js";
-import { axis, bars, begin, secondsOf, stepFor } from "./timeline.js";
+import { axis, bars, begin, secondsOf, stepFor, ticks } from "./timeline.js";
 
 const HEIGHT = 40;
 const MOST = 200;
@@ -22,6 +22,7 @@ function timeOf(text, other) {
 class Strip {
   constructor(range, rows, state, amount) {
     Object.assign(this, { range, rows, amount, from: 0, to: 0, held: null });
+    this.readout = el("output", { class: "readout", "aria-hidden": "true" });
     this.brush = svg("rect", { class: "brush", y: 0, height: HEIGHT, width: 0 });
     const most = Math.max(...rows.map((r) => r.seconds));
     const look = { id: "brush", viewBox: `0 0 ${range.bars} ${HEIGHT}`, preserveAspectRatio: "none", tabindex: 0 };
@@ -50,16 +51,8 @@ class Strip {
     else this.choose(range.bars, range.bars, false);
     this.view.addEventListener("keydown", (event) => this.key(event));
     this.view.addEventListener("pointerdown", (event) => this.down(event));
-    this.view.addEventListener(
-      "pointermove",
-      (event) =>
-        this.held !== null &&
-        this.choose(
-          Math.floor(Math.min(this.held, this.at(event))),
-          Math.ceil(Math.max(this.held, this.at(event))),
-          false,
-        ),
-    );
+    this.view.addEventListener("pointermove", (event) => this.hover(event));
+    this.view.addEventListener("pointerleave", () => replace(this.readout));
     this.view.addEventListener("pointerup", () => this.up());
     this.view.addEventListener("pointercancel", () => (this.held = null));
   }
@@ -69,24 +62,38 @@ class Strip {
     return Math.max(0, Math.min(this.range.bars, ((event.clientX - frame.left) / frame.width) * this.range.bars));
   }
 
+  /** Says what the bar under the pointer holds; while it is pressed, selects. */
+  hover(event) {
+    const at = this.at(event);
+    if (this.held !== null) this.choose(Math.floor(Math.min(this.held, at)), Math.ceil(Math.max(this.held, at)), false);
+    const time = this.range.from + Math.floor(at) * this.range.width;
+    const load = this.rows.filter((r) => begin(r) <= time && time < begin(r) + (r.width ?? this.range.width));
+    const sum = load.reduce((all, r) => all + r.seconds, 0);
+    const chosen = this.held !== null && this.to > this.from;
+    const words = chosen
+      ? this.words()
+      : `${format.moment(stamp(time))}: ${load.length ? this.amount(sum) : "no data"}`;
+    replace(this.readout, words);
+  }
+
   time = (bar) => stamp(this.range.from + bar * this.range.width);
 
   choose(from, to, announce = true) {
     Object.assign(this, { from, to });
     this.brush.setAttribute("x", from);
     this.brush.setAttribute("width", Math.max(0, to - from));
-    const inside = this.rows.filter(
-      (r) =>
-        begin(r) >= this.range.from + from * this.range.width && begin(r) < this.range.from + to * this.range.width,
-    );
-    const load = inside.reduce((sum, r) => sum + r.seconds, 0);
-    const words =
-      to > from
-        ? `${format.moment(this.time(from))} to ${format.moment(this.time(to))}: ${this.amount(load)}`
-        : "no selection";
+    const words = to > from ? this.words() : "no selection";
     this.view.setAttribute("aria-valuenow", to);
     this.view.setAttribute("aria-valuetext", words);
     if (announce) say(words);
+  }
+
+  /** What is selected. */
+  words() {
+    const { from, width } = this.range;
+    const inside = this.rows.filter((r) => begin(r) >= from + this.from * width && begin(r) < from + this.to * width);
+    const load = inside.reduce((sum, r) => sum + r.seconds, 0);
+    return `${format.moment(this.time(this.from))} to ${format.moment(this.time(this.to))}: ${this.amount(load)}`;
   }
 
   down(event) {
@@ -136,46 +143,41 @@ class Strip {
   }
 }
 
-/** The picture and its table, or nothing where there is no load. row: of the build. */
+/** Times below the picture. */
+function marks(range) {
+  const mark = ({ at, text }) => el("span", { style: { left: `${(100 * at) / range.bars}%` } }, text);
+  return el("div", { class: "ticks", "aria-hidden": "true" }, ticks(range).map(mark));
+}
+
+/** The picture and its table; neither if there is no load. row: of the build. */
 export async function strip(state, row, signal) {
-  const box = el("div", { class: "strip" });
   const now = Date.now() / 1000;
   const first = Math.min(Date.parse(row.first_seen) / 1000, now - 3600);
-  if (!Number.isFinite(first)) return box;
+  if (!Number.isFinite(first)) return [null, null];
   const step = stepFor(now - first, MOST);
-  const page = await api.rows(
-    api.path(state.build, "/groups", {
-      step,
-      match: state.match,
-      scope: state.scope,
-      dimension: state.dimension,
-      limit: "1000",
-    }),
-    2000,
-    signal,
-  );
+  const { match, scope, dimension: asked } = state;
+  const url = api.path(state.build, "/groups", { step, match, scope, dimension: asked, limit: "1000" });
+  const page = await api.rows(url, 2000, signal);
   const rows = page.rows.filter((r) => r.time);
-  if (!rows.some((r) => r.seconds > 0)) return box;
+  if (!rows.some((r) => r.seconds > 0)) return [null, null];
   const { dimension } = page.first;
   const amount = format.amounts(dimension);
   const what = ["seconds", undefined].includes(dimension) ? "CPU time" : dimension;
-  const { view } = new Strip(
-    axis(step, [first, now, ...rows.map(begin), ...rows.map((r) => begin(r) + (r.width ?? secondsOf(step)))]),
-    rows,
-    state,
-    amount,
-  );
+  const ends = rows.map((r) => begin(r) + (r.width ?? secondsOf(step)));
+  const range = axis(step, [first, now, ...rows.map(begin), ...ends]);
+  const { view, readout } = new Strip(range, rows, state, amount);
+  const title = `${what} in steps of ${step}. Drag, or use the arrow keys, to select a time range.`;
   const line = (r) => [
     format.moment(r.time),
     amount(r.seconds),
     format.exact(r, "calls"),
     format.exact(r, "processes_started"),
   ];
-  const table = () => plain("Load over time", [["From"], [what, 1], ["Calls", 1], ["Processes", 1]], rows.map(line));
-  box.append(
-    view,
-    el("p", { class: "hint" }, `${what} in steps of ${step}; drag or use the arrow keys to select a time range`),
-    pictureTable(state, "load", `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`, table),
-  );
-  return box;
+  const columns = [["From"], [what, 1], ["Calls", 1], ["Processes", 1]];
+  const table = () => plain("Load over time", columns, rows.map(line));
+  const summary = `load in ${format.many({ n: rows.length }, "n", "step", "steps")}`;
+  return [
+    el("div", { class: "strip", title }, view, readout, marks(range)),
+    pictureTable(state, "load", summary, table),
+  ];
 }

@@ -48,3 +48,23 @@ export function bars({ from, width }, rows, height, value, title) {
     );
   });
 }
+
+const EVERY = [60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 2 * 86400, 7 * 86400, 30 * 86400, 365 * 86400];
+const MARKS = 7; // at most, so that their texts do not touch
+
+/** Round times of the reader's clock on an axis: {at: in bars, text}. */
+export function ticks({ from, width, bars: count }) {
+  const span = count * width;
+  const every = EVERY.find((step) => span / step <= MARKS) ?? EVERY.at(-1);
+  const text = (time) => {
+    const at = new Date(time * 1000);
+    if (every >= 86400) return at.toLocaleDateString("en", { month: "short", day: "numeric" });
+    return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  };
+  const zone = new Date(from * 1000).getTimezoneOffset() * 60;
+  const marks = [];
+  for (let time = Math.ceil((from - zone) / every) * every + zone; time < from + span; time += every) {
+    marks.push({ at: (time - from) / width, text: text(time) });
+  }
+  return marks;
+}

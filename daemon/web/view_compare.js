@@ -2,9 +2,10 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { lacksTicks, sampled, SAMPLED } from "./question.js";
+import { lacksTicks, sampled, SAMPLED } from "./origin.js";
 import { another, go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
+import { menu } from "./menu.js";
 import { load, matcher } from "./view_report.js";
 
 /** Functions of one name on one side are one row: builds differ in addresses. */
@@ -161,6 +162,23 @@ async function chooser(state, signal) {
   );
 }
 
+const SCALED = "both sides have the same CPU time. Calls are not scaled.";
+
+/** What one side of the comparison added up. */
+function side(name, report) {
+  const { totals, provenance } = report;
+  const parts = [
+    `${format.base(report.build_name)} ${format.brief(report.build_id)}`,
+    format.amounts(totals.dimension, totals)(totals.seconds),
+    format.many(totals, "calls", "call", "calls"),
+    format.many(provenance, "processes_started", "process", "processes"),
+  ];
+  return el("p", {}, el("strong", {}, `${name}: `), parts.join(", "));
+}
+
+const missing = (alone) =>
+  `${format.several(alone("b"), "function is", "functions are")} only in A, ${format.count(alone("a"))} only in B.`;
+
 export async function draw(main, state, signal) {
   const form = await chooser(state, signal);
   if (!state.against) {
@@ -207,13 +225,18 @@ export async function draw(main, state, signal) {
   };
   const filter = filterField(() => state, "Filter functions", "Filter (regex)", apply);
   const alone = (side) => rows.filter((r) => r[side] === null).length;
-  const part = (name, report) =>
+  const both = [
+    side("A", a.report),
+    side("B", b.report),
+    normal ? el("p", {}, `Times of B are multiplied by ${scale.toPrecision(4)}, so that ${SCALED}`) : null,
+    alone("a") + alone("b") > 0 ? el("p", {}, `Functions are matched by name. ${missing(alone)}`) : null,
     el(
       "p",
       {},
-      el("strong", {}, `${name}: `),
-      `${format.base(report.build_name)} ${format.brief(report.build_id)}, ${format.amounts(report.totals.dimension, report.totals)(report.totals.seconds)}, ${format.many(report.totals, "calls", "call", "calls")}, ${format.many(report.provenance, "processes_started", "process", "processes")}`,
-    );
+      el("a", to(state, { scale: normal ? "" : "1" }), normal ? "Show unscaled times" : "Scale B to A's CPU time"),
+    ),
+  ];
+  const other = `B: ${format.base(b.report.build_name)} ${b.report.build_id.slice(0, 8)}`;
   replace(
     main,
     el(
@@ -221,25 +244,9 @@ export async function draw(main, state, signal) {
       { class: "bar" },
       el("h2", {}, "Compare"),
       filter,
-      el("a", to(state, { scale: normal ? "" : "1" }), normal ? "show unscaled times" : "scale B to A's CPU time"),
+      menu("other", "What A is compared with", other, form),
+      menu("sides", "What is compared", "A and B", both),
     ),
-    form,
-    part("A", a.report),
-    part("B", b.report),
-    normal
-      ? el(
-          "p",
-          { class: "hint" },
-          `Times of B are multiplied by ${scale.toPrecision(4)}, so that both sides have the same CPU time. Calls are not scaled.`,
-        )
-      : null,
-    alone("a") + alone("b") > 0
-      ? el(
-          "p",
-          { class: "hint" },
-          `Matched by name; ${format.several(alone("b"), "function is", "functions are")} only in A, ${alone("a")} only in B.`,
-        )
-      : null,
     table.node,
   );
   apply(state.q);

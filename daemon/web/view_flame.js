@@ -2,6 +2,7 @@
 import * as api from "./api.js";
 import { el, replace, svg, say } from "./dom.js";
 import * as format from "./format.js";
+import { menu } from "./menu.js";
 import { matcher } from "./view_report.js";
 import { note, question } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
@@ -164,6 +165,13 @@ class Flame {
   }
 }
 
+const SYNTHETIC = [
+  "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may " +
+    "never have occurred.",
+  "A cycle is one box that contains the self times of its members, because the stacks inside it are not known.",
+  "A name in brackets, such as [outside], is no function: stacks begin or end in it.",
+];
+
 /** Why a cycle does not stand below its callers. */
 function undivided(c, amount) {
   const callers =
@@ -171,7 +179,7 @@ function undivided(c, amount) {
     (c.callers_not_named
       ? ` and ${format.count(c.callers_not_named)} ${c.callers_not_named === 1 ? "other" : "others"}`
       : "");
-  return ` Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides among them, so it is placed ${c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`}.`;
+  return `Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides among them, so it is placed ${c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`}.`;
 }
 
 export async function draw(main, state, signal) {
@@ -181,19 +189,22 @@ export async function draw(main, state, signal) {
   );
   const boxes = tree(answer.rows);
   const amount = format.amounts(answer.dimension, answer);
-  const banner = el(
-    "p",
-    { class: "warning" },
-    el("strong", {}, "Synthetic. "),
-    "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may never have occurred. A cycle is one box that contains the self times of its members, because the stacks inside it are not known. A name in brackets, such as [outside], is no function: stacks begin or end in it.",
-    answer.undivided.map((c) => undivided(c, amount)),
-    answer.not_followed > 0 ? ` ${amount(answer.not_followed)} are below paths that were not followed.` : "",
+  const banner = menu(
+    "synthetic",
+    "How these stacks were made",
+    el("span", { class: "chip warning" }, "Synthetic stacks"),
+    [
+      SYNTHETIC.map((sentence) => el("p", {}, sentence)),
+      answer.undivided.map((c) => el("p", {}, undivided(c, amount))),
+      answer.not_followed > 0
+        ? el("p", {}, `${amount(answer.not_followed)} are below paths that were not followed.`)
+        : null,
+    ],
   );
   if (!(boxes[0].value > 0)) {
     replace(
       main,
-      el("div", { class: "bar" }, el("h2", {}, "Flame")),
-      banner,
+      el("div", { class: "bar" }, el("h2", {}, "Flame"), banner),
       el("p", {}, "No samples in this time range."),
     );
     return;
@@ -214,8 +225,8 @@ export async function draw(main, state, signal) {
       el("h2", {}, "Flame"),
       filter,
       el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom"),
+      banner,
     ),
-    banner,
     el("div", { class: "picture" }, flame.view),
     flame.detail,
     pictureTable(state, "boxes", `the ${largest.length} largest boxes`, () =>

@@ -2,9 +2,10 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { labels, range, sampled, SAMPLED } from "./question.js";
+import { sampled, SAMPLED, truthChip } from "./origin.js";
 import { another, fleetQuestion, go, to } from "./state.js";
 import { filterField, Table } from "./table.js";
+import { labelChips, labelsMenu, timeMenu } from "./toolbar.js";
 import { matcher } from "./view_report.js";
 
 const MOST = 5000; // names that are fetched; the daemon sorts, so that these are the first ones
@@ -105,7 +106,7 @@ async function services(state, signal) {
       el("option", { value: quoted(row.value), selected: state.match.includes(quoted(row.value)) }, row.value),
     ),
   );
-  return el("p", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
+  return el("span", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
 }
 
 /** A sentence on what the sum leaves out. */
@@ -121,6 +122,28 @@ function rest(page, amount) {
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
   ].filter(Boolean);
   return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
+}
+
+/** What was added up. */
+function headline(first, amount, mark, state) {
+  const parts = [
+    `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}`,
+    mark + format.many(first, "calls", "call", "calls"),
+    format.many(first, "programs", "program", "programs"),
+    format.many(first, "processes_started", "process", "processes"),
+    format.many(first, "uploads", "upload", "uploads"),
+  ];
+  const title = "Functions of the same name in several programs and builds are added up.";
+  return el("p", { class: "headline", title }, `${parts.join(", ")}.`);
+}
+
+function truth(first, amount, mark) {
+  const why = first.exact ? "Exact: no call and no tick was lost on the way." : "Not exact, for these reasons: ";
+  return [
+    el("p", {}, why, first.inexact_reasons.join(", ")),
+    mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
+    rest(first, amount),
+  ];
 }
 
 /** Where a function of that name is: programs are asked one by one, the latest first. */
@@ -214,19 +237,16 @@ export async function draw(main, state, signal) {
     main,
     el(
       "div",
-      { class: "bar" },
+      { class: "toolbar" },
       el("h1", {}, "Top functions"),
       filterField(() => state, "Filter functions", "Filter (regex)", apply),
+      chooser,
+      timeMenu(state),
+      labelsMenu(state),
+      labelChips(state),
+      truthChip(first, null, truth(first, amount, mark)),
     ),
-    el("div", { class: "row" }, chooser, range(state), labels(state, signal)),
-    el(
-      "p",
-      {},
-      `${amount(first.seconds)}${state.dimension ? ` ${state.dimension}` : " of CPU time"}, ${mark}${format.many(first, "calls", "call", "calls")}, ${format.many(first, "programs", "program", "programs")}, ${format.many(first, "processes_started", "process", "processes")}, ${format.many(first, "uploads", "upload", "uploads")}. Functions of the same name in several programs and builds are added up.`,
-    ),
-    first.exact ? null : el("p", { class: "warning" }, `Not exact: ${first.inexact_reasons.join(", ")}.`),
-    mark ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
-    rest(first, amount),
+    headline(first, amount, mark, state),
     rows.length
       ? el("div", { class: "split" }, table.node, pane)
       : el("p", { class: "empty" }, "No upload has these labels in this time range."),

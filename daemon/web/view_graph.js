@@ -4,7 +4,7 @@ import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
 import { layout } from "./layout.js";
 import { Camera } from "./picture.js";
-import { sampled } from "./question.js";
+import { sampled } from "./origin.js";
 import { another, go, note, question, to } from "./state.js";
 import { pictureTable, plain } from "./table.js";
 
@@ -299,6 +299,8 @@ export async function draw(main, state, signal) {
         ".",
       ),
     ),
+    graph.nodes.length ? box : el("p", {}, "No function has counts in this time range."),
+    table(graph, state),
     graph.nodes.length
       ? el(
           "p",
@@ -306,8 +308,6 @@ export async function draw(main, state, signal) {
           "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof.",
         )
       : null,
-    graph.nodes.length ? box : el("p", {}, "No function has counts in this time range."),
-    table(graph, state),
   );
   if (graph.nodes.length) show(state.zoom);
 }

@@ -2,9 +2,9 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { labels } from "./question.js";
 import { another, to, go } from "./state.js";
 import { filterField, Table } from "./table.js";
+import { labelChips, labelsMenu } from "./toolbar.js";
 import { matcher } from "./view_report.js";
 
 const AGAIN = 5000; // ms
@@ -224,17 +224,18 @@ export async function draw(main, state, signal) {
     state.match.length ? null : el("pre", {}, el("code", {}, "profctl run ./program")),
   ];
   const put = (next) => (next.rows.length ? show(state, next, box) : replace(box, none()));
+  const pause = el("span", { class: "bar" }, stop, el("label", { for: "still" }, "Pause updates"));
   replace(
     main,
     el(
       "div",
-      { class: "bar" },
+      { class: "toolbar" },
       el("h1", {}, "Live processes"),
       filter,
-      stop,
-      el("label", { for: "still" }, "Pause updates"),
+      pause,
+      labelsMenu(state),
+      labelChips(state),
     ),
-    labels(state, signal),
     box,
   );
   put(answer);

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
-import { lacksTicks, SAMPLED, sampled } from "./question.js";
+import { lacksTicks, SAMPLED, sampled } from "./origin.js";
 import { go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 

@@ -3,11 +3,13 @@
 import { finish } from "./page.mjs";
 import { remember } from "./remember.mjs";
 import { guarded, trouble } from "./trouble.mjs";
+import { toolbar } from "./toolbar.mjs";
 import { everyView } from "./views.mjs";
 import { walk } from "./walk.mjs";
 
 const [url, token] = process.argv.slice(7);
 await everyView();
+await toolbar();
 await walk();
 await remember();
 await trouble();

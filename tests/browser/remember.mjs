@@ -92,6 +92,7 @@ async function copies() {
   const page = await open({ permissions: ["clipboard-read", "clipboard-write"] });
   const match = 'round="1"';
   await visit(page, `?build=${id("calc")}&match=${encodeURIComponent(match)}&until=${hour(30)}&scope=program&static=1`);
+  await page.locator("#more").press("Enter");
   const copied = async (name) => {
     await page.locator("button", { hasText: name }).focus();
     await page.keyboard.press("Enter");

@@ -370,7 +370,7 @@ async function sampledBuild(page) {
       .locator(`#${part}`)
       .textContent()
       .catch(() => "")) ?? "";
-  await page.waitForSelector("#coverage");
+  await page.waitForSelector("#coverage", { state: "attached" });
   point(
     /^Overhead: 4\.8 % of the ticks were inside the collector, a rough estimate of the time spent counting\. Coverage 83 % of the CPU time outside the collector is in known objects: 4 s of 4\.80 s in 1 process; 800 ms without ticks: threads block SIGPROF \(so times of a call are not known\), 200 ms inside the collector, 3 calls lost/.test(
       await about("coverage"),
@@ -403,8 +403,10 @@ async function sampledBuild(page) {
     [titles, cells],
   );
   await check(page, "sampled build");
-  await page.locator("#dimensions a").press("Enter");
-  await page.waitForFunction(() => /In cycles/.test(document.getElementById("dimensions")?.textContent ?? ""));
+  await page.locator("#dimension").selectOption("cycles");
+  await address(page, "dimension", "cycles");
+  await ready(page);
+  point((await page.inputValue("#dimension")) === "cycles", "the toolbar says which dimension is shown");
   const first = await text(page, "main tbody");
   point(
     /70,?000|70\.0 k/.test(first) && !/ m?s\b/.test(first) && parameter(page, "dimension") === "cycles",
@@ -477,9 +479,9 @@ async function unticked(page) {
         overhead: null,
         overhead_below: null,
       });
-      const { origin } = await import(new URL("question.js", document.baseURI));
-      return origin(report, {})
-        .flat()
+      const { headline, truth } = await import(new URL("origin.js", document.baseURI));
+      return [headline(report), truth(report)]
+        .flat(3)
         .map((node) => node?.textContent ?? "")
         .join("\n");
     },

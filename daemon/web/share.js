@@ -1,0 +1,78 @@
+// What is rare: other ways to ask the same, copies and exports of the report that is shown.
+import * as api from "./api.js";
+import { copy, el, say } from "./dom.js";
+import * as format from "./format.js";
+import { menu } from "./menu.js";
+import { go, question } from "./state.js";
+
+const SCOPES = [
+  ["", "automatic"],
+  ["program", "the program, all its builds"],
+  ["build", "this build in the program"],
+  ["everywhere", "this build in every program"],
+];
+const FORMATS = ["text", "pprof", "callgrind", "speedscope", "csv", "dot"];
+const SAVED = ["pprof", "callgrind", "csv"];
+
+function scope(state) {
+  const options = SCOPES.map(([value, text]) => el("option", { value, selected: state.scope === value }, text));
+  const select = el("select", { id: "scope", onchange: () => go({ scope: select.value }) }, options);
+  return el("p", { class: "bar" }, el("label", { for: "scope" }, "Scope"), select);
+}
+
+function staticArcs(state) {
+  const change = () => go({ static: box.checked ? "1" : "" });
+  const box = el("input", { id: "static", type: "checkbox", checked: state.static === "1", onchange: change });
+  const text = "Static arcs: also use calls found in the machine code but never executed when detecting cycles";
+  return el("p", { class: "bar check" }, box, el("label", { for: "static" }, text));
+}
+
+/** The same question for a terminal. */
+function command(state) {
+  const words = ["profctl", "report", state.build];
+  if (state.since) words.push("--since", state.since);
+  if (state.until) words.push("--until", state.until);
+  if (state.scope) words.push("--scope", state.scope);
+  if (state.static) words.push("--static");
+  if (state.dimension) words.push("--dimension", state.dimension);
+  for (const m of state.match) words.push("--match", m);
+  return words.map(format.quote).join(" ");
+}
+
+function copies(url, state) {
+  const fetched = (what, name) => () =>
+    api.text(url(what)).then(
+      (text) => copy(text, name),
+      (error) => say(error.message),
+    );
+  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+  return el(
+    "p",
+    { class: "bar" },
+    button("Copy link", () => copy(location.href, "Link")),
+    button("Copy profctl command", () => copy(command(state), "Command")),
+    button("Copy gprof text", fetched({ format: "gprof", static: "", dimension: "" }, "gprof listing")),
+    button("Copy JSON", fetched({ format: "json", limit: 0 }, "JSON")),
+  );
+}
+
+function exports(url, state) {
+  const link = (f) => {
+    const href = url({ format: f, limit: f === "dot" ? undefined : 0 });
+    const download = SAVED.includes(f) ? `profd-${state.build.slice(0, 12)}.${f}` : false;
+    return el("a", { href, target: "_blank", rel: "noopener", download }, f);
+  };
+  const json = el("a", { href: url({ format: "json", limit: 0 }), target: "_blank", rel: "noopener" }, "JSON");
+  return el("p", { class: "bar" }, "Open or save as", json, FORMATS.map(link));
+}
+
+export function shareMenu(state) {
+  const url = (what) =>
+    new URL(api.path(state.build, "/report", { ...question(state), ...what }), document.baseURI).href;
+  return menu(
+    "more",
+    "Share, export, and more choices",
+    el("span", { "aria-label": "More", role: "img" }, "⋯"),
+    el("div", {}, copies(url, state), exports(url, state), scope(state), staticArcs(state)),
+  );
+}

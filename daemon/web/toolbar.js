@@ -1,0 +1,242 @@
+// The toolbar: which build, what time, which labels, how exact. Everything that is rare is in a menu.
+import * as api from "./api.js";
+import { el, replace } from "./dom.js";
+import * as format from "./format.js";
+import { menu } from "./menu.js";
+import { shareMenu } from "./share.js";
+import { another, fleet, FLEET, go, href, to, VIEWS } from "./state.js";
+import { strip } from "./strip.js";
+
+const PRESETS = [
+  ["", "All time"],
+  ["now-1h", "Last hour"],
+  ["now-6h", "Last 6 hours"],
+  ["now-1d", "Last day"],
+  ["now-7d", "Last week"],
+  ["now-30d", "Last 30 days"],
+];
+const NAMES_MOST = 8; // labels of which a menu lists the values
+const VALUES_MOST = 12; // values of each
+
+/** What the time menu is called. */
+function timeText(state) {
+  const preset = PRESETS.find(([value]) => value === state.since);
+  if (preset && !state.until) return preset[1];
+  const short = (text) => (/^\d{4}-/.test(text) ? format.clock(text) : text);
+  return `${short(state.since) || "beginning"} – ${short(state.until) || "now"}`;
+}
+
+/** more: what stands below the fields. */
+export function timeMenu(state, more) {
+  const since = el("input", { id: "since", value: state.since, placeholder: "beginning", size: 22 });
+  const until = el("input", { id: "until", value: state.until, placeholder: "now", size: 22 });
+  const apply = (event) => {
+    event.preventDefault();
+    go({ since: since.value.trim(), until: until.value.trim() });
+  };
+  const preset = ([value, text]) =>
+    el(
+      "a",
+      { ...to(state, { since: value, until: "" }), "aria-current": timeText(state) === text ? "true" : null },
+      text,
+    );
+  const fields = el(
+    "form",
+    { class: "bar", onsubmit: apply },
+    el("label", { for: "since" }, "From"),
+    since,
+    el("label", { for: "until" }, "to"),
+    until,
+    el("button", {}, "Apply"),
+  );
+  const hint = "A time is written as now-1h, 2026-11-22 or 2026-11-22T17:00:00Z.";
+  const content = [el("p", { class: "presets" }, PRESETS.map(preset)), fields, el("p", { class: "hint" }, hint), more];
+  return menu("time", "Time range", timeText(state), content);
+}
+
+export const equals = (name, value) => `${name}="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+
+/** What was typed as the interface reads it: the quotes may be left out. */
+function matcherOf(text) {
+  const plain = /^([A-Za-z_]\w*)(=~|!~|!=|=)([^"]*)$/.exec(text);
+  return plain ? `${plain[1]}${plain[2]}"${plain[3].replaceAll("\\", "\\\\")}"` : text;
+}
+
+const valuesOf = (name, build, limit) =>
+  api.json(`api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit: String(limit) })}`);
+
+/** Offers names, and after a name its values. */
+function completed(field, list, state) {
+  let names = [];
+  let shown = "";
+  const offer = (values) =>
+    replace(
+      list,
+      values.map((value) => el("option", { value })),
+    );
+  const follow = () => {
+    const [, name = "", operator] = /^([A-Za-z_]\w*)(=~|!~|!=|=)/.exec(field.value) ?? [];
+    if (name === shown) return;
+    shown = name;
+    if (!name) return offer(names);
+    valuesOf(name, state.build, 200).then(
+      (page) => name === shown && offer(page.rows.map((row) => equals(name, row.value).replace("=", operator))),
+      () => {},
+    );
+  };
+  field.addEventListener("input", follow);
+  return (all) => offer((names = all.map((name) => `${name}=`)));
+}
+
+/** Every label with its first values, each a click away. */
+function choices(box, names, state) {
+  const pick = (name, value) => {
+    const others = state.match.filter((m) => !m.startsWith(`${name}="`));
+    return to(state, { match: [...others, equals(name, value)], row: "", top: "" });
+  };
+  const fill = (place, name) =>
+    valuesOf(name, state.build, VALUES_MOST).then(
+      ({ rows, next }) =>
+        replace(
+          place,
+          rows.map((r) => el("a", pick(name, r.value), r.value || "(empty)")),
+          next ? "…" : null,
+        ),
+      () => {},
+    );
+  const line = (name) => {
+    const place = el("dd", { class: "presets" });
+    fill(place, name);
+    return [el("dt", {}, name), place];
+  };
+  replace(box, names.slice(0, NAMES_MOST).map(line));
+}
+
+export function labelsMenu(state) {
+  const list = el("datalist", { id: "label-names" });
+  const placeholder = 'service="shop", != =~ !~';
+  const field = el("input", { id: "match", placeholder, list: "label-names", size: 28, autocomplete: "off" });
+  const offer = completed(field, list, state);
+  const apply = (event) => {
+    event.preventDefault();
+    const match = matcherOf(field.value.trim());
+    if (match && !state.match.includes(match)) go({ match: [...state.match, match], row: "", top: "" });
+  };
+  const form = el(
+    "form",
+    { class: "bar", onsubmit: apply },
+    el("label", { for: "match" }, "Add"),
+    field,
+    list,
+    el("button", {}, "Add"),
+  );
+  const box = el("dl", { class: "facts" });
+  const opened = () =>
+    api.json(`api/v1/labels?${api.query({ build_id: state.build })}`).then(
+      ({ rows }) => {
+        offer(rows.map((row) => row.name));
+        choices(
+          box,
+          rows.map((row) => row.name),
+          state,
+        );
+      },
+      () => {},
+    );
+  return menu("labels", "Only uploads with these labels", "Labels", [form, box], opened);
+}
+
+/** The labels that were chosen; each goes away by a click. */
+export function labelChips(state) {
+  const without = (m) => () => go({ match: state.match.filter((o) => o !== m), row: "", top: "" });
+  const chip = (m) =>
+    el("button", { type: "button", class: "chip", "aria-label": `Remove ${m}`, onclick: without(m) }, `${m} ×`);
+  return state.match.length ? el("span", { class: "chips" }, state.match.map(chip)) : null;
+}
+
+export function tabs(nav, state) {
+  const all = FLEET.map(([view, title]) => {
+    const here = !state.build && view === state.view;
+    return el("a", { href: href(state, fleet(view)), "aria-current": here ? "page" : undefined }, title);
+  });
+  const view = ([name, title], i) => {
+    const here = name === state.view;
+    return el(
+      "a",
+      { ...to(state, another(name)), "aria-current": here ? "page" : undefined, title: `key ${i + 1}` },
+      title,
+    );
+  };
+  const of = el("span", { class: "of", "aria-hidden": "true" }, "›");
+  replace(nav, all, state.build ? [of, VIEWS.map(view)] : null);
+}
+
+/** Versions that the uploads of a build are labelled with. */
+const versions = (row) => (row?.labels ?? []).filter((l) => l.name === "version").map((l) => l.value);
+
+/** Which build this is, and the others of the same name. */
+function buildMenu(state, row) {
+  const name = format.base(row?.name) || "?";
+  const known = versions(row);
+  const version = known.length > 1 ? `${known.length} versions` : known[0];
+  const label = [
+    el("h1", {}, name),
+    version ? el("span", { class: "version", title: known.join(", ") }, version) : null,
+    el("code", { title: state.build }, state.build.slice(0, 8)),
+  ];
+  const line = (r) => [
+    el("dt", {}, el("a", to(state, { build: r.build_id, fn: "", of: "", row: "", top: "" }), format.brief(r.build_id))),
+    el("dd", {}, `last seen ${format.ago(r.last_seen)}`),
+  ];
+  const others = el("div");
+  const list = (rows) => [el("p", {}, `Other builds named ${name}`), el("dl", { class: "facts" }, rows.map(line))];
+  const opened = () =>
+    api.rows("api/v1/builds?limit=1000", 5000).then(
+      ({ rows }) => {
+        const same = rows.filter((r) => r.build_id !== state.build && format.base(r.name) === name);
+        replace(others, same.length ? list(same) : el("p", { class: "hint" }, "No other build has this name."));
+      },
+      () => {},
+    );
+  const facts = [
+    ["Build-id", state.build],
+    ["File", row?.name ?? ""],
+    ["Version", known.join(", ") || "no label named version"],
+  ];
+  const about = el(
+    "dl",
+    { class: "facts" },
+    facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]),
+  );
+  return menu("which", "Build", label, [about, others], opened);
+}
+
+/** Draws the toolbar of a build. originPut() of origin.js fills its empty places when the report is there. */
+export function draw(section, state, row, signal) {
+  section.hidden = false;
+  const load = el("div", { class: "load" });
+  const table = el("div");
+  replace(
+    section,
+    el(
+      "div",
+      { class: "toolbar" },
+      buildMenu(state, row),
+      timeMenu(state, table),
+      labelsMenu(state),
+      labelChips(state),
+      el("span", { id: "dimensions" }),
+      el("span", { id: "origin" }),
+      el("span", { class: "gap" }),
+      shareMenu(state),
+    ),
+    el("div", { class: "over" }, load, el("div", { id: "headline" })),
+  );
+  strip(state, row, signal).then(
+    ([picture, rows]) => {
+      replace(load, picture);
+      replace(table, rows);
+    },
+    () => {},
+  );
+}
