@@ -90,11 +90,9 @@ bool attach_label_next(const struct attach_image *image, size_t *at, const char 
     return true;
 }
 
-enum end { END_THERE, END_NOT_YET, END_BAD };
-
 /* One end of an identity becomes a module's link-time address. */
-static enum end end_read(const struct attach_image *image, uint16_t id, uint32_t offset, uint32_t *module,
-                         uint64_t *address)
+static enum attach_there end_read(const struct attach_image *image, uint16_t id, uint32_t offset, uint32_t *module,
+                                  uint64_t *address)
 {
     struct { /* the beginning of a row: this is done for every slot */
         uint32_t state, loaded;
@@ -104,20 +102,20 @@ static enum end end_read(const struct attach_image *image, uint16_t id, uint32_t
     *module = id;
     *address = 0;
     if (id == ATTACH_MODULE_NONE) {
-        return END_THERE;
+        return ATTACH_THERE;
     }
     if (!row_find(image, id, &at)) {
-        return END_NOT_YET;
+        return ATTACH_NOT_YET;
     }
     memcpy(&span, image->bytes + at, sizeof span);
     if (span.state != 1) {
-        return END_NOT_YET;
+        return ATTACH_NOT_YET;
     }
     if (span.low >= span.high || offset >= span.high - span.low) {
-        return END_BAD;
+        return ATTACH_BAD;
     }
     *address = span.low + offset;
-    return END_THERE;
+    return ATTACH_THERE;
 }
 
 /* What the slot counts, if it is published, above 0 and sane. */
@@ -139,23 +137,113 @@ static bool slot_read(const struct attach_image *image, const struct attach_chun
     out->count = slot.count;
     out->table = (uint32_t)(cursor->at / ATTACH_PAGE);
     out->slot = cursor->slot;
-    enum end self = end_read(image, id.self_module, id.self, &out->self_module, &out->self);
-    enum end from = c->kind == ATTACH_KIND_SAMPLES
-                        ? END_THERE
-                        : end_read(image, id.from_module, id.from, &out->from_module, &out->from);
+    enum attach_there self = end_read(image, id.self_module, id.self, &out->self_module, &out->self);
+    enum attach_there from = c->kind == ATTACH_KIND_SAMPLES
+                                 ? ATTACH_THERE
+                                 : end_read(image, id.from_module, id.from, &out->from_module, &out->from);
     if (c->kind == ATTACH_KIND_SAMPLES) {
         out->from_module = ATTACH_MODULE_NONE;
         out->from = 0;
     }
-    if (slot.count > COUNT_MAX || self == END_BAD || from == END_BAD) {
+    if (slot.count > COUNT_MAX || self == ATTACH_BAD || from == ATTACH_BAD) {
         cursor->bad++;
         return false;
     }
-    if (self == END_NOT_YET || from == END_NOT_YET) {
+    if (self == ATTACH_NOT_YET || from == ATTACH_NOT_YET) {
         cursor->not_yet++;
         return false;
     }
     return true;
+}
+
+static void node_read(const struct attach_image *image, uint64_t chunk_at, uint32_t slot, struct attach_node *out)
+{
+    memcpy(out, image->bytes + chunk_at + sizeof(struct attach_chunk) + (uint64_t)slot * sizeof *out, sizeof *out);
+}
+
+static enum attach_there node_end(const struct attach_image *image, const struct attach_node *n,
+                                  struct attach_frame *out)
+{
+    uint64_t begin = 0, address = 0;
+    uint32_t module;
+    if (n->module == 0) {
+        return ATTACH_NOT_YET;
+    }
+    enum attach_there there = end_read(image, n->module, n->self, &module, &address);
+    bool has_begin = n->begin != ATTACH_BEGIN_UNKNOWN && n->module != ATTACH_MODULE_NONE;
+    if (there == ATTACH_THERE && has_begin) {
+        there = end_read(image, n->module, n->begin, &module, &begin);
+    }
+    *out = (struct attach_frame){.parent = n->parent,
+                                 .kind = n->kind == ATTACH_NODE_PC ? ATTACH_NODE_PC : ATTACH_NODE_RETURN,
+                                 .incomplete = n->module == ATTACH_MODULE_NONE && n->self == ATTACH_INCOMPLETE,
+                                 .module = n->module,
+                                 .address = address,
+                                 .has_begin = has_begin,
+                                 .begin = begin};
+    bool good = n->kind <= ATTACH_NODE_PC && n->parent <= ATTACH_NODES_MAX && begin <= address &&
+                (!out->incomplete || (n->parent == 0 && n->kind == ATTACH_NODE_RETURN));
+    return good ? there : ATTACH_BAD;
+}
+
+enum attach_there attach_node_get(const struct attach_image *image, const struct attach_cursor *c, uint32_t slot,
+                                  uint32_t *number, struct attach_frame *out)
+{
+    struct attach_chunk chunk;
+    struct attach_node n;
+    memcpy(&chunk, image->bytes + c->at, sizeof chunk);
+    node_read(image, c->at, slot, &n);
+    *number = chunk.hash + slot;
+    return node_end(image, &n, out);
+}
+
+enum attach_kind attach_table_kind(const struct attach_image *image, const struct attach_cursor *c, uint32_t *slots)
+{
+    struct attach_chunk chunk;
+    memcpy(&chunk, image->bytes + c->at, sizeof chunk);
+    *slots = chunk.kind == ATTACH_KIND_STACKS ? chunk.primary : chunk.primary + chunk.hash;
+    return (enum attach_kind)chunk.kind;
+}
+
+/* A node's count, as slot_read. */
+static bool node_count(const struct attach_image *image, struct attach_cursor *cursor, uint32_t number,
+                       struct attach_count *out)
+{
+    struct attach_node n;
+    struct attach_frame f;
+    node_read(image, cursor->at, cursor->slot, &n);
+    if (n.count == 0) {
+        return false;
+    }
+    enum attach_there there = node_end(image, &n, &f);
+    if (there == ATTACH_BAD || n.count > COUNT_MAX) {
+        cursor->bad++;
+        return false;
+    }
+    if (there == ATTACH_NOT_YET) {
+        cursor->not_yet++;
+        return false;
+    }
+    *out = (struct attach_count){.kind = ATTACH_KIND_STACKS,
+                                 .from_module = ATTACH_MODULE_NONE,
+                                 .from = number,
+                                 .self_module = f.module,
+                                 .self = f.address,
+                                 .count = n.count,
+                                 .table = (uint32_t)(cursor->at / ATTACH_PAGE),
+                                 .slot = cursor->slot};
+    return true;
+}
+
+static bool is_chunk(const struct attach_chunk *c)
+{
+    return c->magic == ATTACH_CHUNK_MAGIC || (c->magic == ATTACH_STACKS_MAGIC && c->kind == ATTACH_KIND_STACKS);
+}
+
+static bool is_table(uint32_t kind)
+{
+    return kind == ATTACH_KIND_ARCS || kind == ATTACH_KIND_SAMPLES || kind == ATTACH_KIND_PAIRS ||
+           kind == ATTACH_KIND_STACKS;
 }
 
 bool attach_table_next(const struct attach_image *image, struct attach_cursor *cursor, uint64_t *size)
@@ -171,11 +259,11 @@ bool attach_table_next(const struct attach_image *image, struct attach_cursor *c
     cursor->slot = 0;
     while (at + ATTACH_PAGE <= image->size) {
         memcpy(&c, image->bytes + at, sizeof c);
-        if (c.magic != ATTACH_CHUNK_MAGIC) {
+        if (!is_chunk(&c)) {
             at += ATTACH_PAGE;
         } else if (c.size > image->size - at) {
             break;
-        } else if (c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_PAIRS) {
+        } else if (is_table(c.kind)) {
             cursor->at = at;
             *size = c.size;
             return true;
@@ -195,8 +283,10 @@ bool attach_table_count(const struct attach_image *image, struct attach_cursor *
         return false;
     }
     memcpy(&c, image->bytes + cursor->at, sizeof c);
-    while (cursor->slot < (uint64_t)c.primary + c.hash) {
-        bool there = slot_read(image, &c, cursor, &found);
+    bool nodes = c.kind == ATTACH_KIND_STACKS;
+    while (cursor->slot < (nodes ? c.primary : (uint64_t)c.primary + c.hash)) {
+        bool there =
+            nodes ? node_count(image, cursor, c.hash + cursor->slot, &found) : slot_read(image, &c, cursor, &found);
         cursor->slot++;
         if (there) {
             *out = found;
@@ -272,11 +362,6 @@ enum profd_status attach_measure(const uint8_t *page, size_t n, uint64_t file_si
     return status;
 }
 
-static bool is_table(uint32_t kind)
-{
-    return kind == ATTACH_KIND_ARCS || kind == ATTACH_KIND_SAMPLES || kind == ATTACH_KIND_PAIRS;
-}
-
 static enum profd_status chunk_refuse(uint64_t at, const struct attach_chunk *c, const char *what,
                                       struct profd_error *e)
 {
@@ -299,9 +384,27 @@ static enum profd_status modules_take(struct attach_image *image, uint64_t at, c
     return PROFD_OK;
 }
 
+static enum profd_status nodes_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c,
+                                    struct profd_error *e)
+{
+    if (c->magic != ATTACH_STACKS_MAGIC || c->primary == 0 || c->hash <= image->nodes ||
+        (uint64_t)c->hash + c->primary > ATTACH_NODES_MAX + 1u) {
+        return chunk_refuse(at, c, "not a chunk of stacks", e);
+    }
+    if (sizeof *c + (uint64_t)c->primary * sizeof(struct attach_node) > c->size) {
+        return chunk_refuse(at, c, "its nodes do not fit", e);
+    }
+    image->nodes = c->hash + c->primary - 1;
+    image->slots += c->primary;
+    return PROFD_OK;
+}
+
 static enum profd_status chunk_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c,
                                     struct profd_error *e)
 {
+    if (c->kind == ATTACH_KIND_STACKS) {
+        return nodes_take(image, at, c, e);
+    }
     if (is_table(c->kind)) {
         uint64_t slots = (uint64_t)c->primary + c->hash;
         if (sizeof *c + slots * (sizeof(struct attach_slot) + sizeof(struct attach_identity)) > c->size) {
@@ -351,7 +454,7 @@ enum profd_status attach_parse(const uint8_t *bytes, size_t n, struct attach_ima
     for (uint64_t at = ATTACH_PAGE; status == PROFD_OK && at + ATTACH_PAGE <= n;) {
         struct attach_chunk c;
         attach_copy(&image, at, &c, sizeof c);
-        if (c.magic != ATTACH_CHUNK_MAGIC) {
+        if (!is_chunk(&c)) {
             image.skipped += ATTACH_PAGE;
             at += ATTACH_PAGE;
             continue;

@@ -10,11 +10,18 @@
  * - LABELS: "name=value" strings, each with its NUL
  * - ARCS: counted calls
  * - SAMPLES: ticks by program counter
- * - PAIRS: caller → callee in sampled stacks
+ * - PAIRS: caller → callee in sampled stacks, of collectors before STACKS
+ * - STACKS: whole stacks of ticks, as a tree
  *
- * The last three are tables: `primary` + `hash` slots {key, count} after the chunk's header, then as many identities
- * {from, self, modules}. Keys are private to the client. An identity is written once, its modules last, and never
- * changes; its count only grows. A reader uses identities and counts, and adds up counts of the same identity. */
+ * ARCS, SAMPLES and PAIRS are tables: `primary` + `hash` slots {key, count} after the chunk's header, then as many
+ * identities {from, self, modules}. Keys are private to the client. An identity is written once, its modules last, and
+ * never changes; its count only grows. A reader uses identities and counts, and adds up counts of the same identity.
+ *
+ * A chunk of STACKS has `primary` nodes (struct attach_node) after its header. They have the numbers `hash` …
+ * `hash` + `primary` − 1 in the process's tree, ascending from chunk to chunk; a node names its parent by number, 0 if
+ * it is an outermost frame. One frame may have several nodes with the same parent, or the same path several times: a
+ * reader adds them up. The chunk has a magic of its own, and no page in it begins with ATTACH_CHUNK_MAGIC, so that a
+ * reader that does not know the kind skips it page by page. A tick is added to SAMPLES first, then to its node. */
 #ifndef PROFD_PROTO_ATTACH_H
 #define PROFD_PROTO_ATTACH_H
 
@@ -25,8 +32,9 @@
 #include "proto/buildid.h"
 #include "proto/status.h"
 
-#define ATTACH_MAGIC 0x315454414650ull /* "PFATT1" */
-#define ATTACH_CHUNK_MAGIC 0x4b434650u /* "PFCK" */
+#define ATTACH_MAGIC 0x315454414650ull  /* "PFATT1" */
+#define ATTACH_CHUNK_MAGIC 0x4b434650u  /* "PFCK" */
+#define ATTACH_STACKS_MAGIC 0x54534650u /* "PFST" */
 #define ATTACH_LAYOUT 1
 #define ATTACH_MEMORY_NAME "profd-collect" /* of the memfd, as memfd_create(2) takes it */
 #define ATTACH_PAGE 4096u
@@ -39,6 +47,9 @@
 #define ATTACH_LABEL_BYTES 16512u  /* of a LABELS chunk's text, NULs included */
 #define ATTACH_MODULE_NONE 0xffffu /* an identity's address outside every known module */
 #define ATTACH_INSTANCE_SIZE 16
+#define ATTACH_NODES_MAX 65535u /* numbers of nodes: 1 … this */
+#define ATTACH_INCOMPLETE 1u    /* a node's `self` outside modules: the outer frames are not known */
+#define ATTACH_BEGIN_UNKNOWN UINT32_MAX
 #define ATTACH_PARENTS_MAX 3 /* processes that count a child in CHILDREN */
 
 enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
@@ -58,7 +69,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
     X(THREADS_UNTIMED, "threads for which no timer could be created")                                                  \
     X(MODULES_LOST, "modules for which there was no row: their addresses are unknown")                                 \
     X(FOREIGN_SIGPROF, "1 if the program installed its own SIGPROF handler: no ticks from then on")                    \
-    X(PAIRS_DROPPED, "sampled pairs for which there was no memory, ticks during a dlclose() among them")               \
+    X(PAIRS_DROPPED, "ticks without some or all of their callers: no memory, or during a dlclose()")                   \
     X(FORKS_UNSEEN, "1 if a child created without fork() counted into this memory")                                    \
     X(PAUSES, "number of times that counting was switched off (by moncontrol or the daemon)")                          \
     X(OVERLAPS,                                                                                                        \
@@ -102,6 +113,7 @@ enum attach_kind {
     ATTACH_KIND_ARCS = 4,
     ATTACH_KIND_SAMPLES = 5,
     ATTACH_KIND_PAIRS = 6,
+    ATTACH_KIND_STACKS = 7,
 };
 
 struct attach_chunk {
@@ -109,8 +121,9 @@ struct attach_chunk {
     uint32_t kind;
     uint64_t size; /* bytes, this header included; a multiple of the page */
     uint64_t client[3];
-    uint32_t primary; /* tables: slots of the first area; MODULES: id of the first row; others: bytes of text */
-    uint32_t hash;    /* tables: slots of the second area */
+    uint32_t primary; /* tables: slots of the first area; STACKS: nodes; MODULES: id of the first row; others: bytes of
+                         text */
+    uint32_t hash;    /* tables: slots of the second area; STACKS: number of the first node */
     uint64_t spare[2];
 };
 
@@ -122,6 +135,24 @@ struct attach_slot {
 struct attach_identity {
     uint32_t from, self;               /* bytes above the module's low; 0 outside modules and in SAMPLES */
     uint16_t from_module, self_module; /* self_module is written last: 0 means not yet */
+};
+
+enum attach_node_kind {
+    ATTACH_NODE_RETURN, /* a return address */
+    ATTACH_NODE_PC,     /* where the tick found the thread; has no children */
+};
+
+/* Identity and count in one, so that a frame costs one cache line. parent is first: a page must not begin with the
+ * magic of a chunk. count: ticks that end here. */
+struct attach_node {
+    uint32_t parent;
+    uint32_t self;  /* bytes above the module's low; outside modules 0, or ATTACH_INCOMPLETE at an outermost frame */
+    uint32_t begin; /* of the function that contains self, in the same module, by its unwind information, which then led
+                       to the parent, too; else ATTACH_BEGIN_UNKNOWN: the frame pointer did */
+    uint16_t kind;  /* enum attach_node_kind */
+    uint16_t module; /* written last: 0 means not yet */
+    uint64_t key;    /* the client's */
+    uint64_t count;
 };
 
 struct attach_module_row {
@@ -140,6 +171,9 @@ struct attach_module_row {
 _Static_assert(sizeof(struct attach_header) <= ATTACH_PAGE, "the header is one page");
 _Static_assert(sizeof(struct attach_chunk) == 64 && sizeof(struct attach_slot) == 16, "as specified");
 _Static_assert(sizeof(struct attach_identity) == 12 && sizeof(struct attach_module_row) == 256, "as specified");
+_Static_assert(sizeof(struct attach_node) == 32 && ATTACH_PAGE % sizeof(struct attach_node) == 0 &&
+                   sizeof(struct attach_chunk) % sizeof(struct attach_node) == 0,
+               "every page begins with a node's parent");
 _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * 256 <= 16384, "a chunk of modules is four pages");
 
 /* --- the daemon's page -------------------------------------------------------------------------------------------- */
@@ -176,9 +210,10 @@ struct attach_image {
     size_t size;
     struct attach_header header;
     uint32_t module_count; /* ids 1 … module_count are there (attach_module_get may still say no for one) */
-    uint64_t slots;        /* of all tables */
+    uint64_t slots;        /* of all tables, and nodes */
     const char *labels;    /* NULL if there are none */
     size_t labels_size;
+    uint32_t nodes;                              /* the highest number of a node, 0 if there are no stacks */
     uint64_t skipped;                            /* bytes without a chunk: taken but not yet published */
     uint32_t module_chunk[ATTACH_MODULE_CHUNKS]; /* page numbers */
 };
@@ -205,7 +240,7 @@ bool attach_label_next(const struct attach_image *image, size_t *at, const char 
 /* One counted thing. Addresses are link-time addresses of the module with that id; ATTACH_MODULE_NONE: from nowhere,
  * address 0. */
 struct attach_count {
-    enum attach_kind kind; /* ARCS, SAMPLES (from is nowhere) or PAIRS */
+    enum attach_kind kind; /* ARCS, SAMPLES (from is nowhere), PAIRS, or STACKS (from is the node's number, nowhere) */
     uint32_t from_module, self_module;
     uint64_t from, self;
     uint64_t count;
@@ -219,13 +254,38 @@ struct attach_cursor {
     uint64_t bad;     /* addresses outside their module, counts of 2^63 and more: left out */
 };
 
-/* Every count above 0, table after table. Begin with a cursor of zeros. O(slots) for all. */
+/* Every count above 0, table after table; chunks of STACKS are tables here. Begin with a cursor of zeros. O(slots) for
+ * all. */
 bool attach_count_next(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
 /* The same in two steps, for readers that have only one table in memory. attach_table_next moves the cursor to the next
  * table, which has *size bytes from c->at; attach_table_count returns its counts. Before that call only the header of
  * the table must be present. */
 bool attach_table_next(const struct attach_image *image, struct attach_cursor *c, uint64_t *size);
 bool attach_table_count(const struct attach_image *image, struct attach_cursor *c, struct attach_count *out);
+
+/* A node of the tree, wherever it stands. */
+struct attach_frame {
+    uint32_t parent; /* 0: it is an outermost frame */
+    enum attach_node_kind kind;
+    bool incomplete;  /* stands for the outer frames, which are not known */
+    uint32_t module;  /* ATTACH_MODULE_NONE: outside every module, or incomplete; then the addresses are 0 */
+    uint64_t address; /* link-time addresses */
+    bool has_begin;
+    uint64_t begin; /* as in struct attach_node; if has_begin */
+};
+
+enum attach_there {
+    ATTACH_THERE,
+    ATTACH_NOT_YET, /* not published, or of a module that comes with the next snapshot */
+    ATTACH_BAD,     /* impossible values */
+};
+
+/* The node of a slot in the table of the cursor, which is one of STACKS and in memory; *number is its number in the
+ * tree. O(1). */
+enum attach_there attach_node_get(const struct attach_image *image, const struct attach_cursor *c, uint32_t slot,
+                                  uint32_t *number, struct attach_frame *out);
+/* Kind and nodes or slots of the table of the cursor. */
+enum attach_kind attach_table_kind(const struct attach_image *image, const struct attach_cursor *c, uint32_t *slots);
 
 /* Name of a counter ("CPU_NS"); NULL if there is none. */
 const char *attach_counter_name(unsigned counter);

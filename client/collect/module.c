@@ -57,6 +57,7 @@ static bool headers_read(const ElfW(Phdr) * p, unsigned count, uintptr_t mapped_
     out->text_low = UINT64_MAX;
     out->id_size = 0;
     out->unwind.table = 0;
+    out->text_secret = false;
     for (unsigned i = 0; i < count; i++) {
         if (p[i].p_type != PT_LOAD) {
             continue;
@@ -67,6 +68,7 @@ static bool headers_read(const ElfW(Phdr) * p, unsigned count, uintptr_t mapped_
         if (p[i].p_flags & PF_X) {
             out->text_low = low < out->text_low ? low : out->text_low;
             out->text_high = high > out->text_high ? high : out->text_high;
+            out->text_secret = out->text_secret || !(p[i].p_flags & PF_R);
         }
     }
     if (out->high <= out->low || out->text_high <= out->text_low || out->high - out->low > UINT32_MAX) {
@@ -126,6 +128,7 @@ struct module_range {
     uintptr_t text_low, text_high; /* its code */
     struct attach_module_row *row;
     struct unwind_place unwind;
+    bool text_secret;
     uint32_t live;    /* written last; 0 when unloaded */
     uint32_t counted; /* slots refer to it */
     uint32_t called;  /* its functions were counted, so it is instrumented */
@@ -238,6 +241,7 @@ static void range_write(struct module_range *r, struct attach_module_row *row, c
     r->text_high = (uintptr_t)(image->text_high + image->bias);
     r->row = row;
     r->unwind = image->unwind;
+    r->text_secret = image->text_secret;
     __atomic_store_n(&row->loaded, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&r->live, 1, __ATOMIC_RELEASE);
 }
@@ -337,6 +341,18 @@ bool module_find_unwind(uintptr_t pc, uint32_t *known, struct unwind_place *out)
     }
     *known = id;
     *out = ranges[id].unwind;
+    return true;
+}
+
+bool module_has_code(uintptr_t low, uintptr_t high, uint32_t *known)
+{
+    uint32_t id = range_find(low);
+    const struct module_range *r = &ranges[id];
+    if (!id || low < r->text_low || high > r->text_high || high < low || r->text_secret ||
+        (id != *known && !range_is_loaded(r))) {
+        return false;
+    }
+    *known = id;
     return true;
 }
 

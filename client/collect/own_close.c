@@ -6,7 +6,9 @@
 #include "client/collect/collect.h"
 #include "client/collect/module.h"
 #include "client/collect/rewrite.h"
+#include "client/collect/stack.h"
 #include "client/collect/table.h"
+#include "client/collect/tree.h"
 #include "client/collect/unload.h"
 
 /* A static program may have neither; then nothing is unloaded, which dlclose() may do. */
@@ -34,6 +36,7 @@ static void module_retire(uint16_t id)
 {
     if (module_is_counted(id)) {
         table_retire_module(id);
+        tree_retire_module(id);
     }
 }
 
@@ -56,6 +59,7 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
     rewrite_close_begin();
     int failed = next(handle);
     module_each_gone(0, module_retire);
+    stack_forget();
     rewrite_close_end();
     unload_end();
     return failed;

@@ -13,6 +13,7 @@
 #include "client/collect/rewrite.h"
 #include "client/collect/sample.h"
 #include "client/collect/table.h"
+#include "client/collect/tree.h"
 #include "client/collect/unload.h"
 
 static void labels_write(void)
@@ -104,6 +105,7 @@ void collect_start_child(void)
     kin_begin_child(collect.header);
     handover_reset();
     table_reset();
+    tree_reset();
     module_reset();
     unload_reset();
     rewrite_begin_child();

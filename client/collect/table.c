@@ -31,7 +31,7 @@ static struct table_reference {
 } tables[TABLES_MAX];
 static uint32_t site_capacity; /* number of sites in a table of sites */
 static uint32_t table_count;
-static struct attach_chunk *shared[ATTACH_KIND_PAIRS + 1]; /* the newest of each kind */
+static struct attach_chunk *shared[ATTACH_KIND_SAMPLES + 1]; /* the newest of each kind */
 
 static struct attach_slot *slots_of(struct attach_chunk *t)
 {
@@ -422,7 +422,7 @@ void table_reset(void)
         tables[i] = (struct table_reference){NULL, 0, 0};
     }
     table_count = 0;
-    for (unsigned i = 0; i <= ATTACH_KIND_PAIRS; i++) {
+    for (unsigned i = 0; i <= ATTACH_KIND_SAMPLES; i++) {
         shared[i] = NULL;
     }
     mine_set(NULL);

@@ -121,6 +121,15 @@ static bool same_histogram(const struct attach_tick *a, const struct attach_tick
     return a->build == b->build && window_of(a) == window_of(b);
 }
 
+/* The clock of the ticks. */
+static void clock_set(const struct attach_news *n, char dimension[16], char *abbreviation)
+{
+    const char *name = n->wall ? "wall" : "seconds";
+    memset(dimension, 0, 16);
+    memcpy(dimension, name, strlen(name));
+    *abbreviation = name[0];
+}
+
 static void histogram_make(const struct attach_news *n, const struct attach_tick *t, struct counts_histogram *h)
 {
     const struct attach_build *b = &n->builds->build[t->build];
@@ -128,18 +137,9 @@ static void histogram_make(const struct attach_news *n, const struct attach_tick
     if (high - low > LIMIT_HISTOGRAM_BINS) {
         high = low + LIMIT_HISTOGRAM_BINS;
     }
-    *h = (struct counts_histogram){.build = t->build,
-                                   .bins = (uint32_t)(high - low),
-                                   .low = low,
-                                   .high = high,
-                                   .rate = n->rate,
-                                   .dimension = "seconds",
-                                   .abbreviation = 's'};
-    if (n->wall) {
-        memcpy(h->dimension, "wall", sizeof "wall");
-        h->abbreviation = 'w';
-        memset(h->dimension + sizeof "wall", 0, sizeof h->dimension - sizeof "wall");
-    }
+    *h = (struct counts_histogram){
+        .build = t->build, .bins = (uint32_t)(high - low), .low = low, .high = high, .rate = n->rate};
+    clock_set(n, h->dimension, &h->abbreviation);
 }
 
 static void ticks_put(const struct attach_news *n, struct counts *c, uint32_t *bin)
@@ -201,35 +201,88 @@ static uint32_t pairs_kept(const struct attach_news *n)
     return kept;
 }
 
+static enum profd_status stacks_put(const struct attach_news *n, struct counts *c, struct profd_error *e)
+{
+    const struct attach_stacks *s = &n->difference->stacks;
+    if (s->tree_count == 0) {
+        return PROFD_OK;
+    }
+    struct counts_nodes nodes = COUNTS_NODES(c);
+    c->trees[0].rate = n->rate;
+    clock_set(n, c->trees[0].dimension, &c->trees[0].abbreviation);
+    enum profd_status status = counts_tree_sort(s->tree, s->tree_count, &nodes, &c->trees[0].used, NULL, e);
+    c->node_count = c->trees[0].used;
+    c->tree_count = c->node_count > 0;
+    return status;
+}
+
+static enum profd_status columns_put(const struct attach_news *news, uint32_t pairs, struct counts *c,
+                                     struct profd_error *e)
+{
+    struct attach_difference *d = news->difference;
+    uint32_t bin = 0, arc = 0;
+    ticks_put(news, c, &bin);
+    if (c->bin_count > d->ticks.count) {
+        counters_put(news, c, &bin);
+    }
+    arcs_put(&d->calls, NULL, c, &arc);
+    if (pairs > 0) {
+        arcs_put(&d->pairs, news->builds, c, &arc);
+    }
+    return stacks_put(news, c, e);
+}
+
+static struct counts_sizes sizes_of(const struct attach_news *n, uint32_t pairs)
+{
+    const struct attach_difference *d = n->difference;
+    struct counts_sizes s = {.bins = d->ticks.count,
+                             .arcs = d->calls.count + pairs,
+                             .trees = d->stacks.tree_count > 0,
+                             .nodes = d->stacks.tree_count};
+    for (uint32_t i = 0; i < d->ticks.count; i++) {
+        s.histograms += i == 0 || !same_histogram(&d->ticks.tick[i - 1], &d->ticks.tick[i]);
+    }
+    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+        s.bins += n->counters[i] != 0;
+    }
+    s.histograms += s.bins > d->ticks.count;
+    return s;
+}
+
+static uint64_t ticks_sum(const struct attach_ticks *s)
+{
+    uint64_t sum = 0;
+    bool saturated = false;
+    for (uint32_t i = 0; i < s->count; i++) {
+        sum_add(&sum, s->tick[i].ticks, &saturated);
+    }
+    return sum;
+}
+
 enum profd_status attach_counts_make(const struct attach_news *news, struct counts *c, bool *any, bool *sampled,
                                      struct profd_error *e)
 {
     struct attach_difference *d = news->difference;
     struct counts made;
-    uint32_t histograms = 0, counters = 0, bin = 0, arc = 0, pairs = pairs_kept(news);
-    attach_ticks_sort(&d->ticks);
-    for (uint32_t i = 0; i < d->ticks.count; i++) {
-        histograms += i == 0 || !same_histogram(&d->ticks.tick[i - 1], &d->ticks.tick[i]);
-    }
-    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
-        counters += news->counters[i] != 0;
-    }
-    if (histograms + counters + d->calls.count + pairs == 0) {
-        *any = false;
-        return PROFD_OK;
-    }
-    enum profd_status status =
-        counts_init(&made, histograms + (counters > 0), d->ticks.count + counters, d->calls.count + pairs, e);
+    enum profd_status status = attach_stacks_list(&d->stacks, news->builds, ticks_sum(&d->ticks), &d->pairs, e);
     if (status != PROFD_OK) {
         return status;
     }
-    ticks_put(news, &made, &bin);
-    if (counters > 0) {
-        counters_put(news, &made, &bin);
+    attach_ticks_sort(&d->ticks);
+    uint32_t pairs = pairs_kept(news);
+    struct counts_sizes sizes = sizes_of(news, pairs);
+    if (sizes.bins + sizes.arcs == 0) { /* and no stacks, which are never more than ticks */
+        *any = false;
+        return PROFD_OK;
     }
-    arcs_put(&d->calls, NULL, &made, &arc);
-    if (pairs > 0) {
-        arcs_put(&d->pairs, news->builds, &made, &arc);
+    status = counts_init_sizes(&made, &sizes, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = columns_put(news, pairs, &made, e);
+    if (status != PROFD_OK) {
+        counts_done(&made);
+        return status;
     }
     *any = true;
     *sampled = pairs > 0;

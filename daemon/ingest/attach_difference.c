@@ -4,137 +4,6 @@
 #include "core/sum.h"
 #include "ingest/attach_internal.h"
 
-#define PROBES 16u
-#define FIRST 64u /* arcs, ticks */
-
-static uint32_t arc_hash(const struct attach_arc *a)
-{
-    uint64_t x = a->from * UINT64_C(0x9e3779b97f4a7c15) ^ (a->to + ((uint64_t)a->from_build << 32 | a->to_build));
-    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (uint32_t)(x >> 32);
-}
-
-static bool arc_equal(const struct attach_arc *a, const struct attach_arc *b)
-{
-    return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
-}
-
-/* The slot of an arc, or a free one; NULL if neither is near. */
-static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc *arc)
-{
-    uint32_t at = arc_hash(arc);
-    for (uint32_t i = 0; i < PROBES; i++, at++) {
-        uint32_t *slot = &s->slots[at & s->mask];
-        if (*slot == 0 || arc_equal(&s->arc[*slot - 1], arc)) {
-            return slot;
-        }
-    }
-    return NULL;
-}
-
-static enum profd_status no_memory(uint32_t n, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up more than %u counts", n);
-}
-
-static enum profd_status arcs_grow(struct attach_arcs *s, struct profd_error *e)
-{
-    uint32_t capacity = s->capacity ? 4 * s->capacity : FIRST;
-    struct attach_arc *arc = realloc(s->arc, capacity * sizeof *arc);
-    if (!arc) {
-        return no_memory(s->capacity, e);
-    }
-    s->arc = arc;
-    uint32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
-    if (!slots) {
-        return no_memory(s->capacity, e);
-    }
-    free(s->slots);
-    s->slots = slots;
-    s->mask = 2 * capacity - 1;
-    s->capacity = capacity;
-    for (uint32_t i = 0; i < s->count; i++) {
-        uint32_t *slot = slot_find(s, &s->arc[i]);
-        if (slot && *slot == 0) {
-            *slot = i + 1;
-        }
-    }
-    return PROFD_OK;
-}
-
-/* NO_MEMORY or OK. O(1) amortized. */
-static enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e)
-{
-    bool saturated = false;
-    enum profd_status status = s->count == s->capacity ? arcs_grow(s, e) : PROFD_OK;
-    if (status != PROFD_OK) {
-        return status;
-    }
-    uint32_t *slot = slot_find(s, arc);
-    if (slot && *slot) {
-        sum_add(&s->arc[*slot - 1].calls, arc->calls, &saturated);
-        return PROFD_OK;
-    }
-    s->arc[s->count++] = *arc;
-    if (slot) {
-        *slot = s->count;
-    }
-    return PROFD_OK;
-}
-
-static void attach_arcs_done(struct attach_arcs *s)
-{
-    free(s->arc);
-    free(s->slots);
-    *s = (struct attach_arcs){0};
-}
-
-static enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e)
-{
-    if (s->count == s->capacity) {
-        uint32_t capacity = s->capacity ? 2 * s->capacity : FIRST;
-        struct attach_tick *grown = realloc(s->tick, capacity * sizeof *grown);
-        if (!grown) {
-            return no_memory(s->capacity, e);
-        }
-        s->tick = grown;
-        s->capacity = capacity;
-    }
-    s->tick[s->count++] = *tick;
-    return PROFD_OK;
-}
-
-static int compare_ticks(const void *a, const void *b)
-{
-    const struct attach_tick *x = a, *y = b;
-    return x->build != y->build ? (x->build > y->build) - (x->build < y->build)
-                                : (x->index > y->index) - (x->index < y->index);
-}
-
-void attach_ticks_sort(struct attach_ticks *s)
-{
-    uint32_t kept = 0;
-    bool saturated = false;
-    if (s->count == 0) {
-        return;
-    }
-    qsort(s->tick, s->count, sizeof *s->tick, compare_ticks);
-    for (uint32_t i = 1; i < s->count; i++) {
-        if (compare_ticks(&s->tick[kept], &s->tick[i]) == 0) {
-            sum_add(&s->tick[kept].ticks, s->tick[i].ticks, &saturated);
-        } else {
-            s->tick[++kept] = s->tick[i];
-        }
-    }
-    s->count = kept + 1;
-}
-
-static void attach_ticks_done(struct attach_ticks *s)
-{
-    free(s->tick);
-    *s = (struct attach_ticks){0};
-}
-
 #define PLACES_FIRST 256u
 
 /* A walk through the older one while the newer one is made. */
@@ -145,6 +14,7 @@ struct walk {
     uint32_t table, entry; /* of before: all places up to here are in d->places */
     uint32_t table_capacity, capacity;
     uint32_t news;
+    bool stacks_known;
     struct attach_difference *d;
 };
 
@@ -259,6 +129,22 @@ static enum profd_status take(struct walk *w, const struct attach_count *c, uint
     return attach_arcs_add(c->kind == ATTACH_KIND_ARCS ? &w->d->calls : &w->d->pairs, &arc, e);
 }
 
+/* A node's ticks. Each process has at most ATTACH_NODES_MAX nodes, so they are never too much. */
+static enum profd_status walk_node(struct walk *w, const struct attach_count *c, struct profd_error *e)
+{
+    uint64_t old;
+    struct attach_stack_node *node = &w->d->stacks.node[c->from];
+    if (node->state != ATTACH_NODE_GOOD) {
+        w->d->not_yet += node->state == ATTACH_NODE_WAITS;
+        w->d->bad += node->state == ATTACH_NODE_BAD;
+        return PROFD_OK;
+    }
+    enum profd_status status = walk_to(w, c->table, c->slot, &old, e);
+    uint64_t keep = c->count > old ? c->count : old;
+    node->news = w->stacks_known ? keep - old : 0;
+    return status == PROFD_OK ? places_put(w, c->table, c->slot, keep, e) : status;
+}
+
 /* One slot. What is too much for one harvest stays as it was: the next one takes it. */
 static enum profd_status walk_count(struct walk *w, const struct attach_count *c, struct profd_error *e)
 {
@@ -294,25 +180,29 @@ static enum profd_status walk_all(struct walk *w, struct profd_error *e)
     struct attach_cursor cursor = {0};
     struct attach_count c;
     uint64_t size, old;
-    enum profd_status status = PROFD_OK;
+    uint32_t slots;
+    enum profd_status status = attach_stacks_read(w->reading, &w->d->stacks, e);
     while (status == PROFD_OK && attach_table_next(image, &cursor, &size)) {
-        status = attach_reading_load(w->reading, cursor.at, size, e);
+        enum attach_kind kind = attach_table_kind(image, &cursor, &slots);
+        status = kind == ATTACH_KIND_SAMPLES  ? attach_reading_refresh(w->reading, cursor.at, size, e)
+                 : kind != ATTACH_KIND_STACKS ? attach_reading_load(w->reading, cursor.at, size, e)
+                                              : PROFD_OK; /* attach_stacks_read has it */
         while (status == PROFD_OK && attach_table_count(image, &cursor, &c)) {
-            status = walk_count(w, &c, e);
+            status = c.kind == ATTACH_KIND_STACKS ? walk_node(w, &c, e) : walk_count(w, &c, e);
         }
         attach_reading_drop(w->reading, cursor.at, size);
     }
     w->d->bad += cursor.bad;
-    w->d->not_yet = cursor.not_yet;
+    w->d->not_yet += cursor.not_yet;
     return status == PROFD_OK ? walk_to(w, UINT32_MAX, UINT32_MAX, &old, e) : status;
 }
 
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
-                                         const struct attach_places *before, struct attach_difference *d,
-                                         struct profd_error *e)
+                                         const struct attach_places *before, bool stacks_known,
+                                         struct attach_difference *d, struct profd_error *e)
 {
     struct attach_difference made = {.bad = 0};
-    struct walk w = {.reading = r, .builds = builds, .before = before, .d = &made};
+    struct walk w = {.reading = r, .builds = builds, .before = before, .stacks_known = stacks_known, .d = &made};
     enum profd_status status = walk_all(&w, e);
     if (status == PROFD_OK) {
         *d = made;
@@ -327,6 +217,7 @@ void attach_difference_done(struct attach_difference *d)
     attach_arcs_done(&d->calls);
     attach_arcs_done(&d->pairs);
     attach_ticks_done(&d->ticks);
+    attach_stacks_done(&d->stacks);
     free(d->places.tables);
     free(d->places.slots);
     free(d->places.counts);

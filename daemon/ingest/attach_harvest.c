@@ -157,7 +157,8 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     const struct attach_header *h = &w->reading.image.header;
     struct attach_difference *d = &w->difference;
     uint64_t counters[COLLECTOR_COUNTERS_MAX];
-    enum profd_status status = attach_difference_make(&w->reading, &w->builds, &w->before.places, d, e);
+    enum profd_status status =
+        attach_difference_make(&w->reading, &w->builds, &w->before.places, w->first || w->before.stacks_known, d, e);
     if (status == PROFD_OK) {
         status = labels_read(w, e);
     }

@@ -10,6 +10,7 @@
 #include "ingest/attach_snapshot.h"
 #include "proto/attach.h"
 #include "proto/counts.h"
+#include "proto/counts_tree.h"
 #include "proto/limits.h"
 #include "proto/status.h"
 #include "proto/collector.h"
@@ -32,6 +33,8 @@ struct attach_reading {
 };
 enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct attach_reading *r, struct profd_error *e);
 enum profd_status attach_reading_load(struct attach_reading *r, uint64_t at, uint64_t size, struct profd_error *e);
+/* Reads a table again, all but the header of its chunk: as it is now. */
+enum profd_status attach_reading_refresh(struct attach_reading *r, uint64_t at, uint64_t size, struct profd_error *e);
 void attach_reading_drop(struct attach_reading *r, uint64_t at, uint64_t size);
 /* Accepts a zeroed struct. */
 void attach_reading_close(struct attach_reading *r);
@@ -76,6 +79,10 @@ struct attach_arcs {
     uint32_t count, capacity, mask;
 };
 
+/* NO_MEMORY or OK. O(1) amortized. */
+enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e);
+void attach_arcs_done(struct attach_arcs *s);
+
 struct attach_tick {
     uint32_t build, index; /* address above the build's low */
     uint64_t ticks;
@@ -84,8 +91,44 @@ struct attach_ticks {
     struct attach_tick *tick;
     uint32_t count, capacity;
 };
+enum profd_status attach_ticks_add(struct attach_ticks *s, const struct attach_tick *tick, struct profd_error *e);
 /* Ascending by build and index, each once. */
 void attach_ticks_sort(struct attach_ticks *s);
+void attach_ticks_done(struct attach_ticks *s);
+
+/* --- attach_stacks.c -------------------------------------------------------------------------------------------------
+ */
+
+enum attach_node_state {
+    ATTACH_NODE_WAITS, /* it, or one above it, is not published, or of a module that comes with the next snapshot */
+    ATTACH_NODE_UNJUDGED,
+    ATTACH_NODE_GOOD,
+    ATTACH_NODE_BAD, /* impossible, or below such a node: in a cycle, too deep, below a program counter */
+};
+
+struct attach_stack_node {
+    enum attach_node_state state;
+    uint8_t depth;  /* if GOOD */
+    uint32_t place; /* in tree, from 1; 0: not listed */
+    uint64_t news;  /* ticks that are new */
+    struct attach_frame frame;
+};
+
+/* The nodes of a process by number, and what is new of them. */
+struct attach_stacks {
+    uint32_t count; /* highest number + 1; 0: there are no stacks */
+    struct attach_stack_node *node;
+    uint32_t tree_count;
+    struct counts_node *tree; /* for counts_tree_sort */
+    const struct attach_frame **frame;
+};
+/* Reads and judges all nodes. MALFORMED values are BAD nodes. NO_MEMORY, IO or OK. O(nodes). */
+enum profd_status attach_stacks_read(struct attach_reading *r, struct attach_stacks *s, struct profd_error *e);
+/* Makes tree of the news, of which at most `most` ticks are taken, and adds the sampled pairs among them: caller and
+ * callee, once for each stack. A pair's callee is where its function begins. O(nodes · depth). */
+enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
+                                     struct attach_arcs *pairs, struct profd_error *e);
+void attach_stacks_done(struct attach_stacks *s);
 
 /* --- attach_difference.c ---------------------------------------------------------------------------------------------
  */
@@ -94,16 +137,19 @@ void attach_ticks_sort(struct attach_ticks *s);
 struct attach_difference {
     struct attach_arcs calls, pairs;
     struct attach_ticks ticks;
+    struct attach_stacks stacks;
     uint64_t outside;            /* ticks that are new, outside every build */
     uint64_t calls_total;        /* since the process began */
     uint64_t bad, not_yet;       /* invalid slots; slots of modules that come with the next snapshot */
     bool more;                   /* LIMIT_ATTACH_NEWS was reached: the rest is new with the next harvest */
     struct attach_places places; /* the next snapshot's counts */
 };
-/* builds learn which of them are counted. O(slots). */
+/* builds learn which of them are counted. Nodes of stacks are read before the ticks to which they belong, so that no
+ * stack is there without its tick. stacks_known: `before` has the places of stacks; if not, what they have counted is
+ * not news. O(slots). */
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
-                                         const struct attach_places *before, struct attach_difference *d,
-                                         struct profd_error *e);
+                                         const struct attach_places *before, bool stacks_known,
+                                         struct attach_difference *d, struct profd_error *e);
 /* Accepts a zeroed struct. */
 void attach_difference_done(struct attach_difference *d);
 

@@ -25,7 +25,7 @@ static enum profd_status chunk_copy(struct attach_reading *r, uint64_t at, uint6
         return PROFD_OK; /* attach_parse reports the error */
     }
     *next = at + c.size;
-    if (c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_PAIRS) {
+    if ((c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_PAIRS) || c.kind == ATTACH_KIND_STACKS) {
         return PROFD_OK;
     }
     uint64_t n = c.size < NEEDED_PAGES * ATTACH_PAGE ? c.size : NEEDED_PAGES * ATTACH_PAGE;
@@ -71,7 +71,7 @@ static enum profd_status outline_walk(struct attach_reading *r, uint64_t used, s
             break;
         }
         memcpy(&magic, page, sizeof magic);
-        if (magic != ATTACH_CHUNK_MAGIC) {
+        if (magic != ATTACH_CHUNK_MAGIC && magic != ATTACH_STACKS_MAGIC) {
             continue;
         }
         memcpy(r->bytes + at, page, ATTACH_PAGE);
@@ -148,6 +148,13 @@ enum profd_status attach_reading_load(struct attach_reading *r, uint64_t at, uin
                                (unsigned long long)size, (unsigned long long)at, LIMIT_ATTACH_RESIDENT);
     }
     return attach_read_file(r->memfd, r->bytes + at + ATTACH_PAGE, size - ATTACH_PAGE, at + ATTACH_PAGE, e);
+}
+
+enum profd_status attach_reading_refresh(struct attach_reading *r, uint64_t at, uint64_t size, struct profd_error *e)
+{
+    const uint64_t head = sizeof(struct attach_chunk);
+    enum profd_status status = attach_reading_load(r, at, size, e);
+    return status == PROFD_OK ? attach_read_file(r->memfd, r->bytes + at + head, size - head, at + head, e) : status;
 }
 
 /* The first page stays: the way to the next table leads over it. */

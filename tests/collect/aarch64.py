@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 os.environ["NM"] = "aarch64-linux-gnu-nm"
-from bed import PAIRS, ROOT, Bed, Tap, difference, run  # noqa: E402
+from bed import ROOT, Bed, Tap, difference, run  # noqa: E402
 
 CROSS = "aarch64-linux-gnu-"
 
@@ -62,17 +62,17 @@ def main():
             if name in ("-pg", "signed addresses"):
                 p = check(tap, bed, collect, exe, name, preload, "burn", 0, 40)
                 tap.point(p["TICKS"] > 20 and p.ticks()["burn"] > 0.8 * p["TICKS"]
-                          and p.pairs(PAIRS)["life", "burn"] > 10,
-                          f"{name}: ticks and sampled pairs", (p["TICKS"], p.ticks(), p.pairs(PAIRS)))
+                          and p.sampled()["life", "burn"] > 10,
+                          f"{name}: ticks and sampled pairs", (p["TICKS"], p.ticks(), p.sampled()))
         for name, options in (("callers", []), ("callers, no frame pointers", ["-fomit-frame-pointer"]),
                               ("callers, signed addresses", ["-mbranch-protection=standard"])):
             exe = bed.build("callers.c", *options, compiler=CROSS + "gcc", name="callers")
             p = bed.run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-E",
                         f"LD_PRELOAD={collect}/libprofd-collect.so", exe, "0.3", env=bed.env(preload=False))[0]
-            into = {pair for pair in p.pairs(PAIRS) if pair[1] == "spin"}
+            into = {pair for pair in p.sampled() if pair[1] == "spin"}
             tap.point(p.ticks()["spin"] > 5 and into == {("inner", "spin"), ("quiet", "spin")}
-                      and p.pairs(PAIRS)["main", "outer"] > 0, f"{name}: by unwind information",
-                      (p.ticks(), p.pairs(PAIRS)))
+                      and p.sampled()["main", "outer"] > 0, f"{name}: by unwind information",
+                      (p.ticks(), p.sampled()))
 
 
 main()

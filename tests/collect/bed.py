@@ -22,7 +22,8 @@ COLLECT_STATIC = os.path.join(BUILD, "libprofd-collect.a")
 HARVESTER = os.path.join(BUILD, "tests", "harvester")
 NAMES = ["leaf", "middle", "outer", "handler", "worker", "compare", "child", "plugin_a", "plugin_b", "late"]
 THREADS, FUNCTIONS = 2048, 16
-ARCS, SAMPLES, PAIRS = 4, 5, 6
+ARCS, SAMPLES, STACKS = 4, 5, 7
+OUTSIDE = 65535
 
 
 def symbols(path, cache={}):
@@ -76,12 +77,48 @@ class Process:
                 total[self.name(module, address)] += count
         return total
 
-    def pairs(self, kind=ARCS):
+    def pairs(self):
+        """Counted calls."""
         total = collections.Counter()
         for k, from_module, from_address, module, address, count in self.raw["counts"]:
-            if k == kind:
+            if k == ARCS:
                 caller = self.name(from_module, from_address - 1) if self.module(from_module) else "?"
                 total[caller, self.name(module, address)] += count
+        return total
+
+    def paths(self):
+        """[(frames, count)] of each node that counts; a frame is (incomplete, module, address, begin, is a PC), the
+        outermost first."""
+        nodes = {number: (parent, (incomplete, module, address, begin, kind == 1), count)
+                 for number, parent, kind, incomplete, module, address, begin, count in self.raw["stacks"]}
+        found = []
+        for number, (_, _, count) in nodes.items():
+            frames = []
+            while count and number:
+                number, frame, _ = nodes[number]
+                frames.append(frame)
+            if count:
+                found.append((frames[::-1], count))
+        return found
+
+    def frame_name(self, frame):
+        incomplete, module, address, _, is_pc = frame
+        return "[incomplete]" if incomplete else "[outside]" if module == OUTSIDE else self.name(
+            module, address - (not is_pc))
+
+    def stacks(self):
+        """By the names on the path, the outermost first."""
+        total = collections.Counter()
+        for frames, count in self.paths():
+            total[tuple(self.frame_name(f) for f in frames)] += count
+        return total
+
+    def sampled(self):
+        """Caller and callee by unwind information, each pair once a stack: what the daemon takes for arcs."""
+        total = collections.Counter()
+        for frames, count in self.paths():
+            total.update({(self.frame_name(a), self.name(b[1], b[3])): count
+                          for a, b in zip(frames, frames[1:]) if OUTSIDE not in (a[1], b[1]) and b[3] >= 0})
         return total
 
     def ticks(self):

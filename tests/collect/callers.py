@@ -6,20 +6,23 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from bed import PAIRS, Bed, Tap, symbols  # noqa: E402
+from bed import Bed, Tap, symbols  # noqa: E402
 
 KINDS = (("as Debian builds", []), ("no frame pointers", ["-fomit-frame-pointer"]),
          ("frame pointers", ["-fno-omit-frame-pointer"]),
          ("frame pointers, but not in leaves", ["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"]),
          ("not PIE", ["-no-pie", "-fno-pie"]), ("-O0", ["-O0"]), ("-Os", ["-Os"]))
 CHAIN = [("main", "outer"), ("outer", "varies"), ("varies", "inner")]
-NONE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-omit-frame-pointer"]
+NONE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+
+
+MINE = {"main", "outer", "varies", "inner", "quiet", "spin", "innocent"}
+TRUE = {("main", "outer", "varies", "inner", "spin"), ("main", "quiet", "spin")}
 
 
 def own(p):
     """Pairs with a function of the program as callee, by names."""
-    mine = {"main", "outer", "varies", "inner", "quiet", "spin", "innocent"}
-    return {pair: n for pair, n in p.pairs(PAIRS).items() if pair[1] in mine}
+    return {pair: n for pair, n in p.sampled().items() if pair[1] in MINE}
 
 
 def true(tap, p, what):
@@ -34,10 +37,22 @@ def true(tap, p, what):
               f"{what}: the callers of its callers, up to main", pairs)
 
 
+def stacks(tap, p, what, exact):
+    """By frame pointers: a function that keeps none has no frame, and never another function's."""
+    seen = {tuple(n for n in names if n in MINE) for names in p.stacks() if names[-1] == "spin"}
+    tap.point(seen and all(path in TRUE if exact else any(is_part(path, true) for true in TRUE) for path in seen),
+              f"no unwind information but that of spin, {what}: the stacks", seen)
+
+
+def is_part(path, of):
+    rest = iter(of)
+    return all(name in rest for name in path)
+
+
 def begins(tap, p, what):
     """Without symbols, call sites of one function would be several functions if a callee were an address inside."""
     starts = {address for address, _, _ in symbols(p.module(1)["name"])}
-    callees = {address for kind, _, _, module, address, _ in p["counts"] if kind == PAIRS and module == 1}
+    callees = {begin for _, _, _, _, module, _, begin, _ in p["stacks"] if module == 1}
     tap.point(callees and callees <= starts, f"{what}: a callee is where it begins", [hex(a) for a in callees - starts])
 
 
@@ -61,10 +76,12 @@ def main():
                     begins(tap, p, f"{compiler}, {what}")
             if compiler != "gcc":
                 break
-        p = run(tap, bed, "no unwind information", NONE)
-        if p:
-            tap.point(p.ticks()["spin"] > 20 and set(own(p)) == {("inner", "spin"), ("quiet", "spin")},
-                      "no unwind information but that of spin: nobody else's caller is named", own(p))
+        for what, options in (("frame pointers", ["-fno-omit-frame-pointer"]), ("neither", ["-fomit-frame-pointer"])):
+            p = run(tap, bed, f"no unwind information, {what}", [*NONE, *options])
+            if p:
+                tap.point(p.ticks()["spin"] > 20 and set(own(p)) == {("inner", "spin"), ("quiet", "spin")},
+                          f"no unwind information but that of spin, {what}: nobody else's caller is named", own(p))
+                stacks(tap, p, what, what != "neither")
 
 
 main()

@@ -261,6 +261,35 @@ static void print_parts(const struct attach_image *image)
     printf("],\"bad\":%llu,\"not_yet\":%llu,", (unsigned long long)cursor.bad, (unsigned long long)cursor.not_yet);
 }
 
+/* Every node: [number, parent, kind, incomplete, module, address, begin or −1, count]. */
+static void print_stacks(const struct attach_image *image)
+{
+    struct attach_cursor cursor = {0};
+    struct attach_chunk chunk;
+    struct attach_frame f;
+    uint64_t size;
+    uint32_t slots, number;
+    bool first = true;
+    printf("\"stacks\":[");
+    while (attach_table_next(image, &cursor, &size)) {
+        if (attach_table_kind(image, &cursor, &slots) != ATTACH_KIND_STACKS) {
+            continue;
+        }
+        for (uint32_t i = 0; i < slots; i++) {
+            struct attach_node n;
+            memcpy(&chunk, image->bytes + cursor.at, sizeof chunk);
+            memcpy(&n, image->bytes + cursor.at + sizeof chunk + i * sizeof n, sizeof n);
+            if (attach_node_get(image, &cursor, i, &number, &f) == ATTACH_THERE) {
+                printf("%s[%u,%u,%d,%d,%u,%llu,%lld,%llu]", first ? "" : ",", number, f.parent, (int)f.kind,
+                       (int)f.incomplete, f.module, (unsigned long long)f.address,
+                       f.has_begin ? (long long)f.begin : -1, (unsigned long long)n.count);
+                first = false;
+            }
+        }
+    }
+    printf("],");
+}
+
 static void client_print(const struct client *c)
 {
     struct attach_image image;
@@ -277,6 +306,7 @@ static void client_print(const struct client *c)
         print_hex("instance", image.header.instance, ATTACH_INSTANCE_SIZE);
         print_hex("parent", image.header.parent, ATTACH_INSTANCE_SIZE);
         print_parts(&image);
+        print_stacks(&image);
         for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
             printf("\"%s\":%llu,", attach_counter_name(i), (unsigned long long)image.header.counters[i]);
         }

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # noqa: E402
-from bed import ARCS, COLLECT, COLLECT_STATIC, HARVESTER, PAIRS, Bed, Tap, difference, readable_copy, run, wait_until
+from bed import ARCS, COLLECT, COLLECT_STATIC, HARVESTER, Bed, Tap, difference, readable_copy, run, wait_until
 
 
 def own(bed, processes):
@@ -210,7 +210,7 @@ def samples(tap, bed):
         placed = sum(p.ticks().values()) + p["TICKS_INSIDE"] + p["TICKS_BLOCKED"] + p["TICKS_DROPPED"]
         tap.point(p["TICKS"] == placed and p.ticks()["burn"] > 0.8 * sum(p.ticks().values()),
                   "each tick has its place", (p["TICKS"], placed, p.ticks()))
-    pairs = p.pairs(PAIRS)
+    pairs = p.sampled()
     tap.point(pairs["burner", "burn"] > pairs["life", "burn"] > 0 and not p.calls(),
               "a program without -pg shows sampled pairs and no calls", dict(pairs))
     p = own(bed, bed.run("env", "PROFD_RATE=0", exe, "burn", 1, 5))

@@ -336,3 +336,92 @@ Test(proto_attach, mutations)
         free(copy);
     }
 }
+
+/* A chunk of four nodes, numbers 5 to 8. */
+static struct attach_node *nodes_add(struct scene *s, struct attach_chunk **c)
+{
+    *c = chunk(s, ATTACH_KIND_STACKS, 1);
+    (*c)->magic = ATTACH_STACKS_MAGIC;
+    (*c)->primary = 4;
+    (*c)->hash = 5;
+    return (struct attach_node *)(void *)(*c + 1);
+}
+
+Test(proto_attach, nodes_of_stacks_read_back)
+{
+    struct scene *s = scene();
+    struct attach_chunk *c;
+    struct attach_node *n = nodes_add(s, &c);
+    n[0] = (struct attach_node){.parent = 7, .self = 0x20, .begin = 0x18, .kind = 1, .module = 1, .count = 3};
+    n[2] = (struct attach_node){.self = ATTACH_INCOMPLETE, .begin = ATTACH_BEGIN_UNKNOWN, .module = ATTACH_MODULE_NONE};
+    n[3] = (struct attach_node){.parent = 7, .self = 0x20, .begin = 0x21, .module = 2, .count = 9};
+    struct attach_image image = parse(s);
+    cr_assert(image.nodes == 8 && image.slots == 12);
+    struct attach_cursor cursor = {0};
+    struct attach_count count;
+    uint64_t size;
+    uint32_t slots, number;
+    struct attach_frame f;
+    cr_assert(attach_table_next(&image, &cursor, &size) && attach_table_next(&image, &cursor, &size));
+    cr_assert(attach_table_kind(&image, &cursor, &slots) == ATTACH_KIND_STACKS && slots == 4 && size == ATTACH_PAGE);
+    cr_assert_eq(attach_node_get(&image, &cursor, 0, &number, &f), ATTACH_THERE);
+    cr_assert(number == 5 && f.parent == 7 && f.kind == ATTACH_NODE_PC && f.module == 1 && f.address == 0x400020 &&
+              f.has_begin && f.begin == 0x400018 && !f.incomplete);
+    cr_assert_eq(attach_node_get(&image, &cursor, 1, &number, &f), ATTACH_NOT_YET);
+    cr_assert_eq(attach_node_get(&image, &cursor, 2, &number, &f), ATTACH_THERE);
+    cr_assert(number == 7 && f.parent == 0 && f.incomplete && f.address == 0 && !f.has_begin);
+    cr_assert_eq(attach_node_get(&image, &cursor, 3, &number, &f), ATTACH_BAD);
+    cr_assert(attach_table_count(&image, &cursor, &count) && count.kind == ATTACH_KIND_STACKS && count.count == 3 &&
+              count.from == 5 && count.self == 0x400020 && count.slot == 0);
+    cr_assert(!attach_table_count(&image, &cursor, &count) && cursor.bad == 1 && cursor.not_yet == 0);
+}
+
+Test(proto_attach, chunks_of_stacks_that_cannot_be_are_refused)
+{
+    static const struct {
+        uint32_t kind, primary, hash;
+    } cases[] = {{ATTACH_KIND_STACKS, 0, 5},
+                 {ATTACH_KIND_STACKS, 4, 0},
+                 {ATTACH_KIND_STACKS, 127, 5},
+                 {ATTACH_KIND_STACKS, 4, 65533},
+                 {ATTACH_KIND_STACKS, UINT32_MAX, UINT32_MAX}};
+    struct attach_image image;
+    struct profd_error e;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scene *s = scene();
+        struct attach_chunk *c;
+        nodes_add(s, &c);
+        c->kind = cases[i].kind;
+        c->primary = cases[i].primary;
+        c->hash = cases[i].hash;
+        cr_assert_eq(attach_parse(s->bytes, s->h->used, &image, &e), PROFD_MALFORMED, "case %zu", i);
+    }
+    struct scene *s = scene();
+    struct attach_chunk *c;
+    nodes_add(s, &c);
+    nodes_add(s, &c); /* the same numbers again */
+    cr_assert_eq(attach_parse(s->bytes, s->h->used, &image, &e), PROFD_MALFORMED);
+    cr_assert(strstr(e.sentence, "not a chunk of stacks"), "%s", e.sentence);
+    c->hash = 9;
+    cr_assert_eq(attach_parse(s->bytes, s->h->used, &image, &e), PROFD_OK);
+}
+
+/* A reader that knows only chunks with ATTACH_CHUNK_MAGIC goes over it page by page. */
+Test(proto_attach, no_page_of_a_chunk_of_stacks_looks_like_another_chunk)
+{
+    struct scene *s = scene();
+    struct attach_chunk *c;
+    struct attach_node *n = nodes_add(s, &c);
+    c->size = 3 * ATTACH_PAGE;
+    s->h->used += 2 * ATTACH_PAGE;
+    c->primary = (3 * ATTACH_PAGE - sizeof *c) / sizeof *n;
+    for (uint32_t i = 0; i < c->primary; i++) {
+        memset(&n[i], 0xff, sizeof n[i]);
+        n[i].parent = ATTACH_NODES_MAX;
+    }
+    for (uint64_t at = ATTACH_PAGE; at < s->h->used; at += ATTACH_PAGE) {
+        uint32_t magic;
+        memcpy(&magic, s->bytes + at, sizeof magic);
+        cr_assert((uint8_t *)c > s->bytes + at || magic != ATTACH_CHUNK_MAGIC);
+    }
+}
