@@ -39,7 +39,8 @@ CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -I. -Idaemon -Iclient -I$(B)/gen $(OPT) -fPI
 LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,now) $(LDFLAGS)
 
 # --- components: sources, libraries, and what each may link --------------------------------------------------
-# "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "profctl" the program.
+# "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
+# a host, "profctl" the program.
 COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import record profctl \
               tls relay gate signer
 DIR_proto := proto
@@ -70,7 +71,7 @@ NEEDS_client := client elf core proto
 NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
 NEEDS_record := record client elf core proto
-NEEDS_profctl := profctl gprof import client compat elf core proto
+NEEDS_profctl := profctl record gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
 NEEDS_tls := tls proto

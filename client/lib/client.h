@@ -61,4 +61,9 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
 /* Bytes queued and not yet sent. */
 size_t client_queued(const struct profd_client *c);
 
+/* Queues an executable as profd_client_send_object does; name is its path, and the descriptors are its file and
+ * perhaps its debug file, which the client closes in every case. */
+enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want, const char *name,
+                                    const int *fds, size_t fd_count, uint32_t *tag, struct profd_error *e);
+
 #endif

@@ -290,28 +290,60 @@ static enum profd_status bytes_in(struct profd_conn *c, struct profd_error *e)
                            n < 0 ? ": " : "", n < 0 ? strerror(errno) : "");
 }
 
-enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_event *want,
-                                       const struct profd_executable *x, bool earlier, struct profd_error *e)
+/* Space for one more executable that waits for its answer. */
+static enum profd_status sent_reserve(struct profd_conn *c, const char *path, struct profd_error *e)
 {
     if (c->sent_count == c->sent_capacity) {
         size_t capacity = c->sent_capacity ? 2 * c->sent_capacity : 8;
         struct conn_sent *grown = realloc(c->sent, capacity * sizeof *grown);
         if (!grown) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", profd_executable_path(x));
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", path);
         }
         c->sent = grown;
         c->sent_capacity = capacity;
     }
-    struct conn_sent s = {.earlier = earlier, .path = strdup(profd_executable_path(x))};
-    enum profd_status status =
-        s.path ? profd_client_send_object(c->client, want, x, &s.tag, e)
-               : profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", profd_executable_path(x));
+    c->sent[c->sent_count] = (struct conn_sent){.path = strdup(path)};
+    return c->sent[c->sent_count].path ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to send %s", path);
+}
+
+/* The place that sent_reserve took is in use if the executable was queued. */
+static enum profd_status sent_settle_queued(struct profd_conn *c, enum profd_status status)
+{
+    if (status == PROFD_OK) {
+        c->sent_count++;
+    } else {
+        free(c->sent[c->sent_count].path);
+    }
+    return status;
+}
+
+enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_event *want,
+                                       const struct profd_executable *x, bool earlier, struct profd_error *e)
+{
+    enum profd_status status = sent_reserve(c, profd_executable_path(x), e);
     if (status != PROFD_OK) {
-        free(s.path);
         return status;
     }
-    c->sent[c->sent_count++] = s;
-    return PROFD_OK;
+    c->sent[c->sent_count].earlier = earlier;
+    return sent_settle_queued(c, profd_client_send_object(c->client, want, x, &c->sent[c->sent_count].tag, e));
+}
+
+/* Answers with a file of the supplier; *found is false if it has none. */
+static enum profd_status supplied_send(struct profd_conn *c, const struct profd_event *want, bool *found,
+                                       struct profd_error *e)
+{
+    struct conn_file file;
+    *found = c->supply && c->supply(c->supply_context, want->build_id, &file);
+    if (!*found) {
+        return PROFD_OK;
+    }
+    enum profd_status status = sent_reserve(c, file.name, e);
+    if (status != PROFD_OK) {
+        close(file.fd);
+        return status;
+    }
+    return sent_settle_queued(
+        c, client_send_files(c->client, want, file.name, &file.fd, 1, &c->sent[c->sent_count].tag, e));
 }
 
 /* Takes one out of the list; a status other than OK goes to the sink. */
@@ -369,6 +401,11 @@ static enum profd_status want_answer(struct profd_conn *c, const struct profd_ev
             return status;
         }
         reason = "the executable was replaced by another build";
+    }
+    bool found;
+    enum profd_status status = supplied_send(c, want, &found, e);
+    if (status != PROFD_OK || found) {
+        return status;
     }
     return profd_client_send_decline(c->client, want, reason, e);
 }

@@ -18,6 +18,14 @@ struct conn_sent {
     char *path;
 };
 
+/* An open executable. */
+struct conn_file {
+    int fd; /* the connection closes it */
+    const char *name;
+};
+/* Finds the executable of a build; false: there is none. name lives until the next call. */
+typedef bool (*conn_supply)(void *context, const char *build_id, struct conn_file *out);
+
 struct profd_conn {
     struct address address;
     char token[512]; /* for http; "" if none */
@@ -31,6 +39,8 @@ struct profd_conn {
     int64_t progress; /* ms on the monotonic clock when a byte last moved */
     struct conn_offer *offers;
     size_t offer_count, offer_capacity;
+    conn_supply supply; /* asked for what is not among the offers; may be NULL */
+    void *supply_context;
     struct conn_sent *sent;
     size_t sent_count, sent_capacity;
     profd_outcome_sink refused; /* called for each executable that is not stored; may be NULL */

@@ -5,7 +5,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "lib/conn.h"
+#include "lib/delivery.h"
 #include "lib/spool.h"
 #include "lib/upload.h"
 #include "proto/frame.h"
@@ -14,6 +14,7 @@
 #define ITEMS_MAX 128u              /* on their way at once: half of what the daemon reads ahead */
 #define BYTES_MAX ((size_t)8 << 20) /* of their frames; one larger frame goes alone */
 #define ATTEMPTS_MAX 5u
+#define REDIAL_MS 1000
 #define PAUSE_MIN 50u   /* ms, doubled with each attempt */
 #define PAUSE_MAX 2000u /* ms: a longer retry_after means the spool */
 
@@ -45,6 +46,9 @@ struct profd_delivery {
     size_t item_count, item_bytes;
     const struct profd_executable **executables;
     size_t executable_count;
+    conn_supply supply;
+    void *supply_context;
+    int64_t dialled; /* conn_clock of the last attempt to connect */
 };
 
 /* The spool, made if need be. */
@@ -366,6 +370,20 @@ static void earlier_deliver(struct profd_delivery *d)
     free(entries);
 }
 
+/* Connects, if there is a daemon. */
+static void conn_begin(struct profd_delivery *d)
+{
+    d->dialled = conn_clock();
+    if (profd_conn_open(&d->options, &d->conn, &d->offline) != PROFD_OK) {
+        d->conn = NULL;
+        return;
+    }
+    d->conn->supply = d->supply;
+    d->conn->supply_context = d->supply_context;
+    profd_conn_set_sink(d->conn, d->sink, d->context);
+    earlier_deliver(d);
+}
+
 static bool options_copy(struct profd_delivery *d, const struct profd_options *o)
 {
     static const struct profd_options defaults = {.server = NULL};
@@ -405,12 +423,19 @@ enum profd_status profd_delivery_open(const struct profd_options *o, profd_outco
         profd_delivery_close(d);
         return status;
     }
-    if (profd_conn_open(&d->options, &d->conn, &d->offline) == PROFD_OK) {
-        profd_conn_set_sink(d->conn, sink, context);
-        earlier_deliver(d);
-    }
+    conn_begin(d);
     *out = d;
     return PROFD_OK;
+}
+
+void delivery_set_supply(struct profd_delivery *d, conn_supply supply, void *context)
+{
+    d->supply = supply;
+    d->supply_context = context;
+    if (d->conn) {
+        d->conn->supply = supply;
+        d->conn->supply_context = context;
+    }
 }
 
 enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct profd_executable *x,
@@ -487,6 +512,26 @@ enum profd_status profd_delivery_finish(struct profd_delivery *d, struct profd_e
         }
     }
     return PROFD_OK;
+}
+
+void delivery_poll(struct profd_delivery *d)
+{
+    if (!d->conn && conn_clock() >= d->dialled + REDIAL_MS) {
+        conn_begin(d);
+    }
+    for (bool got = true; d->conn && got;) {
+        struct profd_event event;
+        struct profd_error why = {""};
+        (void)items_repeat(d);
+        if (!d->conn) {
+            return;
+        }
+        if (conn_step(d->conn, conn_clock(), &event, &got, &why) != PROFD_OK) {
+            conn_lose(d, &why);
+        } else if (got) {
+            item_answered(d, &event);
+        }
+    }
 }
 
 void profd_delivery_close(struct profd_delivery *d)

@@ -7,10 +7,10 @@
 #include "profctl/profctl_parse.h"
 
 static const struct profctl_verb *const verbs[] = {
-    &verb_run_command, &verb_ps,     &verb_pause,  &verb_resume, &verb_upload,     &verb_symbols, &verb_builds,
-    &verb_report,      &verb_open,   &verb_export, &verb_groups, &verb_labels,     &verb_status,  &verb_spool,
-    &verb_gprof,       &verb_top,    &verb_delete, &verb_verify, &verb_backup,     &verb_reload,  &verb_ca,
-    &verb_token,       &verb_enroll, &verb_hosts,  &verb_reader, &verb_completion,
+    &verb_run_command, &verb_record, &verb_ps,     &verb_pause,  &verb_resume, &verb_upload,     &verb_symbols,
+    &verb_builds,      &verb_report, &verb_open,   &verb_export, &verb_groups, &verb_labels,     &verb_status,
+    &verb_spool,       &verb_gprof,  &verb_top,    &verb_delete, &verb_verify, &verb_backup,     &verb_reload,
+    &verb_ca,          &verb_token,  &verb_enroll, &verb_hosts,  &verb_reader, &verb_completion,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
@@ -35,13 +35,15 @@ static const struct profctl_verb *verb_find(const char *name)
     return NULL;
 }
 
-static enum profd_status verb_run(const struct profctl_verb *verb, int argc, char **argv, struct profd_error *e)
+static enum profd_status verb_run(const struct profctl_verb *verb, int argc, char **argv, int *exit_status,
+                                  struct profd_error *e)
 {
     struct profctl_call call;
     bool help = false;
     enum profd_status status = profctl_parse(verb, argc, argv, &call, &help, e);
     call.verbs = verbs;
     call.verb_count = VERB_COUNT;
+    call.exit_status = exit_status;
     if (status == PROFD_OK && help) {
         profctl_print_help(verb);
     } else if (status == PROFD_OK) {
@@ -51,7 +53,7 @@ static enum profd_status verb_run(const struct profctl_verb *verb, int argc, cha
     return status;
 }
 
-static enum profd_status dispatch(int argc, char **argv, struct profd_error *e)
+static enum profd_status dispatch(int argc, char **argv, int *exit_status, struct profd_error *e)
 {
     const char *word = argc > 1 ? argv[1] : "";
     bool help = strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
@@ -74,7 +76,7 @@ static enum profd_status dispatch(int argc, char **argv, struct profd_error *e)
         profctl_print_help(verb);
         return PROFD_OK;
     }
-    return verb_run(verb, argc - 1, argv + 1, e);
+    return verb_run(verb, argc - 1, argv + 1, exit_status, e);
 }
 
 /* True if a verb that does everything itself is called: by its name, or through a link of its name. */
@@ -99,17 +101,17 @@ static bool verb_run_alone(int argc, char **argv, int *status)
 
 int main(int argc, char **argv)
 {
-    int alone;
-    if (verb_run_alone(argc, argv, &alone)) {
-        return alone;
+    int exit_status = 0;
+    if (verb_run_alone(argc, argv, &exit_status)) {
+        return exit_status;
     }
     struct profd_error e = {""};
-    enum profd_status status = dispatch(argc, argv, &e);
+    enum profd_status status = dispatch(argc, argv, &exit_status, &e);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         status = status == PROFD_OK ? profd_error_set(&e, PROFD_IO, "cannot write to stdout") : status;
     }
     if (status != PROFD_OK && e.sentence[0]) { /* a verb that said it all leaves it empty */
         profctl_complain("%s", e.sentence);
     }
-    return profd_status_exit(status);
+    return status == PROFD_OK ? exit_status : profd_status_exit(status);
 }

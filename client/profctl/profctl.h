@@ -32,6 +32,7 @@ struct profctl_call {
     char *server_text;                       /* owned */
     const struct profctl_verb *const *verbs; /* all, in the order of the help */
     size_t verb_count;
+    int *exit_status; /* set by a verb that succeeds with another exit status than 0 */
 };
 
 struct profctl_verb {
@@ -40,6 +41,7 @@ struct profctl_verb {
     const struct profctl_option *options;
     size_t option_count;
     size_t arguments_least, arguments_most;
+    bool has_command; /* the first argument that is not an option begins a command: its options are its own */
     /* Runs the verb; the status becomes the exit status. The sentence is in *e. */
     enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
     /* Replaces run and all members above except name and summary: parses its arguments and reports errors itself.
@@ -49,8 +51,8 @@ struct profctl_verb {
 
 extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_labels, verb_report, verb_export,
     verb_status, verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
-    verb_open, verb_run_command, verb_ps, verb_pause, verb_resume, verb_reload, verb_ca, verb_token, verb_enroll,
-    verb_hosts, verb_reader;
+    verb_open, verb_run_command, verb_record, verb_ps, verb_pause, verb_resume, verb_reload, verb_ca, verb_token,
+    verb_enroll, verb_hosts, verb_reader;
 
 /* The last value of an option, NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);

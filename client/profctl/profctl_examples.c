@@ -8,6 +8,8 @@ static const struct {
 } examples[] = {
     {"run", "  profctl run -l service=shop -- ./shop --port 8080    with a label\n"
             "  profctl run --clock wall make                       a process tree; ticks include waiting\n"},
+    {"record", "  profctl record -a                    everything on this host, until Ctrl-C\n"
+               "  profctl record --rate 99 -- make     a command and all that it starts\n"},
     {"ps", "  profctl ps -l service=shop      the processes with this label\n"
            "  profctl ps --json               all fields of each process\n"},
     {"pause", "  profctl pause 4711              one process\n"

@@ -32,6 +32,9 @@ static void tables_fill(const struct profctl_verb *verb, struct option longs[OPT
                         char letters[3 * OPTIONS_MAX])
 {
     size_t n = verb->option_count + COMMON_COUNT, at = 0;
+    if (verb->has_command) {
+        letters[at++] = '+';
+    }
     letters[at++] = ':'; /* a missing argument is distinguished */
     for (size_t i = 0; i < n && i < OPTIONS_MAX; i++) {
         const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];

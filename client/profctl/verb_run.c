@@ -1,18 +1,14 @@
 /* profctl run: a command under the collector. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_examples.h"
 #include "profctl/profctl_parse.h"
+#include "profctl/run_command.h"
 #include "profctl/run_delivery.h"
 #include "profctl/run_judge.h"
 #include "profctl/run_place.h"
@@ -53,8 +49,6 @@ struct behaviour {
     uint32_t wait_ms;
 };
 
-#define EXIT_NOT_RUNNABLE 126
-#define EXIT_NOT_THERE 127
 #define WAIT_MS 10000u
 #define WHY_SIZE 160
 
@@ -183,84 +177,22 @@ static enum profd_status command_parse(int argc, char **argv, struct behaviour *
     return PROFD_OK;
 }
 
-static int not_run_complain(const char *command, int why)
-{
-    profctl_complain("run: %s: %s", command, strerror(why));
-    return why == ENOENT ? EXIT_NOT_THERE : EXIT_NOT_RUNNABLE;
-}
-
-/* In the child. What execvp says goes through the pipe, which a success closes; or to standard error where no
- * descriptor was left for a pipe. */
-static void command_exec(char **argv, const sigset_t *mask, int report)
-{
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(argv[0], argv);
-    int why = errno;
-    _exit(write(report, &why, sizeof why) == (ssize_t)sizeof why ? EXIT_NOT_THERE : not_run_complain(argv[0], why));
-}
-
-/* Waits for the child's end. Signals sent to us alone are passed on; those of the terminal reach it without us. */
-static int command_wait(pid_t child, const sigset_t *watched)
-{
-    for (;;) {
-        int status;
-        siginfo_t info;
-        int number = sigwaitinfo(watched, &info);
-        if (waitpid(child, &status, WNOHANG) == child) {
-            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        }
-        if (number > 0 && number != SIGCHLD && info.si_code <= 0) {
-            kill(child, number);
-        }
-    }
-}
-
-/* Ctrl-C during the command was for the command; the next one is for us. */
-static void signals_restore(const sigset_t *watched, const sigset_t *before)
-{
-    const struct timespec now = {0, 0};
-    while (sigtimedwait(watched, NULL, &now) > 0) {
-    }
-    sigprocmask(SIG_SETMASK, before, NULL);
-}
-
 /* Runs it to its end; its name goes to the daemon meanwhile. The exit status. */
 static int command_run(char **argv, const char *path, struct run_delivery *delivery, bool *ran)
 {
-    int report[2], why = 0;
-    sigset_t watched, before;
-    static const int numbers[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    sigemptyset(&watched);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        sigaddset(&watched, numbers[i]);
-    }
-    signal(SIGCHLD, SIG_DFL); /* an ignored one would take the status away */
-    sigprocmask(SIG_BLOCK, &watched, &before);
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        report[0] = report[1] = -1;
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        command_exec(argv, &before, report[1]);
-    }
-    close(report[1]);
-    if (child < 0) {
-        profctl_complain("run: cannot create a process: %s", strerror(errno));
-        close(report[0]);
+    struct run_command c;
+    int status = 0;
+    if (!run_command_start(&c, "run", argv)) {
+        *ran = false;
         return profd_status_exit(PROFD_INTERNAL);
     }
-    ssize_t n = read(report[0], &why, sizeof why);
-    close(report[0]);
-    *ran = n != (ssize_t)sizeof why;
+    *ran = run_command_release(&c);
     if (*ran) {
         run_delivery_send_command(delivery, path);
     }
-    int status = command_wait(child, &watched);
-    signals_restore(&watched, &before);
-    if (!*ran) {
-        return not_run_complain(argv[0], why);
+    while (!run_command_step(&c, true, &status)) {
     }
-    return status;
+    return run_command_end(&c, status);
 }
 
 static int help_print(void)

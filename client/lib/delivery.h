@@ -1,0 +1,13 @@
+/* Deliveries of programs that run for a long time. */
+#ifndef PROFD_CLIENT_DELIVERY_H
+#define PROFD_CLIENT_DELIVERY_H
+
+#include "lib/conn.h"
+
+/* Executables that the daemon requests come from this function. */
+void delivery_set_supply(struct profd_delivery *d, conn_supply supply, void *context);
+/* Handles what the daemon has answered and requested, without waiting. Without a daemon, connects again, at most once
+ * a second. */
+void delivery_poll(struct profd_delivery *d);
+
+#endif

@@ -1,0 +1,138 @@
+#include "profctl/run_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profctl/profctl.h"
+
+#define EXIT_NOT_RUNNABLE 126
+#define EXIT_NOT_THERE 127
+
+static int not_run_complain(const struct run_command *c, int why)
+{
+    profctl_complain("%s: %s: %s", c->verb, c->name, strerror(why));
+    return why == ENOENT ? EXIT_NOT_THERE : EXIT_NOT_RUNNABLE;
+}
+
+/* In the child. What execvp says goes through the pipe, which a success closes; or to standard error where no
+ * descriptor was left for a pipe. */
+static void command_exec(const struct run_command *c, char **argv, int gate, int report)
+{
+    char byte;
+    if (read(gate, &byte, 1) != 1 && c->gate >= 0) {
+        _exit(EXIT_NOT_RUNNABLE); /* profctl gave up */
+    }
+    sigprocmask(SIG_SETMASK, &c->before, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    _exit(write(report, &why, sizeof why) == (ssize_t)sizeof why ? EXIT_NOT_THERE : not_run_complain(c, why));
+}
+
+static void pipe_make(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        ends[0] = ends[1] = -1;
+    }
+}
+
+static void end_close(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+bool run_command_start(struct run_command *c, const char *verb, char **argv)
+{
+    int report[2], gate[2];
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    *c = (struct run_command){.verb = verb, .name = argv[0]};
+    sigemptyset(&c->watched);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        sigaddset(&c->watched, numbers[i]);
+    }
+    signal(SIGCHLD, SIG_DFL); /* an ignored one would take the status away */
+    sigprocmask(SIG_BLOCK, &c->watched, &c->before);
+    pipe_make(report);
+    pipe_make(gate);
+    c->gate = gate[1];
+    c->child = fork();
+    if (c->child == 0) {
+        end_close(gate[1]);
+        command_exec(c, argv, gate[0], report[1]);
+    }
+    const int why = errno;
+    end_close(report[1]);
+    end_close(gate[0]);
+    c->report = report[0];
+    if (c->child < 0) {
+        end_close(c->report);
+        end_close(c->gate);
+        sigprocmask(SIG_SETMASK, &c->before, NULL);
+        profctl_complain("%s: cannot create a process: %s", verb, strerror(why));
+    }
+    return c->child > 0;
+}
+
+bool run_command_release(struct run_command *c)
+{
+    if (c->gate >= 0 && write(c->gate, "", 1) != 1) {
+        c->why = errno;
+    }
+    end_close(c->gate);
+    c->gate = -1;
+    int why;
+    if (read(c->report, &why, sizeof why) == (ssize_t)sizeof why) {
+        c->why = why;
+    }
+    end_close(c->report);
+    return c->why == 0;
+}
+
+bool run_command_step(struct run_command *c, bool wait, int *status)
+{
+    const struct timespec now = {0, 0};
+    siginfo_t info;
+    int number = wait ? sigwaitinfo(&c->watched, &info) : sigtimedwait(&c->watched, &info, &now);
+    for (; number > 0; number = sigtimedwait(&c->watched, &info, &now)) {
+        if (number != SIGCHLD && info.si_code <= 0) {
+            kill(c->child, number);
+        }
+    }
+    int how;
+    if (waitpid(c->child, &how, WNOHANG) != c->child) {
+        return false;
+    }
+    *status = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+    return true;
+}
+
+/* Ctrl-C during the command was for the command; the next one is for us. */
+static void signals_restore(const struct run_command *c)
+{
+    const struct timespec now = {0, 0};
+    while (sigtimedwait(&c->watched, NULL, &now) > 0) {
+    }
+    sigprocmask(SIG_SETMASK, &c->before, NULL);
+}
+
+int run_command_end(struct run_command *c, int status)
+{
+    signals_restore(c);
+    return c->why == 0 ? status : not_run_complain(c, c->why);
+}
+
+void run_command_abandon(struct run_command *c)
+{
+    end_close(c->gate);
+    end_close(c->report);
+    if (c->gate < 0) {
+        kill(c->child, SIGKILL);
+    }
+    (void)waitpid(c->child, NULL, 0);
+    signals_restore(c);
+}

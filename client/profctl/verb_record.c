@@ -1,0 +1,225 @@
+/* profctl record: processes are sampled from outside. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profctl/profctl.h"
+#include "profctl/run_command.h"
+#include "record/record.h"
+
+#define CONNECT_MS 2000u
+
+static const struct profctl_option options[] = {
+    {"all", 'a', NULL, "sample all processes of this host"},
+    {"pid", 'p', "PID", "sample this process, and those that it starts"},
+    {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
+    {"verbose", 'v', NULL, "report at the end what became of the samples"},
+};
+
+struct session {
+    struct record_config config;
+    struct record *record;
+    bool verbose;
+    uint64_t spooled, failed;
+    char why[512]; /* of the first upload that was not stored */
+};
+
+static enum profd_status number_parse(const struct profctl_call *call, const char *option, uint32_t most, uint32_t *out,
+                                      struct profd_error *e)
+{
+    const char *text = profctl_value(call, option);
+    char *end = NULL;
+    if (!text) {
+        return PROFD_OK;
+    }
+    errno = 0;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end || n < 1 || n > most) {
+        return profd_error_set(e, PROFD_USAGE, "record: --%s \"%s\" is not a number from 1 to %" PRIu32, option, text,
+                               most);
+    }
+    *out = (uint32_t)n;
+    return PROFD_OK;
+}
+
+static void outcome_note(void *context, const struct profd_outcome *o)
+{
+    struct session *s = context;
+    if (o->executable || o->earlier || (o->status == PROFD_OK && !o->spooled)) {
+        return;
+    }
+    if (!s->spooled && !s->failed) {
+        (void)snprintf(s->why, sizeof s->why, "%s", o->sentence);
+    }
+    s->spooled += o->spooled;
+    s->failed += o->status != PROFD_OK;
+}
+
+static enum profd_status options_take(const struct profctl_call *call, struct session *s, struct profd_error *e)
+{
+    const bool all = profctl_value(call, "all") != NULL, command = call->argument_count > 0;
+    s->config = (struct record_config){.daemon = profctl_options(call, 0),
+                                       .rate = RECORD_RATE_DEFAULT,
+                                       .on_exec = command,
+                                       .sink = outcome_note,
+                                       .context = s};
+    s->config.daemon.connect_ms = CONNECT_MS;
+    s->verbose = profctl_value(call, "verbose") != NULL;
+    enum profd_status status = number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e);
+    if (status == PROFD_OK) {
+        status = number_parse(call, "pid", INT32_MAX, &s->config.pid, e);
+    }
+    if (status == PROFD_OK && all + command + (s->config.pid != 0) != 1) {
+        status = profd_error_set(e, PROFD_USAGE, "record: one of -a, -p PID and a command says what to sample");
+    }
+    return status;
+}
+
+/* Says what did not reach the daemon, and, if asked, what became of the samples. */
+static void session_report(const struct session *s)
+{
+    const struct record_counts *n = record_get_counts(s->record);
+    if (s->failed) {
+        profctl_complain("record: %" PRIu64 " of %" PRIu64 " uploads were not stored: %s", s->failed, n->uploads,
+                         s->why);
+    } else if (s->spooled) {
+        profctl_complain("record: %" PRIu64 " of %" PRIu64 " uploads wait in the spool: %s", s->spooled, n->uploads,
+                         s->why);
+    }
+    if (n->lost || n->records_lost) {
+        profctl_complain("record: lost %" PRIu64 " of %" PRIu64 " samples, and %" PRIu64
+                         " records of what processes mapped",
+                         n->lost, n->samples, n->records_lost);
+    }
+    if (!record_sees_kernel(s->record)) {
+        profctl_complain("record: time that processes spent in the kernel was not sampled, because "
+                         "kernel.perf_event_paranoid hides it from this user");
+    }
+    if (s->verbose) {
+        profctl_complain("record: %" PRIu64 " samples: %" PRIu64 " in functions (%" PRIu64
+                         " of them while the kernel worked for it), %" PRIu64 " in the kernel, %" PRIu64
+                         " outside, %" PRIu64 " lost, %" PRIu64 " of processes under the collector; %" PRIu64
+                         " whole stacks; %" PRIu64 " uploads",
+                         n->samples, n->functions, n->in_kernel, n->kernel, n->outside, n->lost, n->elsewhere,
+                         n->complete, n->uploads);
+    }
+}
+
+static enum profd_status session_open(struct session *s, struct profd_error *e)
+{
+    enum profd_status status = record_open(&s->config, &s->record, e);
+    if (status == PROFD_OK) {
+        status = record_start(s->record, e);
+    }
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "record");
+}
+
+/* Ends in every case. */
+static enum profd_status session_finish(struct session *s, enum profd_status status, struct profd_error *e)
+{
+    struct profd_error late = {""};
+    enum profd_status last = record_finish(s->record, &late);
+    session_report(s);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status, "record");
+    }
+    return last == PROFD_OK ? PROFD_OK : profd_error_set(e, last, "record: %s", late.sentence);
+}
+
+/* A descriptor that is readable when one of the signals is pending. */
+static enum profd_status signals_open(const sigset_t *set, int *fd, struct profd_error *e)
+{
+    *fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return *fd >= 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "record: signalfd: %s", strerror(errno));
+}
+
+/* Until the command has ended. The exit status is that of the command. */
+static enum profd_status command_record(struct session *s, const struct profctl_call *call, struct profd_error *e)
+{
+    struct run_command c;
+    int signals = -1;
+    if (!run_command_start(&c, "record", call->arguments)) {
+        return PROFD_INTERNAL;
+    }
+    s->config.pid = (uint32_t)c.child;
+    enum profd_status status = signals_open(&c.watched, &signals, e);
+    if (status == PROFD_OK) {
+        status = session_open(s, e);
+    }
+    if (status != PROFD_OK) {
+        run_command_abandon(&c);
+    } else {
+        const bool ran = run_command_release(&c);
+        while (!run_command_step(&c, status != PROFD_OK, call->exit_status)) { /* it goes on if sampling fails */
+            status = status == PROFD_OK ? record_step(s->record, &signals, 1, e) : status;
+        }
+        status = ran ? session_finish(s, status, e) : PROFD_OK;
+        *call->exit_status = run_command_end(&c, *call->exit_status);
+    }
+    close(signals);
+    return status;
+}
+
+/* Until Ctrl-C, SIGTERM, or the end of the process. */
+static enum profd_status host_record(struct session *s, struct profd_error *e)
+{
+    sigset_t set;
+    int fds[2] = {-1, -1}, number = 0;
+    siginfo_t info;
+    const struct timespec now = {0, 0};
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    enum profd_status status = signals_open(&set, &fds[0], e);
+    if (status == PROFD_OK && s->config.pid != 0) {
+        fds[1] = (int)syscall(SYS_pidfd_open, s->config.pid, 0);
+        status = fds[1] >= 0 ? PROFD_OK
+                             : profd_error_set(e, PROFD_NO_INPUT, "record: process %" PRIu32 ": %s", s->config.pid,
+                                               strerror(errno));
+    }
+    if (status == PROFD_OK) {
+        status = session_open(s, e);
+    }
+    const bool open = status == PROFD_OK;
+    while (status == PROFD_OK && number <= 0) {
+        struct pollfd ended = {.fd = fds[1], .events = POLLIN};
+        status = record_step(s->record, fds, fds[1] >= 0 ? 2 : 1, e);
+        number = fds[1] >= 0 && poll(&ended, 1, 0) > 0 ? 1 : sigtimedwait(&set, &info, &now);
+    }
+    return open ? session_finish(s, status, e) : status;
+}
+
+static enum profd_status record_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct session s = {.record = NULL};
+    enum profd_status status = options_take(call, &s, e);
+    if (status == PROFD_OK) {
+        status = call->argument_count > 0 ? command_record(&s, call, e) : host_record(&s, e);
+    }
+    record_close(s.record);
+    return status;
+}
+
+const struct profctl_verb verb_record = {
+    .name = "record",
+    .arguments = "-a | -p PID | [--] COMMAND [ARGUMENT...]",
+    .summary = "Sample processes from outside",
+    .details = "Takes stacks of programs that were not compiled for it, with frame pointers. Samples until Ctrl-C, or "
+               "until the\nprocess or the command ends; the exit status is then that of the command.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 0,
+    .arguments_most = (size_t)-1,
+    .has_command = true,
+    .run = record_run,
+};

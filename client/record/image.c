@@ -1,0 +1,326 @@
+#include "record/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "elf/elf_read.h"
+#include "proto/limits.h"
+#include "proto/utf8.h"
+#include "record/image_open.h"
+
+#define HEADERS_MEMORY ((size_t)16 << 20) /* for the program headers of one file */
+#define PAGE 4096u
+#define COLLECTOR_NAME "libprofd-collect.so"
+
+struct image_file {
+    const char *path;
+    struct buildid id; /* "": not known */
+    uint32_t major, minor;
+    uint64_t inode, generation;
+    struct elf_load *loads; /* of this file: another one with the same build-id may be a forgery */
+    uint32_t load_count, build;
+    bool looked; /* build is final */
+};
+
+struct image_build {
+    struct buildid id;
+    const char *name;
+    uint32_t uid; /* of the process that its file was opened for */
+    int fd;       /* −1: closed */
+    bool trusted; /* the file belongs to root */
+    unsigned age; /* calls of images_close_old since it was opened */
+    struct tally_range range;
+};
+
+struct images {
+    struct arena *arena;
+    struct table file_table, build_table;
+    struct image_file *files;
+    struct image_build *builds;
+    uint32_t file_count, file_capacity, build_count, build_capacity;
+};
+
+enum profd_status images_new(struct images **out, struct profd_error *e)
+{
+    struct images *m = calloc(1, sizeof *m);
+    struct arena *a = arena_new(0);
+    if (!m || !a) {
+        free(m);
+        arena_free(a);
+        return profd_no_memory(e);
+    }
+    m->arena = a;
+    *out = m;
+    return PROFD_OK;
+}
+
+void images_free(struct images *m)
+{
+    if (!m) {
+        return;
+    }
+    for (uint32_t i = 0; i < m->build_count; i++) {
+        if (m->builds[i].fd >= 0) {
+            close(m->builds[i].fd);
+        }
+    }
+    arena_free(m->arena);
+    free(m);
+}
+
+static uint64_t file_key(const struct image_file *f)
+{
+    const uint64_t numbers = table_mix((uint64_t)f->major << 32 | f->minor, f->inode);
+    return table_hash_text(f->path, 0, table_mix(numbers ^ f->generation, table_hash_text(f->id.text, 0, 0)));
+}
+
+static uint64_t file_hash(const void *context, uint32_t index)
+{
+    return file_key(&((const struct images *)context)->files[index]);
+}
+
+static uint64_t build_hash(const void *context, uint32_t index)
+{
+    return table_hash_text(((const struct images *)context)->builds[index].id.text, 0, 0);
+}
+
+static bool same_file(const struct image_file *a, const struct image_file *b)
+{
+    return a->inode == b->inode && a->generation == b->generation && a->major == b->major && a->minor == b->minor &&
+           strcmp(a->id.text, b->id.text) == 0 && strcmp(a->path, b->path) == 0;
+}
+
+uint32_t images_take_file(struct images *m, const struct image_key *key)
+{
+    struct image_file wanted = {.path = key->path,
+                                .major = key->major,
+                                .minor = key->minor,
+                                .inode = key->inode,
+                                .generation = key->generation,
+                                .build = IMAGE_NONE};
+    if (key->id_size > 0) {
+        (void)buildid_from_note(key->id, key->id_size, &wanted.id, NULL);
+    }
+    if (!table_reserve(&m->file_table, m->arena, file_hash, m)) {
+        return IMAGE_NONE;
+    }
+    uint32_t at = table_slot(&m->file_table, file_key(&wanted));
+    for (; m->file_table.slots[at] != 0; at = (at + 1) & m->file_table.mask) {
+        if (same_file(&m->files[m->file_table.slots[at] - 1], &wanted)) {
+            return m->file_table.slots[at] - 1;
+        }
+    }
+    void *grown = arena_extend(m->arena, m->files, m->file_count, &m->file_capacity, sizeof *m->files);
+    wanted.path = arena_copy(m->arena, key->path, strlen(key->path));
+    if (!grown || !wanted.path) {
+        return IMAGE_NONE;
+    }
+    m->files = grown;
+    m->files[m->file_count] = wanted;
+    m->file_table.slots[at] = ++m->file_count;
+    m->file_table.used++;
+    return m->file_count - 1;
+}
+
+uint32_t images_file_count(const struct images *m)
+{
+    return m->file_count;
+}
+
+bool images_is_collector(const struct images *m, uint32_t file)
+{
+    const char *slash = strrchr(m->files[file].path, '/');
+    return slash && strncmp(slash + 1, COLLECTOR_NAME, strlen(COLLECTOR_NAME)) == 0;
+}
+
+/* The build with that id; it is added if it is new. IMAGE_NONE: no memory. */
+static uint32_t take_build(struct images *m, const struct buildid *id, const char *path)
+{
+    if (!table_reserve(&m->build_table, m->arena, build_hash, m)) {
+        return IMAGE_NONE;
+    }
+    uint32_t at = table_slot(&m->build_table, table_hash_text(id->text, 0, 0));
+    for (; m->build_table.slots[at] != 0; at = (at + 1) & m->build_table.mask) {
+        if (strcmp(m->builds[m->build_table.slots[at] - 1].id.text, id->text) == 0) {
+            return m->build_table.slots[at] - 1;
+        }
+    }
+    void *grown = arena_extend(m->arena, m->builds, m->build_count, &m->build_capacity, sizeof *m->builds);
+    const size_t n = strlen(path);
+    char *name = arena_copy(m->arena, path, n < LIMIT_BUILD_NAME ? n : LIMIT_BUILD_NAME);
+    if (!grown || !name) {
+        return IMAGE_NONE;
+    }
+    utf8_scrub(name);
+    m->builds = grown;
+    m->builds[m->build_count] = (struct image_build){.id = *id, .name = name, .fd = -1, .range = {UINT64_MAX, 0}};
+    m->build_table.slots[at] = ++m->build_count;
+    m->build_table.used++;
+    return m->build_count - 1;
+}
+
+/* Takes over the descriptor of a build's file, which was opened for a process of that user. A file of root's is not
+ * replaced by that of another user. */
+static void build_set_file(struct image_build *b, int fd, uint32_t uid)
+{
+    struct stat st;
+    const bool trusted = fstat(fd, &st) == 0 && st.st_uid == 0;
+    if (b->fd >= 0 && b->trusted && !trusted) {
+        close(fd);
+        return;
+    }
+    if (b->fd >= 0) {
+        close(b->fd);
+    }
+    b->fd = fd;
+    b->uid = uid;
+    b->trusted = trusted;
+    b->age = 0;
+}
+
+static void range_extend(struct tally_range *r, uint64_t low, uint64_t high)
+{
+    r->low = low < r->low ? low : r->low;
+    r->high = high > r->high ? high : r->high;
+}
+
+/* Reads the segments of a file. */
+static bool loads_read(struct images *m, struct image_file *f, int fd)
+{
+    struct arena *a = arena_new(HEADERS_MEMORY);
+    struct elf_load *loads;
+    uint32_t count;
+    if (!a || elf_read_loads(fd, a, &loads, &count, NULL) != PROFD_OK || count == 0) {
+        arena_free(a);
+        return false;
+    }
+    f->loads = arena_take_array(m->arena, count, sizeof *loads);
+    if (f->loads) {
+        memcpy(f->loads, loads, count * sizeof *loads);
+        f->load_count = count;
+    }
+    arena_free(a);
+    return f->loads != NULL;
+}
+
+/* Opens the file and checks that it is the one that was mapped. −1 otherwise. */
+static int file_open(const struct image_file *f, uint32_t pid, struct buildid *id)
+{
+    struct stat st;
+    const int fd = image_open(pid, f->path, &st);
+    if (fd < 0) {
+        return -1;
+    }
+    /* Some file systems have other device numbers here than there; then the path must do. */
+    const bool same =
+        f->id.text[0] || st.st_ino == f->inode || major(st.st_dev) != f->major || minor(st.st_dev) != f->minor;
+    if (!same || elf_read_id(fd, id, NULL) != PROFD_OK || (f->id.text[0] && strcmp(id->text, f->id.text) != 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Opens the file as the process sees it. If the process is gone, the build-id says whether ours is the same file. */
+static int file_find(const struct image_file *f, uint32_t pid, struct buildid *id)
+{
+    if (strcmp(f->path, IMAGE_VDSO) == 0) {
+        const int vdso = image_open_vdso();
+        if (vdso >= 0 && elf_read_id(vdso, id, NULL) == PROFD_OK) {
+            return vdso;
+        }
+        if (vdso >= 0) {
+            close(vdso);
+        }
+    }
+    if (f->path[0] != '/') {
+        return -1;
+    }
+    const int fd = file_open(f, pid, id);
+    return fd < 0 && f->id.text[0] ? file_open(f, 0, id) : fd;
+}
+
+static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, uint32_t uid)
+{
+    struct buildid id;
+    const int fd = file_find(f, pid, &id);
+    const uint32_t build = fd >= 0 && loads_read(m, f, fd) ? take_build(m, &id, f->path) : IMAGE_NONE;
+    if (build == IMAGE_NONE) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return IMAGE_NONE;
+    }
+    for (uint32_t i = 0; i < f->load_count; i++) {
+        range_extend(&m->builds[build].range, f->loads[i].address & ~(uint64_t)(PAGE - 1),
+                     f->loads[i].address + f->loads[i].size);
+    }
+    build_set_file(&m->builds[build], fd, uid);
+    return build;
+}
+
+uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32_t uid)
+{
+    struct image_file *f = &m->files[file];
+    if (!f->looked) {
+        f->looked = true;
+        f->build = file_look(m, f, pid, uid);
+    }
+    return f->build;
+}
+
+bool images_find_address(const struct images *m, uint32_t file, uint64_t offset, uint64_t *address)
+{
+    const struct image_file *f = &m->files[file];
+    for (uint32_t i = 0; i < f->load_count; i++) {
+        if (offset >= f->loads[i].offset && offset - f->loads[i].offset < f->loads[i].size) {
+            *address = f->loads[i].address + (offset - f->loads[i].offset);
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *images_get_id(const struct images *m, uint32_t build)
+{
+    return m->builds[build].id.text;
+}
+
+const char *images_get_name(const struct images *m, uint32_t build)
+{
+    return m->builds[build].name;
+}
+
+struct tally_range images_get_range(const struct images *m, uint32_t build)
+{
+    return m->builds[build].range;
+}
+
+int images_open_build(const struct images *m, const char *id, uint32_t *uid, const char **name)
+{
+    for (uint32_t i = 0; i < m->build_count; i++) {
+        const struct image_build *b = &m->builds[i];
+        if (strcmp(b->id.text, id) != 0) {
+            continue;
+        }
+        struct image_file again = {.path = b->name, .id = b->id};
+        struct buildid found;
+        *uid = b->uid;
+        *name = b->name;
+        return b->fd >= 0 ? dup(b->fd) : b->name[0] == '/' ? file_open(&again, 0, &found) : -1;
+    }
+    return -1;
+}
+
+void images_close_old(struct images *m)
+{
+    for (uint32_t i = 0; i < m->build_count; i++) {
+        struct image_build *b = &m->builds[i];
+        if (b->fd >= 0 && b->name[0] == '/' && ++b->age > 2) {
+            close(b->fd);
+            b->fd = -1;
+        }
+    }
+}

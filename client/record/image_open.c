@@ -1,0 +1,74 @@
+#include "record/image_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+
+#define FUSE_MAGIC 0x65735546 /* a user who owns such a file system may never answer */
+
+/* The place of a file, without opening it. RESOLVE_CACHED: a mapped file's path is in the kernel's memory, so that no
+ * file system is asked; kernels before 5.12 do not know the flag. */
+static int place_open(int root, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED};
+    long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd < 0 && errno == EINVAL) {
+        how.resolve &= ~(uint64_t)RESOLVE_CACHED;
+        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
+    }
+    return (int)fd;
+}
+
+int image_open(uint32_t pid, const char *path, struct stat *st)
+{
+    char name[64];
+    struct statfs fs;
+    (void)snprintf(name, sizeof name, pid ? "/proc/%u/root" : "/", pid);
+    const int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) {
+        return -1;
+    }
+    const int place = place_open(root, path);
+    int fd = -1;
+    if (place >= 0 && fstat(place, st) == 0 && S_ISREG(st->st_mode) && st->st_size > 0 &&
+        (unsigned long long)st->st_size <= LIMIT_OBJECT_BYTES && fstatfs(place, &fs) == 0 && fs.f_type != FUSE_MAGIC) {
+        (void)snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    }
+    if (place >= 0) {
+        close(place);
+    }
+    close(root);
+    return fd;
+}
+
+int image_open_vdso(void)
+{
+    char line[512];
+    uint64_t start = 0, end = 0;
+    FILE *f = fopen("/proc/self/maps", "re");
+    while (f && end == 0 && fgets(line, sizeof line, f)) {
+        if (strstr(line, "[vdso]") && sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2) {
+            end = 0;
+        }
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    const int fd = end > start ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+    if (fd >= 0 && write(fd, (const void *)(uintptr_t)start, end - start) != (ssize_t)(end - start)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}

@@ -1,0 +1,16 @@
+/* Files of other processes, opened so that their owners cannot make us wait or lead us elsewhere. */
+#ifndef PROFD_CLIENT_RECORD_IMAGE_OPEN_H
+#define PROFD_CLIENT_RECORD_IMAGE_OPEN_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* Opens a regular file for reading by its path in the root directory of a process, of this one if pid is 0. No
+ * symbolic link leads out of that directory. −1: there is none, it is on a FUSE file system, it has more than
+ * LIMIT_OBJECT_BYTES, or permission is missing. Does not block. */
+int image_open(uint32_t pid, const char *path, struct stat *st);
+
+/* A copy of this process's vDSO, which all 64-bit processes share. −1: there is none. */
+int image_open_vdso(void);
+
+#endif

@@ -1,0 +1,413 @@
+#include "record/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUCKETS 4096u
+#define COLLECTOR_MEMORY "/memfd:profd-collect" /* as it stands in /proc/PID/maps */
+
+LIST_HEAD(process_list, process);
+
+struct processes {
+    struct images *images;
+    uint32_t self;
+    size_t ended; /* since the last processes_forget_ended */
+    struct process_list buckets[BUCKETS];
+};
+
+enum profd_status processes_new(struct images *images, struct processes **out, struct profd_error *e)
+{
+    struct processes *t = calloc(1, sizeof *t);
+    if (!t) {
+        return profd_no_memory(e);
+    }
+    t->images = images;
+    t->self = (uint32_t)getpid();
+    *out = t;
+    return PROFD_OK;
+}
+
+static void process_free(struct process *p)
+{
+    free(p->maps);
+    free(p);
+}
+
+void processes_free(struct processes *t)
+{
+    if (!t) {
+        return;
+    }
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (struct process *p; (p = LIST_FIRST(&t->buckets[i])) != NULL;) {
+            LIST_REMOVE(p, link);
+            process_free(p);
+        }
+    }
+    free(t);
+}
+
+static struct process *process_find(const struct processes *t, uint32_t pid)
+{
+    struct process *p;
+    LIST_FOREACH(p, &t->buckets[pid % BUCKETS], link)
+    {
+        if (p->pid == pid) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static struct process *process_new(struct processes *t, uint32_t pid)
+{
+    struct process *p = calloc(1, sizeof *p);
+    if (p) {
+        p->pid = pid;
+        p->program = IMAGE_NONE;
+        LIST_INSERT_HEAD(&t->buckets[pid % BUCKETS], p, link);
+    }
+    return p;
+}
+
+/* --- maps --- */
+
+/* The first map that ends above the address. O(log maps). */
+static uint32_t map_search(const struct process *p, uint64_t address)
+{
+    uint32_t first = 0, end = p->map_count;
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (p->maps[middle].end <= address) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+const struct process_map *process_find_map(const struct process *p, uint64_t address)
+{
+    const uint32_t at = map_search(p, address);
+    return at < p->map_count && p->maps[at].start <= address ? &p->maps[at] : NULL;
+}
+
+static bool maps_reserve(struct process *p, uint32_t more)
+{
+    if (p->map_capacity - p->map_count >= more) {
+        return true;
+    }
+    const uint32_t capacity = p->map_capacity ? 2 * p->map_capacity : 16;
+    void *grown = realloc(p->maps, capacity * sizeof *p->maps);
+    if (grown) {
+        p->maps = grown;
+        p->map_capacity = capacity;
+    }
+    return grown != NULL;
+}
+
+/* Adds a map in place of what was at its addresses. */
+static bool map_add(struct process *p, const struct process_map *map)
+{
+    if (!maps_reserve(p, 2)) {
+        return false;
+    }
+    uint32_t at = map_search(p, map->start), behind = at;
+    struct process_map pieces[3];
+    uint32_t n = 0;
+    if (at < p->map_count && p->maps[at].start < map->start) {
+        pieces[n] = p->maps[at];
+        pieces[n++].end = map->start;
+    }
+    pieces[n++] = *map;
+    while (behind < p->map_count && p->maps[behind].start < map->end) {
+        behind++;
+    }
+    if (behind > at && p->maps[behind - 1].end > map->end) {
+        const struct process_map *last = &p->maps[behind - 1];
+        pieces[n++] = (struct process_map){map->end, last->end, last->offset + (map->end - last->start), last->file};
+    }
+    memmove(p->maps + at + n, p->maps + behind, (p->map_count - behind) * sizeof *p->maps);
+    memcpy(p->maps + at, pieces, n * sizeof *pieces);
+    p->map_count = p->map_count - (behind - at) + n;
+    return true;
+}
+
+static bool maps_copy(struct process *to, const struct process *from)
+{
+    void *copy = from->map_count ? malloc(from->map_count * sizeof *from->maps) : NULL;
+    if (from->map_count && !copy) {
+        return false;
+    }
+    free(to->maps);
+    to->maps = copy;
+    to->map_count = to->map_capacity = from->map_count;
+    if (copy) {
+        memcpy(copy, from->maps, from->map_count * sizeof *from->maps);
+    }
+    return true;
+}
+
+/* --- /proc --- */
+
+/* The vDSO of a 32-bit process is another one: it has no name here. */
+static const char *path_of(const char *path, uint64_t start)
+{
+    return start <= UINT32_MAX && strcmp(path, IMAGE_VDSO) == 0 ? "" : path;
+}
+
+/* A line of /proc/PID/maps: "start-end perms offset major:minor inode path". */
+static bool line_parse(char *line, struct process_map *map, struct image_key *key)
+{
+    char permissions[8];
+    int at = 0;
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n", &map->start,
+               &map->end, permissions, &map->offset, &key->major, &key->minor, &key->inode, &at) < 7 ||
+        at == 0 || map->end <= map->start) {
+        return false;
+    }
+    key->path = path_of(line + at, map->start);
+    return permissions[2] == 'x';
+}
+
+static void program_read(const struct process *p, char out[4096 + 16])
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/exe", p->pid);
+    const ssize_t n = readlink(name, out, 4096 + 15);
+    out[n > 0 ? n : 0] = '\0';
+}
+
+/* Reads what the process has mapped. A process that cannot be read has nothing mapped. */
+static bool maps_read(struct processes *t, struct process *p)
+{
+    char name[64], program[4096 + 16], *line = NULL;
+    size_t size = 0;
+    bool good = true;
+    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", p->pid);
+    FILE *f = fopen(name, "re");
+    if (!f) {
+        return true;
+    }
+    program_read(p, program);
+    while (good && getline(&line, &size, f) > 0) {
+        struct process_map map;
+        struct image_key key = {.id_size = 0};
+        if (!line_parse(line, &map, &key)) {
+            continue;
+        }
+        map.file = images_take_file(t->images, &key);
+        good = map.file != IMAGE_NONE && map_add(p, &map);
+        if (good && p->program == IMAGE_NONE && program[0] && strcmp(key.path, program) == 0) {
+            p->program = map.file;
+        }
+        p->preloaded |= good && images_is_collector(t->images, map.file);
+    }
+    free(line);
+    (void)fclose(f);
+    return good;
+}
+
+static bool has_collector(const struct process *p)
+{
+    char name[64], *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", p->pid);
+    FILE *f = p->ended ? NULL : fopen(name, "re");
+    while (f && !found && getline(&line, &size, f) > 0) {
+        found = strstr(line, COLLECTOR_MEMORY) != NULL;
+    }
+    free(line);
+    if (f) {
+        (void)fclose(f);
+    }
+    return found;
+}
+
+struct process *processes_take(struct processes *t, uint32_t pid)
+{
+    struct process *p = process_find(t, pid);
+    if (p) {
+        return p;
+    }
+    p = process_new(t, pid);
+    if (p && pid != 0) {
+        (void)origin_read_comm(pid, p->origin.comm);
+        (void)maps_read(t, p);
+    }
+    return p;
+}
+
+enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
+{
+    DIR *d = opendir("/proc");
+    if (!d) {
+        return profd_error_set(e, PROFD_NO_INPUT, "cannot read /proc: %s", strerror(errno));
+    }
+    enum profd_status status = PROFD_OK;
+    for (const struct dirent *entry; status == PROFD_OK && (entry = readdir(d)) != NULL;) {
+        char *end;
+        const unsigned long pid = strtoul(entry->d_name, &end, 10);
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || *end || pid > INT32_MAX) {
+            continue;
+        }
+        if (!processes_take(t, (uint32_t)pid)) {
+            status = profd_no_memory(e);
+        }
+    }
+    (void)closedir(d);
+    return status;
+}
+
+void process_look(struct process *p)
+{
+    if (p->looked) {
+        return;
+    }
+    p->looked = true;
+    if (p->ended || !origin_read(p->pid, &p->origin)) {
+        p->collected |= p->preloaded;
+        return;
+    }
+    p->known = true;
+    p->collected = has_collector(p);
+}
+
+/* --- records --- */
+
+static bool apply_mmap(struct processes *t, const struct event *e)
+{
+    struct process *p = process_find(t, e->pid);
+    if (!p) {
+        return processes_take(t, e->pid) != NULL; /* which reads this one, too */
+    }
+    const struct image_key key = {.path = path_of(e->path, e->start),
+                                  .id = e->id,
+                                  .id_size = e->id_size,
+                                  .major = e->major,
+                                  .minor = e->minor,
+                                  .inode = e->inode,
+                                  .generation = e->generation};
+    const struct process_map map = {e->start, e->start + e->size, e->offset, images_take_file(t->images, &key)};
+    if (map.file == IMAGE_NONE || map.end <= map.start) {
+        return map.end <= map.start;
+    }
+    if (p->program == IMAGE_NONE && e->path[0] == '/') {
+        p->program = map.file; /* the kernel maps the program before anything else */
+    }
+    p->preloaded |= images_is_collector(t->images, map.file);
+    return map_add(p, &map);
+}
+
+/* execve: another program in the same process. */
+static void process_renew(struct process *p)
+{
+    p->map_count = 0;
+    p->program = IMAGE_NONE;
+    p->looked = p->known = p->collected = p->preloaded = p->counted = false;
+    p->sum = NULL;
+}
+
+static bool apply_comm(struct processes *t, const struct event *e)
+{
+    struct process *p = process_find(t, e->pid);
+    if (!p) {
+        return processes_take(t, e->pid) != NULL;
+    }
+    if (e->misc & PERF_RECORD_MISC_COMM_EXEC) {
+        process_renew(p);
+    }
+    if (e->pid == e->tid) {
+        (void)snprintf(p->origin.comm, sizeof p->origin.comm, "%s", e->comm);
+        p->sum = NULL;
+    }
+    return true;
+}
+
+static bool apply_fork(struct processes *t, const struct event *e)
+{
+    if (e->pid == e->parent) { /* a thread */
+        return true;
+    }
+    struct process *parent = processes_take(t, e->parent);
+    struct process *p = process_find(t, e->pid);
+    if (!p) {
+        p = process_new(t, e->pid);
+    }
+    if (!parent || !p || !maps_copy(p, parent)) {
+        return false;
+    }
+    process_look(parent);
+    t->ended -= p->ended;
+    p->program = parent->program;
+    p->origin = parent->origin;
+    p->preloaded = parent->preloaded;
+    p->wanted = parent->wanted;
+    p->looked = p->known = p->collected = p->counted = p->ended = false;
+    p->sum = NULL;
+    return true;
+}
+
+static void apply_exit(struct processes *t, const struct event *e)
+{
+    struct process *p = e->pid == e->tid ? process_find(t, e->pid) : NULL;
+    if (p && !p->ended) {
+        p->ended = true;
+        t->ended++;
+    }
+}
+
+bool processes_apply(struct processes *t, const struct event *e)
+{
+    switch (e->type) {
+    case PERF_RECORD_MMAP2:
+        return apply_mmap(t, e);
+    case PERF_RECORD_COMM:
+        return apply_comm(t, e);
+    case PERF_RECORD_FORK:
+        return apply_fork(t, e);
+    case PERF_RECORD_EXIT:
+        apply_exit(t, e);
+        return true;
+    default:
+        return true;
+    }
+}
+
+void processes_forget_ended(struct processes *t)
+{
+    size_t ended = t->ended;
+    for (unsigned i = 0; i < BUCKETS && ended > 0; i++) {
+        for (struct process *p = LIST_FIRST(&t->buckets[i]), *next; p; p = next) {
+            next = LIST_NEXT(p, link);
+            ended -= p->ended;
+            /* A process may live on after its first thread. */
+            if (p->ended && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH) {
+                LIST_REMOVE(p, link);
+                process_free(p);
+                t->ended--;
+            }
+        }
+    }
+}
+
+void processes_begin_interval(struct processes *t)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        struct process *p;
+        LIST_FOREACH(p, &t->buckets[i], link)
+        {
+            p->sum = NULL;
+            p->looked = false;
+        }
+    }
+}

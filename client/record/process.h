@@ -1,0 +1,61 @@
+/* The processes that samples come from: what they have mapped, which user they run as, and where they stand. */
+#ifndef PROFD_CLIENT_RECORD_PROCESS_H
+#define PROFD_CLIENT_RECORD_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "record/event.h"
+#include "record/image.h"
+#include "record/origin.h"
+
+/* Executable memory of a process: the file's bytes from offset are at [start, end). */
+struct process_map {
+    uint64_t start, end, offset;
+    uint32_t file; /* of struct images */
+};
+
+struct sum;
+
+struct process {
+    LIST_ENTRY(process) link;
+    uint32_t pid;
+    bool wanted;    /* its samples are taken */
+    bool ended;     /* the kernel reported the end of its first thread */
+    bool looked;    /* in this interval */
+    bool known;     /* origin is its own; else that of its parent */
+    bool collected; /* it counts itself: the collector is in it */
+    bool preloaded; /* it has mapped the library of the collector */
+    bool counted;   /* as a process of its program */
+    uint32_t map_count, map_capacity;
+    struct process_map *maps; /* ascending, apart from each other */
+    uint32_t program;         /* the file of its main executable; IMAGE_NONE */
+    struct origin origin;
+    struct sum *sum; /* where its samples go; NULL: to be found */
+};
+
+struct processes;
+
+/* images outlives the processes. */
+enum profd_status processes_new(struct images *images, struct processes **out, struct profd_error *e);
+/* Accepts NULL. */
+void processes_free(struct processes *t);
+
+/* Reads all processes that exist, but this one, from /proc. NO_INPUT: there is no /proc. */
+enum profd_status processes_read_all(struct processes *t, struct profd_error *e);
+/* Applies a record: MMAP2, COMM, FORK or EXIT. False: no memory. */
+bool processes_apply(struct processes *t, const struct event *e);
+/* The process of that number; one that is not known is read from /proc. NULL: no memory. O(1). */
+struct process *processes_take(struct processes *t, uint32_t pid);
+/* Reads user and cgroup of a process, once in an interval, and whether it has a collector. A process that ended before
+ * keeps the user of its parent. */
+void process_look(struct process *p);
+/* The mapping of an address; NULL: none that is executable. O(log maps). */
+const struct process_map *process_find_map(const struct process *p, uint64_t address);
+/* Forgets processes that ended. O(processes). */
+void processes_forget_ended(struct processes *t);
+/* Begins an interval: no process stands with a sum, and all are to be looked at again. */
+void processes_begin_interval(struct processes *t);
+
+#endif

@@ -1,0 +1,284 @@
+#include "record/record.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/delivery.h"
+#include "record/process.h"
+#include "record/sampler.h"
+#include "record/stack.h"
+#include "record/sums.h"
+
+#define STEP_MS 200
+#define INTERVAL_NS UINT64_C(10000000000)
+#define SECOND UINT64_C(1000000000)
+#define POLLS_MAX 2048u
+#define FILES_MAX 100000u /* then everything is forgotten and read again */
+
+struct record {
+    struct record_config config;
+    struct sampler *sampler;
+    struct images *images;
+    struct processes *processes;
+    struct sums sums;
+    struct profd_delivery *delivery;
+    struct record_counts counts;
+    bool whole;     /* all processes are sampled: take those that are wanted */
+    bool stale;     /* records of processes were lost, or there was no memory for them */
+    uint64_t began; /* of the interval, ns since 1970 */
+};
+
+static uint64_t clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* The executable that the daemon requests. */
+static bool supply(void *context, const char *build_id, struct conn_file *out)
+{
+    const struct record *r = context;
+    uint32_t uid;
+    out->fd = images_open_build(r->images, build_id, &uid, &out->name);
+    return out->fd >= 0;
+}
+
+static enum profd_status tables_new(struct record *r, struct profd_error *e)
+{
+    enum profd_status status = images_new(&r->images, e);
+    return status == PROFD_OK ? processes_new(r->images, &r->processes, e) : status;
+}
+
+enum profd_status record_open(const struct record_config *config, struct record **out, struct profd_error *e)
+{
+    struct record *r = calloc(1, sizeof *r);
+    if (!r) {
+        return profd_no_memory(e);
+    }
+    r->config = *config;
+    const struct sampler_config sampler = {
+        .rate = config->rate, .kernel = config->kernel, .cgroup = -1, .pid = config->pid, .on_exec = config->on_exec};
+    enum profd_status status = sampler_open(&sampler, &r->sampler, &r->whole, e);
+    if (status == PROFD_OK) {
+        status = sums_init(&r->sums, config->rate, e);
+    }
+    if (status == PROFD_OK) {
+        status = tables_new(r, e);
+    }
+    if (status == PROFD_OK) {
+        status = profd_delivery_open(&config->daemon, config->sink, config->context, &r->delivery, e);
+    }
+    if (status != PROFD_OK) {
+        record_close(r);
+        return status;
+    }
+    delivery_set_supply(r->delivery, supply, r);
+    *out = r;
+    return PROFD_OK;
+}
+
+void record_close(struct record *r)
+{
+    if (!r) {
+        return;
+    }
+    profd_delivery_close(r->delivery);
+    sums_done(&r->sums);
+    processes_free(r->processes);
+    images_free(r->images);
+    sampler_close(r->sampler);
+    free(r);
+}
+
+enum profd_status record_start(struct record *r, struct profd_error *e)
+{
+    r->began = clock_now();
+    enum profd_status status = sampler_start(r->sampler, e);
+    if (status == PROFD_OK && r->config.pid != 0) {
+        struct process *p = processes_take(r->processes, r->config.pid);
+        if (p) {
+            p->wanted = true;
+        }
+        return p ? PROFD_OK : profd_no_memory(e);
+    }
+    return status == PROFD_OK ? processes_read_all(r->processes, e) : status;
+}
+
+/* --- samples --- */
+
+static bool is_wanted(const struct record *r, const struct process *p)
+{
+    return !r->whole || r->config.pid == 0 || p->wanted;
+}
+
+/* Where the ticks of a process go; NULL if its program is not known. */
+static struct sum *sum_find(struct record *r, struct process *p)
+{
+    if (p->sum) {
+        return p->sum;
+    }
+    const uint32_t program =
+        p->program == IMAGE_NONE ? IMAGE_NONE : images_find_build(r->images, p->program, p->pid, p->origin.uid);
+    if (program == IMAGE_NONE) {
+        return NULL;
+    }
+    p->sum = sums_take(&r->sums, program, &p->origin);
+    if (p->sum && !p->counted) {
+        p->counted = true;
+        p->sum->started++;
+    }
+    return p->sum;
+}
+
+static void sum_add_time(struct record *r, struct sum *s, enum collector_counter counter)
+{
+    s->tally.counters[counter] += SECOND / r->config.rate;
+}
+
+static void sample_place(struct record *r, struct process *p, const struct event *e)
+{
+    struct stack stack;
+    const bool in_kernel = (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+    if (!stack_find_user(r->images, p, e, &stack)) {
+        r->counts.kernel += in_kernel;
+        r->counts.outside += !in_kernel;
+        return;
+    }
+    struct sum *s = sum_find(r, p);
+    if (!s) {
+        r->counts.outside++;
+        return;
+    }
+    sum_add_time(r, s, COLLECTOR_SAMPLED_NS);
+    if (stack.frames[stack.count - 1].build == COUNTS_NOWHERE) {
+        sum_add_time(r, s, COLLECTOR_OUTSIDE_NS);
+        r->counts.outside++;
+    } else if (tally_add(&s->tally, stack.frames, stack.count)) {
+        r->counts.functions++;
+        r->counts.in_kernel += in_kernel;
+        r->counts.complete += stack.frames[0].build != COUNTS_NOWHERE;
+    } else {
+        sum_add_time(r, s, COLLECTOR_DROPPED_NS);
+        s->lost = true;
+        r->counts.lost++;
+    }
+}
+
+static void sample_take(struct record *r, const struct event *e)
+{
+    struct process *p = e->pid == 0 ? NULL : processes_take(r->processes, e->pid);
+    if (!p || !is_wanted(r, p)) {
+        r->counts.samples += !p && r->config.pid == 0;
+        r->counts.kernel += !p && r->config.pid == 0;
+        return;
+    }
+    r->counts.samples++;
+    process_look(p);
+    if (p->collected) {
+        r->counts.elsewhere++;
+    } else {
+        sample_place(r, p, e);
+    }
+}
+
+static void event_take(void *context, const struct event *e)
+{
+    struct record *r = context;
+    switch (e->type) {
+    case PERF_RECORD_SAMPLE:
+        sample_take(r, e);
+        break;
+    case PERF_RECORD_LOST:
+        r->counts.samples += e->lost;
+        r->counts.lost += e->lost;
+        break;
+    case PERF_RECORD_LOST_SAMPLES:
+        r->counts.records_lost += e->lost;
+        r->stale = true;
+        break;
+    default:
+        r->stale |= !processes_apply(r->processes, e);
+    }
+}
+
+/* --- uploads --- */
+
+static void interval_end(struct record *r, struct profd_error *e)
+{
+    const struct sums_window window = {r->began, clock_now()};
+    struct sum *s;
+    STAILQ_FOREACH(s, &r->sums.list, link)
+    {
+        struct profd_upload *u;
+        enum profd_status status = sum_make_upload(s, r->images, &window, &u, e);
+        if (status == PROFD_OK) {
+            status = profd_delivery_upload(r->delivery, u, s->origin.comm, e);
+            profd_upload_free(u);
+        }
+        if (status == PROFD_OK) {
+            r->counts.uploads++;
+        } else {
+            const struct profd_outcome o = {.name = s->origin.comm, .status = status, .sentence = e->sentence};
+            r->config.sink(r->config.context, &o);
+        }
+    }
+    sums_clear(&r->sums);
+    processes_begin_interval(r->processes);
+    r->began = window.end;
+}
+
+/* Forgets every process and file, and reads those that are there. */
+static enum profd_status tables_renew(struct record *r, struct profd_error *e)
+{
+    processes_free(r->processes);
+    images_free(r->images);
+    r->processes = NULL;
+    r->images = NULL;
+    r->stale = false;
+    enum profd_status status = tables_new(r, e);
+    return status == PROFD_OK ? processes_read_all(r->processes, e) : status;
+}
+
+enum profd_status record_step(struct record *r, const int *fds, size_t n, struct profd_error *e)
+{
+    struct pollfd polls[POLLS_MAX];
+    uint32_t count = 0;
+    for (; count < n; count++) {
+        polls[count] = (struct pollfd){.fd = fds[count], .events = POLLIN};
+    }
+    count += sampler_get_polls(r->sampler, polls + count, POLLS_MAX - count);
+    if (poll(polls, count, STEP_MS) < 0 && errno != EINTR) {
+        return profd_error_set(e, PROFD_IO, "cannot wait for samples: %s", strerror(errno));
+    }
+    sampler_read(r->sampler, false, event_take, r);
+    processes_forget_ended(r->processes);
+    delivery_poll(r->delivery);
+    if (clock_now() - r->began < INTERVAL_NS) {
+        return PROFD_OK;
+    }
+    interval_end(r, e);
+    images_close_old(r->images);
+    return r->stale || images_file_count(r->images) > FILES_MAX ? tables_renew(r, e) : PROFD_OK;
+}
+
+enum profd_status record_finish(struct record *r, struct profd_error *e)
+{
+    sampler_stop(r->sampler);
+    sampler_read(r->sampler, true, event_take, r);
+    interval_end(r, e);
+    return profd_delivery_finish(r->delivery, e);
+}
+
+bool record_sees_kernel(const struct record *r)
+{
+    return sampler_sees_kernel(r->sampler);
+}
+
+const struct record_counts *record_get_counts(const struct record *r)
+{
+    return &r->counts;
+}

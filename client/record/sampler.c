@@ -1,0 +1,360 @@
+#include "record/sampler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/ring.h"
+
+#define RING_PAGES 128u
+#define STACK_BYTES 16384u  /* of the user's stack, copied at each sample */
+#define SETTLED_NS 5000000u /* what is older is completely written */
+
+/* The two rings of a CPU: samples, and what happens to processes. So a flood of one loses nothing of the other. */
+enum { SAMPLES, SIDE, RINGS };
+
+struct sampler_cpu {
+    int cpu;
+    struct ring rings[RINGS];
+    int events[RINGS]; /* that own the rings */
+};
+
+struct sampler {
+    struct sampler_config config;
+    struct perf_event_attr attributes[RINGS];
+    struct sampler_cpu *cpus;
+    uint32_t cpu_count;
+    int *events; /* of further threads */
+    uint32_t event_count, event_capacity;
+    unsigned registers;
+};
+
+static int event_open(const struct perf_event_attr *a, int pid, int cpu, unsigned long flags)
+{
+    return (int)syscall(SYS_perf_event_open, a, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
+}
+
+static void attributes_fill(struct sampler *s)
+{
+    const struct sampler_config *c = &s->config;
+    const struct perf_event_attr common = {.type = PERF_TYPE_SOFTWARE,
+                                           .size = sizeof common,
+                                           .sample_type = EVENT_ALL,
+                                           .disabled = 1,
+                                           .exclude_hv = 1,
+                                           .exclude_guest = 1,
+                                           .sample_id_all = 1,
+                                           .use_clockid = 1,
+                                           .clockid = CLOCK_MONOTONIC,
+                                           .watermark = 1,
+                                           .wakeup_watermark = RING_PAGES * 4096u / 2};
+    s->attributes[SAMPLES] = s->attributes[SIDE] = common;
+    struct perf_event_attr *a = &s->attributes[SAMPLES];
+    a->config = PERF_COUNT_SW_CPU_CLOCK;
+    a->freq = 1;
+    a->sample_freq = c->rate;
+    a->sample_type = EVENT_ALL | EVENT_SAMPLES;
+    a->exclude_idle = 1;
+    a->exclude_callchain_kernel = !c->kernel;
+    if (c->registers) {
+        a->sample_type |= EVENT_STACKS;
+        a->sample_regs_user = c->registers;
+        a->sample_stack_user = STACK_BYTES;
+    }
+    a = &s->attributes[SIDE];
+    a->config = PERF_COUNT_SW_DUMMY;
+    a->mmap = a->mmap2 = a->build_id = a->comm = a->comm_exec = a->task = 1;
+}
+
+/* What a failure of perf_event_open means, and what to do. */
+static enum profd_status open_failed(int why, struct profd_error *e)
+{
+    char level[16] = "unknown\n";
+    if (why == ENOSYS || why == ENOENT || why == EOPNOTSUPP) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "the kernel has no events to sample with: %s", strerror(why));
+    }
+    if (why != EACCES && why != EPERM) {
+        return profd_error_set(e, PROFD_IO, "cannot sample: perf_event_open: %s", strerror(why));
+    }
+    FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+    if (f && !fgets(level, sizeof level, f)) {
+        level[0] = '\0';
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    level[strcspn(level, "\n")] = '\0';
+    return profd_error_set(e, PROFD_FORBIDDEN,
+                           "this user may not sample here (kernel.perf_event_paranoid is %s): run it as root, give it "
+                           "the capability CAP_PERFMON, or set kernel.perf_event_paranoid to 2 to sample processes of "
+                           "your own, to 0 to sample all",
+                           level);
+}
+
+static void cpu_close(struct sampler_cpu *c)
+{
+    for (unsigned i = 0; i < RINGS; i++) {
+        ring_unmap(&c->rings[i]);
+        if (c->events[i] >= 0) {
+            close(c->events[i]);
+        }
+    }
+}
+
+void sampler_close(struct sampler *s)
+{
+    if (!s) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        close(s->events[i]);
+    }
+    for (uint32_t i = 0; i < s->cpu_count; i++) {
+        cpu_close(&s->cpus[i]);
+    }
+    free(s->events);
+    free(s->cpus);
+    free(s);
+}
+
+/* The rings of one CPU, for a process or for everything. *absent: the CPU is switched off. */
+static enum profd_status cpu_open(struct sampler *s, int cpu, int pid, unsigned long flags, bool *absent,
+                                  struct profd_error *e)
+{
+    struct sampler_cpu *c = &s->cpus[s->cpu_count];
+    enum profd_status status = PROFD_OK;
+    *c = (struct sampler_cpu){.cpu = cpu, .events = {-1, -1}};
+    for (unsigned i = 0; i < RINGS && status == PROFD_OK; i++) {
+        c->events[i] = event_open(&s->attributes[i], pid, cpu, flags);
+        if (c->events[i] < 0 && errno == EINVAL && s->attributes[i].build_id) { /* a kernel before 5.12 */
+            s->attributes[i].build_id = 0;
+            c->events[i] = event_open(&s->attributes[i], pid, cpu, flags);
+        }
+        const int why = errno;
+        *absent = c->events[i] < 0 && why == ENODEV;
+        status = c->events[i] < 0 ? open_failed(why, e) : ring_map(&c->rings[i], c->events[i], RING_PAGES, e);
+    }
+    if (status == PROFD_OK) {
+        s->cpu_count++;
+    } else {
+        cpu_close(c);
+    }
+    return *absent ? PROFD_OK : status;
+}
+
+static enum profd_status cpus_open(struct sampler *s, int pid, unsigned long flags, struct profd_error *e)
+{
+    const long most = sysconf(_SC_NPROCESSORS_CONF);
+    enum profd_status status = PROFD_OK;
+    s->cpus = calloc(most > 0 ? (size_t)most : 1, sizeof *s->cpus);
+    if (!s->cpus) {
+        return profd_no_memory(e);
+    }
+    for (int cpu = 0; cpu < most && status == PROFD_OK; cpu++) {
+        bool absent = false;
+        status = cpu_open(s, cpu, pid, flags, &absent, e);
+    }
+    return status;
+}
+
+static void cpus_close(struct sampler *s)
+{
+    for (uint32_t i = 0; i < s->cpu_count; i++) {
+        cpu_close(&s->cpus[i]);
+    }
+    s->cpu_count = 0;
+    free(s->cpus);
+    s->cpus = NULL;
+}
+
+/* Events of one more thread, which write to the rings of the first. A thread that is gone has none. */
+static enum profd_status thread_add(struct sampler *s, uint32_t tid, struct profd_error *e)
+{
+    for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
+        const unsigned ring = i % RINGS;
+        const struct sampler_cpu *c = &s->cpus[i / RINGS];
+        if (s->event_count == s->event_capacity) {
+            const uint32_t capacity = s->event_capacity ? 2 * s->event_capacity : 64;
+            int *grown = realloc(s->events, capacity * sizeof *grown);
+            if (!grown) {
+                return profd_no_memory(e);
+            }
+            s->events = grown;
+            s->event_capacity = capacity;
+        }
+        const int event = event_open(&s->attributes[ring], (int)tid, c->cpu, 0);
+        if (event < 0) {
+            return errno == ESRCH ? PROFD_OK : open_failed(errno, e);
+        }
+        s->events[s->event_count++] = event;
+        if (ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, c->events[ring]) != 0) {
+            return profd_error_set(e, PROFD_IO, "cannot sample thread %u: %s", tid, strerror(errno));
+        }
+    }
+    return PROFD_OK;
+}
+
+/* Adds the threads that the process has beside its first. */
+static enum profd_status threads_add(struct sampler *s, struct profd_error *e)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%" PRIu32 "/task", s->config.pid);
+    DIR *d = opendir(path);
+    enum profd_status status =
+        d ? PROFD_OK : profd_error_set(e, PROFD_NO_INPUT, "process %" PRIu32 ": %s", s->config.pid, strerror(errno));
+    for (const struct dirent *entry; status == PROFD_OK && (entry = readdir(d)) != NULL;) {
+        const unsigned long tid = strtoul(entry->d_name, NULL, 10);
+        if (tid != 0 && tid != s->config.pid) {
+            status = thread_add(s, (uint32_t)tid, e);
+        }
+    }
+    if (d) {
+        (void)closedir(d);
+    }
+    return status;
+}
+
+/* A user without the capability samples processes of its own: each of their threads has events of its own. */
+static enum profd_status tasks_open(struct sampler *s, struct profd_error *e)
+{
+    struct perf_event_attr *samples = &s->attributes[SAMPLES];
+    samples->config = PERF_COUNT_SW_TASK_CLOCK;
+    for (unsigned i = 0; i < RINGS; i++) {
+        s->attributes[i].inherit = 1;
+        s->attributes[i].enable_on_exec = s->config.on_exec;
+    }
+    enum profd_status status = cpus_open(s, (int)s->config.pid, 0, e);
+    if (status == PROFD_FORBIDDEN && !s->config.kernel) { /* perf_event_paranoid 2 */
+        cpus_close(s);
+        samples->exclude_kernel = s->attributes[SIDE].exclude_kernel = 1;
+        status = cpus_open(s, (int)s->config.pid, 0, e);
+    }
+    return status == PROFD_OK ? threads_add(s, e) : status;
+}
+
+enum profd_status sampler_open(const struct sampler_config *config, struct sampler **out, bool *whole,
+                               struct profd_error *e)
+{
+    struct sampler *s = calloc(1, sizeof *s);
+    if (!s) {
+        return profd_no_memory(e);
+    }
+    s->config = *config;
+    s->registers = (unsigned)__builtin_popcountll(config->registers);
+    attributes_fill(s);
+    const bool in_cgroup = config->cgroup >= 0;
+    enum profd_status status = cpus_open(s, in_cgroup ? config->cgroup : -1, in_cgroup ? PERF_FLAG_PID_CGROUP : 0, e);
+    *whole = status == PROFD_OK;
+    if (status == PROFD_FORBIDDEN && config->pid != 0) {
+        cpus_close(s);
+        status = tasks_open(s, e);
+    }
+    if (status != PROFD_OK) {
+        sampler_close(s);
+        return status;
+    }
+    *out = s;
+    return PROFD_OK;
+}
+
+bool sampler_sees_kernel(const struct sampler *s)
+{
+    return !s->attributes[SAMPLES].exclude_kernel;
+}
+
+enum profd_status sampler_start(struct sampler *s, struct profd_error *e)
+{
+    if (s->attributes[SAMPLES].enable_on_exec) {
+        return PROFD_OK;
+    }
+    for (uint32_t i = 0; i < s->cpu_count * RINGS + s->event_count; i++) {
+        /* Events of processes before those of samples. */
+        const uint32_t k = i < s->cpu_count * RINGS ? i : i - s->cpu_count * RINGS;
+        const int event = i < s->cpu_count * RINGS ? s->cpus[k / RINGS].events[RINGS - 1 - k % RINGS] : s->events[k];
+        if (ioctl(event, PERF_EVENT_IOC_ENABLE, 0) != 0) {
+            return profd_error_set(e, PROFD_IO, "cannot begin to sample: %s", strerror(errno));
+        }
+    }
+    return PROFD_OK;
+}
+
+void sampler_stop(struct sampler *s)
+{
+    for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
+        (void)ioctl(s->cpus[i / RINGS].events[i % RINGS], PERF_EVENT_IOC_DISABLE, 0);
+    }
+    for (uint32_t i = 0; i < s->event_count; i++) {
+        (void)ioctl(s->events[i], PERF_EVENT_IOC_DISABLE, 0);
+    }
+}
+
+uint32_t sampler_get_polls(const struct sampler *s, struct pollfd *out, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->cpu_count * RINGS && n < most; i++) {
+        out[n++] = (struct pollfd){.fd = s->cpus[i / RINGS].events[i % RINGS], .events = POLLIN};
+    }
+    return n;
+}
+
+static uint64_t clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The time of a record: samples and others have it at different places. */
+static uint64_t record_time(const struct perf_event_header *h)
+{
+    uint64_t time;
+    const size_t at = h->type == PERF_RECORD_SAMPLE ? sizeof *h + 16 : h->size - sizeof time;
+    memcpy(&time, (const uint8_t *)h + at, sizeof time);
+    return time;
+}
+
+/* The ring with the oldest record; NULL if none has one before limit. */
+static struct ring *oldest_find(struct sampler *s, uint64_t limit, unsigned *kind)
+{
+    struct ring *oldest = NULL;
+    for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
+        struct ring *r = &s->cpus[i / RINGS].rings[i % RINGS];
+        const struct perf_event_header *h = ring_peek(r);
+        const uint64_t time = h ? record_time(h) : UINT64_MAX;
+        if (time < limit) {
+            limit = time;
+            oldest = r;
+            *kind = i % RINGS;
+        }
+    }
+    return oldest;
+}
+
+void sampler_read(struct sampler *s, bool everything, void (*each)(void *context, const struct event *e), void *context)
+{
+    const uint64_t limit = everything ? UINT64_MAX : clock_now() - SETTLED_NS;
+    unsigned kind = 0;
+    for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
+        ring_refresh(&s->cpus[i / RINGS].rings[i % RINGS]);
+    }
+    for (struct ring *r; (r = oldest_find(s, limit, &kind)) != NULL; ring_next(r)) {
+        struct event event;
+        if (!event_decode(ring_peek(r), kind == SAMPLES ? s->registers : 0, &event)) {
+            continue;
+        }
+        if (event.type == PERF_RECORD_LOST && kind == SIDE) {
+            event.type = PERF_RECORD_LOST_SAMPLES;
+        }
+        each(context, &event);
+    }
+    for (uint32_t i = 0; i < s->cpu_count * RINGS; i++) {
+        ring_release(&s->cpus[i / RINGS].rings[i % RINGS]);
+    }
+}

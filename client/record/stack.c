@@ -1,0 +1,73 @@
+#include "record/stack.h"
+
+/* The user's addresses of a chain, innermost first. */
+static const uint64_t *user_part(const struct event *e, uint64_t *count)
+{
+    const uint64_t *first = NULL;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < e->chain_count; i++) {
+        if (e->chain[i] >= PERF_CONTEXT_MAX) { /* a mark */
+            first = e->chain[i] == PERF_CONTEXT_USER ? e->chain + i + 1 : first;
+            n = 0;
+        } else {
+            n++;
+        }
+    }
+    *count = first ? n : 0;
+    return first;
+}
+
+static const struct counts_frame OUTSIDE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_OUTSIDE};
+static const struct counts_frame INCOMPLETE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_INCOMPLETE};
+
+/* False: the address is not in executable memory, so that it cannot be one of code. */
+static bool frame_find(struct images *images, const struct process *p, uint64_t address, struct counts_frame *out)
+{
+    const struct process_map *map = process_find_map(p, address);
+    if (!map) {
+        return false;
+    }
+    *out = OUTSIDE;
+    out->build = images_find_build(images, map->file, p->pid, p->origin.uid);
+    if (out->build == IMAGE_NONE ||
+        !images_find_address(images, map->file, address - map->start + map->offset, &out->address)) {
+        *out = OUTSIDE;
+    }
+    return true;
+}
+
+static void frames_reverse(struct stack *s)
+{
+    for (uint32_t i = 0, k = s->count - 1; i < k; i++, k--) {
+        const struct counts_frame f = s->frames[i];
+        s->frames[i] = s->frames[k];
+        s->frames[k] = f;
+    }
+}
+
+bool stack_find_user(struct images *images, const struct process *p, const struct event *e, struct stack *out)
+{
+    uint64_t n;
+    const uint64_t *chain = user_part(e, &n);
+    bool complete = n > 1 && n < LIMIT_STACK_DEPTH - 1;
+    if (n == 0) {
+        return false;
+    }
+    if (!frame_find(images, p, chain[0], &out->frames[0])) {
+        out->frames[0] = OUTSIDE;
+    }
+    out->count = 1;
+    for (uint64_t i = 1; i < n && out->count < LIMIT_STACK_DEPTH - 1; i++) {
+        if (!frame_find(images, p, chain[i], &out->frames[out->count])) {
+            complete = false;
+            break;
+        }
+        out->count++;
+    }
+    if (!complete) {
+        out->frames[out->count++] = INCOMPLETE;
+    }
+    out->frames[0].kind = COUNTS_NODE_PC;
+    frames_reverse(out);
+    return true;
+}

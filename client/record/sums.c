@@ -1,0 +1,124 @@
+#include "record/sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/upload.h"
+#include "proto/limits.h"
+
+enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e)
+{
+    *s = (struct sums){.arena = arena_new(0), .rate = rate};
+    STAILQ_INIT(&s->list);
+    return s->arena ? PROFD_OK : profd_no_memory(e);
+}
+
+static void tallies_done(struct sums *s)
+{
+    struct sum *sum;
+    STAILQ_FOREACH(sum, &s->list, link)
+    {
+        tally_done(&sum->tally);
+    }
+}
+
+void sums_done(struct sums *s)
+{
+    tallies_done(s);
+    arena_free(s->arena);
+    s->arena = NULL;
+}
+
+void sums_clear(struct sums *s)
+{
+    tallies_done(s);
+    STAILQ_INIT(&s->list);
+    s->count = 0;
+    arena_reset(s->arena);
+}
+
+struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin)
+{
+    struct sum *found;
+    STAILQ_FOREACH(found, &s->list, link)
+    {
+        if (found->program == program && found->origin.uid == origin->uid &&
+            strcmp(found->origin.comm, origin->comm) == 0 && strcmp(found->origin.cgroup, origin->cgroup) == 0) {
+            return found;
+        }
+    }
+    found = ARENA_NEW(s->arena, struct sum);
+    if (!found || tally_init(&found->tally, s->arena, program, s->rate, NULL) != PROFD_OK) {
+        return NULL;
+    }
+    found->program = program;
+    found->origin = *origin;
+    STAILQ_INSERT_TAIL(&s->list, found, link);
+    s->count++;
+    return found;
+}
+
+/* A label without a value is left out; one that breaks a rule, too, which the upload says. */
+static bool add_label(struct profd_upload *u, const char *name, const char *value)
+{
+    return value[0] == '\0' || profd_upload_add_label(u, name, value, NULL) == PROFD_OK;
+}
+
+static void add_labels(struct profd_upload *u, const struct sum *s)
+{
+    char unit[ORIGIN_NAME_SIZE], container[ORIGIN_NAME_SIZE], host[256] = "";
+    uint32_t inexact = s->lost ? PROFD_INEXACT_LOST : 0;
+    origin_find_unit(s->origin.cgroup, unit);
+    origin_find_container(s->origin.cgroup, container);
+    bool good = gethostname(host, sizeof host - 1) != 0 || add_label(u, "host", host);
+    good &= add_label(u, "comm", s->origin.comm);
+    good &= add_label(u, "unit", unit);
+    good &= add_label(u, "container", container);
+    good &= add_label(u, "cgroup", s->origin.cgroup);
+    inexact |= good ? 0 : PROFD_INEXACT_LABEL_LEFT_OUT;
+    inexact |= s->tally.counters[COLLECTOR_OUTSIDE_NS] > 0 ? PROFD_INEXACT_TICKS_OUTSIDE : 0;
+    profd_upload_set_inexact(u, inexact);
+}
+
+static enum profd_status add_counts(struct profd_upload *u, const struct sum *s, const struct images *images,
+                                    struct profd_error *e)
+{
+    struct tally_range *ranges = calloc(s->tally.build_count, sizeof *ranges);
+    struct counts counts;
+    enum profd_status status = ranges ? PROFD_OK : profd_no_memory(e);
+    for (uint32_t i = 0; i < s->tally.build_count && status == PROFD_OK; i++) {
+        const uint32_t build = s->tally.builds[i];
+        ranges[i] = images_get_range(images, build);
+        status = profd_upload_add_build(u, images_get_id(images, build), images_get_name(images, build), NULL, e);
+    }
+    if (status == PROFD_OK) {
+        status = tally_make_counts(&s->tally, ranges, &counts, e);
+    }
+    if (status == PROFD_OK) {
+        status = upload_add_counts(u, &counts, e);
+        counts_done(&counts);
+    }
+    free(ranges);
+    return status;
+}
+
+enum profd_status sum_make_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
+                                  struct profd_upload **out, struct profd_error *e)
+{
+    struct profd_upload *u;
+    enum profd_status status = profd_upload_new(&u, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = add_counts(u, s, images, e);
+    if (status != PROFD_OK) {
+        profd_upload_free(u);
+        return status;
+    }
+    add_labels(u, s);
+    profd_upload_set_window(u, w->start, w->end);
+    profd_upload_set_processes_started(u, s->started);
+    *out = u;
+    return PROFD_OK;
+}

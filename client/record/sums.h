@@ -1,0 +1,43 @@
+/* What was sampled in an interval: a tally for each program, user, name and cgroup. They become uploads. */
+#ifndef PROFD_CLIENT_RECORD_SUMS_H
+#define PROFD_CLIENT_RECORD_SUMS_H
+
+#include <sys/queue.h>
+
+#include "profd.h"
+#include "record/image.h"
+#include "record/origin.h"
+#include "record/tally.h"
+
+struct sum {
+    STAILQ_ENTRY(sum) link;
+    uint32_t program; /* a build */
+    struct origin origin;
+    struct tally tally;
+    uint32_t started; /* processes of which the first sample is in it */
+    bool lost;        /* samples of it were lost for want of memory */
+};
+
+struct sums {
+    STAILQ_HEAD(sum_list, sum) list;
+    struct arena *arena;
+    uint32_t count, rate;
+};
+
+enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e);
+void sums_done(struct sums *s);
+/* The sum of that program and origin, created on first use. NULL: no memory. O(sums). */
+struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin);
+/* Discards all. */
+void sums_clear(struct sums *s);
+
+/* ns since 1970 */
+struct sums_window {
+    uint64_t start, end;
+};
+/* Creates the upload of a sum: builds, counts and the labels host, comm, unit, container and cgroup. The caller frees
+ * it. */
+enum profd_status sum_make_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
+                                  struct profd_upload **out, struct profd_error *e);
+
+#endif

@@ -1,0 +1,231 @@
+"""profctl record: programs whose call paths are known, storms of processes, threads, users without rights. Every sample
+is accounted for, and no function gets a parent that never called it."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import AS_NOBODY, PROFCTL, Daemon, Tap, run, until
+
+# Two paths with 1 and 3 parts of the work; as many threads as asked; as many processes as asked, each of one part.
+PATHS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) void work(unsigned long n)
+{
+    for (unsigned long i = 0; i < n * 1000000; i++) {
+        sink += i;
+    }
+    __asm__ volatile("");
+}
+__attribute__((noinline)) void cheap(void) { work(1); __asm__ volatile(""); }
+__attribute__((noinline)) void dear(void) { work(3); __asm__ volatile(""); }
+static void *body(void *rounds)
+{
+    for (long i = 0; i < (long)rounds; i++) {
+        cheap();
+        dear();
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    long rounds = atol(argv[1]), threads = atol(argv[2]), processes = atol(argv[3]);
+    pthread_t all[64];
+    for (long i = 0; i < threads; i++) {
+        pthread_create(&all[i], NULL, body, (void *)rounds);
+    }
+    for (long i = 0; i < threads; i++) {
+        pthread_join(all[i], NULL);
+    }
+    for (long i = 0; i < processes; i++) {
+        if (fork() == 0) {
+            body((void *)rounds);
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    if (!threads && !processes) {
+        body((void *)rounds);
+    }
+    return 3;
+}
+"""
+ACCOUNT = re.compile(r"(\d+) samples: (\d+) in functions \((\d+) of them while the kernel worked for it\), (\d+) in "
+                     r"the kernel, (\d+) outside, (\d+) lost, (\d+) of processes under the collector; (\d+) whole "
+                     r"stacks; (\d+) uploads")
+NAMES = ("samples", "functions", "in_kernel", "kernel", "outside", "lost", "elsewhere", "whole", "uploads")
+
+
+def account(text):
+    found = ACCOUNT.search(text)
+    return dict(zip(NAMES, map(int, found.groups()))) if found else {}
+
+
+def adds_up(a):
+    return bool(a) and a["samples"] == sum(a[n] for n in ("functions", "kernel", "outside", "lost", "elsewhere"))
+
+
+def build_paths(folder):
+    source, program = os.path.join(folder, "paths.c"), os.path.join(folder, "paths")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(PATHS)
+    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", "-o", program,
+               source)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return program
+
+
+def stored(d, program):
+    """The report of a program and the row of its build; None if there is none."""
+    rows = [r for r in d.json("builds", "--json")["rows"] if r["name"] == program]
+    return (d.json("report", rows[0]["build_id"], "--json"), rows[0]) if rows else (None, None)
+
+
+def record(d, *arguments, **options):
+    return d.ctl("record", "--verbose", "--rate", "499", *arguments, **options)
+
+
+def commands(tap, program):
+    with Daemon() as d:
+        done = record(d, "--", program, "300", "0", "0")
+        a = account(done.stderr)
+        tap.point(done.returncode == 3, "the exit status is that of the command", (done.returncode, done.stderr))
+        tap.point(adds_up(a) and a["functions"] > 50, "every sample of a command is accounted for", done.stderr)
+        tap.point(a["lost"] == 0, "none is lost", done.stderr)
+        r, row = stored(d, program)
+        total = r["totals"]
+        tap.point(r["functions"][0]["name"] == "work" and r["functions"][0]["self"] > 0.9 * a["functions"] / 499,
+                  "the time is in the function that works", r["functions"][:2])
+        tap.point(abs(total["seconds"] - a["functions"] / 499) < 1e-9, "the report has every tick", (total, a))
+        tap.point(row["processes_started"] == 1, "one process is counted", row)
+        for how, status in (("exit 5", 5), ("kill -TERM $$", 143)):
+            done = d.ctl("record", "sh", "-c", how)
+            tap.point(done.returncode == status, f"sh -c '{how}': exit status {status}", (done.returncode, done.stderr))
+        done = d.ctl("record", "--", "/nonexistent/program")
+        tap.point(done.returncode == 127 and "No such file" in done.stderr, "a command that does not exist: 127",
+                  done.stderr)
+
+
+def threads(tap, program):
+    with Daemon() as d:
+        done = record(d, "--", program, "20", "16", "0")
+        a = account(done.stderr)
+        r, row = stored(d, program)
+        tap.point(adds_up(a) and a["functions"] > 50, "16 threads: every sample is accounted for", done.stderr)
+        tap.point(row["processes_started"] == 1 and abs(r["totals"]["seconds"] - a["functions"] / 499) < 1e-9,
+                  "16 threads are one process", (row, a))
+
+
+def storm(tap, program):
+    with Daemon() as d:
+        done = record(d, "--", program, "1", "0", "200")
+        a = account(done.stderr)
+        r, row = stored(d, program)
+        tap.point(adds_up(a) and a["functions"] > 50, "200 short processes: every sample is accounted for",
+                  done.stderr)
+        tap.point(1 < row["processes_started"] <= 201, "each process with a sample is counted once", row)
+        tap.point(abs(r["totals"]["seconds"] - a["functions"] / 499) < 1e-9, "their ticks are in one program",
+                  (r["totals"], a))
+        done = record(d, "--", "sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done")
+        a = account(done.stderr)
+        tap.point(done.returncode == 0 and adds_up(a), "300 programs, one after the other: accounted for", done.stderr)
+
+
+def process(tap, program):
+    with Daemon() as d:
+        victim = subprocess.Popen([program, "100000", "0", "0"])
+        sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-p", str(victim.pid)], env=d.env,
+                                    stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        before = cpu_ticks(victim.pid)
+        until(lambda: cpu_ticks(victim.pid) > before + 60)
+        sampling.send_signal(signal.SIGINT)
+        said = sampling.communicate()[1]
+        a = account(said)
+        tap.point(sampling.returncode == 0 and adds_up(a) and a["functions"] > 100, "-p: until Ctrl-C", said)
+        r, row = stored(d, program)
+        tap.point(r and r["functions"][0]["name"] == "work" and row["processes_started"] == 1,
+                  "-p: what it did is stored", row)
+        sampling = subprocess.Popen([PROFCTL, "record", "-p", str(victim.pid)], env=d.env, stderr=subprocess.PIPE,
+                                    text=True)
+        until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        victim.kill()
+        victim.wait()
+        said = sampling.communicate()[1]
+        tap.point(sampling.returncode == 0, "-p: ends with the process", said)
+        done = d.ctl("record", "-p", "99999999")
+        tap.point(done.returncode != 0 and "process 99999999" in done.stderr, "-p: a process that does not exist",
+                  done.stderr)
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        return int(f.read().rpartition(")")[2].split()[11])
+
+
+def rights(tap, program):
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="utf-8") as f:
+        level = int(f.read())
+    with Daemon() as d:
+        os.chmod(d.socket, 0o666)
+        client = shutil.copy(PROFCTL, d.folder)
+        env = dict(d.env, PROFD_SPOOL="")
+        done = run(*AS_NOBODY, client, "record", "-a", env=env)
+        tap.point(level < 1 or (done.returncode == 77 and "CAP_PERFMON" in done.stderr and str(level) in done.stderr),
+                  "-a without permission: a sentence says what to do", (done.returncode, done.stderr))
+        done = run(*AS_NOBODY, client, "record", "--verbose", "--rate", "499", "--", program, "100", "2", "0", env=env)
+        a = account(done.stderr)
+        if level > 2:
+            tap.point(done.returncode == 77, "a command without permission", done.stderr)
+            return
+        tap.point(done.returncode == 3 and adds_up(a) and a["functions"] > 20, "a user samples a command of its own",
+                  done.stderr)
+        tap.point((level < 2) != ("time that processes spent in the kernel was not sampled" in done.stderr),
+                  "what is hidden is said", done.stderr)
+
+
+def usage(tap):
+    with Daemon() as d:
+        for arguments in ((), ("-a", "true"), ("-a", "-p", "1")):
+            done = d.ctl("record", *arguments)
+            tap.point(done.returncode == 64 and "one of" in done.stderr, f"record {' '.join(arguments)}: refused",
+                      done.stderr)
+        for option, value in (("--rate", "0"), ("--rate", "10001"), ("--rate", "x"), ("-p", "0")):
+            done = d.ctl("record", option, value, *(("-a",) if option == "--rate" else ()))
+            tap.point(done.returncode == 64 and f'"{value}"' in done.stderr, f"record {option} {value}: refused",
+                      done.stderr)
+
+
+def without_daemon(tap, program):
+    with Daemon(start=False) as d:
+        done = record(d, "--", program, "50", "0", "0")
+        tap.point(done.returncode == 3 and "in the spool" in done.stderr, "without a daemon: the spool", done.stderr)
+        d.start()
+        done = record(d, "--", program, "50", "0", "0")
+        a = account(done.stderr)
+        r, row = stored(d, program)
+        tap.point(row["uploads"] == 2 and r["totals"]["seconds"] > a["functions"] / 499,
+                  "the next one delivers it, too", row)
+
+
+def main():
+    with Tap() as tap, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = build_paths(folder)
+        usage(tap)
+        commands(tap, program)
+        threads(tap, program)
+        storm(tap, program)
+        process(tap, program)
+        rights(tap, program)
+        without_daemon(tap, program)
+
+
+main()
