@@ -177,6 +177,7 @@ struct profile_sum {
     uint32_t arc_count, arc_capacity;
     struct profile_rows *histograms;
     uint32_t histogram_count, histogram_capacity;
+    struct tree_sum *trees; /* NULL: not wanted */
     bool saturated;
 };
 
@@ -408,6 +409,43 @@ enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c,
     return PROFD_OK;
 }
 
+enum profd_status profile_sum_want_stacks(struct profile_sum *s, bool shares)
+{
+    s->trees = tree_sum_new(s->arena, shares);
+    return s->trees != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+}
+
+enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tree_addend *more, uint64_t commit,
+                                         struct profd_error *e)
+{
+    for (uint32_t i = 0; i < more->list.count && commit != UINT64_MAX; i++) {
+        const struct counts_tree *t = &more->list.trees[i];
+        for (uint32_t k = t->first; k < t->first + t->used; k++) {
+            uint32_t build = more->list.nodes.build[k];
+            if (build != COUNTS_NOWHERE && more->map[build] != COUNTS_NOWHERE) {
+                profile_order_lower(&s->build_orders[more->map[build]], (struct profile_order){commit, build});
+            }
+        }
+    }
+    return tree_sum_add(s->trees, more, e);
+}
+
+static enum profd_status profile_finish_trees(struct profile_sum *s, struct profile *p, struct profd_error *e)
+{
+    struct tree_total t = {0};
+    enum profd_status status = s->trees != NULL ? tree_sum_finish(s->trees, &t, &p->saturated, e) : PROFD_OK;
+    p->tree_count = t.tree_count;
+    p->node_count = t.node_count;
+    p->trees = t.trees;
+    p->node_depth = t.nodes.depth;
+    p->node_kind = t.nodes.kind;
+    p->node_build = t.nodes.build;
+    p->node_address = t.nodes.address;
+    p->node_ticks = t.nodes.ticks;
+    p->node_shares = t.shares;
+    return status;
+}
+
 static int profile_compare_histograms(const void *context, uint32_t x, uint32_t y)
 {
     const struct profile_rows *rows = context;
@@ -499,6 +537,9 @@ enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out
     if (!profile_finish_histograms(s, p) || !profile_finish_arcs(s, p)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", s->arc_count);
     }
-    *out = p;
-    return PROFD_OK;
+    enum profd_status status = profile_finish_trees(s, p, e);
+    if (status == PROFD_OK) {
+        *out = p;
+    }
+    return status;
 }

@@ -1,4 +1,4 @@
-/* A profile: the sum of many uploads' histograms and arcs, in link-time addresses of builds.
+/* A profile: the sum of many uploads' histograms, arcs and stacks, in link-time addresses of builds.
  * Summing is associative and commutative down to the bytes (DECISIONS 4). */
 #ifndef PROFD_CORE_PROFILE_H
 #define PROFD_CORE_PROFILE_H
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/tree_sum.h"
 #include "proto/counts.h"
 #include "proto/status.h"
 
@@ -43,6 +44,12 @@ struct profile {
     uint32_t histogram_count, arc_count;
     struct profile_histogram *histograms;
     struct profile_arc *arcs;
+    uint32_t tree_count, node_count; /* stacks, as in struct counts; none unless profile_sum_want_stacks */
+    struct counts_tree *trees;
+    uint8_t *node_depth, *node_kind;
+    uint32_t *node_build;
+    uint64_t *node_address, *node_ticks;
+    uint64_t *node_shares; /* ticks by random group of processes: [node · TREE_GROUPS + group]; NULL: not asked for */
     bool saturated; /* a sum of ticks or calls stopped at 2^63−1; of the collector's counters: core/coverage.h */
     uint64_t ticks, calls; /* totals, of all dimensions; the collector's counters (proto/collector.h) are no ticks */
 };
@@ -64,6 +71,12 @@ void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profil
  * (for the arcs ever observed). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */
 enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
                                   bool arcs_only, struct profd_error *e);
+/* The profile will have stacks; shares: and node_shares. Called before any is added. NO_MEMORY or OK. */
+enum profd_status profile_sum_want_stacks(struct profile_sum *s, bool shares);
+/* Adds the trees of an upload or a sum, as tree_sum_add. Their builds count as first brought by `commit`, unless that
+ * is UINT64_MAX. */
+enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tree_addend *more, uint64_t commit,
+                                         struct profd_error *e);
 /* Sorts and closes. The profile lives in the arena. O(n log n). */
 enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e);
 

@@ -186,6 +186,13 @@ static enum profd_status take_counts(struct loading *l, const struct store_row *
         counts_keep_alone(&c, map, (uint32_t)row->build_count);
     }
     status = profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only, e);
+    if (status == PROFD_OK && l->request->stacks != LOAD_STACKS_NONE) {
+        const struct tree_addend stacks = {.list = {c.trees, COUNTS_NODES(&c), c.tree_count},
+                                           .map = map,
+                                           .alone = l->request->alone,
+                                           .group = row->group};
+        status = profile_sum_add_stacks(l->sum, &stacks, row->commit, e);
+    }
     counts_done(&c);
     return status;
 }
@@ -303,7 +310,12 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }
     struct load result = {0};
-    enum profd_status status = load_sum(&l, &result.profile, e);
+    enum profd_status status = PROFD_OK;
+    if (request->stacks != LOAD_STACKS_NONE) {
+        status = profile_sum_want_stacks(l.sum, request->stacks == LOAD_STACKS_SHARES);
+    }
+    status = status == PROFD_OK ? load_sum(&l, &result.profile, e)
+                                : profd_error_set(e, status, "no memory to add up uploads");
     rolled_done(l.rolled);
     if (status == PROFD_OK && finish_users(&l) != PROFD_OK) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");

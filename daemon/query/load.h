@@ -19,6 +19,7 @@ struct load_request {
     bool alone;     /* only the filter's build: its histograms and the arcs with an end in it; other ends become
                        COUNTS_NOWHERE */
     bool arcs_only; /* for the arcs ever observed */
+    enum load_stacks { LOAD_STACKS_NONE, LOAD_STACKS_TOTALS, LOAD_STACKS_SHARES } stacks; /* not with arcs_only */
     struct query_cache *cache;       /* of sums added up before; NULL: none */
     const struct downtime *downtime; /* NULL: unknown */
 };

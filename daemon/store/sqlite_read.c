@@ -59,7 +59,8 @@ static enum profd_status give_upload(struct reading *r, const struct row_ref *re
     row.end = row.start + sqlite3_column_int64(q, 2);
     row.inexact = (uint32_t)sqlite3_column_int64(q, 3);
     row.processes_started = (uint32_t)sqlite3_column_int64(q, 4);
-    row.groups.of[sqlite3_column_int(q, 8) & (int)(RANDOM_GROUPS - 1)] = row.processes_started;
+    row.group = (uint32_t)sqlite3_column_int(q, 8) & (RANDOM_GROUPS - 1);
+    row.groups.of[row.group] = row.processes_started;
     if ((r->since > 0 && row.end < r->since) || (r->until > 0 && row.end >= r->until)) {
         return PROFD_OK;
     }

@@ -324,6 +324,7 @@ struct store_row {
     uint32_t inexact;
     uint64_t processes_started;
     struct random_groups groups; /* of these processes */
+    uint32_t group;              /* of an upload, its process's, < RANDOM_GROUPS */
     uint32_t program;
     size_t build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */

@@ -210,7 +210,7 @@ Test(proto_counts, each_rule_has_its_sentence)
     refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 1, 0), PROFD_MALFORMED, "arc 0 of callee 1: 0 were listed before");
     refuse(RAW(0, 0, 2, 2, 1, 2, 1, 0, 0, 0, 2, 0, 7, 7), PROFD_MALFORMED, "arc 1 of callee 2: 1 were listed before");
     refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0, 0), PROFD_MALFORMED, "the counts of arcs");
-    refuse(RAW(0, 0, 9, 1, 1), PROFD_MALFORMED, "9 arcs stated in 2 bytes");
+    refuse(RAW(0, 0, 9, 1, 1), PROFD_MALFORMED, "9 arcs and 0 nodes of stacks stated in 2 bytes");
     refuse(RAW(0, 0xff, 0xff, 0xff, 0x07, 0), PROFD_MALFORMED, "16777215 bins");
     refuse(RAW(0, 0x81, 0x80, 0x80, 0x08, 0), PROFD_TOO_LARGE, "16777217 non-zero bins, at most 16777216");
     refuse(RAW(0, 0, 0x81, 0x80, 0x80, 0x02), PROFD_TOO_LARGE, "4194305 arcs, at most 4194304");

@@ -1,0 +1,280 @@
+#include "core/tree_sum.h"
+
+#include <string.h>
+
+#include "core/sum.h"
+#include "core/table.h"
+#include "proto/limits.h"
+
+#define TREE_HELD (16 * LIMIT_STACK_NODES) /* nodes of one clock; then they are folded */
+
+/* The nodes of one clock, each after its parent, found by parent and frame. */
+struct tree_part {
+    struct counts_tree tree; /* its clock */
+    struct counts_node *nodes;
+    uint64_t *shares;
+    uint32_t count, capacity, share_capacity;
+    struct table table;
+    uint64_t seed;
+};
+
+struct tree_sum {
+    struct arena *arena;
+    uint64_t seed; /* where the arena lies: nothing that comes out depends on it */
+    bool shares, saturated;
+    struct tree_part *parts; /* in the order of counts_compare_clocks */
+    uint32_t part_count;
+};
+
+struct tree_sum *tree_sum_new(struct arena *a, bool shares)
+{
+    struct tree_sum *s = ARENA_NEW(a, struct tree_sum);
+    struct tree_part *parts = ARENA_ARRAY(a, LIMIT_STACK_TREES, struct tree_part);
+    if (s == NULL || parts == NULL) {
+        return NULL;
+    }
+    *s = (struct tree_sum){.arena = a, .seed = table_mix((uintptr_t)s, (uintptr_t)a), .shares = shares, .parts = parts};
+    return s;
+}
+
+static uint64_t tree_hash_node(const struct counts_node *x, uint64_t seed)
+{
+    return table_mix(table_mix(x->frame.address ^ seed, (uint64_t)x->parent << 1 | x->frame.kind), x->frame.build);
+}
+
+static uint64_t tree_hash(const void *context, uint32_t i)
+{
+    const struct tree_part *p = context;
+    return tree_hash_node(&p->nodes[i], p->seed);
+}
+
+/* The node below parent with this frame, introduced if new; COUNTS_NOWHERE when memory is exhausted. */
+static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t parent, const struct counts_frame *frame)
+{
+    struct counts_node x = {.parent = parent, .frame = *frame};
+    if (!table_reserve(&p->table, s->arena, tree_hash, p)) {
+        return COUNTS_NOWHERE;
+    }
+    uint32_t at = table_slot(&p->table, tree_hash_node(&x, p->seed));
+    for (; p->table.slots[at] != 0; at = (at + 1) & p->table.mask) {
+        const struct counts_node *known = &p->nodes[p->table.slots[at] - 1];
+        if (known->parent == parent && counts_compare_frames(&known->frame, frame) == 0) {
+            return p->table.slots[at] - 1;
+        }
+    }
+    void *nodes = arena_extend(s->arena, p->nodes, p->count, &p->capacity, sizeof *p->nodes);
+    void *shares = !s->shares || nodes == NULL ? NULL
+                                               : arena_extend(s->arena, p->shares, p->count, &p->share_capacity,
+                                                              TREE_GROUPS * sizeof *p->shares);
+    if (nodes == NULL || (s->shares && shares == NULL)) {
+        return COUNTS_NOWHERE;
+    }
+    p->nodes = nodes;
+    p->shares = shares;
+    p->nodes[p->count] = x;
+    if (shares != NULL) {
+        memset(&p->shares[(size_t)p->count * TREE_GROUPS], 0, TREE_GROUPS * sizeof *p->shares);
+    }
+    p->table.slots[at] = ++p->count;
+    p->table.used++;
+    return p->count - 1;
+}
+
+static struct tree_part *tree_find_part(struct tree_sum *s, const struct counts_tree *key)
+{
+    uint32_t at = 0;
+    while (at < s->part_count && counts_compare_clocks(&s->parts[at].tree, key) < 0) {
+        at++;
+    }
+    if (at < s->part_count && counts_compare_clocks(&s->parts[at].tree, key) == 0) {
+        return &s->parts[at];
+    }
+    if (s->part_count == LIMIT_STACK_TREES) {
+        return NULL;
+    }
+    memmove(&s->parts[at + 1], &s->parts[at], (s->part_count - at) * sizeof *s->parts);
+    s->parts[at] = (struct tree_part){.tree = *key, .seed = s->seed};
+    s->part_count++;
+    return &s->parts[at];
+}
+
+static bool tree_is_outside(const struct counts_frame *f)
+{
+    return f->build == COUNTS_NOWHERE && f->address == COUNTS_FRAME_OUTSIDE && f->kind == COUNTS_NODE_RETURN;
+}
+
+/* Where the ticks of a node of more go: below `above`, or, if it joins that, the same. COUNTS_NOWHERE when memory is
+ * exhausted. */
+static uint32_t tree_find_node(struct tree_sum *s, struct tree_part *p, const struct tree_addend *more, uint32_t above,
+                               struct counts_frame *f)
+{
+    if (f->build != COUNTS_NOWHERE && more->map != NULL) {
+        f->build = more->map[f->build];
+        f->address = f->build == COUNTS_NOWHERE ? COUNTS_FRAME_OUTSIDE : f->address;
+    }
+    bool joins =
+        more->alone && tree_is_outside(f) && above != COUNTS_NOWHERE && tree_is_outside(&p->nodes[above].frame);
+    return joins ? above : tree_enter(s, p, above, f);
+}
+
+static void tree_add_ticks(struct tree_sum *s, struct tree_part *p, const struct tree_addend *more, uint32_t from,
+                           uint32_t to)
+{
+    uint64_t ticks = more->list.nodes.ticks[from];
+    sum_add(&p->nodes[to].ticks, ticks, &s->saturated);
+    if (p->shares == NULL) {
+        return;
+    }
+    uint64_t *row = &p->shares[(size_t)to * TREE_GROUPS];
+    for (uint32_t g = 0; g < TREE_GROUPS && more->shares != NULL; g++) {
+        sum_add(&row[g], more->shares[(size_t)from * TREE_GROUPS + g], &s->saturated);
+    }
+    if (more->shares == NULL) {
+        sum_add(&row[more->group], ticks, &s->saturated);
+    }
+}
+
+static enum profd_status tree_add(struct tree_sum *s, struct tree_part *p, const struct tree_addend *more,
+                                  const struct counts_tree *t, struct profd_error *e)
+{
+    uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
+    const struct counts_nodes *n = &more->list.nodes;
+    for (uint32_t i = t->first; i < t->first + t->used; i++) {
+        struct counts_frame f = counts_node_frame(n, i);
+        uint32_t *at = &path[n->depth[i] + 1];
+        *at = tree_find_node(s, p, more, at[-1], &f);
+        if (*at == COUNTS_NOWHERE) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u nodes of stacks", t->used);
+        }
+        bool counts = !more->alone || (f.kind == COUNTS_NODE_PC && f.build != COUNTS_NOWHERE);
+        if (counts && n->ticks[i] > 0) {
+            tree_add_ticks(s, p, more, i, *at);
+        }
+    }
+    return PROFD_OK;
+}
+
+/* Arrays for n nodes. */
+static bool tree_take_total(struct tree_sum *s, size_t n, struct tree_total *t)
+{
+    *t = (struct tree_total){.trees = ARENA_ARRAY(s->arena, LIMIT_STACK_TREES, struct counts_tree),
+                             .nodes = {ARENA_ARRAY(s->arena, n, uint8_t), ARENA_ARRAY(s->arena, n, uint8_t),
+                                       ARENA_ARRAY(s->arena, n, uint32_t), ARENA_ARRAY(s->arena, n, uint64_t),
+                                       ARENA_ARRAY(s->arena, n, uint64_t)},
+                             .shares = s->shares ? ARENA_ARRAY(s->arena, n * TREE_GROUPS, uint64_t) : NULL};
+    return t->trees != NULL && t->nodes.depth != NULL && t->nodes.kind != NULL && t->nodes.build != NULL &&
+           t->nodes.address != NULL && t->nodes.ticks != NULL && (t->shares != NULL) == s->shares;
+}
+
+/* Sorts a part behind the nodes of t. place has space for its nodes. */
+static enum profd_status tree_sort(struct tree_sum *s, const struct tree_part *p, struct tree_total *t, uint32_t *place,
+                                   struct profd_error *e)
+{
+    uint32_t first = t->node_count, used = 0;
+    struct counts_nodes out = {t->nodes.depth + first, t->nodes.kind + first, t->nodes.build + first,
+                               t->nodes.address + first, t->nodes.ticks + first};
+    enum profd_status status = counts_tree_sort(p->nodes, p->count, &out, &used, place, e);
+    if (status != PROFD_OK || used == 0) {
+        return status;
+    }
+    for (uint32_t i = 0; i < p->count && p->shares != NULL; i++) {
+        for (uint32_t g = 0; g < TREE_GROUPS && place[i] != COUNTS_NOWHERE; g++) {
+            sum_add(&t->shares[((size_t)first + place[i]) * TREE_GROUPS + g], p->shares[(size_t)i * TREE_GROUPS + g],
+                    &s->saturated);
+        }
+    }
+    struct counts_tree *tree = &t->trees[t->tree_count++];
+    *tree = p->tree;
+    tree->first = first;
+    tree->used = used;
+    t->node_count += used;
+    return PROFD_OK;
+}
+
+/* Folds t to LIMIT_STACK_NODES. */
+static enum profd_status tree_fold(struct tree_sum *s, struct tree_total *t, uint32_t *place, struct profd_error *e)
+{
+    uint32_t before = t->node_count;
+    enum profd_status status =
+        counts_tree_fold(t->trees, t->tree_count, &t->nodes, &t->node_count, LIMIT_STACK_NODES, place, e);
+    if (status != PROFD_OK || t->node_count == before || t->shares == NULL) {
+        return status;
+    }
+    uint64_t *folded = ARENA_ARRAY(s->arena, (size_t)t->node_count * TREE_GROUPS, uint64_t);
+    if (folded == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", before);
+    }
+    for (size_t i = 0; i < before; i++) {
+        for (uint32_t g = 0; g < TREE_GROUPS; g++) {
+            sum_add(&folded[(size_t)place[i] * TREE_GROUPS + g], t->shares[i * TREE_GROUPS + g], &s->saturated);
+        }
+    }
+    t->shares = folded;
+    return PROFD_OK;
+}
+
+static enum profd_status tree_make(struct tree_sum *s, const struct tree_part *parts, uint32_t count,
+                                   struct tree_total *t, struct profd_error *e)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        n += parts[i].count;
+    }
+    uint32_t *place = ARENA_ARRAY(s->arena, n, uint32_t);
+    if (n > UINT32_MAX || place == NULL || !tree_take_total(s, n, t)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %zu nodes of stacks", n);
+    }
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = 0; i < count && status == PROFD_OK; i++) {
+        status = tree_sort(s, &parts[i], t, place, e);
+    }
+    return status == PROFD_OK ? tree_fold(s, t, place, e) : status;
+}
+
+/* Folds the nodes of a part and takes them back. */
+static enum profd_status tree_shrink(struct tree_sum *s, struct tree_part *p, struct profd_error *e)
+{
+    struct tree_total t;
+    uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
+    enum profd_status status = tree_make(s, p, 1, &t, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    *p = (struct tree_part){.tree = p->tree, .seed = p->seed};
+    for (uint32_t i = 0; i < t.node_count; i++) {
+        struct counts_frame f = counts_node_frame(&t.nodes, i);
+        uint32_t *at = &path[t.nodes.depth[i] + 1];
+        *at = tree_enter(s, p, at[-1], &f);
+        if (*at == COUNTS_NOWHERE) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", t.node_count);
+        }
+        p->nodes[*at].ticks = t.nodes.ticks[i];
+    }
+    if (t.node_count > 0 && t.shares != NULL) {
+        memcpy(p->shares, t.shares, (size_t)t.node_count * TREE_GROUPS * sizeof *p->shares);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *more, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = 0; i < more->list.count && status == PROFD_OK; i++) {
+        struct tree_part *p = tree_find_part(s, &more->list.trees[i]);
+        if (p == NULL) {
+            return profd_error_set(e, PROFD_TOO_LARGE, "a sum of stacks of more than %u clocks", LIMIT_STACK_TREES);
+        }
+        status = tree_add(s, p, more, &more->list.trees[i], e);
+        if (status == PROFD_OK && p->count >= TREE_HELD) {
+            status = tree_shrink(s, p, e);
+        }
+    }
+    return status;
+}
+
+enum profd_status tree_sum_finish(struct tree_sum *s, struct tree_total *out, bool *saturated, struct profd_error *e)
+{
+    enum profd_status status = tree_make(s, s->parts, s->part_count, out, e);
+    *saturated |= s->saturated;
+    return status;
+}

@@ -1,0 +1,246 @@
+/* Sums of stacks: whatever the order, the sum is what sorting all nodes under their new builds gives. */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/counts_merge.h"
+#include "core/tree_sum.h"
+#include "proto/counts_stacks.h"
+#include "proto/limits.h"
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)((state >> 20) % n);
+}
+
+#define BUILDS 4
+#define UPLOADS 6
+#define NODES 4000
+
+/* Trees of two clocks over builds 0 to 3. */
+static void draw_counts(struct counts *c)
+{
+    struct counts_stacks *s = counts_stacks_new();
+    for (uint32_t n = below(60); n > 0; n--) {
+        struct counts_frame f[20];
+        uint32_t depth = 1 + below(20);
+        for (uint32_t k = 0; k < depth; k++) {
+            bool outside = below(6) == 0;
+            f[k] = (struct counts_frame){.build = outside ? COUNTS_NOWHERE : below(BUILDS),
+                                         .address = outside ? COUNTS_FRAME_OUTSIDE : below(3),
+                                         .kind = k + 1 == depth && below(4) > 0};
+        }
+        cr_assert_eq(counts_stacks_add(s, 99 + below(2), "seconds", 's', f, depth, 1 + below(9), NULL), PROFD_OK);
+    }
+    struct counts_sizes sizes = {0};
+    cr_assert_eq(counts_stacks_finish(s, &sizes, NULL), PROFD_OK);
+    cr_assert_eq(counts_init_sizes(c, &sizes, NULL), PROFD_OK);
+    counts_stacks_copy(s, c);
+    counts_stacks_free(s);
+}
+
+/* All nodes of one clock of many uploads, in the numbers of the sum. */
+struct naive {
+    struct counts_node nodes[NODES];
+    uint32_t group[NODES], used;
+};
+
+static bool is_outside(const struct counts_frame *f)
+{
+    return f->build == COUNTS_NOWHERE && f->address == COUNTS_FRAME_OUTSIDE && f->kind == COUNTS_NODE_RETURN;
+}
+
+static void naive_add(struct naive *x, const struct counts *c, const struct counts_tree *t, const uint32_t *map,
+                      bool alone, uint32_t group)
+{
+    const struct counts_nodes nodes = COUNTS_NODES(c);
+    uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
+    for (uint32_t i = t->first; i < t->first + t->used; i++) {
+        struct counts_frame f = counts_node_frame(&nodes, i);
+        uint32_t above = path[nodes.depth[i]], build = f.build == COUNTS_NOWHERE ? f.build : map[f.build];
+        if (build != f.build && build == COUNTS_NOWHERE) {
+            f.address = COUNTS_FRAME_OUTSIDE;
+        }
+        f.build = build;
+        path[nodes.depth[i] + 1] = above;
+        if (alone && is_outside(&f) && above != COUNTS_NOWHERE && is_outside(&x->nodes[above].frame)) {
+            continue;
+        }
+        bool counts = !alone || (f.kind == COUNTS_NODE_PC && f.build != COUNTS_NOWHERE);
+        x->nodes[x->used] = (struct counts_node){.parent = above, .frame = f, .ticks = counts ? nodes.ticks[i] : 0};
+        x->group[x->used] = group;
+        path[nodes.depth[i] + 1] = x->used++;
+    }
+}
+
+static void check_tree(const struct naive *x, const struct tree_total *t, uint32_t *tree, uint32_t rate, uint64_t seed)
+{
+    static uint8_t depth[NODES], kind[NODES];
+    static uint32_t build[NODES], place[NODES];
+    static uint64_t address[NODES], ticks[NODES], shares[NODES * TREE_GROUPS];
+    const struct counts_nodes out = {depth, kind, build, address, ticks};
+    uint32_t used = 0;
+    cr_assert_eq(counts_tree_sort(x->nodes, x->used, &out, &used, place, NULL), PROFD_OK);
+    if (used == 0) {
+        return;
+    }
+    const struct counts_tree *found = &t->trees[(*tree)++];
+    cr_assert(*tree <= t->tree_count && found->rate == rate && found->used == used, "seed %u", (unsigned)seed);
+    memset(shares, 0, sizeof shares);
+    for (uint32_t i = 0; i < x->used; i++) {
+        if (place[i] != COUNTS_NOWHERE) {
+            shares[place[i] * TREE_GROUPS + x->group[i]] += x->nodes[i].ticks;
+        }
+    }
+    uint32_t n = found->first;
+    cr_assert_arr_eq(t->nodes.depth + n, depth, used);
+    cr_assert_arr_eq(t->nodes.kind + n, kind, used);
+    cr_assert_arr_eq(t->nodes.build + n, build, used * sizeof *build);
+    cr_assert_arr_eq(t->nodes.address + n, address, used * sizeof *address);
+    cr_assert_arr_eq(t->nodes.ticks + n, ticks, used * sizeof *ticks);
+    cr_assert_arr_eq(t->shares + (size_t)n * TREE_GROUPS, shares, (size_t)used * TREE_GROUPS * sizeof *shares);
+}
+
+Test(tree_sum, is_what_sorting_all_nodes_gives)
+{
+    static struct naive clocks[2];
+    struct arena *a = arena_new(0);
+    for (state = 1; state < 400;) {
+        uint64_t seed = state;
+        bool alone = seed % 2 == 0, saturated = false;
+        uint32_t map[2][BUILDS] = {{2, 0, 3, 1}, {2, 5, 4, 0}}, tree = 0;
+        struct counts c[UPLOADS];
+        struct tree_total t;
+        arena_reset(a);
+        struct tree_sum *s = tree_sum_new(a, true);
+        clocks[0].used = clocks[1].used = 0;
+        for (uint32_t i = 0; alone && i < BUILDS; i++) {
+            map[0][i] = map[0][i] == 2 ? 2 : COUNTS_NOWHERE;
+            map[1][i] = map[1][i] == 2 ? 2 : COUNTS_NOWHERE;
+        }
+        for (uint32_t i = 0; i < UPLOADS; i++) {
+            draw_counts(&c[i]);
+            const uint32_t *m = map[i % 2];
+            for (uint32_t k = 0; k < c[i].tree_count; k++) {
+                naive_add(&clocks[c[i].trees[k].rate - 99], &c[i], &c[i].trees[k], m, alone, i * 3);
+            }
+            const struct tree_addend more = {
+                .list = {c[i].trees, COUNTS_NODES(&c[i]), c[i].tree_count}, .map = m, .alone = alone, .group = i * 3};
+            cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+        }
+        cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+        check_tree(&clocks[0], &t, &tree, 99, seed);
+        check_tree(&clocks[1], &t, &tree, 100, seed);
+        cr_assert(tree == t.tree_count && !saturated);
+        for (uint32_t i = 0; i < UPLOADS; i++) {
+            counts_done(&c[i]);
+        }
+        state = seed + 1;
+    }
+    arena_free(a);
+}
+
+/* A sum of sums with shares is the sum of all. */
+Test(tree_sum, sums_with_shares_add_up)
+{
+    struct arena *a = arena_new(0);
+    for (state = 1000; state < 1200;) {
+        uint64_t seed = state;
+        bool saturated = false;
+        struct tree_sum *all = tree_sum_new(a, true), *half[2] = {tree_sum_new(a, true), tree_sum_new(a, true)};
+        struct tree_total t[2], x, y;
+        for (uint32_t i = 0; i < UPLOADS; i++) {
+            struct counts c;
+            draw_counts(&c);
+            const struct tree_addend more = {.list = {c.trees, COUNTS_NODES(&c), c.tree_count}, .group = i};
+            cr_assert_eq(tree_sum_add(all, &more, NULL), PROFD_OK);
+            cr_assert_eq(tree_sum_add(half[i % 2], &more, NULL), PROFD_OK);
+            counts_done(&c);
+        }
+        struct tree_sum *both = tree_sum_new(a, true);
+        for (int i = 0; i < 2; i++) {
+            cr_assert_eq(tree_sum_finish(half[i], &t[i], &saturated, NULL), PROFD_OK);
+            const struct tree_addend more = {.list = {t[i].trees, t[i].nodes, t[i].tree_count}, .shares = t[i].shares};
+            cr_assert_eq(tree_sum_add(both, &more, NULL), PROFD_OK);
+        }
+        cr_assert_eq(tree_sum_finish(all, &x, &saturated, NULL), PROFD_OK);
+        cr_assert_eq(tree_sum_finish(both, &y, &saturated, NULL), PROFD_OK);
+        cr_assert(x.tree_count == y.tree_count && x.node_count == y.node_count, "seed %u", (unsigned)seed);
+        cr_assert_arr_eq(x.nodes.address, y.nodes.address, x.node_count * 8);
+        cr_assert_arr_eq(x.nodes.ticks, y.nodes.ticks, x.node_count * 8);
+        cr_assert_arr_eq(x.shares, y.shares, x.node_count * TREE_GROUPS * sizeof *x.shares);
+        state = seed + 1;
+        arena_reset(a);
+    }
+    arena_free(a);
+}
+
+/* More nodes than are held: folded on the way, no tick lost, of no group either. */
+Test(tree_sum, many_stacks_are_folded_on_the_way)
+{
+    struct arena *a = arena_new(0);
+    struct tree_sum *s = tree_sum_new(a, true);
+    struct tree_total t;
+    uint64_t expected[TREE_GROUPS] = {0}, found[TREE_GROUPS] = {0};
+    bool saturated = false;
+    state = 5;
+    for (uint32_t i = 0; i < 40; i++) {
+        struct counts c;
+        cr_assert_eq(counts_init_sizes(&c, &(struct counts_sizes){.trees = 1, .nodes = 60000}, NULL), PROFD_OK);
+        c.trees[0] = (struct counts_tree){.rate = 99, .dimension = "seconds", .abbreviation = 's', .used = 60000};
+        for (uint32_t k = 0; k < 60000; k++) {
+            c.node_address[k] = (uint64_t)i * 60000 + k;
+            c.node_kind[k] = COUNTS_NODE_PC;
+            c.node_ticks[k] = 1 + below(5);
+            expected[i % TREE_GROUPS] += c.node_ticks[k];
+        }
+        const struct tree_addend more = {.list = {c.trees, COUNTS_NODES(&c), 1}, .group = i % TREE_GROUPS};
+        cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+        counts_done(&c);
+    }
+    cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+    cr_assert_eq(t.node_count, LIMIT_STACK_NODES);
+    for (size_t i = 0; i < (size_t)t.node_count * TREE_GROUPS; i++) {
+        found[i % TREE_GROUPS] += t.shares[i];
+    }
+    cr_assert_arr_eq(found, expected, sizeof found);
+    arena_free(a);
+}
+
+Test(tree_sum, uploads_that_grow_add_their_stacks_up)
+{
+    struct arena *a = arena_new(0), *scratch = arena_new(0);
+    for (state = 3000; state < 3200;) {
+        uint64_t seed = state;
+        struct counts c[2], sum;
+        struct tree_sum *s = tree_sum_new(a, false);
+        struct tree_total t;
+        bool saturated = false;
+        for (int i = 0; i < 2; i++) {
+            draw_counts(&c[i]);
+            const struct tree_addend more = {.list = {c[i].trees, COUNTS_NODES(&c[i]), c[i].tree_count}};
+            cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+        }
+        cr_assert_eq(counts_merge(scratch, &c[0], &c[1], &sum, &saturated, NULL), PROFD_OK);
+        cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+        cr_assert(sum.tree_count == t.tree_count && sum.node_count == t.node_count, "seed %u", (unsigned)seed);
+        cr_assert_arr_eq(sum.node_depth, t.nodes.depth, sum.node_count);
+        cr_assert_arr_eq(sum.node_kind, t.nodes.kind, sum.node_count);
+        cr_assert_arr_eq(sum.node_build, t.nodes.build, sum.node_count * sizeof *sum.node_build);
+        cr_assert_arr_eq(sum.node_address, t.nodes.address, sum.node_count * sizeof *sum.node_address);
+        cr_assert_arr_eq(sum.node_ticks, t.nodes.ticks, sum.node_count * sizeof *sum.node_ticks);
+        counts_done(&sum);
+        counts_done(&c[0]);
+        counts_done(&c[1]);
+        state = seed + 1;
+        arena_reset(a);
+    }
+    arena_free(a);
+    arena_free(scratch);
+}
