@@ -30,7 +30,9 @@ struct import_perf {
     uint32_t process;
     uint64_t ticks;
     const char *comm_text;
-    uint32_t depth, callee;
+    bool has_chain; /* the sample's locations stand below its heading */
+    uint32_t depth, chain_capacity;
+    uint32_t *chain; /* depth frames, the leaf first */
     const char *words;
 };
 
@@ -173,16 +175,27 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
     } else if (is_program(f->comm_text, path)) {
         p->program_object = frame.object;
     }
-    if (!import_profile_take_frame(p, &frame, &index) ||
-        (f->depth > 0 && !import_profile_add_pair(p, index, f->callee, 1))) {
+    uint32_t *chain = arena_extend(f->arena, f->chain, f->depth, &f->chain_capacity, sizeof *chain);
+    if (!chain || !import_profile_take_frame(p, &frame, &index) ||
+        (f->depth > 0 && !import_profile_add_pair(p, index, chain[f->depth - 1], 1))) {
         return import_profile_exhausted(f->arena, e);
     }
     if (f->depth == 0) {
         import_profile_add_ticks(p, index, f->ticks);
     }
-    f->callee = index;
-    f->depth++;
+    f->chain = chain;
+    f->chain[f->depth++] = index;
     return PROFD_OK;
+}
+
+/* Ends the sample that is being read. */
+static enum profd_status end_sample(struct import_perf *f, struct profd_error *e)
+{
+    bool taken = f->inside && f->taken && f->has_chain;
+    f->inside = false;
+    return !taken || import_profile_add_stack(&f->processes[f->process].profile, f->chain, f->depth, f->ticks)
+               ? PROFD_OK
+               : import_profile_exhausted(f->arena, e);
 }
 
 static enum profd_status take_heading(struct import_perf *f, const struct perf_heading *h, uint64_t number,
@@ -192,6 +205,7 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     struct perf_place place;
     f->inside = true;
     f->taken = is_wanted(f, &name);
+    f->has_chain = false;
     f->depth = 0;
     f->other_events += !f->taken;
     if (!f->taken) {
@@ -229,8 +243,7 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
     bool indented = n > 0 && line[0] == '\t';
     import_scan_trim(&s);
     if (s.at == s.end) {
-        f->inside = false;
-        return PROFD_OK;
+        return end_sample(f, e);
     }
     if (*s.at == '#' && !indented) {
         return PROFD_OK;
@@ -239,9 +252,11 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
         return profd_error_set(e, PROFD_MALFORMED, "line %" PRIu64 " contains a NUL", number);
     }
     if (!indented && perf_heading_parse(s, &heading)) {
-        return take_heading(f, &heading, number, e);
+        enum profd_status status = end_sample(f, e);
+        return status == PROFD_OK ? take_heading(f, &heading, number, e) : status;
     }
     if (f->inside && (indented || line[0] == ' ') && perf_place_parse(s, &place)) {
+        f->has_chain = true;
         return f->taken ? take_place(f, &place, number, e) : PROFD_OK;
     }
     if ((f->inside && line[0] == ' ' && is_source_line(s)) ||
@@ -265,10 +280,17 @@ static void count_ticks(const struct import_perf *f, struct import_profile *p)
     for (uint32_t i = 0; i < p->frame_count; i++) {
         p->frames[i].ticks /= f->period;
     }
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        p->nodes[i].ticks /= f->period;
+    }
 }
 
 enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32_t *count, struct profd_error *e)
 {
+    enum profd_status status = end_sample(f, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     if (f->process_count == 0) {
         return f->other_events > 0 ? profd_error_set(e, PROFD_REFUSED, "it has no samples of event %s", f->wanted)
                                    : profd_error_set(e, PROFD_MALFORMED, "it has no samples");

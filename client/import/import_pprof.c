@@ -217,7 +217,7 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
 struct stack {
     uint64_t ticks, weight, calls;
     uint32_t callee; /* previous frame of the stack; IMPORT_NONE at the leaf */
-    uint64_t depth;
+    uint32_t depth;
 };
 
 /* Adds one more frame of a stack, from the leaf up. */
@@ -233,8 +233,13 @@ static bool stack_add(struct pprof *p, struct stack *s, uint32_t frame)
     if (s->depth > 0 && !p->own && s->weight > 0) {
         good = import_profile_add_pair(&p->profile, frame, s->callee, s->weight);
     }
+    uint32_t *chain = arena_extend(p->arena, p->chain, s->depth, &p->chain_capacity, sizeof *chain);
+    if (!chain) {
+        return false;
+    }
+    p->chain = chain;
+    p->chain[s->depth++] = frame;
     s->callee = frame;
-    s->depth++;
     return good;
 }
 
@@ -269,7 +274,8 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
             return pprof_broken(p, f.inside.at, "a location of a Sample is not a number", e);
         }
     }
-    if (s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) {
+    if ((s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) ||
+        (!p->own && !import_profile_add_stack(&p->profile, p->chain, s.depth, s.ticks))) {
         return import_profile_exhausted(p->arena, e);
     }
     return PROFD_OK;
@@ -317,6 +323,7 @@ enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *ev
     if (status != PROFD_OK) {
         return status;
     }
+    p->profile.whole_stacks = true; /* the format has no mark for others */
     p->profile.sampled |= !p->own && p->profile.pair_count > 0;
     bool timed = p->time > 0 && p->time <= INT64_MAX;
     p->profile.start = timed ? p->time : 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/sum.h"
+#include "proto/limits.h"
 #include "proto/message.h"
 
 struct import_text {
@@ -205,6 +206,63 @@ bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t t
     sum_add(&pair->calls, calls, &p->saturated);
     p->pair_table.slots[at] = p->pair_count;
     p->pair_table.used++;
+    return true;
+}
+
+static uint64_t node_mix(const struct import_node *n)
+{
+    return table_mix(table_mix(n->parent, n->frame), n->leaf);
+}
+
+static uint64_t node_hash(const void *context, uint32_t index)
+{
+    return node_mix(&((const struct import_profile *)context)->nodes[index]);
+}
+
+/* Sets *out to the number of the node, created on first use. */
+static bool take_node(struct import_profile *p, const struct import_node *key, uint32_t *out)
+{
+    if (!table_reserve(&p->node_table, p->arena, node_hash, p)) {
+        return false;
+    }
+    uint32_t at = table_slot(&p->node_table, node_mix(key));
+    for (; p->node_table.slots[at] != 0; at = (at + 1) & p->node_table.mask) {
+        const struct import_node *known = &p->nodes[p->node_table.slots[at] - 1];
+        if (known->parent == key->parent && known->frame == key->frame && known->leaf == key->leaf) {
+            *out = p->node_table.slots[at] - 1;
+            return true;
+        }
+    }
+    void *list = arena_extend(p->arena, p->nodes, p->node_count, &p->node_capacity, sizeof *p->nodes);
+    if (!list) {
+        return false;
+    }
+    p->nodes = list;
+    p->nodes[p->node_count] = *key;
+    *out = p->node_count++;
+    p->node_table.slots[at] = p->node_count;
+    p->node_table.used++;
+    return true;
+}
+
+bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks)
+{
+    uint32_t parent = IMPORT_NONE;
+    if (ticks == 0 || n == 0) {
+        return true;
+    }
+    if (n > LIMIT_STACK_DEPTH) {
+        n = LIMIT_STACK_DEPTH;
+        if (!take_node(p, &(struct import_node){.parent = parent, .frame = IMPORT_CUT}, &parent)) {
+            return false;
+        }
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        if (!take_node(p, &(struct import_node){.parent = parent, .frame = frames[i], .leaf = i == 0}, &parent)) {
+            return false;
+        }
+    }
+    sum_add(&p->nodes[parent].ticks, ticks, &p->saturated);
     return true;
 }
 

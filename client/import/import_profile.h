@@ -53,19 +53,30 @@ struct import_pair {
     uint64_t calls;
 };
 
+/* A node of the tree of stacks, after its parent: a frame that the parent's called. */
+struct import_node {
+    uint32_t parent; /* IMPORT_NONE: the outermost frame that is known */
+    uint32_t frame;  /* IMPORT_CUT: frames that are left out, only without a parent */
+    bool leaf;       /* where the sample was taken, not a caller */
+    uint64_t ticks;  /* of the stacks that end here */
+};
+#define IMPORT_CUT (UINT32_MAX - 1)
+
 struct import_profile {
     struct arena *arena;
     const char *process; /* "main (12345)", for sentences; "": nothing to say */
     struct import_object *objects;
     struct import_frame *frames; /* in order of arrival, each once */
     struct import_pair *pairs;   /* the same */
-    uint32_t object_count, frame_count, pair_count;
-    uint32_t object_capacity, frame_capacity, pair_capacity;
-    struct table object_table, frame_table, pair_table;
+    struct import_node *nodes;   /* the same; of ticks that frames have, too */
+    uint32_t object_count, frame_count, pair_count, node_count;
+    uint32_t object_capacity, frame_capacity, pair_capacity, node_capacity;
+    struct table object_table, frame_table, pair_table, node_table;
     const char *program;     /* name of the program in the file, perhaps cut; "" if it has none */
     const char *program_id;  /* the program's build-id, NULL if unknown */
     uint32_t program_object; /* object of the program, or IMPORT_NONE if it must be determined by name */
     bool saturated;          /* a sum reached its end */
+    bool whole_stacks;       /* they begin where all stacks of a thread do; else frames say so, or do not */
     bool sampled;            /* pairs were sampled, not counted */
     bool lossy;              /* the tool that measured reported losses */
     bool own;                /* an export of profd: reasons says why its counts are not exact, and lossy nothing */
@@ -101,6 +112,9 @@ bool import_profile_take_frame(struct import_profile *p, const struct import_fra
 void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t ticks);
 /* Adds calls of a pair. False if memory is exhausted. Expected O(1). */
 bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls);
+/* Adds ticks of a stack of n frames, the leaf first. Frames beyond LIMIT_STACK_DEPTH are left out. Nothing is added if
+ * there are no ticks or no frames. False if memory is exhausted. Expected O(n). */
+bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks);
 /* Sets the sentence for exhausted memory: NO_MEMORY, or LIMIT if the arena's own limit was reached. */
 enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e);
 

@@ -370,6 +370,12 @@ static enum profd_status stack_check(const struct profd_upload *u, const struct 
 
 enum profd_status profd_upload_add_stack(struct profd_upload *u, const struct profd_stack *stack, struct profd_error *e)
 {
+    return upload_add_stack(u, "seconds", 's', stack, e);
+}
+
+enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension, char abbreviation,
+                                   const struct profd_stack *stack, struct profd_error *e)
+{
     struct counts_frame frames[LIMIT_STACK_DEPTH + 1];
     enum profd_status status = stack_check(u, stack, e);
     if (status != PROFD_OK) {
@@ -388,7 +394,7 @@ enum profd_status profd_upload_add_stack(struct profd_upload *u, const struct pr
                                             .build = stack->build[i],
                                             .kind = pc ? COUNTS_NODE_PC : COUNTS_NODE_RETURN};
     }
-    return counts_stacks_add(u->stacks, stack->rate, "seconds", 's', frames, n, stack->ticks, e);
+    return counts_stacks_add(u->stacks, stack->rate, dimension, abbreviation, frames, n, stack->ticks, e);
 }
 
 enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e)

@@ -8,6 +8,10 @@
 /* Appends all of c. The build indices of c are those of u. */
 enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e);
 
+/* As profd_upload_add_stack, in any dimension: that of the histogram that has these ticks. */
+enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension, char abbreviation,
+                                   const struct profd_stack *stack, struct profd_error *e);
+
 /* The whole UPLOAD frame with tag 0, in a new block that the caller frees. The host is this machine's id. */
 enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
                                 struct profd_error *e);

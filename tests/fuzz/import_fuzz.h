@@ -34,6 +34,14 @@ static inline void import_fuzz_check(const struct import_profile *p)
             abort();
         }
     }
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        const struct import_node *n = &p->nodes[i];
+        bool cut = n->frame == IMPORT_CUT, top = n->parent == IMPORT_NONE;
+        if ((!top && (n->parent >= i || p->nodes[n->parent].leaf)) ||
+            (cut ? !top || n->leaf : n->frame >= p->frame_count) || n->ticks > SUM_MAX || (n->ticks > 0 && !n->leaf)) {
+            abort();
+        }
+    }
     if (bytes == SIZE_MAX) {
         abort();
     }

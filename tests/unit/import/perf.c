@@ -6,6 +6,7 @@
 
 #include "import/import_perf.h"
 #include "import/import_perf_text.h"
+#include "proto/limits.h"
 
 static struct arena *arena;
 static struct import_perf *perf;
@@ -145,6 +146,50 @@ Test(perf, chains_become_pairs)
     cr_assert_eq(p->program_object, p->frames[0].object, "comm is its file's name");
     cr_assert_eq(p->end, UINT64_C(1000000000000));
     cr_assert_eq(p->start, UINT64_C(997500000000));
+}
+
+/* The number of the node of a frame below a node. */
+static uint32_t node_at(const struct import_profile *p, uint32_t parent, uint32_t frame, bool leaf)
+{
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        if (p->nodes[i].parent == parent && p->nodes[i].frame == frame && p->nodes[i].leaf == leaf) {
+            return i;
+        }
+    }
+    cr_assert(false, "no node of frame %u below %u", frame, parent);
+    return IMPORT_NONE;
+}
+
+Test(perf, chains_become_a_tree)
+{
+    static const char again[] = "t 7/7 4.000000:  1003009 cpu-clock:ppp: \n\t     11e6 mid+0xd (/bin/t)\n"
+                                "\t     1221 main+0x20 (/bin/t)\n"
+                                "t 7/7 5.000000:  1003009 cpu-clock:ppp:      116b heavy+0x32 (/bin/t)\n";
+    char text[2048];
+    snprintf(text, sizeof text, CHAIN("1.000000") CHAIN("3.500000") "%s", again);
+    const struct import_profile *p = parsed(text, 1);
+    cr_assert_eq(p->frame_count, 3);
+    cr_assert_eq(p->frames[0].ticks, 3);
+    uint32_t outer = node_at(p, IMPORT_NONE, 2, false), mid = node_at(p, outer, 1, false),
+             heavy = node_at(p, mid, 0, true), leaf = node_at(p, outer, 1, true);
+    cr_assert_eq(p->node_count, 4, "a sample on the line of its heading has no chain");
+    cr_assert(p->nodes[heavy].ticks == 2 && p->nodes[leaf].ticks == 1 && p->nodes[mid].ticks == 0);
+    cr_assert_not(p->whole_stacks);
+}
+
+Test(perf, long_chains_lose_their_outer_frames)
+{
+    static char text[65536];
+    size_t n = (size_t)snprintf(text, sizeof text, "t 7/7 1.000000:  1003009 cpu-clock:ppp: \n");
+    for (unsigned i = 0; i < 300; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "\t     %x f%u+0x8 (/bin/t)\n", 0x1000 + 16 * i, i);
+    }
+    const struct import_profile *p = parsed(text, 1);
+    cr_assert_eq(p->node_count, LIMIT_STACK_DEPTH + 1);
+    cr_assert(p->nodes[0].frame == IMPORT_CUT && p->nodes[0].parent == IMPORT_NONE);
+    cr_assert_eq(p->frames[p->nodes[1].frame].address, 0x1000 + 16 * (LIMIT_STACK_DEPTH - 1) - 1);
+    cr_assert(p->nodes[LIMIT_STACK_DEPTH].leaf && p->nodes[LIMIT_STACK_DEPTH].ticks == 1);
+    cr_assert_eq(p->pair_count, 299);
 }
 
 Test(perf, uneven_clocks_and_other_events_have_their_periods)

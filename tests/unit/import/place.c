@@ -148,6 +148,7 @@ static uint64_t ticks_at(const struct counts *c, uint64_t address)
     return sum;
 }
 
+#define IDS(...) ((const uint32_t[]){__VA_ARGS__})
 #define LINK(function) ((uint64_t)(uintptr_t)(function)-moved())
 
 Test(place, by_name, .init = begin, .fini = end)
@@ -193,6 +194,51 @@ Test(place, by_where_the_loader_put_it, .init = begin, .fini = end)
     cr_assert(a.c.from[0] == LINK(place_two) + 1 && a.c.to[0] == LINK(place_one), "a callee is its beginning");
     cr_assert_eq(a.m.as.upload.inexact, INEXACT_SAMPLED);
     cr_assert_eq(a.m.as.upload.start, 5);
+    arrived_done(&a);
+}
+
+/* The address, depth and kind of a node of the only tree. */
+static bool node_is(const struct counts *c, uint32_t i, unsigned depth, uint8_t kind, uint64_t address, uint64_t ticks)
+{
+    return i < c->node_count && c->node_depth[i] == depth && c->node_kind[i] == kind && c->node_address[i] == address &&
+           c->node_ticks[i] == ticks;
+}
+
+Test(place, stacks, .init = begin, .fini = end)
+{
+    uint32_t o = object(self, IMPORT_LINK_TIME), kernel = object("[kernel.kallsyms]", IMPORT_MOVED);
+    uint32_t one = frame(o, "place_one", NULL, true, LINK(place_one) + 2, 12),
+             two = frame(o, "place_two", NULL, true, LINK(place_two) + 6, 0),
+             top = frame(o, "main", NULL, true, LINK(place_twin) + 5, 0),
+             inside = frame(kernel, "do_syscall_64", NULL, true, 0xffff, 3);
+    struct arrived a;
+    cr_assert(import_profile_add_stack(&profile, IDS(one, two, top), 3, 7));
+    cr_assert(import_profile_add_stack(&profile, IDS(one, two), 2, 4));
+    cr_assert(import_profile_add_stack(&profile, IDS(one, inside, top), 3, 1));
+    cr_assert(import_profile_add_stack(&profile, IDS(inside, two, top), 3, 3));
+    import_profile_set_dimension(&profile, "cycles", 6, 1);
+    placed(&a);
+    cr_assert(a.c.tree_count == 1 && a.c.trees[0].rate == 1 && strcmp(a.c.trees[0].dimension, "cycles") == 0);
+    cr_assert(node_is(&a.c, 0, 0, COUNTS_NODE_RETURN, LINK(place_twin) + 6, 0), "a caller is at its return address");
+    cr_assert(node_is(&a.c, 1, 1, COUNTS_NODE_RETURN, LINK(place_two) + 7, 0));
+    cr_assert(node_is(&a.c, 2, 2, COUNTS_NODE_PC, LINK(place_one) + 2, 7));
+    cr_assert(node_is(&a.c, 3, 1, COUNTS_NODE_RETURN, COUNTS_FRAME_OUTSIDE, 0));
+    cr_assert(node_is(&a.c, 4, 2, COUNTS_NODE_PC, LINK(place_one) + 2, 1));
+    cr_assert(node_is(&a.c, 5, 0, COUNTS_NODE_RETURN, COUNTS_FRAME_INCOMPLETE, 0), "it does not begin in main");
+    cr_assert(node_is(&a.c, 6, 1, COUNTS_NODE_RETURN, LINK(place_two) + 7, 0));
+    cr_assert(node_is(&a.c, 7, 2, COUNTS_NODE_PC, LINK(place_one) + 2, 4));
+    cr_assert_eq(a.c.node_count, 8, "a stack that ends outside has no tick in a histogram");
+    arrived_done(&a);
+}
+
+Test(place, stacks_of_leaves_only_are_none, .init = begin, .fini = end)
+{
+    uint32_t o = object(self, IMPORT_LINK_TIME);
+    struct arrived a;
+    cr_assert(import_profile_add_stack(&profile, IDS(frame(o, "place_one", NULL, true, LINK(place_one) + 2, 7)), 1, 7));
+    profile.whole_stacks = true;
+    placed(&a);
+    cr_assert_eq(a.c.tree_count, 0);
     arrived_done(&a);
 }
 

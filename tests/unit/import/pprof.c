@@ -168,6 +168,11 @@ Test(pprof, stacks_become_ticks_and_sampled_pairs)
         cr_assert(p->pairs[0].from == 1 && p->pairs[0].to == 0 && p->pairs[0].calls == 5, "weighted by samples");
         cr_assert(p->pairs[1].from == 0 && p->pairs[1].to == 2 && p->pairs[1].calls == 2);
         cr_assert(p->sampled);
+        cr_assert(p->whole_stacks && p->node_count == 5, "2 → 1, 2 → 1 → 30, 2");
+        cr_assert(p->nodes[0].parent == IMPORT_NONE && p->nodes[0].frame == 1 && !p->nodes[0].leaf);
+        cr_assert(p->nodes[1].parent == 0 && p->nodes[1].frame == 0 && p->nodes[1].leaf && p->nodes[1].ticks == 3);
+        cr_assert(p->nodes[3].parent == 2 && p->nodes[2].parent == 0 && p->nodes[3].ticks == 2);
+        cr_assert(p->nodes[4].leaf && p->nodes[4].parent == IMPORT_NONE && p->nodes[4].ticks == 1);
         cr_assert_eq(p->program_object, 0);
         cr_assert(p->start == UINT64_C(1700000000000000000) && p->end == UINT64_C(1700000005000000000));
     }
