@@ -126,7 +126,14 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
 EMBED_query := schema/openapi.json
-EMBED_pages := $(wildcard daemon/web/*)
+# Debian's node-dagre-layout, which lays out the call graph in the browser.
+DAGRE ?= /usr/share/nodejs/dagre/dist/dagre.min.js
+$(DAGRE):
+	$(error $@ is missing. "make deps" installs what profd needs; DAGRE=FILE names another place)
+$(B)/gen/embed/daemon/web/dagre.js.c: $(DAGRE) tests/embed.sh
+	@mkdir -p $(@D)
+	$(Q)sh tests/embed.sh $< daemon/web/dagre.js > $@
+EMBED_pages := $(wildcard daemon/web/*) daemon/web/dagre.js
 .SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
 
 $(B)/%.o: %.c

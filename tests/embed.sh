@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prints a C file that holds the bytes of $1 as `embed_NAME` with `embed_NAME_size`; NAME is the path with _ for what C
-# does not allow. A NUL follows the bytes.
+# Prints a C file that holds the bytes of $1 as `embed_NAME` with `embed_NAME_size`; NAME is the path, or $2, with _ for
+# what C does not allow. A NUL follows the bytes.
 set -eu
-name=$(printf '%s' "$1" | tr -c 'A-Za-z0-9' '_')
+name=$(printf '%s' "${2:-$1}" | tr -c 'A-Za-z0-9' '_')
 printf '#include <stddef.h>\nextern const unsigned char embed_%s[];\nextern const size_t embed_%s_size;\n' \
     "$name" "$name"
 printf 'const unsigned char embed_%s[] = {\n' "$name"

@@ -14,9 +14,12 @@
     X("/icon.svg", icon_svg, SVG)                                                                                      \
     X("/app.js", app_js, SCRIPT)                                                                                       \
     X("/api.js", api_js, SCRIPT)                                                                                       \
+    X("/dagre.js", dagre_js, SCRIPT)                                                                                   \
     X("/dom.js", dom_js, SCRIPT)                                                                                       \
     X("/format.js", format_js, SCRIPT)                                                                                 \
-    X("/layout.js", layout_js, SCRIPT)                                                                                 \
+    X("/graph_draw.js", graph_draw_js, SCRIPT)                                                                         \
+    X("/graph_fold.js", graph_fold_js, SCRIPT)                                                                         \
+    X("/graph_layout.js", graph_layout_js, SCRIPT)                                                                     \
     X("/menu.js", menu_js, SCRIPT)                                                                                     \
     X("/origin.js", origin_js, SCRIPT)                                                                                 \
     X("/pane_function.js", pane_function_js, SCRIPT)                                                                   \

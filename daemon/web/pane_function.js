@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
-import { question, remembersOpen, to } from "./state.js";
+import { another, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
 const MOST = 200; // arcs that are asked for, and drawn, at once
@@ -124,12 +124,15 @@ function cyclePart(cycle, look, own, total, state) {
   ]);
 }
 
+/** The function in the call graph, with its callers and callees. */
+const around = (state) => to(state, { ...another("graph"), focus: state.of ? `${state.fn}@${state.of}` : state.fn });
 const heading = (name, state) =>
   el(
     "div",
     { class: "bar" },
     el("h2", { class: "function" }, name),
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
+    el("a", around(state), "In the call graph"),
     el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
   );
 const list = (facts) =>

@@ -1,12 +1,14 @@
 // A picture that is zoomed and moved by wheel, fingers and keys, by changing the viewBox of an SVG.
-const MARGIN = 20;
-const LEAST = [900, 420]; // a small picture isn't blown up
+const MARGIN = 16;
+const LEAST = 11 / 12; // of its size; texts of 12 pixels are not drawn smaller than 11
+const LARGEST = 1.25; // a small picture is not blown up
 
 export class Camera {
-  /** at: "x,y,width" of the part that is shown, or ""; moved(at) is told when it changes. first: the x where narrow screens begin. */
-  constructor(picture, width, height, at, moved, first) {
-    const [w, h] = [Math.max(LEAST[0], width + 2 * MARGIN), Math.max(LEAST[1], height + 2 * MARGIN)];
-    Object.assign(this, { picture, moved, width: w, height: h, x: (width - w) / 2, y: -MARGIN, pointers: new Map() });
+  /** places: {width, height} of the picture; size: of the window, in pixels. at: "x,y,width" of the part that is shown,
+   *  or ""; moved(at) is told when it changes. anchor: the point that is in sight when not all is. */
+  constructor(picture, places, size, at, moved, anchor) {
+    const [w, h] = [places.width + 2 * MARGIN, places.height + 2 * MARGIN];
+    Object.assign(this, { picture, moved, width: w, height: h, size, anchor, pointers: new Map() });
     picture.setAttribute("tabindex", "0");
     picture.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     picture.addEventListener("pointerdown", (event) => this.down(event));
@@ -14,21 +16,44 @@ export class Camera {
     for (const end of ["pointerup", "pointercancel", "pointerleave"])
       picture.addEventListener(end, (event) => this.pointers.delete(event.pointerId));
     picture.addEventListener("keydown", (event) => this.key(event));
-    this.view = this.whole();
-    // A whole graph on a phone could not be read: it begins at its root, at full size.
-    if (innerWidth < 700 && w > innerWidth)
-      this.view = { x: first - innerWidth / 2, y: this.y, w: innerWidth, h: (innerWidth * h) / w };
+    this.view = this.first();
     const [px, py, pw] = at.split(",").map(Number);
-    if (at && [px, py, pw].every(Number.isFinite) && pw > 0) this.view = { x: px, y: py, w: pw, h: (pw * h) / w };
+    if (at && [px, py, pw].every(Number.isFinite) && pw > 0) {
+      this.view = { x: px, y: py, w: pw, h: (pw * size.h) / size.w };
+    }
     this.draw();
   }
 
-  whole() {
-    return { x: this.x, y: this.y, w: this.width, h: this.height };
+  /** The part of that scale around a point, inside the picture where it is larger than the window. */
+  around(scale, { x, y }) {
+    const [w, h] = [this.size.w / scale, this.size.h / scale];
+    const inside = (middle, part, whole) =>
+      part >= whole
+        ? (whole - part) / 2 - MARGIN
+        : Math.min(Math.max(middle - part / 2, -MARGIN), whole - part - MARGIN);
+    const top = h >= this.height ? -MARGIN : inside(y, h, this.height);
+    return { x: inside(x, w, this.width), y: top, w, h };
+  }
+
+  /** All of it where that can be read. */
+  first() {
+    const fit = Math.min(this.size.w / this.width, this.size.h / this.height, LARGEST);
+    return this.around(Math.max(fit, LEAST), this.anchor);
+  }
+
+  fit() {
+    this.view = this.around(Math.min(this.size.w / this.width, this.size.h / this.height, LARGEST), this.anchor);
+    this.show();
+  }
+
+  /** Brings a point into the middle, readable. */
+  center(point) {
+    this.view = this.around(Math.max(this.size.w / this.view.w, 1), point);
+    this.show();
   }
 
   reset() {
-    this.view = this.whole();
+    this.view = this.first();
     this.draw();
     this.moved("");
   }

@@ -32,6 +32,8 @@ const NAMES = [
   "buntil",
   "scale",
   "nodes",
+  "focus",
+  "depth",
   "zoom",
   "at",
   "open",
@@ -122,6 +124,8 @@ export const another = (view) => ({
   at: "",
   open: "",
   nodes: "",
+  focus: "",
+  depth: "",
 });
 /** All builds, functions or processes: nothing of a build comes along. */
 export const fleet = (view) => Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ["match", []]]);

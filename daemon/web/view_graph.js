@@ -1,230 +1,21 @@
-// The call graph: layered, the functions with the most time, edge width = time, label = calls. A table says the same.
+// The call graph: the functions with the most time, or those around one. Edge width = time, label = calls.
 import * as api from "./api.js";
-import { el, replace, svg } from "./dom.js";
+import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { layout } from "./layout.js";
-import { Camera } from "./picture.js";
+import { fold, near } from "./graph_fold.js";
+import { clip, drawGraph, sizeOf } from "./graph_draw.js";
+import { layout } from "./graph_layout.js";
 import { sampled } from "./origin.js";
+import { Camera } from "./picture.js";
 import { another, go, note, question, to } from "./state.js";
-import { pictureTable, plain } from "./table.js";
+import { filterField, pictureTable, plain } from "./table.js";
+import { matcher } from "./view_report.js";
 
-const clip = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
-
-/** Members of a cycle as one node, unless the cycle is open. Its figures, callers and callees are those of the report, also
- *  where most members, or the callers, are not among the functions shown. */
-function fold(graph, open) {
-  const folded = graph.cycles.filter((c) => !open.has(String(c.cycle)));
-  const idOf = (cycle) => `cycle-${cycle}`;
-  const closed = new Set(folded.map((c) => c.cycle));
-  const known = new Map([...graph.nodes, ...graph.context].map((n) => [n.id, n]));
-  const of = (id) => (closed.has(known.get(id)?.detail__cycle) ? idOf(known.get(id).detail__cycle) : id);
-  const nodes = new Map();
-  for (const c of folded)
-    nodes.set(idOf(c.cycle), {
-      id: idOf(c.cycle),
-      title: `cycle ${c.cycle}`,
-      cycle: String(c.cycle),
-      whole: c,
-      mainstat: c.mainstat,
-    });
-  for (const n of graph.nodes) if (of(n.id) === n.id) nodes.set(n.id, n);
-  const edges = new Map();
-  const add = (source, target, calls, time, inside) => {
-    if (source === target) return;
-    const key = `${source} ${target}`;
-    const sum = edges.get(key) ?? { source, target, mainstat: 0, secondarystat: 0, inside };
-    sum.mainstat += calls;
-    sum.secondarystat += time;
-    edges.set(key, sum);
-  };
-  // Edges of a folded cycle come from the cycle, the others from the functions.
-  for (const e of graph.edges)
-    if (of(e.source) === e.source && of(e.target) === e.target)
-      add(e.source, e.target, e.mainstat, e.secondarystat, e.detail__inside_cycle);
-  for (const c of folded) {
-    const id = idOf(c.cycle);
-    const drawn = (row) => {
-      const other = of(row.id);
-      if (!nodes.has(other) && known.has(row.id)) nodes.set(other, known.get(row.id));
-      return other;
-    };
-    const rest = (more, kind) => {
-      if (!more.functions) return null;
-      const text = format.several(more.functions, `other ${kind}`, `other ${kind}s`);
-      nodes.set(`${id}-${kind}s`, { id: `${id}-${kind}s`, title: text, mainstat: more.secondarystat, rest: more });
-      return `${id}-${kind}s`;
-    };
-    for (const row of c.callers) add(drawn(row), id, row.mainstat, row.secondarystat, false);
-    // A callee that is a folded cycle has this edge among its callers.
-    for (const row of c.callees) if (of(row.id) === row.id) add(id, drawn(row), row.mainstat, row.secondarystat, false);
-    const callers = rest(c.more_callers, "caller");
-    const callees = rest(c.more_callees, "callee");
-    if (callers) add(callers, id, c.more_callers.mainstat, c.more_callers.secondarystat, false);
-    if (callees) add(id, callees, c.more_callees.mainstat, c.more_callees.secondarystat, false);
-  }
-  return { nodes: [...nodes.values()], edges: [...edges.values()] };
-}
-
-function smooth(points) {
-  let d = `M${points[0].x},${points[0].y}`;
-  for (let i = 1; i < points.length; i++) {
-    const a = points[i - 1];
-    const b = points[i];
-    const mid = (a.y + b.y) / 2;
-    d += `C${a.x},${mid} ${b.x},${mid} ${b.x},${b.y}`;
-  }
-  return d;
-}
-
-function drawEdge(e, places, total, look) {
-  const points = places.lines.get(`${e.source} ${e.target}`);
-  if (!points) return null;
-  const share = total > 0 ? e.secondarystat / total : 0;
-  const middle =
-    points.length % 2
-      ? points[(points.length - 1) / 2]
-      : {
-          x: (points[points.length / 2 - 1].x + points[points.length / 2].x) / 2,
-          y: (points[points.length / 2 - 1].y + points[points.length / 2].y) / 2,
-        };
-  const end = points[points.length - 1];
-  const before = points[points.length - 2];
-  const up = before.y > end.y;
-  const trimmed = [...points.slice(0, -1), { x: end.x, y: end.y + (up ? 1 : -1) * (end.h / 2 + 4) }];
-  return svg(
-    "g",
-    { class: e.inside ? "edge inside" : "edge" },
-    svg("path", {
-      d: smooth(trimmed),
-      "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2),
-      "marker-end": "url(#arrow)",
-    }),
-    svg(
-      "text",
-      { x: middle.x, y: middle.y, "text-anchor": "middle" },
-      look.mark + format.short(e.mainstat),
-      svg("title", {}, `${look.mark}${format.several(e.mainstat, "call", "calls")}, ${look.amount(e.secondarystat)}`),
-    ),
-  );
-}
-
-/** What a box says below its name, and what its hover says beyond that. */
-function textsOf(n, look) {
-  if (n.rest)
-    return {
-      times: look.amount(n.mainstat),
-      more: `, ${look.mark}${format.several(n.rest.mainstat, "call", "calls")}`,
-    };
-  if (!n.whole)
-    return {
-      times: `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`,
-      more: `, ${look.mark}${format.several(n.secondarystat, "call", "calls")}`,
-    };
-  const c = n.whole;
-  const members = format.several(c.members, "function", "functions");
-  return {
-    times: `${members}, ${look.amount(c.mainstat)}`,
-    more: `, self ${look.amount(c.self)}, ${look.mark}${format.many(c, "calls_outside", "call", "calls")} from outside, ${look.mark}${format.exact(c, "calls_inside")} among its members${c.members_shown ? ", opens in place" : ""}`,
-  };
-}
-
-function drawNode(n, place, total, look, open, follow) {
-  const share = total > 0 ? Math.min(1, n.mainstat / total) : 0;
-  const cycle = n.whole !== undefined;
-  const title = clip(n.title, 36);
-  const { times, more } = textsOf(n, look);
-  const label = `${n.detail__name ?? n.title} ${times}, ${format.percent(100 * share)}${more}`;
-  const act = () => (n.rest || n.whole?.members_shown === 0 ? undefined : cycle ? open(n.cycle) : follow(n));
-  const keys = (event) => {
-    if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      event.stopPropagation();
-      act();
-    }
-  };
-  return svg(
-    "g",
-    {
-      class: cycle ? "node cycle" : "node",
-      tabindex: 0,
-      role: "link",
-      onclick: act,
-      onkeydown: keys,
-      transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})`,
-    },
-    svg("rect", { width: n.w, height: n.h, rx: cycle ? 14 : 4, style: `--share:${(100 * share).toFixed(1)}%` }),
-    svg("text", { x: n.w / 2, y: 18, "text-anchor": "middle", class: "title" }, title),
-    svg("text", { x: n.w / 2, y: 35, "text-anchor": "middle" }, times),
-    svg("title", {}, label),
-  );
-}
-
-function picture(graph, total, state, redraw) {
-  const look = lookOf(graph);
-  const open = new Set(state.zoom.split(",").filter(Boolean));
-  const { nodes, edges } = fold(graph, open);
-  for (const n of nodes)
-    Object.assign(n, { w: Math.max(170, Math.min(310, 8 * Math.min(36, n.title.length) + 24)), h: 44 });
-  const places = layout(nodes, edges);
-  const top = nodes.reduce((a, b) =>
-    b.mainstat > a.mainstat && places.places.get(b.id).y <= places.places.get(a.id).y ? b : a,
-  );
-  const view = svg(
-    "svg",
-    {
-      class: "graph",
-      preserveAspectRatio: "xMidYMin meet",
-      role: "group",
-      "aria-label": "Call graph. A table with the same arcs follows.",
-    },
-    svg(
-      "defs",
-      {},
-      svg(
-        "marker",
-        {
-          id: "arrow",
-          viewBox: "0 0 8 8",
-          refX: 4,
-          refY: 4,
-          markerWidth: 8,
-          markerHeight: 8,
-          markerUnits: "userSpaceOnUse",
-          orient: "auto",
-        },
-        svg("path", { d: "M0,0L8,4L0,8z" }),
-      ),
-    ),
-    edges.map((e) => drawEdge(e, places, total, look)),
-    nodes.map((n) =>
-      drawNode(
-        n,
-        places.places.get(n.id),
-        total,
-        look,
-        (cycle) => redraw([...open, cycle].join(",")),
-        (node) =>
-          go({
-            ...another("report"),
-            fn: node.detail__address,
-            of: node.detail__build_id === state.build ? "" : (node.detail__build_id ?? ""),
-          }),
-      ),
-    ),
-  );
-  return {
-    view,
-    camera: new Camera(
-      view,
-      places.width,
-      places.height,
-      state.at,
-      (at) => note(state, { at }),
-      places.places.get(top.id).x,
-    ),
-    closable: open.size > 0,
-  };
-}
+const USUAL = 40; // functions of a picture
+const MOST = 200;
+const AROUND = 1000; // functions with the most time, of which those near one are chosen
+const HIGH = 0.72; // of the window: the height of the picture
+const DEPTHS = ["1", "2", "3"];
 
 /** How amounts read, and what stands before calls that were sampled. */
 const lookOf = (graph) => ({
@@ -232,82 +23,148 @@ const lookOf = (graph) => ({
   mark: sampled({ provenance: graph }) ? "~" : "",
 });
 
+/** A function in the address: its address, and its build if that is another one. */
+const nameOf = (node, state) =>
+  node.detail__build_id === state.build ? node.detail__address : `${node.detail__address}@${node.detail__build_id}`;
+
 function table(graph, state) {
   const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
   const edges = [...graph.edges].sort((a, b) => b.secondarystat - a.secondarystat || b.mainstat - a.mainstat);
-  return pictureTable(state, "arcs", `${edges.length} arcs`, () =>
-    plain(
-      "Arcs by time",
-      [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]],
-      edges.map((e) => [
-        name.get(e.source),
-        name.get(e.target),
-        look.mark + format.count(e.mainstat),
-        e.detail__inside_cycle ? "inside a cycle" : look.amount(e.secondarystat),
-      ]),
-    ),
-  );
+  const line = (e) => [
+    name.get(e.source),
+    name.get(e.target),
+    look.mark + format.count(e.mainstat),
+    e.detail__inside_cycle ? "inside a cycle" : look.amount(e.secondarystat),
+  ];
+  const columns = [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]];
+  return pictureTable(state, "arcs", `${edges.length} arcs`, () => plain("Arcs by time", columns, edges.map(line)));
+}
+
+/** What is drawn: the part around the function that the address names, or all that was fetched. */
+function chosen(graph, state) {
+  const all = fold(graph, new Set(state.zoom.split(",").filter(Boolean)));
+  if (!state.focus) return { ...all, left: graph.not_shown };
+  const node = graph.nodes.find((n) => nameOf(n, state) === state.focus);
+  const start =
+    all.nodes.find((n) => n.id === node?.id) ?? all.nodes.find((n) => n.cycle === String(node?.detail__cycle));
+  return start ? { ...near(all, start.id, Number(state.depth) || 1, limitOf(state)), start } : null;
+}
+
+const limitOf = (state) => Math.min(MOST, Number(state.nodes) || USUAL);
+
+/** Where the picture begins when it is too large for the window: at the function asked for, else at a root. */
+function anchor(shown, places) {
+  const y = (n) => places.nodes.get(n.id).y;
+  const x = (n) => places.nodes.get(n.id).x;
+  const root = shown.nodes.reduce((a, b) => {
+    const before = x(b) + y(b) < x(a) + y(a) - 1;
+    return b.mainstat > a.mainstat || (b.mainstat === a.mainstat && before) ? b : a;
+  });
+  return places.nodes.get((shown.start ?? root).id);
+}
+
+/** What is shown, how much is not, and ways to see more or less. */
+function sentence(shown, state) {
+  const nodes = limitOf(state);
+  const link = (changes, text) => el("a", to(state, { at: "", ...changes }), text);
+  const more = shown.left && nodes < MOST ? link({ nodes: String(Math.min(MOST, nodes * 2)) }, "more") : null;
+  const fewer =
+    nodes > 10 && shown.nodes.length >= nodes ? link({ nodes: String(Math.ceil(nodes / 2)) }, "fewer") : null;
+  const left = shown.left ? `; ${format.several(shown.left, "other is", "others are")} not shown` : "";
+  const ways = [more, fewer].filter(Boolean).flatMap((way, i) => [i ? " or " : ". Show ", way]);
+  const what = shown.start
+    ? `${shown.start.title} and what is near`
+    : `The ${shown.nodes.length} boxes with the most time`;
+  return el("p", {}, what, left, ways, ".");
+}
+
+/** How far around the function. */
+function depths(state) {
+  const at = DEPTHS.includes(state.depth) ? state.depth : "1";
+  const option = (d) => el("option", { value: d, selected: d === at }, d === "1" ? "1 call" : `${d} calls`);
+  const select = el("select", { id: "depth", onchange: () => go({ depth: select.value, at: "" }) }, DEPTHS.map(option));
+  const all = el("a", to(state, { focus: "", depth: "", at: "" }), "Whole graph");
+  return el("span", { class: "bar" }, el("label", { for: "depth" }, "within"), select, all);
+}
+
+async function picture(graph, shown, state, box) {
+  const look = lookOf(graph);
+  const share = (n) => (n.detail__percent > 0 ? (100 * n.mainstat) / n.detail__percent : 0);
+  const total = Math.max(0, ...graph.nodes.map(share));
+  for (const n of shown.nodes) Object.assign(n, sizeOf(n, look));
+  for (const e of shown.edges) e.text = look.mark + format.short(e.calls);
+  const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
+  const places = await layout(shown, size);
+  const open = new Set(state.zoom.split(",").filter(Boolean));
+  const build = (n) => (n.detail__build_id === state.build ? "" : (n.detail__build_id ?? ""));
+  const focused = (n) => {
+    const node = n.whole ? graph.nodes.find((m) => String(m.detail__cycle) === n.cycle) : n;
+    if (node) go({ focus: nameOf(node, state), at: "", nodes: "" });
+  };
+  const drawn = drawGraph(shown, places, total, look, {
+    open: (cycle) => go({ zoom: [...open, cycle].join(","), at: "" }),
+    close: (cycle) => go({ zoom: [...open].filter((c) => c !== cycle).join(","), at: "" }),
+    follow: (n) => go({ ...another("report"), fn: n.detail__address, of: build(n) }),
+    focus: focused,
+  });
+  const camera = new Camera(drawn.view, places, size, state.at, (at) => note(state, { at }), anchor(shown, places));
+  replace(box, drawn.view);
+  return { ...drawn, camera, places };
+}
+
+/** The field that marks boxes; Enter goes to the next one. */
+function search(state, now) {
+  let hits = [];
+  let at = 0;
+  const apply = (text) => {
+    hits = now.drawn.find(matcher(text));
+    at = 0;
+    if (text) say(`${format.several(hits.length, "box matches", "boxes match")}; Enter goes to the next one`);
+  };
+  const field = filterField(() => state, "Find functions", "Find (regex)", apply);
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !hits.length) return;
+    const hit = hits[at++ % hits.length];
+    now.drawn.camera.center(now.drawn.places.nodes.get(hit.id));
+    now.drawn.mark(hit.id);
+  });
+  return { field, apply };
 }
 
 export async function draw(main, state, signal) {
-  const nodes = Math.min(400, Number(state.nodes) || 40);
-  const graph = await api.json(
-    api.path(state.build, "/report", { ...question(state), format: "nodegraph", limit: nodes, names: "short" }),
-    signal,
-  );
-  const total = Math.max(
-    0,
-    ...graph.nodes.map((n) => (n.detail__percent > 0 ? (100 * n.mainstat) / n.detail__percent : 0)),
-  );
+  const limit = state.focus ? AROUND : limitOf(state);
+  const url = api.path(state.build, "/report", { ...question(state), format: "nodegraph", limit, names: "short" });
+  const graph = await api.json(url, signal);
+  const shown = graph.nodes.length ? chosen(graph, state) : null;
+  if (!shown) {
+    const most = `This function has no counts in this time range, or is not among the ${AROUND} with the most time. `;
+    const whole = [most, el("a", to(state, { focus: "", depth: "", at: "" }), "Whole graph")];
+    const none = graph.nodes.length ? whole : "No function has counts in this time range.";
+    replace(main, el("div", { class: "bar" }, el("h2", {}, "Call graph")), el("p", { class: "empty" }, none));
+    return;
+  }
   const box = el("div", { class: "picture" });
-  const show = (zoom) => {
-    state.zoom = zoom;
-    const { view, camera, closable } = picture(graph, total, state, (next) => go({ zoom: next, at: "" }));
-    const button = (label, action) => el("button", { type: "button", onclick: action }, label);
-    replace(
-      box,
-      el(
-        "div",
-        { class: "tools", role: "toolbar", "aria-label": "Picture" },
-        button("+", () => camera.zoom(0.8)),
-        button("−", () => camera.zoom(1.25)),
-        button("Reset zoom", () => camera.reset()),
-        closable ? button("Close cycles", () => go({ zoom: "", at: "" })) : null,
-      ),
-      view,
-    );
-  };
-  const more = (n, text) => el("a", to(state, { nodes: String(n), at: "" }), text);
-  replace(
-    main,
-    el(
-      "div",
-      { class: "bar" },
-      el("h2", {}, "Call graph"),
-      el(
-        "p",
-        {},
-        `The ${graph.nodes.length} functions with the most time`,
-        graph.not_shown
-          ? [
-              `; ${format.count(graph.not_shown)} ${graph.not_shown === 1 ? "other is" : "others are"} not shown. Show `,
-              more(nodes * 2, "more"),
-              nodes > 10 ? [" or ", more(Math.ceil(nodes / 2), "fewer")] : null,
-            ]
-          : null,
-        ".",
-      ),
-    ),
-    graph.nodes.length ? box : el("p", {}, "No function has counts in this time range."),
-    table(graph, state),
-    graph.nodes.length
-      ? el(
-          "p",
-          { class: "hint" },
-          "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof.",
-        )
-      : null,
+  const now = {};
+  const { field, apply } = search(state, now);
+  const button = (label, about, action) =>
+    el("button", { type: "button", onclick: action, title: about, "aria-label": about }, label);
+  const tools = el(
+    "span",
+    { class: "bar tools", role: "toolbar", "aria-label": "Picture" },
+    button("+", "Zoom in", () => now.drawn.camera.zoom(0.8)),
+    button("−", "Zoom out", () => now.drawn.camera.zoom(1.25)),
+    button("Reset zoom", "Reset zoom", () => now.drawn.camera.reset()),
+    button("Show all", "Show the whole picture", () => now.drawn.camera.fit()),
+    state.zoom ? button("Close cycles", "Close cycles", () => go({ zoom: "", at: "" })) : null,
   );
-  if (graph.nodes.length) show(state.zoom);
+  const drawnTable = table(graph, state);
+  const bar = [el("h2", {}, "Call graph"), field, state.focus ? depths(state) : null, tools, sentence(shown, state)];
+  replace(main, el("div", { class: "bar" }, bar), box, drawnTable, el("p", { class: "hint" }, DIVIDED));
+  now.drawn = await picture(graph, shown, state, box);
+  if (state.q) apply(state.q);
 }
+
+const DIVIDED =
+  "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof. A box opens its " +
+  "function in the table; its circle, or the key f, shows only what is near.";

@@ -3,6 +3,7 @@
 import { finish } from "./page.mjs";
 import { remember } from "./remember.mjs";
 import { guarded, trouble } from "./trouble.mjs";
+import { graph } from "./graph.mjs";
 import { toolbar } from "./toolbar.mjs";
 import { everyView } from "./views.mjs";
 import { walk } from "./walk.mjs";
@@ -10,6 +11,7 @@ import { walk } from "./walk.mjs";
 const [url, token] = process.argv.slice(7);
 await everyView();
 await toolbar();
+await graph();
 await walk();
 await remember();
 await trouble();

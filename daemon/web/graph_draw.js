@@ -1,0 +1,172 @@
+// Draws the call graph: boxes, edges and groups at the places that dagre gave them.
+import { related } from "./graph_fold.js";
+import { svg } from "./dom.js";
+import * as format from "./format.js";
+
+/** The end of a long name tells functions apart: arguments go first, then the beginning. */
+export function clip(name, n = TITLE) {
+  if (name.length <= n) return name;
+  const short = name.includes("operator")
+    ? name
+    : name.replace(/\([^()]*\)( const)?( \[clone.*)?$/, "").replace(/^.* (?=[^<>]*::)/, "");
+  return short.length <= n ? short : `…${short.slice(1 - n)}`;
+}
+
+const TITLE = 28; // characters of a name
+const SPOT = 12; // radius of the circle that focuses: a target of 24 pixels
+
+/** A curve through the middles between the points. */
+function smooth(points) {
+  const [first, ...rest] = points;
+  const last = rest.pop();
+  let d = `M${first.x},${first.y}`;
+  rest.forEach((p, i) => {
+    const next = rest[i + 1] ?? last;
+    const end = rest[i + 1] ? { x: (p.x + next.x) / 2, y: (p.y + next.y) / 2 } : last;
+    d += `Q${p.x},${p.y} ${end.x},${end.y}`;
+  });
+  return rest.length ? d : `${d}L${last.x},${last.y}`;
+}
+
+function drawEdge(e, place, total, look) {
+  const share = total > 0 ? e.time / total : 0;
+  const middle = place.points[Math.floor(place.points.length / 2)];
+  const title = `${look.mark}${format.several(e.calls, "call", "calls")}, ${e.inside ? "inside a cycle" : look.amount(e.time)}`;
+  const path = { "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" };
+  return svg(
+    "g",
+    { class: e.inside ? "edge inside" : "edge" },
+    svg("path", { d: smooth(place.points), ...path }),
+    svg("text", { x: place.x ?? middle.x, y: (place.y ?? middle.y) + 4, "text-anchor": "middle" }, e.text),
+    svg("title", {}, title),
+  );
+}
+
+/** What a cycle adds up. */
+export function cycleText(c, look) {
+  const outside = format.many(c, "calls_outside", "call", "calls");
+  const among = format.exact(c, "calls_inside");
+  return `self ${look.amount(c.self)}, ${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
+}
+
+/** What a box says below its name, and what its title says beyond that. */
+function textsOf(n, look) {
+  if (n.rest) {
+    const calls = format.several(n.rest.mainstat, "call", "calls");
+    return { times: look.amount(n.mainstat), more: `, ${look.mark}${calls}` };
+  }
+  if (!n.whole) {
+    const times = `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`;
+    const again = n.detail__self_calls ? `, ${format.count(n.detail__self_calls)} recursive` : "";
+    return { times, more: `, ${look.mark}${format.several(n.secondarystat, "call", "calls")}${again}` };
+  }
+  const opens = n.whole.members_shown ? ", opens in place" : "";
+  const times = `${format.several(n.whole.members, "function", "functions")}, ${look.amount(n.whole.mainstat)}`;
+  return { times, more: `, ${cycleText(n.whole, look)}${opens}` };
+}
+
+/** How large a box is: its texts fit. */
+export function sizeOf(n, look) {
+  const title = 8 * Math.min(TITLE, n.title.length) + 28;
+  const times = 6.8 * textsOf(n, look).times.length + 16;
+  return { w: Math.round(Math.max(90, title, times)), h: 42 };
+}
+
+/** on: {open(cycle), follow(node), focus(node), mark(id or null)}. */
+function drawNode(n, place, total, look, on) {
+  const share = total > 0 ? Math.min(1, n.mainstat / total) : 0;
+  const cycle = n.whole !== undefined;
+  const { times, more } = textsOf(n, look);
+  const act = () => (n.rest || n.whole?.members_shown === 0 ? undefined : cycle ? on.open(n.cycle) : on.follow(n));
+  const keys = (event) => {
+    const does = { Enter: act, " ": act, f: () => n.rest || on.focus(n) }[event.key];
+    if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    does();
+  };
+  const spot = svg(
+    "g",
+    { class: "spot", "aria-hidden": "true", transform: `translate(${n.w},0)`, onclick: () => on.focus(n) },
+    svg("circle", { r: SPOT }),
+    svg("circle", { r: 3, class: "dot" }),
+    svg("title", {}, "show only what is near"),
+  );
+  const box = svg(
+    "g",
+    { class: cycle ? "node cycle" : "node", tabindex: 0, role: "link", onclick: act, onkeydown: keys },
+    svg("rect", { width: n.w, height: n.h, rx: cycle ? 14 : 4, style: `--share:${(100 * share).toFixed(1)}%` }),
+    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, clip(n.title)),
+    svg("text", { x: n.w / 2, y: 33, "text-anchor": "middle" }, times),
+    svg("title", {}, `${n.detail__name ?? n.title} ${times}, ${format.percent(100 * share)}${more}`),
+  );
+  box.addEventListener("focus", () => on.mark(n.id));
+  box.addEventListener("blur", () => on.mark(null));
+  const wrap = { class: "item", transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})` };
+  const hover = { onpointerenter: () => on.mark(n.id), onpointerleave: () => on.mark(null) };
+  return svg("g", { ...wrap, ...hover }, box, n.rest ? null : spot);
+}
+
+/** The area of an open cycle, and the label that closes it. */
+function drawGroup(g, place, look, close) {
+  const left = place.x - place.width / 2;
+  const top = place.y - place.height / 2;
+  const hidden = g.whole.members - g.members.length;
+  const others = hidden > 0 ? ` ${format.several(hidden, "member is", "members are")} not shown.` : "";
+  const about = `${g.title}: ${look.amount(g.whole.mainstat)}, ${cycleText(g.whole, look)}.${others}`;
+  const text = `× ${g.title}, ${look.amount(g.whole.mainstat)}`;
+  const keys = (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    event.stopPropagation();
+    close();
+  };
+  const area = svg("rect", { class: "group", x: left, y: top, width: place.width, height: place.height, rx: 14 });
+  const label = svg(
+    "g",
+    { class: "label", role: "button", tabindex: 0, onclick: close, onkeydown: keys, "aria-label": `Close ${about}` },
+    svg("rect", { x: left, y: top - 12, width: 7 * text.length + 12, height: 24, rx: 6 }),
+    svg("text", { x: left + 8, y: top + 4 }, text),
+    svg("title", {}, about),
+  );
+  return [area, label];
+}
+
+/** The picture. on: see drawNode, and close(cycle). mark() and find(wanted) change what stands out. */
+export function drawGraph(shown, places, total, look, on) {
+  const nodes = new Map();
+  const edges = new Map();
+  const mark = (id) => {
+    const near = id === null ? null : related(shown, id);
+    view.classList.toggle("hovering", near !== null);
+    for (const [key, node] of nodes) node.classList.toggle("near", Boolean(near?.ids.has(key)));
+    for (const [e, node] of edges) node.classList.toggle("near", Boolean(near?.edges.has(e)));
+  };
+  const find = (wanted) => {
+    const hits = shown.nodes.filter((n) => wanted?.(n.detail__name ?? n.title));
+    const all = new Set(hits.map((n) => n.id));
+    view.classList.toggle("searching", Boolean(wanted));
+    for (const [key, node] of nodes) node.classList.toggle("hit", all.has(key));
+    return hits;
+  };
+  for (const n of shown.nodes) nodes.set(n.id, drawNode(n, places.nodes.get(n.id), total, look, { ...on, mark }));
+  shown.edges.forEach((e, i) => edges.set(e, drawEdge(e, places.edges[i], total, look)));
+  const groups = shown.groups.map((g) => drawGroup(g, places.groups.get(g.id), look, () => on.close(g.cycle)));
+  const about = "Call graph. A table with the same arcs follows.";
+  const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9 };
+  const view = svg(
+    "svg",
+    { class: "graph", preserveAspectRatio: "xMidYMin meet", role: "group", "aria-label": about },
+    svg(
+      "defs",
+      {},
+      svg("marker", { ...arrow, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0,0L8,4L0,8z" })),
+    ),
+    groups.map(([area]) => area),
+    [...edges.values()],
+    [...nodes.values()],
+    groups.map(([, label]) => label),
+  );
+  view.classList.toggle("bare", !places.labelled);
+  return { view, find, mark };
+}

@@ -1,0 +1,130 @@
+// What the call graph shows, before it has places: cycles folded into one node, or the part around one function. Pure.
+import * as format from "./format.js";
+
+/** A node of a cycle. Its figures, callers and callees are those of the report, also if most of its members, or the
+ *  callers, are not among the functions that were fetched. */
+const cycleNode = (c) => ({
+  id: `cycle-${c.cycle}`,
+  title: `cycle ${c.cycle}`,
+  cycle: String(c.cycle),
+  whole: c,
+  mainstat: c.mainstat,
+});
+
+/** Sums of edges by their ends. */
+class Edges {
+  all = new Map();
+
+  add(source, target, calls, time, inside = false) {
+    if (source === target) return;
+    const key = `${source} ${target}`;
+    const sum = this.all.get(key) ?? { source, target, calls: 0, time: 0, inside };
+    sum.calls += calls;
+    sum.time += time;
+    this.all.set(key, sum);
+  }
+}
+
+/** Puts a folded cycle's callers and callees into nodes and edges. of(id): the node that stands for a function. */
+function around(c, { nodes, edges, known, of }) {
+  const id = `cycle-${c.cycle}`;
+  const drawn = (row) => {
+    const other = of(row.id);
+    if (!nodes.has(other) && known.has(row.id)) nodes.set(other, known.get(row.id));
+    return other;
+  };
+  const rest = (more, kind) => {
+    if (!more.functions) return null;
+    const key = `${id}-${kind}s`;
+    const title = format.several(more.functions, `other ${kind}`, `other ${kind}s`);
+    nodes.set(key, { id: key, title, mainstat: more.secondarystat, rest: more });
+    return key;
+  };
+  for (const row of c.callers) edges.add(drawn(row), id, row.mainstat, row.secondarystat);
+  // A callee that is a folded cycle has this edge among its callers.
+  for (const row of c.callees) if (of(row.id) === row.id) edges.add(id, drawn(row), row.mainstat, row.secondarystat);
+  const callers = rest(c.more_callers, "caller");
+  const callees = rest(c.more_callees, "callee");
+  if (callers) edges.add(callers, id, c.more_callers.mainstat, c.more_callers.secondarystat);
+  if (callees) edges.add(id, callees, c.more_callees.mainstat, c.more_callees.secondarystat);
+}
+
+/** graph: the daemon's answer. open: numbers of the cycles that are open, as texts. Gives {nodes, edges, groups}: an
+ *  open cycle is a group of its members. */
+export function fold(graph, open) {
+  const folded = graph.cycles.filter((c) => !open.has(String(c.cycle)));
+  const closed = new Set(folded.map((c) => c.cycle));
+  const known = new Map([...graph.nodes, ...graph.context].map((n) => [n.id, n]));
+  const cycleOf = (id) => known.get(id)?.detail__cycle;
+  const of = (id) => (closed.has(cycleOf(id)) ? `cycle-${cycleOf(id)}` : id);
+  const nodes = new Map(folded.map((c) => [`cycle-${c.cycle}`, cycleNode(c)]));
+  for (const n of graph.nodes) if (of(n.id) === n.id) nodes.set(n.id, n);
+  const edges = new Edges();
+  // Edges of a folded cycle come from the cycle, the others from the functions.
+  for (const e of graph.edges) {
+    const plain = of(e.source) === e.source && of(e.target) === e.target;
+    if (plain) edges.add(e.source, e.target, e.mainstat, e.secondarystat, e.detail__inside_cycle);
+  }
+  for (const c of folded) around(c, { nodes, edges, known, of });
+  const opened = graph.cycles.filter((c) => open.has(String(c.cycle)));
+  const groups = opened.map((c) => {
+    const members = [...nodes.values()].filter((n) => n.detail__cycle === c.cycle).map((n) => n.id);
+    return { ...cycleNode(c), members };
+  });
+  return { nodes: [...nodes.values()], edges: [...edges.all.values()], groups: groups.filter((g) => g.members.length) };
+}
+
+/** Ends of edges by node: from(edge) → to(edge), most time first. */
+function ends(edges, from) {
+  const out = new Map();
+  for (const e of [...edges].sort((a, b) => b.time - a.time || b.calls - a.calls)) {
+    (out.get(e[from]) ?? out.set(e[from], []).get(e[from])).push(e);
+  }
+  return out;
+}
+
+/** Ids within that many calls of start, in one direction. */
+function reached(start, depth, edges, to) {
+  const seen = new Map([[start, 0]]);
+  for (const [id, level] of seen) {
+    if (level < depth) for (const e of edges.get(id) ?? []) if (!seen.has(e[to])) seen.set(e[to], level + 1);
+  }
+  return seen;
+}
+
+/** The functions that reach start, or that it reaches, within depth calls; at most most of them, the nearest and then
+ *  those with the most time. left: how many more there are. */
+export function near({ nodes, edges, groups }, start, depth, most) {
+  const up = reached(start, depth, ends(edges, "target"), "source");
+  const down = reached(start, depth, ends(edges, "source"), "target");
+  const level = (n) => Math.min(up.get(n.id) ?? Infinity, down.get(n.id) ?? Infinity);
+  const all = nodes.filter((n) => level(n) < Infinity).sort((a, b) => level(a) - level(b) || b.mainstat - a.mainstat);
+  const kept = new Set(all.slice(0, most).map((n) => n.id));
+  const within = groups.map((g) => ({ ...g, members: g.members.filter((id) => kept.has(id)) }));
+  return {
+    nodes: all.slice(0, most),
+    edges: edges.filter((e) => kept.has(e.source) && kept.has(e.target)),
+    groups: within.filter((g) => g.members.length),
+    left: Math.max(0, all.length - most),
+  };
+}
+
+/** What belongs to a node: its callers and callees, and the path of most time from a root to it. */
+export function related({ edges }, id) {
+  const ids = new Set([id]);
+  const marked = new Set();
+  const mark = (e) => {
+    marked.add(e);
+    ids.add(e.source).add(e.target);
+  };
+  for (const e of edges) if (e.source === id || e.target === id) mark(e);
+  const callers = ends(edges, "target");
+  const passed = new Set();
+  for (let at = id; at !== undefined && !passed.has(at);) {
+    passed.add(at);
+    const e = callers.get(at)?.find((c) => !passed.has(c.source));
+    if (e) mark(e);
+    at = e?.source;
+  }
+  return { ids, edges: marked };
+}

@@ -1,0 +1,156 @@
+// The call graph: readable without zooming, boxes apart, hover, search, what is near a function, cycles as groups.
+import { address, check, get, id, open, point, ready, visit } from "./page.mjs";
+
+const shapes = id("shapes");
+const calc = id("calc");
+const NODE = "svg.graph .node";
+const LEAST = 10.99; // pixels of a letter's height as fonts count it
+
+const titles = (page, selector = NODE) => page.locator(`${selector} .title`).allTextContents();
+const graphOf = (build, limit) => get(`api/v1/builds/${build}/report?format=nodegraph&limit=${limit}&names=short`);
+
+async function readable(page) {
+  for (const [name, query] of [
+    ["40 functions", `?build=${shapes}&view=graph`],
+    ["an open cycle", `?build=${calc}&view=graph&zoom=1`],
+  ]) {
+    await visit(page, query);
+    const letters = await page.locator("svg.graph text").evaluateAll((all) => {
+      const scale = document.querySelector("svg.graph").getScreenCTM().a;
+      return all.map((t) => parseFloat(getComputedStyle(t).fontSize) * scale);
+    });
+    point(
+      letters.length > 10 && Math.min(...letters) >= LEAST,
+      `${name}: texts of 11 pixels or more`,
+      Math.min(...letters),
+    );
+    const over = await page.locator(`${NODE} > rect`).evaluateAll((all) => {
+      const boxes = all.map((r) => r.getBoundingClientRect());
+      const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+      return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => meets(a, b))).length;
+    });
+    point(over === 0, `${name}: no box covers another`, over);
+    const cut = await page.locator(NODE).evaluateAll((all) => {
+      const wide = (n) => Math.max(...[...n.querySelectorAll("text")].map((t) => t.getBBox().width));
+      return all.filter((n) => wide(n) > n.querySelector("rect").getBBox().width).length;
+    });
+    point(cut === 0, `${name}: every text fits into its box`, cut);
+  }
+}
+
+/** The function of calc that is in no cycle and has the most callers and callees. */
+function busy(graph) {
+  const free = graph.nodes.filter((n) => !n.detail__cycle);
+  const degree = (n) => graph.edges.filter((e) => e.source === n.id || e.target === n.id).length;
+  return free.reduce((a, b) => (degree(b) > degree(a) ? b : a));
+}
+
+const around = (graph, node) =>
+  new Set(graph.edges.filter((e) => e.source === node.id || e.target === node.id).flatMap((e) => [e.source, e.target]));
+
+async function hover(page) {
+  const graph = await graphOf(calc, 40);
+  const node = busy(graph);
+  await visit(page, `?build=${calc}&view=graph&zoom=1`);
+  await page
+    .locator(NODE, { has: page.locator(`text="${node.title}"`) })
+    .first()
+    .focus();
+  const marked = await titles(page, "svg.graph .item.near .node");
+  const wanted = graph.nodes.filter((n) => around(graph, node).has(n.id)).map((n) => n.title);
+  point(wanted.length > 1 && wanted.every((t) => marked.includes(t)), "graph: the focus marks callers and callees", [
+    wanted,
+    marked,
+  ]);
+  point(marked.includes("main"), "graph: and the path to them from a root", marked);
+}
+
+async function focus(page) {
+  const graph = await graphOf(calc, 1000);
+  const node = busy(graph);
+  await visit(page, `?build=${calc}&view=graph&zoom=1`);
+  const all = (await titles(page)).length;
+  await page
+    .locator(NODE, { has: page.locator(`text="${node.title}"`) })
+    .first()
+    .focus();
+  await page.keyboard.press("f");
+  await address(page, "focus", node.detail__address);
+  await ready(page);
+  const wanted = graph.nodes
+    .filter((n) => around(graph, node).has(n.id))
+    .map((n) => n.title)
+    .sort();
+  const shown = (await titles(page)).sort();
+  point(shown.join() === wanted.join() && shown.length < all, `graph: f shows what is one call from ${node.title}`, [
+    shown,
+    wanted,
+  ]);
+  await page.locator("#depth").selectOption("3");
+  await address(page, "depth", "3");
+  await ready(page);
+  const deeper = await titles(page);
+  point(
+    deeper.length > shown.length && wanted.every((t) => deeper.includes(t)),
+    "graph: and what is three calls away",
+    deeper,
+  );
+  await check(page, "graph around a function");
+  await page.locator("main a", { hasText: "Whole graph" }).press("Enter");
+  await address(page, "focus", "");
+  await ready(page);
+  point((await titles(page)).length === all, "graph: and all of it again");
+  await visit(page, `?build=${calc}&fn=${node.detail__address}`);
+  await page.locator(".pane a", { hasText: "In the call graph" }).press("Enter");
+  await address(page, "focus", node.detail__address);
+  await ready(page);
+  point((await titles(page)).includes(node.title), "graph: a function's callers and callees lead to it", page.url());
+}
+
+async function search(page) {
+  await visit(page, `?build=${calc}&view=graph&zoom=1`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("^parse_");
+  const hits = await titles(page, "svg.graph .item.hit .node");
+  point(hits.length > 1 && hits.every((t) => t.startsWith("parse_")), "graph: what is found is marked", hits);
+  const marked = () => page.locator("svg.graph .item.hit.near .title").allTextContents();
+  await page.keyboard.press("Enter");
+  const first = await marked();
+  await page.keyboard.press("Enter");
+  point(first.length > 0 && (await marked()).join() !== first.join(), "graph: Enter goes to one after the other", first);
+}
+
+async function groups(page) {
+  const report = await get(`api/v1/builds/${calc}/report?limit=0`);
+  const [cycle] = report.cycles;
+  await visit(page, `?build=${calc}&view=graph&zoom=1`);
+  const label = page.locator("svg.graph .label");
+  const about = await label.getAttribute("aria-label");
+  const inside = cycle.calls_inside.toLocaleString("en");
+  point(about.includes(`${inside} among its members`), "graph: an open cycle has the report's numbers", about);
+  const held = await page.evaluate(() => {
+    const group = document.querySelector("svg.graph .group").getBoundingClientRect();
+    const within = (b) =>
+      b.left >= group.left && b.right <= group.right && b.top >= group.top && b.bottom <= group.bottom;
+    const nodes = [...document.querySelectorAll("svg.graph .node")];
+    const held = nodes.filter((n) => within(n.querySelector("rect").getBoundingClientRect()));
+    return held.map((n) => n.querySelector(".title").textContent);
+  });
+  const members = cycle.members.map((m) => m.name);
+  point(held.sort().join() === members.sort().join(), "graph: its members, and no others, are in its area", [
+    held,
+    members,
+  ]);
+  point((await page.locator("svg.graph .edge.inside").count()) > 1, "graph: and the calls among them are drawn");
+  await label.focus();
+  await page.keyboard.press("Enter");
+  await address(page, "zoom", "");
+  await ready(page);
+  point((await page.locator(`${NODE}.cycle`).count()) === 1, "graph: Enter on its label closes it");
+}
+
+export async function graph() {
+  const page = await open({ viewport: { width: 1440, height: 900 } });
+  for (const part of [readable, hover, focus, search, groups]) await part(page);
+  await page.context().close();
+}
