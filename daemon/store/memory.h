@@ -117,6 +117,8 @@ struct memory_upload {
     size_t labels_size;
     uint8_t *counts;
     size_t counts_size;
+    uint8_t *spread; /* of a segment */
+    size_t spread_size;
 };
 
 struct memory_sender {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/rollup_segment.h"
 #include "core/sum.h"
 #include "proto/hex.h"
 #include "store/incoming.h"
@@ -116,6 +117,24 @@ static bool remove_deleted(struct memory_store *s, const struct store_upload *u,
     return deleted;
 }
 
+struct encoded {
+    uint8_t *counts, *spread;
+    size_t size, spread_size;
+};
+
+/* The counts of a segment as a sum, and their spread, in new blocks that the caller frees, after a failure too. */
+static enum profd_status encode_counts(const struct store_delivery *d, const struct incoming *in, struct arena *a,
+                                       struct encoded *out, struct profd_error *e)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    enum profd_status status = rollup_from_segment(d->segment, &in->order, a, &r, &spread, e);
+    if (status == PROFD_OK) {
+        status = rollup_encode(&r, &out->counts, &out->size, e);
+    }
+    return status == PROFD_OK ? rollup_encode_spread(&r, &spread, &out->spread, &out->spread_size, e) : status;
+}
+
 /* The upload of a segment, with its counts as a sum. */
 static enum profd_status put_counts(struct memory_store *s, const struct store_delivery *d, const struct memory_host *h,
                                     struct memory_arrival *x, struct store_receipt *r, struct profd_error *e)
@@ -123,15 +142,14 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
     struct incoming in;
     struct memory_spares spares = {.n = 0};
     const uint64_t before = s->number;
-    uint8_t *counts = NULL;
-    size_t size = 0;
+    struct encoded encoded = {.counts = NULL};
     struct arena *a = arena_new(0);
     enum profd_status status = a ? incoming_read(a, d, h->name, true, h->clock, h->uid, &in, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
-        status = rollup_encode(&in.counts, &counts, &size, e);
+        status = encode_counts(d, &in, a, &encoded, e);
     }
-    in.upload.counts = counts;
-    in.upload.counts_size = size;
+    in.upload.counts = encoded.counts;
+    in.upload.counts_size = encoded.size;
     if (status == PROFD_OK) {
         status = memory_spares_take(s, &in.upload, 1, &spares, e);
     }
@@ -150,11 +168,15 @@ static enum profd_status put_counts(struct memory_store *s, const struct store_d
         copy->processes_started = in.processes;
         copy->groups = in.groups;
         hex_put(copy->host, h->identity, STORE_HOST_SIZE);
+        copy->spread = encoded.spread;
+        copy->spread_size = encoded.spread_size;
+        encoded.spread = NULL;
         memory_put_upload(s, &in.upload, copy, spares.names);
         memory_level_epochs(s, before);
     }
     memory_spares_done(&spares);
-    free(counts);
+    free(encoded.counts);
+    free(encoded.spread);
     arena_free(a);
     return status;
 }

@@ -368,7 +368,9 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                                 .counts_size = u->counts_size,
                                 .series = u->series};
         row.groups = u->groups;
-        row.group = u->group;
+        row.group = u->rolled ? 0 : u->group;
+        row.spread = filter->spread ? u->spread : NULL;
+        row.spread_size = filter->spread ? u->spread_size : 0;
         row.groups.of[u->group] += u->rolled ? 0 : u->processes_started;
         status = each(context, &row, e);
     }

@@ -59,6 +59,7 @@ void memory_free_upload(struct memory_upload *c)
     free(c->label_list);
     free(c->labels);
     free(c->counts);
+    free(c->spread);
 }
 
 static void point_to_labels(struct memory_upload *c)

@@ -85,6 +85,24 @@ static enum profd_status name_hosts(struct reading *r, struct arena *a, const ui
     return status;
 }
 
+/* A sum with its spread, which other readers of sums do not need. */
+static enum profd_status give_spread(struct reading *r, struct store_row *row, upload_sink *each, void *context,
+                                     struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool found = false;
+    enum profd_status status = sqlite_start(r->s, SQL_ROLLUP_READ_SPREAD, VALUES(INTEGER((int64_t)row->id)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(r->s, q, &found, e);
+    }
+    if (found) {
+        row->spread = sqlite_blob(q, 0, &row->spread_size);
+        status = each(context, row, e);
+        sqlite_finish(q);
+    }
+    return status;
+}
+
 static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, sqlite3_stmt *q, upload_sink *each,
                                   void *context, struct profd_error *e)
 {
@@ -109,7 +127,7 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
         status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
     }
     if (status == PROFD_OK) {
-        status = each(context, &row, e);
+        status = r->filter->spread ? give_spread(r, &row, each, context, e) : each(context, &row, e);
     }
     arena_free(a);
     return status;

@@ -298,6 +298,7 @@ struct store_filter {
     bool by_host; /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
+    bool spread;  /* rows have it */
     int64_t since, until;
     size_t matcher_count;
     const struct store_matcher *matchers;
@@ -324,9 +325,9 @@ struct store_row {
     uint32_t inexact;
     uint64_t processes_started;
     struct random_groups groups; /* of these processes */
-    uint32_t group;              /* of an upload, its process's, < RANDOM_GROUPS */
-    uint32_t program;
-    size_t build_count;
+    uint32_t group, program;     /* group: of an upload, its process's, < RANDOM_GROUPS; of a sum 0 */
+    const uint8_t *spread; /* of a sum, for a filter that asks: rollup_decode_spread reads it. NULL: it has none */
+    size_t spread_size, build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
     const uint8_t *counts;            /* of a total NULL */
     const struct share *shares;       /* of a total: of each build, calls being those of arcs that begin or end in it */
