@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "core/student.h"
+
 #define K ROLLUP_GROUPS
 
 static double sum(const double x[K])
@@ -73,48 +75,12 @@ bool spread_ratio_difference(const double a[K], const double c[K], const double 
     return true;
 }
 
-/* P(|T| ≤ t): the finite series for whole degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4). */
-static double student_within(unsigned freedom, double t)
-{
-    static const double PI = 3.14159265358979323846;
-    double angle = atan(t / sqrt(freedom)), c = cos(angle), s = sin(angle), term = 1, series = 0;
-    unsigned first = freedom % 2 == 1 ? 3 : 2;
-    if (freedom > 1) {
-        series = 1;
-    }
-    for (unsigned n = first; n + 1 < freedom; n += 2) {
-        term *= c * c * (n - 1) / n;
-        series += term;
-    }
-    return freedom % 2 == 1 ? 2 / PI * (angle + (freedom > 1 ? s * c * series : 0)) : s * series;
-}
-
-double spread_student(unsigned freedom, double confidence)
-{
-    double low = 0, high = 1;
-    while (student_within(freedom, high) < confidence && high < 1e300) {
-        high *= 2;
-    }
-    for (int i = 0; i < 200 && low < high; i++) {
-        double middle = low + (high - low) / 2;
-        if (middle <= low || middle >= high) {
-            break;
-        }
-        if (student_within(freedom, middle) < confidence) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return high;
-}
-
 bool spread_interval(const struct spread_estimate *s, double confidence, double *low, double *high)
 {
     if (s->groups < 2) {
         return false;
     }
-    double half = spread_student((s->groups < K ? s->groups : K) - 1, confidence) * sqrt(s->variance);
+    double half = student_quantile((s->groups < K ? s->groups : K) - 1, confidence) * sqrt(s->variance);
     *low = s->value - half;
     *high = s->value + half;
     return true;

@@ -34,10 +34,6 @@ bool spread_ratio_difference(const double a[ROLLUP_GROUPS], const double c[ROLLU
                              const double b[ROLLUP_GROUPS], const double d[ROLLUP_GROUPS], unsigned groups,
                              struct spread_estimate *out);
 
-/* The t with P(|T| ≤ t) = confidence for Student's T with that many degrees of freedom (1 to 1,000); confidence in (0,
- * 1). Relative error below 1e-10. */
-double spread_student(unsigned freedom, double confidence);
-
 /* value ± t·√variance with groups − 1 degrees of freedom, 15 at most. False, and nothing written, with fewer than two
  * groups: one process says nothing about others. */
 bool spread_interval(const struct spread_estimate *s, double confidence, double *low, double *high);

@@ -7,6 +7,7 @@
 #include "proto/message.h"
 #include "proto/collector.h"
 #include "query/load_rolled.h"
+#include "query/load_shares.h"
 #include "query/row.h"
 #include "query/set.h"
 
@@ -15,6 +16,7 @@ struct loading {
     struct arena *arena;
     struct profile_sum *sum;
     struct rolled *rolled;
+    struct load_shares *shares; /* NULL: not wanted */
     struct set series, hosts, host_labels, users, senders;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
@@ -204,6 +206,10 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     if (add_source(l, row) != PROFD_OK || find_map(l, row, &map) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }
+    enum profd_status status = l->shares != NULL ? load_shares_add(l->shares, row, map, e) : PROFD_OK;
+    if (status != PROFD_OK) {
+        return status;
+    }
     return row->rolled ? rolled_add(l->rolled, row, map, e) : take_counts(l, row, map, e);
 }
 
@@ -273,7 +279,8 @@ static enum profd_status find_marks(struct loading *l, struct profd_error *e)
 }
 
 /* Everything that matches becomes one profile. */
-static enum profd_status load_sum(struct loading *l, struct profile **profile, struct profd_error *e)
+static enum profd_status load_sum(struct loading *l, struct profile **profile, struct shares *shares,
+                                  struct profd_error *e)
 {
     const struct load_request *request = l->request;
     enum profd_status status = find_living(l, e);
@@ -293,7 +300,12 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     if (status == PROFD_OK) {
         status = profile_sum_finish(l->sum, profile, e);
     }
-    return status == PROFD_OK ? rolled_join(l->rolled, *profile, e) : status;
+    if (status == PROFD_OK) {
+        status = rolled_join(l->rolled, *profile, e);
+    }
+    return status == PROFD_OK && l->shares != NULL
+               ? load_shares_finish(l->shares, *profile, request->alone, l->arena, shares, e)
+               : status;
 }
 
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
@@ -306,7 +318,9 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
     set_init(&l.senders, a);
-    if (l.rolled == NULL) {
+    l.shares = l.rolled != NULL && request->with_shares ? load_shares_new() : NULL;
+    if (l.rolled == NULL || (request->with_shares && l.shares == NULL)) {
+        rolled_done(l.rolled);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }
     struct load result = {0};
@@ -314,9 +328,10 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     if (request->stacks != LOAD_STACKS_NONE) {
         status = profile_sum_want_stacks(l.sum, request->stacks == LOAD_STACKS_SHARES);
     }
-    status = status == PROFD_OK ? load_sum(&l, &result.profile, e)
+    status = status == PROFD_OK ? load_sum(&l, &result.profile, &result.shares, e)
                                 : profd_error_set(e, status, "no memory to add up uploads");
     rolled_done(l.rolled);
+    load_shares_done(l.shares);
     if (status == PROFD_OK && finish_users(&l) != PROFD_OK) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }

@@ -8,6 +8,7 @@
 #include "core/downtime.h"
 #include "core/profile.h"
 #include "core/provenance.h"
+#include "core/shares.h"
 #include "proto/status.h"
 #include "query/query.h"
 #include "store/store.h"
@@ -20,6 +21,7 @@ struct load_request {
                        COUNTS_NOWHERE */
     bool arcs_only; /* for the arcs ever observed */
     enum load_stacks { LOAD_STACKS_NONE, LOAD_STACKS_TOTALS, LOAD_STACKS_SHARES } stacks; /* not with arcs_only */
+    bool with_shares;                /* bins and arcs by random group, too; the filter must ask for the spread */
     struct query_cache *cache;       /* of sums added up before; NULL: none */
     const struct downtime *downtime; /* NULL: unknown */
 };
@@ -28,6 +30,7 @@ struct load {
     struct profile *profile;
     const char *const *names; /* one per build of the profile, as first delivered */
     struct provenance provenance;
+    struct shares shares; /* with_shares */
 };
 
 /* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if

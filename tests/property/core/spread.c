@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/spread.h"
+#include "core/student.h"
 
 #define K ROLLUP_GROUPS
 #define RUNS 20000
@@ -253,9 +254,9 @@ Test(spread, quantiles_are_those_of_the_tables)
                  {30, 0.95, 2.04227245630124},
                  {1, 0.5, 1}};
     for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++) {
-        cr_assert_float_eq(spread_student(TABLE[i].freedom, TABLE[i].confidence), TABLE[i].t, 1e-9 * TABLE[i].t,
+        cr_assert_float_eq(student_quantile(TABLE[i].freedom, TABLE[i].confidence), TABLE[i].t, 1e-9 * TABLE[i].t,
                            "%u %g: %.14g", TABLE[i].freedom, TABLE[i].confidence,
-                           spread_student(TABLE[i].freedom, TABLE[i].confidence));
+                           student_quantile(TABLE[i].freedom, TABLE[i].confidence));
     }
 }
 

@@ -1,0 +1,405 @@
+#include "core/diff.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/diff_arcs.h"
+#include "core/diff_common.h"
+#include "core/sort.h"
+
+#define V DIFF_VALUES
+
+struct diff_work {
+    struct arena *arena;
+    const struct diff_request *request;
+    struct diff *out;
+    double *ticks[2];
+    uint16_t *tick_groups[2], *call_groups[2]; /* of each row */
+    bool *is_watched;                          /* of each row; NULL: all are */
+    double *logs;                              /* of the items of the table in the making: [item·2·V] */
+};
+
+const struct report_function *diff_function(const struct diff *d, uint32_t row)
+{
+    const struct diff_row *r = &d->match.rows[row];
+    uint32_t s = r->count[1] > 0 ? 1 : 0;
+    return &d->sides[s]->functions[d->match.member[s][r->first[s]]];
+}
+
+static void add_values(double *to, const double *from)
+{
+    for (uint32_t k = 0; k < V; k++) {
+        to[k] += from[k];
+    }
+}
+
+/* Clones are added up. */
+static bool sum_rows(struct diff_work *w)
+{
+    struct diff *d = w->out;
+    const uint32_t rows = d->match.row_count;
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = d->sides[s];
+        d->row_self[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
+        d->row_total[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
+        d->row_calls[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
+        w->ticks[s] = ARENA_ARRAY(w->arena, rows, double);
+        w->tick_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
+        w->call_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
+        if (d->row_self[s] == NULL || d->row_total[s] == NULL || d->row_calls[s] == NULL || w->ticks[s] == NULL ||
+            w->tick_groups[s] == NULL || w->call_groups[s] == NULL) {
+            return false;
+        }
+        for (uint32_t i = 0; i < side->function_count; i++) {
+            size_t row = d->match.row_of[s][i];
+            add_values(&d->row_self[s][row * V], &side->self[(size_t)i * V]);
+            add_values(&d->row_total[s][row * V], &side->total[(size_t)i * V]);
+            add_values(&d->row_calls[s][row * V], &side->calls[(size_t)i * V]);
+            w->ticks[s][row] += side->ticks[i];
+            w->tick_groups[s][row] |= side->tick_groups[i];
+            w->call_groups[s][row] |= side->call_groups[i];
+        }
+    }
+    return true;
+}
+
+/* By its name as shown, with or without parameters, or by its raw name without clone suffixes. */
+static bool has_name(const struct report_function *f, const char *name)
+{
+    size_t n = strlen(name);
+    return strcmp(f->name, name) == 0 || (strncmp(f->name, name, n) == 0 && f->name[n] == '(') ||
+           (diff_match_base(f->raw) == n && strncmp(f->raw, name, n) == 0);
+}
+
+static bool find_watched(struct diff_work *w)
+{
+    const struct diff_request *r = w->request;
+    w->out->watched = ARENA_ARRAY(w->arena, (size_t)r->watch_count + 1, bool);
+    w->is_watched = r->watch_count > 0 ? ARENA_ARRAY(w->arena, (size_t)w->out->match.row_count + 1, bool) : NULL;
+    if (w->out->watched == NULL || (r->watch_count > 0 && w->is_watched == NULL)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->out->match.row_count && r->watch_count > 0; i++) {
+        for (uint32_t k = 0; k < r->watch_count; k++) {
+            if (has_name(diff_function(w->out, i), r->watch[k])) {
+                w->is_watched[i] = w->out->watched[k] = true;
+            }
+        }
+    }
+    return true;
+}
+
+/* Numerator and denominator of a row on one side. */
+static void find_ratio(const struct diff_work *w, enum diff_metric metric, uint32_t s, uint32_t row, const double **x,
+                       const double **y)
+{
+    const struct diff *d = w->out;
+    const double *self = &d->row_self[s][(size_t)row * V], *calls = &d->row_calls[s][(size_t)row * V];
+    *x = metric == DIFF_TOTAL ? &d->row_total[s][(size_t)row * V] : metric == DIFF_CALLS ? calls : self;
+    *y = metric == DIFF_TIME ? calls : metric == DIFF_CALLS ? d->sides[s]->processes : d->sides[s]->seconds;
+}
+
+static double find_share(const struct diff *d, uint32_t row, bool self)
+{
+    double most = 0;
+    for (uint32_t s = 0; s < 2; s++) {
+        double seconds = d->sides[s]->seconds[0];
+        double time = self ? d->row_self[s][(size_t)row * V] : d->row_total[s][(size_t)row * V];
+        double share = seconds > 0 ? time / seconds : 0;
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
+/* Enough of it on both sides? Total time rests on all samples below: the function's own may be none. */
+static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t row)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = w->out->sides[s];
+        double self = w->ticks[s][row], seconds = side->seconds[0];
+        double total = seconds > 0 ? w->out->row_total[s][(size_t)row * V] / seconds * (double)side->ticks_total : 0;
+        unsigned tick_groups = diff_stat_count(metric == DIFF_TOTAL ? side->groups : w->tick_groups[s][row]);
+        bool time = (metric == DIFF_TOTAL ? total : self) >= DIFF_TICKS_LEAST && tick_groups >= DIFF_GROUPS_LEAST;
+        bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
+        if ((metric != DIFF_CALLS && !time) || ((metric == DIFF_TIME || metric == DIFF_CALLS) && !called)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Fills in an item of a row that both sides have; false if neither has any of it. */
+static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32_t row, struct diff_item *item,
+                      double *logs)
+{
+    bool any = false, both = true;
+    *item = (struct diff_item){.row = row, .caller = DIFF_NONE, .verdict = DIFF_TOO_FEW};
+    for (uint32_t s = 0; s < 2; s++) {
+        const double *x, *y;
+        find_ratio(w, metric, s, row, &x, &y);
+        any |= x[0] > 0 && y[0] > 0;
+        item->ratio[s] = y[0] > 0 ? x[0] / y[0] : 0;
+        item->ticks[s] = w->ticks[s][row];
+        both = both && diff_stat_logs(x, y, logs + s * V);
+    }
+    item->share = find_share(w->out, row, metric == DIFF_SELF || metric == DIFF_TIME);
+    item->estimated = both && is_enough(w, metric, row);
+    return any;
+}
+
+static bool make_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
+{
+    const uint32_t rows = w->out->match.row_count;
+    t->items = ARENA_ARRAY(w->arena, rows, struct diff_item);
+    w->logs = ARENA_ARRAY(w->arena, (size_t)rows * 2 * V, double);
+    if (t->items == NULL || w->logs == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        const struct diff_row *row = &w->out->match.rows[i];
+        if (row->count[0] > 0 && row->count[1] > 0) {
+            t->count += make_item(w, metric, i, &t->items[t->count], w->logs + (size_t)t->count * 2 * V);
+        }
+    }
+    return true;
+}
+
+/* Only what is watched stays. */
+static void drop_unwatched(const struct diff_work *w, struct diff_table *t)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->count && w->is_watched != NULL; i++) {
+        if (w->is_watched[t->items[i].row]) {
+            t->items[n++] = t->items[i];
+        }
+    }
+    t->count = w->is_watched != NULL ? n : t->count;
+}
+
+/* q of all tests of the table, and what they say. */
+static bool give_verdicts(struct diff_work *w, struct diff_table *t)
+{
+    uint32_t n = 0;
+    double *p = ARENA_ARRAY(w->arena, t->count, double), *q = ARENA_ARRAY(w->arena, t->count, double);
+    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
+    if (p == NULL || q == NULL || order == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->items[i].estimated && t->items[i].estimate.error > 0) {
+            p[n++] = t->items[i].estimate.p;
+        }
+    }
+    diff_stat_discover(p, q, n, order);
+    n = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct diff_item *item = &t->items[i];
+        if (item->estimated && item->estimate.error > 0) {
+            item->q = q[n++];
+            item->verdict = item->q <= w->request->fdr ? DIFF_CHANGED : DIFF_SAME;
+        } else if (item->estimated) {
+            item->verdict = item->estimate.p < 1 ? DIFF_CONSTANT_CHANGED : DIFF_CONSTANT;
+        }
+        t->counts[item->verdict]++;
+    }
+    return true;
+}
+
+/* The median of what would have been seen. */
+static bool find_visible(struct diff_work *w, struct diff_table *t)
+{
+    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
+    size_t n = 0;
+    if (order == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->items[i].estimated && t->items[i].estimate.error > 0) {
+            order[n++] = (struct sort_item){sort_key_double(t->items[i].estimate.visible), i};
+        }
+    }
+    sort_radix(order, order + t->count, n);
+    t->visible = n > 0 ? t->items[order[n / 2].value].estimate.visible : 0;
+    return true;
+}
+
+static double item_effect(const struct diff_item *x)
+{
+    double change = x->estimated ? fabs(expm1(x->estimate.log)) : 1;
+    return change * x->share;
+}
+
+static int item_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct diff_work *w = ((const void *const *)context)[0];
+    const struct diff_table *t = ((const void *const *)context)[1];
+    const struct diff_item *a = &t->items[x], *b = &t->items[y];
+    bool a_changed = a->verdict <= DIFF_ONLY_B, b_changed = b->verdict <= DIFF_ONLY_B;
+    double a_effect = item_effect(a), b_effect = item_effect(b);
+    if (a_changed != b_changed) {
+        return a_changed ? -1 : 1;
+    }
+    if (!a_changed && a->verdict != b->verdict) {
+        return a->verdict < b->verdict ? -1 : 1;
+    }
+    if (a_effect > b_effect || a_effect < b_effect) {
+        return a_effect > b_effect ? -1 : 1;
+    }
+    return strcmp(diff_function(w->out, a->row)->name, diff_function(w->out, b->row)->name);
+}
+
+static bool sort_items(struct diff_work *w, struct diff_table *t)
+{
+    uint32_t *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, uint32_t);
+    struct diff_item *sorted = ARENA_ARRAY(w->arena, t->count, struct diff_item);
+    const void *context[] = {w, t};
+    if (order == NULL || sorted == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + t->count, t->count, item_compare, context);
+    for (uint32_t i = 0; i < t->count; i++) {
+        sorted[i] = t->items[order[i]];
+    }
+    t->items = sorted;
+    return true;
+}
+
+/* Why a table cannot be made; NULL: it can. */
+static const char *find_hindrance(const struct diff *d, enum diff_metric metric)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        if (diff_stat_count(d->sides[s]->groups) < 2) {
+            return s == 0 ? "the processes of A are all in one random group, so nothing says how much they vary"
+                          : "the processes of B are all in one random group, so nothing says how much they vary";
+        }
+        if (metric == DIFF_CALLS && d->sides[s]->processes_unknown > 0) {
+            return "for some processes, stored by an older version, the random group is not known";
+        }
+        if (metric == DIFF_CALLS && !(d->sides[s]->processes[0] > 0)) {
+            return s == 0 ? "no process began in the window of A" : "no process began in the window of B";
+        }
+    }
+    return NULL;
+}
+
+static void compare_items(const struct diff_work *w, struct diff_table *t)
+{
+    const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
+    for (uint32_t i = 0; i < t->count; i++) {
+        double *logs = w->logs + (size_t)i * 2 * V;
+        if (t->items[i].estimated) {
+            diff_stat_compare(logs, logs + V, groups, w->request->paired, &t->items[i].estimate);
+        }
+    }
+}
+
+static enum profd_status make_table(struct diff_work *w, enum diff_metric metric, struct profd_error *e)
+{
+    struct diff_table *t = &w->out->tables[metric];
+    const struct diff_request *r = w->request;
+    const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
+    t->why_not = find_hindrance(w->out, metric);
+    if (t->why_not != NULL) {
+        return PROFD_OK;
+    }
+    t->made = true;
+    bool done;
+    if (metric == DIFF_PARENT) {
+        const struct diff_arcs_request arcs = {{w->out->sides[0], w->out->sides[1]},
+                                               &w->out->match,
+                                               {w->out->row_calls[0], w->out->row_calls[1]},
+                                               groups,
+                                               r->paired,
+                                               w->is_watched};
+        done = diff_arcs_make(w->arena, &arcs, t);
+    } else {
+        done = make_items(w, metric, t);
+        if (done) {
+            compare_items(w, t);
+        }
+        if (done && !r->raw && (metric == DIFF_TIME || metric == DIFF_CALLS)) {
+            const struct diff_common_request common = {groups, r->paired, metric == DIFF_TIME};
+            done = diff_common_remove(w->arena, &common, t, w->logs);
+        }
+        if (done) {
+            drop_unwatched(w, t);
+        }
+    }
+    for (uint32_t i = 0; done && i < t->count && metric == DIFF_PARENT; i++) {
+        t->items[i].share = find_share(w->out, t->items[i].row, false);
+        t->items[i].ticks[0] = w->ticks[0][t->items[i].row];
+        t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
+    }
+    done = done && give_verdicts(w, t) && find_visible(w, t) && sort_items(w, t);
+    return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", t->count);
+}
+
+/* Rows of one side, by self time. */
+static bool list_only(struct diff_work *w, uint32_t s)
+{
+    struct diff *d = w->out;
+    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)d->match.row_count * 2, struct sort_item);
+    uint32_t n = 0;
+    d->only[s] = ARENA_ARRAY(w->arena, d->match.row_count, uint32_t);
+    if (order == NULL || d->only[s] == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < d->match.row_count; i++) {
+        if (d->match.rows[i].count[1 - s] == 0 && (w->is_watched == NULL || w->is_watched[i])) {
+            order[n++] = (struct sort_item){~sort_key_double(d->row_self[s][(size_t)i * V]), i};
+        }
+    }
+    sort_radix(order, order + d->match.row_count, n);
+    for (uint32_t i = 0; i < n; i++) {
+        d->only[s][i] = order[i].value;
+    }
+    d->only_count[s] = n;
+    return true;
+}
+
+/* Above: the interval lies above the threshold, and the change is no chance. Without a watch list, functions with too
+ * few samples are not judged: every program has many. */
+static void judge(const struct diff_work *w)
+{
+    const struct diff_request *r = w->request;
+    const struct diff_table *t = &w->out->tables[r->judge_metric];
+    const double least = log1p(r->threshold);
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_item *x = &t->items[i];
+        bool certain = x->verdict == DIFF_CHANGED || x->verdict == DIFF_CONSTANT_CHANGED;
+        if (certain && x->estimate.low > least) {
+            w->out->above++;
+        } else if (x->estimated ? x->estimate.high > least : r->watch_count > 0 || x->verdict == DIFF_ONLY_B) {
+            w->out->unknown++;
+        }
+    }
+    for (uint32_t i = 0; i < r->watch_count; i++) {
+        w->out->unknown += !w->out->watched[i];
+    }
+    w->out->unknown += r->watch_count > 0 ? w->out->only_count[1] : 0;
+    w->out->judgement = w->out->above > 0 ? DIFF_ABOVE : w->out->unknown > 0 || !t->made ? DIFF_UNKNOWN : DIFF_BELOW;
+}
+
+enum profd_status diff_make(struct arena *a, const struct diff_request *request, struct diff *out,
+                            struct profd_error *e)
+{
+    struct diff_work w = {.arena = a, .request = request, .out = out};
+    *out = (struct diff){.sides = {request->sides[0], request->sides[1]}};
+    enum profd_status status = diff_match_make(a, request->sides, request->programs, &out->match, e);
+    if (status == PROFD_OK && (!sum_rows(&w) || !find_watched(&w))) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", out->match.row_count);
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < DIFF_METRIC_COUNT; i++) {
+        status = request->metrics[i] ? make_table(&w, (enum diff_metric)i, e) : PROFD_OK;
+    }
+    if (status == PROFD_OK && (!list_only(&w, 0) || !list_only(&w, 1))) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", out->match.row_count);
+    }
+    if (status == PROFD_OK && request->judge) {
+        judge(&w);
+    }
+    return status;
+}

@@ -1,0 +1,287 @@
+#include "core/diff_match.h"
+
+#include <string.h>
+
+#include "core/compare.h"
+#include "core/sort.h"
+#include "core/table.h"
+
+/* A function of one side. */
+struct match_item {
+    uint64_t hash; /* of object and name */
+    const char *object, *name, *file;
+    size_t object_length, name_length;
+    uint32_t side, function;
+    uint32_t row; /* DIFF_NONE: not matched yet */
+};
+
+struct match_work {
+    const struct diff_side *const *sides;
+    const char *const *programs;
+    struct match_item *items;
+    uint32_t count;
+    uint32_t *order;
+    struct diff_match *out;
+};
+
+size_t diff_match_base(const char *raw)
+{
+    static const char *const SUFFIXES[] = {".isra", ".part", ".constprop", ".cold", ".lto_priv", ".llvm"};
+    for (const char *dot = strchr(raw, '.'); dot != NULL && dot > raw; dot = strchr(dot + 1, '.')) {
+        for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++) {
+            size_t n = strlen(SUFFIXES[i]);
+            if (strncmp(dot, SUFFIXES[i], n) == 0 && (dot[n] == '.' || dot[n] == '\0')) {
+                return (size_t)(dot - raw);
+            }
+        }
+    }
+    return strlen(raw);
+}
+
+/* The name of a shared object without its directory and version: "libc" of "/lib/libc.so.6". */
+static void match_name_object(const struct diff_side *side, uint32_t build, const char *program,
+                              struct match_item *item)
+{
+    const char *id = side->builds[build], *path = side->build_names[build], *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path, *version = strstr(base, ".so");
+    if (strcmp(id, program) == 0 || build == side->build_count) {
+        item->object = "";
+        item->object_length = 0;
+    } else if (base[0] == '\0') {
+        item->object = id;
+        item->object_length = strlen(id);
+    } else {
+        item->object = base;
+        item->object_length = version != NULL && version > base ? (size_t)(version - base) : strlen(base);
+    }
+}
+
+static uint64_t match_hash(const char *text, size_t n, uint64_t seed)
+{
+    return table_hash_bytes(text, n, seed);
+}
+
+static void match_make_item(const struct match_work *w, uint32_t s, uint32_t function, struct match_item *item)
+{
+    const struct diff_side *side = w->sides[s];
+    const struct report_function *f = &side->functions[function];
+    *item = (struct match_item){.side = s, .function = function, .row = DIFF_NONE, .name = f->raw, .file = f->file};
+    match_name_object(side, f->build, w->programs[s], item);
+    item->name_length = f->kind == REPORT_FUNCTION ? diff_match_base(f->raw) : strlen(f->raw);
+    if (f->kind == REPORT_ADDRESS) { /* an address says nothing about another build */
+        item->object = side->builds[f->build];
+        item->object_length = strlen(item->object);
+    } else if (f->kind == REPORT_UNKNOWN && f->build < side->build_count) {
+        item->name = "[unknown]";
+        item->name_length = strlen(item->name);
+    }
+    item->hash = match_hash(item->name, item->name_length, match_hash(item->object, item->object_length, 0));
+}
+
+static int match_compare_texts(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order != 0 ? order : compare_u64(a_length, b_length);
+}
+
+static int match_compare_names(const struct match_item *a, const struct match_item *b)
+{
+    if (a->hash != b->hash) {
+        return a->hash < b->hash ? -1 : 1;
+    }
+    int order = match_compare_texts(a->object, a->object_length, b->object, b->object_length);
+    return order != 0 ? order : match_compare_texts(a->name, a->name_length, b->name, b->name_length);
+}
+
+static int match_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct match_work *w = context;
+    const struct match_item *a = &w->items[x], *b = &w->items[y];
+    int order = match_compare_names(a, b);
+    if (order == 0) {
+        order = strcmp(a->file, b->file);
+    }
+    return order != 0 ? order : compare_pairs(a->side, b->side, a->function, b->function);
+}
+
+static struct match_item *match_at(const struct match_work *w, uint32_t i)
+{
+    return &w->items[w->order[i]];
+}
+
+/* Names of directories that two paths have in common at their ends, the base name being the first; 0: not even that. */
+static uint32_t match_common(const char *a, const char *b)
+{
+    size_t i = strlen(a), k = strlen(b);
+    uint32_t common = 0;
+    if (i == 0 || k == 0) {
+        return 0;
+    }
+    while (i > 0 && k > 0 && a[i - 1] == b[k - 1]) {
+        common += a[i - 1] == '/';
+        i--;
+        k--;
+    }
+    bool whole = (i == 0 || a[i - 1] == '/') && (k == 0 || b[k - 1] == '/');
+    return common + whole;
+}
+
+/* Gives a row to all items of the range that have the file and the side of item i and have none. */
+static void match_give(struct match_work *w, uint32_t first, uint32_t end, uint32_t i, uint32_t row)
+{
+    const struct match_item *like = match_at(w, i);
+    for (uint32_t k = first; k < end; k++) {
+        struct match_item *item = match_at(w, k);
+        if (item->side == like->side && item->row == DIFF_NONE && strcmp(item->file, like->file) == 0) {
+            item->row = row;
+        }
+    }
+}
+
+/* The first item of a side without a row; end if there is none. *files: how many files such items have. */
+static uint32_t match_left(const struct match_work *w, uint32_t first, uint32_t end, uint32_t side, uint32_t *files)
+{
+    uint32_t found = end, last = end;
+    *files = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const struct match_item *item = match_at(w, i);
+        if (item->side != side || item->row != DIFF_NONE) {
+            continue;
+        }
+        if (last == end || strcmp(match_at(w, last)->file, item->file) != 0) {
+            ++*files;
+        }
+        last = i;
+        found = found == end ? i : found;
+    }
+    return found;
+}
+
+/* Files that are equal on both sides: such items stand next to each other. */
+static void match_equal_files(struct match_work *w, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first, next; i < end; i = next) {
+        for (next = i + 1; next < end && strcmp(match_at(w, i)->file, match_at(w, next)->file) == 0; next++) {
+            continue;
+        }
+        if (match_at(w, i)->side == match_at(w, next - 1)->side) {
+            continue;
+        }
+        for (uint32_t k = i; k < next; k++) {
+            match_at(w, k)->row = w->out->row_count;
+        }
+        w->out->row_count++;
+    }
+}
+
+/* The pair of files with the most in common, until there is none. Names with several files are few. */
+static void match_similar_files(struct match_work *w, uint32_t first, uint32_t end)
+{
+    for (;;) {
+        uint32_t most = 0, best[2] = {first, first};
+        for (uint32_t i = first; i < end; i++) {
+            for (uint32_t k = first; k < end; k++) {
+                const struct match_item *x = match_at(w, i), *y = match_at(w, k);
+                bool open = x->side == 0 && y->side == 1 && x->row == DIFF_NONE && y->row == DIFF_NONE;
+                uint32_t common = open ? match_common(x->file, y->file) : 0;
+                if (common > most) {
+                    most = common;
+                    best[0] = i;
+                    best[1] = k;
+                }
+            }
+        }
+        if (most == 0) {
+            return;
+        }
+        match_give(w, first, end, best[0], w->out->row_count);
+        match_give(w, first, end, best[1], w->out->row_count++);
+    }
+}
+
+#define MATCH_SEVERAL 64u /* of more functions of one name the files must be equal */
+
+/* Items of one name. */
+static void match_name(struct match_work *w, uint32_t first, uint32_t end)
+{
+    uint32_t files[2], left[2], before = w->out->row_count;
+    match_equal_files(w, first, end);
+    if (end - first <= MATCH_SEVERAL) {
+        match_similar_files(w, first, end);
+    }
+    left[0] = match_left(w, first, end, 0, &files[0]);
+    left[1] = match_left(w, first, end, 1, &files[1]);
+    bool single = files[0] == 1 && files[1] == 1;
+    if (single && (w->out->row_count == before || match_at(w, left[0])->file[0] == '\0' ||
+                   match_at(w, left[1])->file[0] == '\0')) {
+        match_give(w, first, end, left[0], w->out->row_count);
+        match_give(w, first, end, left[1], w->out->row_count++);
+        return;
+    }
+    for (uint32_t s = 0; s < 2; s++) {
+        for (uint32_t i; (i = match_left(w, first, end, s, &files[s])) < end;) {
+            match_give(w, first, end, i, w->out->row_count++);
+        }
+    }
+}
+
+/* The members of each row, by a counting sort. */
+static bool match_list(struct arena *a, struct match_work *w)
+{
+    struct diff_match *out = w->out;
+    out->rows = ARENA_ARRAY(a, (size_t)out->row_count + 1, struct diff_row);
+    for (uint32_t s = 0; s < 2; s++) {
+        out->member[s] = ARENA_ARRAY(a, w->sides[s]->function_count, uint32_t);
+        out->row_of[s] = ARENA_ARRAY(a, w->sides[s]->function_count, uint32_t);
+        if (out->rows == NULL || out->member[s] == NULL || out->row_of[s] == NULL) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < w->count; i++) {
+        out->rows[w->items[i].row].count[w->items[i].side]++;
+    }
+    for (uint32_t r = 1; r < out->row_count; r++) {
+        for (uint32_t s = 0; s < 2; s++) {
+            out->rows[r].first[s] = out->rows[r - 1].first[s] + out->rows[r - 1].count[s];
+        }
+    }
+    uint32_t *filled = ARENA_ARRAY(a, (size_t)out->row_count * 2, uint32_t);
+    if (filled == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->count; i++) { /* by side and function: members ascend */
+        const struct match_item *item = &w->items[i];
+        struct diff_row *row = &out->rows[item->row];
+        out->member[item->side][row->first[item->side] + filled[item->row * 2 + item->side]++] = item->function;
+        out->row_of[item->side][item->function] = item->row;
+    }
+    return true;
+}
+
+enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
+                                  const char *const programs[2], struct diff_match *out, struct profd_error *e)
+{
+    struct match_work w = {.sides = sides, .programs = programs, .out = out};
+    uint32_t n = sides[0]->function_count + sides[1]->function_count;
+    *out = (struct diff_match){.row_count = 0};
+    w.items = ARENA_ARRAY(a, n, struct match_item);
+    w.order = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
+    if (w.items == NULL || w.order == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to match %u functions", n);
+    }
+    for (uint32_t s = 0; s < 2; s++) {
+        for (uint32_t i = 0; i < sides[s]->function_count; i++) {
+            match_make_item(&w, s, i, &w.items[w.count]);
+            w.order[w.count] = w.count;
+            w.count++;
+        }
+    }
+    sort_merge(w.order, w.order + n, n, match_compare, &w);
+    for (uint32_t i = 0, next; i < n; i = next) {
+        for (next = i + 1; next < n && match_compare_names(match_at(&w, i), match_at(&w, next)) == 0; next++) {
+            continue;
+        }
+        match_name(&w, i, next);
+    }
+    return match_list(a, &w) ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to match %u functions", n);
+}

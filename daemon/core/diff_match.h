@@ -1,0 +1,40 @@
+/* Which functions of two sides are the same (insight: name and file, then the name without what the compiler appends).
+ *
+ * Two functions have the same name if their objects do, and their raw names without clone suffixes (.isra, .part,
+ * .constprop, .cold, .lto_priv, .llvm and what follows). Of one name, those of the same file are one row: its clones.
+ * Files of the two sides are the same if they are equal; else those are paired that have most names of directories
+ * before the base name in common, the base name itself at least. Then one that remains on each side is the same
+ * function if a file is not known, or if no other functions have the name. Functions without names are the same only if
+ * build and address are. */
+#ifndef PROFD_CORE_DIFF_MATCH_H
+#define PROFD_CORE_DIFF_MATCH_H
+
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/diff_side.h"
+#include "proto/status.h"
+
+#define DIFF_NONE UINT32_MAX
+
+/* A function of the comparison. Its members on side s are member[s][first[s] … first[s] + count[s]). */
+struct diff_row {
+    uint32_t first[2], count[2]; /* 0: the side does not have it */
+};
+
+struct diff_match {
+    uint32_t row_count;
+    struct diff_row *rows;
+    uint32_t *member[2]; /* functions of the side, in the order of rows */
+    uint32_t *row_of[2]; /* of each function of the side */
+};
+
+/* programs[s]: build-id of the side's own build, which has the same name on both sides whatever its file is called.
+ * Everything lives in the arena. NO_MEMORY or OK. O(n log n) comparisons of numbers. */
+enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
+                                  const char *const programs[2], struct diff_match *out, struct profd_error *e);
+
+/* Length of a raw name without clone suffixes. */
+size_t diff_match_base(const char *raw);
+
+#endif

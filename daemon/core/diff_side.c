@@ -1,0 +1,357 @@
+#include "core/diff_side.h"
+
+#include <string.h>
+
+#include "core/propagate.h"
+#include "core/report_arcs.h"
+#include "core/report_dimension.h"
+#include "core/report_graph.h"
+#include "core/report_names.h"
+#include "core/report_ticks.h"
+#include "core/sum.h"
+#include "proto/collector.h"
+
+#define V DIFF_VALUES
+#define NO_NODE UINT32_MAX
+
+struct side_work {
+    struct arena *arena, *scratch;
+    const struct diff_side_request *request;
+    struct report_graph graph;
+    struct report_arcs arcs; /* of the window; rows in the order of the profile's arcs */
+    uint32_t *node_of_owner; /* NO_NODE: none */
+    uint32_t *graph_arc;     /* of each arc of the profile */
+    double *calls;           /* of each arc of the graph: [arc·V] */
+    uint16_t *arc_groups;
+    double *self, *total, *node_calls; /* of each node: [node·V] */
+    uint16_t *tick_groups, *call_groups;
+    struct diff_side *out;
+};
+
+static enum profd_status side_no_memory(const struct side_work *w, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", w->graph.node_count);
+}
+
+static uint32_t side_find_arc(const struct callgraph *g, uint32_t from, uint32_t to)
+{
+    uint32_t low = g->out_first[from], high = g->out_first[from + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (g->to[middle] < to) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* x becomes the values of a number with these shares, added to what is there. The shares of old sums may be less than
+ * their number: what no group is known for is in all values. */
+static void side_add_values(double *x, uint64_t all, const uint64_t *shares)
+{
+    x[0] += (double)all;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        x[1 + g] += (double)(all > shares[g] ? all - shares[g] : 0);
+    }
+}
+
+static uint16_t side_mask(const uint64_t *shares)
+{
+    uint32_t mask = 0;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        mask |= (uint32_t)(shares[g] != 0) << g;
+    }
+    return (uint16_t)mask;
+}
+
+static bool side_take(struct side_work *w)
+{
+    const struct report_graph *g = &w->graph;
+    uint32_t owners = g->builds.first[g->builds.count + 1];
+    const size_t nodes = g->node_count, arcs = g->graph->arc_count;
+    w->node_of_owner = ARENA_ARRAY(w->arena, owners, uint32_t);
+    w->arcs.seen = ARENA_ARRAY(w->arena, owners, uint8_t);
+    w->arcs.calls = ARENA_ARRAY(w->arena, owners, uint64_t);
+    w->graph_arc = ARENA_ARRAY(w->arena, w->request->report->profile->arc_count, uint32_t);
+    w->calls = ARENA_ARRAY(w->arena, arcs * V, double);
+    w->arc_groups = ARENA_ARRAY(w->arena, arcs, uint16_t);
+    w->self = ARENA_ARRAY(w->arena, nodes * V, double);
+    w->total = ARENA_ARRAY(w->arena, nodes * V, double);
+    w->node_calls = ARENA_ARRAY(w->arena, nodes * V, double);
+    w->tick_groups = ARENA_ARRAY(w->arena, nodes, uint16_t);
+    w->call_groups = ARENA_ARRAY(w->arena, nodes, uint16_t);
+    w->out->ticks = ARENA_ARRAY(w->arena, nodes, double);
+    return w->node_of_owner != NULL && w->arcs.seen != NULL && w->arcs.calls != NULL && w->graph_arc != NULL &&
+           w->calls != NULL && w->arc_groups != NULL && w->self != NULL && w->total != NULL && w->node_calls != NULL &&
+           w->tick_groups != NULL && w->call_groups != NULL && w->out->ticks != NULL;
+}
+
+/* Calls of arcs and functions with their groups. */
+static enum profd_status side_count_calls(struct side_work *w, struct profd_error *e)
+{
+    struct report_request window = *w->request->report;
+    const struct callgraph *g = w->graph.graph;
+    window.ever = NULL;
+    window.static_arcs = false;
+    enum profd_status status = report_arcs_collect(w->arena, &window, &w->graph.builds, &w->arcs, e);
+    for (uint32_t i = 0; status == PROFD_OK && i < window.profile->arc_count; i++) {
+        const struct callgraph_arc *row = &w->arcs.rows[i];
+        const uint64_t *shares = &w->request->shares->calls[(size_t)i * RANDOM_GROUPS];
+        uint32_t from = w->node_of_owner[row->from], to = w->node_of_owner[row->to];
+        uint32_t arc = w->graph_arc[i] = side_find_arc(g, from, to);
+        uint16_t mask = side_mask(shares);
+        side_add_values(&w->calls[(size_t)arc * V], row->calls, shares);
+        side_add_values(&w->node_calls[(size_t)to * V], row->calls, shares);
+        w->arc_groups[arc] |= mask;
+        w->call_groups[to] |= mask;
+        w->out->groups |= mask;
+    }
+    return status;
+}
+
+/* The profile's samples without those of a group. */
+static bool side_leave_out(const struct side_work *w, uint32_t group, struct profile *p)
+{
+    const struct profile *all = w->request->report->profile;
+    const struct shares *shares = w->request->shares;
+    p->histogram_count = all->histogram_count;
+    p->histograms = ARENA_ARRAY(w->scratch, all->histogram_count, struct profile_histogram);
+    for (uint32_t i = 0; p->histograms != NULL && i < all->histogram_count; i++) {
+        const struct profile_histogram *h = &all->histograms[i];
+        struct profile_histogram *to = &p->histograms[i];
+        *to = *h;
+        to->used = 0;
+        to->index = ARENA_ARRAY(w->scratch, h->used, uint32_t);
+        to->ticks = ARENA_ARRAY(w->scratch, h->used, uint64_t);
+        if (to->index == NULL || to->ticks == NULL) {
+            return false;
+        }
+        for (uint32_t k = 0; k < h->used; k++) {
+            uint64_t share = shares->ticks[(shares->first[i] + k) * RANDOM_GROUPS + group];
+            if (h->ticks[k] > share) {
+                to->index[to->used] = h->index[k];
+                to->ticks[to->used++] = h->ticks[k] - share;
+            }
+        }
+    }
+    return p->histograms != NULL;
+}
+
+/* Self times of value k, of nodes and of components. */
+static void side_add_self(struct side_work *w, const struct report_ticks *t, uint32_t k, double *components)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t node = w->node_of_owner[t->rows[i].owner];
+        if (node == NO_NODE) { /* it has bytes in shared bins, and no ticks */
+            continue;
+        }
+        double seconds = report_tick_seconds(t, t->rows[i].whole, t->rows[i].part, t->rows[i].rate);
+        w->self[(size_t)node * V + k] += seconds;
+        components[w->graph.scc->component[node]] += seconds;
+        w->out->ticks[node] += k == 0 ? (double)t->rows[i].whole + t->rows[i].part : 0;
+    }
+    for (uint32_t i = 0; i < t->rate_count; i++) {
+        w->out->seconds[k] += (double)t->totals[i] / (double)t->rates[i];
+    }
+}
+
+/* The graph is the same for all values; its calls and times are those of value k. */
+static enum profd_status side_flow(struct side_work *w, uint32_t k, const double *components, struct profd_error *e)
+{
+    struct callgraph g = *w->graph.graph;
+    struct propagate *flow;
+    g.calls = ARENA_ARRAY(w->scratch, g.arc_count, uint64_t);
+    if (g.calls == NULL) {
+        return side_no_memory(w, e);
+    }
+    for (uint32_t i = 0; i < g.arc_count; i++) {
+        g.calls[i] = (uint64_t)w->calls[(size_t)i * V + k];
+    }
+    enum profd_status status = propagate_run(w->scratch, &g, w->graph.scc, components, &flow, e);
+    for (uint32_t v = 0; status == PROFD_OK && v < g.node_count; v++) {
+        w->total[(size_t)v * V + k] = w->self[(size_t)v * V + k] + flow->node_children[v];
+    }
+    return status;
+}
+
+static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct profd_error *e)
+{
+    struct profile without = *w->request->report->profile;
+    struct report_request request = *w->request->report;
+    struct report_ticks ticks;
+    arena_reset(w->scratch);
+    double *components = ARENA_ARRAY(w->scratch, w->graph.scc->count, double);
+    if (components == NULL || (k > 0 && !side_leave_out(w, k - 1, &without))) {
+        return side_no_memory(w, e);
+    }
+    request.profile = &without;
+    request.dimension = w->out->dimension;
+    request.dimension_may_lack = true;
+    enum profd_status status = report_ticks_collect(w->scratch, &request, &w->graph.builds, w->arcs.calls, &ticks, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    side_add_self(w, &ticks, k, components);
+    return side_flow(w, k, components, e);
+}
+
+/* A group that lacks in no process of the side has nothing to leave out: its value is that of all. */
+static enum profd_status side_add_values_of_groups(struct side_work *w, struct profd_error *e)
+{
+    enum profd_status status = side_add_value(w, 0, e);
+    for (uint32_t k = 1; status == PROFD_OK && k < V; k++) {
+        if ((w->out->groups >> (k - 1) & 1) != 0) {
+            status = side_add_value(w, k, e);
+            continue;
+        }
+        for (size_t v = 0; v < w->graph.node_count; v++) {
+            w->self[v * V + k] = w->self[v * V];
+            w->total[v * V + k] = w->total[v * V];
+        }
+        w->out->seconds[k] = w->out->seconds[0];
+    }
+    return status;
+}
+
+/* Which groups have ticks in a function: a bin that several share has them for all. */
+static void side_mark_ticks(struct side_work *w)
+{
+    const struct profile *p = w->request->report->profile;
+    const struct shares *shares = w->request->shares;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        const struct profile_histogram *h = &p->histograms[i];
+        for (uint32_t k = 0; k < h->used && strcmp(h->dimension, w->out->dimension) == 0; k++) {
+            w->out->groups |= side_mask(&shares->ticks[(shares->first[i] + k) * RANDOM_GROUPS]);
+        }
+    }
+}
+
+static void side_mark_functions(struct side_work *w)
+{
+    for (size_t v = 0; v < w->graph.node_count; v++) {
+        uint32_t mask = 0;
+        for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+            mask |= (uint32_t)(w->self[v * V + 1 + g] < w->self[v * V] * (1 - 1e-12)) << g;
+        }
+        w->tick_groups[v] = (uint16_t)mask;
+    }
+}
+
+static void side_count_processes(struct side_work *w)
+{
+    const struct random_groups *p = w->request->processes;
+    const double known = (double)random_groups_known(p);
+    w->out->processes[0] = known;
+    w->out->processes_unknown = (double)p->unknown;
+    w->out->groups |= side_mask(p->of);
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        w->out->processes[1 + g] = known - (double)p->of[g];
+    }
+}
+
+/* Only functions with samples or calls stay, and arcs with calls. */
+static bool side_fill(struct side_work *w)
+{
+    struct diff_side *out = w->out;
+    const struct callgraph *g = w->graph.graph;
+    uint32_t nodes = w->graph.node_count;
+    uint32_t *number = ARENA_ARRAY(w->arena, nodes, uint32_t);
+    out->functions = ARENA_ARRAY(w->arena, nodes, struct report_function);
+    out->from = ARENA_ARRAY(w->arena, g->arc_count, uint32_t);
+    out->to = ARENA_ARRAY(w->arena, g->arc_count, uint32_t);
+    if (number == NULL || out->functions == NULL || out->from == NULL || out->to == NULL) {
+        return false;
+    }
+    for (uint32_t v = 0; v < nodes; v++) {
+        uint32_t n = out->function_count;
+        if (!w->graph.entry[v]) {
+            continue;
+        }
+        if (!report_names_describe(w->arena, &w->graph.builds, w->graph.owner[v], &out->functions[n])) {
+            return false;
+        }
+        memmove(&w->self[(size_t)n * V], &w->self[(size_t)v * V], V * sizeof(double));
+        memmove(&w->total[(size_t)n * V], &w->total[(size_t)v * V], V * sizeof(double));
+        memmove(&w->node_calls[(size_t)n * V], &w->node_calls[(size_t)v * V], V * sizeof(double));
+        out->ticks[n] = out->ticks[v];
+        w->tick_groups[n] = w->tick_groups[v];
+        w->call_groups[n] = w->call_groups[v];
+        number[v] = out->function_count++;
+    }
+    for (uint32_t i = 0; i < g->arc_count; i++) {
+        uint32_t n = out->arc_count;
+        if (w->calls[(size_t)i * V] > 0) {
+            memmove(&w->calls[(size_t)n * V], &w->calls[(size_t)i * V], V * sizeof(double));
+            w->arc_groups[n] = w->arc_groups[i];
+            out->from[n] = number[g->from[i]];
+            out->to[n] = number[g->to[i]];
+            out->arc_count++;
+        }
+    }
+    out->self = w->self;
+    out->total = w->total;
+    out->calls = w->node_calls;
+    out->tick_groups = w->tick_groups;
+    out->call_groups = w->call_groups;
+    out->arc_calls = w->calls;
+    out->arc_groups = w->arc_groups;
+    return true;
+}
+
+static bool side_list_builds(struct side_work *w)
+{
+    const struct report_builds *b = &w->graph.builds;
+    const struct report_request *r = w->request->report;
+    const char **ids = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const char *);
+    const char **names = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const char *);
+    if (ids == NULL || names == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < b->count; i++) {
+        const char *name = r->names == NULL ? NULL : r->names[b->origin[i]];
+        ids[i] = r->profile->builds[b->origin[i]];
+        names[i] = name == NULL ? "" : name;
+    }
+    ids[b->count] = names[b->count] = "";
+    w->out->builds = ids;
+    w->out->build_names = names;
+    w->out->build_count = b->count;
+    return true;
+}
+
+enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const struct diff_side_request *request,
+                                 struct diff_side *out, struct profd_error *e)
+{
+    struct report_request folded = *request->report;
+    struct diff_side_request own = *request;
+    struct side_work w = {.arena = a, .scratch = scratch, .request = &own, .out = out};
+    *out = (struct diff_side){.function_count = 0};
+    folded.fold_clones = true;
+    own.report = &folded;
+    enum profd_status status = report_graph_make(a, &folded, &w.graph, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    out->dimension = w.graph.ticks.dimension;
+    out->ticks_total = w.graph.ticks.ticks;
+    if (!side_take(&w)) {
+        return side_no_memory(&w, e);
+    }
+    memset(w.node_of_owner, 0xff, w.graph.builds.first[w.graph.builds.count + 1] * sizeof *w.node_of_owner);
+    for (uint32_t v = 0; v < w.graph.node_count; v++) {
+        w.node_of_owner[w.graph.owner[v]] = v;
+    }
+    side_mark_ticks(&w);
+    side_count_processes(&w);
+    status = side_count_calls(&w, e);
+    if (status == PROFD_OK) {
+        status = side_add_values_of_groups(&w, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    side_mark_functions(&w);
+    return side_fill(&w) && side_list_builds(&w) ? PROFD_OK : side_no_memory(&w, e);
+}

@@ -1,0 +1,104 @@
+#include "core/diff_stat.h"
+
+#include <math.h>
+
+#include "core/sort.h"
+#include "core/student.h"
+
+unsigned diff_stat_count(uint32_t groups)
+{
+    return (unsigned)__builtin_popcount(groups);
+}
+
+bool diff_stat_logs(const double *x, const double *y, double out[DIFF_VALUES])
+{
+    for (uint32_t k = 0; k < DIFF_VALUES; k++) {
+        if (!(x[k] > 0) || !(y[k] > 0)) {
+            return false;
+        }
+    }
+    double first = x[0] / y[0], log_first = log(first);
+    for (uint32_t k = 0; k < DIFF_VALUES; k++) {
+        double ratio = x[k] / y[k];
+        bool same = !(ratio < first) && !(ratio > first);
+        out[k] = same ? log_first : log(ratio);
+    }
+    return true;
+}
+
+/* Jackknife of the values without each group of the mask. */
+static double stat_variance(const double x[DIFF_VALUES], uint32_t groups)
+{
+    double m = diff_stat_count(groups), mean = 0, squares = 0;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        mean += (groups >> g & 1) != 0 ? x[1 + g] / m : 0;
+    }
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        squares += (groups >> g & 1) != 0 ? (x[1 + g] - mean) * (x[1 + g] - mean) : 0;
+    }
+    return squares * (m - 1) / m;
+}
+
+/* The t with P(|T| ≤ t) = 95 %, for 1 to 30 degrees of freedom: core/student.h would take most of the time. */
+static double stat_quantile(double freedom)
+{
+    static const double OF[] = {0,          12.7062047, 4.30265273, 3.18244631, 2.77644511, 2.57058184, 2.44691185,
+                                2.36462425, 2.30600414, 2.26215716, 2.22813885, 2.20098516, 2.17881283, 2.16036866,
+                                2.14478669, 2.13144955, 2.11990530, 2.10981558, 2.10092204, 2.09302405, 2.08596345,
+                                2.07961384, 2.07387307, 2.06865761, 2.06389856, 2.05953855, 2.05552944, 2.05183052,
+                                2.04840714, 2.04522964, 2.04227246};
+    return OF[freedom > 30 ? 30 : (int)freedom];
+}
+
+void diff_stat_compare(const double a[DIFF_VALUES], const double b[DIFF_VALUES], const uint16_t groups[2], bool paired,
+                       struct diff_estimate *out)
+{
+    double variance, freedom;
+    if (paired) {
+        double d[DIFF_VALUES];
+        for (uint32_t k = 0; k < DIFF_VALUES; k++) {
+            d[k] = b[k] - a[k];
+        }
+        variance = stat_variance(d, groups[0] | groups[1]);
+        freedom = diff_stat_count(groups[0] | groups[1]) - 1.0;
+    } else {
+        double va = stat_variance(a, groups[0]), vb = stat_variance(b, groups[1]);
+        double fa = diff_stat_count(groups[0]) - 1.0, fb = diff_stat_count(groups[1]) - 1.0;
+        variance = va + vb;
+        freedom = variance > 0 ? variance * variance / (va * va / fa + vb * vb / fb) : fa + fb;
+        freedom = floor(freedom + DIFF_ROUNDING);
+    }
+    *out = (struct diff_estimate){.log = b[0] - a[0], .error = sqrt(variance), .freedom = freedom};
+    if (out->error < DIFF_ROUNDING) {
+        out->error = 0;
+        out->low = out->high = out->log;
+        out->p = fabs(out->log) < DIFF_ROUNDING ? 1 : 0;
+        return;
+    }
+    double t = stat_quantile(freedom);
+    out->low = out->log - t * out->error;
+    out->high = out->log + t * out->error;
+    out->p = student_outside(freedom, out->log / out->error);
+    out->visible = (t + DIFF_POWER) * out->error;
+}
+
+double diff_stat_plan(const struct diff_estimate *x, double log, bool several)
+{
+    double needed = several ? sqrt(20.0) * x->error : x->visible;
+    return needed * needed / (log * log);
+}
+
+void diff_stat_discover(const double *p, double *q, size_t n, struct sort_item *order)
+{
+    double least = 1;
+    for (size_t i = 0; i < n; i++) {
+        order[i] = (struct sort_item){sort_key_double(p[i]), (uint32_t)i};
+    }
+    sort_radix(order, order + n, n);
+    for (size_t rank = n; rank > 0; rank--) {
+        uint32_t i = order[rank - 1].value;
+        double of = p[i] * (double)n / (double)rank;
+        least = of < least ? of : least;
+        q[i] = least;
+    }
+}

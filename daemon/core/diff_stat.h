@@ -1,0 +1,51 @@
+/* Comparison of two ratios by the logarithm, with the delete-one-group jackknife.
+ *
+ * A ratio R = Σx/Σy of a side is known as the logarithms ℓ of all values (core/diff_side.h): of all processes, and
+ * without each group. Its variance is (m − 1)/m · Σ(ℓ(g) − mean)² over the m groups of the side. Sides of different
+ * builds have different processes: variances are added, with the degrees of freedom of Welch and Satterthwaite. Two
+ * windows or label sets of one build may share processes, which stay in their group: the differences by group are taken
+ * as one sample. */
+#ifndef PROFD_CORE_DIFF_STAT_H
+#define PROFD_CORE_DIFF_STAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/diff_side.h"
+
+#define DIFF_GROUPS_LEAST 12u /* below, there is no test */
+#define DIFF_TICKS_LEAST 150u /* of a function on each side, for tests of its time */
+#define DIFF_CONFIDENCE 0.95
+#define DIFF_POWER 0.85    /* normal quantile: a change of the smallest visible size is seen in 80 % of cases */
+#define DIFF_ROUNDING 1e-9 /* logarithms that differ by less are equal: rounding */
+
+/* ln(x/y) of all values. Where x or y is 0, so that there is none, false. */
+bool diff_stat_logs(const double *x, const double *y, double out[DIFF_VALUES]);
+
+/* Standard error and interval of a difference of logarithms. */
+struct diff_estimate {
+    double log;       /* ln(R_B / R_A) */
+    double error;     /* standard error; 0: constant in all groups of both sides */
+    double freedom;   /* degrees of freedom, ≤ 30 */
+    double low, high; /* of log, 95 % */
+    double p;         /* two-sided; 1 or 0 where error is 0 */
+    double visible;   /* the smallest increase, as a logarithm, that would have been seen: (t + 0.85) · error */
+};
+
+/* Compares two sides; groups[s]: mask of the side's groups, of which there are at least two. O(groups). */
+void diff_stat_compare(const double a[DIFF_VALUES], const double b[DIFF_VALUES], const uint16_t groups[2], bool paired,
+                       struct diff_estimate *out);
+
+/* How many times the data is needed so that an increase by this logarithm becomes visible; of several: after the
+ * correction for many tests (insight: (t + z)² is 20 instead of 8.4). */
+double diff_stat_plan(const struct diff_estimate *x, double log, bool several);
+
+/* q[i] of p[i], by Benjamini and Hochberg: the least rate of false discoveries at which i is one. order: scratch of 2n
+ * items. O(n). */
+struct sort_item;
+void diff_stat_discover(const double *p, double *q, size_t n, struct sort_item *order);
+
+unsigned diff_stat_count(uint32_t groups);
+
+#endif

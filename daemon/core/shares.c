@@ -1,0 +1,140 @@
+#include "core/shares.h"
+
+#include "core/sum.h"
+#include "proto/collector.h"
+#include "proto/counts.h"
+
+_Static_assert(RANDOM_GROUPS == ROLLUP_GROUPS, "a row of the one is a row of the other");
+
+enum profd_status shares_new(struct arena *a, const struct profile *p, struct shares *out, struct profd_error *e)
+{
+    uint64_t bins = 0;
+    *out = (struct shares){.profile = p, .first = ARENA_ARRAY(a, (size_t)p->histogram_count + 1, uint64_t)};
+    for (uint32_t i = 0; out->first != NULL && i < p->histogram_count; i++) {
+        out->first[i] = bins;
+        bins += p->histograms[i].used;
+    }
+    out->ticks = ARENA_ARRAY(a, (size_t)bins * RANDOM_GROUPS, uint64_t);
+    out->calls = ARENA_ARRAY(a, (size_t)p->arc_count * RANDOM_GROUPS, uint64_t);
+    return out->first != NULL && out->ticks != NULL && out->calls != NULL
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the groups of %u arcs", p->arc_count);
+}
+
+static void shares_add_row(uint64_t *to, const uint64_t *from)
+{
+    bool saturated = false;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        sum_add(&to[g], from[g], &saturated);
+    }
+}
+
+static const struct profile_histogram *shares_find_histogram(const struct profile *p, const struct counts_geometry *g)
+{
+    uint32_t low = 0, high = p->histogram_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = counts_compare_geometry(&p->histograms[middle].geometry, g);
+        if (order == 0) {
+            return &p->histograms[middle];
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+/* Both ascend by bin. */
+static void shares_add_histogram(struct shares *s, const struct rollup *r, const struct rollup_spread *spread,
+                                 const struct rollup_histogram *from, uint32_t build)
+{
+    struct counts_geometry geometry = from->geometry;
+    geometry.build = build;
+    const struct profile_histogram *to = shares_find_histogram(s->profile, &geometry);
+    if (to == NULL) {
+        return;
+    }
+    uint64_t first = s->first[to - s->profile->histograms];
+    for (uint32_t i = from->first, k = 0; i < from->first + from->used; i++) {
+        while (k < to->used && to->index[k] < r->bin_index[i]) {
+            k++;
+        }
+        if (k < to->used && to->index[k] == r->bin_index[i]) {
+            shares_add_row(&s->ticks[(first + k) * RANDOM_GROUPS], &spread->bins[(size_t)i * ROLLUP_GROUPS]);
+        }
+    }
+}
+
+/* As profiles order arcs. */
+static int shares_compare_arcs(const struct profile_arc *a, const struct profile_arc *b)
+{
+    if (a->from_build != b->from_build) {
+        return a->from_build < b->from_build ? -1 : 1;
+    }
+    if (a->from != b->from) {
+        return a->from < b->from ? -1 : 1;
+    }
+    if (a->to_build != b->to_build) {
+        return a->to_build < b->to_build ? -1 : 1;
+    }
+    return a->to < b->to ? -1 : a->to > b->to;
+}
+
+/* The arc of the profile; at first that at the cursor is tried, which is moved behind it. */
+static const struct profile_arc *shares_find_arc(const struct profile *p, const struct profile_arc *arc,
+                                                 uint32_t *cursor)
+{
+    uint32_t low = 0, high = p->arc_count;
+    if (*cursor < p->arc_count && shares_compare_arcs(&p->arcs[*cursor], arc) == 0) {
+        return &p->arcs[(*cursor)++];
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = shares_compare_arcs(&p->arcs[middle], arc);
+        if (order == 0) {
+            *cursor = middle + 1;
+            return &p->arcs[middle];
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+/* An end outside all builds keeps its address, unless it is outside because one build alone is wanted. */
+static void shares_map_end(const uint32_t *map, bool alone, uint32_t *build, uint64_t *address)
+{
+    *build = *build == COUNTS_NOWHERE ? COUNTS_NOWHERE : map[*build];
+    if (alone && *build == COUNTS_NOWHERE) {
+        *address = 0;
+    }
+}
+
+void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, const uint32_t *map,
+                bool alone)
+{
+    uint32_t cursor = 0;
+    for (uint32_t i = 0; i < r->histogram_count; i++) {
+        const struct rollup_histogram *h = &r->histograms[i];
+        if (!collector_is_dimension(h->dimension) && map[h->build] != COUNTS_NOWHERE) {
+            shares_add_histogram(s, r, spread, h, map[h->build]);
+        }
+    }
+    for (uint32_t i = 0; i < r->arc_count; i++) {
+        struct profile_arc arc = {
+            .from_build = r->from_build[i], .to_build = r->to_build[i], .from = r->from[i], .to = r->to[i]};
+        shares_map_end(map, alone, &arc.from_build, &arc.from);
+        shares_map_end(map, alone, &arc.to_build, &arc.to);
+        const struct profile_arc *to = shares_find_arc(s->profile, &arc, &cursor);
+        if (to != NULL) {
+            shares_add_row(&s->calls[(size_t)(to - s->profile->arcs) * RANDOM_GROUPS],
+                           &spread->arcs[(size_t)i * ROLLUP_GROUPS]);
+        }
+    }
+}

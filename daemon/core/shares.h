@@ -1,0 +1,32 @@
+/* The counts of a profile in 16 columns, one for each random group of processes (schema/spread.md). */
+#ifndef PROFD_CORE_SHARES_H
+#define PROFD_CORE_SHARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/profile.h"
+#include "core/random_groups.h"
+#include "core/rollup.h"
+#include "proto/status.h"
+
+/* Row i, group g stands at [i·RANDOM_GROUPS + g]. The sum of a row is the number of the profile, unless that stopped at
+ * 2^63−1 or counts without a known spread are among them. */
+struct shares {
+    const struct profile *profile;
+    uint64_t *first; /* of each histogram: row of its first bin in ticks */
+    uint64_t *ticks; /* of each used bin */
+    uint64_t *calls; /* of each arc */
+};
+
+/* Shares of a finished profile, all zero, in the arena; the profile must outlive them. NO_MEMORY or OK. O(rows). */
+enum profd_status shares_new(struct arena *a, const struct profile *p, struct shares *out, struct profd_error *e);
+
+/* Adds the spread of a rollup that is part of the profile. map[i] is the profile's number of build i; alone: as
+ * rollup_sum_add_mapped. Rows that the profile does not have are left out. O(rows) where the orders agree, else
+ * O(rows log rows). */
+void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, const uint32_t *map,
+                bool alone);
+
+#endif

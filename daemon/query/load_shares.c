@@ -1,0 +1,118 @@
+#include "query/load_shares.h"
+
+#include <stdlib.h>
+
+#include "core/rollup.h"
+#include "proto/counts.h"
+#include "proto/limits.h"
+#include "query/row.h"
+#include "query/set.h"
+
+/* Series that map alike are added up in their own numbers of builds, as in load_rolled.c. */
+struct sharing {
+    const uint32_t *map;
+    struct rollup_sum *sum;
+};
+
+struct load_shares {
+    struct arena *arena, *scratch; /* of the sums; of a row that is decoded */
+    struct set maps;
+    struct sharing *sums;
+    uint32_t capacity;
+};
+
+struct load_shares *load_shares_new(void)
+{
+    struct load_shares *l = calloc(1, sizeof *l);
+    if (l != NULL) {
+        l->arena = arena_new(LIMIT_QUERY_MEMORY_OWN);
+        l->scratch = arena_new(LIMIT_QUERY_MEMORY_OWN);
+    }
+    if (l == NULL || l->arena == NULL || l->scratch == NULL) {
+        load_shares_done(l);
+        return NULL;
+    }
+    set_init(&l->maps, l->arena);
+    return l;
+}
+
+void load_shares_done(struct load_shares *l)
+{
+    if (l != NULL) {
+        arena_free(l->arena);
+        arena_free(l->scratch);
+    }
+    free(l);
+}
+
+static enum profd_status find_sum(struct load_shares *l, const uint32_t *map, size_t builds, struct rollup_sum **sum,
+                                  struct profd_error *e)
+{
+    uint32_t number, known = l->maps.count;
+    bool added;
+    if (set_add(&l->maps, map, builds * sizeof *map, &number, &added) != PROFD_OK) {
+        return profd_no_memory(e);
+    }
+    if (added) {
+        struct sharing *sums = arena_extend(l->arena, l->sums, known, &l->capacity, sizeof *sums);
+        if (sums == NULL) {
+            return profd_no_memory(e);
+        }
+        l->sums = sums;
+        sums[known] = (struct sharing){map, rollup_sum_new(l->arena)};
+        if (sums[known].sum == NULL) {
+            return profd_no_memory(e);
+        }
+    }
+    *sum = l->sums[number].sum;
+    return PROFD_OK;
+}
+
+static enum profd_status add_sum(struct load_shares *l, const struct store_row *row, struct rollup_sum *sum,
+                                 struct profd_error *e)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    arena_reset(l->scratch);
+    enum profd_status status =
+        rollup_decode(l->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
+    if (status == PROFD_OK) {
+        status = rollup_decode_spread(l->scratch, &r, row->spread, row->spread_size, &spread, e);
+    }
+    return status == PROFD_OK ? rollup_sum_add(sum, &r, &spread, e)
+                              : profd_error_wrap(e, status, "a stored sum cannot be read");
+}
+
+enum profd_status load_shares_add(struct load_shares *l, const struct store_row *row, const uint32_t *map,
+                                  struct profd_error *e)
+{
+    struct counts c = {0};
+    struct rollup_sum *sum = NULL;
+    enum profd_status status = find_sum(l, map, row->build_count, &sum, e);
+    if (status == PROFD_OK && row->rolled) {
+        return row->spread != NULL ? add_sum(l, row, sum, e) : PROFD_OK;
+    }
+    if (status == PROFD_OK) {
+        status = row_decode_counts(row, &c, e);
+    }
+    if (status == PROFD_OK) {
+        status = rollup_sum_add_upload(sum, &c, row->commit, row->group, e);
+        counts_done(&c);
+    }
+    return status;
+}
+
+enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct arena *a,
+                                     struct shares *out, struct profd_error *e)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    enum profd_status status = shares_new(a, p, out, e);
+    for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
+        status = rollup_sum_finish(l->sums[i].sum, &r, &spread, e);
+        if (status == PROFD_OK) {
+            shares_add(out, &r, &spread, l->sums[i].map, alone);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,375 @@
+/* Comparisons with numbers worked out by hand. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "core/diff.h"
+#include "core/sort.h"
+#include "core/student.h"
+#include "tests/unit/core/fixture.h"
+
+#define K RANDOM_GROUPS
+
+static void near(double got, double want, double error)
+{
+    cr_assert_float_eq(got, want, error, "%.17g is not %.17g", got, want);
+}
+
+Test(diff_stat, student_in_the_middle_and_far_out)
+{
+    near(student_outside(15, 2.131449545559323), 0.05, 1e-12);
+    near(student_outside(1, 1), 0.5, 1e-12);
+    near(student_outside(2, 4.302652729749464), 0.05, 1e-12);
+    near(student_outside(30, 0), 1, 0);
+    near(student_outside(1, 1e12) / (2 / 3.14159265358979323846 * 1e-12), 1, 1e-9);
+    near(student_quantile(30, 0.95), 2.042272456301238, 1e-9);
+}
+
+/* Groups that are off by ±0.01 in turn: the jackknife's variance is 15 · 0.01². */
+Test(diff_stat, two_builds_add_their_variances)
+{
+    double a[DIFF_VALUES] = {0}, b[DIFF_VALUES] = {0.2};
+    const uint16_t all[2] = {0xffff, 0xffff};
+    struct diff_estimate x;
+    for (unsigned g = 0; g < K; g++) {
+        b[1 + g] = 0.2 + (g % 2 == 0 ? 0.01 : -0.01);
+    }
+    diff_stat_compare(a, b, all, false, &x);
+    near(x.log, 0.2, 1e-15);
+    near(x.error, 0.01 * sqrt(15), 1e-15);
+    near(x.freedom, 15, 0);
+    near(x.high - x.log, 2.131449545559323 * x.error, 1e-8);
+    near(x.visible, (2.131449545559323 + 0.85) * x.error, 1e-8);
+    near(diff_stat_plan(&x, x.visible, false), 1, 1e-12);
+    near(diff_stat_plan(&x, x.error, true), 20, 1e-9);
+    for (unsigned g = 0; g < K; g++) {
+        a[1 + g] = b[1 + g];
+    }
+    diff_stat_compare(a, b, all, false, &x);
+    near(x.error, 0.01 * sqrt(30), 1e-15);
+    near(x.freedom, 30, 0);
+    diff_stat_compare(a, b, all, true, &x);
+    cr_assert(x.error <= 0 && x.p <= 0, "group by group both vary alike: nothing is chance");
+}
+
+Test(diff_stat, few_groups_have_few_degrees_of_freedom)
+{
+    double a[DIFF_VALUES] = {0}, b[DIFF_VALUES] = {0};
+    const uint16_t four[2] = {0xffff, 0x000f};
+    struct diff_estimate x;
+    for (unsigned g = 0; g < 4; g++) {
+        b[1 + g] = g % 2 == 0 ? 0.1 : -0.1;
+    }
+    diff_stat_compare(a, b, four, false, &x);
+    near(x.error, sqrt(0.75 * 0.04), 1e-15);
+    near(x.freedom, 3, 0);
+    near(x.high, 3.182446305284263 * x.error, 1e-8);
+    cr_assert(x.p >= 1);
+}
+
+Test(diff_stat, false_discoveries)
+{
+    const double p[] = {0.01, 0.04, 0.03, 0.005}, want[] = {0.02, 0.04, 0.04, 0.02};
+    double q[4];
+    struct sort_item order[8];
+    diff_stat_discover(p, q, 4, order);
+    for (int i = 0; i < 4; i++) {
+        near(q[i], want[i], 1e-15);
+    }
+}
+
+Test(diff_match, clone_suffixes)
+{
+    cr_assert_eq(diff_match_base("parse"), 5);
+    cr_assert_eq(diff_match_base("parse.isra.0"), 5);
+    cr_assert_eq(diff_match_base("parse.constprop.0.cold"), 5);
+    cr_assert_eq(diff_match_base("parse.lto_priv.12"), 5);
+    cr_assert_eq(diff_match_base("a.b.part.3"), 3);
+    cr_assert_eq(diff_match_base(".part.3"), 7, "nothing would be left");
+    cr_assert_eq(diff_match_base("x.partial"), 9);
+}
+
+/* One side: an object, and one process in each group. Functions lie at 0x1000 + 0x100 · i, bins are of 4 bytes. */
+struct bed {
+    struct fixture fixture;
+    const struct object *objects[1];
+    const char *ids[1], *paths[1];
+    struct report_request report;
+    struct shares shares;
+    struct random_groups processes;
+    struct diff_side side;
+};
+
+static void bed_init(struct bed *b, const char *id, const char *const *names, const char *const *files, uint32_t n)
+{
+    memset(b, 0, sizeof *b);
+    fixture_init(&b->fixture, id);
+    for (uint32_t i = 0; i < n; i++) {
+        struct object_symbol *s =
+            fixture_symbol(&b->fixture, names[i], 0x1000 + i * 0x100, 0x100, OBJECT_BIND_LOCAL, OBJECT_TYPE_FUNCTION);
+        s->file = files != NULL ? fixture_name(&b->fixture, files[i]) : 0;
+    }
+    fixture_range(&b->fixture, OBJECT_RANGE_TEXT, 0x1000, 0x1000 + n * 0x100);
+    b->objects[0] = &b->fixture.object;
+    b->ids[0] = id;
+    b->paths[0] = "/srv/bin/shop";
+}
+
+typedef void fill(struct upload *u, unsigned group);
+
+static void bed_run(struct bed *b, struct arena *a, fill *one)
+{
+    static struct upload u;
+    struct profd_error e = {""};
+    struct profile_sum *sum = profile_sum_new(a);
+    struct rollup_sum *groups = rollup_sum_new(a);
+    struct arena *scratch = arena_new(0);
+    struct profile *p;
+    struct rollup r;
+    struct rollup_spread spread;
+    uint32_t map[1];
+    cr_assert_eq(profile_sum_build(sum, b->ids[0], &map[0]), PROFD_OK);
+    for (unsigned g = 0; g < K; g++) {
+        upload_init(&u);
+        upload_histogram(&u, 0, 0x1000, 0x2000, 0x1000 / 4, 100);
+        one(&u, g);
+        cr_assert_eq(profile_sum_add(sum, &u.counts, map, g + 1, false, &e), PROFD_OK);
+        cr_assert_eq(rollup_sum_add_upload(groups, &u.counts, g + 1, g, &e), PROFD_OK);
+        b->processes.of[g] = 1;
+    }
+    cr_assert_eq(profile_sum_finish(sum, &p, &e), PROFD_OK);
+    cr_assert_eq(rollup_sum_finish(groups, &r, &spread, &e), PROFD_OK);
+    cr_assert_eq(shares_new(a, p, &b->shares, &e), PROFD_OK);
+    shares_add(&b->shares, &r, &spread, map, false);
+    b->report = (struct report_request){.profile = p, .objects = b->objects, .names = b->paths};
+    const struct diff_side_request request = {&b->report, &b->shares, &b->processes};
+    cr_assert_eq(diff_side_make(a, scratch, &request, &b->side, &e), PROFD_OK, "%s", e.sentence);
+    arena_free(scratch);
+}
+
+static const char A[] = "aa112233445566778899aabbccddeeff00112233", B[] = "bb112233445566778899aabbccddeeff00112233";
+static struct bed before, after;
+
+static struct diff compare(struct arena *a, struct diff_request r)
+{
+    struct diff d;
+    struct profd_error e = {""};
+    r.sides[0] = &before.side;
+    r.sides[1] = &after.side;
+    r.programs[0] = before.ids[0];
+    r.programs[1] = after.ids[0];
+    r.fdr = 0.05;
+    for (int i = 0; i < DIFF_METRIC_COUNT; i++) {
+        r.metrics[i] = true;
+    }
+    cr_assert_eq(diff_make(a, &r, &d, &e), PROFD_OK, "%s", e.sentence);
+    return d;
+}
+
+static const struct diff_item *find(const struct diff *d, enum diff_metric metric, const char *name)
+{
+    const struct diff_table *t = &d->tables[metric];
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (strcmp(diff_function(d, t->items[i].row)->name, name) == 0) {
+            return &t->items[i];
+        }
+    }
+    cr_assert_fail("no row %s", name);
+    return NULL;
+}
+
+static const char *const NAMES[] = {"main", "parse", "print"};
+
+/* main 300 ticks, parse 100 + g; parse is called 10 times by main, print twice. */
+static void fill_before(struct upload *u, unsigned g)
+{
+    upload_bin(u, 0, 300);
+    upload_bin(u, 0x100 / 4, 100 + g);
+    upload_arc(u, COUNTS_NOWHERE, 0, 0, 0x1000, 1);
+    upload_arc(u, 0, 0x1010, 0, 0x1100, 10);
+    upload_arc(u, 0, 0x1020, 0, 0x1200, 2);
+}
+
+static void fill_after(struct upload *u, unsigned g)
+{
+    upload_bin(u, 0, 300);
+    upload_bin(u, 0x100 / 4, 130 + g * 7 % 16);
+    upload_arc(u, COUNTS_NOWHERE, 0, 0, 0x1000, 1);
+    upload_arc(u, 0, 0x1010, 0, 0x1100, 11);
+    upload_arc(u, 0, 0x1020, 0, 0x1200, 2);
+}
+
+Test(diff, a_slower_function_that_is_called_once_more)
+{
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, NAMES, NULL, 3);
+    bed_init(&after, B, NAMES, NULL, 3);
+    bed_run(&before, a, fill_before);
+    bed_run(&after, a, fill_after);
+    struct diff d = compare(a, (struct diff_request){.judge = true, .judge_metric = DIFF_SELF, .threshold = 0.1});
+    const struct diff_item *x = find(&d, DIFF_SELF, "parse");
+    near(x->ratio[0], 1720.0 / 6520, 1e-15);
+    near(x->ratio[1], 2200.0 / 7000, 1e-15);
+    near(x->estimate.log, 0.17509729642215688, 1e-12);
+    near(x->estimate.error, 0.010083432038000864, 1e-12);
+    near(x->estimate.freedom, 27, 0);
+    cr_assert_eq(x->verdict, DIFF_CHANGED);
+    cr_assert_eq(d.judgement, DIFF_ABOVE);
+    cr_assert_eq(d.above, 1);
+    x = find(&d, DIFF_TOTAL, "main");
+    cr_assert_eq(x->verdict, DIFF_CONSTANT, "all time passes in main");
+    near(x->ratio[0], 1, 1e-12);
+    x = find(&d, DIFF_PARENT, "parse");
+    cr_assert_eq(x->verdict, DIFF_CONSTANT_CHANGED);
+    near(x->ratio[0], 10, 0);
+    near(x->ratio[1], 11, 0);
+    cr_assert_eq(find(&d, DIFF_PARENT, "print")->verdict, DIFF_CONSTANT);
+    cr_assert_eq(find(&d, DIFF_CALLS, "parse")->verdict, DIFF_CONSTANT_CHANGED);
+    near(find(&d, DIFF_CALLS, "parse")->ratio[1], 11, 0);
+    near(find(&d, DIFF_TIME, "parse")->ratio[0], 17.20 / 160, 1e-15);
+    cr_assert_eq(d.tables[DIFF_TIME].common.functions, 0, "two functions stand for no others");
+    cr_assert_eq(d.tables[DIFF_SELF].items[0].verdict, DIFF_CHANGED, "changed ones first");
+    cr_assert_eq(d.only_count[0] + d.only_count[1], 0);
+    d = compare(a, (struct diff_request){.judge = true, .judge_metric = DIFF_SELF, .threshold = 0.19});
+    cr_assert_eq(d.judgement, DIFF_UNKNOWN, "0.19 lies in the interval");
+    d = compare(a, (struct diff_request){.judge = true, .judge_metric = DIFF_SELF, .threshold = 0.5});
+    cr_assert_eq(d.judgement, DIFF_BELOW);
+    arena_free(a);
+}
+
+Test(diff, only_what_is_watched)
+{
+    static const char *const WATCH[] = {"print", "nobody"};
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, NAMES, NULL, 3);
+    bed_init(&after, B, NAMES, NULL, 3);
+    bed_run(&before, a, fill_before);
+    bed_run(&after, a, fill_after);
+    struct diff d = compare(
+        a, (struct diff_request){
+               .watch = WATCH, .watch_count = 2, .judge = true, .judge_metric = DIFF_PARENT, .threshold = 0.02});
+    cr_assert_eq(d.tables[DIFF_SELF].count, 0, "print has no ticks");
+    cr_assert_eq(d.tables[DIFF_PARENT].count, 1);
+    cr_assert(d.watched[0] && !d.watched[1]);
+    cr_assert_eq(d.judgement, DIFF_UNKNOWN, "nothing is known of nobody");
+    arena_free(a);
+}
+
+/* Each function 100 ticks and a call from main. */
+static uint32_t functions;
+static void fill_even(struct upload *u, unsigned g)
+{
+    (void)g;
+    for (uint32_t i = 0; i < functions; i++) {
+        upload_bin(u, i * 0x100 / 4, 100);
+    }
+    for (uint32_t i = 1; i < functions; i++) {
+        upload_arc(u, 0, 0x1000 + 4 * i, 0, 0x1000 + 0x100 * i, 1);
+    }
+}
+
+Test(diff_match, names_files_and_clones)
+{
+    static const char *const OLD[] = {"main", "init", "init", "sum.constprop.0", "sum", "gone", "moved", "put.isra.0"};
+    static const char *const OLD_FILES[] = {"",
+                                            "/old/src/a.c",
+                                            "/old/src/b.c",
+                                            "/old/src/s.c",
+                                            "/old/src/s.c",
+                                            "/old/src/g.c",
+                                            "/old/src/m.c",
+                                            "/old/src/p.c"};
+    static const char *const NEW[] = {"main", "init", "init", "sum.part.1", "put", "fresh", "moved"};
+    static const char *const NEW_FILES[] = {
+        "", "/new/src/b.c", "/new/src/a.c", "/new/src/s.c", "/new/src/p.c", "/new/src/f.c", "/new/lib/other.c"};
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, OLD, OLD_FILES, functions = 8);
+    bed_run(&before, a, fill_even);
+    bed_init(&after, B, NEW, NEW_FILES, functions = 7);
+    bed_run(&after, a, fill_even);
+    struct diff d = compare(a, (struct diff_request){.raw = true});
+    cr_assert_eq(d.only_count[0], 1);
+    cr_assert_str_eq(diff_function(&d, d.only[0][0])->name, "gone");
+    cr_assert_eq(d.only_count[1], 1);
+    cr_assert_str_eq(diff_function(&d, d.only[1][0])->name, "fresh");
+    cr_assert_eq(d.match.row_count, 8);
+    for (uint32_t i = 0; i < d.match.row_count; i++) {
+        const struct diff_row *row = &d.match.rows[i];
+        if (row->count[0] == 0 || row->count[1] == 0) {
+            continue;
+        }
+        const char *x = before.side.functions[d.match.member[0][row->first[0]]].file,
+                   *y = after.side.functions[d.match.member[1][row->first[1]]].file;
+        bool moved = strcmp(diff_function(&d, i)->name, "moved") == 0;
+        cr_assert(moved ||
+                      strcmp(strrchr(x, '\0') - (x[0] != '\0' ? 3 : 0), strrchr(y, '\0') - (y[0] != '\0' ? 3 : 0)) == 0,
+                  "%s is not %s", x, y);
+    }
+    arena_free(a);
+}
+
+/* One build before and after: twelve functions, all of them a tenth slower in B but one that is half as fast. */
+static bool slow;
+static void fill_common(struct upload *u, unsigned g)
+{
+    for (uint32_t i = 0; i < functions; i++) {
+        uint64_t ticks = (1000 + 10 * ((g * 5 + i * 3) % 16)) * (slow ? 11 : 10) / 10;
+        upload_bin(u, i * 0x100 / 4, slow && i == 4 ? 2 * ticks : ticks);
+    }
+    for (uint32_t i = 1; i < functions; i++) {
+        upload_arc(u, 0, 0x1000 + 4 * i, 0, 0x1000 + 0x100 * i, (g % 3 + 1) * 100);
+    }
+    upload_arc(u, COUNTS_NOWHERE, 0, 0, 0x1000, g % 3 + 1);
+}
+
+Test(diff, what_all_have_in_common)
+{
+    static const char *const TWELVE[] = {"main", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"};
+    struct arena *a = arena_new(0);
+    functions = 12;
+    bed_init(&before, A, TWELVE, NULL, 12);
+    bed_init(&after, A, TWELVE, NULL, 12);
+    slow = false;
+    bed_run(&before, a, fill_common);
+    slow = true;
+    bed_run(&after, a, fill_common);
+    struct diff d = compare(a, (struct diff_request){.paired = true});
+    const struct diff_table *t = &d.tables[DIFF_TIME];
+    cr_assert_eq(t->common.functions, 11, "%u: d deviates", t->common.functions);
+    near(t->common.estimate.log, log(1.1), 1e-4);
+    near(find(&d, DIFF_TIME, "d")->estimate.log, log(2), 1e-4);
+    cr_assert_leq(find(&d, DIFF_TIME, "d")->verdict, DIFF_CONSTANT_CHANGED);
+    cr_assert_eq(t->counts[DIFF_CHANGED] + t->counts[DIFF_CONSTANT_CHANGED], 1, "the others are as all are");
+    cr_assert_eq(d.tables[DIFF_CALLS].counts[DIFF_CONSTANT], 12);
+    d = compare(a, (struct diff_request){.paired = true, .raw = true});
+    cr_assert_eq(d.tables[DIFF_TIME].common.functions, 0);
+    near(find(&d, DIFF_TIME, "a")->estimate.log, log(1.1), 1e-4);
+    arena_free(a);
+}
+
+static void fill_one_group(struct upload *u, unsigned g)
+{
+    upload_bin(u, 0, 100);
+    if (g < 11) {
+        upload_bin(u, 0x100 / 4, 1000);
+        upload_arc(u, 0, 0x1010, 0, 0x1100, 1);
+    }
+}
+
+Test(diff, too_few_groups_are_no_test)
+{
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, NAMES, NULL, 3);
+    bed_init(&after, B, NAMES, NULL, 3);
+    bed_run(&before, a, fill_one_group);
+    bed_run(&after, a, fill_one_group);
+    struct diff d = compare(a, (struct diff_request){.raw = true});
+    cr_assert_eq(find(&d, DIFF_SELF, "parse")->verdict, DIFF_TOO_FEW);
+    cr_assert(!find(&d, DIFF_SELF, "parse")->estimated);
+    cr_assert_eq(find(&d, DIFF_CALLS, "parse")->verdict, DIFF_TOO_FEW);
+    cr_assert_neq(find(&d, DIFF_SELF, "main")->verdict, DIFF_TOO_FEW);
+    before.processes.of[3] = 0;
+    after.side.processes_unknown = 1;
+    d = compare(a, (struct diff_request){.raw = true});
+    cr_assert(!d.tables[DIFF_CALLS].made && d.tables[DIFF_CALLS].why_not != NULL && d.tables[DIFF_SELF].made);
+    arena_free(a);
+}
