@@ -57,15 +57,15 @@ void ask_target_add(struct ask_target *t, const char *name, const char *value)
     }
 }
 
-static enum profd_status add_label(struct ask_target *t, const struct profctl_call *call, const char *text,
-                                   struct profd_error *e)
+enum profd_status ask_target_add_label(struct ask_target *t, const struct profctl_call *call, const char *prefix,
+                                       const char *text, struct profd_error *e)
 {
     const char *equals = strchr(text, '=');
     char name[160];
     if (!equals || equals == text || (size_t)(equals - text) > 128) {
         return profd_error_set(e, PROFD_USAGE, "%s: -l %s is not NAME=VALUE", call->verb->name, text);
     }
-    (void)snprintf(name, sizeof name, "label.%.*s", (int)(equals - text), text);
+    (void)snprintf(name, sizeof name, "%slabel.%.*s", prefix, (int)(equals - text), text);
     ask_target_add(t, name, equals + 1);
     return PROFD_OK;
 }
@@ -78,7 +78,7 @@ enum profd_status ask_target_add_given(struct ask_target *t, const struct profct
         const char *name = call->given[i].option->name, *value = call->given[i].value;
         bool last = profctl_value(call, name) == value;
         if (strcmp(name, "label") == 0) {
-            status = add_label(t, call, value, e);
+            status = ask_target_add_label(t, call, "", value, e);
         } else if (strcmp(name, "match") == 0 || strcmp(name, "by") == 0 ||
                    (last && profctl_alternative(names, name) >= 0)) {
             ask_target_add(t, name, value);

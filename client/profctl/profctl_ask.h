@@ -18,6 +18,9 @@ struct ask_target {
 void ask_target_init(struct ask_target *t, const char *route, const char *name);
 /* Appends name=value, percent-encoded. value NULL: nothing. */
 void ask_target_add(struct ask_target *t, const char *name, const char *value);
+/* Appends prefix, "label." and NAME=VALUE of text. USAGE if it is not NAME=VALUE. */
+enum profd_status ask_target_add_label(struct ask_target *t, const struct profctl_call *call, const char *prefix,
+                                       const char *text, struct profd_error *e);
 /* Appends label.NAME=VALUE for each -l, each --match and --by, and the last value of each other option that is in names
  * ("a|b|c"). USAGE if -l is given what is not NAME=VALUE. */
 enum profd_status ask_target_add_given(struct ask_target *t, const struct profctl_call *call, const char *names,

@@ -34,6 +34,10 @@ static const struct {
     {"groups", "  profctl groups ./shop --by host                       one row per host\n"
                "  profctl groups ./shop --step 1h --since now-1d        one row per hour of the last day\n"
                "  profctl groups ./shop --by version --step 1d --json   by label and time, as JSON\n"},
+    {"diff", "  profctl diff 1a2b 9f3c                                       two builds\n"
+             "  profctl diff shop@version=1.2 shop@version=1.3 --plan        two versions; how much data 2 % needs\n"
+             "  profctl diff shop shop --a-until now-1d --b-since now-1d     one build, before and since yesterday\n"
+             "  profctl diff 1a2b 9f3c --fail-on 'self>2%' --watch parse     in CI: exit status 1 if parse grew\n"},
     {"labels", "  profctl labels                           names of labels\n"
                "  profctl labels host --build ./shop       the hosts of one build\n"},
     {"status", "  profctl status              the daemon and its stored data\n"

@@ -28,13 +28,14 @@ static enum complete_kind complete_option(const struct profctl_option *o, const 
         *words = o->argument;
         return COMPLETE_WORDS;
     }
+    const char *name = strncmp(o->name, "a-", 2) == 0 || strncmp(o->name, "b-", 2) == 0 ? o->name + 2 : o->name;
     for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
-        if (strcmp(examples[i].option, o->name) == 0) {
+        if (strcmp(examples[i].option, name) == 0) {
             *words = examples[i].words;
             return COMPLETE_WORDS;
         }
     }
-    if (strcmp(o->name, "label") == 0) {
+    if (strcmp(name, "label") == 0) {
         return COMPLETE_LABELS;
     }
     static const char *const files[] = {"FILE", "PATH", "EXE", "DIR", "GMON"};

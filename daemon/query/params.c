@@ -140,7 +140,9 @@ enum profd_status params_check(const struct params *p, const char *const *allowe
         if (!name_allowed(name, allowed)) {
             return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
         }
-        bool repeats = strcmp(name, "match") == 0 || strcmp(name, "by") == 0 || strncmp(name, "label.", 6) == 0;
+        const char *base = name[0] != '\0' && name[1] == '.' ? name + 2 : name; /* "a.match" of one side */
+        bool repeats = strcmp(base, "match") == 0 || strcmp(name, "by") == 0 || strcmp(name, "watch") == 0 ||
+                       strncmp(base, "label.", 6) == 0;
         for (size_t j = 0; j < i && !repeats; j++) {
             if (strcmp(p->items[j].name, name) == 0) {
                 return profd_error_set(e, PROFD_BAD_QUERY, "parameter '%s' is given twice", name);

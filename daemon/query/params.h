@@ -32,7 +32,7 @@ struct params {
 enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e);
 
 /* BAD_QUERY unless every parameter is in allowed (ended by NULL) and occurs once. An entry "label.*" allows every name
- * with that prefix; "match", "by" and "label.…" may be repeated. */
+ * with that prefix; "match", "by", "watch" and "label.…" may be repeated, those of one side ("a.match") too. */
 enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e);
 
 /* Appends the path and every parameter, sorted by name: targets with the same text are the same query. build: the full

@@ -19,6 +19,10 @@ static const char *const JOINED[] = {"name", "since", "until",  "match",     "la
                                      "uid",  "limit", "cursor", "dimension", "names",   NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
+static const char *const DIFF[] = {"a",         "b",         "since",   "until",   "match",   "label.*",
+                                   "a.since",   "a.until",   "a.match", "b.since", "b.until", "b.match",
+                                   "a.label.*", "b.label.*", "scope",   "uid",     "metric",  "fdr",
+                                   "raw",       "dimension", "watch",   "fail_on", "limit",   NULL};
 static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
                                      "scope", "uid",  "limit", "cursor", "dimension", NULL};
 
@@ -35,6 +39,7 @@ static const struct route ROUTES[] = {
     {"/api/v1/builds/{}/functions", QUERY_STORE, QUERY_FUNCTIONS, function_search, SEARCH, true},
     {"/api/v1/builds/{}/functions/{}", QUERY_STORE, QUERY_FUNCTIONS, function_show, FUNCTION, true},
     {"/api/v1/builds/{}/functions/{}/series", QUERY_STORE, QUERY_FUNCTIONS, series_show, SERIES, true},
+    {"/api/v1/diff", QUERY_STORE, QUERY_REPORT, diff_show, DIFF, true},
     {"/api/v1/functions", QUERY_STORE, QUERY_FUNCTIONS, joined_list, JOINED, true},
     {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
     {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, VALUES, false},

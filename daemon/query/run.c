@@ -30,8 +30,8 @@ static bool is_of_now(const struct params *p)
     bool of_now = false;
     for (size_t i = 0; i < p->count; i++) {
         const struct param *item = &p->items[i];
-        of_now |=
-            (strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0) && when_is_relative(item->value);
+        const char *name = item->name[0] != '\0' && item->name[1] == '.' ? item->name + 2 : item->name; /* a.since */
+        of_now |= (strcmp(name, "since") == 0 || strcmp(name, "until") == 0) && when_is_relative(item->value);
     }
     return of_now;
 }

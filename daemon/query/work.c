@@ -47,6 +47,7 @@ struct store_filter work_make_filter(const struct work *w)
         .build_id = w->id.text,
         .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE,
         .by_host = w->by_host,
+        .spread = w->with_shares,
         .since = o->since,
         .until = o->until,
         .matcher_count = o->matcher_count,
@@ -110,22 +111,25 @@ static enum profd_status set_etag(struct job *job, const struct work *w, bool *f
     return status;
 }
 
-enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
+enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
+                            struct profd_error *e)
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);
-    enum profd_status status =
-        options_parse(job->params, &r->scope, r->http, r->now, compat, job->arena, &w->options, e);
+    enum profd_status status = options_parse(p, &r->scope, r->http, r->now, compat, job->arena, &w->options, e);
     if (status == PROFD_OK) {
-        w->by_host = is_by_host(job->params, &w->options);
-        status = store_find_build(job->store, &w->options.visible, job->params->segments[PARAMS_BUILD], &w->id, e);
+        w->by_host = is_by_host(p, &w->options);
+        status = store_find_build(job->store, &w->options.visible, build, &w->id, e);
     }
     if (status == PROFD_OK) {
         status = choose_scope(job, w, e);
     }
-    if (status == PROFD_OK) {
-        status = find_edges(job, w, e);
-    }
+    return status == PROFD_OK ? find_edges(job, w, e) : status;
+}
+
+enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
+{
+    enum profd_status status = work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e);
     return status == PROFD_OK ? set_etag(job, w, fresh, e) : status;
 }
 
@@ -169,6 +173,7 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     struct load_request request = load_everything(job, w, alone);
     request.scope = w->options.visible;
     request.filter = work_make_filter(w);
+    request.with_shares = w->with_shares;
     enum profd_status status;
     bool moved;
     do {

@@ -24,6 +24,7 @@ struct work {
     enum options_scope scope;       /* never the default */
     int64_t used_since, used_until; /* the edges at the resolution of the stored data */
     bool by_host;                   /* the answer tells hosts apart (store_filter) */
+    bool with_shares;               /* the load has the random groups, too; set between work_find and work_load */
     struct load load;
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */
@@ -36,6 +37,10 @@ struct work {
 /* Reads the options, finds the build and the edges of the window, and sets the ETag. compat: as
  * options_parse. *fresh: the asker has the answer already, and nothing was loaded. */
 enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e);
+/* The same for one build of several: reads the options of these parameters, finds the build and the edges. Nothing is
+ * known of a tag. */
+enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
+                            struct profd_error *e);
 /* What the options select of the build. */
 struct store_filter work_make_filter(const struct work *w);
 /* Reports state the window of the loaded data, but uploads may have been rolled up since: determines the edges again.

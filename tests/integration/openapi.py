@@ -266,11 +266,13 @@ GOOD = {  # questions beside the bare path; what every answer of them must be is
                                                        "?step=5m&since=now-2h", "?since=1&until=9"],
     "/api/v1/functions": ["?match=service%3D%22api%22", "?sort=total&limit=1", "?sort=calls&name=a&since=now-1d",
                           "?until=9"],
+    "/api/v1/diff": ["?a={id}&b={id}&a.label.service=api&b.match=service%3D%22batch%22", "?a={id}&b={id}&raw=1&limit=1",
+                     "?a={id}&b={id}&fail_on=self%3E2%25&watch=leaf&watch=nobody&metric=total&fdr=0.1"],
     "/api/v1/labels": ["?build_id={id}", "?build_id={id}&since=now-1h"],
     "/api/v1/labels/{name}/values": ["?limit=1", "?build_id={id}&match=host%3D%22db1%22"],
 }
 REQUIRED = {"/api/v1/builds/{id}/groups": "?by=host", "/api/v1/builds/{id}/functions": "?name=a",
-            "/api/v1/builds/{id}/counts": "?geometry=1"}
+            "/api/v1/builds/{id}/counts": "?geometry=1", "/api/v1/diff": "?a={id}&b={id}"}
 
 
 def bad_requests(path, facts, target, port):
@@ -294,8 +296,12 @@ def bad_requests(path, facts, target, port):
     for parameter in (resolved(p)["name"] for p in DOCUMENT["paths"][path]["get"].get("parameters", [])):
         if parameter == "match":
             yield None, target + joint + HOPELESS + ("" if "{id}" in path
-                                                     or path in ("/api/v1/functions", "/api/v1/processes")
+                                                     or path in ("/api/v1/functions", "/api/v1/processes",
+                                                                 "/api/v1/diff")
                                                      else "&build_id=abcd00"), {}
+        if parameter == "b":
+            for other in ("ffffffffffff", "abcd", "ab"):
+                yield None, target.partition("?")[0] + f"?a={facts['id']}&b={other}", {}
         if parameter == "build_id" and "{id}" not in path:
             for other in ("ffffffffffff", "abcd", "ab"):
                 yield None, target + joint + "build_id=" + other, {}
@@ -307,7 +313,7 @@ def every_answer(tap, d, port, facts, book):
     heads, nothing_new = [], []
     for path, operation in operations():
         plain = filled(path, facts)
-        target = plain + REQUIRED.get(path, "")
+        target = plain + filled(REQUIRED.get(path, ""), facts)
         for more in [""] + GOOD.get(path, []):
             asked = filled((plain + more) if more else target, facts)
             answer = client.ask(asked)
@@ -471,7 +477,7 @@ class Mutator:
             wrong = None
         if path in REQUIRED and draw.random() < 0.9 and not any(n == REQUIRED[path][1:].partition("=")[0] for n,
                 _ in pairs):
-            pairs.append(tuple(REQUIRED[path][1:].split("=")))
+            pairs += [tuple(pair.split("=")) for pair in filled(REQUIRED[path], facts)[1:].split("&")]
         elif path in REQUIRED:
             wrong = None
         query = "&".join(f"{n}={v}" for n, v in pairs)

@@ -1,0 +1,401 @@
+#define _XOPEN_SOURCE 700
+#include "profctl/diff_print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "profctl/profctl.h"
+#include "proto/noun.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static double real_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static bool has(const json_t *object, const char *key)
+{
+    return json_is_number(json_object_get(object, key));
+}
+
+static bool is(const json_t *row, const char *verdict)
+{
+    return strcmp(text_of(row, "verdict"), verdict) == 0;
+}
+
+static void print_clean(const char *text, size_t most)
+{
+    char clean[512];
+    profctl_clean(text, clean, most < sizeof clean ? most : sizeof clean);
+    fputs(clean, stdout);
+}
+
+/* What people call a metric, the words for more and less of it, and how its values are shown. */
+struct metric_words {
+    const char *metric, *title, *more, *less, *common;
+    bool percent;
+};
+static const struct metric_words METRICS[] = {
+    {"self", "Self time, as a share of all time", "takes a larger share", "takes a smaller share", "", true},
+    {"total", "Time with callees, as a share of all time", "takes a larger share", "takes a smaller share", "", true},
+    {"time-per-call", "Self time per call", "slower", "faster", "all functions", false},
+    {"calls-per-process", "Calls per process", "called more often", "called less often", "all functions", false},
+    {"calls-per-parent", "Calls per call of the caller", "called more often", "called less often", "", false},
+};
+
+static const struct metric_words *words_of(const json_t *table)
+{
+    for (size_t i = 0; i < sizeof METRICS / sizeof METRICS[0]; i++) {
+        if (strcmp(METRICS[i].metric, text_of(table, "metric")) == 0) {
+            return &METRICS[i];
+        }
+    }
+    static const struct metric_words OTHER = {"", "Another metric", "more", "less", "", false};
+    return &OTHER;
+}
+
+/* "12.3%", "340 ns", "2.51". */
+static void show_value(const struct metric_words *w, double value, char *out, size_t size)
+{
+    static const struct {
+        double seconds;
+        const char *unit;
+    } UNITS[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {0, "ns"}};
+    if (w->percent) {
+        (void)snprintf(out, size, "%.3g%%", 100 * value);
+    } else if (strcmp(w->metric, "time-per-call") == 0) {
+        size_t i = 0;
+        while (value < UNITS[i].seconds) {
+            i++;
+        }
+        (void)snprintf(out, size, "%.3g %s", value / (UNITS[i].seconds > 0 ? UNITS[i].seconds : 1e-9), UNITS[i].unit);
+    } else {
+        (void)snprintf(out, size, value >= 1000 ? "%.0f" : "%.4g", value);
+    }
+}
+
+/* "+12.3%"; a factor where a percentage is hard to read. */
+static void show_change(double change, char *out, size_t size)
+{
+    if (change >= 9) {
+        (void)snprintf(out, size, "%.3gx", change + 1);
+    } else {
+        (void)snprintf(out, size, "%+.*f%%", fabs(change) < 0.1 ? 2 : 1, 100 * change);
+    }
+}
+
+static void show_p(double p, char *out, size_t size)
+{
+    (void)snprintf(out, size, p < 0.0001 ? "< 0.0001" : "= %.2g", p);
+}
+
+static int64_t seconds_of(const char *rfc3339)
+{
+    struct tm tm = {0};
+    return strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
+}
+
+static void print_side(const json_t *diff, const char *name)
+{
+    const json_t *side = json_object_get(diff, name);
+    const char *path = text_of(side, "name"), *slash = strrchr(path, '/');
+    char title[2] = {(char)(name[0] - 'a' + 'A'), '\0'};
+    const uint64_t machines = (uint64_t)real_of(side, "hosts");
+    printf("%s  ", title);
+    print_clean(slash ? slash + 1 : path, 60);
+    printf(" %.12s", text_of(side, "build_id"));
+    if (text_of(side, "match")[0] != '\0') {
+        printf(" with ");
+        print_clean(text_of(side, "match"), 120);
+    }
+    printf("\n   %.19sZ to %.19sZ; %.0f processes started, %" PRIu64 " %s; %.0f ticks, %.6g %s\n",
+           text_of(side, "first"), text_of(side, "last"), real_of(side, "processes_started"), machines,
+           noun_for(machines, "machine", "machines"), real_of(side, "ticks"), real_of(side, "seconds"),
+           text_of(diff, "dimension"));
+    if (!json_is_true(json_object_get(side, "exact"))) {
+        printf("   not exact:");
+        const json_t *reason;
+        size_t i;
+        json_array_foreach(json_object_get(side, "inexact_reasons"), i, reason)
+        {
+            printf("%s %s", i > 0 ? "," : "", json_string_value(reason));
+        }
+        printf("\n");
+    }
+}
+
+/* What a row says. */
+static void print_verdict(const struct metric_words *w, const json_t *row, bool relative)
+{
+    char p[32];
+    const char *direction = real_of(row, "change") > 0 ? w->more : w->less;
+    if (is(row, "changed")) {
+        show_p(real_of(row, "q"), p, sizeof p);
+        printf("%s%s (q %s)", direction, relative ? " than the others" : "", p);
+    } else if (is(row, "constant-changed")) {
+        printf("%s%s, the same in every group of processes", direction, relative ? " than the others" : "");
+    } else if (is(row, "only-in-a")) {
+        printf("no longer called from there");
+    } else if (is(row, "only-in-b")) {
+        printf("newly called from there");
+    } else if (is(row, "not-significant")) {
+        show_p(real_of(row, "p"), p, sizeof p);
+        printf("may be chance (p %s)", p);
+    } else if (is(row, "constant")) {
+        printf("exactly as before");
+    } else {
+        printf("too few samples or processes to tell");
+    }
+}
+
+static double needed_of(const json_t *row)
+{
+    return has(row, "data_needed") ? real_of(row, "data_needed") : 0;
+}
+
+/* "4.2 times the data (8 h more)": at the speed at which the data of B came. */
+static void print_plan(const json_t *diff, const json_t *row)
+{
+    const json_t *b = json_object_get(diff, "b");
+    double needed = needed_of(row),
+           hours = (double)(seconds_of(text_of(b, "last")) - seconds_of(text_of(b, "first"))) / 3600;
+    if (needed <= 0) {
+        return;
+    }
+    printf("\n%*s", 6, "");
+    if (needed <= 1) {
+        printf("a change of %.3g%% would be seen", 100 * real_of(diff, "planned"));
+        return;
+    }
+    printf("%.3g%% needs %.2g times the data of both sides", 100 * real_of(diff, "planned"), needed);
+    if (hours > 0) {
+        double more = (needed - 1) * hours;
+        printf(" (%.2g %s more, as fast as B's came)", more >= 1 ? more : more * 60, more >= 1 ? "h" : "min");
+    }
+}
+
+static void print_row(const json_t *diff, const struct metric_words *w, const json_t *row, bool relative, bool plan)
+{
+    char a[40] = "-", b[40] = "-", change[40], low[40], high[40];
+    if (has(row, "a")) {
+        show_value(w, real_of(row, "a"), a, sizeof a);
+    }
+    if (has(row, "b")) {
+        show_value(w, real_of(row, "b"), b, sizeof b);
+    }
+    printf("  ");
+    print_clean(text_of(row, "function"), 200);
+    if (json_is_string(json_object_get(row, "caller"))) {
+        printf(" from ");
+        print_clean(text_of(row, "caller"), 200);
+    }
+    printf("  %s -> %s", a, b);
+    if (has(row, "change")) {
+        show_change(real_of(row, "change"), change, sizeof change);
+        show_change(real_of(row, "low"), low, sizeof low);
+        show_change(real_of(row, "high"), high, sizeof high);
+        printf(strcmp(low, high) == 0 ? "  %s" : "  %s [%s, %s]", change, low, high);
+    }
+    printf("  ");
+    print_verdict(w, row, relative);
+    if (plan) {
+        print_plan(diff, row);
+    }
+    printf("\n");
+}
+
+static void print_common(const struct metric_words *w, const json_t *common)
+{
+    char change[40], low[40], high[40];
+    show_change(real_of(common, "change"), change, sizeof change);
+    show_change(real_of(common, "low"), low, sizeof low);
+    show_change(real_of(common, "high"), high, sizeof high);
+    printf("  %s (%.0f in common)  %s [%s, %s]  the rows below are relative to this\n", w->common,
+           real_of(common, "functions"), change, low, high);
+}
+
+static bool is_changed(const json_t *row)
+{
+    return is(row, "changed") || is(row, "constant-changed") || is(row, "only-in-a") || is(row, "only-in-b");
+}
+
+static double count_of(const json_t *table, const char *what)
+{
+    return real_of(json_object_get(table, "counts"), what);
+}
+
+static void print_rest(const json_t *table, double changed)
+{
+    const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
+                 few = count_of(table, "too-few");
+    const bool arcs = strcmp(text_of(table, "metric"), "calls-per-parent") == 0;
+    const char *noun = arcs ? "arcs" : "functions", *one = arcs ? "arc" : "function";
+    char visible[40];
+    if (changed <= 0) {
+        printf("  no significant change\n");
+    }
+    if (same > 0) {
+        show_change(real_of(table, "visible"), visible, sizeof visible);
+        printf("  %.0f %s: no significant change; in half of them %s or more would probably have been seen\n", same,
+               noun, visible);
+    }
+    if (constant > 0) {
+        printf("  %.0f %s: exactly as before\n", constant, noun_for((uint64_t)constant, one, noun));
+    }
+    if (few > 0) {
+        printf("  %.0f %s: too few %s for a test\n", few, noun_for((uint64_t)few, one, noun),
+               arcs || strcmp(text_of(table, "metric"), "calls-per-process") == 0
+                   ? "groups with calls"
+                   : "samples (150 a side, in 12 groups)");
+    }
+}
+
+static void print_table(const json_t *diff, const json_t *table, const struct diff_print *how)
+{
+    const struct metric_words *w = words_of(table);
+    const json_t *common = json_object_get(table, "common"), *row;
+    const double changed = count_of(table, "changed") + count_of(table, "constant-changed") +
+                           count_of(table, "only-in-a") + count_of(table, "only-in-b");
+    size_t i;
+    long shown = 0;
+    printf("\n%s\n", w->title);
+    if (json_is_string(json_object_get(table, "not_computed"))) {
+        printf("  cannot be compared: %s\n", text_of(table, "not_computed"));
+        return;
+    }
+    if (json_is_object(common)) {
+        print_common(w, common);
+    }
+    json_array_foreach(json_object_get(table, "rows"), i, row)
+    {
+        if ((is_changed(row) || how->all) && shown < how->limit) {
+            print_row(diff, w, row, json_is_object(common), how->plan);
+            shown++;
+        }
+    }
+    double left = (how->all ? count_of(table, "rows") : changed) - (double)shown;
+    if (left > 0) {
+        printf("  %.0f more; --limit shows them\n", left);
+    }
+    print_rest(table, changed);
+}
+
+static void print_only(const json_t *diff, const char *key, const char *title, const struct diff_print *how)
+{
+    const json_t *only = json_object_get(diff, key), *row;
+    size_t i;
+    const double count = real_of(only, "count");
+    if (count <= 0) {
+        return;
+    }
+    printf("\n%s: %.0f %s\n", title, count, noun_for((uint64_t)count, "function", "functions"));
+    json_array_foreach(json_object_get(only, "rows"), i, row)
+    {
+        if ((long)i < how->limit) {
+            printf("  ");
+            print_clean(text_of(row, "function"), 200);
+            printf("  self %.3g%%, with callees %.3g%%, %.0f calls\n", 100 * real_of(row, "self"),
+                   100 * real_of(row, "total"), real_of(row, "calls"));
+        }
+    }
+    if (count > (double)how->limit) {
+        printf("  %.0f more; --limit shows them\n", count - (double)how->limit);
+    }
+}
+
+static void print_judgement(const json_t *diff)
+{
+    const json_t *j = json_object_get(diff, "judgement"), *name;
+    size_t i;
+    json_array_foreach(json_object_get(diff, "watch_missing"), i, name)
+    {
+        printf("\nNeither side has a function ");
+        print_clean(json_string_value(name), 200);
+        printf("\n");
+    }
+    if (!json_is_object(j)) {
+        return;
+    }
+    printf("\n%s by more than %.4g%%: ", text_of(j, "metric"), 100 * real_of(j, "threshold"));
+    if (strcmp(text_of(j, "verdict"), "above") == 0) {
+        printf("%.0f certainly\n", real_of(j, "above"));
+    } else if (strcmp(text_of(j, "verdict"), "below") == 0) {
+        printf("none\n");
+    } else {
+        printf("none certainly; %.0f cannot be told\n", real_of(j, "cannot_tell"));
+    }
+}
+
+void diff_print_text(const json_t *diff, const struct diff_print *how)
+{
+    const json_t *table;
+    size_t i;
+    print_side(diff, "a");
+    print_side(diff, "b");
+    printf("Intervals are 95%%, from %.0f and %.0f of 16 random groups of processes%s. Of the changes, %.3g%% may be "
+           "chance.\n",
+           real_of(json_object_get(diff, "a"), "groups"), real_of(json_object_get(diff, "b"), "groups"),
+           json_is_true(json_object_get(diff, "paired")) ? ", compared group by group" : "",
+           100 * real_of(diff, "fdr"));
+    json_array_foreach(json_object_get(diff, "metrics"), i, table)
+    {
+        print_table(diff, table, how);
+    }
+    print_only(diff, "only_in_a", "Only in A", how);
+    print_only(diff, "only_in_b", "Only in B", how);
+    if (real_of(json_object_get(diff, "only_in_a"), "count") + real_of(json_object_get(diff, "only_in_b"), "count") >
+        0) {
+        printf(
+            "  What was inlined or renamed is on one side only; the time of an inlined function is in its callers.\n");
+    }
+    print_judgement(diff);
+}
+
+static void csv_text(const char *text)
+{
+    putchar('"');
+    for (const char *c = text; *c; c++) {
+        if (*c == '"') {
+            putchar('"');
+        }
+        putchar(*c);
+    }
+    putchar('"');
+}
+
+void diff_print_csv(const json_t *diff)
+{
+    static const char *const TEXTS[] = {"function", "file", "object", "caller", "verdict"};
+    static const char *const REALS[] = {"a", "b",       "change",      "low",     "high",    "p",
+                                        "q", "visible", "data_needed", "ticks_a", "ticks_b", "share"};
+    const json_t *table, *row;
+    size_t i, k;
+    printf("metric,function,file,object,caller,verdict,a,b,change,low,high,p,q,visible,data_needed,ticks_a,ticks_b,"
+           "share\r\n");
+    json_array_foreach(json_object_get(diff, "metrics"), i, table)
+    {
+        json_array_foreach(json_object_get(table, "rows"), k, row)
+        {
+            fputs(text_of(table, "metric"), stdout);
+            for (size_t n = 0; n < sizeof TEXTS / sizeof TEXTS[0]; n++) {
+                putchar(',');
+                csv_text(text_of(row, TEXTS[n]));
+            }
+            for (size_t n = 0; n < sizeof REALS / sizeof REALS[0]; n++) {
+                putchar(',');
+                if (has(row, REALS[n])) {
+                    printf("%.17g", real_of(row, REALS[n]));
+                }
+            }
+            printf("\r\n");
+        }
+    }
+}

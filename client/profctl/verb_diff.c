@@ -1,0 +1,185 @@
+/* profctl diff: two builds, versions, times or label sets compared. */
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profctl/diff_print.h"
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_options.h"
+#include "profctl/profctl_side.h"
+
+#define ANSWER_MOST ((size_t)256 << 20)
+#define ROWS_SHOWN 20
+#define RESULT_ABOVE 1
+#define RESULT_UNKNOWN 3
+
+static const struct profctl_option options[] = {
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    {"a-since", 0, "T", "the same four for A only: --a-since and --a-until replace those of both"},
+    {"a-until", 0, "T", "end of the time range of A"},
+    {"a-label", 0, "K=V", "use for A only uploads with this label; may be repeated"},
+    {"a-match", 0, "MATCHER", "use for A only uploads with a matching label; may be repeated"},
+    {"b-since", 0, "T", "and for B"},
+    {"b-until", 0, "T", "end of the time range of B"},
+    {"b-label", 0, "K=V", "use for B only uploads with this label; may be repeated"},
+    {"b-match", 0, "MATCHER", "use for B only uploads with a matching label; may be repeated"},
+    {"metric", 0, "M[,M…]",
+     "compare only these: self, total, time-per-call, calls-per-process, calls-per-parent (default all)"},
+    {"watch", 'w', "FUNCTION[,…]", "test only these functions; may be repeated"},
+    {"fail-on", 0, "METRIC>P%", "exit with status 1 if a function certainly grew by more, as in 'self>2%'"},
+    {"strict", 0, NULL, "with --fail-on: exit with status 3 if that cannot be told"},
+    {"plan", 0, NULL, "print how much data an increase by 2 %, or by that of --fail-on, needs"},
+    {"fdr", 0, "F", "part of the changes that may be chance, between 0 and 1 (default 0.05)"},
+    {"raw", 0, NULL, "compare times per call and calls per process without removing what all functions have in common"},
+    {"all", 0, NULL, "print also what did not change significantly"},
+    {"limit", 0, "N", "rows of each table (default 20)"},
+    {"format", 'f', "text|json|csv", "format (default text)"},
+    OPTION_SCOPE,
+    OPTION_DIMENSION,
+    OPTION_UID,
+};
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+
+/* --watch parse,render: one parameter for each. A name of C++ has commas of its own within its parentheses. */
+static void add_watch(struct ask_target *t, const char *list)
+{
+    char name[1024];
+    while (*list) {
+        size_t n = 0;
+        for (int depth = 0; list[n] && (depth > 0 || list[n] != ','); n++) {
+            depth += (list[n] == '(' || list[n] == '<') - (list[n] == ')' || list[n] == '>');
+        }
+        (void)snprintf(name, sizeof name, "%.*s", (int)n, list);
+        ask_target_add(t, "watch", n > 0 ? name : NULL);
+        list += n + (list[n] == ',');
+    }
+}
+
+/* The options of one side: "a-since" is the parameter a.since. */
+static enum profd_status add_side_option(const struct profctl_call *call, const struct profctl_given *g,
+                                         struct ask_target *t, struct profd_error *e)
+{
+    const char prefix[] = {g->option->name[0], '.', '\0'};
+    const char *name = g->option->name + 2;
+    char parameter[32];
+    if (strcmp(name, "label") == 0) {
+        return ask_target_add_label(t, call, prefix, g->value, e);
+    }
+    (void)snprintf(parameter, sizeof parameter, "%s%s", prefix, name);
+    if (strcmp(name, "match") == 0 || profctl_value(call, g->option->name) == g->value) {
+        ask_target_add(t, parameter, g->value);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status make_target(const struct profctl_call *call, size_t format, struct ask_target *t,
+                                     struct profd_error *e)
+{
+    ask_target_init(t, "/api/v1/diff", NULL);
+    enum profd_status status = side_add(call, call->arguments[0], "a", t, e);
+    if (status == PROFD_OK) {
+        status = side_add(call, call->arguments[1], "b", t, e);
+    }
+    for (size_t i = 0; status == PROFD_OK && i < call->given_count; i++) {
+        const struct profctl_given *g = &call->given[i];
+        if (strncmp(g->option->name, "a-", 2) == 0 || strncmp(g->option->name, "b-", 2) == 0) {
+            status = add_side_option(call, g, t, e);
+        } else if (strcmp(g->option->name, "watch") == 0) {
+            add_watch(t, g->value);
+        }
+    }
+    ask_target_add(t, "fail_on", profctl_value(call, "fail-on"));
+    ask_target_add(t, "raw", profctl_value(call, "raw") ? "1" : NULL);
+    const char *limit = profctl_value(call, "limit");
+    ask_target_add(t, "limit", limit || format != FORMAT_TEXT ? limit : "20");
+    return status == PROFD_OK ? ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e) : status;
+}
+
+/* The result of --fail-on. */
+static int judge(const json_t *diff, bool strict)
+{
+    const json_t *j = json_object_get(diff, "judgement");
+    const char *verdict = json_string_value(json_object_get(j, "verdict"));
+    if (!verdict || strcmp(verdict, "below") == 0) {
+        return 0;
+    }
+    return strcmp(verdict, "above") == 0 ? RESULT_ABOVE : strict ? RESULT_UNKNOWN : 0;
+}
+
+static enum profd_status show(const struct profctl_call *call, size_t format, const char *body, size_t size,
+                              struct profd_error *e)
+{
+    const char *limit = profctl_value(call, "limit");
+    const struct diff_print how = {.all = profctl_value(call, "all") || profctl_value(call, "plan"),
+                                   .plan = profctl_value(call, "plan") != NULL,
+                                   .limit = !limit                    ? ROWS_SHOWN
+                                            : strcmp(limit, "0") == 0 ? LONG_MAX
+                                                                      : strtol(limit, NULL, 10)};
+    json_t *diff = json_loadb(body, size, 0, NULL);
+    if (!json_is_object(diff)) {
+        json_decref(diff);
+        return profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no comparison");
+    }
+    if (format == FORMAT_JSON) {
+        (void)fwrite(body, 1, size, stdout);
+    } else if (format == FORMAT_CSV) {
+        diff_print_csv(diff);
+    } else {
+        diff_print_text(diff, &how);
+    }
+    *call->exit_status = judge(diff, profctl_value(call, "strict") != NULL);
+    json_decref(diff);
+    return PROFD_OK;
+}
+
+static enum profd_status diff_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_conn *conn;
+    struct ask_target target;
+    char *body = NULL;
+    size_t size = 0, format = FORMAT_TEXT;
+    enum profd_status status = profctl_choose(call, "format", &format, e);
+    format = call->json ? FORMAT_JSON : format;
+    if (status == PROFD_OK && profctl_value(call, "strict") && !profctl_value(call, "fail-on")) {
+        status = profd_error_set(e, PROFD_USAGE, "diff: --strict has a meaning with --fail-on only");
+    }
+    if (status == PROFD_OK) {
+        status = make_target(call, format, &target, e);
+    }
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    if (status == PROFD_OK) {
+        status = profd_conn_open(&o, &conn, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
+    profd_conn_close(conn);
+    if (status == PROFD_OK) {
+        status = show(call, format, body, size, e);
+    }
+    free(body);
+    return status;
+}
+
+const struct profctl_verb verb_diff = {
+    .name = "diff",
+    .arguments = "A B",
+    .summary = "Compare two builds, versions, times or label sets",
+    .details =
+        "A and B are a PROGRAM that `profctl builds` lists, a BUILD (a build-id or at least its first four characters) "
+        "or\nan EXE; PROGRAM@LABEL=VALUE is the build of that name with this label, as in shop@version=1.2. Both may "
+        "be the\nsame build with other times or labels.\nExit status with --fail-on: 0 no function grew by more, or "
+        "that cannot be told; 1 one did; with --strict 3\nif it cannot be told.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 2,
+    .arguments_most = 2,
+    .run = diff_run,
+};

@@ -1,0 +1,286 @@
+/* /api/v1/diff: two builds, versions, times or label sets compared, with intervals. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/diff.h"
+#include "core/report_dimension.h"
+#include "proto/limits.h"
+#include "query/handlers.h"
+#include "query/query.h"
+#include "query/work.h"
+#include "render/render_diff.h"
+
+#define PLANNED 0.02 /* the increase that is planned for where no threshold is given */
+
+struct asking {
+    struct job *job;
+    struct job sides[2]; /* with parameters of their own */
+    struct work works[2];
+    struct diff_side made[2];
+    struct diff_request request;
+    unsigned long long limit;
+};
+
+static const char *const NAMES[] = {"a", "b"};
+
+/* The parameters of one side: those of both, and its own without their prefix. Its own window replaces that of both. */
+static enum profd_status make_params(struct asking *q, uint32_t s, struct profd_error *e)
+{
+    const struct params *all = q->job->params;
+    struct params *own = ARENA_NEW(q->job->arena, struct params);
+    const char prefix[] = {NAMES[s][0], '.', '\0'};
+    static const char *const SHARED[] = {"since", "until", "match", "scope", "uid", "dimension"};
+    if (own == NULL) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < all->count; i++) {
+        const struct param *item = &all->items[i];
+        bool shared = strncmp(item->name, "label.", 6) == 0;
+        for (size_t k = 0; k < sizeof SHARED / sizeof *SHARED; k++) {
+            shared = shared || strcmp(item->name, SHARED[k]) == 0;
+        }
+        if (strncmp(item->name, prefix, 2) == 0) {
+            own->items[own->count++] = (struct param){item->name + 2, item->value};
+        } else if (shared) {
+            char name[16];
+            bool window = strcmp(item->name, "since") == 0 || strcmp(item->name, "until") == 0;
+            (void)snprintf(name, sizeof name, "%s%s", prefix, window ? item->name : "");
+            if (!window || params_find(all, name) == NULL) {
+                own->items[own->count++] = *item;
+            }
+        }
+    }
+    q->sides[s] = *q->job;
+    q->sides[s].params = own;
+    return PROFD_OK;
+}
+
+static enum profd_status find_side(struct asking *q, uint32_t s, struct profd_error *e)
+{
+    const char *build = params_find(q->job->params, NAMES[s]);
+    if (build == NULL || build[0] == '\0') {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
+    }
+    enum profd_status status = make_params(q, s, e);
+    if (status == PROFD_OK) {
+        status = work_find(&q->sides[s], q->sides[s].params, build, false, &q->works[s], e);
+    }
+    q->works[s].with_shares = true;
+    q->works[s].options.empty_is_error = true;
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s=%.80s", NAMES[s], build);
+}
+
+/* A metric's name at the beginning of a text that goes on with one of the characters, or ends. */
+static bool parse_metric(const char *text, const char *stops, enum diff_metric *out)
+{
+    size_t n = strcspn(text, stops);
+    for (unsigned i = 0; i < DIFF_METRIC_COUNT; i++) {
+        const char *name = diff_metric_name((enum diff_metric)i);
+        if (strlen(name) == n && strncmp(text, name, n) == 0) {
+            *out = (enum diff_metric)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum profd_status parse_metrics(struct asking *q, struct profd_error *e)
+{
+    const char *text = params_find(q->job->params, "metric");
+    enum diff_metric metric;
+    for (unsigned i = 0; text == NULL && i < DIFF_METRIC_COUNT; i++) {
+        q->request.metrics[i] = true;
+    }
+    for (const char *at = text; at != NULL;) {
+        if (!parse_metric(at, ",", &metric)) {
+            return profd_error_set(e, PROFD_BAD_QUERY,
+                                   "metric=%s: \"%.*s\" is none of: self, total, time-per-call, calls-per-process, "
+                                   "calls-per-parent",
+                                   text, (int)strcspn(at, ","), at);
+        }
+        q->request.metrics[metric] = true;
+        at = strchr(at, ',');
+        at += at != NULL;
+    }
+    return PROFD_OK;
+}
+
+/* A number within (0, most), which ends at the character stop. */
+static bool parse_real(const char *text, char stop, double most, double *out)
+{
+    char *end;
+    double value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : 0;
+    if (!(value > 0) || !(value < most) || *end != stop || (stop != '\0' && end[1] != '\0')) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static enum profd_status parse_threshold(struct asking *q, struct profd_error *e)
+{
+    struct diff_request *r = &q->request;
+    const char *text = params_find(q->job->params, "fail_on");
+    r->threshold = PLANNED;
+    if (text == NULL) {
+        return PROFD_OK;
+    }
+    const char *than = strchr(text, '>');
+    double percent;
+    if (than == NULL || !parse_metric(text, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "fail_on=%s: not a metric, '>' and a percentage above 0, such as self>2%%", text);
+    }
+    r->judge = true;
+    r->metrics[r->judge_metric] = true;
+    r->threshold = percent / 100;
+    return PROFD_OK;
+}
+
+static enum profd_status parse_watch(struct asking *q, struct profd_error *e)
+{
+    const struct params *p = q->job->params;
+    const char **watch = ARENA_ARRAY(q->job->arena, p->count + 1, const char *);
+    if (watch == NULL) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        if (strcmp(p->items[i].name, "watch") != 0) {
+            continue;
+        }
+        if (p->items[i].value[0] == '\0') {
+            return profd_error_set(e, PROFD_BAD_QUERY, "watch= must name a function");
+        }
+        watch[q->request.watch_count++] = p->items[i].value;
+    }
+    q->request.watch = watch;
+    return PROFD_OK;
+}
+
+static enum profd_status parse(struct asking *q, struct profd_error *e)
+{
+    const struct params *p = q->job->params;
+    const char *fdr = params_find(p, "fdr"), *raw = params_find(p, "raw");
+    q->request.fdr = 0.05;
+    q->limit = q->job->request->http ? LIMIT_HTTP_ROWS : 0;
+    enum profd_status status = params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e);
+    if (status == PROFD_OK && fdr != NULL && !parse_real(fdr, '\0', 1, &q->request.fdr)) {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
+    }
+    if (status == PROFD_OK && raw != NULL && strcmp(raw, "0") != 0 && strcmp(raw, "1") != 0) {
+        status = profd_error_set(e, PROFD_BAD_QUERY, "raw=%s is none of: 0, 1", raw);
+    }
+    q->request.raw = raw != NULL && raw[0] == '1';
+    if (status == PROFD_OK) {
+        status = parse_metrics(q, e);
+    }
+    if (status == PROFD_OK) {
+        status = parse_threshold(q, e);
+    }
+    return status == PROFD_OK ? parse_watch(q, e) : status;
+}
+
+/* The tag covers the states of both builds. */
+static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_error *e)
+{
+    struct store_epoch epochs[2];
+    struct {
+        struct buildid ids[2];
+        int64_t numbers[2][5];
+        uint64_t epoch;
+    } resolved;
+    enum profd_status status = PROFD_OK;
+    memset(&resolved, 0, sizeof resolved);
+    for (uint32_t s = 0; status == PROFD_OK && s < 2; s++) {
+        const struct work *w = &q->works[s];
+        const int64_t numbers[] = {(int64_t)w->scope, w->options.since, w->options.until, w->used_since, w->used_until};
+        status = store_epoch(q->job->store, &q->job->request->scope, w->id.text, &epochs[s], e);
+        (void)snprintf(resolved.ids[s].text, sizeof resolved.ids[s].text, "%s", w->id.text);
+        memcpy(resolved.numbers[s], numbers, sizeof numbers);
+    }
+    if (status == PROFD_OK) {
+        resolved.epoch = epochs[1].number;
+        *fresh = job_set_etag(q->job, &resolved, sizeof resolved, &epochs[0]);
+    }
+    return status;
+}
+
+static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *scratch, struct profd_error *e)
+{
+    struct work *w = &q->works[s];
+    struct report_request report = {.dimension = w->options.dimension};
+    struct job *job = &q->sides[s];
+    enum profd_status status = work_load(job, w, false, e);
+    if (status == PROFD_OK) {
+        status = work_find_objects(job, w, e);
+    }
+    if (status == PROFD_OK) {
+        status = work_load_ever(job, w, &report.ever, e);
+    }
+    if (status == PROFD_OK) {
+        const struct diff_side_request side = {&report, &w->load.shares, &w->load.provenance.groups};
+        report.profile = w->load.profile;
+        report.objects = w->objects;
+        report.names = w->load.names;
+        status = diff_side_make(job->arena, scratch, &side, &q->made[s], e);
+    }
+    q->request.sides[s] = &q->made[s];
+    q->request.programs[s] = w->id.text;
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", NAMES[s]);
+}
+
+static enum profd_status compare(struct asking *q, struct arena *scratch, struct profd_error *e)
+{
+    struct diff d;
+    enum profd_status status = make_side(q, 0, scratch, e);
+    if (status == PROFD_OK) {
+        status = make_side(q, 1, scratch, e);
+    }
+    if (status == PROFD_OK && strcmp(q->made[0].dimension, q->made[1].dimension) != 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY,
+                               "a has samples of dimension %s and b of %s, which cannot be compared; choose with "
+                               "dimension=",
+                               q->made[0].dimension, q->made[1].dimension);
+    }
+    if (status == PROFD_OK) {
+        status = diff_make(q->job->arena, &q->request, &d, e);
+    }
+    if (status == PROFD_OK) {
+        const struct render_diff out = {.diff = &d,
+                                        .request = &q->request,
+                                        .limit = q->limit == 0 ? SIZE_MAX : (size_t)q->limit,
+                                        .sides = {work_make_input(&q->works[0]), work_make_input(&q->works[1])}};
+        render_diff(&out, &q->job->answer->body);
+    }
+    return status;
+}
+
+enum profd_status diff_show(struct job *job, struct profd_error *e)
+{
+    struct asking *q = ARENA_NEW(job->arena, struct asking);
+    bool fresh = false;
+    if (q == NULL) {
+        return profd_no_memory(e);
+    }
+    q->job = job;
+    enum profd_status status = parse(q, e);
+    if (status == PROFD_OK) {
+        status = find_side(q, 0, e);
+    }
+    if (status == PROFD_OK) {
+        status = find_side(q, 1, e);
+    }
+    if (status == PROFD_OK) {
+        status = set_tag(q, &fresh, e);
+    }
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    q->request.paired = strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
+    struct arena *scratch = arena_new(LIMIT_QUERY_MEMORY_OWN);
+    status = scratch != NULL ? compare(q, scratch, e) : profd_no_memory(e);
+    arena_free(scratch);
+    return status;
+}

@@ -1,0 +1,197 @@
+#include "render/render_diff.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "render/json_write.h"
+
+/* Values that a JSON number may not have: null. */
+static void add_real(struct buffer *out, const char *key, double value, bool known)
+{
+    if (known && isfinite(value)) {
+        json_add_number(out, key, value);
+    } else {
+        json_add_text(out, key, NULL);
+    }
+}
+
+static void add_side(struct buffer *out, const struct render_diff *in, uint32_t s)
+{
+    const struct render_input *side = &in->sides[s];
+    const struct diff_side *made = in->diff->sides[s];
+    const struct provenance *p = side->provenance;
+    JSON_ADD(out, "{\"build_id\":");
+    render_json_string(out, side->build_id);
+    json_add_text(out, "name", side->build_name);
+    json_add_text(out, "scope", side->scope);
+    json_add_text(out, "match", side->match);
+    json_add_window(out, side->used_since, side->used_until);
+    json_add_time(out, "first", p->first);
+    json_add_time(out, "last", p->last);
+    json_add_count(out, "uploads", p->uploads);
+    json_add_count(out, "processes_started", p->processes);
+    json_add_count(out, "hosts", p->hosts);
+    json_add_count(out, "groups", diff_stat_count(made->groups));
+    json_add_count(out, "ticks", made->ticks_total);
+    json_add_number(out, "seconds", made->seconds[0]);
+    json_add_count(out, "functions", made->function_count);
+    json_add_exact(out, p->inexact);
+    JSON_ADD(out, "}");
+}
+
+static double row_share(const struct diff *d, uint32_t s, uint32_t row, const double *times)
+{
+    double seconds = d->sides[s]->seconds[0];
+    return seconds > 0 ? times[(size_t)row * DIFF_VALUES] / seconds : 0;
+}
+
+/* Begins the object of a function of the comparison. */
+static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
+{
+    const struct report_function *f = diff_function(d, row);
+    const struct diff_row *r = &d->match.rows[row];
+    const struct diff_side *side = d->sides[r->count[1] > 0 ? 1 : 0];
+    JSON_ADD(out, "{\"function\":");
+    render_json_string(out, f->name);
+    json_add_text(out, "file", f->file);
+    json_add_text(out, "object", side->build_names[f->build]);
+    json_add_count(out, "clones_a", r->count[0]);
+    json_add_count(out, "clones_b", r->count[1]);
+}
+
+static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool known)
+{
+    add_real(out, "change", expm1(x->log), known);
+    add_real(out, "low", expm1(x->low), known);
+    add_real(out, "high", expm1(x->high), known);
+    add_real(out, "p", x->p, known && x->error > 0);
+}
+
+static void add_item(struct buffer *out, const struct render_diff *in, const struct diff_item *x)
+{
+    const struct diff *d = in->diff;
+    const bool tested = x->estimated && x->estimate.error > 0;
+    add_function(out, d, x->row);
+    json_add_text(out, "caller", x->caller == DIFF_NONE ? NULL : diff_function(d, x->caller)->name);
+    json_add_text(out, "verdict", diff_verdict_name(x->verdict));
+    add_real(out, "a", x->ratio[0], x->verdict != DIFF_ONLY_B);
+    add_real(out, "b", x->ratio[1], x->verdict != DIFF_ONLY_A);
+    add_estimate(out, &x->estimate, x->estimated);
+    add_real(out, "q", x->q, tested);
+    add_real(out, "visible", expm1(x->estimate.visible), tested);
+    add_real(out, "data_needed",
+             diff_stat_plan(&x->estimate, log1p(in->request->threshold), in->request->watch_count == 0), tested);
+    json_add_number(out, "ticks_a", x->ticks[0]);
+    json_add_number(out, "ticks_b", x->ticks[1]);
+    json_add_number(out, "share", x->share);
+    JSON_ADD(out, "}");
+}
+
+static void add_counts(struct buffer *out, const struct diff_table *t)
+{
+    JSON_ADD(out, ",\"counts\":{\"rows\":");
+    buffer_add_u64(out, t->count, 0);
+    for (unsigned i = 0; i < DIFF_VERDICTS; i++) {
+        json_add_count(out, diff_verdict_name((enum diff_verdict)i), t->counts[i]);
+    }
+    JSON_ADD(out, "}");
+}
+
+static void add_table(struct buffer *out, const struct render_diff *in, enum diff_metric metric)
+{
+    const struct diff_table *t = &in->diff->tables[metric];
+    JSON_ADD(out, "{\"metric\":");
+    render_json_string(out, diff_metric_name(metric));
+    json_add_text(out, "not_computed", t->made ? NULL : t->why_not);
+    add_counts(out, t);
+    if (t->common.functions > 0) {
+        JSON_ADD(out, ",\"common\":{\"functions\":");
+        buffer_add_u64(out, t->common.functions, 0);
+        add_estimate(out, &t->common.estimate, true);
+        JSON_ADD(out, "}");
+    } else {
+        json_add_text(out, "common", NULL);
+    }
+    add_real(out, "visible", expm1(t->visible), t->visible > 0);
+    JSON_ADD(out, ",\"rows\":[");
+    for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_item(out, in, &t->items[i]);
+    }
+    JSON_ADD(out, "]}");
+}
+
+static void add_only(struct buffer *out, const struct render_diff *in, uint32_t s)
+{
+    const struct diff *d = in->diff;
+    buffer_add_format(out, ",\"only_in_%c\":{\"count\":%u,\"rows\":[", s == 0 ? 'a' : 'b', d->only_count[s]);
+    for (uint32_t i = 0; i < d->only_count[s] && i < in->limit; i++) {
+        uint32_t row = d->only[s][i];
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_function(out, d, row);
+        json_add_number(out, "self", row_share(d, s, row, d->row_self[s]));
+        json_add_number(out, "total", row_share(d, s, row, d->row_total[s]));
+        json_add_number(out, "calls", d->row_calls[s][(size_t)row * DIFF_VALUES]);
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]}");
+}
+
+static void add_judgement(struct buffer *out, const struct render_diff *in)
+{
+    static const char *const WORDS[] = {"below", "above", "cannot-tell"};
+    const struct diff_request *r = in->request;
+    if (!r->judge) {
+        json_add_text(out, "judgement", NULL);
+        return;
+    }
+    JSON_ADD(out, ",\"judgement\":{\"verdict\":");
+    render_json_string(out, WORDS[in->diff->judgement]);
+    json_add_text(out, "metric", diff_metric_name(r->judge_metric));
+    json_add_number(out, "threshold", r->threshold);
+    json_add_count(out, "above", in->diff->above);
+    json_add_count(out, "cannot_tell", in->diff->unknown);
+    JSON_ADD(out, "}");
+}
+
+static void add_missing(struct buffer *out, const struct render_diff *in)
+{
+    bool any = false;
+    JSON_ADD(out, ",\"watch_missing\":[");
+    for (uint32_t i = 0; i < in->request->watch_count; i++) {
+        if (!in->diff->watched[i]) {
+            buffer_add_text(out, any ? "," : "");
+            render_json_string(out, in->request->watch[i]);
+            any = true;
+        }
+    }
+    JSON_ADD(out, "]");
+}
+
+void render_diff(const struct render_diff *in, struct buffer *out)
+{
+    bool any = false;
+    JSON_ADD(out, "{\"a\":");
+    add_side(out, in, 0);
+    JSON_ADD(out, ",\"b\":");
+    add_side(out, in, 1);
+    json_add_text(out, "dimension", in->diff->sides[0]->dimension);
+    json_add_flag(out, "paired", in->request->paired);
+    json_add_flag(out, "raw", in->request->raw);
+    json_add_number(out, "fdr", in->request->fdr);
+    json_add_number(out, "planned", in->request->threshold);
+    add_judgement(out, in);
+    add_missing(out, in);
+    JSON_ADD(out, ",\"metrics\":[");
+    for (unsigned i = 0; i < DIFF_METRIC_COUNT; i++) {
+        if (in->request->metrics[i]) {
+            buffer_add_text(out, any ? ",\n" : "\n");
+            add_table(out, in, (enum diff_metric)i);
+            any = true;
+        }
+    }
+    JSON_ADD(out, "]");
+    add_only(out, in, 0);
+    add_only(out, in, 1);
+    JSON_ADD(out, "}\n");
+}
