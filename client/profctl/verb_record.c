@@ -21,6 +21,7 @@ static const struct profctl_option options[] = {
     {"all", 'a', NULL, "sample all processes of this host"},
     {"pid", 'p', "PID", "sample this process, and those that it starts"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
+    {"unwind", 0, "fp|table", "how callers are found: by frame pointers (default), or by unwind tables"},
     {"verbose", 'v', NULL, "report at the end what became of the samples"},
 };
 
@@ -50,6 +51,16 @@ static enum profd_status number_parse(const struct profctl_call *call, const cha
     return PROFD_OK;
 }
 
+static enum profd_status unwind_parse(const struct profctl_call *call, bool *tables, struct profd_error *e)
+{
+    const char *text = profctl_value(call, "unwind");
+    *tables = text && strcmp(text, "table") == 0;
+    if (text && !*tables && strcmp(text, "fp") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "record: --unwind \"%s\" is neither fp nor table", text);
+    }
+    return PROFD_OK;
+}
+
 static void outcome_note(void *context, const struct profd_outcome *o)
 {
     struct session *s = context;
@@ -76,6 +87,9 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
     enum profd_status status = number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e);
     if (status == PROFD_OK) {
         status = number_parse(call, "pid", INT32_MAX, &s->config.pid, e);
+    }
+    if (status == PROFD_OK) {
+        status = unwind_parse(call, &s->config.tables, e);
     }
     if (status == PROFD_OK && all + command + (s->config.pid != 0) != 1) {
         status = profd_error_set(e, PROFD_USAGE, "record: one of -a, -p PID and a command says what to sample");

@@ -9,6 +9,7 @@
 #include "proto/limits.h"
 #include "proto/utf8.h"
 #include "record/image_open.h"
+#include "record/unwind_elf.h"
 
 #define HEADERS_MEMORY ((size_t)16 << 20) /* for the program headers of one file */
 #define PAGE 4096u
@@ -21,7 +22,8 @@ struct image_file {
     uint64_t inode, generation;
     struct elf_load *loads; /* of this file: another one with the same build-id may be a forgery */
     uint32_t load_count, build;
-    bool looked; /* build is final */
+    struct unwind_table *table; /* of this file, likewise; NULL: none */
+    bool looked;                /* build is final */
 };
 
 struct image_build {
@@ -36,13 +38,14 @@ struct image_build {
 
 struct images {
     struct arena *arena;
+    bool tables;
     struct table file_table, build_table;
     struct image_file *files;
     struct image_build *builds;
     uint32_t file_count, file_capacity, build_count, build_capacity;
 };
 
-enum profd_status images_new(struct images **out, struct profd_error *e)
+enum profd_status images_new(bool tables, struct images **out, struct profd_error *e)
 {
     struct images *m = calloc(1, sizeof *m);
     struct arena *a = arena_new(0);
@@ -52,6 +55,7 @@ enum profd_status images_new(struct images **out, struct profd_error *e)
         return profd_no_memory(e);
     }
     m->arena = a;
+    m->tables = tables;
     *out = m;
     return PROFD_OK;
 }
@@ -65,6 +69,9 @@ void images_free(struct images *m)
         if (m->builds[i].fd >= 0) {
             close(m->builds[i].fd);
         }
+    }
+    for (uint32_t i = 0; i < m->file_count; i++) {
+        unwind_table_free(m->files[i].table);
     }
     arena_free(m->arena);
     free(m);
@@ -257,6 +264,9 @@ static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, 
         range_extend(&m->builds[build].range, f->loads[i].address & ~(uint64_t)(PAGE - 1),
                      f->loads[i].address + f->loads[i].size);
     }
+    if (m->tables) { /* a file without a table has incomplete stacks */
+        (void)unwind_elf_read(fd, &f->table, NULL);
+    }
     build_set_file(&m->builds[build], fd, uid);
     return build;
 }
@@ -281,6 +291,11 @@ bool images_find_address(const struct images *m, uint32_t file, uint64_t offset,
         }
     }
     return false;
+}
+
+const struct unwind_table *images_find_table(const struct images *m, uint32_t file)
+{
+    return m->files[file].table;
 }
 
 const char *images_get_id(const struct images *m, uint32_t build)

@@ -9,6 +9,7 @@
 
 #include "proto/buildid.h"
 #include "record/tally.h"
+#include "record/unwind_table.h"
 
 struct images;
 
@@ -24,7 +25,8 @@ struct image_key {
     uint64_t inode, generation;
 };
 
-enum profd_status images_new(struct images **out, struct profd_error *e);
+/* tables: unwind tables are made of the files. */
+enum profd_status images_new(bool tables, struct images **out, struct profd_error *e);
 /* Accepts NULL. */
 void images_free(struct images *m);
 
@@ -41,6 +43,9 @@ uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32
 /* The link-time address of an offset in a file of which the build was found; false: nothing of it is loaded there.
  * O(segments). */
 bool images_find_address(const struct images *m, uint32_t file, uint64_t offset, uint64_t *address);
+
+/* The unwind table of a file of which the build was found; NULL: it has none. */
+const struct unwind_table *images_find_table(const struct images *m, uint32_t file);
 
 const char *images_get_id(const struct images *m, uint32_t build);
 const char *images_get_name(const struct images *m, uint32_t build);

@@ -65,8 +65,9 @@ int image_open_vdso(void)
     if (f) {
         (void)fclose(f);
     }
-    const int fd = end > start ? memfd_create("vdso", MFD_CLOEXEC) : -1;
-    if (fd >= 0 && write(fd, (const void *)(uintptr_t)start, end - start) != (ssize_t)(end - start)) {
+    const int fd = end > start ? memfd_create("vdso", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    if (fd >= 0 && (write(fd, (const void *)(uintptr_t)start, end - start) != (ssize_t)(end - start) ||
+                    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)) {
         close(fd);
         return -1;
     }

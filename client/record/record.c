@@ -49,7 +49,7 @@ static bool supply(void *context, const char *build_id, struct conn_file *out)
 
 static enum profd_status tables_new(struct record *r, struct profd_error *e)
 {
-    enum profd_status status = images_new(&r->images, e);
+    enum profd_status status = images_new(r->config.tables, &r->images, e);
     return status == PROFD_OK ? processes_new(r->images, &r->processes, e) : status;
 }
 
@@ -60,8 +60,12 @@ enum profd_status record_open(const struct record_config *config, struct record 
         return profd_no_memory(e);
     }
     r->config = *config;
-    const struct sampler_config sampler = {
-        .rate = config->rate, .kernel = config->kernel, .cgroup = -1, .pid = config->pid, .on_exec = config->on_exec};
+    const struct sampler_config sampler = {.rate = config->rate,
+                                           .kernel = config->kernel,
+                                           .registers = config->tables ? STACK_REGISTERS : 0,
+                                           .cgroup = -1,
+                                           .pid = config->pid,
+                                           .on_exec = config->on_exec};
     enum profd_status status = sampler_open(&sampler, &r->sampler, &r->whole, e);
     if (status == PROFD_OK) {
         status = sums_init(&r->sums, config->rate, e);

@@ -14,8 +14,9 @@
 #include "record/ring.h"
 
 #define RING_PAGES 128u
-#define STACK_BYTES 16384u  /* of the user's stack, copied at each sample */
-#define SETTLED_NS 5000000u /* what is older is completely written */
+#define RING_PAGES_STACKS 512u /* where the kernel allows that much, and samples have copies of stacks */
+#define STACK_BYTES 32768u     /* of the user's stack, copied at each sample */
+#define SETTLED_NS 5000000u    /* what is older is completely written */
 
 /* The two rings of a CPU: samples, and what happens to processes. So a flood of one loses nothing of the other. */
 enum { SAMPLES, SIDE, RINGS };
@@ -64,6 +65,7 @@ static void attributes_fill(struct sampler *s)
     a->exclude_idle = 1;
     a->exclude_callchain_kernel = !c->kernel;
     if (c->registers) {
+        a->exclude_callchain_user = 1;
         a->sample_type |= EVENT_STACKS;
         a->sample_regs_user = c->registers;
         a->sample_stack_user = STACK_BYTES;
@@ -124,6 +126,14 @@ void sampler_close(struct sampler *s)
     free(s);
 }
 
+static enum profd_status ring_open(const struct sampler *s, unsigned kind, struct ring *r, int event,
+                                   struct profd_error *e)
+{
+    const bool large = kind == SAMPLES && s->registers > 0;
+    return large && ring_map(r, event, RING_PAGES_STACKS, NULL) == PROFD_OK ? PROFD_OK
+                                                                            : ring_map(r, event, RING_PAGES, e);
+}
+
 /* The rings of one CPU, for a process or for everything. *absent: the CPU is switched off. */
 static enum profd_status cpu_open(struct sampler *s, int cpu, int pid, unsigned long flags, bool *absent,
                                   struct profd_error *e)
@@ -139,7 +149,7 @@ static enum profd_status cpu_open(struct sampler *s, int cpu, int pid, unsigned 
         }
         const int why = errno;
         *absent = c->events[i] < 0 && why == ENODEV;
-        status = c->events[i] < 0 ? open_failed(why, e) : ring_map(&c->rings[i], c->events[i], RING_PAGES, e);
+        status = c->events[i] < 0 ? open_failed(why, e) : ring_open(s, i, &c->rings[i], c->events[i], e);
     }
     if (status == PROFD_OK) {
         s->cpu_count++;

@@ -1,5 +1,7 @@
 #include "record/stack.h"
 
+#include "record/unwind_walk.h"
+
 /* The user's addresses of a chain, innermost first. */
 static const uint64_t *user_part(const struct event *e, uint64_t *count)
 {
@@ -45,11 +47,61 @@ static void frames_reverse(struct stack *s)
     }
 }
 
+/* What the walk by tables needs to know of a process. */
+struct walk {
+    struct images *images;
+    const struct process *process;
+};
+
+static bool table_find(void *context, uint64_t address, struct unwind_object *out)
+{
+    const struct walk *w = context;
+    const struct process_map *map = process_find_map(w->process, address);
+    uint64_t link;
+    if (!map || images_find_build(w->images, map->file, w->process->pid, w->process->origin.uid) == IMAGE_NONE ||
+        !images_find_address(w->images, map->file, address - map->start + map->offset, &link)) {
+        return false;
+    }
+    *out = (struct unwind_object){images_find_table(w->images, map->file), address - link};
+    return out->table != NULL;
+}
+
+/* Sets chain to the addresses of a stack, innermost first. True if it is complete. */
+static bool walk_chain(struct images *images, const struct process *p, const struct event *e, uint64_t *chain,
+                       uint64_t *count)
+{
+    struct walk walk = {images, p};
+    const uint64_t *r = e->registers;
+    uint32_t returns;
+#if defined __aarch64__
+    const struct unwind_thread t = {.machine = UNWIND_AARCH64,
+                                    .fp = r[0],
+                                    .link = r[1],
+                                    .sp = r[2],
+                                    .pc = r[3],
+                                    .base = r[2],
+                                    .stack = e->stack,
+                                    .size = e->stack_size};
+#else
+    const struct unwind_thread t = {.machine = UNWIND_X86_64,
+                                    .fp = r[0],
+                                    .sp = r[1],
+                                    .pc = r[2],
+                                    .base = r[1],
+                                    .stack = e->stack,
+                                    .size = e->stack_size};
+#endif
+    chain[0] = t.pc;
+    const enum unwind_end end = unwind_walk(&t, table_find, &walk, chain + 1, NULL, &returns);
+    *count = returns + 1;
+    return end == UNWIND_COMPLETE;
+}
+
 bool stack_find_user(struct images *images, const struct process *p, const struct event *e, struct stack *out)
 {
-    uint64_t n;
-    const uint64_t *chain = user_part(e, &n);
-    bool complete = n > 1 && n < LIMIT_STACK_DEPTH - 1;
+    uint64_t n, walked[UNWIND_RETURNS + 1];
+    const uint64_t *chain = e->registers ? walked : user_part(e, &n);
+    bool complete = e->registers ? walk_chain(images, p, e, walked, &n) : n > 1 && n < LIMIT_STACK_DEPTH - 1;
     if (n == 0) {
         return false;
     }
@@ -57,6 +109,7 @@ bool stack_find_user(struct images *images, const struct process *p, const struc
         out->frames[0] = OUTSIDE;
     }
     out->count = 1;
+    complete &= n < LIMIT_STACK_DEPTH;
     for (uint64_t i = 1; i < n && out->count < LIMIT_STACK_DEPTH - 1; i++) {
         if (!frame_find(images, p, chain[i], &out->frames[out->count])) {
             complete = false;
