@@ -186,6 +186,7 @@ async function draw() {
 
 function keys(event) {
   const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
+  if (event.defaultPrevented) return undefined;
   if (event.key === "Escape" && typing) return typing.blur();
   if (typing || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey)
     return undefined;
@@ -193,7 +194,7 @@ function keys(event) {
   const all = { b: "builds", f: "functions", l: "processes" }[event.key];
   if (event.key === "/") {
     event.preventDefault();
-    document.getElementById("filter")?.focus();
+    document.getElementById("filter")?.select();
   } else if (event.key === "?") help.showModal();
   else if (all) go(fleet(all));
   else if (event.key === "Escape" && state.fn) go({ fn: "", of: "" });

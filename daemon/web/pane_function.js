@@ -3,95 +3,9 @@ import * as api from "./api.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
+import { arcs, MOST } from "./pane_arcs.js";
 import { another, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
-
-const MOST = 200; // arcs that are asked for, and drawn, at once
-
-/** left: what the answer leaves out of the list; look.all asks for it. */
-function side(title, rows, look, own, total, left) {
-  const most = Math.max(1e-30, ...rows.map((r) => r.self + r.children));
-  const line = (r) => {
-    const seconds = r.self + r.children;
-    const of = r.inside
-      ? "inside the cycle: carries no time"
-      : r.of_calls
-        ? `${format.exact(r, "calls")} of ${format.exact(r, "of_calls")} calls that share its time`
-        : "";
-    return el(
-      "tr",
-      {},
-      el(
-        "td",
-        {},
-        r.name === "<spontaneous>" ? "<spontaneous>" : el("a", { ...own(r), title: r.name }, r.short_name ?? r.name),
-        r.cycle ? el("span", { class: "chip" }, `cycle ${r.cycle}`) : null,
-        r.static ? el("span", { class: "chip", title: "found in the machine code, never observed" }, "static") : null,
-      ),
-      el("td", { class: "n", title: look.mark ? SAMPLED : of }, look.mark + format.exact(r, "calls")),
-      el(
-        "td",
-        { class: "n" },
-        r.inside
-          ? el("span", { title: of }, "—")
-          : el("span", { class: "share", style: { "--share": `${(100 * seconds) / most}%` } }, look.amount(seconds)),
-      ),
-      el("td", { class: "n" }, r.inside || !(total > 0) ? "" : format.percent((100 * seconds) / total)),
-    );
-  };
-  const shown = rows.slice(0, MOST).map(line);
-  const rest = () => {
-    const next = rows.slice(MOST).map(line);
-    body.lastElementChild.replaceWith(...next);
-    next[0].querySelector("a")?.focus();
-  };
-  if (rows.length > MOST)
-    shown.push(
-      el(
-        "tr",
-        {},
-        el(
-          "td",
-          { colSpan: 4 },
-          el("button", { type: "button", onclick: rest }, `Show ${format.count(rows.length - MOST)} others`),
-        ),
-      ),
-    );
-  if (left)
-    shown.push(
-      el(
-        "tr",
-        {},
-        el(
-          "td",
-          { colSpan: 4 },
-          el(
-            "button",
-            { type: "button", onclick: look.all },
-            `Show ${format.several(left.rows, "other", "others")}: ${look.mark}${format.many(left, "calls", "call", "calls")}, ${look.amount(left.seconds)}`,
-          ),
-        ),
-      ),
-    );
-  const body = el("tbody", {}, rows.length ? shown : el("tr", {}, el("td", { colSpan: 4 }, "none")));
-  return el(
-    "table",
-    { class: "arcs" },
-    el("caption", {}, title),
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        [["Function"], [`${look.mark}Calls`, 1], [look.title, 1], ["of report", 1]].map(([t, n]) =>
-          el("th", { scope: "col", class: n ? "n" : "" }, t),
-        ),
-      ),
-    ),
-    body,
-  );
-}
 
 /** Where a row leads: indexes are those of the whole report, which the table knows. What was not called in the window has none. */
 function resolver(state, flat) {
@@ -104,33 +18,37 @@ function resolver(state, flat) {
   };
 }
 
-function cyclePart(cycle, look, own, total, state) {
-  const summary = el(
-    "summary",
-    {},
-    `Cycle ${cycle.number}: ${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent)}, called ${look.mark}${format.exact(cycle, "calls_outside")} times from outside, ${look.mark}${format.exact(cycle, "calls_inside")} times inside`,
-  );
+function cyclePart(cycle, look, state) {
+  const outside = `${look.mark}${format.exact(cycle, "calls_outside")} times from outside`;
+  const inside = `${look.mark}${format.exact(cycle, "calls_inside")} times inside`;
+  const time = `${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent, look.ticks)}`;
+  const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}`);
+  const members = cycle.members.map((m) => ({ ...m, inside: false }));
   return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
-    side(
-      "Members, with calls from other members",
-      cycle.members.map((m) => ({ ...m, inside: false })),
-      look,
-      own,
-      total,
-      cycle.members_left_out,
-    ),
-    side("Callers of the cycle", [...cycle.callers].reverse(), look, own, total, cycle.callers_left_out),
-    side("Called by the cycle", cycle.callees, look, own, total, cycle.callees_left_out),
+    arcs("Members, with calls from other members", members, look, cycle.members_left_out),
+    arcs("Callers of the cycle", [...cycle.callers].reverse(), look, cycle.callers_left_out),
+    arcs("Called by the cycle", cycle.callees, look, cycle.callees_left_out),
   ]);
+}
+
+/** Calls of a function in the whole report, by its row there: "per call" divides by them. */
+function callsOf(flat) {
+  const c = flat.columns;
+  const places = new Map(Array.from(c.index, (index, i) => [index, i]));
+  return (index) => {
+    const i = places.get(index);
+    return i === undefined ? Number.NaN : Number(c.calls[i]) + Number(c.self_calls[i]);
+  };
 }
 
 /** The function in the call graph, with its callers and callees. */
 const around = (state) => to(state, { ...another("graph"), focus: state.of ? `${state.fn}@${state.of}` : state.fn });
-const heading = (name, state) =>
+/** short: the name without its template arguments. */
+const heading = (name, state, short = name) =>
   el(
     "div",
     { class: "bar" },
-    el("h2", { class: "function" }, name),
+    el("h2", { class: "function", title: name }, short),
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
     el("a", around(state), "In the call graph"),
     el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
@@ -139,7 +57,7 @@ const list = (facts) =>
   el(
     "dl",
     { class: "facts" },
-    facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]),
+    facts.map(([k, v]) => [el("dt", {}, k), el("dd", { title: v.length > 80 ? v : null }, v)]),
   );
 
 /** What the table knows already is shown while callers and callees are asked for. */
@@ -158,15 +76,42 @@ function early(pane, state, flat) {
       ? []
       : [
           ["Self", format.self(amount, c.self[i], c.self_least?.[i])],
-          ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i])})`],
+          ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i], flat.report.totals.ticks)})`],
           ["Calls", calls],
         ];
   replace(
     pane,
-    heading(i < 0 ? state.fn : c.name[i], state),
+    heading(i < 0 ? state.fn : c.name[i], state, c.short_name[i] ?? c.name[i]),
     facts.length ? list(facts) : null,
     el("p", { role: "status" }, "Loading…"),
   );
+}
+
+/** How numbers of an answer read, and where rows lead. all: asks for the rows that were left out. */
+function lookOf(answer, own, all) {
+  const { dimension, seconds, ticks } = answer.totals;
+  const title = dimension === "seconds" || dimension === "wall" ? "Time" : dimension;
+  const mark = sampled(answer) ? "~" : "";
+  return { amount: format.amounts(dimension, answer.totals), mark, title, total: seconds, ticks, own, all };
+}
+
+function factsOf(f, look) {
+  const calls =
+    look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
+  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "unknown");
+  const share = format.percent(look.total > 0 ? (100 * f.self) / look.total : 0, look.ticks);
+  const range = Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : "";
+  const none = "no calls from other functions in this time range";
+  return [
+    ["Self", `${format.self(look.amount, f.self, f.self_least)} (${share}${range})`],
+    ["Total", `${look.amount(f.total)} (${format.percent(f.percent, look.ticks)})`],
+    ["Calls", calls],
+    look.mark ? null : ["Per call", f.calls ? `${each(f.self)} self, ${each(f.total)} total` : none],
+    ["Address", `${f.address} in ${format.brief(f.build_id)}`],
+    f.file ? ["File", f.file] : null,
+    f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
+    f.raw_name !== f.name ? ["Symbol", f.raw_name] : null,
+  ].filter(Boolean);
 }
 
 export async function functionPane(pane, state, flat, signal, rows = MOST) {
@@ -186,60 +131,29 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
     return;
   }
   const f = answer.functions[0];
-  const total = answer.totals.seconds;
-  const own = resolver(state, flat);
-  const { dimension } = answer.totals;
-  const look = {
-    amount: format.amounts(dimension, answer.totals),
-    mark: sampled(answer) ? "~" : "",
-    title: dimension === "seconds" || dimension === "wall" ? "Time" : dimension,
-    all: () => functionPane(pane, state, flat, signal, 0),
-  };
-  const calls =
-    look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
-  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "unknown");
-  const facts = [
-    [
-      "Self",
-      `${format.self(look.amount, f.self, f.self_least)} (${format.percent(total > 0 ? (100 * f.self) / total : 0)}${Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : ""})`,
-    ],
-    ["Total", `${look.amount(f.total)} (${format.percent(f.percent)})`],
-    ["Calls", calls],
-    look.mark
-      ? null
-      : [
-          "Per call",
-          f.calls ? `${each(f.self)} self, ${each(f.total)} total` : "no calls from other functions in this time range",
-        ],
-    ["Address", `${f.address} in ${format.brief(f.build_id)}`],
-    f.file ? ["File", f.file] : null,
-    f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
-    f.raw_name !== f.name ? ["Symbol", f.raw_name] : null,
-  ].filter(Boolean);
-  const callers = f.spontaneous
-    ? [{ name: "<spontaneous>", calls: 0, of_calls: 0, self: f.self, children: f.children }, ...f.callers]
-    : [...f.callers].reverse();
+  const look = lookOf(answer, resolver(state, flat), () => functionPane(pane, state, flat, signal, 0));
+  const spontaneous = { name: "<spontaneous>", calls: 0, of_calls: 0, self: f.self, children: f.children };
+  const callers = [...(f.spontaneous ? [spontaneous] : []), ...[...f.callers].reverse(), ...f.static_callers];
+  const callees = [...f.callees, ...f.static_callees];
+  const of = callsOf(flat);
+  const exact = answer.provenance.calls_exact ? "exact" : "counted, but some are missing or ambiguous";
+  const divided = "A callee's time is divided among its callers by their calls, as in gprof.";
   replace(
     pane,
-    heading(f.name, state),
-    list(facts),
-    answer.cycles.filter((c) => c.number === f.cycle).map((c) => cyclePart(c, look, own, total, state)),
+    heading(f.name, state, f.short_name ?? f.name),
+    list(factsOf(f, look)),
     el(
       "div",
       { class: "butterfly" },
-      side("Callers", [...callers, ...f.static_callers], look, own, total, f.callers_left_out),
-      side("Callees", [...f.callees, ...f.static_callees], look, own, total, f.callees_left_out),
+      arcs("Callers", callers, look, f.callers_left_out, (r) => r.calls / of(r.index)),
+      arcs("Callees", callees, look, f.callees_left_out, (r) => r.calls / (f.calls + f.self_calls)),
     ),
-    el(
-      "p",
-      { class: "hint" },
-      `Calls are ${look.mark ? SAMPLED : answer.provenance.calls_exact ? "exact" : "counted, but some are missing or ambiguous"}. A callee's time is divided among its callers by their calls, as in gprof.`,
-    ),
+    answer.cycles.filter((c) => c.number === f.cycle).map((c) => cyclePart(c, look, state)),
+    el("p", { class: "hint" }, `Calls are ${look.mark ? SAMPLED : exact}. ${divided}`),
     seriesPart(state, f, answer, look, signal),
   );
   pane.scrollTop = 0;
-  const known = (list) => ({ n: f[list].length + (f[`${list}_left_out`]?.rows ?? 0) });
-  say(
-    `${f.name}: ${format.many(known("callers"), "n", "caller", "callers")}, ${format.many(known("callees"), "n", "callee", "callees")}.`,
-  );
+  const known = (list, one, several) =>
+    format.several(f[list].length + (f[`${list}_left_out`]?.rows ?? 0), one, several);
+  say(`${f.name}: ${known("callers", "caller", "callers")}, ${known("callees", "callee", "callees")}.`);
 }

@@ -32,6 +32,7 @@ const NAMES = [
   "buntil",
   "scale",
   "nodes",
+  "cols",
   "focus",
   "depth",
   "zoom",
@@ -124,6 +125,7 @@ export const another = (view) => ({
   at: "",
   open: "",
   nodes: "",
+  cols: "",
   focus: "",
   depth: "",
 });

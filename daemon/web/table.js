@@ -4,6 +4,9 @@ import { note, remembersOpen } from "./state.js";
 
 const ROW = 30; // pixels: rows have one height, so that places can be computed
 const PAPER = 2000; // rows that are printed
+const NAME = 9.5; // rem that a column of names has at least
+const NUMBER = 6.2;
+const TEXT = 7;
 const shown = new Set();
 let tables = 0;
 
@@ -17,19 +20,31 @@ addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
 /**
- * columns: {key, title, hint, numeric, value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
+ * columns: {key, width in rem, title, hint, numeric, value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
  * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without it.
  * sorted(key, dir): told when the user sorts.
  */
 export class Table {
   constructor({ label, columns, count, state, sort, open, sorted, tall = false }) {
-    Object.assign(this, { columns, count, state, usual: sort, open, sorted, active: 0, id: `table-${++tables}` });
+    Object.assign(this, {
+      all: columns,
+      columns,
+      count,
+      state,
+      usual: sort,
+      open,
+      sorted,
+      active: 0,
+      id: `table-${++tables}`,
+    });
     this.order = Uint32Array.from({ length: count }, (_, i) => i);
     this.head = el("tr", { "aria-rowindex": "1" });
     this.body = el("tbody");
+    this.widths = el("colgroup");
     this.table = el(
       "table",
       { id: this.id, role: "grid", tabIndex: 0, "aria-label": label, "aria-rowcount": String(count + 1) },
+      this.widths,
       el("thead", {}, this.head),
       this.body,
     );
@@ -37,6 +52,8 @@ export class Table {
     this.node = el("div", { class: tall ? "scroll tall" : "scroll" }, this.table, this.none);
     this.node.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.table.addEventListener("keydown", (event) => this.key(event));
+    // A link of a row is followed from that row: it is marked before the link acts.
+    this.body.addEventListener("click", (event) => this.choose(event), { capture: true });
     this.body.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.draw()).observe(this.node);
     shown.add(this);
@@ -69,7 +86,7 @@ export class Table {
   }
 
   column(key) {
-    return this.columns.find((c) => c.key === key) ?? this.columns[0];
+    return this.all.find((c) => c.key === key) ?? this.all[0];
   }
 
   setSort(key, dir) {
@@ -112,6 +129,14 @@ export class Table {
   }
 
   drawHead() {
+    // Numbers have their width; the first column has the rest.
+    const width = (c, i) => (this.plain && c.bars ? NUMBER : c.width) ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
+    const all = this.columns.map(width);
+    this.table.style.minWidth = `${all.reduce((sum, w) => sum + w, 0)}rem`;
+    replace(
+      this.widths,
+      all.map((w, i) => el("col", { style: { width: i === 0 ? "auto" : `${w}rem` } })),
+    );
     replace(
       this.head,
       this.columns.map((c) => {
@@ -162,7 +187,9 @@ export class Table {
     return el(
       "tr",
       { id: `${this.id}-${at}`, "aria-rowindex": String(at + 2), "data-at": String(at) },
-      this.columns.map((c) => el("td", { class: c.numeric ? "n" : "" }, c.cell(i))),
+      this.columns.map((c, k) =>
+        el("td", { class: c.numeric ? "n" : "" }, k === 0 ? el("span", { class: "named" }, c.cell(i)) : c.cell(i)),
+      ),
     );
   }
 
@@ -213,22 +240,50 @@ export class Table {
     event.preventDefault();
   }
 
-  click(event) {
+  choose(event) {
     const row = event.target.closest("tr[data-at]");
-    if (!row || event.target.closest("a, button") || !getSelection().isCollapsed) return;
+    if (!row || !getSelection().isCollapsed) return;
     this.active = Number(row.dataset.at);
     note(this.state, { row: String(this.active || "") });
     this.mark();
+  }
+
+  click(event) {
+    const row = event.target.closest("tr[data-at]");
+    if (!row || event.target.closest("a, button") || !getSelection().isCollapsed) return;
     this.open?.(this.rows[this.active]);
+  }
+
+  /** Shows those columns only; the first one always. plain: without bars, where there is little space. */
+  show(keys, plain = false) {
+    this.plain = plain;
+    this.node.classList.toggle("plain", plain);
+    this.columns = this.all.filter((c, i) => i === 0 || keys.includes(c.key));
+    this.drawHead();
+    this.from = -1;
+    this.draw();
   }
 }
 
-/** The field that "/" goes to. now() is the present state; apply(text) is called for what is typed, which the address bar remembers. */
-export function filterField(now, label, placeholder, apply) {
+/** The field that "/" goes to. now() is the present state; apply(text) is called for what is typed, which the address
+ *  bar remembers. Esc empties it, and leaves it when it is empty; with a table, Enter opens the first row. */
+export function filterField(now, label, placeholder, apply, table) {
   const field = el("input", { id: "filter", type: "search", value: now().q, placeholder, "aria-label": label });
-  field.addEventListener("input", () => {
+  const typed = () => {
     note(now(), { q: field.value, row: "", top: "" });
     apply(field.value);
+  };
+  const leave = () => (table ? table().table.focus() : field.blur());
+  const keys = {
+    Escape: () => (field.value ? ((field.value = ""), typed()) : leave()),
+    Enter: () => table && table().rows.length && table().open?.(table().rows[table().active]),
+    ArrowDown: () => table && leave(),
+  };
+  field.addEventListener("input", typed);
+  field.addEventListener("keydown", (event) => {
+    if (!keys[event.key] || event.isComposing) return;
+    event.preventDefault();
+    keys[event.key]();
   });
   return field;
 }

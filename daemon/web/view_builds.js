@@ -57,12 +57,14 @@ const columns = (rows, state) => [
   },
   {
     key: "id",
+    width: 9.5,
     title: "Build-id",
     value: (i) => rows[i].build_id,
     cell: (i) => el("code", { title: rows[i].build_id }, format.brief(rows[i].build_id)),
   },
   {
     key: "load",
+    width: 8.5,
     title: "Last day",
     numeric: true,
     value: (i) => rows[i].load ?? Number.NaN,
@@ -98,6 +100,7 @@ const columns = (rows, state) => [
   },
   {
     key: "last",
+    width: 9,
     title: "Last seen",
     numeric: true,
     value: (i) => Date.parse(rows[i].last_seen) || 0,
@@ -147,7 +150,13 @@ export async function draw(main, state, signal) {
       "div",
       { class: "bar" },
       el("h1", {}, "Builds"),
-      filterField(() => state, "Filter builds", "name or build-id", apply),
+      filterField(
+        () => state,
+        "Filter builds",
+        "name or build-id",
+        apply,
+        () => table,
+      ),
     ),
     table.node,
   );

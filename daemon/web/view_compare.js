@@ -93,6 +93,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "acalls",
       title: `${mark}Calls A`,
+      width: 8,
       hint,
       numeric: true,
       value: (i) => a(i).calls,
@@ -101,6 +102,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "bcalls",
       title: `${mark}Calls B`,
+      width: 8,
       hint,
       numeric: true,
       value: (i) => b(i).calls,
@@ -109,6 +111,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "dcalls",
       title: "Δ calls",
+      width: 9,
       numeric: true,
       value: (i) => Math.abs(b(i).calls - a(i).calls),
       cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls),
@@ -116,6 +119,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "cost",
       title: "Δ self/call",
+      width: 7.5,
       hint: "change of self time per call",
       numeric: true,
       value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))),
@@ -223,7 +227,13 @@ export async function draw(main, state, signal) {
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
     say(`${format.count(table.rows.length)} of ${format.several(rows.length, "function", "functions")}`);
   };
-  const filter = filterField(() => state, "Filter functions", "Filter (regex)", apply);
+  const filter = filterField(
+    () => state,
+    "Filter functions",
+    "Filter (regex)",
+    apply,
+    () => table,
+  );
   const alone = (side) => rows.filter((r) => r[side] === null).length;
   const both = [
     side("A", a.report),

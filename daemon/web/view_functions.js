@@ -6,14 +6,12 @@ import { sampled, SAMPLED, truthChip } from "./origin.js";
 import { another, fleetQuestion, go, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { labelChips, labelsMenu, timeMenu } from "./toolbar.js";
-import { matcher } from "./view_report.js";
+import { bar, matcher } from "./view_report.js";
 
 const MOST = 5000; // names that are fetched; the daemon sorts, so that these are the first ones
 const PROGRAMS = 20; // that are asked where a function is
 const SORTS = ["self", "total", "calls"];
 
-const bar = (text, share) =>
-  el("span", { class: "share", style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
 const perCall = (row) => (row.calls > 0 ? row.self / row.calls : Number.NaN);
 
 function columns(rows, amount, mark, state) {
@@ -29,12 +27,13 @@ function columns(rows, amount, mark, state) {
           { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name },
           rows[i].short_name ?? rows[i].name,
         ),
-        rows[i].file ? el("span", { class: "chip" }, rows[i].file) : null,
+        rows[i].file ? el("span", { class: "chip", title: rows[i].file }, format.base(rows[i].file)) : null,
       ],
     },
     {
       key: "self",
       title: "Self",
+      width: 9.2,
       numeric: true,
       value: (i) => rows[i].self,
       cell: (i) => bar(amount(rows[i].self), rows[i].percent),
@@ -48,6 +47,7 @@ function columns(rows, amount, mark, state) {
     },
     {
       key: "total",
+      width: 9.2,
       title: "Total",
       hint: "self time and callees, added up over the reports of the programs",
       numeric: true,
@@ -57,6 +57,7 @@ function columns(rows, amount, mark, state) {
     {
       key: "calls",
       title: `${mark}Calls`,
+      width: 11,
       hint,
       numeric: true,
       value: (i) => rows[i].calls,
@@ -239,7 +240,13 @@ export async function draw(main, state, signal) {
       "div",
       { class: "toolbar" },
       el("h1", {}, "Top functions"),
-      filterField(() => state, "Filter functions", "Filter (regex)", apply),
+      filterField(
+        () => state,
+        "Filter functions",
+        "Filter (regex)",
+        apply,
+        () => table,
+      ),
       chooser,
       timeMenu(state),
       labelsMenu(state),

@@ -69,7 +69,7 @@ const columns = (rows, state) => [
         String(rows[i].pid),
       ),
   },
-  { key: "uid", title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
+  { key: "uid", width: 4, title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
   {
     key: "state",
     title: "State",
@@ -84,7 +84,7 @@ const columns = (rows, state) => [
         rows[i].state,
       ),
   },
-  { key: "mode", title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
+  { key: "mode", width: 5, title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
   {
     key: "rate",
     title: "Ticks/s",
@@ -129,6 +129,7 @@ const columns = (rows, state) => [
   },
   {
     key: "age",
+    width: 8,
     title: "Runs for",
     numeric: true,
     value: (i) => rows[i].age_seconds,
@@ -144,6 +145,7 @@ const columns = (rows, state) => [
   },
   {
     key: "harvested",
+    width: 8,
     title: "Last read",
     numeric: true,
     value: (i) => Date.parse(rows[i].harvested) || 0,
@@ -158,6 +160,7 @@ const columns = (rows, state) => [
   },
   {
     key: "labels",
+    width: 18,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),

@@ -117,7 +117,11 @@ async function search(page) {
   await page.keyboard.press("Enter");
   const first = await marked();
   await page.keyboard.press("Enter");
-  point(first.length > 0 && (await marked()).join() !== first.join(), "graph: Enter goes to one after the other", first);
+  point(
+    first.length > 0 && (await marked()).join() !== first.join(),
+    "graph: Enter goes to one after the other",
+    first,
+  );
 }
 
 async function groups(page) {

@@ -27,7 +27,6 @@ async function fromBuilds(page) {
   );
   await page.keyboard.press("/");
   await page.keyboard.type("calc");
-  await page.keyboard.press("Escape");
   point((await page.locator("tbody tr[data-at]").count()) === 1, "keyboard: / filters builds");
   point(await tabTo(page, GRID), "keyboard: Tab reaches the table");
   await page.keyboard.press("Enter");
@@ -514,7 +513,8 @@ async function paper(page) {
   );
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));
   point(
-    (await page.evaluate(() => getComputedStyle(document.querySelector(".share")).transitionDuration)) === "0s",
+    (await page.evaluate(() => getComputedStyle(document.querySelector(".menu > summary")).transitionDuration)) ===
+      "0s",
     "reduced motion: nothing moves by itself",
   );
   await page.emulateMedia({ media: "screen", reducedMotion: null });

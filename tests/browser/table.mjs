@@ -1,0 +1,168 @@
+// The table of functions and the pane beside it: numbers stay in sight, the clicked row is the marked one, keys, columns.
+import { address, builds, check, get, id, open, point, ready, visit } from "./page.mjs";
+
+const calc = id("calc");
+const ROW = "[role=grid] tbody tr[data-at]";
+const MARKED = `${ROW}.active td:first-child a`;
+
+/** Long names give way: every number of the columns that are shown is inside the table's box. */
+async function wide(page) {
+  const hostile = builds.find((b) => b.name.endsWith("/hostile")).build_id;
+  const first = (await get(`api/v1/builds/${id("shapes")}/report?limit=1`)).functions[0].address;
+  for (const [name, query] of [
+    ["wide names", `?build=${id("shapes")}`],
+    ["wide names and a pane", `?build=${id("shapes")}&fn=${first}`],
+    ["hostile names", `?build=${hostile}`],
+  ]) {
+    await visit(page, query);
+    const cut = await page.locator("td.n").evaluateAll((cells) => {
+      const out = (cell) => {
+        if (cell.textContent === "" || cell.clientWidth === 0) return false;
+        const box = cell.closest(".scroll, .arcs-box").getBoundingClientRect();
+        const words = document.createRange();
+        words.selectNodeContents(cell);
+        const { left, right } = words.getBoundingClientRect();
+        const own = cell.getBoundingClientRect();
+        return right > box.right + 1 || left < own.left || right > own.right + 1;
+      };
+      return cells.filter(out).map((c) => c.textContent);
+    });
+    point(cut.length === 0, `${name}: no number is cut or out of sight`, cut.slice(0, 9));
+  }
+  await visit(page, `?build=${calc}`);
+  const over = await page.locator(`${ROW} .share`).evaluateAll((all) => {
+    const meter = (s) => parseFloat(getComputedStyle(s, "::after").width);
+    const end = (s) => {
+      const words = document.createRange();
+      words.selectNodeContents(s);
+      return words.getBoundingClientRect().right;
+    };
+    return all.filter((s) => !(meter(s) > 0) || end(s) > s.getBoundingClientRect().right - meter(s)).length;
+  });
+  point(over === 0, "bars stand beside the digits", over);
+}
+
+async function marked(page) {
+  await visit(page, `?build=${calc}`);
+  for (const at of [3, 1]) {
+    const link = page.locator(`${ROW} td:first-child a`).nth(at);
+    const name = await link.textContent();
+    await link.click();
+    await ready(page);
+    const shown = [await page.locator(MARKED).textContent(), await page.locator(".pane h2").textContent()];
+    point(
+      shown.every((t) => t === name),
+      `row ${at}: the name that was clicked is the marked row`,
+      [name, shown],
+    );
+  }
+  const callee = page.locator(".butterfly > :nth-child(2) tbody a").first();
+  const name = await callee.textContent();
+  await callee.click();
+  await ready(page);
+  point((await page.locator(MARKED).textContent()) === name, "and so is the row of a callee", name);
+}
+
+async function keys(page) {
+  await visit(page, `?build=${calc}`);
+  const all = await page.locator(ROW).count();
+  await page.keyboard.press("/");
+  await page.keyboard.type("parse");
+  await address(page, "q", "parse");
+  const found = await page.locator(ROW).count();
+  await page.keyboard.press("Escape");
+  await address(page, "q", "");
+  const back = [await page.inputValue("#filter"), await page.locator(ROW).count()];
+  point(found < all && back.join() === `,${all}`, "Escape empties the filter, and all rows are back", [
+    found,
+    all,
+    back,
+  ]);
+  await page.keyboard.press("Escape");
+  point(await page.evaluate(() => document.activeElement.matches("[role=grid]")), "and leaves it when it is empty");
+  await page.keyboard.press("/");
+  await page.keyboard.type("parse_n");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane dl");
+  await ready(page);
+  point((await page.locator(".pane h2").textContent()) === "parse_number", "/, a name and Enter open the function");
+  await page.locator("[role=grid]").focus();
+  await page.keyboard.press("Escape");
+  await address(page, "fn", "");
+  point(!(await page.locator(".pane").isVisible()), "Escape closes it");
+}
+
+async function columns(page) {
+  const heads = () => page.locator("[role=grid] thead button").allTextContents();
+  await visit(page, `?build=${calc}`);
+  const before = await heads();
+  await page.locator("#columns").press("Enter");
+  await check(page, "choice of columns");
+  await page.locator("#col-percent").uncheck();
+  await page.locator("#col-build").uncheck();
+  const after = await heads();
+  const gone = before.filter((t) => !after.includes(t));
+  point(gone.join() === "Total %,In", "columns are chosen", after);
+  await page.waitForFunction(() => /cols=/.test(location.search));
+  await page.reload();
+  await ready(page);
+  point((await heads()).join() === after.join(), "and a reload shows the same", await heads());
+}
+
+/** Calls of a callee in each call of its caller, on both sides of a function. */
+async function perCall(page) {
+  const report = await get(`api/v1/builds/${calc}/report?limit=0`);
+  const uncalled = new Set(report.functions.filter((g) => g.calls === 0).map((g) => g.name));
+  const f = report.functions.find((g) => g.callees.length > 1 && g.callers.some((a) => uncalled.has(a.name)));
+  await visit(page, `?build=${calc}&fn=${f.address}`);
+  const cells = (side) =>
+    page
+      .locator(`.butterfly > :nth-child(${side}) tbody tr`)
+      .evaluateAll((rows) =>
+        rows.map((r) => [
+          r.cells[0].querySelector("a")?.textContent,
+          Number(r.cells[2].textContent.replaceAll(",", "")),
+        ]),
+      );
+  const sums = new Map(report.functions.map((g) => [g.name, g.calls + g.self_calls]));
+  const right = (rows, arcs, per) =>
+    arcs.every((a) => rows.some(([name, n]) => name === a.name && Math.abs(n - per(a)) <= 0.006 + n * 0.006));
+  const callees = await cells(2);
+  point(
+    right(callees, f.callees, (a) => a.calls / (f.calls + f.self_calls)),
+    "callees: calls in each call",
+    callees,
+  );
+  const shown = await page.locator(".pane").textContent();
+  point(!/Infinity|NaN|undefined/.test(shown), "what cannot be divided is left out", shown);
+  const callers = await cells(1);
+  const named = f.callers.filter((a) => sums.get(a.name) > 0);
+  point(
+    right(callers, named, (a) => a.calls / sums.get(a.name)),
+    "callers: calls in each call of theirs",
+    callers,
+  );
+}
+
+async function phone() {
+  const page = await open({ viewport: { width: 390, height: 844 } });
+  await visit(page, `?build=${id("shapes")}`);
+  await page.locator(`${ROW} td:first-child a`).nth(2).click();
+  await page.waitForSelector(".pane dl");
+  await ready(page);
+  const top = await page.locator(".pane").evaluate((p) => p.getBoundingClientRect().top);
+  point(top >= -2 && top < 200, "phone: a function that is opened is in sight", top);
+  await page.locator("#pane-close").click();
+  await address(page, "fn", "");
+  await ready(page);
+  const row = await page.locator(`${ROW}.active`).evaluate((r) => r.getBoundingClientRect().top);
+  point(row > 0 && row < 844, "phone: and after it is closed, its row is", row);
+  await page.context().close();
+}
+
+export async function table() {
+  const page = await open({ viewport: { width: 1440, height: 900 } });
+  for (const part of [wide, marked, keys, columns, perCall]) await part(page);
+  await page.context().close();
+  await phone();
+}
