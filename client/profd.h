@@ -233,7 +233,8 @@ struct profd_outcome {
     bool earlier;             /* came from the spool */
     bool executable;          /* concerns an executable that was sent and is not stored */
     bool duplicate;
-    const char *sentence; /* "" if there is nothing to say */
+    const char *sentence; /* "" if there is nothing to say. With PROFD_OK and not spooled: what the daemon, being older
+                           * than this library, did not get of this and later uploads; said once a delivery */
 };
 typedef void (*profd_outcome_sink)(void *context, const struct profd_outcome *outcome);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/upload.h"
 #include "proto/limits.h"
 
 enum profd_status profd_client_new(const char *name, struct profd_client **out, struct profd_error *e)
@@ -109,6 +110,16 @@ static bool asked_reserve(struct profd_client *c)
     return grown != NULL;
 }
 
+/* The frame as a daemon of the chosen version reads it. */
+static enum profd_status frame_adapt(struct profd_client *c, uint8_t **frame, size_t *size, struct profd_error *e)
+{
+    if (c->state == CLIENT_GREETING || (*frame)[4] <= c->version) {
+        return PROFD_OK;
+    }
+    c->without_stacks++;
+    return upload_leave_out_stacks(frame, size, e);
+}
+
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e)
 {
@@ -122,9 +133,9 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
                                  size - FRAME_HEADER_SIZE, c->payload_max);
     } else {
         o = calloc(1, sizeof *o);
-        if (!o || (expect_answer && !asked_reserve(c))) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to send a message");
-        }
+        status = !o || (expect_answer && !asked_reserve(c))
+                     ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to send a message")
+                     : frame_adapt(c, &frame, &size, e);
     }
     if (status != PROFD_OK) {
         free(o);
@@ -223,6 +234,22 @@ static enum profd_status not_asked(const struct frame *f, struct profd_error *wh
                            f->tag);
 }
 
+/* What was queued before the version was known. */
+static enum profd_status queue_adapt(struct profd_client *c, struct profd_error *why)
+{
+    enum profd_status status = PROFD_OK;
+    struct client_out *o;
+    STAILQ_FOREACH(o, &c->out, link)
+    {
+        if (status == PROFD_OK && o->done == 0) {
+            c->out_bytes -= o->size;
+            status = frame_adapt(c, &o->bytes, &o->size, why);
+            c->out_bytes += o->size;
+        }
+    }
+    return status;
+}
+
 static enum profd_status take_welcome(struct profd_client *c, const struct frame *f, const struct message *m,
                                       struct profd_error *why)
 {
@@ -246,7 +273,8 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
     c->refused = w->refused;
     memmove(c->asked, c->asked + 1, --c->asked_count * sizeof *c->asked); /* HELLO is always the first */
     c->state = CLIENT_OPEN;
-    return PROFD_OK;
+    c->version = w->version;
+    return queue_adapt(c, why);
 }
 
 static enum profd_status take_ack(struct profd_client *c, const struct frame *f, const struct message *m,

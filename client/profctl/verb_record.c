@@ -64,6 +64,9 @@ static enum profd_status unwind_parse(const struct profctl_call *call, bool *tab
 static void outcome_note(void *context, const struct profd_outcome *o)
 {
     struct session *s = context;
+    if (o->status == PROFD_OK && !o->spooled && o->sentence[0] != '\0') {
+        profctl_complain("%s", o->sentence);
+    }
     if (o->executable || o->earlier || (o->status == PROFD_OK && !o->spooled)) {
         return;
     }

@@ -54,6 +54,9 @@ static void outcome_count(void *context, const struct profd_outcome *o)
         f->waiting++;
     } else if (o->status == PROFD_OK) {
         f->stored++;
+        if (o->sentence[0] != '\0') {
+            profctl_complain("%s", o->sentence);
+        }
     } else if (o->executable) {
         profctl_complain("%s: %s", o->name, o->sentence);
     } else {

@@ -94,6 +94,9 @@ static void outcome_take(void *context, const struct profd_outcome *o)
         (void)snprintf(t->why_spooled, sizeof t->why_spooled, "%s", o->sentence);
     } else {
         t->stored++;
+        if (o->sentence[0] != '\0') {
+            profctl_complain("%s", o->sentence);
+        }
     }
 }
 

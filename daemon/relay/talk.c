@@ -136,10 +136,10 @@ enum profd_status talk_greet(struct talk *t, struct profd_error *e)
     if (status) {
         return status;
     }
-    if (welcome.as.welcome.version != FRAME_VERSION) {
-        status =
-            profd_error_set(e, PROFD_UNKNOWN_VERSION, "%s chose version %u of the protocol, this program speaks %u",
-                            t->peer, welcome.as.welcome.version, FRAME_VERSION);
+    if (welcome.as.welcome.version < FRAME_VERSION_OLDEST || welcome.as.welcome.version > FRAME_VERSION) {
+        status = profd_error_set(e, PROFD_UNKNOWN_VERSION,
+                                 "%s chose version %u of the protocol, this program speaks %d to %d", t->peer,
+                                 welcome.as.welcome.version, FRAME_VERSION_OLDEST, FRAME_VERSION);
     }
     message_done(&welcome);
     return status;

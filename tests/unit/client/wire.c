@@ -487,3 +487,85 @@ Test(client_wire, an_operators_verb_is_told_how_far_it_is)
     free(out.data);
     profd_client_free(c);
 }
+
+static void expect_upload(const struct bytes *b, size_t at, unsigned version, uint64_t ticks)
+{
+    struct frame f;
+    struct message m;
+    struct counts c;
+    frame_at(b, at, &f, &m);
+    cr_assert_eq(f.type, FRAME_UPLOAD);
+    cr_assert_eq(f.version, version);
+    cr_assert_eq(counts_decode(m.as.upload.counts.data, m.as.upload.counts.size, 1, &c, NULL), PROFD_OK);
+    cr_assert(c.arc_count == 1 && c.calls[0] == 12 && c.bin_count == 2);
+    cr_assert_str_eq(m.as.upload.labels[0].name, "service");
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c.node_count; i++) {
+        sum += c.node_ticks[i];
+    }
+    cr_assert_eq(sum, ticks);
+    counts_done(&c);
+    message_done(&m);
+}
+
+static void add_stacks(struct profd_upload *u)
+{
+    const uint32_t build[] = {0, PROFD_NOWHERE, 0};
+    const uint64_t address[] = {0x1010, 77, 0x1020};
+    const struct profd_stack stack = {
+        .rate = 100, .frames = 3, .pc = true, .build = build, .address = address, .ticks = 5};
+    const struct profd_stack cut = {
+        .rate = 100, .frames = 1, .incomplete = true, .build = build, .address = address, .ticks = 7};
+    cr_assert_eq(profd_upload_add_stack(u, &stack, NULL), PROFD_OK);
+    cr_assert_eq(profd_upload_add_stack(u, &cut, NULL), PROFD_OK);
+}
+
+/* Queued before and after the version is known. */
+Test(client_wire, stacks_go_only_to_a_daemon_that_knows_them)
+{
+    for (uint32_t version = 1; version <= 2; version++) {
+        struct profd_client *c;
+        struct profd_event event;
+        struct bytes out = {0}, welcome = {0};
+        struct profd_id id = {.sequence = 1};
+        struct profd_upload *u = upload_make();
+        add_stacks(u);
+        cr_assert_eq(profd_client_new("test 1", &c, NULL), PROFD_OK);
+        cr_assert_eq(profd_client_send_upload(c, u, &id, NULL, NULL), PROFD_OK);
+        drain(c, &out, 1000);
+        add_welcome(&welcome, version);
+        cr_assert_eq(profd_client_feed(c, welcome.data, welcome.size, NULL), PROFD_OK);
+        cr_assert(profd_client_next(c, &event));
+        id.sequence = 2;
+        cr_assert_eq(profd_client_send_upload(c, u, &id, NULL, NULL), PROFD_OK);
+        drain(c, &out, 1000);
+        expect_upload(&out, 1, version, version == 2 ? 12 : 0);
+        expect_upload(&out, 2, version, version == 2 ? 12 : 0);
+        free(out.data);
+        free(welcome.data);
+        profd_client_free(c);
+        profd_upload_free(u);
+    }
+}
+
+Test(client_wire, a_stack_that_cannot_be_is_refused)
+{
+    struct profd_upload *u = upload_make();
+    struct profd_error e;
+    uint32_t build[] = {0, 1};
+    const uint64_t address[] = {1, 2};
+    struct profd_stack s = {.rate = 100, .frames = 2, .pc = true, .build = build, .address = address, .ticks = 5};
+    cr_assert_eq(profd_upload_add_stack(u, &s, &e), PROFD_REFUSED);
+    cr_assert(strstr(e.sentence, "build 1") != NULL, "%s", e.sentence);
+    build[1] = 0;
+    s.ticks = 0;
+    cr_assert_eq(profd_upload_add_stack(u, &s, &e), PROFD_REFUSED);
+    s.ticks = 1;
+    s.frames = 0;
+    cr_assert_eq(profd_upload_add_stack(u, &s, &e), PROFD_REFUSED);
+    s.frames = 1;
+    s.rate = 0;
+    cr_assert_eq(profd_upload_add_stack(u, &s, &e), PROFD_REFUSED);
+    cr_assert(strstr(e.sentence, "rate is 0") != NULL, "%s", e.sentence);
+    profd_upload_free(u);
+}
