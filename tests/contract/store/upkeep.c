@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/rollup.h"
+#include "proto/counts.h"
 #include "tests/contract/store/upkeep_fixture.h"
 
 #define CLOCKS UINT64_C(20) /* uploads of fill: one every hour from midnight */
@@ -53,6 +55,58 @@ STORE_TEST(rolled_up_uploads_give_the_same_answers)
     fixture_reopen(f);
     expect_same(all, look_window(f, 0, 0));
     expect_clean(f);
+}
+
+/* What each random group brought, of rows and of sums with their spread. */
+struct brought {
+    uint64_t ticks[ROLLUP_GROUPS], calls[ROLLUP_GROUPS];
+    bool spread;
+};
+
+static enum profd_status add_brought(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct brought *b = context;
+    struct arena *a = arena_new(0);
+    struct rollup r;
+    struct rollup_spread spread;
+    struct counts c;
+    cr_assert_eq(row->spread != NULL, row->rolled && b->spread, "a spread where one is asked for");
+    if (row->spread != NULL) {
+        const uint32_t builds = (uint32_t)row->build_count;
+        cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, builds, false, &r, e), PROFD_OK);
+        cr_assert_eq(rollup_decode_spread(a, &r, row->spread, row->spread_size, &spread, e), PROFD_OK);
+        for (size_t i = 0; i < (size_t)r.bin_count * ROLLUP_GROUPS; i++) {
+            b->ticks[i % ROLLUP_GROUPS] += spread.bins[i];
+        }
+        for (size_t i = 0; i < (size_t)r.arc_count * ROLLUP_GROUPS; i++) {
+            b->calls[i % ROLLUP_GROUPS] += spread.arcs[i];
+        }
+    } else if (!row->rolled) {
+        uint64_t ticks, calls;
+        cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e), PROFD_OK);
+        counts_totals(&c, &ticks, &calls);
+        b->ticks[row->group] += ticks;
+        b->calls[row->group] += calls;
+        counts_done(&c);
+    }
+    arena_free(a);
+    return PROFD_OK;
+}
+
+STORE_TEST(rolled_up_uploads_keep_their_groups)
+{
+    const struct store_filter plain = {.build_id = full_id("aa01")},
+                              with = {.build_id = full_id("aa01"), .spread = true};
+    struct brought raw = {.spread = true}, sums = {.spread = true}, none = {.spread = false};
+    fill(f, 1, 5);
+    OK(f, store_each_upload(f->r, &everybody, &with, add_brought, &raw, &f->e));
+    for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
+        cr_assert_eq(raw.ticks[g] > 0, g >= 1 && g <= 5, "senders 1 to 5 are in groups 1 to 5");
+    }
+    compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + 30 * DAY);
+    OK(f, store_each_upload(f->r, &everybody, &with, add_brought, &sums, &f->e));
+    OK(f, store_each_upload(f->r, &everybody, &plain, add_brought, &none, &f->e));
+    cr_assert_eq(memcmp(&raw, &sums, sizeof raw), 0);
 }
 
 STORE_TEST(a_late_retry_stays_nothing_and_a_late_upload_lands_in_its_hour)

@@ -1,0 +1,61 @@
+"""Two builds of 20,000 functions and 160,000 arcs compared, with intervals from all 16 random groups: JSON of the 50
+rows of each table, from the store. Median of ROUNDS runs of a daemon that keeps no answers of before."""
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "integration")]
+import shapes  # noqa: E402
+from harness import Daemon  # noqa: E402
+
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+FUNCTIONS, ARCS, PROCESSES = (int(os.environ.get(name, usual)) for name, usual in
+                              (("FUNCTIONS", "20000"), ("ARCS", "160000"), ("PROCESSES", "64")))
+
+
+def version(folder, number):
+    """An executable, and a gmon.out of each process; in the second version each 100th function is a tenth slower."""
+    where = os.path.join(folder, str(number))
+    os.mkdir(where)
+    exe = shapes.executable(where, FUNCTIONS)
+    with open(exe, "r+b") as f:  # another build-id
+        head = f.read(0x1000)
+        f.seek(head.index(b"GNU\0") + 4)
+        f.write(bytes([number]))
+    callers, callees, calls, ticks = shapes.layered(FUNCTIONS, ARCS)
+    files = []
+    for process in range(PROCESSES):
+        draw = random.Random(number * 1000 + process)
+        work = 1 + draw.randrange(4)
+        own = [int(t * work * (1.1 if number and i % 100 == 0 else 1) + draw.random()) for i, t in enumerate(ticks)]
+        files.append(shapes.profile(os.path.join(where, f"{process}.gmon"), FUNCTIONS, callers, callees,
+                                    [n * work for n in calls], own))
+    return exe, files
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="profd-bench-")
+    try:
+        builds = [version(folder, n) for n in range(2)]
+        with Daemon("--raw-age", "1s") as d:
+            for exe, files in builds:
+                sent = d.ctl("upload", "-e", exe, *files, timeout=600)
+                assert sent.returncode == 0, sent.stderr
+            times = []
+            for round in range(ROUNDS):
+                began = time.perf_counter()
+                done = d.ctl("diff", builds[0][0], builds[1][0], "--json", "--limit", str(50 + round), timeout=300)
+                times.append(time.perf_counter() - began)
+                assert done.returncode == 0, done.stderr
+            print(f"{'two builds of 20,000 functions, 160,000 arcs compared, 16 groups':<66} {'–':>11} "
+                  f"{sorted(times)[len(times) // 2]:>9.3f} s")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()

@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""profctl diff: two versions of a real program, of which one function got slower, one is called once more, one was
+moved and one is new. The counts of 96 processes a side are made up, so that every verdict is known."""
+import json
+import os
+import random
+import struct
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from harness import Daemon, Tap, bounds, run, symbols  # noqa: E402
+from wire import Wire, encoded, field, sender_number, varint  # noqa: E402
+
+SOURCE = """static volatile int n;
+%s
+__attribute__((noinline)) static int parse(int i) { return n += i; }
+__attribute__((noinline)) int render(int i) { return n -= i; }
+__attribute__((noinline)) int idle(int i) { return n ^= i; }
+__attribute__((noinline)) int step(int i) { return parse(i) + render(i) + idle(i); }
+int main(void) { return step(n) %s; }
+"""
+PROCESSES = 96
+NOW = int(time.time())
+
+
+def build(folder, name, extra, call):
+    source, exe = os.path.join(folder, "shop.c"), os.path.join(folder, name)
+    with open(source, "w") as f:
+        f.write(SOURCE % (extra, call))
+    done = run("gcc", "-pg", "-O0", "-g", "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    return exe
+
+
+def build_id(exe):
+    return run("readelf", "-n", exe).stdout.split("Build ID: ")[1].split()[0]
+
+
+def upload(exe, process, ticks, calls, label, end):
+    """The body of an UPLOAD: ticks by function, calls by (caller, callee)."""
+    table, (low, high) = symbols(exe), bounds(exe)
+    at = lambda name: table[name][0]  # noqa: E731
+    used = {(at(name) + 8 - low) // 4: n for name, n in ticks.items()}
+    bins = (high - low) // 4
+    h = (0, low, low + 4 * bins, bins, 100, "seconds", "s", used)
+    arcs = [(at(a) + 12, at(b), n) for (a, b), n in calls.items()]
+    return (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
+            + field(6, field(1, build_id(exe)) + field(2, "/srv/shop")) + field(7, field(1, "version")
+            + field(2, label)) + varint(3 << 3 | 1) + struct.pack("<Q", (end - 1) * 10**9) + varint(4 << 3 | 1)
+            + struct.pack("<Q", end * 10**9) + field(8, encoded([h], arcs)) + field(10, 1)
+            + field(11, "ab" * 16) + field(12, struct.pack("<QQ", process, 1)))
+
+
+def fleet(d, exe, seed, label, slower, more, end, fresh=False):
+    """Processes of different work: requests, and ticks that vary by chance. slower: of parse; more: calls of render."""
+    draw, cache = random.Random(seed), {}
+    globals().update(symbols=lambda e, own=symbols: cache.setdefault(e, own(e)))
+    bodies = []
+    for p in range(PROCESSES):
+        requests = draw.randint(10, 30)
+        ticks = {name: max(1, round(requests * weight * draw.uniform(0.8, 1.2)))
+                 for name, weight in (("parse", 4 * slower), ("render", 5), ("idle", 3), ("step", 2))}
+        calls = {("main", "step"): requests, ("step", "parse"): requests, ("step", "render"): (2 + more) * requests,
+                 ("step", "idle"): requests}
+        if fresh:
+            ticks["fresh"], calls["step", "fresh"] = requests, requests
+        bodies.append(upload(exe, seed * 1000 + p, ticks, calls, label, end))
+    with Wire(d.socket) as w:
+        for body in bodies:
+            w.send("UPLOAD", body)
+            while (answer := w.take())[0] == "WANT_OBJECT":
+                pass
+            assert answer[0] == "ACK", answer
+    assert d.ctl("symbols", exe).returncode == 0
+
+
+def table(diff, metric):
+    return next(t for t in diff["metrics"] if t["metric"] == metric)
+
+
+def row(diff, metric, function, caller=None):
+    return next((r for r in table(diff, metric)["rows"] if r["function"] == function
+                 and r["caller"] in (None, caller or r["caller"])), None)
+
+
+def within(r, truth):
+    return r["low"] <= truth <= r["high"]
+
+
+def verdicts(tap, d, a, b):
+    done = d.ctl("diff", a, b, "--json")
+    tap.point(done.returncode == 0, "two versions are compared", done.stderr)
+    diff = json.loads(done.stdout)
+    sides = diff["a"], diff["b"]
+    tap.point(all(s["processes_started"] == PROCESSES and s["groups"] >= 12 for s in sides) and not diff["paired"],
+              "each side has its processes, in random groups", sides)
+    r = row(diff, "time-per-call", "parse")
+    tap.point(r["verdict"] == "changed" and within(r, 0.3), "parse is 30 % slower, and the interval holds that", r)
+    others = [row(diff, "time-per-call", f)["verdict"] for f in ("render", "idle", "step")]
+    tap.point(table(diff, "time-per-call")["common"] is None and "changed" not in others[1:],
+              "four functions stand for no common factor; idle and step did not change", others)
+    r = row(diff, "calls-per-parent", "render", "step")
+    tap.point((r["verdict"], r["a"], r["b"], r["p"]) == ("constant-changed", 2, 3, None),
+              "render is called 3 times a step instead of 2, without a doubt", r)
+    r = row(diff, "calls-per-parent", "parse", "step")
+    tap.point(r["verdict"] == "constant", "parse is called once a step, as before", r)
+    share = [s / (s + 10) for s in (4, 5.2)]
+    r = row(diff, "self", "parse")
+    tap.point(r["verdict"] == "changed" and within(r, share[1] / share[0] * 15.2 / 16.2 - 1),
+              "its share grew by what fresh left of it", r)
+    tap.point([f["function"] for f in diff["only_in_b"]["rows"]] == ["fresh"] and diff["only_in_a"]["count"] == 0,
+              "fresh is only in B; parse is matched in spite of its new address", diff["only_in_b"])
+    return diff
+
+
+def words(tap, d, a, b):
+    text = d.ctl("diff", a, b, "--plan").stdout
+    lines = [line for line in text.splitlines() if line.startswith("  parse ")]
+    tap.point(any("slower" in line for line in lines) and "Only in B: 1 function" in text,
+              "the text says which function is slower", text)
+    tap.point("the same in every group of processes" in text and "2% needs" in text,
+              "it says what is certain, and how much data 2 % needs", text)
+    csv = d.ctl("diff", a, b, "-f", "csv", "--metric", "self").stdout.splitlines()
+    tap.point(csv[0].startswith("metric,function,file") and any(line.startswith('self,"parse"') for line in csv[1:]),
+              "CSV", csv[:3])
+    both = d.ctl("diff", a, a, "--metric", "self,time-per-call")
+    tap.point("no significant change" in both.stdout and both.returncode == 0, "a build is no different from itself",
+              both.stdout)
+
+
+def results(tap, d, a, b):
+    def status(*options):
+        return d.ctl("diff", a, b, *options).returncode
+    tap.point(status("--fail-on", "time-per-call>20%") == 1, "exit 1: parse is certainly more than 20 % slower")
+    tap.point(status("--fail-on", "time-per-call>20%", "--watch", "idle") == 0, "exit 0: idle is not")
+    close = [status("--fail-on", "time-per-call>30%", "-w", "parse", *more) for more in ((), ("--strict",))]
+    tap.point(close == [0, 3], "30 % cannot be told from 30 %: exit 0, or 3 with --strict", close)
+    tap.point(status("--fail-on", "self>2%", "--watch", "nobody", "--strict") == 3, "nothing is known of nobody")
+    for options, word in ((("--fail-on", "self>x"), "fail_on"), (("--metric", "speed"), "metric"),
+                          (("--fdr", "2"), "fdr"), (("--strict",), "--fail-on")):
+        done = d.ctl("diff", a, b, *options)
+        tap.point(done.returncode == 64 and word in done.stderr, f"{options} is refused", done.stderr)
+
+
+def sides(tap, d, a, b):
+    done = d.ctl("diff", "shop@version=1", "shop@version=2", "--json", "--metric", "self")
+    diff = json.loads(done.stdout) if done.returncode == 0 else {}
+    tap.point(diff and [diff[s]["build_id"] for s in "ab"] == [build_id(a), build_id(b)]
+              and diff["a"]["match"] == 'version="1"', "versions are found by label", done.stderr + done.stdout[:300])
+    done = d.ctl("diff", "shop@version=1", "shop@version=9")
+    tap.point(done.returncode == 66 and "version" in done.stderr, "a version that is not there", done.stderr)
+    done = d.ctl("diff", b, b, "--a-until", str(NOW - 3600), "--b-since", str(NOW - 3600), "--json")
+    diff = json.loads(done.stdout) if done.returncode == 0 else {}
+    r = diff and row(diff, "time-per-call", "parse")
+    tap.point(r and diff["paired"] and r["verdict"] != "changed" and within(r, 0),
+              "two windows of one build, group by group", done.stderr + str(r))
+    done = d.ctl("diff", a, b, "--b-label", "version=7")
+    tap.point(done.returncode == 1 and "b: nothing matches" in done.stderr, "a side without uploads", done.stderr)
+    target = f"/api/v1/diff?a={build_id(a)}&b={build_id(b)}&limit=1"
+    first = d.get(target)
+    again = d.get(target, If_None_Match=first[1]["etag"])
+    tap.point(first[0] == 200 and again[0] == 304, "an ETag over both sides", (first[:2], again[:2]))
+    return first[1]["etag"], target
+
+
+with Tap() as tap, Daemon() as d:
+    old = build(d.folder, "shop1", "", "")
+    new = build(d.folder, "shop2", "__attribute__((noinline)) int fresh(int i) { return n |= i; }", "+ fresh(n)")
+    fleet(d, old, 1, "1", 1.0, 0, NOW - 7200)
+    fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True)
+    verdicts(tap, d, old, new)
+    words(tap, d, old, new)
+    results(tap, d, old, new)
+    fleet(d, new, 3, "2", 1.3, 1, NOW, fresh=True)
+    etag, target = sides(tap, d, old, new)
+    fleet(d, new, 4, "3", 1.3, 1, NOW, fresh=True)
+    tap.point(d.get(target)[1]["etag"] != etag, "which changes when B gets data")
