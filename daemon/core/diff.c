@@ -229,39 +229,59 @@ static double item_effect(const struct diff_item *x)
     return change * x->share;
 }
 
+/* Changed items first, then the others by verdict; then by effect. */
+static uint64_t item_rank(const struct diff_item *x)
+{
+    return x->verdict <= DIFF_ONLY_B ? 0 : x->verdict;
+}
+
 static int item_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct diff_work *w = ((const void *const *)context)[0];
     const struct diff_table *t = ((const void *const *)context)[1];
-    const struct diff_item *a = &t->items[x], *b = &t->items[y];
-    bool a_changed = a->verdict <= DIFF_ONLY_B, b_changed = b->verdict <= DIFF_ONLY_B;
-    double a_effect = item_effect(a), b_effect = item_effect(b);
-    if (a_changed != b_changed) {
-        return a_changed ? -1 : 1;
+    return strcmp(diff_function(w->out, t->items[x].row)->name, diff_function(w->out, t->items[y].row)->name);
+}
+
+/* Items of one rank and effect, by name: few are in the lists that people read. */
+static void sort_equal(struct diff_work *w, struct diff_table *t, const struct sort_item *order, uint32_t *items,
+                       uint32_t *scratch)
+{
+    const void *context[] = {w, t};
+    for (uint32_t low = 0, high; low < t->count; low = high) {
+        const uint64_t rank = item_rank(&t->items[order[low].value]);
+        const double effect = item_effect(&t->items[order[low].value]);
+        for (high = low + 1; high < t->count; high++) {
+            const struct diff_item *x = &t->items[order[high].value];
+            if (item_rank(x) != rank || item_effect(x) < effect) {
+                break;
+            }
+        }
+        sort_merge(items + low, scratch, high - low, item_compare, context);
     }
-    if (!a_changed && a->verdict != b->verdict) {
-        return a->verdict < b->verdict ? -1 : 1;
-    }
-    if (a_effect > b_effect || a_effect < b_effect) {
-        return a_effect > b_effect ? -1 : 1;
-    }
-    return strcmp(diff_function(w->out, a->row)->name, diff_function(w->out, b->row)->name);
 }
 
 static bool sort_items(struct diff_work *w, struct diff_table *t)
 {
-    uint32_t *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, uint32_t);
+    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
+    uint32_t *items = ARENA_ARRAY(w->arena, (size_t)t->count * 2, uint32_t);
     struct diff_item *sorted = ARENA_ARRAY(w->arena, t->count, struct diff_item);
-    const void *context[] = {w, t};
-    if (order == NULL || sorted == NULL) {
+    if (order == NULL || items == NULL || sorted == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < t->count; i++) {
-        order[i] = i;
+        order[i] = (struct sort_item){~sort_key_double(item_effect(&t->items[i])), i};
     }
-    sort_merge(order, order + t->count, t->count, item_compare, context);
+    sort_radix(order, order + t->count, t->count);
     for (uint32_t i = 0; i < t->count; i++) {
-        sorted[i] = t->items[order[i]];
+        order[i].key = item_rank(&t->items[order[i].value]);
+    }
+    sort_radix(order, order + t->count, t->count);
+    for (uint32_t i = 0; i < t->count; i++) {
+        items[i] = order[i].value;
+    }
+    sort_equal(w, t, order, items, items + t->count);
+    for (uint32_t i = 0; i < t->count; i++) {
+        sorted[i] = t->items[items[i]];
     }
     t->items = sorted;
     return true;

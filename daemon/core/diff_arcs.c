@@ -8,7 +8,7 @@
 struct arc_list {
     uint32_t count;
     uint64_t *key;
-    double *calls; /* [i·V] */
+    const double **calls; /* V values of each */
     uint16_t *groups;
 };
 
@@ -20,6 +20,16 @@ static bool is_wanted(const struct diff_arcs_request *r, uint32_t s, uint32_t ca
            r->calls[1][(size_t)caller * V] > 0;
 }
 
+/* The sum of two arcs of clones; NULL when memory is exhausted. */
+static const double *add_arcs(struct arena *a, const double *x, const double *y)
+{
+    double *sum = ARENA_ARRAY(a, V, double);
+    for (uint32_t k = 0; sum != NULL && k < V; k++) {
+        sum[k] = x[k] + y[k];
+    }
+    return sum;
+}
+
 static bool list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32_t s, struct arc_list *out)
 {
     const struct diff_side *side = r->sides[s];
@@ -27,7 +37,7 @@ static bool list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32
     struct sort_item *order = ARENA_ARRAY(a, (size_t)side->arc_count * 2, struct sort_item);
     uint32_t n = 0, last = 0;
     out->key = ARENA_ARRAY(a, side->arc_count, uint64_t);
-    out->calls = ARENA_ARRAY(a, (size_t)side->arc_count * V, double);
+    out->calls = ARENA_ARRAY(a, side->arc_count, const double *);
     out->groups = ARENA_ARRAY(a, side->arc_count, uint16_t);
     if (order == NULL || out->key == NULL || out->calls == NULL || out->groups == NULL) {
         return false;
@@ -44,9 +54,9 @@ static bool list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32
         if (i == 0 || order[i].key != out->key[last]) {
             last = out->count++;
             out->key[last] = order[i].key;
-        }
-        for (uint32_t k = 0; k < V; k++) {
-            out->calls[(size_t)last * V + k] += from[k];
+            out->calls[last] = from;
+        } else if ((out->calls[last] = add_arcs(a, out->calls[last], from)) == NULL) {
+            return false;
         }
         out->groups[last] |= side->arc_groups[order[i].value];
     }
@@ -64,7 +74,7 @@ static void make_item(const struct diff_arcs_request *r, const struct arc_list *
     for (uint32_t s = 0; s < 2; s++) {
         const double *y = &r->calls[s][(size_t)caller * V];
         bool here = at[s] < lists[s].count;
-        const double *x = here ? &lists[s].calls[(size_t)at[s] * V] : NULL;
+        const double *x = here ? lists[s].calls[at[s]] : NULL;
         item->ratio[s] = here ? x[0] / y[0] : 0;
         item->verdict = here ? item->verdict : s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
         enough = enough && here && diff_stat_count(lists[s].groups[at[s]]) >= DIFF_GROUPS_LEAST &&

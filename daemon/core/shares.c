@@ -21,9 +21,21 @@ enum profd_status shares_new(struct arena *a, const struct profile *p, struct sh
                : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the groups of %u arcs", p->arc_count);
 }
 
-static void shares_add_row(uint64_t *to, const uint64_t *from)
+/* What is added: a rollup with its spread, or that of one group. */
+struct shares_from {
+    const struct rollup *r;
+    const struct rollup_spread *spread;
+    uint32_t group;
+};
+
+/* from: the row's spread, NULL: count is the group's. */
+static void shares_add_row(const struct shares_from *f, uint64_t *to, const uint64_t *from, uint64_t count)
 {
     bool saturated = false;
+    if (from == NULL) {
+        sum_add(&to[f->group], count, &saturated);
+        return;
+    }
     for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
         sum_add(&to[g], from[g], &saturated);
     }
@@ -48,9 +60,10 @@ static const struct profile_histogram *shares_find_histogram(const struct profil
 }
 
 /* Both ascend by bin. */
-static void shares_add_histogram(struct shares *s, const struct rollup *r, const struct rollup_spread *spread,
-                                 const struct rollup_histogram *from, uint32_t build)
+static void shares_add_histogram(struct shares *s, const struct shares_from *f, const struct rollup_histogram *from,
+                                 uint32_t build)
 {
+    const struct rollup *r = f->r;
     struct counts_geometry geometry = from->geometry;
     geometry.build = build;
     const struct profile_histogram *to = shares_find_histogram(s->profile, &geometry);
@@ -63,7 +76,8 @@ static void shares_add_histogram(struct shares *s, const struct rollup *r, const
             k++;
         }
         if (k < to->used && to->index[k] == r->bin_index[i]) {
-            shares_add_row(&s->ticks[(first + k) * RANDOM_GROUPS], &spread->bins[(size_t)i * ROLLUP_GROUPS]);
+            const uint64_t *row = f->spread != NULL ? &f->spread->bins[(size_t)i * ROLLUP_GROUPS] : NULL;
+            shares_add_row(f, &s->ticks[(first + k) * RANDOM_GROUPS], row, r->bin_ticks[i]);
         }
     }
 }
@@ -116,14 +130,15 @@ static void shares_map_end(const uint32_t *map, bool alone, uint32_t *build, uin
     }
 }
 
-void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, const uint32_t *map,
-                bool alone)
+void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, uint32_t group,
+                const uint32_t *map, bool alone)
 {
+    const struct shares_from f = {r, spread, group};
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct rollup_histogram *h = &r->histograms[i];
         if (!collector_is_dimension(h->dimension) && map[h->build] != COUNTS_NOWHERE) {
-            shares_add_histogram(s, r, spread, h, map[h->build]);
+            shares_add_histogram(s, &f, h, map[h->build]);
         }
     }
     for (uint32_t i = 0; i < r->arc_count; i++) {
@@ -133,8 +148,8 @@ void shares_add(struct shares *s, const struct rollup *r, const struct rollup_sp
         shares_map_end(map, alone, &arc.to_build, &arc.to);
         const struct profile_arc *to = shares_find_arc(s->profile, &arc, &cursor);
         if (to != NULL) {
-            shares_add_row(&s->calls[(size_t)(to - s->profile->arcs) * RANDOM_GROUPS],
-                           &spread->arcs[(size_t)i * ROLLUP_GROUPS]);
+            const uint64_t *row = spread != NULL ? &spread->arcs[(size_t)i * ROLLUP_GROUPS] : NULL;
+            shares_add_row(&f, &s->calls[(size_t)(to - s->profile->arcs) * RANDOM_GROUPS], row, r->calls[i]);
         }
     }
 }

@@ -23,10 +23,10 @@ struct shares {
 /* Shares of a finished profile, all zero, in the arena; the profile must outlive them. NO_MEMORY or OK. O(rows). */
 enum profd_status shares_new(struct arena *a, const struct profile *p, struct shares *out, struct profd_error *e);
 
-/* Adds the spread of a rollup that is part of the profile. map[i] is the profile's number of build i; alone: as
- * rollup_sum_add_mapped. Rows that the profile does not have are left out. O(rows) where the orders agree, else
- * O(rows log rows). */
-void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, const uint32_t *map,
-                bool alone);
+/* Adds a rollup that is part of the profile, with its spread; spread NULL: all of it is the group's. map[i] is the
+ * profile's number of build i; alone: as rollup_sum_add_mapped. Rows that the profile does not have are left out.
+ * O(rows) where the orders agree, else O(rows log rows). */
+void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, uint32_t group,
+                const uint32_t *map, bool alone);
 
 #endif

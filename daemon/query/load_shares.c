@@ -11,7 +11,8 @@
 /* Series that map alike are added up in their own numbers of builds, as in load_rolled.c. */
 struct sharing {
     const uint32_t *map;
-    struct rollup_sum *sum;
+    struct rollup_sum *sums;                  /* of sums, with their spread; NULL: there are none */
+    struct rollup_sum *groups[RANDOM_GROUPS]; /* of the uploads of each group; likewise */
 };
 
 struct load_shares {
@@ -45,8 +46,8 @@ void load_shares_done(struct load_shares *l)
     free(l);
 }
 
-static enum profd_status find_sum(struct load_shares *l, const uint32_t *map, size_t builds, struct rollup_sum **sum,
-                                  struct profd_error *e)
+static enum profd_status find_sharing(struct load_shares *l, const uint32_t *map, size_t builds, struct sharing **out,
+                                      struct profd_error *e)
 {
     uint32_t number, known = l->maps.count;
     bool added;
@@ -59,47 +60,55 @@ static enum profd_status find_sum(struct load_shares *l, const uint32_t *map, si
             return profd_no_memory(e);
         }
         l->sums = sums;
-        sums[known] = (struct sharing){map, rollup_sum_new(l->arena)};
-        if (sums[known].sum == NULL) {
-            return profd_no_memory(e);
-        }
+        sums[known] = (struct sharing){.map = map};
     }
-    *sum = l->sums[number].sum;
+    *out = &l->sums[number];
     return PROFD_OK;
 }
 
-static enum profd_status add_sum(struct load_shares *l, const struct store_row *row, struct rollup_sum *sum,
+static enum profd_status add_sum(struct load_shares *l, const struct store_row *row, struct sharing *s,
                                  struct profd_error *e)
 {
     struct rollup r;
     struct rollup_spread spread;
     arena_reset(l->scratch);
+    s->sums = s->sums != NULL ? s->sums : rollup_sum_new(l->arena);
+    if (s->sums == NULL) {
+        return profd_no_memory(e);
+    }
     enum profd_status status =
         rollup_decode(l->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
     if (status == PROFD_OK) {
         status = rollup_decode_spread(l->scratch, &r, row->spread, row->spread_size, &spread, e);
     }
-    return status == PROFD_OK ? rollup_sum_add(sum, &r, &spread, e)
+    return status == PROFD_OK ? rollup_sum_add(s->sums, &r, &spread, e)
                               : profd_error_wrap(e, status, "a stored sum cannot be read");
+}
+
+/* Sums without spread take an eighth of the memory: an upload is of one group. */
+static enum profd_status add_upload(struct load_shares *l, const struct store_row *row, struct sharing *s,
+                                    struct profd_error *e)
+{
+    struct counts c = {0};
+    struct rollup_sum **sum = &s->groups[row->group % RANDOM_GROUPS];
+    *sum = *sum != NULL ? *sum : rollup_sum_new_plain(l->arena);
+    enum profd_status status = *sum != NULL ? row_decode_counts(row, &c, e) : profd_no_memory(e);
+    if (status == PROFD_OK) {
+        status = rollup_sum_add_upload(*sum, &c, row->commit, 0, e);
+        counts_done(&c);
+    }
+    return status;
 }
 
 enum profd_status load_shares_add(struct load_shares *l, const struct store_row *row, const uint32_t *map,
                                   struct profd_error *e)
 {
-    struct counts c = {0};
-    struct rollup_sum *sum = NULL;
-    enum profd_status status = find_sum(l, map, row->build_count, &sum, e);
-    if (status == PROFD_OK && row->rolled) {
-        return row->spread != NULL ? add_sum(l, row, sum, e) : PROFD_OK;
+    struct sharing *s = NULL;
+    enum profd_status status = find_sharing(l, map, row->build_count, &s, e);
+    if (status != PROFD_OK || (row->rolled && row->spread == NULL)) {
+        return status;
     }
-    if (status == PROFD_OK) {
-        status = row_decode_counts(row, &c, e);
-    }
-    if (status == PROFD_OK) {
-        status = rollup_sum_add_upload(sum, &c, row->commit, row->group, e);
-        counts_done(&c);
-    }
-    return status;
+    return row->rolled ? add_sum(l, row, s, e) : add_upload(l, row, s, e);
 }
 
 enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct arena *a,
@@ -109,9 +118,14 @@ enum profd_status load_shares_finish(struct load_shares *l, const struct profile
     struct rollup_spread spread;
     enum profd_status status = shares_new(a, p, out, e);
     for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
-        status = rollup_sum_finish(l->sums[i].sum, &r, &spread, e);
-        if (status == PROFD_OK) {
-            shares_add(out, &r, &spread, l->sums[i].map, alone);
+        const struct sharing *s = &l->sums[i];
+        if (s->sums != NULL && (status = rollup_sum_finish(s->sums, &r, &spread, e)) == PROFD_OK) {
+            shares_add(out, &r, &spread, 0, s->map, alone);
+        }
+        for (uint32_t g = 0; status == PROFD_OK && g < RANDOM_GROUPS; g++) {
+            if (s->groups[g] != NULL && (status = rollup_sum_finish(s->groups[g], &r, NULL, e)) == PROFD_OK) {
+                shares_add(out, &r, NULL, g, s->map, alone);
+            }
         }
     }
     return status;
