@@ -216,8 +216,11 @@ static bool add_entry(struct maker *m, const struct unwind_entry *entry, struct 
     if (entry->begin - m->base > UINT32_MAX || end - m->base > UINT32_MAX || end <= m->end) {
         return true;
     }
-    if (entry->begin > m->end && !add_row(m, m->end, 0)) {
-        return false;
+    if (entry->begin > m->end) {
+        if (!add_row(m, m->end, 0)) {
+            return false;
+        }
+        m->end = entry->begin;
     }
     cfi_enter(machine, (struct frame_cursor){s->bytes + entry->program, s->bytes + entry->end, false}, entry->begin,
               entry->size);
