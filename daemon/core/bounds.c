@@ -6,6 +6,8 @@
 
 #include "proto/bins.h"
 #include "proto/collector.h"
+#include "proto/counts_stacks.h"
+#include "proto/limits.h"
 
 #define BUCKET 16 /* bytes of text for which glibc keeps one caller */
 #define HEAD 17   /* flag and the two marks */
@@ -194,5 +196,75 @@ enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t prog
     for (uint32_t i = 0; i < c->arc_count && status == PROFD_OK; i++) {
         status = check_arc(builds, c, i, imported, e);
     }
+    return status;
+}
+
+/* False: this frame cannot be. */
+static bool frame_touches(struct bounds_build *builds, const struct counts_frame *f)
+{
+    struct bounds_build *k = f->build != COUNTS_NOWHERE ? &builds[f->build] : NULL;
+    return k == NULL || k->bounds == NULL ||
+           (f->kind == COUNTS_NODE_PC ? touches(k, f->address, 1) : caller_touches(k, f->address, false));
+}
+
+/* Adds the stacks of a tree, without what cannot be. */
+static enum profd_status cut_tree(struct bounds_build *builds, const struct counts *c, const struct counts_tree *t,
+                                  struct counts_stacks *s, struct profd_error *e)
+{
+    static const struct counts_frame incomplete = {COUNTS_FRAME_INCOMPLETE, COUNTS_NOWHERE, COUNTS_NODE_RETURN};
+    const struct counts_nodes nodes = COUNTS_NODES(c);
+    struct counts_frame path[LIMIT_STACK_DEPTH];
+    uint32_t known[LIMIT_STACK_DEPTH]; /* at each depth: where the part of the path begins that can be */
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = t->first; i < t->first + t->used && status == PROFD_OK; i++) {
+        uint32_t depth = nodes.depth[i];
+        path[depth] = counts_node_frame(&nodes, i);
+        known[depth] = depth == 0 ? 0 : known[depth - 1];
+        if (!frame_touches(builds, &path[depth])) {
+            path[depth] = incomplete;
+            known[depth] = depth;
+        }
+        status = counts_stacks_add(s, t->rate, t->dimension, t->abbreviation, path + known[depth],
+                                   depth + 1 - known[depth], nodes.ticks[i], e);
+    }
+    return status;
+}
+
+/* The result has no more nodes than before: each tree that changes loses one at least and has one incomplete node more
+ * at most. */
+static enum profd_status cut_all(struct bounds_build *builds, struct counts *c, struct profd_error *e)
+{
+    struct counts_sizes sizes = {0};
+    struct counts_stacks *s = counts_stacks_new();
+    enum profd_status status = s != NULL ? PROFD_OK : profd_no_memory(e);
+    for (uint32_t i = 0; i < c->tree_count && status == PROFD_OK; i++) {
+        status = cut_tree(builds, c, &c->trees[i], s, e);
+    }
+    if (status == PROFD_OK) {
+        status = counts_stacks_finish(s, &sizes, e);
+    }
+    if (status == PROFD_OK) {
+        counts_stacks_copy(s, c);
+        c->tree_count = sizes.trees;
+        c->node_count = sizes.nodes;
+    }
+    counts_stacks_free(s);
+    return status;
+}
+
+enum profd_status bounds_cut_stacks(struct bounds_build *builds, struct counts *c, bool *cut, struct profd_error *e)
+{
+    const struct counts_nodes nodes = COUNTS_NODES(c);
+    bool any = false;
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        struct counts_frame f = counts_node_frame(&nodes, i);
+        bool good = frame_touches(builds, &f);
+        if (!good && f.kind == COUNTS_NODE_PC) {
+            return wrong(e, &builds[f.build], "the program counter of a stack at", f.address);
+        }
+        any |= !good;
+    }
+    enum profd_status status = any ? cut_all(builds, c, e) : PROFD_OK;
+    *cut = any && status == PROFD_OK;
     return status;
 }

@@ -62,4 +62,10 @@ struct bounds_build {
 enum profd_status bounds_check_counts(struct bounds_build *builds, uint32_t program, bool imported,
                                       const struct counts *c, struct profd_error *e);
 
+/* Checks the stacks. A program counter must be in code (WRONG_BUILD). A return address that is not in code, nor the
+ * address behind it, cannot be one: callers were looked for in the wrong place. It and all frames further out become
+ * COUNTS_FRAME_INCOMPLETE, in c itself, and *cut becomes true; the ticks of a tree stay the same. O(nodes) if nothing
+ * is cut, else expected O(nodes · depth). */
+enum profd_status bounds_cut_stacks(struct bounds_build *builds, struct counts *c, bool *cut, struct profd_error *e);
+
 #endif

@@ -218,7 +218,8 @@ static enum profd_status validate(struct harvesting *w, struct build_cache *cach
     w->since = w->p->behind ? w->p->behind : d.start > 0 ? d.start : 1;
     enum profd_status status = attach_upload_validate(&d, w->in, u, e);
     if (status == PROFD_OK && w->any) {
-        status = validate_decoded(cache, w->in->builds, u, &w->counts, e);
+        bool cut = false; /* what is stored is encoded from these counts later */
+        status = validate_decoded(cache, w->in->builds, u, &w->counts, &cut, e);
     }
     if (status == PROFD_OK) {
         status = build_cache_charge(cache, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);

@@ -48,6 +48,7 @@ void ingest_validated_free(struct ingest_item *item)
         return;
     }
     message_done(&b->message);
+    free(b->cut);
     arena_free(b->arena);
     free(b);
     item->validated = NULL;
@@ -72,7 +73,7 @@ static enum profd_status check(struct ingest_checker *c, struct ingest_item *ite
     enum profd_status status =
         validate_upload(item->uid, item->received, &b->message.as.upload, b->arena, &b->upload, &builds, &item->error);
     if (status == PROFD_OK) {
-        status = validate_counts(c->cache, builds, &b->upload, &item->error);
+        status = validate_counts(c->cache, builds, &b->upload, &b->cut, &item->error);
     }
     /* Last, when all else is well: what is refused for other reasons costs nothing. */
     if (status == PROFD_OK) {

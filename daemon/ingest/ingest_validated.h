@@ -11,6 +11,7 @@
 struct ingest_validated {
     struct message message;     /* keeps strings and counts */
     struct arena *arena;        /* keeps builds and labels */
+    uint8_t *cut;               /* counts without what cannot be, in place of those of the message; or NULL */
     struct store_upload upload; /* of a refusal only its id may be looked at */
 };
 

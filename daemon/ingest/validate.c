@@ -29,9 +29,10 @@ static enum profd_status check_collector(const struct store_upload *u, const str
     return PROFD_OK;
 }
 
-/* Checks the counts of an upload against every build of which its uid has an object (bounds_check_counts). */
-static enum profd_status address_check(struct build_cache *cache, const struct store_upload *u, const struct counts *c,
-                                       struct profd_error *e)
+/* Checks the counts of an upload against every build of which its uid has an object (bounds_check_counts), and cuts its
+ * stacks (bounds_cut_stacks). */
+static enum profd_status address_check(struct build_cache *cache, const struct store_upload *u, struct counts *c,
+                                       bool *cut, struct profd_error *e)
 {
     struct bounds_build few[FEW] = {{0}}, *builds = few;
     enum profd_status status = check_collector(u, c, e);
@@ -48,6 +49,9 @@ static enum profd_status address_check(struct build_cache *cache, const struct s
     }
     if (status == PROFD_OK) {
         status = bounds_check_counts(builds, u->program, (u->inexact & INEXACT_CALLER_BUCKET) != 0, c, e);
+    }
+    if (status == PROFD_OK) {
+        status = bounds_cut_stacks(builds, c, cut, e);
     }
     if (builds != few) {
         free(builds);
@@ -292,9 +296,9 @@ static bool share_counts(const struct counts *c, struct store_build *builds, siz
 }
 
 enum profd_status validate_decoded(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
-                                   const struct counts *c, struct profd_error *e)
+                                   struct counts *c, bool *cut, struct profd_error *e)
 {
-    enum profd_status status = address_check(cache, u, c, e);
+    enum profd_status status = address_check(cache, u, c, cut, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -306,14 +310,23 @@ enum profd_status validate_decoded(struct build_cache *cache, struct store_build
 }
 
 enum profd_status validate_counts(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
-                                  struct profd_error *e)
+                                  uint8_t **cut, struct profd_error *e)
 {
     struct counts c;
+    bool changed = false;
+    size_t size = 0;
     enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
     if (status != PROFD_OK) {
         return status;
     }
-    status = validate_decoded(cache, builds, u, &c, e);
+    status = validate_decoded(cache, builds, u, &c, &changed, e);
+    if (status == PROFD_OK && changed) {
+        status = counts_encode(&c, cut, &size, e);
+    }
+    if (status == PROFD_OK && changed) {
+        u->counts = *cut;
+        u->counts_size = size;
+    }
     counts_done(&c);
     return status;
 }

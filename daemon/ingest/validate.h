@@ -19,11 +19,13 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
 
 /* Decodes the counts, checks them against the stored executables, and fills in totals and the builds' shares. builds
  * are those of validate_upload. WRONG_BUILD depends on what is stored by now: the same upload may have been accepted
- * before. */
+ * before. If stacks have return addresses that cannot be (bounds_cut_stacks), the counts without these are encoded into
+ * *cut, a new block that the caller frees, and u refers to it. */
 enum profd_status validate_counts(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
-                                  struct profd_error *e);
-/* The same of counts that need not be decoded; u->counts is not looked at. */
+                                  uint8_t **cut, struct profd_error *e);
+/* The same of counts that need not be decoded; u->counts is not looked at. Return addresses of stacks that cannot be
+ * are cut in c, and *cut becomes true. */
 enum profd_status validate_decoded(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
-                                   const struct counts *c, struct profd_error *e);
+                                   struct counts *c, bool *cut, struct profd_error *e);
 
 #endif

@@ -190,3 +190,49 @@ Test(ingest_check, what_the_store_knows_costs_nothing)
     name_builds(1 + (rounds + 1) * MANY);
     cr_assert_eq(send(0, NOON, false).status, PROFD_BUSY);
 }
+
+static enum profd_status take_stacks(void *context, const struct store_row *row, struct profd_error *e)
+{
+    return counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, context, e);
+}
+
+/* A return address outside the code: it and what is further out are not known. */
+Test(ingest_check, stacks_lose_return_addresses_that_cannot_be)
+{
+    struct counts_tree tree = {.rate = 100, .dimension = "seconds", .abbreviation = 's', .used = 5};
+    uint8_t depth[] = {0, 1, 1, 2, 3}, kind[] = {0, 1, 0, 0, 1};
+    uint32_t build[] = {0, 0, 0, 0, 0};
+    uint64_t address[] = {0x1101, 0x1800, 0x9000, 0x2000, 0x1200}, ticks[] = {0, 1, 2, 3, 4};
+    struct bed_object o;
+    struct counts *c = &b.counts, back = {0};
+    bed_object(&o, PROGRAM);
+    o.o.has_etext = false;
+    cr_assert_eq(bed_deliver(&o, b.uid, false, ""), PROFD_OK, "%s", sentence.sentence);
+    c->tree_count = 1;
+    c->node_count = 5;
+    c->trees = &tree;
+    c->node_depth = depth;
+    c->node_kind = kind;
+    c->node_build = build;
+    c->node_address = address;
+    c->node_ticks = ticks;
+    struct ingest_item item = send(1, NOON, true);
+    cr_assert_eq(item.status, PROFD_OK, "%s", item.error.sentence);
+    cr_assert_eq(store_each_upload(store, &(struct store_scope){.all = true},
+                                   &(struct store_filter){.build_id = PROGRAM}, take_stacks, &back, &sentence),
+                 PROFD_OK, "%s", sentence.sentence);
+    cr_assert(back.arc_count == 3 && back.tree_count == 1 && back.node_count == 5);
+    cr_assert_arr_eq(back.node_depth, ((const uint8_t[]){0, 1, 0, 1, 2}), 5);
+    cr_assert_arr_eq(back.node_kind, ((const uint8_t[]){0, 1, 0, 0, 1}), 5);
+    cr_assert_arr_eq(back.node_address, ((const uint64_t[]){0x1101, 0x1800, COUNTS_FRAME_INCOMPLETE, 0x2000, 0x1200}),
+                     sizeof address);
+    cr_assert_arr_eq(back.node_ticks, ((const uint64_t[]){0, 1, 2, 3, 4}), sizeof ticks);
+    cr_assert(back.node_build[1] == 0 && back.node_build[2] == COUNTS_NOWHERE);
+    counts_done(&back);
+    address[1] = 0x2800;
+    b.m->sequence = 2;
+    item = send(2, NOON, false);
+    cr_assert_eq(item.status, PROFD_WRONG_BUILD);
+    cr_assert(strstr(item.error.sentence, "the program counter of a stack at 0x2800") != NULL, "%s",
+              item.error.sentence);
+}
