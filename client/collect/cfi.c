@@ -32,6 +32,8 @@ enum { /* DWARF 5, 7.24: the operand of the first three is in the lower six bits
        CFA_GNU_ARGS_SIZE = 0x2e,
 };
 
+#define EH_RETURN_DATA 1u /* registers 0 and 1: rax and rdx, x0 and x1 */
+
 /* In parts, because a compiler may implement a large assignment by memcpy. */
 static void row_copy(struct cfi_row *to, const struct cfi_row *from)
 {
@@ -40,6 +42,7 @@ static void row_copy(struct cfi_row *to, const struct cfi_row *from)
     to->cfa_offset = from->cfa_offset;
     to->fp = from->fp;
     to->link = from->link;
+    to->replaces = from->replaces;
 }
 
 /* NULL for registers that are not tracked. */
@@ -51,6 +54,7 @@ static struct cfi_rule *rule_of(const struct cfi_machine *m, struct cfi_row *row
 static void rule_set(struct cfi_machine *m, uint64_t reg, enum cfi_kind kind, int64_t offset)
 {
     struct cfi_rule *rule = rule_of(m, &m->row, reg);
+    m->row.replaces = m->row.replaces || (reg <= EH_RETURN_DATA && kind == CFI_AT);
     if (rule) {
         rule->kind = kind;
         rule->offset = offset;
@@ -251,6 +255,7 @@ bool cfi_begin(struct cfi_machine *m, const struct cfi_registers *registers, con
     m->row.cfa_offset = 0;
     m->row.fp.kind = m->row.link.kind = CFI_SAME;
     m->row.fp.offset = m->row.link.offset = 0;
+    m->row.replaces = false;
     row_copy(&m->initial, &m->row);
     cfi_enter(m, common->program, 0, UINT64_MAX);
     while (cfi_next(m)) { /* it has no rows of its own */

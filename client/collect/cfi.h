@@ -40,6 +40,9 @@ struct cfi_row {
         const uint8_t *cfa_expression; /* as in struct cfi_rule */
     };
     struct cfi_rule fp, link;
+    /* It saves registers that callers do not expect back: a function of the C++ runtime that returns into a handler of
+     * exceptions (__builtin_eh_return). Shortly before, it replaces what it has saved. */
+    bool replaces;
 };
 
 struct cfi_machine {

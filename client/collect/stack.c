@@ -9,14 +9,20 @@
 #include "client/collect/unload.h"
 #include "client/collect/unwind.h"
 
+#define REPLACING 3u     /* frames that may run while a function replaces what it has saved: copying, and itself */
 #define PAGE_ZERO 65536u /* no program has code below */
 
 #if defined __x86_64__
+/* Bytes below the stack pointer that signals do not touch. In its epilogue a function has popped what its unwind
+ * information says is there. */
+#define RED_ZONE 128u
+
 static struct unwind_frame context_read(const void *context)
 {
     const ucontext_t *c = context;
-    return (struct unwind_frame){(uintptr_t)c->uc_mcontext.gregs[REG_RIP], (uintptr_t)c->uc_mcontext.gregs[REG_RSP],
-                                 (uintptr_t)c->uc_mcontext.gregs[REG_RBP], 0};
+    uintptr_t sp = (uintptr_t)c->uc_mcontext.gregs[REG_RSP];
+    return (struct unwind_frame){(uintptr_t)c->uc_mcontext.gregs[REG_RIP], sp, (uintptr_t)c->uc_mcontext.gregs[REG_RBP],
+                                 0, sp - RED_ZONE};
 }
 
 static uintptr_t address_plain(uintptr_t address)
@@ -54,8 +60,9 @@ static bool is_call_before(const uint8_t *end)
 static struct unwind_frame context_read(const void *context)
 {
     const ucontext_t *c = context;
-    return (struct unwind_frame){(uintptr_t)c->uc_mcontext.pc, (uintptr_t)c->uc_mcontext.sp,
-                                 (uintptr_t)c->uc_mcontext.regs[29], (uintptr_t)c->uc_mcontext.regs[30]};
+    uintptr_t sp = (uintptr_t)c->uc_mcontext.sp;
+    return (struct unwind_frame){(uintptr_t)c->uc_mcontext.pc, sp, (uintptr_t)c->uc_mcontext.regs[29],
+                                 (uintptr_t)c->uc_mcontext.regs[30], sp};
 }
 
 /* Return addresses may contain a signature. */
@@ -91,7 +98,7 @@ static struct cached {
     uint32_t above;    /* pc − begin */
     uint64_t pc;       /* 0: empty */
     int32_t cfa_offset, fp_offset, link_offset;
-    uint8_t cfa, fp, link, pad;
+    uint8_t cfa, fp, link, replaces;
 } cache[CACHE_SIZE];
 
 static struct cached *cached_at(uintptr_t pc)
@@ -113,6 +120,7 @@ static bool cache_find(uintptr_t pc, struct unwind_rule *out)
     out->cfa = __atomic_load_n(&c->cfa, __ATOMIC_RELAXED);
     out->fp = __atomic_load_n(&c->fp, __ATOMIC_RELAXED);
     out->link = __atomic_load_n(&c->link, __ATOMIC_RELAXED);
+    out->replaces = __atomic_load_n(&c->replaces, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(&c->sequence, __ATOMIC_RELAXED) == sequence;
 }
@@ -135,6 +143,7 @@ static void cache_put(uintptr_t pc, const struct unwind_rule *rule)
     __atomic_store_n(&c->cfa, rule->cfa, __ATOMIC_RELAXED);
     __atomic_store_n(&c->fp, rule->fp, __ATOMIC_RELAXED);
     __atomic_store_n(&c->link, rule->link, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->replaces, rule->replaces, __ATOMIC_RELAXED);
     __atomic_store_n(&c->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
@@ -184,18 +193,21 @@ static bool step_by_pointer(struct unwind_frame *frame, uintptr_t high, uint32_t
     if (pc < PAGE_ZERO || !module_has_code(pc - CALL_MAX, pc, object) || !is_call_before((const uint8_t *)pc)) {
         return false;
     }
-    *frame = (struct unwind_frame){pc, at + 2 * sizeof at, ((const uintptr_t *)at)[0], 0};
+    uintptr_t sp = at + 2 * sizeof at;
+    *frame = (struct unwind_frame){pc, sp, ((const uintptr_t *)at)[0], 0, sp};
     return true;
 }
 
-static enum unwind_end step(struct unwind_frame *frame, uintptr_t high, bool called, uint32_t *object)
+/* Steps to the caller of the frame with `inner` frames below it. */
+static enum unwind_end step(struct unwind_frame *frame, uintptr_t high, unsigned inner, uint32_t *object)
 {
     struct unwind_rule rule;
+    bool called = inner > 0;
     enum known known = rule_find(frame->pc, called, object, &rule);
     if (known == RULE_ABSENT) {
         return step_by_pointer(frame, high, object) ? UNWIND_STEPPED : UNWIND_STUCK;
     }
-    if (known == RULE_UNUSABLE) {
+    if (known == RULE_UNUSABLE || (rule.replaces && inner < REPLACING)) {
         return UNWIND_STUCK;
     }
     enum unwind_end end = unwind_apply(&rule, frame, high, called);
@@ -210,7 +222,7 @@ static bool walk(struct unwind_frame frame, uintptr_t low, uintptr_t high, uintp
 {
     uint32_t object = 0;
     for (;;) {
-        enum unwind_end end = step(&frame, high, *n > 1, &object);
+        enum unwind_end end = step(&frame, high, *n - 1, &object);
         if (end != UNWIND_STEPPED) {
             return end == UNWIND_END;
         }
@@ -242,7 +254,7 @@ void stack_count(const void *context, uintptr_t low, uintptr_t high, uint64_t we
     unsigned n = 1;
     bool complete = false, reading = unload_read_begin(), fits;
     pcs[0] = frame.pc;
-    if (reading && frame.sp >= low && frame.sp < high) {
+    if (reading && frame.floor >= low && frame.sp < high) {
         complete = walk(frame, low, high, pcs, &n);
     }
     fits = tree_count(pcs, n, complete, weight, reading ? begin_find : begin_unknown);

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Counts the stack of a signal's context weight times in the tree. Of the stack reads only [sp, high), and nothing if
- * sp is not in [low, high): on an alternate or borrowed stack the callers are unknown, and likewise while a dlclose()
- * is in progress. From the handler of ticks only. */
+/* Counts the stack of a signal's context weight times in the tree. Of the stack reads only [sp, high) and the red zone,
+ * and nothing if sp is not in [low, high): on an alternate or borrowed stack the callers are unknown, and likewise
+ * while a dlclose() is in progress. From the handler of ticks only. */
 void stack_count(const void *context, uintptr_t low, uintptr_t high, uint64_t weight);
 
 /* Where the thread is. */

@@ -201,28 +201,44 @@ static struct attach_node *node_get(struct generation *g, struct wanted *w)
     return node ? node : node_find(g, w);
 }
 
+/* Looks up the frames, the outermost first. *end: the innermost that has a node, NULL if there is none. False: it is
+ * not the last. */
+static bool path_find(struct generation *g, const uintptr_t *pcs, unsigned n, bool complete, struct wanted *w,
+                      struct attach_node **end)
+{
+    *end = NULL;
+    w->parent = 0;
+    for (unsigned left = n + !complete; left > 0; left--) {
+        w->frame = (struct frame){left > n ? PC_INCOMPLETE : pcs[left - 1], left == 1};
+        struct attach_node *node = node_get(g, w);
+        if (!node) {
+            return false;
+        }
+        *end = node;
+        w->parent = g->chunk->hash + (uint32_t)(node - nodes_of(g->chunk));
+    }
+    return true;
+}
+
 bool tree_count(const uintptr_t *pcs, unsigned n, bool complete, uint64_t weight, uintptr_t (*begin)(uintptr_t, bool))
 {
     struct generation *g = generation_get();
-    struct attach_node *node = NULL, *next = NULL;
+    struct attach_node *node = NULL;
     struct wanted w = {.begin = begin};
-    if (!g) {
-        return false;
-    }
-    n = !complete && n == TREE_FRAMES_MAX ? n - 1 : n;      /* what stands for the others has the depth of one */
-    for (unsigned left = n + !complete; left > 0; left--) { /* the outermost first */
-        w.frame = (struct frame){left > n ? PC_INCOMPLETE : pcs[left - 1], left == 1};
-        next = node_get(g, &w);
-        if (!next) {
+    n = !complete && n == TREE_FRAMES_MAX ? n - 1 : n; /* what stands for the others has the depth of one */
+    bool whole = g && path_find(g, pcs, n, complete, &w, &node);
+    for (uint32_t next = g ? (uint32_t)(g - generations) + 1 : GENERATIONS; !whole && next < GENERATIONS; next++) {
+        struct attach_node *other;
+        if (!generation_begin(next)) {
             break;
         }
-        node = next;
-        w.parent = g->chunk->hash + (uint32_t)(node - nodes_of(g->chunk));
+        whole = path_find(&generations[next], pcs, n, complete, &w, &other);
+        node = other ? other : node;
     }
     if (node) {
         __atomic_fetch_add(&node->count, weight, __ATOMIC_RELEASE);
     }
-    return next != NULL;
+    return whole;
 }
 
 void tree_retire_module(uint16_t id)

@@ -144,6 +144,7 @@ bool unwind_find(const struct unwind_place *in, uintptr_t pc, bool called, struc
     }
     out->fp = location_find(&m.row.fp, false, &fp);
     out->link = location_find(&m.row.link, true, &link);
+    out->replaces = m.row.replaces;
     out->cfa_offset = (int32_t)cfa;
     out->fp_offset = (int32_t)fp;
     out->link_offset = (int32_t)link;
@@ -153,7 +154,7 @@ bool unwind_find(const struct unwind_place *in, uintptr_t pc, bool called, struc
 /* Reads a word of the stack. */
 static bool load(uintptr_t at, const struct unwind_frame *f, uintptr_t high, uintptr_t *value)
 {
-    if (at < f->sp || at % sizeof at || at > high - sizeof at) {
+    if (at < f->floor || at % sizeof at || at > high - sizeof at) {
         return false;
     }
     *value = *(const uintptr_t *)at;
@@ -180,7 +181,7 @@ enum unwind_end unwind_apply(const struct unwind_rule *rule, struct unwind_frame
     if (high < sizeof high || (rule->cfa == UNWIND_LOADED && !load(cfa, frame, high, &cfa))) {
         return UNWIND_STUCK;
     }
-    struct unwind_frame caller = {frame->link, cfa, frame->fp, 0};
+    struct unwind_frame caller = {frame->link, cfa, frame->fp, 0, cfa};
     /* Each call uses some of the stack, except that of the innermost function on a machine with a link register. */
     bool further = HAS_LINK && !called ? cfa >= frame->sp : cfa > frame->sp;
     if (!further || cfa > high || !recover(rule->link, rule->link_offset, cfa, frame, high, &caller.pc)) {

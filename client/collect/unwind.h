@@ -16,7 +16,8 @@ struct unwind_place {
 /* The registers of a thread that the unwinder tracks. */
 struct unwind_frame {
     uintptr_t pc, sp, fp;
-    uintptr_t link; /* the register with the return address; 0 on machines without one */
+    uintptr_t link;  /* the register with the return address; 0 on machines without one */
+    uintptr_t floor; /* the lowest byte of its stack that holds: sp, or below it a red zone */
 };
 
 /* How the caller's registers are found from those of a function at one of its instructions. */
@@ -25,6 +26,7 @@ struct unwind_rule {
     int32_t cfa_offset, fp_offset, link_offset;
     uint8_t cfa;      /* enum unwind_base: the base of the CFA, the caller's stack pointer */
     uint8_t fp, link; /* enum unwind_location */
+    bool replaces;    /* as in struct cfi_row */
 };
 enum unwind_base { UNWIND_SP, UNWIND_FP, UNWIND_LOADED /* the CFA is in memory, at fp + cfa_offset */ };
 enum unwind_location {
@@ -45,7 +47,7 @@ enum unwind_end {
     UNWIND_END,   /* the frame is the outermost one */
     UNWIND_STUCK, /* the rule does not hold here */
 };
-/* Steps to the caller. Reads the stack in [sp, high) only. *frame is unchanged unless STEPPED. O(1). */
+/* Steps to the caller. Reads the stack in [floor, high) only. *frame is unchanged unless STEPPED. O(1). */
 enum unwind_end unwind_apply(const struct unwind_rule *rule, struct unwind_frame *frame, uintptr_t high, bool called);
 
 #endif
