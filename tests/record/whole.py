@@ -89,9 +89,37 @@ def addresses(text):
     return [int(a, 16) for a in re.findall(r"^#\d+\s+0x([0-9a-f]+)", text, re.M)]
 
 
-def stopped(tap):
+# A signal's handler that spins, in a function that libc's qsort calls through a pointer.
+HANDLER = r"""
+#include <signal.h>
+#include <stdlib.h>
+static volatile unsigned long sink;
+static void on_signal(int number) { for (;;) { sink += (unsigned long)number; } }
+static int compare(const void *a, const void *b) { raise(SIGUSR1); return *(const int *)a - *(const int *)b; }
+int main(void)
+{
+    int numbers[] = {3, 2, 1};
+    signal(SIGUSR1, on_signal);
+    qsort(numbers, 3, sizeof *numbers, compare);
+    return numbers[0];
+}
+"""
+
+
+def build_handler(folder):
+    source, program = os.path.join(folder, "handler.c"), os.path.join(folder, "handler")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(HANDLER)
+    done = run("gcc", "-O2", "-fomit-frame-pointer", "-o", program, source)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return program
+
+
+def stopped(tap, folder):
     """Each process is stopped a few times, wherever it is."""
-    for name, command in (("sqlite3", ("sqlite3", ":memory:", LOOP % 1000000000)),
+    for name, command in (("a signal's handler", (build_handler(folder),)),
+                          ("sqlite3", ("sqlite3", ":memory:", LOOP % 1000000000)),
                           ("python3", ("/usr/bin/python3", "-c", CALLS % 100000000)),
                           ("bash", ("bash", "-c", "while :; do x=$((x + 1)); done"))):
         p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
@@ -129,5 +157,6 @@ def state(pid):
 
 
 with Tap() as tap:
-    stopped(tap)
+    with tempfile.TemporaryDirectory() as programs:
+        stopped(tap, programs)
     sampled(tap)
