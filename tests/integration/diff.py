@@ -164,6 +164,24 @@ def sides(tap, d, a, b):
     return first[1]["etag"], target
 
 
+def functions(tap, d, a, b):
+    """profctl functions over both builds, beside the reports of each."""
+    wanted = {}
+    for exe in (a, b):
+        for f in d.json("report", exe, "--json")["functions"]:
+            wanted[f["name"]] = wanted.get(f["name"], 0) + f["self"]
+    done = d.ctl("functions", "--json", "--limit", "100")
+    rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]} if done.returncode == 0 else {}
+    tap.point(rows and all(abs(rows[n]["self"] - wanted[n]) < 1e-9 for n in ("parse", "render", "idle", "step"))
+              and rows["parse"]["builds"] == 2 and rows["fresh"]["builds"] == 1,
+              "profctl functions adds up both builds", done.stderr + str(rows))
+    text = d.ctl("functions", "-m", 'version=~"1|2"', "--limit", "2").stdout.splitlines()
+    tap.point("2 programs" in text[0] and f"{2 * PROCESSES} processes" in text[0] and "FUNCTION" in text[1]
+              and text[4].endswith("more; --limit shows them"), "as a table", text)
+    done = d.ctl("functions", "-l", "version=9")
+    tap.point(done.returncode == 1 and "nothing matches" in done.stderr, "of nothing", done.stderr)
+
+
 with Tap() as tap, Daemon() as d:
     old = build(d.folder, "shop1", "", "")
     new = build(d.folder, "shop2", "__attribute__((noinline)) int fresh(int i) { return n |= i; }", "+ fresh(n)")
@@ -172,6 +190,7 @@ with Tap() as tap, Daemon() as d:
     verdicts(tap, d, old, new)
     words(tap, d, old, new)
     results(tap, d, old, new)
+    functions(tap, d, old, new)
     fleet(d, new, 3, "2", 1.3, 1, NOW, fresh=True)
     etag, target = sides(tap, d, old, new)
     fleet(d, new, 4, "3", 1.3, 1, NOW, fresh=True)

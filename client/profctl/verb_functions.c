@@ -1,0 +1,135 @@
+/* profctl functions: the functions of a service with the most time, over all its programs and builds. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_look.h"
+#include "profctl/profctl_options.h"
+#include "profctl/profctl_rows.h"
+#include "profctl/profctl_show.h"
+#include "proto/noun.h"
+
+#define ANSWER_MOST ((size_t)64 << 20)
+
+static const struct profctl_option options[] = {
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    {"name", 0, "TEXT", "only functions with this in their names"},
+    {"sort", 0, "self|total|calls", "order (default self)"},
+    {"limit", 0, "N", "number of functions, at most 1,000 (default 20)"},
+    OPTION_DIMENSION,
+    OPTION_NAMES,
+    OPTION_UID,
+};
+
+/* Time of what could not be joined by name. */
+static void print_rest(const char *body, size_t size, const char *dimension)
+{
+    char seconds[40];
+    static const struct {
+        const char *field, *what;
+    } PARTS[] = {{"unnamed_seconds", "functions of builds without symbols"},
+                 {"ambiguous_seconds", "functions with the name and file of another one of their build"},
+                 {"other_seconds", "[plt] and [gap]"}};
+    json_t *all = json_loadb(body, size, 0, NULL);
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
+        const double rest = json_number_value(json_object_get(json_object_get(all, "not_joined"), PARTS[i].field));
+        if (rest > 0) {
+            show_amount(rest, seconds, sizeof seconds);
+            printf("%s %s more in %s\n", seconds, dimension, PARTS[i].what);
+        }
+    }
+    json_decref(all);
+}
+
+static void print_table(const struct rows *all, const struct rows *r)
+{
+    char self[40], total[40], calls[32];
+    const uint64_t programs = rows_number(all, 0, "programs"), processes = rows_number(all, 0, "processes_started");
+    show_amount(rows_real(all, 0, "seconds"), total, sizeof total);
+    printf("%s %s in %" PRIu64 " %s, %" PRIu64 " %s started\n", total, rows_text(all, 0, "dimension"), programs,
+           noun_for(programs, "program", "programs"), processes, noun_for(processes, "process", "processes"));
+    printf("%7s %11s %7s %11s %14s %6s %s\n", "% SELF", "SELF", "% TOTAL", "TOTAL", "CALLS", "BUILDS", "FUNCTION");
+    for (size_t i = 0; i < rows_count(r); i++) {
+        const char *name = rows_text(r, i, "short_name"), *file = rows_text(r, i, "file");
+        show_amount(rows_real(r, i, "self"), self, sizeof self);
+        show_amount(rows_real(r, i, "total"), total, sizeof total);
+        (void)snprintf(calls, sizeof calls, "%" PRIu64, rows_number(r, i, "calls"));
+        printf("%7.2f %11s %7.2f %11s %14s %6" PRIu64 " %s%s%s%s\n", rows_real(r, i, "percent"), self,
+               rows_real(r, i, "total_percent"), total, calls, rows_number(r, i, "builds"),
+               name[0] != '\0' ? name : rows_text(r, i, "name"), file[0] != '\0' ? " (" : "", file,
+               file[0] != '\0' ? ")" : "");
+    }
+    const uint64_t names = rows_number(all, 0, "names");
+    if (names > rows_count(r)) {
+        printf("%" PRIu64 " more; --limit shows them\n", names - rows_count(r));
+    }
+}
+
+static enum profd_status show(const char *body, size_t size, struct profd_error *e)
+{
+    struct rows *all = NULL, *list = NULL;
+    enum profd_status status = rows_parse_object(body, size, &all, e);
+    if (status == PROFD_OK) {
+        status = rows_parse(body, size, &list, e);
+    }
+    if (status == PROFD_OK && rows_number(all, 0, "uploads") == 0) {
+        status = profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
+    } else if (status == PROFD_OK) {
+        print_table(all, list);
+        print_rest(body, size, rows_text(all, 0, "dimension"));
+    }
+    rows_free(all);
+    rows_free(list);
+    return status;
+}
+
+static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
+{
+    size_t sort = 0;
+    const bool terminal = isatty(STDOUT_FILENO) == 1;
+    enum profd_status status = profctl_choose(call, "sort", &sort, e);
+    ask_target_init(t, "/api/v1/functions", NULL);
+    ask_target_add(t, "limit", profctl_value(call, "limit") ? NULL : "20");
+    ask_target_add(t, "names", call->json ? profctl_value(call, "names") : look_names(call, terminal));
+    return status == PROFD_OK ? ask_target_add_given(t, call, "since|until|name|sort|limit|dimension|uid", e) : status;
+}
+
+static enum profd_status functions_run(const struct profctl_call *call, struct profd_error *e)
+{
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    struct profd_conn *conn;
+    struct ask_target target;
+    char *body = NULL;
+    size_t size = 0;
+    enum profd_status status = make_target(call, &target, e);
+    status = status == PROFD_OK ? profd_conn_open(&o, &conn, e) : status;
+    if (status == PROFD_OK) {
+        status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
+        profd_conn_close(conn);
+    }
+    if (status == PROFD_OK && call->json) {
+        (void)fwrite(body, 1, size, stdout);
+    } else if (status == PROFD_OK) {
+        status = show(body, size, e);
+    }
+    free(body);
+    return status;
+}
+
+const struct profctl_verb verb_functions = {
+    .name = "functions",
+    .arguments = "",
+    .summary = "Show the functions with the most time, over all programs and builds",
+    .details = "Functions of all programs with matching uploads are joined by name (and file, if static).\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .run = functions_run,
+};
