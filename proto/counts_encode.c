@@ -177,21 +177,6 @@ static uint8_t *encode_arcs(const struct counts *c, struct callees *d, uint8_t *
     return p;
 }
 
-static uint8_t *encode_trees(const struct counts *c, uint8_t *p)
-{
-    for (uint32_t i = 0; i < c->tree_count; i++) {
-        const struct counts_tree *t = &c->trees[i];
-        size_t n = strnlen(t->dimension, sizeof t->dimension);
-        p = varint_put(p, t->rate);
-        p = varint_put(p, n);
-        memcpy(p, t->dimension, n);
-        p += n;
-        *p++ = (uint8_t)t->abbreviation;
-        p = varint_put(p, t->used);
-    }
-    return p;
-}
-
 /* How many levels above the deepest possible a node is, and its kind. */
 static uint8_t *encode_depths(const struct counts *c, uint8_t *p)
 {
@@ -208,7 +193,7 @@ static uint8_t *encode_depths(const struct counts *c, uint8_t *p)
 static uint8_t *encode_nodes(const struct counts *c, uint8_t *p)
 {
     uint64_t previous[COUNTS_NODE_BUILDS] = {0};
-    p = encode_trees(c, p);
+    p = counts_encode_clocks(c->trees, c->tree_count, p);
     p = encode_depths(c, p);
     p = encode_ends(c->node_build, c->node_count, p);
     for (uint32_t i = 0; i < c->node_count; i++) {

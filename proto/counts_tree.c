@@ -6,6 +6,7 @@
 #include "proto/collector.h"
 #include "proto/counts_internal.h"
 #include "proto/limits.h"
+#include "proto/varint.h"
 
 struct counts_frame counts_node_frame(const struct counts_nodes *n, uint32_t at)
 {
@@ -30,6 +31,20 @@ int counts_compare_clocks(const struct counts_tree *a, const struct counts_tree 
     }
     int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
     return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
+}
+
+uint8_t *counts_encode_clocks(const struct counts_tree *trees, uint32_t n, uint8_t *p)
+{
+    for (const struct counts_tree *t = trees; t < trees + n; t++) {
+        const size_t length = strnlen(t->dimension, sizeof t->dimension);
+        p = varint_put(p, t->rate);
+        p = varint_put(p, length);
+        memcpy(p, t->dimension, length);
+        p += length;
+        *p++ = (uint8_t)t->abbreviation;
+        p = varint_put(p, t->used);
+    }
+    return p;
 }
 
 /* COUNTS_NOWHERE has two frames, one of them at depth 0 only. */

@@ -42,7 +42,7 @@
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
     MESSAGE(FETCH, 14, fetch, Fetch,                                                                                   \
             BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict) FLAG(went_back)         \
-                U64(number))                                                                                           \
+                U64(number) U32(segment_version))                                                                      \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
     MESSAGE(SEGMENT, 15, segment, Segment,                                                                             \
             U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held) U64(oldest))          \

@@ -5,25 +5,33 @@
 
 #include "proto/buildid.h"
 #include "proto/collector.h"
+#include "proto/counts_tree.h"
 #include "proto/label.h"
 #include "proto/segment_internal.h"
 #include "proto/utf8.h"
 
-enum profd_status segment_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, uint64_t shares,
-                                      struct profd_error *e)
+enum profd_status segment_judge_sizes(const struct segment_sizes *n, struct profd_error *e)
 {
-    if (histograms > LIMIT_SEGMENT_ROWS || bins > LIMIT_SEGMENT_ROWS || arcs > LIMIT_SEGMENT_ROWS ||
-        histograms * LIMIT_SEGMENT_HISTOGRAM + bins + arcs > LIMIT_SEGMENT_ROWS) {
+    const uint64_t most = LIMIT_SEGMENT_ROWS, rows = n->bins + n->arcs + n->nodes;
+    if (n->histograms > most || n->bins > most || n->arcs > most || n->trees > most || n->nodes > most ||
+        (n->histograms + n->trees) * LIMIT_SEGMENT_HISTOGRAM + rows > most) {
         return profd_error_set(e, PROFD_TOO_LARGE,
-                               "a segment of %llu histograms, %llu bins and %llu arcs: they count as more than %u rows",
-                               (unsigned long long)histograms, (unsigned long long)bins, (unsigned long long)arcs,
+                               "a segment of %llu histograms, %llu bins, %llu arcs, and %llu trees of stacks with %llu "
+                               "nodes: they count as more than %u rows",
+                               (unsigned long long)n->histograms, (unsigned long long)n->bins,
+                               (unsigned long long)n->arcs, (unsigned long long)n->trees, (unsigned long long)n->nodes,
                                LIMIT_SEGMENT_ROWS);
     }
-    if (shares > (bins + arcs) * SEGMENT_GROUPS) {
+    if (n->shares > rows * SEGMENT_GROUPS) {
         return profd_error_set(e, PROFD_MALFORMED, "a segment of %llu rows with %llu shares, at most %u in each",
-                               (unsigned long long)(bins + arcs), (unsigned long long)shares, SEGMENT_GROUPS);
+                               (unsigned long long)rows, (unsigned long long)n->shares, SEGMENT_GROUPS);
     }
     return PROFD_OK;
+}
+
+uint8_t segment_version(const struct segment *s)
+{
+    return s->kind == SEGMENT_COUNTS && s->counts.tree_count > 0 ? SEGMENT_VERSION : SEGMENT_VERSION_NO_STACKS;
 }
 
 static enum profd_status check_key(const struct segment *s, struct profd_error *e)
@@ -205,6 +213,27 @@ static enum profd_status check_arcs(const struct segment *s, struct profd_error 
     return PROFD_OK;
 }
 
+/* A node has ticks if it has shares: that is what the rules on ticks need to know. */
+static enum profd_status check_stacks(const struct segment *s, struct profd_error *e)
+{
+    const struct segment_counts *c = &s->counts;
+    if (c->tree_count == 0 && c->node_count == 0) {
+        return PROFD_OK;
+    }
+    uint64_t *ticks = calloc((size_t)c->node_count + 1, sizeof *ticks);
+    if (ticks == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check %u nodes of stacks", c->node_count);
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        ticks[i] = c->groups[c->bin_count + c->arc_count + i];
+    }
+    const struct counts_nodes nodes = {c->node_depth, c->node_kind, c->node_build, c->node_address, ticks};
+    enum profd_status status =
+        counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, (uint32_t)s->build_count, e);
+    free(ticks);
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "a segment");
+}
+
 /* Each of 0 … n−1 is there once. */
 static enum profd_status check_ranks(const uint32_t *ranks, uint32_t n, const char *what, struct profd_error *e)
 {
@@ -225,7 +254,7 @@ static enum profd_status check_ranks(const uint32_t *ranks, uint32_t n, const ch
 static enum profd_status check_shares(const struct segment *s, struct profd_error *e)
 {
     const struct segment_counts *c = &s->counts;
-    const uint32_t rows = c->bin_count + c->arc_count;
+    const uint32_t rows = c->bin_count + c->arc_count + c->node_count;
     uint64_t at = 0;
     bool bad = false, stopped = false;
     for (uint32_t i = 0; i < rows; i++) {
@@ -260,8 +289,10 @@ enum profd_status segment_check(const struct segment *s, struct profd_error *e)
         return status;
     }
     static enum profd_status (*const checks[])(const struct segment *s, struct profd_error *e) = {
-        check_sums, check_builds, check_labels, check_histograms, check_arcs, check_shares};
-    status = segment_judge_sizes(c->histogram_count, c->bin_count, c->arc_count, c->share_count, e);
+        check_sums, check_builds, check_labels, check_histograms, check_arcs, check_stacks, check_shares};
+    const struct segment_sizes sizes = {c->histogram_count, c->bin_count,  c->arc_count,
+                                        c->share_count,     c->tree_count, c->node_count};
+    status = segment_judge_sizes(&sizes, e);
     for (size_t i = 0; i < sizeof checks / sizeof checks[0] && status == PROFD_OK; i++) {
         status = checks[i](s, e);
     }

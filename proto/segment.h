@@ -11,8 +11,9 @@
 #include "proto/message.h"
 #include "proto/status.h"
 
-#define SEGMENT_VERSION 2
-#define SEGMENT_VERSION_OLDEST 1 /* that is read: it does not say when the earliest window ended */
+#define SEGMENT_VERSION 3           /* of segments with stacks; there are no others of it */
+#define SEGMENT_VERSION_NO_STACKS 2 /* of those without */
+#define SEGMENT_VERSION_OLDEST 1    /* that is read: it does not say when the earliest window ended */
 #define SEGMENT_EPOCH_SIZE 12
 #define SEGMENT_DIGEST_SIZE 32
 #define SEGMENT_DIGEST_AT 1 /* in an encoded segment */
@@ -29,17 +30,21 @@ enum segment_kind {
     SEGMENT_KINDS
 };
 
-/* Rows are the bins, histogram after histogram, and after them the arcs. Bit g of groups[row] is set if processes of
- * group g have a share in the row; the shares of a row are in order of groups, those of all rows one after the other. A
- * row's number is the sum of its shares, which stops at SEGMENT_COUNT_MAX. */
+/* Rows are the bins, histogram after histogram, after them the arcs, and after them the nodes of the stacks. Bit g of
+ * groups[row] is set if processes of group g have a share in the row; the shares of a row are in order of groups, those
+ * of all rows one after the other. A row's number is the sum of its shares, which stops at SEGMENT_COUNT_MAX. */
 struct segment_counts {
-    uint32_t histogram_count, bin_count, arc_count, share_count;
+    uint32_t histogram_count, bin_count, arc_count, share_count, tree_count, node_count;
     struct counts_histogram *histograms; /* ascend as core/rollup.h says; first is the index of their first bin */
     uint32_t *histogram_rank; /* position in order of first arrival: a permutation of 0 … histogram_count−1 */
     uint32_t *bin_index;
     uint32_t *from_build, *to_build; /* arcs ascend by (from_build, from, to_build, to), COUNTS_NOWHERE last */
     uint64_t *from, *to;
-    uint32_t *rank; /* as histogram_rank, of the arcs */
+    uint32_t *rank;            /* as histogram_rank, of the arcs */
+    struct counts_tree *trees; /* as struct counts has them */
+    uint8_t *node_depth, *node_kind;
+    uint32_t *node_build;
+    uint64_t *node_address;
     uint16_t *groups;
     uint64_t *shares; /* 1 to SEGMENT_COUNT_MAX */
 };
@@ -70,8 +75,8 @@ struct segment {
  * O(size). */
 enum profd_status segment_check(const struct segment *s, struct profd_error *e);
 
-/* Encodes into a new block that the caller frees. Equal segments have equal contents, and so equal digests. Refuses as
- * segment_check. O(size). */
+/* Encodes into a new block that the caller frees, in the oldest version that can say all of it. Equal segments have
+ * equal contents, and so equal digests. Refuses as segment_check. O(size). */
 enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t *out_size, struct profd_error *e);
 
 /* Decodes and checks; segment_done frees. MALFORMED, TOO_LARGE, UNKNOWN_VERSION, NO_MEMORY or OK; on failure nothing is

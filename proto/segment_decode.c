@@ -180,10 +180,50 @@ static bool decode_ranks(struct reader *r, uint32_t *ranks, uint32_t n)
     return true;
 }
 
+/* A small number of each node. */
+static bool decode_bytes(struct reader *r, uint8_t *bytes, uint32_t n)
+{
+    uint64_t value;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!get(r, UINT8_MAX, &value)) {
+            return false;
+        }
+        bytes[i] = (uint8_t)value;
+    }
+    return true;
+}
+
+static enum profd_status decode_stacks(struct reader *r, struct segment *s, struct profd_error *e)
+{
+    struct segment_counts *c = &s->counts;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        struct counts_tree *t = &c->trees[i];
+        uint64_t n = 0;
+        memset(t, 0, sizeof *t);
+        if (!get_32(r, &t->rate) || !get(r, sizeof t->dimension - 1, &n) || (uint64_t)(r->end - r->at) < n + 1) {
+            return decode_short("a tree of its stacks", e);
+        }
+        memcpy(t->dimension, r->at, (size_t)n);
+        r->at += n;
+        t->abbreviation = (char)*r->at++;
+        t->first = first;
+        if (strlen(t->dimension) != n || !get_32(r, &t->used) || t->used > c->node_count - first) {
+            return decode_short("a tree of its stacks", e);
+        }
+        first += t->used;
+    }
+    return decode_bytes(r, c->node_depth, c->node_count) && decode_bytes(r, c->node_kind, c->node_count) &&
+                   decode_builds(r, c->node_build, c->node_count, s->build_count) &&
+                   decode_addresses(r, c->node_address, c->node_count)
+               ? PROFD_OK
+               : decode_short("its stacks", e);
+}
+
 static bool decode_shares(struct reader *r, struct segment_counts *c)
 {
     uint64_t groups;
-    for (uint32_t i = 0; i < c->bin_count + c->arc_count; i++) {
+    for (uint32_t i = 0; i < c->bin_count + c->arc_count + c->node_count; i++) {
         if (!get(r, UINT16_MAX, &groups)) {
             return false;
         }
@@ -209,32 +249,41 @@ static enum profd_status decode_rows(struct reader *r, struct segment *s, struct
         !decode_ranks(r, c->rank, c->arc_count)) {
         return decode_short("its arcs", e);
     }
+    status = decode_stacks(r, s, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     return decode_shares(r, c) ? PROFD_OK : decode_short("its shares", e);
 }
 
 static enum profd_status decode_sizes(struct reader *r, struct segment_counts *c, struct profd_error *e)
 {
-    uint64_t histograms, bins, arcs, shares;
-    if (!get(r, UINT64_MAX, &histograms) || !get(r, UINT64_MAX, &bins) || !get(r, UINT64_MAX, &arcs) ||
-        !get(r, UINT64_MAX, &shares)) {
+    struct segment_sizes n = {0};
+    if (!get(r, UINT64_MAX, &n.histograms) || !get(r, UINT64_MAX, &n.bins) || !get(r, UINT64_MAX, &n.arcs) ||
+        !get(r, UINT64_MAX, &n.shares) ||
+        (r->version == SEGMENT_VERSION && (!get(r, UINT64_MAX, &n.trees) || !get(r, UINT64_MAX, &n.nodes)))) {
         return decode_short("its sizes", e);
     }
-    enum profd_status status = segment_judge_sizes(histograms, bins, arcs, shares, e);
+    enum profd_status status = segment_judge_sizes(&n, e);
     if (status != PROFD_OK) {
         return status;
     }
-    uint64_t least = histograms * SEGMENT_HISTOGRAM_LEAST + bins * SEGMENT_BIN_LEAST + arcs * SEGMENT_ARC_LEAST +
-                     shares * SEGMENT_SHARE_LEAST;
+    uint64_t least = n.histograms * SEGMENT_HISTOGRAM_LEAST + n.bins * SEGMENT_BIN_LEAST + n.arcs * SEGMENT_ARC_LEAST +
+                     n.shares * SEGMENT_SHARE_LEAST + n.trees * SEGMENT_TREE_LEAST + n.nodes * SEGMENT_NODE_LEAST;
     if (least > (uint64_t)(r->end - r->at)) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "%llu histograms, %llu bins, %llu arcs and %llu shares of a segment in %zu bytes",
-                               (unsigned long long)histograms, (unsigned long long)bins, (unsigned long long)arcs,
-                               (unsigned long long)shares, (size_t)(r->end - r->at));
+                               "%llu histograms, %llu bins, %llu arcs, %llu shares, and %llu trees with %llu nodes of "
+                               "a segment in %zu bytes",
+                               (unsigned long long)n.histograms, (unsigned long long)n.bins, (unsigned long long)n.arcs,
+                               (unsigned long long)n.shares, (unsigned long long)n.trees, (unsigned long long)n.nodes,
+                               (size_t)(r->end - r->at));
     }
-    *c = (struct segment_counts){.histogram_count = (uint32_t)histograms,
-                                 .bin_count = (uint32_t)bins,
-                                 .arc_count = (uint32_t)arcs,
-                                 .share_count = (uint32_t)shares};
+    *c = (struct segment_counts){.histogram_count = (uint32_t)n.histograms,
+                                 .bin_count = (uint32_t)n.bins,
+                                 .arc_count = (uint32_t)n.arcs,
+                                 .share_count = (uint32_t)n.shares,
+                                 .tree_count = (uint32_t)n.trees,
+                                 .node_count = (uint32_t)n.nodes};
     return PROFD_OK;
 }
 
@@ -253,8 +302,11 @@ static enum profd_status take_block(struct segment *s, const struct names *names
            shares = take(&total, c->share_count, 8), from = take(&total, c->arc_count, 8),
            to = take(&total, c->arc_count, 8), bins = take(&total, c->bin_count, 4),
            from_build = take(&total, c->arc_count, 4), to_build = take(&total, c->arc_count, 4),
-           rank = take(&total, c->arc_count, 4), histogram_rank = take(&total, c->histogram_count, 4),
-           groups = take(&total, (size_t)c->bin_count + c->arc_count, 2),
+           trees = take(&total, c->tree_count, sizeof *c->trees), address = take(&total, c->node_count, 8),
+           node_build = take(&total, c->node_count, 4), depth = take(&total, c->node_count, 1),
+           kind = take(&total, c->node_count, 1), rank = take(&total, c->arc_count, 4),
+           histogram_rank = take(&total, c->histogram_count, 4),
+           groups = take(&total, (size_t)c->bin_count + c->arc_count + c->node_count, 2),
            builds = take(&total, s->build_count, sizeof names->builds[0]),
            labels = take(&total, s->label_count, sizeof names->labels[0]);
     char *b = malloc(total + 1);
@@ -272,6 +324,11 @@ static enum profd_status take_block(struct segment *s, const struct names *names
     c->rank = (void *)(b + rank);
     c->histogram_rank = (void *)(b + histogram_rank);
     c->groups = (void *)(b + groups);
+    c->trees = (void *)(b + trees);
+    c->node_address = (void *)(b + address);
+    c->node_build = (void *)(b + node_build);
+    c->node_depth = (void *)(b + depth);
+    c->node_kind = (void *)(b + kind);
     s->builds = memcpy(b + builds, names->builds, s->build_count * sizeof names->builds[0]);
     s->labels = memcpy(b + labels, names->labels, s->label_count * sizeof names->labels[0]);
     return PROFD_OK;
@@ -303,6 +360,9 @@ static enum profd_status decode_content(struct reader *r, struct segment *s, str
         status = status == PROFD_OK ? decode_sizes(r, &s->counts, e) : status;
         status = status == PROFD_OK ? take_block(s, &names, e) : status;
         status = status == PROFD_OK ? decode_rows(r, s, e) : status;
+    }
+    if (status == PROFD_OK && r->version == SEGMENT_VERSION && s->counts.tree_count == 0) {
+        status = profd_error_set(e, PROFD_MALFORMED, "a segment of version %d without stacks", SEGMENT_VERSION);
     }
     if (status == PROFD_OK && r->at != r->end) {
         status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow a segment's content", (size_t)(r->end - r->at));

@@ -17,6 +17,7 @@ static size_t content_bound(const struct segment *s)
         n += 2 * NUMBER + strlen(s->labels[i].name) + strlen(s->labels[i].value);
     }
     n += c->histogram_count * (8 * NUMBER + sizeof c->histograms[0].dimension);
+    n += c->tree_count * (4 * NUMBER + sizeof c->trees[0].dimension) + NUMBER * 5 * (size_t)c->node_count;
     return n + NUMBER * (2 * (size_t)c->bin_count + 6 * (size_t)c->arc_count + c->share_count);
 }
 
@@ -110,6 +111,26 @@ static uint8_t *put_addresses(uint8_t *p, const uint64_t *addresses, uint32_t n)
     return p;
 }
 
+static uint8_t *put_stacks(uint8_t *p, const struct segment *s)
+{
+    const struct segment_counts *c = &s->counts;
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        const struct counts_tree *t = &c->trees[i];
+        p = varint_put(p, t->rate);
+        p = put_text(p, t->dimension);
+        *p++ = (uint8_t)t->abbreviation;
+        p = varint_put(p, t->used);
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        p = varint_put(p, c->node_depth[i]);
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        p = varint_put(p, c->node_kind[i]);
+    }
+    p = put_builds(p, c->node_build, c->node_count, s->build_count);
+    return put_addresses(p, c->node_address, c->node_count);
+}
+
 static uint8_t *put_counts(uint8_t *p, const struct segment *s)
 {
     const struct segment_counts *c = &s->counts;
@@ -117,6 +138,10 @@ static uint8_t *put_counts(uint8_t *p, const struct segment *s)
     p = varint_put(p, c->bin_count);
     p = varint_put(p, c->arc_count);
     p = varint_put(p, c->share_count);
+    if (c->tree_count > 0) {
+        p = varint_put(p, c->tree_count);
+        p = varint_put(p, c->node_count);
+    }
     p = put_histograms(p, c);
     p = put_bins(p, c);
     p = put_builds(p, c->from_build, c->arc_count, s->build_count);
@@ -126,7 +151,8 @@ static uint8_t *put_counts(uint8_t *p, const struct segment *s)
     for (uint32_t i = 0; i < c->arc_count; i++) {
         p = varint_put(p, varint_zigzag((uint64_t)c->rank[i] - (i == 0 ? 0 : c->rank[i - 1])));
     }
-    for (uint32_t i = 0; i < c->bin_count + c->arc_count; i++) {
+    p = put_stacks(p, s);
+    for (uint32_t i = 0; i < c->bin_count + c->arc_count + c->node_count; i++) {
         p = varint_put(p, c->groups[i]);
     }
     for (uint32_t i = 0; i < c->share_count; i++) {
@@ -155,7 +181,7 @@ enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t 
         p = put_identity(p, s);
         p = put_counts(p, s);
     }
-    status = segment_pack(content, (size_t)(p - content), out, out_size, e);
+    status = segment_pack(segment_version(s), content, (size_t)(p - content), out, out_size, e);
     free(content);
     return status;
 }

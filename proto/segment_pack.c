@@ -17,15 +17,16 @@ static void digest(uint8_t version, const uint8_t *content, size_t n, uint8_t ou
     sha256_digest(&c, SEGMENT_DIGEST_SIZE, out);
 }
 
-enum profd_status segment_pack(const uint8_t *content, size_t n, uint8_t **out, size_t *out_size, struct profd_error *e)
+enum profd_status segment_pack(uint8_t version, const uint8_t *content, size_t n, uint8_t **out, size_t *out_size,
+                               struct profd_error *e)
 {
     size_t capacity = deflate_bound(n), size = 0;
     uint8_t *block = malloc(HEAD + VARINT_MAX + capacity);
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress a segment of %zu bytes", n);
     }
-    block[0] = SEGMENT_VERSION;
-    digest(SEGMENT_VERSION, content, n, block + 1);
+    block[0] = version;
+    digest(version, content, n, block + 1);
     uint8_t *p = varint_put(block + HEAD, n);
     enum profd_status status = deflate_pack(content, n, false, p, capacity, &size, e);
     if (status != PROFD_OK) {

@@ -23,9 +23,14 @@ struct rollup_histogram {
 };
 
 /* Histograms ascend by (build, low, high, bins, rate, dimension, abbreviation); arcs by (from_build, from, to_build,
- * to), COUNTS_NOWHERE last; no key twice. Arrays live in an arena. */
+ * to), COUNTS_NOWHERE last; no key twice. Trees and their nodes are as in struct counts. Arrays live in an arena.
+ * A sum has at most LIMIT_STACK_NODES nodes and LIMIT_STACK_TREES trees. One that gets more nodes is folded: again and
+ * again the leaf with the fewest ticks (of equal ones the last) goes, and its parent has its ticks and shares in its
+ * place; a leaf of depth 0 becomes part of the node {COUNTS_NOWHERE, COUNTS_FRAME_INCOMPLETE, return address}. The
+ * ticks of a tree, of each group too, are never changed by that. Which nodes are left depends on the order of adding:
+ * sums of sums fold at each level. As long as no sum folds, all orders give the same bytes. */
 struct rollup {
-    uint32_t histogram_count, bin_count, arc_count;
+    uint32_t histogram_count, bin_count, arc_count, tree_count, node_count;
     struct rollup_histogram *histograms;
     uint32_t *bin_index;
     uint64_t *bin_ticks;
@@ -33,13 +38,17 @@ struct rollup {
     uint64_t *from, *to, *calls;
     uint64_t *commit; /* of the arc's first arrival */
     uint32_t *rank;
+    struct counts_tree *trees;
+    uint8_t *node_depth, *node_kind;
+    uint32_t *node_build;
+    uint64_t *node_address, *node_ticks;
     bool saturated; /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
 };
 
-/* Counts by group, row by row beside a rollup's bins, then its arcs: row i, group g at [i·ROLLUP_GROUPS + g]. The row's
- * sum is the rollup's number (saturating). */
+/* Counts by group, row by row beside a rollup's bins, its arcs, and its nodes: row i, group g at [i·ROLLUP_GROUPS + g].
+ * The row's sum is the rollup's number (saturating). */
 struct rollup_spread {
-    uint64_t *bins, *arcs;
+    uint64_t *bins, *arcs, *nodes;
 };
 
 /* A sum in the making; lives in its arena. NULL when memory is exhausted. */
@@ -60,7 +69,8 @@ enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, c
 enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
 /* A rollup over a set of builds, which are renumbered: map[i] is the sum's number of build i. alone: a build with the
  * number COUNTS_NOWHERE is left out. Its histograms and the arcs with no other end are dropped. Arc ends in it lose
- * their addresses, like ends outside every build, so that such arcs add up. The collector's counters belong to whole
+ * their addresses, like ends outside every build, so that such arcs add up; so do frames of stacks, of which only those
+ * count that end in a build that stays (at a program counter). The collector's counters belong to whole
  * processes: they stay, with the first build that stays. O(n) if the map ascends and all builds stay, else O(n log
  * n). */
 enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,

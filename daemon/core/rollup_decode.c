@@ -3,102 +3,20 @@
 
 #include "core/rollup.h"
 #include "core/rollup_columns.h"
+#include "core/rollup_ends.h"
 #include "core/rollup_format.h"
+#include "core/rollup_trees_format.h"
 #include "core/sum.h"
 #include "proto/counts.h"
-#include "proto/deflate.h"
 #include "proto/limits.h"
 #include "proto/varint.h"
-
-struct reader {
-    const uint8_t *at, *end;
-};
-
-enum profd_status rollup_unpack(const uint8_t *in, size_t n, uint64_t size, uint8_t **out, struct profd_error *e)
-{
-    if (size > LIMIT_COUNTS_RAW || size > deflate_content_max(n)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a sum of %llu bytes stated in %zu", (unsigned long long)size, n);
-    }
-    uint8_t *raw = malloc(size == 0 ? 1 : (size_t)size);
-    if (raw == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %llu bytes", (unsigned long long)size);
-    }
-    enum profd_status status = deflate_unpack(in, n, raw, (size_t)size, e);
-    if (status != PROFD_OK) {
-        free(raw);
-        return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
-    }
-    *out = raw;
-    return PROFD_OK;
-}
-
-static enum profd_status decode_short(const char *what, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_DAMAGED, "a sum ends inside %s, or a number there is too long", what);
-}
-
-/* Takes memory for rows only when the section can hold them: every row needs a byte of it at least. */
-static enum profd_status decode_judge_rows(const char *what, uint64_t rows, const struct reader *r,
-                                           struct profd_error *e)
-{
-    if (rows > (uint64_t)(r->end - r->at)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a sum of %llu %s in %zu bytes", (unsigned long long)rows, what,
-                               (size_t)(r->end - r->at));
-    }
-    return PROFD_OK;
-}
-
-/* Runs of equal builds, ascending; the first address of each is left in addresses, 0 elsewhere. */
-static enum profd_status decode_runs(struct reader *r, uint64_t runs, uint32_t builds, uint32_t *build,
-                                     uint64_t *addresses, uint32_t n, struct profd_error *e)
-{
-    uint32_t i = 0;
-    uint64_t least = 0; /* COUNTS_NOWHERE, written as 0, comes last */
-    for (uint64_t run = 0; run < runs; run++) {
-        uint64_t length, end, address;
-        if (!varint_get(&r->at, r->end, &length) || !varint_get(&r->at, r->end, &end) ||
-            !varint_get(&r->at, r->end, &address)) {
-            return decode_short("the builds of arcs", e);
-        }
-        if (length < 1 || length > n - i) {
-            return profd_error_set(e, PROFD_DAMAGED, "a run of %llu arcs where %u are left", (unsigned long long)length,
-                                   n - i);
-        }
-        uint64_t value = end == 0 ? COUNTS_NOWHERE : end - 1;
-        if ((end != 0 && value >= builds) || value < least) {
-            return profd_error_set(e, PROFD_DAMAGED, "an arc of build %llu: out of order, or not one of %u",
-                                   (unsigned long long)value, builds);
-        }
-        least = value + 1;
-        addresses[i] = address;
-        for (uint32_t last = i + (uint32_t)length; i < last; i++) {
-            build[i] = (uint32_t)value;
-        }
-    }
-    return i == n ? PROFD_OK : profd_error_set(e, PROFD_DAMAGED, "runs of builds hold %u rows of %u", i, n);
-}
-
-/* gaps become addresses in place; firsts has the first address of each run. strict: a gap of 0 within a run is refused.
- */
-static bool decode_addresses(const uint32_t *build, const uint64_t *firsts, uint64_t *gaps, uint32_t n, bool strict)
-{
-    bool bad = false;
-    uint64_t address = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        bool begins = i == 0 || build[i] != build[i - 1];
-        uint64_t base = begins ? firsts[i] : address;
-        address = base + gaps[i];
-        bad |= address < base || (begins ? gaps[i] != 0 : strict && gaps[i] == 0);
-        gaps[i] = address;
-    }
-    return !bad;
-}
 
 struct arc_sizes {
     uint64_t arcs, from_runs, callees, to_runs;
 };
 
-static enum profd_status decode_arc_sizes(struct reader *r, struct arc_sizes *s, bool *saturated, struct profd_error *e)
+static enum profd_status decode_arc_sizes(struct rollup_reader *r, struct arc_sizes *s, bool *saturated,
+                                          struct profd_error *e)
 {
     if (r->at == r->end || *r->at > ROLLUP_SATURATED) {
         return profd_error_set(e, PROFD_DAMAGED, "a sum with flags %u: only %u is known", r->at == r->end ? 0u : *r->at,
@@ -107,13 +25,13 @@ static enum profd_status decode_arc_sizes(struct reader *r, struct arc_sizes *s,
     *saturated = *r->at++ == ROLLUP_SATURATED;
     if (!varint_get(&r->at, r->end, &s->arcs) || !varint_get(&r->at, r->end, &s->from_runs) ||
         !varint_get(&r->at, r->end, &s->callees) || !varint_get(&r->at, r->end, &s->to_runs)) {
-        return decode_short("its sizes", e);
+        return rollup_decode_short("its sizes", e);
     }
     if (s->callees > s->arcs) {
         return profd_error_set(e, PROFD_DAMAGED, "%llu callees of %llu arcs", (unsigned long long)s->callees,
                                (unsigned long long)s->arcs);
     }
-    return decode_judge_rows("arcs", s->arcs, r, e);
+    return rollup_decode_judge_rows("arcs", s->arcs, r, e);
 }
 
 struct callees {
@@ -122,17 +40,17 @@ struct callees {
     uint64_t *address;
 };
 
-static enum profd_status decode_callees(struct reader *r, const struct arc_sizes *sizes, uint32_t builds,
+static enum profd_status decode_callees(struct rollup_reader *r, const struct arc_sizes *sizes, uint32_t builds,
                                         uint64_t *firsts, struct callees *c, struct profd_error *e)
 {
-    enum profd_status status = decode_runs(r, sizes->to_runs, builds, c->build, firsts, c->count, e);
+    enum profd_status status = rollup_ends_get_runs(r, sizes->to_runs, builds, "an arc", c->build, firsts, c->count, e);
     if (status != PROFD_OK) {
         return status;
     }
     if (!rollup_column_get(&r->at, r->end, c->address, c->count)) {
-        return decode_short("the list of callees", e);
+        return rollup_decode_short("the list of callees", e);
     }
-    if (!decode_addresses(c->build, firsts, c->address, c->count, true)) {
+    if (!rollup_ends_add_gaps(c->build, firsts, c->address, c->count, true)) {
         return profd_error_set(e, PROFD_DAMAGED, "callees of a sum do not ascend");
     }
     return PROFD_OK;
@@ -160,12 +78,12 @@ static enum profd_status decode_pairs(const struct callees *c, struct rollup *ou
 }
 
 /* calls has the ranks' differences for the moment, and is read last. */
-static enum profd_status decode_orders(struct reader *r, struct rollup *out, struct profd_error *e)
+static enum profd_status decode_orders(struct rollup_reader *r, struct rollup *out, struct profd_error *e)
 {
     uint64_t lowest, rank = 0;
     if (!varint_get(&r->at, r->end, &lowest) || !rollup_column_get(&r->at, r->end, out->commit, out->arc_count) ||
         !rollup_column_get(&r->at, r->end, out->calls, out->arc_count)) {
-        return decode_short("the order of arcs", e);
+        return rollup_decode_short("the order of arcs", e);
     }
     bool bad = false;
     for (uint32_t i = 0; i < out->arc_count; i++) {
@@ -176,7 +94,7 @@ static enum profd_status decode_orders(struct reader *r, struct rollup *out, str
         out->rank[i] = (uint32_t)rank;
     }
     if (!rollup_column_get(&r->at, r->end, out->calls, out->arc_count)) {
-        return decode_short("the counts of arcs", e);
+        return rollup_decode_short("the counts of arcs", e);
     }
     for (uint32_t i = 0; i < out->arc_count; i++) {
         bad |= out->calls[i] > SUM_MAX;
@@ -184,7 +102,7 @@ static enum profd_status decode_orders(struct reader *r, struct rollup *out, str
     return bad ? profd_error_set(e, PROFD_DAMAGED, "a commit, rank or count of an arc is out of range") : PROFD_OK;
 }
 
-static enum profd_status decode_arc_columns(struct reader *r, const struct arc_sizes *sizes, uint32_t builds,
+static enum profd_status decode_arc_columns(struct rollup_reader *r, const struct arc_sizes *sizes, uint32_t builds,
                                             struct arena *a, struct rollup *out, struct profd_error *e)
 {
     struct callees c = {(uint32_t)sizes->callees, ARENA_ARRAY(a, sizes->callees, uint32_t),
@@ -193,7 +111,8 @@ static enum profd_status decode_arc_columns(struct reader *r, const struct arc_s
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u callees", c.count);
     }
     /* The runs' first addresses lie in columns that are filled later. */
-    enum profd_status status = decode_runs(r, sizes->from_runs, builds, out->from_build, out->calls, out->arc_count, e);
+    enum profd_status status =
+        rollup_ends_get_runs(r, sizes->from_runs, builds, "an arc", out->from_build, out->calls, out->arc_count, e);
     if (status == PROFD_OK) {
         status = decode_callees(r, sizes, builds, out->commit, &c, e);
     }
@@ -202,16 +121,16 @@ static enum profd_status decode_arc_columns(struct reader *r, const struct arc_s
     }
     if (!rollup_column_get(&r->at, r->end, out->from, out->arc_count) ||
         !rollup_column_get(&r->at, r->end, out->to, out->arc_count)) {
-        return decode_short("the ends of arcs", e);
+        return rollup_decode_short("the ends of arcs", e);
     }
-    if (!decode_addresses(out->from_build, out->calls, out->from, out->arc_count, false)) {
+    if (!rollup_ends_add_gaps(out->from_build, out->calls, out->from, out->arc_count, false)) {
         return profd_error_set(e, PROFD_DAMAGED, "callers of a sum do not ascend");
     }
     status = decode_pairs(&c, out, e);
     return status == PROFD_OK ? decode_orders(r, out, e) : status;
 }
 
-static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct arena *a, struct rollup *out,
+static enum profd_status decode_arcs(struct rollup_reader *r, uint32_t builds, struct arena *a, struct rollup *out,
                                      struct profd_error *e)
 {
     struct arc_sizes sizes = {0};
@@ -238,14 +157,14 @@ static enum profd_status decode_arcs(struct reader *r, uint32_t builds, struct a
     return status;
 }
 
-static enum profd_status decode_head(struct reader *r, uint32_t at, uint32_t builds, struct rollup_histogram *h,
+static enum profd_status decode_head(struct rollup_reader *r, uint32_t at, uint32_t builds, struct rollup_histogram *h,
                                      struct profd_error *e)
 {
     uint64_t used, rank;
     bool wide;
     if (!counts_decode_geometry(&r->at, r->end, &h->geometry, &wide) || !varint_get(&r->at, r->end, &used) ||
         !varint_get(&r->at, r->end, &h->order.commit) || !varint_get(&r->at, r->end, &rank)) {
-        return decode_short("a histogram", e);
+        return rollup_decode_short("a histogram", e);
     }
     if (wide || h->build >= builds || used > UINT32_MAX || rank > UINT32_MAX) {
         return profd_error_set(e, PROFD_DAMAGED,
@@ -259,7 +178,8 @@ static enum profd_status decode_head(struct reader *r, uint32_t at, uint32_t bui
     return counts_judge_histogram(&same, at, e) == PROFD_OK ? PROFD_OK : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
 }
 
-static enum profd_status decode_heads(struct reader *r, uint32_t builds, struct rollup *out, struct profd_error *e)
+static enum profd_status decode_heads(struct rollup_reader *r, uint32_t builds, struct rollup *out,
+                                      struct profd_error *e)
 {
     uint64_t first = 0;
     for (uint32_t i = 0; i < out->histogram_count; i++) {
@@ -299,10 +219,10 @@ static bool decode_indices(const struct rollup_histogram *h, struct rollup *out)
     return true;
 }
 
-static enum profd_status decode_bins(struct reader *r, struct rollup *out, struct profd_error *e)
+static enum profd_status decode_bins(struct rollup_reader *r, struct rollup *out, struct profd_error *e)
 {
     if (!rollup_column_get(&r->at, r->end, out->bin_ticks, out->bin_count)) {
-        return decode_short("bins", e);
+        return rollup_decode_short("bins", e);
     }
     for (uint32_t i = 0; i < out->histogram_count; i++) {
         if (!decode_indices(&out->histograms[i], out)) {
@@ -311,7 +231,7 @@ static enum profd_status decode_bins(struct reader *r, struct rollup *out, struc
         }
     }
     if (!rollup_column_get(&r->at, r->end, out->bin_ticks, out->bin_count)) {
-        return decode_short("ticks", e);
+        return rollup_decode_short("ticks", e);
     }
     bool bad = false;
     for (uint32_t i = 0; i < out->bin_count; i++) {
@@ -326,19 +246,19 @@ static enum profd_status decode_bins(struct reader *r, struct rollup *out, struc
     return PROFD_OK;
 }
 
-static enum profd_status decode_histograms(struct reader *r, uint32_t builds, struct arena *a, struct rollup *out,
-                                           struct profd_error *e)
+static enum profd_status decode_histograms(struct rollup_reader *r, uint32_t builds, struct arena *a,
+                                           struct rollup *out, struct profd_error *e)
 {
     uint64_t histograms, bins;
     if (!varint_get(&r->at, r->end, &histograms) || !varint_get(&r->at, r->end, &bins)) {
-        return decode_short("its sizes", e);
+        return rollup_decode_short("its sizes", e);
     }
-    enum profd_status status = decode_judge_rows("histograms", histograms, r, e);
+    enum profd_status status = rollup_decode_judge_rows("histograms", histograms, r, e);
     if (status == PROFD_OK) {
-        status = decode_judge_rows("bins", bins, r, e);
+        status = rollup_decode_judge_rows("bins", bins, r, e);
     }
     if (status == PROFD_OK) {
-        status = decode_judge_rows("bytes of histograms", histograms * ROLLUP_HEAD_MIN, r, e);
+        status = rollup_decode_judge_rows("bytes of histograms", histograms * ROLLUP_HEAD_MIN, r, e);
     }
     if (status != PROFD_OK) {
         return status;
@@ -357,51 +277,71 @@ static enum profd_status decode_histograms(struct reader *r, uint32_t builds, st
 
 /* What precedes the sections. */
 struct envelope {
-    uint64_t arcs_raw, arcs_size, raw;
+    bool stacks;
+    uint64_t arcs_raw, arcs_size, raw, size, stacks_raw;
 };
 
-static enum profd_status decode_envelope(struct reader *r, struct envelope *v, struct profd_error *e)
+static enum profd_status decode_envelope(struct rollup_reader *r, struct envelope *v, struct profd_error *e)
 {
-    if (r->at == r->end || *r->at != ROLLUP_FORMAT) {
-        return profd_error_set(e, PROFD_DAMAGED, "a sum of %zu bytes in format %u: only %d is known",
-                               (size_t)(r->end - r->at), r->at == r->end ? 0u : *r->at, ROLLUP_FORMAT);
+    if (r->at == r->end || (*r->at != ROLLUP_FORMAT && *r->at != ROLLUP_FORMAT_STACKS)) {
+        return profd_error_set(e, PROFD_DAMAGED, "a sum of %zu bytes in format %u: only %d and %d are known",
+                               (size_t)(r->end - r->at), r->at == r->end ? 0u : *r->at, ROLLUP_FORMAT,
+                               ROLLUP_FORMAT_STACKS);
     }
-    r->at++;
+    v->stacks = *r->at++ == ROLLUP_FORMAT_STACKS;
     if (!varint_get(&r->at, r->end, &v->arcs_raw) || !varint_get(&r->at, r->end, &v->arcs_size) ||
-        !varint_get(&r->at, r->end, &v->raw)) {
-        return decode_short("its sizes", e);
+        !varint_get(&r->at, r->end, &v->raw) ||
+        (v->stacks && (!varint_get(&r->at, r->end, &v->size) || !varint_get(&r->at, r->end, &v->stacks_raw)))) {
+        return rollup_decode_short("its sizes", e);
     }
-    if (v->arcs_size > (uint64_t)(r->end - r->at)) {
+    const uint64_t left = (uint64_t)(r->end - r->at);
+    if (v->arcs_size > left) {
         return profd_error_set(e, PROFD_DAMAGED, "%llu bytes of arcs in a sum that has %zu left",
-                               (unsigned long long)v->arcs_size, (size_t)(r->end - r->at));
+                               (unsigned long long)v->arcs_size, (size_t)left);
+    }
+    if (!v->stacks) {
+        v->size = left - v->arcs_size;
+    }
+    if (v->size > left - v->arcs_size) {
+        return profd_error_set(e, PROFD_DAMAGED, "%llu bytes of histograms in a sum that has %zu left",
+                               (unsigned long long)v->size, (size_t)(left - v->arcs_size));
     }
     return PROFD_OK;
+}
+
+typedef enum profd_status decode_section(struct rollup_reader *r, uint32_t builds, struct arena *a, struct rollup *out,
+                                         struct profd_error *e);
+
+/* Unpacks size bytes at *at, behind which it moves, and decodes them. */
+static enum profd_status decode_packed(const uint8_t **at, size_t size, uint64_t raw_size, decode_section *decode,
+                                       uint32_t builds, struct arena *a, struct rollup *out, struct profd_error *e)
+{
+    uint8_t *raw = NULL;
+    enum profd_status status = rollup_unpack(*at, size, raw_size, &raw, e);
+    if (status == PROFD_OK) {
+        struct rollup_reader section = {raw, raw + raw_size};
+        status = decode(&section, builds, a, out, e);
+        free(raw);
+    }
+    *at += size;
+    return status;
 }
 
 enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,
                                 struct rollup *out, struct profd_error *e)
 {
-    struct reader r = {in, n == 0 ? in : in + n};
+    struct rollup_reader r = {in, n == 0 ? in : in + n};
     struct envelope v = {0};
     struct rollup result = {0};
-    uint8_t *raw = NULL;
     enum profd_status status = decode_envelope(&r, &v, e);
     if (status == PROFD_OK) {
-        status = rollup_unpack(r.at, (size_t)v.arcs_size, v.arcs_raw, &raw, e);
-    }
-    if (status == PROFD_OK) {
-        struct reader section = {raw, raw + v.arcs_raw};
-        status = decode_arcs(&section, builds, a, &result, e);
-        free(raw);
+        status = decode_packed(&r.at, (size_t)v.arcs_size, v.arcs_raw, decode_arcs, builds, a, &result, e);
     }
     if (status == PROFD_OK && !arcs_only) {
-        const uint8_t *behind = r.at + v.arcs_size;
-        status = rollup_unpack(behind, (size_t)(r.end - behind), v.raw, &raw, e);
-        if (status == PROFD_OK) {
-            struct reader section = {raw, raw + v.raw};
-            status = decode_histograms(&section, builds, a, &result, e);
-            free(raw);
-        }
+        status = decode_packed(&r.at, (size_t)v.size, v.raw, decode_histograms, builds, a, &result, e);
+    }
+    if (status == PROFD_OK && !arcs_only && v.stacks) {
+        status = decode_packed(&r.at, (size_t)(r.end - r.at), v.stacks_raw, rollup_decode_trees, builds, a, &result, e);
     }
     if (status == PROFD_OK) {
         *out = result;

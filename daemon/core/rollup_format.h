@@ -20,10 +20,13 @@
 
 #define ROLLUP_FORMAT 1
 #define ROLLUP_FORMAT_SPREAD 2
+#define ROLLUP_FORMAT_STACKS 3 /* counts with stacks */
+#define ROLLUP_FORMAT_STACKS_SPREAD 4
 #define ROLLUP_SATURATED 1u
 #define ROLLUP_HEAD_MIN 10u /* encoded bytes of the smallest head of a histogram */
 #define ROLLUP_HEAD_MAX 96u
 #define ROLLUP_RUN_MAX 30u
+#define ROLLUP_TREE_MAX 32u /* encoded bytes of the largest head of a tree */
 
 /* A section compressed into a block of its own that the caller frees; skip bytes are left free in front of it.
  * TOO_LARGE, NO_MEMORY or OK. */

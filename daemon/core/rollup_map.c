@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/rollup_map_trees.h"
+#include "core/rollup_trees.h"
 #include "core/sort.h"
 #include "core/sum.h"
 #include "proto/collector.h"
@@ -115,8 +117,11 @@ struct rollup_run *rollup_run_sort(struct rollup_runs *runs, const struct counts
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += c->histograms[i].used;
     }
-    struct rollup_run *run =
-        bins > UINT32_MAX ? NULL : rollup_run_take(runs, c->histogram_count, (uint32_t)bins, c->arc_count);
+    struct rollup_run *run = bins > UINT32_MAX
+                                 ? NULL
+                                 : rollup_run_take(runs, &(struct rollup_rows){.histograms = c->histogram_count,
+                                                                               .bins = (uint32_t)bins,
+                                                                               .arcs = c->arc_count});
     if (run == NULL || !rollup_runs_reserve(runs, c->arc_count)) {
         return NULL;
     }
@@ -147,8 +152,11 @@ struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct pro
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         bins += p->histograms[i].used;
     }
-    struct rollup_run *run =
-        bins > UINT32_MAX ? NULL : rollup_run_take(runs, p->histogram_count, (uint32_t)bins, p->arc_count);
+    struct rollup_run *run = bins > UINT32_MAX
+                                 ? NULL
+                                 : rollup_run_take(runs, &(struct rollup_rows){.histograms = p->histogram_count,
+                                                                               .bins = (uint32_t)bins,
+                                                                               .arcs = p->arc_count});
     if (run == NULL) {
         return NULL;
     }
@@ -180,7 +188,8 @@ static void fill_shares(const uint64_t *numbers, uint32_t n, uint32_t group, uin
 struct rollup_run *rollup_run_share(struct rollup_runs *runs, const struct rollup_run *from, uint32_t group)
 {
     const struct rollup *f = &from->r;
-    struct rollup_run *run = rollup_run_take(runs, f->histogram_count, f->bin_count, f->arc_count);
+    struct rollup_run *run = rollup_run_take(
+        runs, &(struct rollup_rows){f->histogram_count, f->bin_count, f->arc_count, f->tree_count, f->node_count});
     if (run == NULL) {
         return NULL;
     }
@@ -201,6 +210,8 @@ struct rollup_run *rollup_run_share(struct rollup_runs *runs, const struct rollu
     r->saturated = f->saturated;
     fill_shares(f->bin_ticks, f->bin_count, group, run->s.bins);
     fill_shares(f->calls, f->arc_count, group, run->s.arcs);
+    rollup_trees_copy(f, r);
+    fill_shares(f->node_ticks, f->node_count, group, run->s.nodes);
     return run;
 }
 
@@ -248,6 +259,9 @@ static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs
         run->r.from_build[i] = map_build(m, run->r.from_build[i]);
         run->r.to_build[i] = map_build(m, run->r.to_build[i]);
     }
+    for (uint32_t i = 0; i < run->r.node_count; i++) {
+        run->r.node_build[i] = map_build(m, run->r.node_build[i]);
+    }
     return rollup_stack_push(stack, runs, run, true);
 }
 
@@ -261,7 +275,7 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
         if (to == COUNTS_NOWHERE) {
             continue;
         }
-        struct rollup_run *run = rollup_run_take(runs, 1, h->used, 0);
+        struct rollup_run *run = rollup_run_take(runs, &(struct rollup_rows){.histograms = 1, .bins = h->used});
         if (run == NULL) {
             return false;
         }
@@ -346,8 +360,9 @@ static void append_arc(const struct rollup *r, uint32_t i, struct rollup *out)
 static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                       const struct rollup *r)
 {
-    struct rollup_run *mapped = rollup_run_take(runs, 0, 0, r->arc_count);
-    struct rollup_run *sorted = mapped != NULL ? rollup_run_take(runs, 0, 0, r->arc_count) : NULL;
+    const struct rollup_rows rows = {.arcs = r->arc_count};
+    struct rollup_run *mapped = rollup_run_take(runs, &rows);
+    struct rollup_run *sorted = mapped != NULL ? rollup_run_take(runs, &rows) : NULL;
     if (sorted == NULL || !rollup_runs_reserve(runs, r->arc_count)) {
         return false;
     }
@@ -376,5 +391,8 @@ bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struc
     if (map_ascends(m)) {
         return push_renumbered(m, runs, stack, r);
     }
-    return push_histograms(m, runs, stack, r) && push_arcs(m, runs, stack, r);
+    struct rollup_run *trees = NULL;
+    return push_histograms(m, runs, stack, r) && push_arcs(m, runs, stack, r) &&
+           (r->tree_count == 0 ||
+            (rollup_map_trees(m->map, m->alone, runs, r, &trees) && rollup_stack_push(stack, runs, trees, true)));
 }

@@ -2,32 +2,47 @@
 
 #include <string.h>
 
+#include "core/rollup_trees.h"
 #include "core/sum.h"
 #include "proto/collector.h"
 
-#define NONE UINT32_MAX
+static bool run_take_nodes(struct arena *a, struct rollup_run *run)
+{
+    struct rollup *r = &run->r;
+    r->trees = ARENA_ARRAY(a, run->capacity.trees, struct counts_tree);
+    r->node_depth = ARENA_ARRAY(a, run->capacity.nodes, uint8_t);
+    r->node_kind = ARENA_ARRAY(a, run->capacity.nodes, uint8_t);
+    r->node_build = ARENA_ARRAY(a, run->capacity.nodes, uint32_t);
+    r->node_address = ARENA_ARRAY(a, run->capacity.nodes, uint64_t);
+    r->node_ticks = ARENA_ARRAY(a, run->capacity.nodes, uint64_t);
+    return r->trees != NULL && r->node_depth != NULL && r->node_kind != NULL && r->node_build != NULL &&
+           r->node_address != NULL && r->node_ticks != NULL;
+}
 
 static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
 {
     struct arena *a = runs->arena;
     struct rollup *r = &run->r;
-    r->histograms = ARENA_ARRAY(a, run->histogram_capacity, struct rollup_histogram);
-    r->bin_index = ARENA_ARRAY(a, run->bin_capacity, uint32_t);
-    r->bin_ticks = ARENA_ARRAY(a, run->bin_capacity, uint64_t);
-    r->from_build = ARENA_ARRAY(a, run->arc_capacity, uint32_t);
-    r->to_build = ARENA_ARRAY(a, run->arc_capacity, uint32_t);
-    r->rank = ARENA_ARRAY(a, run->arc_capacity, uint32_t);
-    r->from = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
-    r->to = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
-    r->calls = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
-    r->commit = ARENA_ARRAY(a, run->arc_capacity, uint64_t);
+    const struct rollup_rows *n = &run->capacity;
+    r->histograms = ARENA_ARRAY(a, n->histograms, struct rollup_histogram);
+    r->bin_index = ARENA_ARRAY(a, n->bins, uint32_t);
+    r->bin_ticks = ARENA_ARRAY(a, n->bins, uint64_t);
+    r->from_build = ARENA_ARRAY(a, n->arcs, uint32_t);
+    r->to_build = ARENA_ARRAY(a, n->arcs, uint32_t);
+    r->rank = ARENA_ARRAY(a, n->arcs, uint32_t);
+    r->from = ARENA_ARRAY(a, n->arcs, uint64_t);
+    r->to = ARENA_ARRAY(a, n->arcs, uint64_t);
+    r->calls = ARENA_ARRAY(a, n->arcs, uint64_t);
+    r->commit = ARENA_ARRAY(a, n->arcs, uint64_t);
     if (runs->spread) {
-        run->s.bins = ARENA_ARRAY(a, (size_t)run->bin_capacity * ROLLUP_GROUPS, uint64_t);
-        run->s.arcs = ARENA_ARRAY(a, (size_t)run->arc_capacity * ROLLUP_GROUPS, uint64_t);
+        run->s.bins = ARENA_ARRAY(a, (size_t)n->bins * ROLLUP_GROUPS, uint64_t);
+        run->s.arcs = ARENA_ARRAY(a, (size_t)n->arcs * ROLLUP_GROUPS, uint64_t);
+        run->s.nodes = ARENA_ARRAY(a, (size_t)n->nodes * ROLLUP_GROUPS, uint64_t);
     }
     return r->histograms != NULL && r->bin_index != NULL && r->bin_ticks != NULL && r->from_build != NULL &&
            r->to_build != NULL && r->rank != NULL && r->from != NULL && r->to != NULL && r->calls != NULL &&
-           r->commit != NULL && (!runs->spread || (run->s.bins != NULL && run->s.arcs != NULL));
+           r->commit != NULL && run_take_nodes(a, run) &&
+           (!runs->spread || (run->s.bins != NULL && run->s.arcs != NULL && run->s.nodes != NULL));
 }
 
 /* Capacity with an eighth in reserve, so that a sum that grows a little can reuse its arrays. */
@@ -36,15 +51,22 @@ static uint32_t run_capacity(uint32_t rows)
     return rows > UINT32_MAX - rows / 8 - 8 ? rows : rows + rows / 8 + 8;
 }
 
-struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms, uint32_t bins, uint32_t arcs)
+static bool run_holds(const struct rollup_run *run, const struct rollup_rows *rows)
+{
+    const struct rollup_rows *n = &run->capacity;
+    return n->histograms >= rows->histograms && n->bins >= rows->bins && n->arcs >= rows->arcs &&
+           n->trees >= rows->trees && n->nodes >= rows->nodes;
+}
+
+struct rollup_run *rollup_run_take(struct rollup_runs *runs, const struct rollup_rows *rows)
 {
     for (struct rollup_run **at = &runs->spare; *at != NULL; at = &(*at)->next) {
         struct rollup_run *run = *at;
-        if (run->histogram_capacity < histograms || run->bin_capacity < bins || run->arc_capacity < arcs) {
+        if (!run_holds(run, rows)) {
             continue;
         }
         *at = run->next;
-        run->r.histogram_count = run->r.bin_count = run->r.arc_count = 0;
+        run->r.histogram_count = run->r.bin_count = run->r.arc_count = run->r.tree_count = run->r.node_count = 0;
         run->r.saturated = false;
         return run;
     }
@@ -52,9 +74,9 @@ struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms
     if (run == NULL) {
         return NULL;
     }
-    run->histogram_capacity = run_capacity(histograms);
-    run->bin_capacity = run_capacity(bins);
-    run->arc_capacity = run_capacity(arcs);
+    run->capacity =
+        (struct rollup_rows){run_capacity(rows->histograms), run_capacity(rows->bins), run_capacity(rows->arcs),
+                             rows->trees, rows->nodes > 0 ? run_capacity(rows->nodes) : 0};
     return run_take_arrays(runs, run) ? run : NULL;
 }
 
@@ -68,33 +90,6 @@ struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup
 {
     struct rollup_run empty = {0};
     return rollup_run_merge(runs, &empty, from);
-}
-
-static bool plan_reserve(struct rollup_runs *runs, uint64_t rows)
-{
-    if (rows >= NONE) {
-        return false;
-    }
-    if (rows <= runs->plan_capacity) {
-        return true;
-    }
-    size_t capacity = (size_t)rows + (size_t)rows / 4 + 64;
-    uint32_t *left = ARENA_ARRAY(runs->arena, capacity, uint32_t),
-             *right = ARENA_ARRAY(runs->arena, capacity, uint32_t);
-    if (left == NULL || right == NULL) {
-        return false;
-    }
-    runs->left = left;
-    runs->right = right;
-    runs->plan_capacity = capacity;
-    return true;
-}
-
-/* Row n of the sum has row i of a and row j of b, NONE where one has none. */
-static void plan_put(struct rollup_runs *runs, uint32_t n, uint32_t i, uint32_t j)
-{
-    runs->left[n] = i;
-    runs->right[n] = j;
 }
 
 static int compare_arcs(const struct rollup *a, uint32_t i, const struct rollup *b, uint32_t j)
@@ -116,15 +111,15 @@ static uint32_t plan_arcs(struct rollup_runs *runs, const struct rollup *a, cons
     uint32_t n = 0, i = 0, j = 0;
     while (i < a->arc_count && j < b->arc_count) {
         int order = compare_arcs(a, i, b, j);
-        plan_put(runs, n++, order <= 0 ? i : NONE, order >= 0 ? j : NONE);
+        rollup_plan_put(&runs->plan, n++, order <= 0 ? i : ROLLUP_NONE, order >= 0 ? j : ROLLUP_NONE);
         i += order <= 0;
         j += order >= 0;
     }
     for (; i < a->arc_count; i++) {
-        plan_put(runs, n++, i, NONE);
+        rollup_plan_put(&runs->plan, n++, i, ROLLUP_NONE);
     }
     for (; j < b->arc_count; j++) {
-        plan_put(runs, n++, NONE, j);
+        rollup_plan_put(&runs->plan, n++, ROLLUP_NONE, j);
     }
     return n;
 }
@@ -137,7 +132,7 @@ static uint32_t plan_histograms(struct rollup_runs *runs, const struct rollup *a
                     : j == b->histogram_count
                         ? -1
                         : counts_compare_geometry(&a->histograms[i].geometry, &b->histograms[j].geometry);
-        plan_put(runs, n++, order <= 0 ? i : NONE, order >= 0 ? j : NONE);
+        rollup_plan_put(&runs->plan, n++, order <= 0 ? i : ROLLUP_NONE, order >= 0 ? j : ROLLUP_NONE);
         i += order <= 0;
         j += order >= 0;
     }
@@ -160,54 +155,27 @@ static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, cons
     uint32_t j = y != NULL ? y->first : 0, j_end = y != NULL ? j + y->used : 0;
     while (i < i_end && j < j_end) {
         uint32_t p = a->bin_index[i], q = b->bin_index[j];
-        plan_put(runs, n++, p <= q ? i : NONE, q <= p ? j : NONE);
+        rollup_plan_put(&runs->plan, n++, p <= q ? i : ROLLUP_NONE, q <= p ? j : ROLLUP_NONE);
         i += p <= q;
         j += q <= p;
     }
     for (; i < i_end; i++) {
-        plan_put(runs, n++, i, NONE);
+        rollup_plan_put(&runs->plan, n++, i, ROLLUP_NONE);
     }
     for (; j < j_end; j++) {
-        plan_put(runs, n++, NONE, j);
+        rollup_plan_put(&runs->plan, n++, ROLLUP_NONE, j);
     }
     return n;
-}
-
-/* Rows first to end of the plan. */
-static void merge_sums(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
-                       uint32_t first, uint32_t end, bool *saturated)
-{
-    for (uint32_t k = first; k < end; k++) {
-        uint32_t i = runs->left[k], j = runs->right[k];
-        uint64_t sum = i != NONE ? a[i] : 0;
-        sum_add(&sum, j != NONE ? b[j] : 0, saturated);
-        out[k] = sum;
-    }
-}
-
-static void merge_words(const struct rollup_runs *runs, const uint32_t *a, const uint32_t *b, uint32_t *out, uint32_t n)
-{
-    for (uint32_t k = 0; k < n; k++) {
-        out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
-    }
-}
-
-static void merge_addresses(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
-                            uint32_t n)
-{
-    for (uint32_t k = 0; k < n; k++) {
-        out[k] = runs->left[k] != NONE ? a[runs->left[k]] : b[runs->right[k]];
-    }
 }
 
 static void merge_orders(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
                          struct rollup *out)
 {
     for (uint32_t k = 0; k < out->arc_count; k++) {
-        uint32_t i = runs->left[k], j = runs->right[k];
-        struct profile_order order = i != NONE ? (struct profile_order){a->commit[i], a->rank[i]}
-                                               : (struct profile_order){b->commit[j], b->rank[j]};
-        if (j != NONE) {
+        uint32_t i = runs->plan.left[k], j = runs->plan.right[k];
+        struct profile_order order = i != ROLLUP_NONE ? (struct profile_order){a->commit[i], a->rank[i]}
+                                                      : (struct profile_order){b->commit[j], b->rank[j]};
+        if (j != ROLLUP_NONE) {
             order_lower(&order, (struct profile_order){b->commit[j], b->rank[j]});
         }
         out->commit[k] = order.commit;
@@ -215,44 +183,18 @@ static void merge_orders(const struct rollup_runs *runs, const struct rollup *a,
     }
 }
 
-/* Shares are at most 2^63−1, so that no sum of two wraps. The row's number says whether one was limited. */
-static void add_shares(const uint64_t *restrict from, uint64_t *restrict to)
-{
-    uint64_t all = 0;
-    for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
-        to[g] += from[g];
-        all |= to[g];
-    }
-    for (uint32_t g = 0; all > SUM_MAX && g < ROLLUP_GROUPS; g++) {
-        to[g] = to[g] < SUM_MAX ? to[g] : SUM_MAX;
-    }
-}
-
-static void merge_groups(const struct rollup_runs *runs, const uint64_t *a, const uint64_t *b, uint64_t *out,
-                         uint32_t n)
-{
-    for (uint32_t k = 0; k < n; k++, out += ROLLUP_GROUPS) {
-        uint32_t i = runs->left[k], j = runs->right[k];
-        memcpy(out, i != NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS,
-               ROLLUP_GROUPS * sizeof *out);
-        if (i != NONE && j != NONE) {
-            add_shares(b + (size_t)j * ROLLUP_GROUPS, out);
-        }
-    }
-}
-
 static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
                        struct rollup_run *out)
 {
     uint32_t n = out->r.arc_count;
-    merge_words(runs, a->r.from_build, b->r.from_build, out->r.from_build, n);
-    merge_words(runs, a->r.to_build, b->r.to_build, out->r.to_build, n);
-    merge_addresses(runs, a->r.from, b->r.from, out->r.from, n);
-    merge_addresses(runs, a->r.to, b->r.to, out->r.to, n);
-    merge_sums(runs, a->r.calls, b->r.calls, out->r.calls, 0, n, &out->r.saturated);
+    rollup_plan_words(&runs->plan, a->r.from_build, b->r.from_build, out->r.from_build, n);
+    rollup_plan_words(&runs->plan, a->r.to_build, b->r.to_build, out->r.to_build, n);
+    rollup_plan_addresses(&runs->plan, a->r.from, b->r.from, out->r.from, n);
+    rollup_plan_addresses(&runs->plan, a->r.to, b->r.to, out->r.to, n);
+    rollup_plan_sums(&runs->plan, a->r.calls, b->r.calls, out->r.calls, 0, n, &out->r.saturated);
     merge_orders(runs, &a->r, &b->r, &out->r);
     if (runs->spread) {
-        merge_groups(runs, a->s.arcs, b->s.arcs, out->s.arcs, n);
+        rollup_plan_groups(&runs->plan, a->s.arcs, b->s.arcs, out->s.arcs, n);
     }
 }
 
@@ -267,11 +209,11 @@ static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, 
         if (!collector_is_dimension(h->dimension)) {
             continue;
         }
-        merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, h->first, &out->saturated);
-        merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, h->first, h->first + h->used, &full);
+        rollup_plan_sums(&runs->plan, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, h->first, &out->saturated);
+        rollup_plan_sums(&runs->plan, a->bin_ticks, b->bin_ticks, out->bin_ticks, h->first, h->first + h->used, &full);
         done = h->first + h->used;
     }
-    merge_sums(runs, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, out->bin_count, &out->saturated);
+    rollup_plan_sums(&runs->plan, a->bin_ticks, b->bin_ticks, out->bin_ticks, done, out->bin_count, &out->saturated);
 }
 
 /* Histograms of out are planned in left and right of the heads; their bins take the plan over one by one, behind the
@@ -280,10 +222,10 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
                              struct rollup_run *out, uint32_t heads)
 {
     for (uint32_t k = 0; k < heads; k++) { /* kept apart first, because the plan of the bins needs the space */
-        uint32_t i = runs->left[k], j = runs->right[k];
+        uint32_t i = runs->plan.left[k], j = runs->plan.right[k];
         struct rollup_histogram *h = &out->r.histograms[k];
-        *h = i != NONE ? a->r.histograms[i] : b->r.histograms[j];
-        if (j != NONE) {
+        *h = i != ROLLUP_NONE ? a->r.histograms[i] : b->r.histograms[j];
+        if (j != ROLLUP_NONE) {
             order_lower(&h->order, b->r.histograms[j].order);
         }
     }
@@ -302,10 +244,10 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
     }
     out->r.histogram_count = heads;
     out->r.bin_count = n;
-    merge_words(runs, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
+    rollup_plan_words(&runs->plan, a->r.bin_index, b->r.bin_index, out->r.bin_index, n);
     merge_ticks(runs, &a->r, &b->r, &out->r);
     if (runs->spread) {
-        merge_groups(runs, a->s.bins, b->s.bins, out->s.bins, n);
+        rollup_plan_groups(&runs->plan, a->s.bins, b->s.bins, out->s.bins, n);
     }
 }
 
@@ -318,19 +260,29 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
 {
     uint64_t heads = (uint64_t)a->r.histogram_count + b->r.histogram_count;
     uint64_t bins = (uint64_t)a->r.bin_count + b->r.bin_count, arcs = (uint64_t)a->r.arc_count + b->r.arc_count;
-    if (!plan_reserve(runs, most(heads, most(bins, arcs)))) {
+    uint64_t nodes = (uint64_t)a->r.node_count + b->r.node_count;
+    if (!rollup_plan_reserve(&runs->plan, most(most(heads, nodes), most(bins, arcs)))) {
         return NULL;
     }
-    uint32_t arc_count = plan_arcs(runs, &a->r, &b->r);
-    struct rollup_run *out = rollup_run_take(runs, (uint32_t)heads, (uint32_t)bins, arc_count);
+    const struct rollup_rows rows = {.histograms = (uint32_t)heads,
+                                     .bins = (uint32_t)bins,
+                                     .arcs = plan_arcs(runs, &a->r, &b->r),
+                                     .trees = a->r.tree_count + b->r.tree_count,
+                                     .nodes = (uint32_t)nodes};
+    struct rollup_run *out = rollup_run_take(runs, &rows);
     if (out == NULL) {
         return NULL;
     }
     out->r.saturated = a->r.saturated || b->r.saturated;
-    out->r.arc_count = arc_count;
+    out->r.arc_count = rows.arcs;
     merge_arcs(runs, a, b, out);
     merge_histograms(runs, a, b, out, plan_histograms(runs, &a->r, &b->r));
-    return out;
+    uint64_t *shares = runs->spread ? out->s.nodes : NULL;
+    rollup_trees_merge(&runs->plan, &(struct rollup_trees){&a->r, a->s.nodes},
+                       &(struct rollup_trees){&b->r, b->s.nodes}, &out->r, shares);
+    return out->r.node_count < ROLLUP_NODES_MOST || rollup_trees_fold(runs->arena, &out->r, shares, LIMIT_STACK_NODES)
+               ? out
+               : NULL;
 }
 
 /* Plans, for each arc of b, where it is in a. False: a lacks one. */
@@ -345,7 +297,7 @@ static bool plan_arcs_within(struct rollup_runs *runs, const struct rollup *a, c
         if (order != 0) {
             return false;
         }
-        runs->left[j] = i;
+        runs->plan.left[j] = i;
     }
     return true;
 }
@@ -380,18 +332,11 @@ static bool plan_bins_within(struct rollup_runs *runs, const struct rollup *a, c
 {
     uint32_t i = 0;
     for (uint32_t k = 0; k < b->histogram_count; k++) {
-        if (!plan_histogram_within(runs->right, a, &i, b, &b->histograms[k])) {
+        if (!plan_histogram_within(runs->plan.right, a, &i, b, &b->histograms[k])) {
             return false;
         }
     }
     return true;
-}
-
-static void add_groups(const uint32_t *plan, uint32_t n, const uint64_t *from, uint64_t *to)
-{
-    for (uint32_t j = 0; j < n; j++) {
-        add_shares(from + (size_t)j * ROLLUP_GROUPS, to + (size_t)plan[j] * ROLLUP_GROUPS);
-    }
 }
 
 static void add_arcs(const uint32_t *plan, const struct rollup *from, struct rollup *to)
@@ -423,27 +368,36 @@ static void add_bins(const uint32_t *plan, const struct rollup *from, struct rol
     }
 }
 
-/* Adds b to a where a has all of b's keys; false, with a as it was, where it does not. */
+/* Adds b to a where a has all of b's keys; false, with a as it was, where it does not. The plan has capacity for arcs
+ * and bins together; nodes are planned again behind them. */
 static bool run_add_within(struct rollup_runs *runs, struct rollup_run *a, const struct rollup_run *b)
 {
-    if (b->r.arc_count > a->r.arc_count || b->r.bin_count > a->r.bin_count ||
-        !plan_reserve(runs, most(b->r.arc_count, b->r.bin_count)) || !plan_arcs_within(runs, &a->r, &b->r) ||
+    if (b->r.arc_count > a->r.arc_count || b->r.bin_count > a->r.bin_count || b->r.node_count > a->r.node_count ||
+        !rollup_plan_reserve(&runs->plan, most(most(b->r.arc_count, b->r.bin_count), b->r.node_count)) ||
+        !rollup_trees_plan_within(&runs->plan, &a->r, &b->r) || !plan_arcs_within(runs, &a->r, &b->r) ||
         !plan_bins_within(runs, &a->r, &b->r)) {
         return false;
     }
     a->r.saturated |= b->r.saturated;
-    add_arcs(runs->left, &b->r, &a->r);
-    add_bins(runs->right, &b->r, &a->r);
+    add_arcs(runs->plan.left, &b->r, &a->r);
+    add_bins(runs->plan.right, &b->r, &a->r);
     if (runs->spread) {
-        add_groups(runs->left, b->r.arc_count, b->s.arcs, a->s.arcs);
-        add_groups(runs->right, b->r.bin_count, b->s.bins, a->s.bins);
+        rollup_groups_add(runs->plan.left, b->r.arc_count, b->s.arcs, a->s.arcs);
+        rollup_groups_add(runs->plan.right, b->r.bin_count, b->s.bins, a->s.bins);
+    }
+    if (b->r.node_count > 0) {
+        rollup_trees_plan_within(&runs->plan, &a->r, &b->r);
+        rollup_trees_add(&runs->plan, &b->r, &a->r);
+        if (runs->spread) {
+            rollup_groups_add(runs->plan.right, b->r.node_count, b->s.nodes, a->s.nodes);
+        }
     }
     return true;
 }
 
 static uint64_t run_rows(const struct rollup_run *run)
 {
-    return (uint64_t)run->r.arc_count + run->r.bin_count + run->r.histogram_count;
+    return (uint64_t)run->r.arc_count + run->r.bin_count + run->r.histogram_count + run->r.node_count;
 }
 
 bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own)
@@ -476,7 +430,7 @@ bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct 
 
 bool rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run **out)
 {
-    struct rollup_run *run = s->depth > 0 ? s->runs[--s->depth] : rollup_run_take(runs, 0, 0, 0);
+    struct rollup_run *run = s->depth > 0 ? s->runs[--s->depth] : rollup_run_take(runs, &(struct rollup_rows){0});
     while (run != NULL && s->depth > 0) {
         struct rollup_run *below = s->runs[--s->depth], *sum = rollup_run_merge(runs, below, run);
         rollup_run_give(runs, below);

@@ -7,23 +7,30 @@
 
 #include "core/arena.h"
 #include "core/rollup.h"
+#include "core/rollup_plan.h"
 #include "core/sort.h"
+#include "proto/limits.h"
+
+#define ROLLUP_NODES_MOST (4 * LIMIT_STACK_NODES) /* of a run, so that the memory of a sum is bounded */
+
+struct rollup_rows {
+    uint32_t histograms, bins, arcs, trees, nodes;
+};
 
 /* A rollup with or without (NULL) its spread. Its arrays are taken from the arena and used again when it is given back.
  */
 struct rollup_run {
     struct rollup r;
     struct rollup_spread s;
-    uint32_t histogram_capacity, bin_capacity, arc_capacity; /* how many rows the arrays hold */
-    struct rollup_run *next;                                 /* of those given back */
+    struct rollup_rows capacity; /* how many rows the arrays hold */
+    struct rollup_run *next;     /* of those given back */
 };
 
 struct rollup_runs {
     struct arena *arena;
     bool spread; /* runs have one */
     struct rollup_run *spare;
-    uint32_t *left, *right; /* the plan of a merge */
-    size_t plan_capacity;
+    struct rollup_plan plan;
     struct sort_item *items; /* for sorting an upload: twice item_capacity of them */
     size_t item_capacity;
 };
@@ -32,13 +39,13 @@ struct rollup_runs {
 bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n);
 
 /* An empty run with capacity for that many rows. NULL if memory is exhausted. */
-struct rollup_run *rollup_run_take(struct rollup_runs *runs, uint32_t histograms, uint32_t bins, uint32_t arcs);
+struct rollup_run *rollup_run_take(struct rollup_runs *runs, const struct rollup_rows *rows);
 void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run);
 /* A run of its own with the content of another; NULL when memory is exhausted. */
 struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup_run *from);
 
-/* The sum of two runs, which stay as they are. NULL when memory is exhausted or there are 2^32 rows. O(rows of both).
- */
+/* The sum of two runs, which stay as they are; folded to LIMIT_STACK_NODES if it has ROLLUP_NODES_MOST. NULL when
+ * memory is exhausted or there are 2^32 rows. O(rows of both). */
 struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b);
 
 /* Runs that wait to be merged, each more than twice as long as the one above it, so that 34 would do. */

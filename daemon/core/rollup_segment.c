@@ -67,7 +67,7 @@ static void make_shares(const uint64_t *spread, uint32_t n, uint16_t *groups, st
 enum profd_status rollup_make_segment(const struct rollup *r, const struct rollup_spread *spread, struct arena *a,
                                       struct segment *s, struct profd_error *e)
 {
-    const size_t rows = (size_t)r->bin_count + r->arc_count;
+    const size_t rows = (size_t)r->bin_count + r->arc_count + r->node_count;
     if (rows > LIMIT_SEGMENT_ROWS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "a sum of %zu rows, a segment has at most %u", rows,
                                LIMIT_SEGMENT_ROWS);
@@ -80,6 +80,13 @@ enum profd_status rollup_make_segment(const struct rollup *r, const struct rollu
                                .to_build = r->to_build,
                                .from = r->from,
                                .to = r->to,
+                               .tree_count = r->tree_count,
+                               .node_count = r->node_count,
+                               .trees = r->trees,
+                               .node_depth = r->node_depth,
+                               .node_kind = r->node_kind,
+                               .node_build = r->node_build,
+                               .node_address = r->node_address,
                                .rank = ARENA_ARRAY(a, r->arc_count, uint32_t),
                                .groups = ARENA_ARRAY(a, rows, uint16_t),
                                .shares = ARENA_ARRAY(a, rows * ROLLUP_GROUPS, uint64_t)};
@@ -89,6 +96,7 @@ enum profd_status rollup_make_segment(const struct rollup *r, const struct rollu
     }
     make_shares(spread->bins, r->bin_count, c.groups, &c);
     make_shares(spread->arcs, r->arc_count, c.groups + r->bin_count, &c);
+    make_shares(spread->nodes, r->node_count, c.groups + r->bin_count + r->arc_count, &c);
     s->counts = c;
     s->saturated |= r->saturated;
     return PROFD_OK;
@@ -138,20 +146,31 @@ enum profd_status rollup_from_segment(const struct segment *s, const struct prof
                          .calls = ARENA_ARRAY(a, c->arc_count, uint64_t),
                          .commit = ARENA_ARRAY(a, c->arc_count, uint64_t),
                          .rank = ARENA_ARRAY(a, c->arc_count, uint32_t),
+                         .tree_count = c->tree_count,
+                         .node_count = c->node_count,
+                         .trees = c->trees,
+                         .node_depth = c->node_depth,
+                         .node_kind = c->node_kind,
+                         .node_build = c->node_build,
+                         .node_address = c->node_address,
+                         .node_ticks = ARENA_ARRAY(a, c->node_count, uint64_t),
                          .saturated = s->saturated};
-    struct rollup_spread shares = {NULL, NULL};
+    struct rollup_spread shares = {NULL, NULL, NULL};
     if (spread != NULL) {
         shares.bins = ARENA_ARRAY(a, (size_t)c->bin_count * ROLLUP_GROUPS, uint64_t);
         shares.arcs = ARENA_ARRAY(a, (size_t)c->arc_count * ROLLUP_GROUPS, uint64_t);
+        shares.nodes = ARENA_ARRAY(a, (size_t)c->node_count * ROLLUP_GROUPS, uint64_t);
     }
     if (out.histograms == NULL || out.bin_ticks == NULL || out.calls == NULL || out.commit == NULL ||
-        out.rank == NULL || (spread != NULL && (shares.bins == NULL || shares.arcs == NULL))) {
+        out.rank == NULL || out.node_ticks == NULL ||
+        (spread != NULL && (shares.bins == NULL || shares.arcs == NULL || shares.nodes == NULL))) {
         return profd_no_memory(e);
     }
     const uint64_t *next = c->shares;
     take_histograms(c, at, out.histograms);
     take_shares(c->groups, c->bin_count, &next, out.bin_ticks, shares.bins);
     take_shares(c->groups + c->bin_count, c->arc_count, &next, out.calls, shares.arcs);
+    take_shares(c->groups + c->bin_count + c->arc_count, c->node_count, &next, out.node_ticks, shares.nodes);
     for (uint32_t i = 0; i < c->arc_count; i++) {
         out.commit[i] = at->commit;
         out.rank[i] = at->rank + c->rank[i];

@@ -47,32 +47,62 @@ static uint64_t *encode_shares(const uint64_t *spread, const uint64_t *numbers, 
     return out;
 }
 
+/* The rows of a rollup, bins first. */
+struct rows {
+    const uint64_t *numbers;
+    uint64_t *shares;
+    uint32_t n;
+    const char *what;
+};
+#define KINDS 3
+
+static void rows_find(const struct rollup *r, const struct rollup_spread *s, struct rows out[KINDS])
+{
+    out[0] = (struct rows){r->bin_ticks, s->bins, r->bin_count, "bin"};
+    out[1] = (struct rows){r->calls, s->arcs, r->arc_count, "arc"};
+    out[2] = (struct rows){r->node_ticks, s->nodes, r->node_count, "node"};
+}
+
+static size_t rows_count(const struct rollup *r)
+{
+    return (size_t)r->bin_count + r->arc_count + r->node_count;
+}
+
+/* Masks and shares have space for all rows and all shares. */
+static uint8_t *encode_rows(const struct rows rows[KINDS], const uint64_t *masks, uint64_t *shares, size_t count,
+                            uint8_t *p)
+{
+    uint64_t *next = shares;
+    for (const struct rows *x = rows; x < rows + KINDS; masks += x++->n) {
+        next = encode_shares(x->shares, x->numbers, x->n, masks, next);
+        p = rollup_column_put(p, masks, x->n);
+    }
+    return rollup_column_put(p, shares, count);
+}
+
 enum profd_status rollup_encode_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
                                        size_t *out_size, struct profd_error *e)
 {
-    uint8_t *block = NULL, head[1 + VARINT_MAX];
-    size_t rows = (size_t)r->bin_count + r->arc_count, count = 0, size;
-    uint64_t *masks = calloc(rows + 1, sizeof *masks), *shares = NULL;
-    uint8_t *raw = NULL;
+    uint8_t *block = NULL, head[1 + VARINT_MAX], *raw = NULL;
+    struct rows rows[KINDS];
+    size_t n = rows_count(r), count = 0, size, used = 0, done = 0;
+    uint64_t *masks = calloc(n + 1, sizeof *masks), *shares = NULL;
     enum profd_status status = PROFD_OK;
-    size_t used = 0;
+    rows_find(r, spread, rows);
+    for (const struct rows *x = rows; x < rows + KINDS && masks != NULL; done += x++->n) {
+        count += encode_masks(x->shares, x->numbers, x->n, masks + done);
+    }
     if (masks != NULL) {
-        count = encode_masks(spread->bins, r->bin_ticks, r->bin_count, masks) +
-                encode_masks(spread->arcs, r->calls, r->arc_count, masks + r->bin_count);
-        raw = malloc(2 * rollup_column_bound(rows) + rollup_column_bound(count));
+        raw = malloc(KINDS * rollup_column_bound(n) + rollup_column_bound(count));
         shares = calloc(count + 1, sizeof *shares);
     }
     if (raw == NULL || shares == NULL) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the spread of %zu numbers", rows);
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the spread of %zu numbers", n);
     } else {
-        uint64_t *next = encode_shares(spread->bins, r->bin_ticks, r->bin_count, masks, shares);
-        encode_shares(spread->arcs, r->calls, r->arc_count, masks + r->bin_count, next);
-        uint8_t *p = rollup_column_put(raw, masks, r->bin_count);
-        p = rollup_column_put(p, masks + r->bin_count, r->arc_count);
-        p = rollup_column_put(p, shares, count);
-        head[0] = ROLLUP_FORMAT_SPREAD;
-        used = (size_t)(varint_put(head + 1, (uint64_t)(p - raw)) - head);
-        status = rollup_pack(raw, (size_t)(p - raw), used, &block, &size, e);
+        const size_t raw_size = (size_t)(encode_rows(rows, masks, shares, count, raw) - raw);
+        head[0] = r->tree_count > 0 ? ROLLUP_FORMAT_STACKS_SPREAD : ROLLUP_FORMAT_SPREAD;
+        used = (size_t)(varint_put(head + 1, (uint64_t)raw_size) - head);
+        status = rollup_pack(raw, raw_size, used, &block, &size, e);
     }
     free(raw);
     free(masks);
@@ -123,46 +153,51 @@ static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_
     return all >> ROLLUP_GROUPS == 0;
 }
 
-static enum profd_status decode_rows(const uint64_t *masks, const uint64_t *numbers, uint32_t n, const uint64_t **next,
-                                     uint64_t *out, const char *what, struct profd_error *e)
+static enum profd_status decode_rows(const struct rows *rows, const uint64_t *masks, const uint64_t **next,
+                                     struct profd_error *e)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (!decode_row(masks[i], numbers[i], next, out + (size_t)i * ROLLUP_GROUPS)) {
-            return profd_error_set(e, PROFD_DAMAGED, "the groups' shares of %s %u do not add up to its %llu", what, i,
-                                   (unsigned long long)numbers[i]);
+    for (uint32_t i = 0; i < rows->n; i++) {
+        if (!decode_row(masks[i], rows->numbers[i], next, rows->shares + (size_t)i * ROLLUP_GROUPS)) {
+            return profd_error_set(e, PROFD_DAMAGED, "the groups' shares of %s %u do not add up to its %llu",
+                                   rows->what, i, (unsigned long long)rows->numbers[i]);
         }
     }
     return PROFD_OK;
 }
 
-/* masks has space for all rows. */
-static enum profd_status decode_section(const struct rollup *r, struct reader in, uint64_t *masks,
-                                        struct rollup_spread *out, struct profd_error *e)
+/* The masks of all rows, and how many shares they need. masks has space for all rows. */
+static enum profd_status decode_masks(struct reader *in, const struct rows rows[KINDS], uint64_t *masks, size_t *count,
+                                      struct profd_error *e)
+{
+    for (const struct rows *x = rows; x < rows + KINDS; masks += x++->n) {
+        if (!rollup_column_get(&in->at, in->end, masks, x->n)) {
+            return profd_error_set(e, PROFD_DAMAGED, "a spread ends inside its masks");
+        }
+        if (!count_shares(masks, x->numbers, x->n, count)) {
+            return profd_error_set(e, PROFD_DAMAGED, "a spread speaks of a group that is not one of %u", ROLLUP_GROUPS);
+        }
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status decode_section(const struct rows rows[KINDS], struct reader in, uint64_t *masks,
+                                        struct profd_error *e)
 {
     size_t count = 0;
-    uint64_t *arc_masks = masks + r->bin_count;
-    if (!rollup_column_get(&in.at, in.end, masks, r->bin_count) ||
-        !rollup_column_get(&in.at, in.end, arc_masks, r->arc_count)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a spread ends inside its masks");
-    }
-    if (!count_shares(masks, r->bin_ticks, r->bin_count, &count) ||
-        !count_shares(arc_masks, r->calls, r->arc_count, &count)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a spread speaks of a group that is not one of %u", ROLLUP_GROUPS);
+    enum profd_status status = decode_masks(&in, rows, masks, &count, e);
+    if (status != PROFD_OK) {
+        return status;
     }
     uint64_t *shares = calloc(count + 1, sizeof *shares);
     if (shares == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a spread of %zu numbers", count);
     }
     const uint64_t *next = shares;
-    enum profd_status status = PROFD_OK;
     if (!rollup_column_get(&in.at, in.end, shares, count) || in.at != in.end) {
         status = profd_error_set(e, PROFD_DAMAGED, "a spread does not end with its last number");
     }
-    if (status == PROFD_OK) {
-        status = decode_rows(masks, r->bin_ticks, r->bin_count, &next, out->bins, "bin", e);
-    }
-    if (status == PROFD_OK) {
-        status = decode_rows(arc_masks, r->calls, r->arc_count, &next, out->arcs, "arc", e);
+    for (const struct rows *x = rows; x < rows + KINDS && status == PROFD_OK; masks += x++->n) {
+        status = decode_rows(x, masks, &next, e);
     }
     free(shares);
     return status;
@@ -174,22 +209,25 @@ enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, 
     struct reader reader = {in, n == 0 ? in : in + n};
     uint8_t *raw;
     uint64_t size;
-    size_t rows = (size_t)r->bin_count + r->arc_count;
-    if (n < 1 || *reader.at++ != ROLLUP_FORMAT_SPREAD || !varint_get(&reader.at, reader.end, &size)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a spread of %zu bytes in format %u: only %d is known", n,
-                               n < 1 ? 0u : in[0], ROLLUP_FORMAT_SPREAD);
+    const int format = r->tree_count > 0 ? ROLLUP_FORMAT_STACKS_SPREAD : ROLLUP_FORMAT_SPREAD;
+    if (n < 1 || *reader.at++ != format || !varint_get(&reader.at, reader.end, &size)) {
+        return profd_error_set(e, PROFD_DAMAGED, "a spread of %zu bytes in format %u: that of this sum has format %d",
+                               n, n < 1 ? 0u : in[0], format);
     }
     enum profd_status status = rollup_unpack(reader.at, (size_t)(reader.end - reader.at), size, &raw, e);
     if (status != PROFD_OK) {
         return status;
     }
-    uint64_t *masks = calloc(rows + 1, sizeof *masks);
+    uint64_t *masks = calloc(rows_count(r) + 1, sizeof *masks);
     struct rollup_spread result = {ARENA_ARRAY(a, (size_t)r->bin_count * ROLLUP_GROUPS, uint64_t),
-                                   ARENA_ARRAY(a, (size_t)r->arc_count * ROLLUP_GROUPS, uint64_t)};
-    if (masks == NULL || result.bins == NULL || result.arcs == NULL) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the spread of %zu numbers", rows);
+                                   ARENA_ARRAY(a, (size_t)r->arc_count * ROLLUP_GROUPS, uint64_t),
+                                   ARENA_ARRAY(a, (size_t)r->node_count * ROLLUP_GROUPS, uint64_t)};
+    if (masks == NULL || result.bins == NULL || result.arcs == NULL || result.nodes == NULL) {
+        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the spread of %zu numbers", rows_count(r));
     } else {
-        status = decode_section(r, (struct reader){raw, raw + size}, masks, &result, e);
+        struct rows rows[KINDS];
+        rows_find(r, &result, rows);
+        status = decode_section(rows, (struct reader){raw, raw + size}, masks, e);
     }
     free(masks);
     free(raw);

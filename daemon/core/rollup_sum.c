@@ -2,6 +2,7 @@
 
 #include "core/rollup_map.h"
 #include "core/rollup_merge.h"
+#include "core/rollup_trees.h"
 #include "core/sum.h"
 #include "proto/limits.h"
 #include "proto/collector.h"
@@ -24,8 +25,8 @@ static struct rollup_sum *sum_new(struct arena *a, bool spread)
     if (s == NULL) {
         return NULL;
     }
-    s->plain = (struct rollup_runs){.arena = a};
-    s->spread = (struct rollup_runs){.arena = a, .spread = spread};
+    s->plain = (struct rollup_runs){.arena = a, .plan.arena = a};
+    s->spread = (struct rollup_runs){.arena = a, .plan.arena = a, .spread = spread};
     for (uint32_t i = 0; i < LIMIT_BUILDS; i++) {
         s->identity[i] = i;
     }
@@ -48,6 +49,9 @@ static uint64_t counts_builds(const struct counts *c)
     uint64_t most = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         most = c->histograms[i].build >= most ? (uint64_t)c->histograms[i].build + 1 : most;
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        most = c->node_build[i] != COUNTS_NOWHERE && c->node_build[i] >= most ? (uint64_t)c->node_build[i] + 1 : most;
     }
     for (uint32_t i = 0; i < c->arc_count; i++) {
         most = c->from_build[i] != COUNTS_NOWHERE && c->from_build[i] >= most ? (uint64_t)c->from_build[i] + 1 : most;
@@ -79,7 +83,25 @@ static enum profd_status sum_add_small(struct rollup_sum *s, const struct counts
     if (s->small[group] == NULL || !sum_introduce(s, group, builds)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }
-    return profile_sum_add(s->small[group], c, s->identity, commit, false, e);
+    struct counts rows = *c; /* its trees are sorted already */
+    rows.tree_count = rows.node_count = 0;
+    return profile_sum_add(s->small[group], &rows, s->identity, commit, false, e);
+}
+
+/* The trees of an upload are a run as they are. */
+static enum profd_status sum_add_trees(struct rollup_sum *s, const struct counts *c, uint32_t group,
+                                       struct profd_error *e)
+{
+    struct rollup_run run = {.r = {.trees = c->trees, .node_kind = c->node_kind, .node_ticks = c->node_ticks}};
+    run.r.tree_count = c->tree_count;
+    run.r.node_count = c->node_count;
+    run.r.node_depth = c->node_depth;
+    run.r.node_build = c->node_build;
+    run.r.node_address = c->node_address;
+    if (!rollup_stack_push(&s->groups[group], &s->plain, &run, false)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u nodes of stacks", c->node_count);
+    }
+    return PROFD_OK;
 }
 
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
@@ -93,6 +115,10 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
     if (builds > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds,
                                LIMIT_BUILDS);
+    }
+    enum profd_status status = c->tree_count > 0 ? sum_add_trees(s, c, g, e) : PROFD_OK;
+    if (status != PROFD_OK) {
+        return status;
     }
     if ((uint64_t)c->arc_count + c->bin_count <= ROLLUP_SMALL || rollup_run_repeats(c)) {
         return sum_add_small(s, c, (uint32_t)builds, commit, g, e);
@@ -207,6 +233,9 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, st
     }
     if (!rollup_stack_close(&s->sums, &s->spread, &run)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum");
+    }
+    if (!rollup_trees_fold(s->spread.arena, &run->r, run->s.nodes, LIMIT_STACK_NODES)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", run->r.node_count);
     }
     total_ticks(&run->r, &run->r.saturated);
     total_calls(&run->r, &run->r.saturated);

@@ -67,6 +67,7 @@ static json_t *status_make_relay(const struct status_setup *setup, const struct 
     status_add_number(out, "kept_segments", r->kept_segments);
     status_add_number(out, "kept_bytes", r->kept_bytes);
     status_add_number(out, "oldest", (uint64_t)(r->oldest / 1000000000));
+    status_add_number(out, "without_stacks", n->relay.without_stacks);
     status_add_number(out, "heard", (uint64_t)(n->relay.heard / 1000000000));
     status_add_sentence(out, "error", *n->relay.error ? n->relay.error : NULL);
     return out;

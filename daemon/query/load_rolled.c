@@ -77,7 +77,7 @@ static void *append(unsigned char *block, size_t *at, const void *rows, size_t n
 static size_t entry_size(const struct rollup *r)
 {
     return sizeof(struct entry) + r->histogram_count * sizeof *r->histograms + (size_t)r->bin_count * 12 +
-           (size_t)r->arc_count * 44 + 10 * 8;
+           (size_t)r->arc_count * 44 + r->tree_count * sizeof *r->trees + (size_t)r->node_count * 22 + 16 * 8;
 }
 
 static struct entry *copy_entry(const struct rollup *r, size_t size)
@@ -99,6 +99,12 @@ static struct entry *copy_entry(const struct rollup *r, size_t size)
     entry->r.from_build = append(block, &at, r->from_build, n * sizeof *r->from_build);
     entry->r.to_build = append(block, &at, r->to_build, n * sizeof *r->to_build);
     entry->r.rank = append(block, &at, r->rank, n * sizeof *r->rank);
+    entry->r.trees = append(block, &at, r->trees, r->tree_count * sizeof *r->trees);
+    entry->r.node_address = append(block, &at, r->node_address, r->node_count * sizeof *r->node_address);
+    entry->r.node_ticks = append(block, &at, r->node_ticks, r->node_count * sizeof *r->node_ticks);
+    entry->r.node_build = append(block, &at, r->node_build, r->node_count * sizeof *r->node_build);
+    entry->r.node_depth = append(block, &at, r->node_depth, r->node_count * sizeof *r->node_depth);
+    entry->r.node_kind = append(block, &at, r->node_kind, r->node_count * sizeof *r->node_kind);
     return entry;
 }
 

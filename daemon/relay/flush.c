@@ -73,11 +73,11 @@ static enum profd_status flush_check_admit(const struct message_admit *m, struct
         return profd_error_set(e, PROFD_MALFORMED, "the centre's conflict has %zu bytes, not %d", m->conflict.size,
                                SEGMENT_EPOCH_SIZE);
     }
-    if (m->segment_version < SEGMENT_VERSION) {
+    if (m->segment_version < SEGMENT_VERSION_NO_STACKS) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                               "the centre reads segments up to version %u, this host writes version %d: update the "
-                               "centre first",
-                               m->segment_version, SEGMENT_VERSION);
+                               "the centre reads segments up to version %u, this host writes versions %d to %d: "
+                               "update the centre first",
+                               m->segment_version, SEGMENT_VERSION_NO_STACKS, SEGMENT_VERSION);
     }
     return PROFD_OK;
 }
@@ -93,7 +93,7 @@ static enum profd_status flush_arrive(struct flush_run *f, const struct message_
                                            .machine = identity_machine(machine),
                                            .version = PROFD_VERSION,
                                            .number = known->number,
-                                           .segment_oldest = SEGMENT_VERSION,
+                                           .segment_oldest = SEGMENT_VERSION_NO_STACKS,
                                            .segment_newest = SEGMENT_VERSION,
                                            .held = known->held,
                                            .oldest = known->oldest}};
@@ -119,7 +119,8 @@ static enum profd_status flush_arrive(struct flush_run *f, const struct message_
                                           .backup = admit.as.admit.backup,
                                           .error = "",
                                           .went_back = admit.as.admit.went_back,
-                                          .number = admit.as.admit.number};
+                                          .number = admit.as.admit.number,
+                                          .segment_version = admit.as.admit.segment_version};
         if (admit.as.admit.conflict.size) {
             memcpy(f->conflict, admit.as.admit.conflict.data, sizeof f->conflict);
             f->fetch.conflict = (struct message_bytes){f->conflict, sizeof f->conflict};
@@ -131,6 +132,23 @@ static enum profd_status flush_arrive(struct flush_run *f, const struct message_
     }
     message_done(&admit);
     return status;
+}
+
+/* A segment that was sealed when the centre read a later version than now cannot be changed any more. */
+static enum profd_status flush_check_segment(const struct flush_run *f, const struct message_segment *m,
+                                             struct profd_error *e)
+{
+    if (m->epoch.size != SEGMENT_EPOCH_SIZE) {
+        return profd_error_set(e, PROFD_PROTOCOL, "profd: the epoch of a segment has %zu bytes, not %d", m->epoch.size,
+                               SEGMENT_EPOCH_SIZE);
+    }
+    if (m->segment.size > 0 && m->segment.data[0] > f->fetch.segment_version) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION,
+                               "a segment was sealed in version %u, the centre reads them up to version %u: update the "
+                               "centre",
+                               m->segment.data[0], f->fetch.segment_version);
+    }
+    return PROFD_OK;
 }
 
 /* Delivers the next segment, if there is one. */
@@ -145,10 +163,10 @@ static enum profd_status flush_deliver(struct flush_run *f, struct profd_error *
     f->fetch.after = segment.as.segment.id;
     f->fetch.through = segment.as.segment.through;
     f->last = !segment.as.segment.id;
-    if (!f->last && segment.as.segment.epoch.size != SEGMENT_EPOCH_SIZE) {
-        status = profd_error_set(e, PROFD_PROTOCOL, "profd: the epoch of a segment has %zu bytes, not %d",
-                                 segment.as.segment.epoch.size, SEGMENT_EPOCH_SIZE);
-    } else if (!f->last) {
+    if (!f->last) {
+        status = flush_check_segment(f, &segment.as.segment, e);
+    }
+    if (!f->last && !status) {
         struct flush_key *key = &f->keys[f->out->delivered];
 
         key->sequence = segment.as.segment.sequence;

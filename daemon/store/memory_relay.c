@@ -119,26 +119,28 @@ static size_t count_sealed(const struct memory_relay *r)
     return n;
 }
 
-enum profd_status memory_seal_segments(struct store *base, uint64_t through, int64_t now, uint64_t *sealed,
-                                       struct profd_error *e)
+enum profd_status memory_seal_segments(struct store *base, uint64_t through, bool stacks, int64_t now,
+                                       struct store_sealed *sealed, struct profd_error *e)
 {
     struct memory_relay *r = &memory_self(base)->relay;
     size_t waiting = count_sealed(r);
     enum profd_status status = PROFD_OK;
-    *sealed = 0;
+    *sealed = (struct store_sealed){0};
     for (size_t i = 0; i < r->count && waiting < LIMIT_SEGMENTS_SEALED && status == PROFD_OK; i++) {
         struct memory_segment *x = &r->segments[i];
         if (x->state > MEMORY_CLOSED || x->held || x->id > through) {
             continue;
         }
+        bool left_out = false;
         status = x->marked  ? PROFD_OK
                  : x->apart ? memory_segment_reduce(x, SEGMENT_DROPPED, e)
-                            : memory_segment_fold(x, e);
+                            : memory_segment_fold(x, stacks, &left_out, e);
         if (status == PROFD_OK) {
             x->state = MEMORY_SEALED;
             x->changed = now;
             waiting++;
-            ++*sealed;
+            sealed->segments++;
+            sealed->without_stacks += left_out;
         }
     }
     return status;

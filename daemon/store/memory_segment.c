@@ -165,7 +165,7 @@ void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64
     }
 }
 
-enum profd_status memory_segment_fold(struct memory_segment *x, struct profd_error *e)
+enum profd_status memory_segment_fold(struct memory_segment *x, bool stacks, bool *left_out, struct profd_error *e)
 {
     struct outgoing_sum sum;
     uint8_t *bytes = NULL;
@@ -177,10 +177,12 @@ enum profd_status memory_segment_fold(struct memory_segment *x, struct profd_err
     }
     sum.segment.sequence = x->sequence;
     memcpy(sum.segment.epoch, x->epoch, sizeof x->epoch);
+    sum.leave_out_stacks = !stacks;
     if (status == PROFD_OK) {
         status = outgoing_sum_finish(&sum, &bytes, &size, &weight, e);
     }
     outgoing_sum_done(&sum);
+    *left_out = sum.left_out;
     if (status == PROFD_OK) {
         memory_segment_free(x);
         x->parts = NULL;

@@ -57,8 +57,8 @@ void memory_forward(struct memory_relay *r, struct memory_staged *staged, uint64
                     const struct store_upload *u, int64_t since);
 /* The series is deleted. */
 enum profd_status memory_withdraw(struct memory_relay *r, uint64_t series, struct profd_error *e);
-/* Gives a segment its final bytes. */
-enum profd_status memory_segment_fold(struct memory_segment *x, struct profd_error *e);
+/* Gives a segment its final bytes, with or without stacks. *left_out: there were some, and they are not in it. */
+enum profd_status memory_segment_fold(struct memory_segment *x, bool stacks, bool *left_out, struct profd_error *e);
 /* Of a segment, only a key of this kind remains. */
 enum profd_status memory_segment_reduce(struct memory_segment *x, enum segment_kind kind, struct profd_error *e);
 /* Frees what a segment owns. */

@@ -102,9 +102,16 @@ enum profd_status outgoing_mark(enum segment_kind kind, const uint8_t epoch[SEGM
     return segment_encode(&s, out, size, e);
 }
 
-static uint64_t weight_of(uint64_t histograms, uint64_t bins, uint64_t arcs)
+/* heads: histograms and trees. rows: bins, arcs and nodes. */
+static uint64_t weight_of(uint64_t heads, uint64_t rows)
 {
-    return histograms * LIMIT_SEGMENT_HISTOGRAM + bins + arcs;
+    return heads * LIMIT_SEGMENT_HISTOGRAM + rows;
+}
+
+static uint64_t weight_of_counts(const struct counts *c)
+{
+    return weight_of((uint64_t)c->histogram_count + c->tree_count,
+                     (uint64_t)c->bin_count + c->arc_count + c->node_count);
 }
 
 /* An upload that is being divided into parts. histograms has capacity for all of them. */
@@ -138,11 +145,10 @@ static enum profd_status cut(struct cutting *x, const struct counts *rows, struc
     const bool first = x->count == 0; /* only the first part counts the upload and its process */
     struct outgoing_chunk *c = &chunks[x->count++];
     x->chunks = chunks;
-    *c =
-        (struct outgoing_chunk){.part = {x->upload->group, x->upload->start, x->upload->end, x->inexact, first,
-                                         first ? x->started : 0, kept, size},
-                                .amount = {.uploads = first},
-                                .weight = (uint32_t)weight_of(rows->histogram_count, rows->bin_count, rows->arc_count)};
+    *c = (struct outgoing_chunk){.part = {x->upload->group, x->upload->start, x->upload->end, x->inexact, first,
+                                          first ? x->started : 0, kept, size},
+                                 .amount = {.uploads = first},
+                                 .weight = (uint32_t)weight_of_counts(rows)};
     counts_totals(rows, &c->amount.ticks, &c->amount.calls);
     return PROFD_OK;
 }
@@ -156,7 +162,7 @@ static enum profd_status cut_bins(struct cutting *x, const struct counts *c, str
     for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *h = &c->histograms[i];
         for (uint32_t done = 0; status == PROFD_OK && (done < h->used || done == 0);) {
-            uint64_t weight = weight_of(part.histogram_count + 1, part.bin_count, 0);
+            uint64_t weight = weight_of(part.histogram_count + 1, part.bin_count);
             if (weight >= LIMIT_SEGMENT_ROWS) {
                 status = cut(x, &part, e);
                 at += part.bin_count;
@@ -198,12 +204,23 @@ static enum profd_status cut_arcs(struct cutting *x, const struct counts *c, str
     return status;
 }
 
+_Static_assert(LIMIT_STACK_TREES *LIMIT_SEGMENT_HISTOGRAM + LIMIT_STACK_NODES <= LIMIT_SEGMENT_ROWS,
+               "the stacks of an upload fit into one part");
+
+static enum profd_status cut_stacks(struct cutting *x, const struct counts *c, struct profd_error *e)
+{
+    struct counts part = *c;
+    part.histogram_count = part.bin_count = part.arc_count = 0;
+    return c->tree_count > 0 ? cut(x, &part, e) : PROFD_OK;
+}
+
 /* Divides an upload that is too large for one part. */
 static enum profd_status cut_all(struct cutting *x, const struct counts *c, struct profd_error *e)
 {
     x->histograms = ARENA_ARRAY(x->arena, c->histogram_count, struct counts_histogram);
     enum profd_status status = x->histograms != NULL ? cut_bins(x, c, e) : profd_no_memory(e);
-    return status == PROFD_OK ? cut_arcs(x, c, e) : status;
+    status = status == PROFD_OK ? cut_arcs(x, c, e) : status;
+    return status == PROFD_OK ? cut_stacks(x, c, e) : status;
 }
 
 enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, const struct store_amount *amount,
@@ -216,7 +233,7 @@ enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, 
     if (status != PROFD_OK) {
         return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_INTERNAL, "an upload that was accepted");
     }
-    uint64_t weight = weight_of(c.histogram_count, c.bin_count, c.arc_count);
+    uint64_t weight = weight_of_counts(&c);
     if (weight > LIMIT_SEGMENT_ROWS) {
         status = cut_all(&x, &c, e);
     } else if ((x.chunks = ARENA_NEW(a, struct outgoing_chunk)) != NULL) {
@@ -278,6 +295,10 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
     struct rollup r;
     struct rollup_spread spread;
     enum profd_status status = rollup_sum_finish(s->sum, &r, &spread, e);
+    if (status == PROFD_OK && s->leave_out_stacks && r.tree_count > 0) {
+        r.tree_count = r.node_count = 0;
+        s->left_out = true;
+    }
     if (status == PROFD_OK) {
         status = rollup_make_segment(&r, &spread, s->arena, &s->segment, e);
     }
@@ -286,7 +307,8 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
         status = segment_encode(&s->segment, out, size, e);
     }
     if (status == PROFD_OK) {
-        *weight = (uint32_t)weight_of(r.histogram_count, r.bin_count, r.arc_count);
+        *weight = (uint32_t)weight_of((uint64_t)r.histogram_count + r.tree_count,
+                                      (uint64_t)r.bin_count + r.arc_count + r.node_count);
     }
     return status;
 }

@@ -179,7 +179,8 @@ static enum profd_status begin_sum(struct sqlite_store *s, int64_t id, struct ou
     return status;
 }
 
-enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool *readable, struct profd_error *e)
+enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool stacks, bool *readable, bool *left_out,
+                                      struct profd_error *e)
 {
     struct outgoing_sum sum;
     uint8_t *bytes = NULL;
@@ -189,10 +190,13 @@ enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool *
     if (status == PROFD_OK) {
         status = add_parts(s, id, &sum, e);
     }
-    if (status == PROFD_OK && sum.parts > 0) {
+    const bool changes = sum.parts > 0 || (!stacks && sum.segment.counts.tree_count > 0);
+    sum.leave_out_stacks = !stacks;
+    if (status == PROFD_OK && changes) {
         status = outgoing_sum_finish(&sum, &bytes, &size, &weight, e);
     }
-    const bool changed = status == PROFD_OK && sum.parts > 0;
+    const bool changed = status == PROFD_OK && changes;
+    *left_out = changed && sum.left_out;
     outgoing_sum_done(&sum);
     *readable = s->broken != PROFD_OK || status != PROFD_DAMAGED;
     if (!*readable) {
@@ -213,13 +217,13 @@ enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool *
 enum profd_status sqlite_segment_fold_next(struct sqlite_store *s, bool *more, struct profd_error *e)
 {
     int64_t id = 0;
-    bool readable;
+    bool readable, ignored;
     enum profd_status status = sqlite_find(s, SQL_SEGMENT_TO_FOLD,
                                            VALUES(INTEGER(OUTGOING_PARTS), INTEGER(OUTGOING_PART_BYTES)), &id, more, e);
     if (status != PROFD_OK || !*more) {
         return status;
     }
-    status = sqlite_segment_fold(s, id, &readable, e);
+    status = sqlite_segment_fold(s, id, true, &readable, &ignored, e);
     return status == PROFD_OK && !readable
                ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(SEGMENT_UNREADABLE), INTEGER(0)), e)
                : status;

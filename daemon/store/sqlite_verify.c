@@ -129,7 +129,8 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     sqlite_verify_equal(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", one.ticks);
     sqlite_verify_equal(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", one.calls);
     if (!spread_fits(row.counts.bin_ticks, row.spread.bins, row.counts.bin_count) ||
-        !spread_fits(row.counts.calls, row.spread.arcs, row.counts.arc_count)) {
+        !spread_fits(row.counts.calls, row.spread.arcs, row.counts.arc_count) ||
+        !spread_fits(row.counts.node_ticks, row.spread.nodes, row.counts.node_count)) {
         sqlite_verify_tell(v, "%s: the groups of the hour's sum do not add up to it", where);
     }
     sqlite_sums_add(&h->sums, &one);

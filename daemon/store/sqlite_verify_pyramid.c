@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "core/sum.h"
+#include "proto/counts_tree.h"
+#include "proto/limits.h"
 #include "proto/message.h"
 #include "store/sqlite_verify.h"
 
@@ -34,6 +36,66 @@ static bool same_histograms(const struct rollup *x, const struct rollup *y)
 static bool same_bytes(const void *x, const void *y, size_t n)
 {
     return n == 0 || memcmp(x, y, n) == 0;
+}
+
+static bool same_stacks(const struct rollup *x, const struct rollup *y)
+{
+    const size_t n = x->node_count;
+    if (x->tree_count != y->tree_count || n != y->node_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < x->tree_count; i++) {
+        if (counts_compare_clocks(&x->trees[i], &y->trees[i]) != 0 || x->trees[i].used != y->trees[i].used) {
+            return false;
+        }
+    }
+    return same_bytes(x->node_depth, y->node_depth, n) && same_bytes(x->node_kind, y->node_kind, n) &&
+           same_bytes(x->node_build, y->node_build, n * sizeof *x->node_build) &&
+           same_bytes(x->node_address, y->node_address, n * sizeof *x->node_address) &&
+           same_bytes(x->node_ticks, y->node_ticks, n * sizeof *x->node_ticks);
+}
+
+/* The ticks of a tree, and those of each group. */
+struct tree_sums {
+    uint64_t ticks, groups[ROLLUP_GROUPS];
+};
+
+static struct tree_sums add_tree(const struct sqlite_rolled *row, const struct counts_tree *t)
+{
+    struct tree_sums s = {0};
+    bool ignored = false;
+    for (uint32_t i = t->first; i < t->first + t->used; i++) {
+        sum_add(&s.ticks, row->counts.node_ticks[i], &ignored);
+        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+            sum_add(&s.groups[g], row->spread.nodes[(size_t)i * ROLLUP_GROUPS + g], &ignored);
+        }
+    }
+    return s;
+}
+
+static bool same_tree_sums(const struct sqlite_rolled *x, const struct sqlite_rolled *y)
+{
+    bool same = x->counts.tree_count == y->counts.tree_count;
+    for (uint32_t i = 0; i < x->counts.tree_count && same; i++) {
+        const struct tree_sums a = add_tree(x, &x->counts.trees[i]), b = add_tree(y, &y->counts.trees[i]);
+        same = counts_compare_clocks(&x->counts.trees[i], &y->counts.trees[i]) == 0 && memcmp(&a, &b, sizeof a) == 0;
+    }
+    return same;
+}
+
+/* Which nodes a folded sum has depends on the order of adding; its ticks do not. A sum has folded, or one of its parts
+ * has, only if it has all the nodes that a sum may have: it never gets fewer again. */
+static void compare_stacks(struct sqlite_verifying *v, const char *where, const struct sqlite_rolled *row,
+                           const struct sqlite_rolled *sum)
+{
+    const bool folded = row->counts.node_count == LIMIT_STACK_NODES && sum->counts.node_count == LIMIT_STACK_NODES;
+    if (!folded && !same_stacks(&row->counts, &sum->counts)) {
+        sqlite_verify_tell(v, "%s: its stacks are not those of the rows below it", where);
+    } else if (folded ? !same_tree_sums(row, sum)
+                      : !same_bytes(row->spread.nodes, sum->spread.nodes,
+                                    (size_t)row->counts.node_count * ROLLUP_GROUPS * sizeof(uint64_t))) {
+        sqlite_verify_tell(v, "%s: the ticks or the groups of its stacks are not those of the rows below it", where);
+    }
 }
 
 static bool same_counts(const struct rollup *x, const struct rollup *y)
@@ -79,6 +141,7 @@ static void compare_rows(struct sqlite_verifying *v, const char *where, const st
                            (size_t)row->counts.arc_count * ROLLUP_GROUPS * sizeof(uint64_t))) {
         sqlite_verify_tell(v, "%s: its groups are not those of the rows below it", where);
     }
+    compare_stacks(v, where, row, sum);
 }
 
 /* Adds up the folded rows below. *complete is false if one could not be read. */

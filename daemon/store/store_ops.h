@@ -124,8 +124,10 @@
       (struct store * s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,          \
        struct profd_error *e),                                                                                         \
       (s, incarnation, backup, again, e))                                                                              \
-    V(seal_segments, (struct store * s, uint64_t through, int64_t now, uint64_t * sealed, struct profd_error * e),     \
-      (s, through, now, sealed, e))                                                                                    \
+    V(seal_segments,                                                                                                   \
+      (struct store * s, uint64_t through, bool stacks, int64_t now, struct store_sealed *sealed,                      \
+       struct profd_error *e),                                                                                         \
+      (s, through, stacks, now, sealed, e))                                                                            \
     V(acknowledge_segments,                                                                                            \
       (struct store * s, const struct store_acknowledgement *list, size_t n, int64_t now, struct profd_error *e),      \
       (s, list, n, now, e))                                                                                            \

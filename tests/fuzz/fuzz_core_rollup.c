@@ -1,5 +1,6 @@
 /* Input: the arcs' section and the histograms' of a sum, divided by the first two bytes, which are compressed here, or
- * (third byte odd) the bytes as they are stored; the spread likewise behind them. Law: what decodes encodes again and
+ * (third byte odd) the bytes as they are stored; the spread likewise behind them. Third byte 2 modulo 4: a fourth byte
+ * is the size of the stacks' section, which is before the spread. Law: what decodes encodes again and
  * decodes to the same; its sum with itself doubles every number. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,26 +29,44 @@ static struct bytes pack(const uint8_t *data, size_t n)
     return b;
 }
 
-/* The stored form of sections that are given plainly. */
-static struct bytes make_counts(const uint8_t *arcs, size_t arcs_size, const uint8_t *bins, size_t bins_size)
+/* Sections that are given plainly; without stacks none of that is there. */
+struct plain {
+    const uint8_t *arcs, *bins, *stacks;
+    size_t arcs_size, bins_size, stacks_size;
+};
+
+static void append(struct bytes *to, const struct bytes *from)
 {
-    struct bytes a = pack(arcs, arcs_size), b = pack(bins, bins_size), out;
-    out.at = malloc(31 + a.size + b.size);
-    out.at[0] = ROLLUP_FORMAT;
-    uint8_t *p = varint_put(varint_put(varint_put(out.at + 1, arcs_size), a.size), bins_size);
-    memcpy(p, a.at, a.size);
-    memcpy(p + a.size, b.at, b.size);
-    out.size = (size_t)(p - out.at) + a.size + b.size;
-    free(a.at);
-    free(b.at);
+    memcpy(to->at + to->size, from->at, from->size);
+    to->size += from->size;
+    free(from->at);
+}
+
+/* Their stored form. */
+static struct bytes make_counts(const struct plain *x)
+{
+    struct bytes a = pack(x->arcs, x->arcs_size), b = pack(x->bins, x->bins_size), c = {NULL, 0}, out;
+    if (x->stacks != NULL) {
+        c = pack(x->stacks, x->stacks_size);
+    }
+    out.at = malloc(1 + 5 * VARINT_MAX + a.size + b.size + c.size);
+    out.at[0] = x->stacks != NULL ? ROLLUP_FORMAT_STACKS : ROLLUP_FORMAT;
+    uint8_t *p = varint_put(varint_put(varint_put(out.at + 1, x->arcs_size), a.size), x->bins_size);
+    p = x->stacks != NULL ? varint_put(varint_put(p, b.size), x->stacks_size) : p;
+    out.size = (size_t)(p - out.at);
+    append(&out, &a);
+    append(&out, &b);
+    if (x->stacks != NULL) {
+        append(&out, &c);
+    }
     return out;
 }
 
-static struct bytes make_spread(const uint8_t *data, size_t n)
+static struct bytes make_spread(bool stacks, const uint8_t *data, size_t n)
 {
     struct bytes a = pack(data, n), out;
     out.at = malloc(11 + a.size);
-    out.at[0] = ROLLUP_FORMAT_SPREAD;
+    out.at[0] = stacks ? ROLLUP_FORMAT_STACKS_SPREAD : ROLLUP_FORMAT_SPREAD;
     uint8_t *p = varint_put(out.at + 1, n);
     memcpy(p, a.at, a.size);
     out.size = (size_t)(p - out.at) + a.size;
@@ -83,8 +102,14 @@ static void check_double(struct arena *a, const struct rollup *r, const struct r
         rollup_sum_finish(s, &sum, &shares, NULL) != PROFD_OK) {
         return; /* no memory */
     }
-    if (sum.arc_count != r->arc_count || sum.bin_count != r->bin_count || sum.histogram_count != r->histogram_count) {
+    if (sum.arc_count != r->arc_count || sum.bin_count != r->bin_count || sum.histogram_count != r->histogram_count ||
+        sum.tree_count != r->tree_count || sum.node_count != r->node_count) {
         abort();
+    }
+    for (uint32_t i = 0; i < r->node_count; i++) {
+        if (sum.node_ticks[i] != twice(r->node_ticks[i]) || sum.node_address[i] != r->node_address[i]) {
+            abort();
+        }
     }
     for (uint32_t i = 0; i < r->arc_count; i++) {
         if (sum.calls[i] != twice(r->calls[i]) || sum.from[i] != r->from[i] || sum.to[i] != r->to[i]) {
@@ -133,7 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3) {
         return 0;
     }
-    bool stored = data[2] & 1;
+    const bool stored = data[2] & 1, with_stacks = data[2] % 4 == 2;
     size_t arcs = data[0], bins = data[1];
     data += 3;
     size -= 3;
@@ -143,8 +168,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look(data, arcs + bins, data + arcs + bins, size - arcs - bins);
         return 0;
     }
-    struct bytes counts = make_counts(data, arcs, data + arcs, bins);
-    struct bytes spread = make_spread(data + arcs + bins, size - arcs - bins);
+    struct plain x = {data, data + arcs, NULL, arcs, bins, 0};
+    data += arcs + bins;
+    size -= arcs + bins;
+    if (with_stacks && size > 0) {
+        const size_t n = data[0] < size - 1 ? data[0] : size - 1;
+        x.stacks = data + 1;
+        x.stacks_size = n;
+        data += 1 + n;
+        size -= 1 + n;
+    }
+    struct bytes counts = make_counts(&x);
+    struct bytes spread = make_spread(x.stacks != NULL, data, size);
     look(counts.at, counts.size, spread.at, spread.size);
     free(counts.at);
     free(spread.at);

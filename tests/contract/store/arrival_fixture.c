@@ -26,9 +26,9 @@ static bool take(void *context, const struct store_segment *x)
 
 void seal(struct sender *s)
 {
-    uint64_t sealed;
+    struct store_sealed sealed;
     const size_t before = s->n;
-    OK(&s->store, store_seal_segments(s->store.w, UINT64_MAX, NOON, &sealed, &s->store.e));
+    OK(&s->store, store_seal_segments(s->store.w, UINT64_MAX, true, NOON, &sealed, &s->store.e));
     OK(&s->store, store_each_segment(s->store.w, 0, take, s, &s->store.e));
     for (size_t i = before; i < s->n; i++) {
         struct store_acknowledgement a = {.sequence = s->list[i].sequence, .number = i + 1};

@@ -278,6 +278,6 @@ Test(spread, groups_come_from_the_rows)
 {
     uint64_t bins[2 * K] = {[5] = 1, [K + 5] = 2}, arcs[K] = {[0] = 1, [15] = 9};
     const struct rollup r = {.bin_count = 2, .arc_count = 1};
-    const struct rollup_spread spread = {bins, arcs};
+    const struct rollup_spread spread = {bins, arcs, NULL};
     cr_assert_eq(spread_groups(&r, &spread), 1u << 5 | 1u << 15 | 1u);
 }

@@ -33,7 +33,9 @@ static uint64_t draw_count(void)
 #define HISTOGRAMS 6
 #define BINS 60
 #define ARCS 80
-#define ROWS (BINS + ARCS)
+#define TREES 2
+#define NODES 40
+#define ROWS (BINS + ARCS + NODES)
 
 /* A segment with space for its arrays. */
 struct sample {
@@ -42,6 +44,10 @@ struct sample {
     struct message_label labels[2];
     struct counts_histogram histograms[HISTOGRAMS];
     uint32_t histogram_rank[HISTOGRAMS], bin_index[BINS], from_build[ARCS], to_build[ARCS], rank[ARCS];
+    struct counts_tree trees[TREES];
+    uint8_t node_depth[NODES], node_kind[NODES];
+    uint32_t node_build[NODES];
+    uint64_t node_address[NODES];
     uint64_t from[ARCS], to[ARCS], shares[ROWS * SEGMENT_GROUPS];
     uint16_t groups[ROWS];
 };
@@ -93,13 +99,56 @@ static void fill_arcs(struct sample *x)
     }
 }
 
+/* Addresses ascend over all nodes, and so among siblings. */
+static void fill_stacks(struct sample *x)
+{
+    struct segment_counts *c = &x->s.counts;
+    c->tree_count = below(2) * (1 + below(TREES));
+    for (uint32_t t = 0; t < c->tree_count; t++) {
+        uint32_t most = 0;
+        x->trees[t] = (struct counts_tree){.rate = 19 + 80 * t,
+                                           .dimension = "seconds",
+                                           .abbreviation = 's',
+                                           .first = c->node_count,
+                                           .used = 1 + below(NODES / TREES - 1)};
+        for (uint32_t end = c->node_count + x->trees[t].used; c->node_count < end; c->node_count++) {
+            const uint32_t i = c->node_count;
+            const uint8_t depth = (uint8_t)below(most + 1);
+            x->node_depth[i] = depth;
+            x->node_kind[i] = below(3) == 0 ? COUNTS_NODE_PC : COUNTS_NODE_RETURN;
+            x->node_build[i] = 0;
+            x->node_address[i] = 0x1000 * (uint64_t)(i + 1) + below(0x1000);
+            most = depth + (x->node_kind[i] == COUNTS_NODE_RETURN);
+        }
+        if (below(2) == 0) { /* one more, which comes last */
+            x->node_depth[c->node_count] = 0;
+            x->node_kind[c->node_count] = COUNTS_NODE_RETURN;
+            x->node_build[c->node_count] = COUNTS_NOWHERE;
+            x->node_address[c->node_count++] = COUNTS_FRAME_INCOMPLETE;
+            x->trees[t].used++;
+        }
+    }
+}
+
+static bool is_leaf(const struct sample *x, uint32_t node)
+{
+    for (uint32_t t = 0; t < x->s.counts.tree_count; t++) {
+        if (node + 1 == x->trees[t].first + x->trees[t].used) {
+            return true;
+        }
+    }
+    return x->node_depth[node + 1] <= x->node_depth[node];
+}
+
 static void fill_shares(struct sample *x)
 {
     struct segment_counts *c = &x->s.counts;
-    for (uint32_t i = 0; i < c->bin_count + c->arc_count; i++) {
+    const uint32_t nodes = c->bin_count + c->arc_count;
+    for (uint32_t i = 0; i < nodes + c->node_count; i++) {
         uint64_t sum = 0;
         x->groups[i] = (uint16_t)(below(3) == 0 ? draw() : 1u << below(16));
-        x->groups[i] = (uint16_t)(x->groups[i] | (i < c->bin_count)); /* an arc may have no calls */
+        /* An arc may have no calls, and a return address no ticks. */
+        x->groups[i] = (uint16_t)(x->groups[i] | (i < c->bin_count || (i >= nodes && is_leaf(x, i - nodes))));
         for (int n = __builtin_popcount(x->groups[i]); n > 0; n--) {
             uint64_t share = draw_count();
             x->shares[c->share_count++] = share;
@@ -139,6 +188,7 @@ static void fill(struct sample *x)
     s->labels = x->labels;
     fill_histograms(x);
     fill_arcs(x);
+    fill_stacks(x);
     fill_shares(x);
     shuffle(x->histogram_rank, s->counts.histogram_count);
     shuffle(x->rank, s->counts.arc_count);
@@ -151,6 +201,11 @@ static void fill(struct sample *x)
     c->from = x->from;
     c->to = x->to;
     c->rank = x->rank;
+    c->trees = x->trees;
+    c->node_depth = x->node_depth;
+    c->node_kind = x->node_kind;
+    c->node_build = x->node_build;
+    c->node_address = x->node_address;
     c->groups = x->groups;
     c->shares = x->shares;
 }
@@ -172,6 +227,7 @@ static void same_counts(const struct segment_counts *a, const struct segment_cou
 {
     cr_assert(a->histogram_count == b->histogram_count && a->bin_count == b->bin_count);
     cr_assert(a->arc_count == b->arc_count && a->share_count == b->share_count);
+    cr_assert(a->tree_count == b->tree_count && a->node_count == b->node_count);
 #define SAME(field, n) cr_assert(memcmp(a->field, b->field, (n) * sizeof a->field[0]) == 0, #field)
     SAME(histogram_rank, a->histogram_count);
     SAME(bin_index, a->bin_count);
@@ -180,7 +236,12 @@ static void same_counts(const struct segment_counts *a, const struct segment_cou
     SAME(from, a->arc_count);
     SAME(to, a->arc_count);
     SAME(rank, a->arc_count);
-    SAME(groups, (size_t)a->bin_count + a->arc_count);
+    SAME(trees, a->tree_count);
+    SAME(node_depth, a->node_count);
+    SAME(node_kind, a->node_count);
+    SAME(node_build, a->node_count);
+    SAME(node_address, a->node_count);
+    SAME(groups, (size_t)a->bin_count + a->arc_count + a->node_count);
     SAME(shares, a->share_count);
 #undef SAME
     for (uint32_t i = 0; i < a->histogram_count; i++) {
@@ -213,6 +274,7 @@ Test(segment, what_is_encoded_decodes_to_the_same_and_has_one_encoding)
         struct segment back;
         fill(&x);
         cr_assert_eq(segment_encode(&x.s, &bytes, &n, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(bytes[0], x.s.counts.tree_count > 0 ? SEGMENT_VERSION : SEGMENT_VERSION_NO_STACKS);
         cr_assert_eq(segment_decode(bytes, n, &back, &e), PROFD_OK, "%s", e.sentence);
         same(&x.s, &back);
         cr_assert_eq(segment_encode(&back, &again, &m, &e), PROFD_OK, "%s", e.sentence);
@@ -238,7 +300,7 @@ Test(segment, other_contents_are_other_segments)
         cr_assert_eq(segment_unpack(bytes, n, &content, &size, NULL), PROFD_OK);
         content[below((uint32_t)size)] ^= (uint8_t)(1u << below(8));
         size -= below(6) == 0 ? 1 : 0;
-        cr_assert_eq(segment_pack(content, size, &changed, &m, NULL), PROFD_OK);
+        cr_assert_eq(segment_pack(bytes[0], content, size, &changed, &m, NULL), PROFD_OK);
         struct profd_error e = {""};
         enum profd_status status = segment_decode(changed, m, &back, &e);
         if (status == PROFD_OK) {

@@ -171,7 +171,7 @@ static enum profd_status decode_content(const void *content, size_t n)
     uint8_t *bytes;
     size_t size;
     struct segment s;
-    cr_assert_eq(segment_pack(content, n, &bytes, &size, NULL), PROFD_OK);
+    cr_assert_eq(segment_pack(SEGMENT_VERSION_NO_STACKS, content, n, &bytes, &size, NULL), PROFD_OK);
     enum profd_status status = segment_decode(bytes, size, &s, NULL);
     free(bytes);
     if (status == PROFD_OK) {
@@ -194,7 +194,7 @@ static enum profd_status decode_head(uint8_t version, uint64_t size)
     struct segment s;
     uint8_t *bytes;
     size_t n;
-    cr_assert_eq(segment_pack((const uint8_t *)"x", 1, &bytes, &n, NULL), PROFD_OK);
+    cr_assert_eq(segment_pack(SEGMENT_VERSION_NO_STACKS, (const uint8_t *)"x", 1, &bytes, &n, NULL), PROFD_OK);
     uint8_t longer[64] = {version};
     uint8_t *p = varint_put(longer + 1 + SEGMENT_DIGEST_SIZE, size);
     memcpy(p, bytes + 34, n - 34);
@@ -225,7 +225,7 @@ static uint8_t *make_old(struct sample *x, uint8_t into, uint8_t length, size_t 
         at++;
     }
     memmove(content + at + 2, content + at + 3, --n - at - 2);
-    cr_assert_eq(segment_pack(content, n, &old, size, NULL), PROFD_OK);
+    cr_assert_eq(segment_pack(SEGMENT_VERSION_NO_STACKS, content, n, &old, size, NULL), PROFD_OK);
     old[0] = 1;
     sha256_init(&c);
     sha256_update(&c, 1, old);

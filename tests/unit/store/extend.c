@@ -183,7 +183,7 @@ static void extend(int version)
     cr_assert_eq(before.st_ino, after.st_ino, "it was not copied");
     check(s, 300);
     store_close(s);
-    cr_assert_eq(ask("PRAGMA user_version"), 9);
+    cr_assert_eq(ask("PRAGMA user_version"), 10);
     cr_assert_eq(ask("SELECT count(*) FROM instance"), 1);
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
     store_close(s);

@@ -1,0 +1,34 @@
+/* Trees of stacks in runs. Private to core/rollup*. */
+#ifndef PROFD_CORE_ROLLUP_TREES_H
+#define PROFD_CORE_ROLLUP_TREES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/rollup.h"
+#include "core/rollup_plan.h"
+
+/* A rollup and the shares of its nodes, or NULL. */
+struct rollup_trees {
+    const struct rollup *r;
+    const uint64_t *groups;
+};
+/* Makes the trees of out the sum of both; its arrays, groups and the plan have capacity for the nodes of both. Sets
+ * out->saturated, but never to false. O(nodes). */
+void rollup_trees_merge(struct rollup_plan *p, const struct rollup_trees *a, const struct rollup_trees *b,
+                        struct rollup *out, uint64_t *groups);
+
+/* Plans in right, for each node of b, where it is in a. False: a lacks one. O(nodes). */
+bool rollup_trees_plan_within(struct rollup_plan *p, const struct rollup *a, const struct rollup *b);
+/* Adds the counts of b to a as planned. */
+void rollup_trees_add(const struct rollup_plan *p, const struct rollup *b, struct rollup *a);
+
+/* Copies trees and nodes. out has capacity. */
+void rollup_trees_copy(const struct rollup *from, struct rollup *out);
+
+/* Folds leaves until no more than most nodes are left, as rollup.h says, with their shares (or NULL). Scratch comes
+ * from the arena. False if memory is exhausted; then the rollup is good for nothing. O(1) if there are no more, else
+ * O(nodes·log nodes). */
+bool rollup_trees_fold(struct arena *a, struct rollup *r, uint64_t *groups, uint32_t most);
+
+#endif

@@ -1,0 +1,505 @@
+/* Laws of stacks in sums: any order and sharding gives the same bytes, and what a list of all stacks says; folding
+ * never changes the ticks of a clock or of a group. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rollup.h"
+#include "core/rollup_segment.h"
+#include "proto/counts_stacks.h"
+#include "proto/limits.h"
+
+#define UPLOADS 20
+#define BUILDS 5
+#define CLOCKS 3
+
+static uint64_t state;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 35) % n;
+}
+
+static const struct {
+    uint32_t rate;
+    const char *dimension;
+    char abbreviation;
+} clocks[CLOCKS] = {{99, "seconds", 's'}, {99, "switches", 'x'}, {100, "seconds", 's'}};
+
+/* One stack that was added somewhere. Frames are compared by their bytes. */
+struct stack {
+    struct counts_frame frames[8];
+    uint32_t clock, n;
+    uint64_t ticks, groups[ROLLUP_GROUPS];
+};
+/* Each stack once, found by hashing. */
+struct naive {
+    struct stack *stacks;
+    uint32_t count, *slots;
+};
+#define SLOTS (1u << 18)
+
+static struct naive naive_new(void)
+{
+    return (struct naive){calloc(SLOTS / 2, sizeof(struct stack)), 0, calloc(SLOTS, sizeof(uint32_t))};
+}
+
+static void naive_free(struct naive *x)
+{
+    free(x->stacks);
+    free(x->slots);
+}
+
+static void naive_add(struct naive *x, const struct stack *s, uint32_t group, uint64_t ticks)
+{
+    uint64_t hash = 1469598103934665603u + s->clock;
+    for (uint32_t i = 0; i < s->n; i++) {
+        hash = (hash ^ s->frames[i].address ^ (uint64_t)s->frames[i].build << 40 ^ s->frames[i].kind) * 1099511628211u;
+    }
+    uint32_t at = (uint32_t)(hash >> 20) % SLOTS;
+    for (; x->slots[at] != 0; at = (at + 1) % SLOTS) {
+        const struct stack *k = &x->stacks[x->slots[at] - 1];
+        if (k->clock == s->clock && k->n == s->n && memcmp(k->frames, s->frames, sizeof k->frames) == 0) {
+            break;
+        }
+    }
+    if (x->slots[at] == 0) {
+        cr_assert_lt(x->count, SLOTS / 2);
+        x->stacks[x->count] = *s;
+        x->slots[at] = ++x->count;
+    }
+    struct stack *to = &x->stacks[x->slots[at] - 1];
+    to->ticks += ticks;
+    to->groups[group] += ticks;
+}
+
+static struct counts_frame draw_frame(uint32_t wide, bool innermost)
+{
+    struct counts_frame f;
+    memset(&f, 0, sizeof f);
+    f.build = below(15) == 0 ? COUNTS_NOWHERE : below(BUILDS);
+    f.address = f.build == COUNTS_NOWHERE ? COUNTS_FRAME_OUTSIDE : 0x1000 + 4 * (uint64_t)below(wide);
+    f.kind = innermost && below(5) != 0 ? COUNTS_NODE_PC : COUNTS_NODE_RETURN;
+    return f;
+}
+
+static struct stack draw_stack(uint32_t wide)
+{
+    struct stack s;
+    memset(&s, 0, sizeof s);
+    s.clock = below(4) == 0 ? below(CLOCKS) : 0;
+    s.n = 1 + below(8);
+    for (uint32_t i = 0; i < s.n; i++) {
+        s.frames[i] = draw_frame(i < 4 ? 3 : wide, i + 1 == s.n);
+    }
+    if (s.n > 1 && below(6) == 0) {
+        s.frames[0] = (struct counts_frame){.address = COUNTS_FRAME_INCOMPLETE, .build = COUNTS_NOWHERE};
+    }
+    return s;
+}
+
+struct sample {
+    struct counts counts;
+    uint32_t group;
+};
+
+/* An upload of that many stacks, and a few arcs beside them. */
+static void make_upload(struct sample *u, uint32_t stacks, uint32_t wide, struct naive *all)
+{
+    struct counts_stacks *s = counts_stacks_new();
+    struct counts_sizes sizes = {.arcs = below(4)};
+    u->group = below(ROLLUP_GROUPS);
+    for (uint32_t i = 0; i < stacks; i++) {
+        const struct stack x = draw_stack(wide);
+        const uint64_t ticks = 1 + below(20);
+        cr_assert_eq(counts_stacks_add(s, clocks[x.clock].rate, clocks[x.clock].dimension, clocks[x.clock].abbreviation,
+                                       x.frames, x.n, ticks, NULL),
+                     PROFD_OK);
+        naive_add(all, &x, u->group, ticks);
+    }
+    cr_assert_eq(counts_stacks_finish(s, &sizes, NULL), PROFD_OK);
+    cr_assert_eq(counts_init_sizes(&u->counts, &sizes, NULL), PROFD_OK);
+    counts_stacks_copy(s, &u->counts);
+    for (uint32_t i = 0; i < sizes.arcs; i++) {
+        u->counts.from[i] = 0x1000 + below(50);
+        u->counts.to[i] = 0x2000 + below(50);
+        u->counts.calls[i] = below(100);
+    }
+    counts_stacks_free(s);
+}
+
+struct bytes {
+    uint8_t *counts, *spread;
+    size_t counts_size, spread_size;
+};
+
+static void bytes_done(struct bytes *b)
+{
+    free(b->counts);
+    free(b->spread);
+}
+
+static struct bytes finish(struct rollup_sum *s)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    struct bytes b;
+    struct profd_error e = {""};
+    cr_assert_eq(rollup_sum_finish(s, &r, &spread, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_leq(r.node_count, LIMIT_STACK_NODES);
+    cr_assert_eq(rollup_encode(&r, &b.counts, &b.counts_size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(rollup_encode_spread(&r, &spread, &b.spread, &b.spread_size, &e), PROFD_OK, "%s", e.sentence);
+    return b;
+}
+
+static void decode(struct arena *a, const struct bytes *b, struct rollup *r, struct rollup_spread *spread)
+{
+    struct profd_error e = {""};
+    cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, false, r, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(rollup_decode_spread(a, r, b->spread, b->spread_size, spread, &e), PROFD_OK, "%s", e.sentence);
+}
+
+static void add_bytes(struct rollup_sum *s, struct arena *a, const struct bytes *b)
+{
+    struct rollup r;
+    struct rollup_spread spread;
+    decode(a, b, &r, &spread);
+    cr_assert_eq(rollup_sum_add(s, &r, &spread, NULL), PROFD_OK);
+}
+
+static void add_upload(struct rollup_sum *s, const struct sample *u)
+{
+    cr_assert_eq(rollup_sum_add_upload(s, &u->counts, 7, u->group, NULL), PROFD_OK);
+}
+
+static void shuffle(uint32_t *order, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = below(i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+}
+
+/* In any order, some of them in sums of their own first. */
+static struct bytes sum_up(const struct sample *u, uint32_t n, bool sharded)
+{
+    uint32_t order[UPLOADS];
+    struct arena *a = arena_new(0);
+    struct rollup_sum *whole = rollup_sum_new(a);
+    shuffle(order, n);
+    for (uint32_t i = 0; i < n;) {
+        struct rollup_sum *s = sharded && below(2) == 0 ? rollup_sum_new(a) : whole;
+        for (uint32_t length = 1 + below(5); length > 0 && i < n; length--) {
+            add_upload(s, &u[order[i++]]);
+        }
+        if (s != whole) {
+            struct bytes b = finish(s);
+            add_bytes(whole, a, &b);
+            bytes_done(&b);
+        }
+    }
+    struct bytes b = finish(whole);
+    arena_free(a);
+    return b;
+}
+
+static void take_stack(const struct rollup *r, uint32_t tree, uint32_t node, struct stack *path)
+{
+    const uint32_t depth = r->node_depth[node];
+    path->n = depth + 1;
+    memset(&path->frames[depth], 0, (8 - depth) * sizeof path->frames[0]);
+    path->frames[depth].address = r->node_address[node];
+    path->frames[depth].build = r->node_build[node];
+    path->frames[depth].kind = r->node_kind[node];
+    for (path->clock = 0; clocks[path->clock].rate != r->trees[tree].rate ||
+                          strcmp(clocks[path->clock].dimension, r->trees[tree].dimension) != 0;) {
+        path->clock++;
+    }
+}
+
+/* All stacks of a sum, as the naive list has them. */
+static struct naive list(const struct rollup *r, const struct rollup_spread *spread)
+{
+    struct naive x = naive_new();
+    for (uint32_t t = 0; t < r->tree_count; t++) {
+        struct stack path = {.n = 0};
+        for (uint32_t i = r->trees[t].first; i < r->trees[t].first + r->trees[t].used; i++) {
+            uint64_t ticks = 0;
+            take_stack(r, t, i, &path);
+            for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+                const uint64_t share = spread->nodes[(size_t)i * ROLLUP_GROUPS + g];
+                ticks += share;
+                if (share > 0) {
+                    naive_add(&x, &path, g, share);
+                }
+            }
+            cr_assert_eq(ticks, r->node_ticks[i]);
+        }
+    }
+    return x;
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+    const struct stack *x = a, *y = b;
+    if (x->clock != y->clock) {
+        return x->clock < y->clock ? -1 : 1;
+    }
+    return memcmp(x->frames, y->frames, sizeof x->frames);
+}
+
+static void cr_same_list(const struct bytes *b, struct naive *all)
+{
+    struct arena *a = arena_new(0);
+    struct rollup r;
+    struct rollup_spread spread;
+    decode(a, b, &r, &spread);
+    struct naive found = list(&r, &spread);
+    cr_assert_eq(found.count, all->count);
+    qsort(found.stacks, found.count, sizeof *found.stacks, compare_stacks);
+    qsort(all->stacks, all->count, sizeof *all->stacks, compare_stacks);
+    for (uint32_t i = 0; i < found.count; i++) {
+        const struct stack *x = &found.stacks[i], *y = &all->stacks[i];
+        cr_assert(compare_stacks(x, y) == 0 && x->n == y->n && x->ticks == y->ticks &&
+                  memcmp(x->groups, y->groups, sizeof x->groups) == 0);
+    }
+    naive_free(&found);
+    arena_free(a);
+}
+
+Test(rollup_stacks, any_order_and_sharding_gives_the_same_bytes_and_the_list_of_all_stacks)
+{
+    for (uint32_t round = 0; round < 150; round++) {
+        struct sample u[UPLOADS] = {0};
+        struct naive all = naive_new();
+        state = 1000 + round;
+        const uint32_t n = below(UPLOADS + 1), most = round % 5 == 0 ? 1500 : 40;
+        for (uint32_t i = 0; i < n; i++) {
+            make_upload(&u[i], below(most), round % 2 == 0 ? 4 : 300, &all);
+        }
+        struct bytes whole = sum_up(u, n, false);
+        cr_same_list(&whole, &all);
+        for (int again = 0; again < 3; again++) {
+            struct bytes other = sum_up(u, n, again > 0);
+            cr_assert(other.counts_size == whole.counts_size &&
+                      memcmp(other.counts, whole.counts, whole.counts_size) == 0);
+            cr_assert(other.spread_size == whole.spread_size &&
+                      memcmp(other.spread, whole.spread, whole.spread_size) == 0);
+            bytes_done(&other);
+        }
+        bytes_done(&whole);
+        naive_free(&all);
+        for (uint32_t i = 0; i < n; i++) {
+            counts_done(&u[i].counts);
+        }
+    }
+}
+
+/* The ticks of each clock and group. */
+struct totals {
+    uint64_t of[CLOCKS][ROLLUP_GROUPS];
+};
+
+static struct totals totals_of(const struct naive *all)
+{
+    struct totals t = {0};
+    for (uint32_t i = 0; i < all->count; i++) {
+        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+            t.of[all->stacks[i].clock][g] += all->stacks[i].groups[g];
+        }
+    }
+    return t;
+}
+
+/* Levels above levels, each of which folds. */
+Test(rollup_stacks, folding_keeps_the_ticks_of_each_clock_and_group)
+{
+    struct sample u[6] = {0};
+    struct bytes level[6];
+    struct naive all = naive_new();
+    struct arena *a = arena_new(0);
+    state = 5;
+    for (uint32_t i = 0; i < 6; i++) {
+        make_upload(&u[i], 16000, 1000000, &all);
+        struct rollup_sum *s = rollup_sum_new(a);
+        add_upload(s, &u[i]);
+        level[i] = finish(s);
+        counts_done(&u[i].counts);
+    }
+    const struct totals before = totals_of(&all);
+    for (uint32_t n = 6; n > 1; n--) {
+        struct rollup_sum *s = rollup_sum_new(a);
+        struct rollup r;
+        struct rollup_spread spread;
+        add_bytes(s, a, &level[n - 1]);
+        add_bytes(s, a, &level[n - 2]);
+        bytes_done(&level[n - 1]);
+        bytes_done(&level[n - 2]);
+        level[n - 2] = finish(s);
+        decode(a, &level[n - 2], &r, &spread);
+        if (n == 2) {
+            cr_assert_eq(r.node_count, LIMIT_STACK_NODES, "it folded: %u nodes", r.node_count);
+            struct naive folded = list(&r, &spread);
+            const struct totals after = totals_of(&folded);
+            cr_assert_eq(memcmp(&before, &after, sizeof before), 0);
+            naive_free(&folded);
+        }
+    }
+    bytes_done(&level[0]);
+    naive_free(&all);
+    arena_free(a);
+}
+
+/* Frames of the other builds become one frame, and only what ends in the builds that stay counts. */
+static bool map_stack(const uint32_t *map, bool alone, struct stack *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct counts_frame *f = &s->frames[i];
+        f->build = f->build == COUNTS_NOWHERE ? f->build : map[f->build];
+        f->address = f->build == COUNTS_NOWHERE && f->address != COUNTS_FRAME_INCOMPLETE ? 0 : f->address;
+    }
+    const struct counts_frame *last = &s->frames[s->n - 1];
+    return !alone || (last->kind == COUNTS_NODE_PC && last->build != COUNTS_NOWHERE);
+}
+
+static void check_mapped(const struct rollup *r, const uint32_t *map, bool alone, const struct naive *all)
+{
+    struct arena *a = arena_new(0);
+    struct rollup_sum *s = rollup_sum_new_plain(a);
+    struct naive expected = naive_new();
+    struct rollup out;
+    cr_assert_eq(rollup_sum_add_mapped(s, r, map, BUILDS, alone, NULL), PROFD_OK);
+    cr_assert_eq(rollup_sum_finish(s, &out, NULL, NULL), PROFD_OK);
+    for (uint32_t i = 0; i < all->count; i++) {
+        struct stack x = all->stacks[i];
+        x.ticks = 0;
+        memset(x.groups, 0, sizeof x.groups);
+        if (map_stack(map, alone, &x)) {
+            naive_add(&expected, &x, 0, all->stacks[i].ticks);
+        }
+    }
+    uint64_t *groups = calloc((size_t)out.node_count * ROLLUP_GROUPS + 1, sizeof *groups);
+    for (uint32_t i = 0; i < out.node_count; i++) {
+        groups[(size_t)i * ROLLUP_GROUPS] = out.node_ticks[i];
+    }
+    struct naive found = list(&out, &(struct rollup_spread){NULL, NULL, groups});
+    cr_assert_eq(found.count, expected.count);
+    qsort(found.stacks, found.count, sizeof *found.stacks, compare_stacks);
+    qsort(expected.stacks, expected.count, sizeof *expected.stacks, compare_stacks);
+    for (uint32_t i = 0; i < found.count; i++) {
+        cr_assert(compare_stacks(&found.stacks[i], &expected.stacks[i]) == 0 &&
+                  found.stacks[i].ticks == expected.stacks[i].ticks);
+    }
+    free(groups);
+    naive_free(&found);
+    naive_free(&expected);
+    arena_free(a);
+}
+
+Test(rollup_stacks, other_numbers_of_builds)
+{
+    static const uint32_t same[] = {0, 1, 2, 3, 4}, ascending[] = {1, 2, 5, 8, 9}, turned[] = {4, 3, 2, 1, 0},
+                          one[] = {COUNTS_NOWHERE, COUNTS_NOWHERE, 0, COUNTS_NOWHERE, COUNTS_NOWHERE},
+                          together[] = {0, 0, 1, 1, 0};
+    for (uint32_t round = 0; round < 20; round++) {
+        struct sample u = {0};
+        struct naive all = naive_new();
+        struct arena *a = arena_new(0);
+        struct rollup r;
+        state = 31 + round;
+        make_upload(&u, 300, 6, &all);
+        struct rollup_sum *s = rollup_sum_new_plain(a);
+        add_upload(s, &u);
+        cr_assert_eq(rollup_sum_finish(s, &r, NULL, NULL), PROFD_OK);
+        check_mapped(&r, same, false, &all);
+        check_mapped(&r, ascending, false, &all);
+        check_mapped(&r, turned, false, &all);
+        check_mapped(&r, together, false, &all);
+        check_mapped(&r, one, true, &all);
+        counts_done(&u.counts);
+        naive_free(&all);
+        arena_free(a);
+    }
+}
+
+/* A sum becomes a segment and a sum again. */
+Test(rollup_stacks, through_a_segment)
+{
+    static const struct message_build builds[BUILDS] = {{"aa", ""}, {"bb", ""}, {"cc", ""}, {"dd", ""}, {"ee", ""}};
+    for (uint32_t round = 0; round < 30; round++) {
+        struct sample u[4] = {0};
+        struct naive all = naive_new();
+        struct arena *a = arena_new(0);
+        struct rollup r, back;
+        struct rollup_spread spread, shares;
+        struct segment s = {.kind = SEGMENT_COUNTS, .sequence = 1, .build_count = BUILDS, .builds = builds}, read;
+        struct profile_order at = {3, 0};
+        struct profd_error e = {""};
+        uint8_t *bytes, *first, *second;
+        size_t size, first_size, second_size;
+        state = 77 + round;
+        struct rollup_sum *sum = rollup_sum_new(a);
+        for (uint32_t i = 0; i < 4; i++) {
+            make_upload(&u[i], below(300), 20, &all);
+            u[i].counts.arc_count = 0; /* their order of arrival becomes ranks */
+            add_upload(sum, &u[i]);
+        }
+        cr_assert_eq(rollup_sum_finish(sum, &r, &spread, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(rollup_make_segment(&r, &spread, a, &s, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(segment_encode(&s, &bytes, &size, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(segment_decode(bytes, size, &read, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(rollup_from_segment(&read, &at, a, &back, &shares, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(rollup_encode(&r, &first, &first_size, NULL), PROFD_OK);
+        cr_assert_eq(rollup_encode(&back, &second, &second_size, NULL), PROFD_OK);
+        cr_assert(first_size == second_size && memcmp(first, second, first_size) == 0);
+        cr_assert_eq(memcmp(spread.nodes, shares.nodes, (size_t)r.node_count * ROLLUP_GROUPS * sizeof(uint64_t)), 0);
+        segment_done(&read);
+        free(bytes);
+        free(first);
+        free(second);
+        for (uint32_t i = 0; i < 4; i++) {
+            counts_done(&u[i].counts);
+        }
+        naive_free(&all);
+        arena_free(a);
+    }
+}
+
+/* Any one byte changed is noticed, or means the same. */
+Test(rollup_stacks, damage_is_noticed)
+{
+    struct sample u = {0};
+    struct naive all = naive_new();
+    struct arena *a = arena_new(0);
+    state = 8;
+    make_upload(&u, 60, 6, &all);
+    struct bytes b = sum_up(&u, 1, false);
+    struct rollup r, other;
+    struct rollup_spread spread;
+    uint32_t refused = 0;
+    decode(a, &b, &r, &spread);
+    for (size_t i = 0; i < b.counts_size; i++) {
+        struct profd_error e = {""};
+        const uint8_t was = b.counts[i];
+        b.counts[i] ^= (uint8_t)(1 + below(255));
+        enum profd_status status = rollup_decode(a, b.counts, b.counts_size, BUILDS, false, &other, &e);
+        b.counts[i] = was;
+        cr_assert(status == PROFD_OK || (status == PROFD_DAMAGED && e.sentence[0] != 0));
+        refused += status != PROFD_OK;
+        if (status == PROFD_OK) {
+            cr_assert(other.node_count == r.node_count &&
+                      memcmp(other.node_ticks, r.node_ticks, r.node_count * sizeof *r.node_ticks) == 0);
+        }
+    }
+    cr_assert_geq(refused, b.counts_size - 12);
+    for (size_t n = 0; n < b.counts_size; n++) {
+        cr_assert_eq(rollup_decode(a, b.counts, n, BUILDS, false, &other, NULL), PROFD_DAMAGED);
+    }
+    cr_assert_eq(rollup_decode(a, b.counts, b.counts_size, 1, false, &other, NULL), PROFD_DAMAGED);
+    bytes_done(&b);
+    counts_done(&u.counts);
+    naive_free(&all);
+    arena_free(a);
+}
