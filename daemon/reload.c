@@ -41,6 +41,8 @@ struct endpoints_access server_get_access(const struct config *c)
                                                  .relay_user = c->relay_user,
                                                  .has_gate_user = c->has_gate_user,
                                                  .gate_user = c->gate_user,
+                                                 .has_record_user = c->has_record_user,
+                                                 .record_user = c->record_user,
                                                  .has_proxy_user = c->has_http_proxy_user,
                                                  .proxy_user = c->http_proxy_user},
                                       .http_open = c->http_open,

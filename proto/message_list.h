@@ -13,12 +13,12 @@
     MESSAGE(HELLO, 1, hello, Hello, U32(version_oldest) U32(version_newest) TEXT(client))                              \
     /* daemon → client: version chosen, limits; run and refused are 0 from an older daemon, which does not say */    \
     MESSAGE(WELCOME, 2, welcome, Welcome,                                                                              \
-            U32(version) U32(payload_max) U32(in_flight_max) TEXT(daemon) U64(run) U64(refused))                       \
+            U32(version) U32(payload_max) U32(in_flight_max) TEXT(daemon) U64(run) U64(refused) FLAG(claims))          \
     /* client → daemon: one upload; process of size 0: this is all that its process sends */                         \
     MESSAGE(UPLOAD, 3, upload, Upload,                                                                                 \
             BYTES(sender) U32(sequence) U64(start) U64(end) U32(program) BUILDS(build_count, builds)                   \
                 LABELS(label_count, labels) BYTES(counts) U32(inexact) U32(processes_started) TEXT(host)               \
-                    BYTES(process))                                                                                    \
+                    BYTES(process) FLAG(claimed) U32(uid))                                                             \
     /* daemon → client: committed and fsynced; run and refused are those of a SYNC */                                \
     MESSAGE(ACK, 4, ack, Ack, FLAG(duplicate) U64(run) U64(refused))                                                   \
     /* both directions: status and sentence; tag 0: for the connection as a whole */                                   \
@@ -26,7 +26,7 @@
     /* daemon → client: please send the executable of this build */                                                  \
     MESSAGE(WANT_OBJECT, 6, want_object, WantObject, TEXT(build_id) TEXT(name))                                        \
     /* client → daemon: descriptors of it */                                                                         \
-    MESSAGE(OBJECT, 7, object, Object, TEXT(build_id) TEXT(name))                                                      \
+    MESSAGE(OBJECT, 7, object, Object, TEXT(build_id) TEXT(name) FLAG(claimed) U32(uid))                               \
     /* client → daemon: cannot send it, and why */                                                                   \
     MESSAGE(DECLINE, 8, decline, Decline, TEXT(build_id) TEXT(reason))                                                 \
     /* client → daemon: path?parameters of the HTTP interface */                                                     \

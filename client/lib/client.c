@@ -271,6 +271,7 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
     }
     c->run = w->run;
     c->refused = w->refused;
+    c->claims = w->claims;
     memmove(c->asked, c->asked + 1, --c->asked_count * sizeof *c->asked); /* HELLO is always the first */
     c->state = CLIENT_OPEN;
     c->version = w->version;

@@ -48,6 +48,7 @@ struct profd_client {
     uint64_t run, refused; /* as stated by the daemon (struct message_welcome) */
     uint32_t version;      /* chosen by the daemon */
     size_t without_stacks; /* uploads with stacks that go to the daemon without, because it is older */
+    bool claims;           /* this user may send for others */
     uint32_t payload_max, in_flight_max;
     uint8_t header[FRAME_HEADER_SIZE];
     size_t header_got;
@@ -63,9 +64,10 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
 /* Bytes queued and not yet sent. */
 size_t client_queued(const struct profd_client *c);
 
-/* Queues an executable as profd_client_send_object does; name is its path, and the descriptors are its file and
+/* Queues an executable as profd_client_send_object does. m has its name and perhaps a claim; fds are its file and
  * perhaps its debug file, which the client closes in every case. */
-enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want, const char *name,
-                                    const int *fds, size_t fd_count, uint32_t *tag, struct profd_error *e);
+enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want,
+                                    const struct message_object *m, const int *fds, size_t fd_count, uint32_t *tag,
+                                    struct profd_error *e);
 
 #endif

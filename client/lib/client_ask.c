@@ -79,11 +79,12 @@ enum profd_status profd_client_send_admin(struct profd_client *c, const char *ve
     return status;
 }
 
-enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want, const char *name,
-                                    const int *fds, size_t fd_count, uint32_t *tag, struct profd_error *e)
+enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want,
+                                    const struct message_object *object, const int *fds, size_t fd_count, uint32_t *tag,
+                                    struct profd_error *e)
 {
-    struct message m = {.type = FRAME_OBJECT};
-    m.as.object = (struct message_object){.build_id = want ? want->build_id : "", .name = name};
+    struct message m = {.type = FRAME_OBJECT, .as.object = *object};
+    m.as.object.build_id = want ? want->build_id : "";
     uint32_t local = want ? want->tag : 0;
     enum profd_status status = ask(c, &m, fds, fd_count, &local, true, e);
     if (status == PROFD_OK && tag) {
@@ -98,7 +99,8 @@ enum profd_status profd_client_send_object(struct profd_client *c, const struct 
     int fds[2];
     size_t fd_count = 0;
     enum profd_status status = executable_dup_fds(x, fds, &fd_count, e);
-    return status == PROFD_OK ? client_send_files(c, want, profd_executable_path(x), fds, fd_count, tag, e) : status;
+    const struct message_object m = {.name = profd_executable_path(x)};
+    return status == PROFD_OK ? client_send_files(c, want, &m, fds, fd_count, tag, e) : status;
 }
 
 enum profd_status profd_client_send_decline(struct profd_client *c, const struct profd_event *want, const char *reason,

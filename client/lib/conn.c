@@ -342,8 +342,8 @@ static enum profd_status supplied_send(struct profd_conn *c, const struct profd_
         close(file.fd);
         return status;
     }
-    return sent_settle_queued(
-        c, client_send_files(c->client, want, file.name, &file.fd, 1, &c->sent[c->sent_count].tag, e));
+    const struct message_object m = {.name = file.name, .claimed = file.claimed, .uid = file.uid};
+    return sent_settle_queued(c, client_send_files(c->client, want, &m, &file.fd, 1, &c->sent[c->sent_count].tag, e));
 }
 
 /* Takes one out of the list; a status other than OK goes to the sink. */

@@ -22,6 +22,8 @@ struct conn_sent {
 struct conn_file {
     int fd; /* the connection closes it */
     const char *name;
+    bool claimed; /* it is of a process of user uid, which is not the sender's */
+    uint32_t uid;
 };
 /* Finds the executable of a build; false: there is none. name lives until the next call. */
 typedef bool (*conn_supply)(void *context, const char *build_id, struct conn_file *out);

@@ -4,8 +4,10 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/delivery.h"
+#include "lib/senders.h"
 #include "lib/spool.h"
 #include "lib/upload.h"
 #include "proto/frame.h"
@@ -38,7 +40,9 @@ struct profd_delivery {
     char *server, *token_file, *program; /* copies that options points to */
     profd_outcome_sink sink;
     void *context;
-    struct profd_id id; /* the latest */
+    struct profd_id id;     /* the latest */
+    struct senders senders; /* of uploads for other users */
+    bool claims;            /* as of the latest connection */
     struct profd_conn *conn;
     struct profd_error offline; /* why conn is NULL */
     struct spool *spool;        /* NULL until needed */
@@ -388,6 +392,7 @@ static void conn_begin(struct profd_delivery *d)
         d->conn = NULL;
         return;
     }
+    d->claims = d->conn->client->claims;
     d->conn->supply = d->supply;
     d->conn->supply_context = d->supply_context;
     profd_conn_set_sink(d->conn, d->sink, d->context);
@@ -427,6 +432,7 @@ enum profd_status profd_delivery_open(const struct profd_options *o, profd_outco
     if (status == PROFD_OK) {
         d->sink = sink;
         d->context = context;
+        d->claims = geteuid() == 0; /* what goes to the spool is delivered later */
         status = profd_id_make(&d->id, e);
     }
     if (status != PROFD_OK) {
@@ -482,13 +488,19 @@ enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct p
 {
     struct spool_object objects[64];
     size_t n = objects_of(d, u, objects, sizeof objects / sizeof objects[0]);
+    struct profd_id *id = &d->id;
+    uint32_t uid;
+    enum profd_status status = upload_get_claim(u, &uid) ? senders_take(&d->senders, uid, &id, e) : PROFD_OK;
+    if (status != PROFD_OK) {
+        return status;
+    }
     struct delivery_item *item = item_new(name, objects, n);
     if (!item) {
         return profd_no_memory(e);
     }
-    item->id = d->id;
+    item->id = *id;
     item->id.sequence++;
-    enum profd_status status = upload_encode(u, &item->id, &item->frame, &item->frame_size, e);
+    status = upload_encode(u, &item->id, &item->frame, &item->frame_size, e);
     if (status == PROFD_OK && item->frame_size - FRAME_HEADER_SIZE > LIMIT_FRAME_PAYLOAD) {
         status = profd_error_set(e, PROFD_TOO_LARGE, "an upload of %zu bytes; the limit is %u", item->frame_size,
                                  LIMIT_FRAME_PAYLOAD);
@@ -497,7 +509,7 @@ enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct p
         item_free(item);
         return status;
     }
-    d->id = item->id;
+    *id = item->id;
     item_start(d, item);
     return PROFD_OK;
 }
@@ -522,6 +534,11 @@ enum profd_status profd_delivery_finish(struct profd_delivery *d, struct profd_e
         }
     }
     return PROFD_OK;
+}
+
+bool delivery_may_claim(const struct profd_delivery *d)
+{
+    return d->claims;
 }
 
 void delivery_poll(struct profd_delivery *d)
@@ -556,6 +573,7 @@ void profd_delivery_close(struct profd_delivery *d)
     profd_conn_close(d->conn);
     spool_close(d->spool);
     free(d->executables);
+    senders_done(&d->senders);
     free(d->server);
     free(d->token_file);
     free(d->program);

@@ -31,7 +31,8 @@ _Static_assert(PROFD_SENDER_SIZE == UPLOAD_SENDER_SIZE, "the wire's size");
 
 struct profd_upload {
     uint64_t start, end;
-    uint32_t inexact, processes_started;
+    uint32_t inexact, processes_started, uid;
+    bool claimed; /* uid is claimed */
     uint32_t build_count, label_count;
     size_t build_capacity, label_capacity, label_bytes;
     struct message_build *builds; /* strings owned */
@@ -488,6 +489,8 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
                                           .counts = {counts, counts_size},
                                           .inexact = u->inexact,
                                           .processes_started = u->processes_started,
+                                          .claimed = u->claimed,
+                                          .uid = u->uid,
                                           .host = host};
     status = message_encode(&m, 0, 0, frame, size, e);
     if (status == PROFD_OK && stacks) {
@@ -510,4 +513,16 @@ const char *profd_upload_build_id(const struct profd_upload *u, uint32_t index)
 const char *profd_upload_build_name(const struct profd_upload *u, uint32_t index)
 {
     return u->builds[index].name;
+}
+
+void upload_claim_uid(struct profd_upload *u, uint32_t uid)
+{
+    u->claimed = true;
+    u->uid = uid;
+}
+
+bool upload_get_claim(const struct profd_upload *u, uint32_t *uid)
+{
+    *uid = u->uid;
+    return u->claimed;
 }

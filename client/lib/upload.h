@@ -21,4 +21,9 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
  * with the same tag. *frame is a block of the caller; it is replaced, or unchanged on failure. */
 enum profd_status upload_leave_out_stacks(uint8_t **frame, size_t *size, struct profd_error *e);
 
+/* The counts are of processes of that user, which is not the sender's. */
+void upload_claim_uid(struct profd_upload *u, uint32_t uid);
+/* The user that was claimed; false: none. */
+bool upload_get_claim(const struct profd_upload *u, uint32_t *uid);
+
 #endif

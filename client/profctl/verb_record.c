@@ -116,6 +116,12 @@ static void session_report(const struct session *s)
                          " records of what processes mapped",
                          n->lost, n->samples, n->records_lost);
     }
+    if (n->unclaimed) {
+        profctl_complain("record: %" PRIu64
+                         " uploads of other users are stored as those of this user: the daemon takes "
+                         "claims only from root and the user profd-record, and older daemons take none",
+                         n->unclaimed);
+    }
     if (!record_sees_kernel(s->record)) {
         profctl_complain("record: time that processes spent in the kernel was not sampled, because "
                          "kernel.perf_event_paranoid hides it from this user");

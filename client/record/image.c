@@ -24,6 +24,8 @@ struct image_file {
     uint32_t load_count, build;
     struct unwind_table *table; /* of this file, likewise; NULL: none */
     bool looked;                /* build is final */
+    uint32_t owner;
+    bool setuid; /* to its owner */
 };
 
 struct image_build {
@@ -213,7 +215,7 @@ static bool loads_read(struct images *m, struct image_file *f, int fd)
 }
 
 /* Opens the file and checks that it is the one that was mapped. −1 otherwise. */
-static int file_open(const struct image_file *f, uint32_t pid, struct buildid *id)
+static int file_open(struct image_file *f, uint32_t pid, struct buildid *id)
 {
     struct stat st;
     const int fd = image_open(pid, f->path, &st);
@@ -227,11 +229,13 @@ static int file_open(const struct image_file *f, uint32_t pid, struct buildid *i
         close(fd);
         return -1;
     }
+    f->setuid = (st.st_mode & S_ISUID) != 0;
+    f->owner = st.st_uid;
     return fd;
 }
 
 /* Opens the file as the process sees it. If the process is gone, the build-id says whether ours is the same file. */
-static int file_find(const struct image_file *f, uint32_t pid, struct buildid *id)
+static int file_find(struct image_file *f, uint32_t pid, struct buildid *id)
 {
     if (strcmp(f->path, IMAGE_VDSO) == 0) {
         const int vdso = image_open_vdso();
@@ -279,6 +283,12 @@ uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32
         f->build = file_look(m, f, pid, uid);
     }
     return f->build;
+}
+
+bool images_find_setuid(const struct images *m, uint32_t file, uint32_t *uid)
+{
+    *uid = m->files[file].owner;
+    return m->files[file].setuid;
 }
 
 bool images_find_address(const struct images *m, uint32_t file, uint64_t offset, uint64_t *address)

@@ -53,7 +53,7 @@ void processes_free(struct processes *t)
     free(t);
 }
 
-static struct process *process_find(const struct processes *t, uint32_t pid)
+struct process *processes_find(const struct processes *t, uint32_t pid)
 {
     struct process *p;
     LIST_FOREACH(p, &t->buckets[pid % BUCKETS], link)
@@ -235,7 +235,7 @@ static bool has_collector(const struct process *p)
 
 struct process *processes_take(struct processes *t, uint32_t pid)
 {
-    struct process *p = process_find(t, pid);
+    struct process *p = processes_find(t, pid);
     if (p) {
         return p;
     }
@@ -286,7 +286,7 @@ void process_look(struct process *p)
 
 static bool apply_mmap(struct processes *t, const struct event *e)
 {
-    struct process *p = process_find(t, e->pid);
+    struct process *p = processes_find(t, e->pid);
     if (!p) {
         return processes_take(t, e->pid) != NULL; /* which reads this one, too */
     }
@@ -319,7 +319,7 @@ static void process_renew(struct process *p)
 
 static bool apply_comm(struct processes *t, const struct event *e)
 {
-    struct process *p = process_find(t, e->pid);
+    struct process *p = processes_find(t, e->pid);
     if (!p) {
         return processes_take(t, e->pid) != NULL;
     }
@@ -339,7 +339,7 @@ static bool apply_fork(struct processes *t, const struct event *e)
         return true;
     }
     struct process *parent = processes_take(t, e->parent);
-    struct process *p = process_find(t, e->pid);
+    struct process *p = processes_find(t, e->pid);
     if (!p) {
         p = process_new(t, e->pid);
     }
@@ -359,7 +359,7 @@ static bool apply_fork(struct processes *t, const struct event *e)
 
 static void apply_exit(struct processes *t, const struct event *e)
 {
-    struct process *p = e->pid == e->tid ? process_find(t, e->pid) : NULL;
+    struct process *p = e->pid == e->tid ? processes_find(t, e->pid) : NULL;
     if (p && !p->ended) {
         p->ended = true;
         t->ended++;

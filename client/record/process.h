@@ -46,6 +46,8 @@ void processes_free(struct processes *t);
 enum profd_status processes_read_all(struct processes *t, struct profd_error *e);
 /* Applies a record: MMAP2, COMM, FORK or EXIT. False: no memory. */
 bool processes_apply(struct processes *t, const struct event *e);
+/* The process of that number; NULL: it is not known. O(1). */
+struct process *processes_find(const struct processes *t, uint32_t pid);
 /* The process of that number; one that is not known is read from /proc. NULL: no memory. O(1). */
 struct process *processes_take(struct processes *t, uint32_t pid);
 /* Reads user and cgroup of a process, once in an interval, and whether it has a collector. A process that ended before

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/delivery.h"
+#include "lib/upload.h"
 #include "record/process.h"
 #include "record/sampler.h"
 #include "record/stack.h"
@@ -42,8 +44,8 @@ static uint64_t clock_now(void)
 static bool supply(void *context, const char *build_id, struct conn_file *out)
 {
     const struct record *r = context;
-    uint32_t uid;
-    out->fd = images_open_build(r->images, build_id, &uid, &out->name);
+    out->fd = images_open_build(r->images, build_id, &out->uid, &out->name);
+    out->claimed = delivery_may_claim(r->delivery) && out->uid != geteuid();
     return out->fd >= 0;
 }
 
@@ -105,7 +107,7 @@ enum profd_status record_start(struct record *r, struct profd_error *e)
     if (status == PROFD_OK && r->config.pid != 0) {
         struct process *p = processes_take(r->processes, r->config.pid);
         if (p) {
-            p->wanted = true;
+            p->wanted = !r->config.on_exec;
         }
         return p ? PROFD_OK : profd_no_memory(e);
     }
@@ -114,9 +116,17 @@ enum profd_status record_start(struct record *r, struct profd_error *e)
 
 /* --- samples --- */
 
-static bool is_wanted(const struct record *r, const struct process *p)
+/* True if all processes are sampled, but few of them are wanted. These and what they start are always known, so that
+ * nothing of the others is read. */
+static bool is_selective(const struct record *r)
 {
-    return !r->whole || r->config.pid == 0 || p->wanted;
+    return r->whole && r->config.pid != 0;
+}
+
+static bool is_wanted(const struct record *r, uint32_t pid)
+{
+    const struct process *p = is_selective(r) ? processes_find(r->processes, pid) : NULL;
+    return !is_selective(r) || (p && p->wanted);
 }
 
 /* Where the ticks of a process go; NULL if its program is not known. */
@@ -129,6 +139,10 @@ static struct sum *sum_find(struct record *r, struct process *p)
         p->program == IMAGE_NONE ? IMAGE_NONE : images_find_build(r->images, p->program, p->pid, p->origin.uid);
     if (program == IMAGE_NONE) {
         return NULL;
+    }
+    uint32_t owner;
+    if (!p->known && images_find_setuid(r->images, p->program, &owner)) {
+        p->origin.uid = owner;
     }
     p->sum = sums_take(&r->sums, program, &p->origin);
     if (p->sum && !p->counted) {
@@ -174,18 +188,33 @@ static void sample_place(struct record *r, struct process *p, const struct event
 
 static void sample_take(struct record *r, const struct event *e)
 {
-    struct process *p = e->pid == 0 ? NULL : processes_take(r->processes, e->pid);
-    if (!p || !is_wanted(r, p)) {
-        r->counts.samples += !p && r->config.pid == 0;
-        r->counts.kernel += !p && r->config.pid == 0;
+    if (!is_wanted(r, e->pid)) {
         return;
     }
+    struct process *p = processes_take(r->processes, e->pid);
     r->counts.samples++;
+    if (!p) {
+        r->counts.lost++;
+        return;
+    }
     process_look(p);
     if (p->collected) {
         r->counts.elsewhere++;
     } else {
         sample_place(r, p, e);
+    }
+}
+
+static void process_event_take(struct record *r, const struct event *e)
+{
+    const uint32_t pid = e->type == PERF_RECORD_FORK ? e->parent : e->pid;
+    if (pid != r->config.pid && !is_wanted(r, pid)) {
+        return;
+    }
+    r->stale |= !processes_apply(r->processes, e);
+    struct process *p = processes_find(r->processes, pid);
+    if (p && pid == r->config.pid && (e->misc & PERF_RECORD_MISC_COMM_EXEC) && e->type == PERF_RECORD_COMM) {
+        p->wanted = true; /* the command begins */
     }
 }
 
@@ -205,11 +234,24 @@ static void event_take(void *context, const struct event *e)
         r->stale = true;
         break;
     default:
-        r->stale |= !processes_apply(r->processes, e);
+        process_event_take(r, e);
     }
 }
 
 /* --- uploads --- */
+
+/* The counts are those of the user of the processes, where the daemon takes that from us. */
+static void claim(struct record *r, struct profd_upload *u, uint32_t uid)
+{
+    if (uid == geteuid()) {
+        return;
+    }
+    if (delivery_may_claim(r->delivery)) {
+        upload_claim_uid(u, uid);
+    } else {
+        r->counts.unclaimed++;
+    }
+}
 
 static void interval_end(struct record *r, struct profd_error *e)
 {
@@ -220,6 +262,7 @@ static void interval_end(struct record *r, struct profd_error *e)
         struct profd_upload *u;
         enum profd_status status = sum_make_upload(s, r->images, &window, &u, e);
         if (status == PROFD_OK) {
+            claim(r, u, s->origin.uid);
             status = profd_delivery_upload(r->delivery, u, s->origin.comm, e);
             profd_upload_free(u);
         }
@@ -266,7 +309,8 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
     }
     interval_end(r, e);
     images_close_old(r->images);
-    return r->stale || images_file_count(r->images) > FILES_MAX ? tables_renew(r, e) : PROFD_OK;
+    const bool renew = r->stale && !is_selective(r);
+    return renew || images_file_count(r->images) > FILES_MAX ? tables_renew(r, e) : PROFD_OK;
 }
 
 enum profd_status record_finish(struct record *r, struct profd_error *e)

@@ -32,6 +32,7 @@ struct record_counts {
     uint64_t complete;     /* of those in a build: the whole stack is known */
     uint64_t records_lost; /* of processes: what they mapped may be unknown */
     uint64_t uploads;
+    uint64_t unclaimed; /* of these, of other users, stored as of this one: the daemon is older, or does not let it */
 };
 
 /* Prepares to sample. FORBIDDEN: this user may not, and what to do. UNAVAILABLE, NO_INPUT. Does not fail without a

@@ -114,6 +114,8 @@ struct config {
     enum { CONFIG_DETAIL_AUTO, CONFIG_DETAIL_ALWAYS, CONFIG_DETAIL_NEVER } host_detail; /* of a centre */
     bool has_http_proxy_user;                                                           /* of proxy-user */
     uint32_t http_proxy_user;
+    bool has_record_user; /* there is a user of the name profd-record */
+    uint32_t record_user;
     bool has_gate_user; /* there is a user of the name profd-gate */
     uint32_t gate_user;
 

@@ -337,6 +337,7 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
     if (status) {
         return status;
     }
+    c->has_record_user = config_find_user("profd-record", &c->record_user);
     c->has_relay_user = config_find_user("profd-relay", &c->relay_user);
     return PROFD_OK;
 }

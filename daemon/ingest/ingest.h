@@ -18,7 +18,8 @@ struct ingest_validated;
 
 /* One upload on its way. The first part is given, the second filled in; zero both at first. */
 struct ingest_item {
-    uint32_t uid;           /* of the peer, from the kernel */
+    uint32_t uid;           /* of the peer, from the kernel; of a validated upload, the user that it is of */
+    bool may_claim;         /* the peer may send counts of other users */
     int64_t received;       /* ns since the epoch */
     const uint8_t *payload; /* of an UPLOAD frame, inflated */
     size_t size;

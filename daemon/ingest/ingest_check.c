@@ -5,6 +5,7 @@
 #include "ingest/validate.h"
 #include "ingest/ingest_validated.h"
 #include "ingest/build_cache.h"
+#include "ingest/claim.h"
 #include "proto/frame.h"
 
 #define BLOCK_EXTRA 1024u /* an arena's own bookkeeping and alignment */
@@ -70,8 +71,12 @@ static enum profd_status check(struct ingest_checker *c, struct ingest_item *ite
     if (!b->arena) {
         return profd_error_set(&item->error, PROFD_NO_MEMORY, "no memory for an upload");
     }
-    enum profd_status status =
-        validate_upload(item->uid, item->received, &b->message.as.upload, b->arena, &b->upload, &builds, &item->error);
+    const struct message_upload *m = &b->message.as.upload;
+    const struct claim claim = {item->uid, item->may_claim, m->claimed, m->uid};
+    enum profd_status status = claim_check(&claim, &item->uid, &item->error);
+    if (status == PROFD_OK) {
+        status = validate_upload(item->uid, item->received, m, b->arena, &b->upload, &builds, &item->error);
+    }
     if (status == PROFD_OK) {
         status = validate_counts(c->cache, builds, &b->upload, &b->cut, &item->error);
     }

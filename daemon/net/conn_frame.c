@@ -94,6 +94,7 @@ static void conn_greet(struct conn *c, const struct conn_frame *f)
     out.as.welcome.payload_max = LIMIT_FRAME_PAYLOAD;
     out.as.welcome.in_flight_max = (uint32_t)config->in_flight_max;
     out.as.welcome.daemon = config->daemon;
+    out.as.welcome.claims = c->peer.may_claim;
     if (config->welcome) {
         config->welcome(config->context, c, &out.as.welcome);
     }

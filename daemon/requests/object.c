@@ -11,6 +11,7 @@
 #include "core/arena.h"
 #include "core/container.h"
 #include "core/object.h"
+#include "ingest/claim.h"
 #include "log/log.h"
 #include "net/closer.h"
 #include "net/loop.h"
@@ -395,12 +396,16 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     struct object_request *o;
     struct buildid id = {.text = ""};
     struct message m;
+    uint32_t uid;
     enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : body_decode(f, &m, e);
 
     if (status) {
         return status;
     }
-    status = object_new(s, conn_get_peer(c)->uid, &m.as.object, &o, e);
+    const struct claim claim = {conn_get_peer(c)->uid, conn_get_peer(c)->may_claim, m.as.object.claimed,
+                                m.as.object.uid};
+    status = claim_check(&claim, &uid, e);
+    status = status ? status : object_new(s, uid, &m.as.object, &o, e);
     message_done(&m);
     if (status) {
         return status;

@@ -188,6 +188,7 @@ enum profd_status upload_receive(void *context, struct conn *c, struct conn_fram
     u->began = loop_now();
     u->compressed = f->header.flags & FRAME_FLAG_COMPRESSED;
     u->item.uid = conn_get_peer(c)->uid;
+    u->item.may_claim = conn_get_peer(c)->may_claim;
     u->item.received = loop_clock();
     conn_frame_take_body(f, &u->body); /* before the put, because the writer may start immediately */
     if (!writer_put(s->config.writer, &u->job)) {

@@ -48,7 +48,7 @@ static struct profd_client *client_open(void)
     struct profd_client *c;
     uint8_t *frame;
     size_t n;
-    m.as.welcome = (struct message_welcome){FRAME_VERSION, 1 << 20, 8, "d", 1, 0};
+    m.as.welcome = (struct message_welcome){FRAME_VERSION, 1 << 20, 8, "d", 1, 0, false};
     if (profd_client_new("fuzz", &c, NULL) != PROFD_OK || message_encode(&m, 0, 1, &frame, &n, NULL) != PROFD_OK) {
         abort();
     }

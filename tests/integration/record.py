@@ -1,5 +1,6 @@
 """profctl record: programs whose call paths are known, storms of processes, threads, users without rights. Every sample
 is accounted for, and no function gets a parent that never called it."""
+import json
 import os
 import re
 import shutil
@@ -7,7 +8,8 @@ import signal
 import subprocess
 import tempfile
 
-from harness import AS_NOBODY, PROFCTL, Daemon, Tap, run, until
+from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, readable_copy, run, until
+from wire import Wire, field, sender_number, upload
 
 # Two paths with 1 and 3 parts of the work; as many threads as asked; as many processes as asked, each of one part.
 PATHS = r"""
@@ -71,12 +73,12 @@ def adds_up(a):
     return bool(a) and a["samples"] == sum(a[n] for n in ("functions", "kernel", "outside", "lost", "elsewhere"))
 
 
-def build_paths(folder):
-    source, program = os.path.join(folder, "paths.c"), os.path.join(folder, "paths")
+def build_paths(folder, name="paths", *flags):
+    source, program = os.path.join(folder, f"{name}.c"), os.path.join(folder, name)
     with open(source, "w", encoding="utf-8") as f:
         f.write(PATHS)
-    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", "-o", program,
-               source)
+    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", *flags, "-o",
+               program, source)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return program
@@ -191,6 +193,91 @@ def rights(tap, program):
                   "what is hidden is said", done.stderr)
 
 
+def claim(path, uid):
+    """The user in whose name an upload and an executable are sent: what the daemon says of both, and in WELCOME."""
+    with Wire(path) as w, open("/proc/self/exe", "rb") as exe:
+        w.send("UPLOAD", upload(sender_number(), 1) + field(13, 1) + field(14, uid))
+        first = w.take()
+        while first[0] == "WANT_OBJECT":
+            first = w.take()
+        w.send("OBJECT", field(2, "/bin/made-up") + field(3, 1) + field(4, uid), tag=2, fds=(exe.fileno(),))
+        second = w.take()
+        return w.welcome[3].get(7, 0), *((m[0], m[3].get(1, 0), m[3].get(4, b"").decode()) for m in (first, second))
+
+
+def claims(tap):
+    with Daemon() as d:
+        os.chmod(d.socket, 0o666)
+        may, first, second = claim(d.socket, NOBODY)
+        tap.point(may == 1 and first[0] == "ACK" and second[0] == "ACK", "root sends in the name of another user",
+                  (may, first, second))
+        client = readable_copy(PROFCTL, d.folder)
+        seen = run(*AS_NOBODY, client, "builds", "--json", env=dict(d.env, PROFD_SPOOL=""))
+        tap.point([r["name"] for r in json.loads(seen.stdout)["rows"]] == ["/bin/made-up"], "it is that user's",
+                  seen.stdout)
+        may, first, second = as_user(NOBODY, lambda: claim(d.socket, 0))
+        wanted = "user 65534 sends in the name of user 0: only root and the user profd-record may do that"
+        tap.point(may == 0 and first == ["NACK", 12, wanted] and second == ["NACK", 12, wanted],
+                  "another user does not: one sentence", (may, first, second))
+        may, first, second = claim(d.socket, 4294967295)
+        tap.point(first[:2] == ("NACK", 12) and "tenants" in first[2], "nor does root in the name of a tenant", first)
+
+
+def host(tap, program, folder):
+    """-a: root's and another user's processes, each under its user, with their names."""
+    other = build_paths(folder, "others", "-Wl,--build-id=0x" + "5a" * 20)
+    with Daemon() as d:
+        os.chmod(d.socket, 0o666)
+        sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-a"], env=d.env,
+                                    stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        theirs = subprocess.Popen([*AS_NOBODY, other, "100", "0", "0"])
+        ours = subprocess.Popen([program, "50", "0", "20"])
+        short = [run("/bin/true").returncode for _ in range(100)]
+        theirs.wait()
+        ours.wait()
+        sampling.send_signal(signal.SIGTERM)
+        said = sampling.communicate()[1]
+        a = account(said)
+        tap.point(sampling.returncode == 0 and not any(short) and adds_up(a), "-a: every sample is accounted for", said)
+        tap.point(a["lost"] == 0, "-a: none is lost", said)
+        r, row = stored(d, other)
+        tap.point(r and r["functions"][0]["name"] == "work" and row["processes_started"] == 1,
+                  "-a: a process that began meanwhile", row)
+        r, row = stored(d, program)
+        tap.point(r and row["processes_started"] > 1, "-a: processes that it started", row)
+        client = readable_copy(PROFCTL, d.folder)
+        seen = run(*AS_NOBODY, client, "builds", "--json", env=dict(d.env, PROFD_SPOOL=""))
+        names = [r["name"] for r in json.loads(seen.stdout)["rows"]]
+        tap.point(other in names and program not in names, "-a: counts are those of the user of the process", names)
+        report = run(*AS_NOBODY, client, "report", other, "--json", env=dict(d.env, PROFD_SPOOL=""))
+        tap.point(json.loads(report.stdout)["functions"][0]["name"] == "work",
+                  "-a: the user's own executable names functions", report.stdout[:300])
+        labels = {r["name"]: r for r in d.json("labels", "--json")["rows"]}
+        tap.point({"comm", "host"} <= set(labels), "-a: labels", sorted(labels))
+        done = d.ctl("report", other, "--json", "-l", "comm=others")
+        tap.point(done.returncode == 0 and json.loads(done.stdout)["totals"]["seconds"] > 0, "-a: the name is a label",
+                  done.stderr)
+
+
+def collected(tap, program):
+    with Daemon() as d:
+        counting = subprocess.Popen([PROFCTL, "run", "--", program, "100000", "0", "0"], env=d.env)
+        until(lambda: any(r["seconds"] for r in d.json("builds", "--json")["rows"]))
+        pid = int(d.json("ps", "--json")["rows"][0]["pid"])
+        sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-p", str(pid)], env=d.env,
+                                    stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        before = cpu_ticks(pid)
+        until(lambda: cpu_ticks(pid) > before + 30)
+        sampling.send_signal(signal.SIGINT)
+        said = sampling.communicate()[1]
+        a = account(said)
+        os.kill(pid, signal.SIGTERM)
+        counting.wait()
+        tap.point(adds_up(a) and a["elsewhere"] == a["samples"] > 10, "a process under the collector counts once", said)
+
+
 def usage(tap):
     with Daemon() as d:
         for arguments in ((), ("-a", "true"), ("-a", "-p", "1")):
@@ -226,6 +313,9 @@ def main():
         process(tap, program)
         rights(tap, program)
         without_daemon(tap, program)
+        claims(tap)
+        host(tap, program, folder)
+        collected(tap, program)
 
 
 main()

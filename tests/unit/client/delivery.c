@@ -69,7 +69,7 @@ static void serve(int fd, int connection, script acts)
     struct frame f;
     struct message m, answer = {.type = FRAME_WELCOME};
     int uploads = 0;
-    answer.as.welcome = (struct message_welcome){1, 1 << 20, 8, "peer", 1, 0};
+    answer.as.welcome = (struct message_welcome){1, 1 << 20, 8, "peer", 1, 0, false};
     while (hear(fd, &f, &m)) {
         if (f.type == FRAME_HELLO) {
             say(fd, &answer, f.tag);

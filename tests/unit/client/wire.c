@@ -31,7 +31,7 @@ static void add(struct bytes *b, const struct message *m, uint16_t flags, uint32
 static void add_welcome(struct bytes *b, uint32_t version)
 {
     struct message m = {.type = FRAME_WELCOME};
-    m.as.welcome = (struct message_welcome){version, 1 << 20, 16, "profd test", 1, 0};
+    m.as.welcome = (struct message_welcome){version, 1 << 20, 16, "profd test", 1, 0, false};
     add(b, &m, 0, 1);
 }
 
