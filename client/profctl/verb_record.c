@@ -22,6 +22,7 @@ static const struct profctl_option options[] = {
     {"pid", 'p', "PID", "sample this process, and those that it starts"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
     {"unwind", 0, "fp|table", "how callers are found: by frame pointers (default), or by unwind tables"},
+    {"kernel", 0, NULL, "take the frames of the kernel, too"},
     {"verbose", 'v', NULL, "report at the end what became of the samples"},
 };
 
@@ -85,6 +86,7 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
                                        .on_exec = command,
                                        .sink = outcome_note,
                                        .context = s};
+    s->config.kernel = profctl_value(call, "kernel") != NULL;
     s->config.daemon.connect_ms = CONNECT_MS;
     s->verbose = profctl_value(call, "verbose") != NULL;
     enum profd_status status = number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e);

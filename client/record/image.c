@@ -285,6 +285,19 @@ uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32
     return f->build;
 }
 
+uint32_t images_add_build(struct images *m, const struct buildid *id, const char *name, int fd, uint64_t low,
+                          uint64_t high)
+{
+    const uint32_t build = take_build(m, id, name);
+    if (build == IMAGE_NONE) {
+        close(fd);
+        return IMAGE_NONE;
+    }
+    range_extend(&m->builds[build].range, low, high);
+    build_set_file(&m->builds[build], fd, 0);
+    return build;
+}
+
 bool images_find_setuid(const struct images *m, uint32_t file, uint32_t *uid)
 {
     *uid = m->files[file].owner;

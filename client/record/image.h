@@ -40,6 +40,10 @@ bool images_is_collector(const struct images *m, uint32_t file);
 /* The build of a file, which process pid of that user has mapped: IMAGE_NONE if it is no readable ELF file, or not the
  * file that was mapped. Opens it at the first call. */
 uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32_t uid);
+/* Adds a build that is no mapped file. fd is its ELF file, which the images own from then on; its code is at [low,
+ * high). IMAGE_NONE: no memory. */
+uint32_t images_add_build(struct images *m, const struct buildid *id, const char *name, int fd, uint64_t low,
+                          uint64_t high);
 /* The user that a set-user-ID program runs as, of a file of which the build was found; false: it is none. */
 bool images_find_setuid(const struct images *m, uint32_t file, uint32_t *uid);
 /* The link-time address of an offset in a file of which the build was found; false: nothing of it is loaded there.

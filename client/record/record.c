@@ -24,6 +24,7 @@ struct record {
     struct record_config config;
     struct sampler *sampler;
     struct images *images;
+    struct kernel *kernel; /* NULL: its frames are not taken */
     struct processes *processes;
     struct sums sums;
     struct profd_delivery *delivery;
@@ -52,6 +53,9 @@ static bool supply(void *context, const char *build_id, struct conn_file *out)
 static enum profd_status tables_new(struct record *r, struct profd_error *e)
 {
     enum profd_status status = images_new(r->config.tables, &r->images, e);
+    if (status == PROFD_OK && r->config.kernel) {
+        status = kernel_open(NULL, r->images, &r->kernel, e);
+    }
     return status == PROFD_OK ? processes_new(r->images, &r->processes, e) : status;
 }
 
@@ -95,6 +99,7 @@ void record_close(struct record *r)
     profd_delivery_close(r->delivery);
     sums_done(&r->sums);
     processes_free(r->processes);
+    kernel_close(r->kernel);
     images_free(r->images);
     sampler_close(r->sampler);
     free(r);
@@ -129,20 +134,33 @@ static bool is_wanted(const struct record *r, uint32_t pid)
     return !is_selective(r) || (p && p->wanted);
 }
 
+/* The build of a process's program; of a thread of the kernel, the kernel. */
+static uint32_t program_find(struct record *r, struct process *p)
+{
+    uint32_t owner;
+    if (p->map_count == 0 && r->kernel) {
+        p->origin.comm[strcspn(p->origin.comm, "/:")] = '\0'; /* "kworker/0:1": one name for all of a kind */
+        return kernel_get_build(r->kernel);
+    }
+    if (p->program == IMAGE_NONE) {
+        return IMAGE_NONE;
+    }
+    const uint32_t program = images_find_build(r->images, p->program, p->pid, p->origin.uid);
+    if (program != IMAGE_NONE && !p->known && images_find_setuid(r->images, p->program, &owner)) {
+        p->origin.uid = owner;
+    }
+    return program;
+}
+
 /* Where the ticks of a process go; NULL if its program is not known. */
 static struct sum *sum_find(struct record *r, struct process *p)
 {
     if (p->sum) {
         return p->sum;
     }
-    const uint32_t program =
-        p->program == IMAGE_NONE ? IMAGE_NONE : images_find_build(r->images, p->program, p->pid, p->origin.uid);
+    const uint32_t program = program_find(r, p);
     if (program == IMAGE_NONE) {
         return NULL;
-    }
-    uint32_t owner;
-    if (!p->known && images_find_setuid(r->images, p->program, &owner)) {
-        p->origin.uid = owner;
     }
     p->sum = sums_take(&r->sums, program, &p->origin);
     if (p->sum && !p->counted) {
@@ -157,11 +175,28 @@ static void sum_add_time(struct record *r, struct sum *s, enum collector_counter
     s->tally.counters[counter] += SECOND / r->config.rate;
 }
 
+/* Counts a stack with a program counter in a build. */
+static void stack_add(struct record *r, struct sum *s, const struct stack *stack, bool in_kernel)
+{
+    const struct counts_frame *pc = &stack->frames[stack->count - 1];
+    if (!tally_add(&s->tally, stack->frames, stack->count)) {
+        sum_add_time(r, s, COLLECTOR_DROPPED_NS);
+        s->lost = true;
+        r->counts.lost++;
+        return;
+    }
+    const bool there = in_kernel && r->kernel && kernel_has_build(r->kernel, pc->build);
+    r->counts.kernel += there;
+    r->counts.functions += !there;
+    r->counts.in_kernel += in_kernel && !there;
+    r->counts.complete += stack->frames[0].build != COUNTS_NOWHERE;
+}
+
 static void sample_place(struct record *r, struct process *p, const struct event *e)
 {
     struct stack stack;
     const bool in_kernel = (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-    if (!stack_find_user(r->images, p, e, &stack)) {
+    if (!stack_find(r->images, r->kernel, p, e, &stack)) {
         r->counts.kernel += in_kernel;
         r->counts.outside += !in_kernel;
         return;
@@ -175,14 +210,8 @@ static void sample_place(struct record *r, struct process *p, const struct event
     if (stack.frames[stack.count - 1].build == COUNTS_NOWHERE) {
         sum_add_time(r, s, COLLECTOR_OUTSIDE_NS);
         r->counts.outside++;
-    } else if (tally_add(&s->tally, stack.frames, stack.count)) {
-        r->counts.functions++;
-        r->counts.in_kernel += in_kernel;
-        r->counts.complete += stack.frames[0].build != COUNTS_NOWHERE;
     } else {
-        sum_add_time(r, s, COLLECTOR_DROPPED_NS);
-        s->lost = true;
-        r->counts.lost++;
+        stack_add(r, s, &stack, in_kernel);
     }
 }
 
@@ -282,8 +311,10 @@ static void interval_end(struct record *r, struct profd_error *e)
 static enum profd_status tables_renew(struct record *r, struct profd_error *e)
 {
     processes_free(r->processes);
+    kernel_close(r->kernel);
     images_free(r->images);
     r->processes = NULL;
+    r->kernel = NULL;
     r->images = NULL;
     r->stale = false;
     enum profd_status status = tables_new(r, e);

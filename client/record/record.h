@@ -23,9 +23,9 @@ struct record_config {
 /* What became of the samples. samples = functions + kernel + outside + lost + elsewhere. */
 struct record_counts {
     uint64_t samples;
-    uint64_t functions; /* in a build, of which in_kernel while the process was in the kernel */
+    uint64_t functions; /* in another build, of which in_kernel while the kernel worked for the process */
     uint64_t in_kernel;
-    uint64_t kernel;       /* in the kernel, of no process's program */
+    uint64_t kernel;       /* in code of the kernel; without its frames, in its own threads */
     uint64_t outside;      /* in no build: generated code, and processes that ended before they were looked at */
     uint64_t lost;         /* the kernel or this program had no memory for them */
     uint64_t elsewhere;    /* of processes that the collector counts */

@@ -97,25 +97,55 @@ static bool walk_chain(struct images *images, const struct process *p, const str
     return end == UNWIND_COMPLETE;
 }
 
-bool stack_find_user(struct images *images, const struct process *p, const struct event *e, struct stack *out)
+/* The kernel's part, innermost first; returns its length. An interrupted or calling address of the user that follows
+ * is no return address: the one behind it is, so that what a return address belongs to is found one byte before. */
+static uint32_t kernel_frames(const struct kernel *k, const struct event *e, struct stack *out)
+{
+    uint32_t n = 0;
+    bool inside = false;
+    for (uint64_t i = 0; k && i < e->chain_count && n < LIMIT_STACK_DEPTH - 2; i++) {
+        if (e->chain[i] >= PERF_CONTEXT_MAX) {
+            inside = e->chain[i] == PERF_CONTEXT_KERNEL;
+        } else if (inside) {
+            kernel_find_frame(k, e->chain[i], &out->frames[n++]);
+        }
+    }
+    return n;
+}
+
+/* The user's part behind what is there already; returns whether the outermost frame is known. */
+static bool user_frames(struct images *images, const struct process *p, const struct event *e, struct stack *out)
 {
     uint64_t n, walked[UNWIND_RETURNS + 1];
     const uint64_t *chain = e->registers ? walked : user_part(e, &n);
     bool complete = e->registers ? walk_chain(images, p, e, walked, &n) : n > 1 && n < LIMIT_STACK_DEPTH - 1;
-    if (n == 0) {
-        return false;
-    }
-    if (!frame_find(images, p, chain[0], &out->frames[0])) {
-        out->frames[0] = OUTSIDE;
-    }
-    out->count = 1;
-    complete &= n < LIMIT_STACK_DEPTH;
-    for (uint64_t i = 1; i < n && out->count < LIMIT_STACK_DEPTH - 1; i++) {
-        if (!frame_find(images, p, chain[i], &out->frames[out->count])) {
-            complete = false;
-            break;
+    const uint32_t first = out->count;
+    for (uint64_t i = 0; i < n; i++) {
+        if (out->count == LIMIT_STACK_DEPTH - 1) {
+            return false;
         }
-        out->count++;
+        if (frame_find(images, p, chain[i], &out->frames[out->count])) {
+            out->count++;
+        } else if (i == 0) {
+            out->frames[out->count++] = OUTSIDE;
+        } else {
+            return false;
+        }
+    }
+    if (first > 0 && out->count > first && out->frames[first].build != COUNTS_NOWHERE) {
+        out->frames[first].address++; /* see kernel_frames */
+    }
+    return complete;
+}
+
+bool stack_find(struct images *images, const struct kernel *k, const struct process *p, const struct event *e,
+                struct stack *out)
+{
+    const bool has_user = p->map_count > 0;
+    out->count = kernel_frames(k, e, out);
+    const bool complete = has_user ? user_frames(images, p, e, out) : out->count > 0;
+    if (out->count == 0) {
+        return false;
     }
     if (!complete) {
         out->frames[out->count++] = INCOMPLETE;

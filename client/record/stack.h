@@ -3,6 +3,7 @@
 #define PROFD_CLIENT_RECORD_STACK_H
 
 #include "proto/limits.h"
+#include "record/kernel.h"
 #include "record/process.h"
 
 struct stack {
@@ -19,10 +20,11 @@ struct stack {
 #define STACK_REGISTERS 0 /* no unwind tables */
 #endif
 
-/* The user's part of a sample: of its chain or, if it has STACK_REGISTERS and a copy of the stack, by unwind tables.
- * Without any caller, with a caller that is in no executable memory, with as many frames as there is space for, or
- * where no table says how to go on, the stack begins with COUNTS_FRAME_INCOMPLETE: the outer frames are not known.
- * False: there is no user's part, as in a kernel thread. O(frames · log maps). */
-bool stack_find_user(struct images *images, const struct process *p, const struct event *e, struct stack *out);
+/* The frames of a sample: the user's, and above them those of the kernel if k is not NULL. With registers in the event,
+ * the user's are found by unwind tables. Without any caller, with a caller that is in no executable memory, with as
+ * many frames as the kernel records, or where a table is missing, the stack begins with COUNTS_FRAME_INCOMPLETE: the
+ * outer frames are not known. False: there are no frames, as in a kernel thread without k. O(frames · log maps). */
+bool stack_find(struct images *images, const struct kernel *k, const struct process *p, const struct event *e,
+                struct stack *out);
 
 #endif

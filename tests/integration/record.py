@@ -260,6 +260,56 @@ def host(tap, program, folder):
                   done.stderr)
 
 
+# Calls the kernel in a loop, from one function.
+CALLS = r"""
+#include <fcntl.h>
+#include <unistd.h>
+__attribute__((noinline)) void call(int fd, char *bytes)
+{
+    for (int i = 0; i < 3000; i++) {
+        (void)!pread(fd, bytes, 1 << 16, 0);
+    }
+    __asm__ volatile("");
+}
+int main(void)
+{
+    static char bytes[1 << 16];
+    int fd = open("/dev/zero", O_RDONLY);
+    for (int i = 0; i < 100; i++) {
+        call(fd, bytes);
+    }
+    return 0;
+}
+"""
+
+
+def kernel(tap, folder):
+    source, program = os.path.join(folder, "calls.c"), os.path.join(folder, "calls")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(CALLS)
+    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-static", "-o", program, source)
+    assert done.returncode == 0, done.stderr
+    with open("/proc/kallsyms", encoding="utf-8") as f:
+        names = {line.split()[2] for line in f}
+    with Daemon() as d:
+        done = record(d, "--kernel", "--", program)
+        a = account(done.stderr)
+        tap.point(done.returncode == 0 and adds_up(a) and a["kernel"] > 20 and a["lost"] == 0,
+                  "--kernel: every sample is accounted for", done.stderr)
+        rows = {r["name"]: r for r in d.json("builds", "--all", "--json")["rows"]}
+        tap.point("[kernel]" in rows and rows["[kernel]"]["symbols"], "--kernel: the kernel is a build with names",
+                  rows.get("[kernel]"))
+        r, _ = stored(d, program)
+        in_kernel = [f for f in r["functions"] if f["self"] > 0 and f["name"] in names]
+        ticks = sum(f["self"] for f in in_kernel) * 499
+        tap.point(ticks > 0.9 * a["kernel"], "--kernel: its ticks are in functions of the kernel",
+                  (ticks, a, [f["name"] for f in r["functions"]][:20]))
+        without = record(d, "--", program)
+        b = account(without.stderr)
+        tap.point(adds_up(b) and b["kernel"] == 0 and b["in_kernel"] > 20,
+                  "without --kernel these ticks count where the process entered the kernel", without.stderr)
+
+
 def collected(tap, program):
     with Daemon() as d:
         counting = subprocess.Popen([PROFCTL, "run", "--", program, "100000", "0", "0"], env=d.env)
@@ -316,6 +366,7 @@ def main():
         claims(tap)
         host(tap, program, folder)
         collected(tap, program)
+        kernel(tap, folder)
 
 
 main()

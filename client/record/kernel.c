@@ -1,0 +1,277 @@
+#include "record/kernel.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/arena.h"
+#include "record/synthetic.h"
+
+#define NOTES_MAX 65536
+#define NAME_MAX_SIZE 64
+
+/* Code of the kernel: itself, or a module. */
+struct part {
+    char name[NAME_MAX_SIZE]; /* "" for the kernel itself */
+    uint64_t low, high;
+    uint32_t build; /* IMAGE_NONE: it has no build-id */
+};
+
+struct kernel {
+    struct part *parts; /* the first is the kernel itself */
+    uint32_t count, capacity;
+};
+
+struct symbol {
+    struct synthetic_symbol at; /* the address is that of the running kernel; size is not known yet */
+    char module[NAME_MAX_SIZE];
+};
+
+struct symbols {
+    struct arena *arena;
+    struct symbol *list;
+    uint32_t count, capacity;
+    uint64_t text, end; /* _text, _etext */
+};
+
+static const struct kernel_files usual = {"/sys/kernel/notes", "/proc/kallsyms", "/proc/modules", "/sys/module"};
+
+/* The build-id among the notes of a file. False: there is none. */
+static bool notes_read(const char *path, struct buildid *id)
+{
+    uint8_t bytes[NOTES_MAX];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    if (fd >= 0) {
+        close(fd);
+    }
+    for (size_t at = 0; n > 0 && at + sizeof(Elf64_Nhdr) <= (size_t)n;) {
+        Elf64_Nhdr note;
+        memcpy(&note, bytes + at, sizeof note);
+        const size_t name = at + sizeof note, value = name + (((size_t)note.n_namesz + 3) & ~(size_t)3);
+        at = value + (((size_t)note.n_descsz + 3) & ~(size_t)3);
+        if (at > (size_t)n) {
+            return false;
+        }
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(bytes + name, "GNU", 4) == 0) {
+            return buildid_from_note(bytes + value, note.n_descsz, id, NULL) == PROFD_OK;
+        }
+    }
+    return false;
+}
+
+/* A line of kallsyms: "address type name", and "\t[module]" of a module. */
+static bool symbol_take(struct symbols *s, const char *line)
+{
+    uint64_t address;
+    char type, name[512], module[NAME_MAX_SIZE] = "";
+    const int n = sscanf(line, "%" SCNx64 " %c %511s [%63[^]]", &address, &type, name, module);
+    if (n < 3) {
+        return true;
+    }
+    if (n == 3 && strcmp(name, "_text") == 0) {
+        s->text = address;
+    } else if (n == 3 && strcmp(name, "_etext") == 0) {
+        s->end = address;
+    }
+    if (!strchr("tTwW", type)) {
+        return true;
+    }
+    void *grown = arena_extend(s->arena, s->list, s->count, &s->capacity, sizeof *s->list);
+    const char *copy = arena_copy(s->arena, name, strlen(name));
+    if (!grown || !copy) {
+        return false;
+    }
+    s->list = grown;
+    s->list[s->count].at = (struct synthetic_symbol){.address = address, .name = copy};
+    memcpy(s->list[s->count++].module, module, sizeof module);
+    return true;
+}
+
+static enum profd_status symbols_read(const char *path, struct symbols *s, struct profd_error *e)
+{
+    FILE *f = fopen(path, "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool good = true;
+    if (!f) {
+        return profd_error_set(e, PROFD_NO_INPUT, "cannot read %s: %s", path, strerror(errno));
+    }
+    while (good && getline(&line, &size, f) > 0) {
+        good = symbol_take(s, line);
+    }
+    free(line);
+    (void)fclose(f);
+    if (!good) {
+        return profd_no_memory(e);
+    }
+    if (s->text == 0) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "%s hides the addresses of the kernel from this user: run it as root, give it the "
+                               "capability CAP_SYSLOG, or leave out --kernel",
+                               path);
+    }
+    return s->text < s->end ? PROFD_OK : profd_error_set(e, PROFD_MALFORMED, "%s has no _text and _etext", path);
+}
+
+static int compare_symbols(const void *a, const void *b)
+{
+    const struct symbol *x = a, *y = b;
+    return (x->at.address > y->at.address) - (x->at.address < y->at.address);
+}
+
+static bool part_add(struct kernel *k, const char *name, uint64_t low, uint64_t high)
+{
+    if (k->count == k->capacity) {
+        const uint32_t capacity = k->capacity ? 2 * k->capacity : 64;
+        struct part *grown = realloc(k->parts, capacity * sizeof *grown);
+        if (!grown) {
+            return false;
+        }
+        k->parts = grown;
+        k->capacity = capacity;
+    }
+    struct part *p = &k->parts[k->count++];
+    *p = (struct part){.low = low, .high = high, .build = IMAGE_NONE};
+    (void)snprintf(p->name, sizeof p->name, "%s", name);
+    return true;
+}
+
+/* A line of /proc/modules: "name size users names state address". */
+static bool modules_read(const char *path, struct kernel *k)
+{
+    FILE *f = fopen(path, "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool good = true;
+    while (f && good && getline(&line, &size, f) > 0) {
+        char name[NAME_MAX_SIZE];
+        uint64_t bytes, address;
+        if (sscanf(line, "%63s %" SCNu64 " %*s %*s %*s 0x%" SCNx64, name, &bytes, &address) == 3 && address != 0) {
+            good = part_add(k, name, address, address + bytes);
+        }
+    }
+    free(line);
+    if (f) {
+        (void)fclose(f);
+    }
+    return good;
+}
+
+/* Adds the build of a part: its symbols, with addresses in it, each as long as there is to the next. */
+static enum profd_status part_add_build(struct images *images, struct part *p, const struct buildid *id,
+                                        const struct symbols *s, struct profd_error *e)
+{
+    struct synthetic_symbol *own = calloc((size_t)s->count + 1, sizeof *own);
+    uint32_t n = 0;
+    char name[NAME_MAX_SIZE + 2];
+    int fd;
+    if (!own) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct symbol *symbol = &s->list[i];
+        if (symbol->at.address < p->low || symbol->at.address >= p->high || strcmp(symbol->module, p->name) != 0) {
+            continue;
+        }
+        own[n] = symbol->at;
+        own[n++].address -= p->low;
+    }
+    uint64_t end = p->high - p->low;
+    for (uint32_t i = n; i-- > 0;) { /* symbols of one address have the same size */
+        own[i].size = i + 1 < n && own[i + 1].address == own[i].address ? own[i + 1].size : end - own[i].address;
+        end = own[i].address;
+    }
+    (void)snprintf(name, sizeof name, "[%s]", p->name[0] ? p->name : "kernel");
+    enum profd_status status = synthetic_make(name, id, p->high - p->low, own, n, &fd, e);
+    if (status == PROFD_OK) {
+        p->build = images_add_build(images, id, name, fd, 0, p->high - p->low);
+    }
+    free(own);
+    return status;
+}
+
+static enum profd_status parts_add_builds(const struct kernel_files *files, struct images *images, struct kernel *k,
+                                          const struct symbols *s, struct profd_error *e)
+{
+    struct buildid id;
+    if (!notes_read(files->notes, &id)) {
+        return profd_error_set(e, PROFD_NO_INPUT, "the kernel has no build-id in %s", files->notes);
+    }
+    enum profd_status status = part_add_build(images, &k->parts[0], &id, s, e);
+    for (uint32_t i = 1; i < k->count && status == PROFD_OK; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/%s/notes/.note.gnu.build-id", files->sections, k->parts[i].name);
+        if (notes_read(path, &id)) {
+            status = part_add_build(images, &k->parts[i], &id, s, e);
+        }
+    }
+    return status;
+}
+
+enum profd_status kernel_open(const struct kernel_files *files, struct images *images, struct kernel **out,
+                              struct profd_error *e)
+{
+    struct kernel *k = calloc(1, sizeof *k);
+    struct symbols s = {.arena = arena_new(0)};
+    enum profd_status status = k && s.arena ? PROFD_OK : profd_no_memory(e);
+    files = files ? files : &usual;
+    if (status == PROFD_OK) {
+        status = symbols_read(files->symbols, &s, e);
+    }
+    if (status == PROFD_OK && (!part_add(k, "", s.text, s.end) || !modules_read(files->modules, k))) {
+        status = profd_no_memory(e);
+    }
+    if (status == PROFD_OK) {
+        qsort(s.list, s.count, sizeof *s.list, compare_symbols);
+        status = parts_add_builds(files, images, k, &s, e);
+    }
+    arena_free(s.arena);
+    if (status != PROFD_OK) {
+        kernel_close(k);
+        return status;
+    }
+    *out = k;
+    return PROFD_OK;
+}
+
+void kernel_close(struct kernel *k)
+{
+    if (k) {
+        free(k->parts);
+        free(k);
+    }
+}
+
+uint32_t kernel_get_build(const struct kernel *k)
+{
+    return k->parts[0].build;
+}
+
+bool kernel_has_build(const struct kernel *k, uint32_t build)
+{
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (k->parts[i].build == build) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void kernel_find_frame(const struct kernel *k, uint64_t address, struct counts_frame *out)
+{
+    *out = (struct counts_frame){.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_OUTSIDE};
+    for (uint32_t i = 0; i < k->count; i++) {
+        const struct part *p = &k->parts[i];
+        if (address >= p->low && address < p->high && p->build != IMAGE_NONE) {
+            out->build = p->build;
+            out->address = address - p->low;
+            return;
+        }
+    }
+}
