@@ -1,4 +1,5 @@
-/* Input: columns, which are compressed here, or (first byte odd) the encoding as it travels.
+/* Input: columns, which are compressed here, or (first byte odd) the encoding as it travels. From 128 on the columns
+ * have stacks.
  * Law: what decodes encodes again, and that decodes to the same. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,19 +15,19 @@ static enum profd_status decode(const uint8_t *data, size_t size, struct counts 
 {
     struct profd_error e;
     if (data[0] % 2 == 1) {
-        return counts_decode(data + 1, size - 1, data[0] / 2, c, &e);
+        return counts_decode(data + 1, size - 1, data[0] % 128 / 2, c, &e);
     }
     size_t packed = 0, capacity = deflate_bound(size) + 16;
     uint8_t *bytes = malloc(capacity);
     if (bytes == NULL) {
         abort();
     }
-    bytes[0] = 1;
+    bytes[0] = data[0] < 128 ? 1 : 2;
     uint8_t *p = varint_put(bytes + 1, size - 1);
     if (deflate_pack(data + 1, size - 1, false, p, capacity - 16, &packed, &e) != PROFD_OK) {
         abort();
     }
-    enum profd_status status = counts_decode(bytes, (size_t)(p - bytes) + packed, data[0] / 2, c, &e);
+    enum profd_status status = counts_decode(bytes, (size_t)(p - bytes) + packed, data[0] % 128 / 2, c, &e);
     free(bytes);
     return status;
 }
@@ -41,6 +42,23 @@ static int differs(const struct counts *a, const struct counts *b)
            memcmp(a->from, b->from, a->arc_count * sizeof *a->from) != 0 ||
            memcmp(a->to, b->to, a->arc_count * sizeof *a->to) != 0 ||
            memcmp(a->calls, b->calls, a->arc_count * sizeof *a->calls) != 0;
+}
+
+static int trees_differ(const struct counts *a, const struct counts *b)
+{
+    size_t n = a->node_count;
+    for (uint32_t i = 0; i < a->tree_count && a->tree_count == b->tree_count; i++) {
+        const struct counts_tree *x = &a->trees[i], *y = &b->trees[i];
+        if (x->rate != y->rate || x->abbreviation != y->abbreviation || x->first != y->first || x->used != y->used ||
+            memcmp(x->dimension, y->dimension, sizeof x->dimension) != 0) {
+            return 1;
+        }
+    }
+    return a->tree_count != b->tree_count || n != b->node_count || memcmp(a->node_depth, b->node_depth, n) != 0 ||
+           memcmp(a->node_kind, b->node_kind, n) != 0 ||
+           memcmp(a->node_build, b->node_build, n * sizeof *a->node_build) != 0 ||
+           memcmp(a->node_address, b->node_address, n * sizeof *a->node_address) != 0 ||
+           memcmp(a->node_ticks, b->node_ticks, n * sizeof *a->node_ticks) != 0;
 }
 
 /* Field by field: the struct has padding. */
@@ -66,8 +84,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > 1 << 20 || decode(data, size, &c) != PROFD_OK) {
         return 0;
     }
-    if (counts_encode(&c, &out, &n, &e) != PROFD_OK || counts_decode(out, n, data[0] / 2, &again, &e) != PROFD_OK ||
-        differs(&c, &again) || histograms_differ(&c, &again)) {
+    if (counts_encode(&c, &out, &n, &e) != PROFD_OK ||
+        counts_decode(out, n, data[0] % 128 / 2, &again, &e) != PROFD_OK || differs(&c, &again) ||
+        histograms_differ(&c, &again) || trees_differ(&c, &again)) {
         abort();
     }
     free(out);
