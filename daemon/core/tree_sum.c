@@ -129,7 +129,7 @@ static void tree_add_ticks(struct tree_sum *s, struct tree_part *p, const struct
     for (uint32_t g = 0; g < TREE_GROUPS && more->shares != NULL; g++) {
         sum_add(&row[g], more->shares[(size_t)from * TREE_GROUPS + g], &s->saturated);
     }
-    if (more->shares == NULL) {
+    if (more->shares == NULL && more->group < TREE_GROUPS) {
         sum_add(&row[more->group], ticks, &s->saturated);
     }
 }

@@ -23,7 +23,7 @@ struct tree_addend {
     struct tree_list list;
     const uint32_t *map;    /* the sum's index of each build; NULL: the same */
     bool alone;             /* builds that map to COUNTS_NOWHERE are left out, see below */
-    uint32_t group;         /* of all ticks, where shares is NULL */
+    uint32_t group;         /* of all ticks, where shares is NULL; TREE_GROUPS: not known, they are in no share */
     const uint64_t *shares; /* as in struct tree_total */
 };
 

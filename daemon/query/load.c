@@ -283,11 +283,13 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
                                   struct profd_error *e)
 {
     const struct load_request *request = l->request;
+    struct store_filter filter = request->filter;
     enum profd_status status = find_living(l, e);
+    filter.spread |= request->stacks == LOAD_STACKS_SHARES;
     if (status != PROFD_OK) {
         return status;
     }
-    status = store_each_upload(request->store, &request->scope, &request->filter, take_row, l, e);
+    status = store_each_upload(request->store, &request->scope, &filter, take_row, l, e);
     if (status == PROFD_OK) {
         status = find_marks(l, e);
     }
@@ -312,7 +314,13 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
                                struct profd_error *e)
 {
     struct loading l = {.request = request, .arena = a, .sum = profile_sum_new(a)};
-    l.rolled = l.sum != NULL ? rolled_new(a, request->cache, request->alone, request->arcs_only) : NULL;
+    const struct rolled_config rolled = {.cache = request->cache,
+                                         .alone = request->alone,
+                                         .arcs_only = request->arcs_only,
+                                         .stacks = request->stacks != LOAD_STACKS_NONE,
+                                         .shares = request->stacks == LOAD_STACKS_SHARES,
+                                         .sum = l.sum};
+    l.rolled = l.sum != NULL ? rolled_new(a, &rolled) : NULL;
     set_init(&l.series, a);
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);

@@ -13,7 +13,8 @@
 
 struct entry {
     struct lru_entry lru;
-    struct rollup r; /* its arrays are in the same block */
+    struct rollup r;  /* its arrays are in the same block */
+    uint64_t *shares; /* of its nodes by group; NULL: they were not asked for */
 };
 
 struct query_cache {
@@ -46,9 +47,11 @@ struct query_cache_use query_cache_measure(struct query_cache *c)
     return use;
 }
 
-/* Adds the entry of this key to the sum, if there is one. *found says whether. NO_MEMORY as rollup_sum_add. */
-static enum profd_status cache_add(struct query_cache *c, const void *key, size_t size, struct rollup_sum *sum,
-                                   bool *found, struct profd_error *e)
+/* Gives the entry of this key to a function, if there is one. *found says whether. Returns its status, or OK. */
+static enum profd_status cache_use(struct query_cache *c, const void *key, size_t size,
+                                   enum profd_status (*use)(void *context, const struct rollup *r,
+                                                            const uint64_t *shares, struct profd_error *e),
+                                   void *context, bool *found, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     lru_lock(&c->lru);
@@ -57,7 +60,7 @@ static enum profd_status cache_add(struct query_cache *c, const void *key, size_
     c->found += entry != NULL;
     if (entry != NULL) {
         lru_use(&c->lru, entry);
-        status = rollup_sum_add(sum, &entry->r, NULL, e);
+        status = use(context, &entry->r, entry->shares, e);
     }
     lru_unlock(&c->lru);
     return status;
@@ -74,13 +77,19 @@ static void *append(unsigned char *block, size_t *at, const void *rows, size_t n
     return copy;
 }
 
-static size_t entry_size(const struct rollup *r)
+static size_t shares_size(const struct rollup *r, const uint64_t *shares)
 {
-    return sizeof(struct entry) + r->histogram_count * sizeof *r->histograms + (size_t)r->bin_count * 12 +
-           (size_t)r->arc_count * 44 + r->tree_count * sizeof *r->trees + (size_t)r->node_count * 22 + 16 * 8;
+    return shares == NULL ? 0 : (size_t)r->node_count * TREE_GROUPS * sizeof *shares;
 }
 
-static struct entry *copy_entry(const struct rollup *r, size_t size)
+static size_t entry_size(const struct rollup *r, const uint64_t *shares)
+{
+    return shares_size(r, shares) + sizeof(struct entry) + r->histogram_count * sizeof *r->histograms +
+           (size_t)r->bin_count * 12 + (size_t)r->arc_count * 44 + r->tree_count * sizeof *r->trees +
+           (size_t)r->node_count * 22 + 16 * 8;
+}
+
+static struct entry *copy_entry(const struct rollup *r, const uint64_t *shares, size_t size)
 {
     unsigned char *block = malloc(size);
     size_t at = sizeof(struct entry), n = r->arc_count;
@@ -89,6 +98,7 @@ static struct entry *copy_entry(const struct rollup *r, size_t size)
     }
     struct entry *entry = (struct entry *)(void *)block;
     *entry = (struct entry){.r = *r};
+    entry->shares = shares == NULL ? NULL : append(block, &at, shares, shares_size(r, shares));
     entry->r.histograms = append(block, &at, r->histograms, r->histogram_count * sizeof *r->histograms);
     entry->r.bin_ticks = append(block, &at, r->bin_ticks, r->bin_count * sizeof *r->bin_ticks);
     entry->r.bin_index = append(block, &at, r->bin_index, r->bin_count * sizeof *r->bin_index);
@@ -110,10 +120,11 @@ static struct entry *copy_entry(const struct rollup *r, size_t size)
 
 /* Keeps a copy under the key, unless there is one or it would take more than a quarter of the limit. A failure is
  * silent: nothing is kept. */
-static void cache_put(struct query_cache *c, const void *key, size_t size, const struct rollup *r)
+static void cache_put(struct query_cache *c, const void *key, size_t size, const struct rollup *r,
+                      const uint64_t *shares)
 {
-    size_t bytes = entry_size(r);
-    struct entry *entry = bytes <= c->lru.limit / 4 ? copy_entry(r, bytes) : NULL;
+    size_t bytes = entry_size(r, shares);
+    struct entry *entry = bytes <= c->lru.limit / 4 ? copy_entry(r, shares, bytes) : NULL;
     lru_lock(&c->lru);
     c->missed++;
     /* Another reader may have put the same sum meanwhile. */
@@ -136,8 +147,8 @@ struct waiting {
     uint32_t group, sequence;
     int64_t width, block;
     uint64_t id, version;
-    const void *bytes;
-    size_t size;
+    const void *bytes, *spread;
+    size_t size, spread_size;
 };
 
 /* Series that map alike are added up in their own numbers of builds. */
@@ -151,8 +162,7 @@ struct group {
 struct rolled {
     struct arena *arena;                   /* the load's */
     struct arena *bytes, *scratch, *block; /* of waiting rows; of one that is decoded; of a block's sum */
-    struct query_cache *cache;
-    bool alone, arcs_only;
+    struct rolled_config config;
     struct set maps;
     struct group *groups;
     uint32_t group_capacity;
@@ -160,16 +170,14 @@ struct rolled {
     uint32_t waiting_count, waiting_capacity;
 };
 
-struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone, bool arcs_only)
+struct rolled *rolled_new(struct arena *a, const struct rolled_config *config)
 {
     struct rolled *r = ARENA_NEW(a, struct rolled);
     if (r == NULL) {
         return NULL;
     }
     *r = (struct rolled){.arena = a,
-                         .cache = cache,
-                         .alone = alone,
-                         .arcs_only = arcs_only,
+                         .config = *config,
                          .bytes = arena_new(0),
                          .scratch = arena_new(LIMIT_QUERY_MEMORY),
                          .block = arena_new(LIMIT_QUERY_MEMORY)};
@@ -211,12 +219,21 @@ static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint3
     return PROFD_OK;
 }
 
-/* The key of a block: what it is the sum of, and whether histograms are in it. NULL when memory is exhausted. */
-static uint64_t *make_key(struct rolled *r, const struct waiting *rows, uint32_t n, bool arcs_only)
+/* What a block has: histograms or only arcs, no stacks, stacks, or these by group, too. */
+enum content { CONTENT_PLAIN, CONTENT_STACKS, CONTENT_SHARES };
+
+static enum content wanted_content(const struct rolled *r)
+{
+    return r->config.shares ? CONTENT_SHARES : r->config.stacks ? CONTENT_STACKS : CONTENT_PLAIN;
+}
+
+/* The key of a block: what it is the sum of, and what it has. NULL when memory is exhausted. */
+static uint64_t *make_key(struct rolled *r, const struct waiting *rows, uint32_t n, bool arcs_only,
+                          enum content content)
 {
     uint64_t *key = ARENA_ARRAY(r->block, 2 * (size_t)n + 1, uint64_t);
     if (key != NULL) {
-        key[0] = arcs_only;
+        key[0] = (uint64_t)content << 1 | arcs_only;
         for (uint32_t i = 0; i < n; i++) {
             key[2 * i + 1] = rows[i].id;
             key[2 * i + 2] = rows[i].version;
@@ -225,59 +242,114 @@ static uint64_t *make_key(struct rolled *r, const struct waiting *rows, uint32_t
     return key;
 }
 
-static enum profd_status add_decoded(struct rolled *r, const struct waiting *row, struct rollup_sum *sum,
+/* A block in the making; stacks: NULL if not wanted. */
+struct block {
+    struct rollup_sum *rows;
+    struct tree_sum *stacks;
+};
+
+static enum profd_status add_decoded(struct rolled *r, const struct waiting *row, const struct block *b,
                                      struct profd_error *e)
 {
     struct rollup decoded;
+    struct rollup_spread spread = {0};
     arena_reset(r->scratch);
-    enum profd_status status =
-        rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds, r->arcs_only, &decoded, e);
+    enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds,
+                                             r->config.arcs_only, &decoded, e);
+    if (status == PROFD_OK && row->spread != NULL) {
+        status = rollup_decode_spread(r->scratch, &decoded, row->spread, row->spread_size, &spread, e);
+    }
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
-    return rollup_sum_add(sum, &decoded, NULL, e);
+    if (b->stacks != NULL) {
+        const struct tree_addend stacks = {.list = {decoded.trees, COUNTS_NODES(&decoded), decoded.tree_count},
+                                           .group = TREE_GROUPS,
+                                           .shares = spread.nodes};
+        status = tree_sum_add(b->stacks, &stacks, e);
+    }
+    decoded.tree_count = decoded.node_count = 0;
+    return status == PROFD_OK ? rollup_sum_add(b->rows, &decoded, NULL, e) : status;
+}
+
+/* Where a finished block goes. */
+struct joining {
+    struct rolled *r;
+    const struct group *group;
+};
+
+static enum profd_status join_block(void *context, const struct rollup *total, const uint64_t *shares,
+                                    struct profd_error *e)
+{
+    const struct joining *j = context;
+    struct rollup rows = *total;
+    enum profd_status status = PROFD_OK;
+    if (j->r->config.stacks) {
+        const struct tree_addend stacks = {.list = {total->trees, COUNTS_NODES(total), total->tree_count},
+                                           .map = j->group->map,
+                                           .alone = j->r->config.alone,
+                                           .group = TREE_GROUPS,
+                                           .shares = shares};
+        status = profile_sum_add_stacks(j->r->config.sum, &stacks, UINT64_MAX, e);
+    }
+    rows.tree_count = rows.node_count = 0;
+    return status == PROFD_OK ? rollup_sum_add(j->group->sum, &rows, NULL, e) : status;
 }
 
 /* Adds up a block that is not in the cache, and keeps it there. */
-static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows, uint32_t n, struct rollup_sum *sum,
+static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows, uint32_t n, struct joining *j,
                                    struct profd_error *e)
 {
     struct rollup total;
-    struct rollup_sum *block = rollup_sum_new_plain(r->block);
-    uint64_t *key = make_key(r, rows, n, r->arcs_only);
-    enum profd_status status = block != NULL && key != NULL ? PROFD_OK : profd_no_memory(e);
+    struct tree_total stacks = {0};
+    struct block b = {rollup_sum_new_plain(r->block),
+                      r->config.stacks ? tree_sum_new(r->block, r->config.shares) : NULL};
+    uint64_t *key = make_key(r, rows, n, r->config.arcs_only, wanted_content(r));
+    bool complete = b.rows != NULL && key != NULL && (b.stacks != NULL || !r->config.stacks);
+    enum profd_status status = complete ? PROFD_OK : profd_no_memory(e);
     for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = add_decoded(r, &rows[i], block, e);
+        status = add_decoded(r, &rows[i], &b, e);
     }
     if (status == PROFD_OK) {
-        status = rollup_sum_finish(block, &total, NULL, e);
+        status = rollup_sum_finish(b.rows, &total, NULL, e);
     }
-    if (status == PROFD_OK) {
-        cache_put(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, &total);
-        status = rollup_sum_add(sum, &total, NULL, e);
+    if (status == PROFD_OK && b.stacks != NULL) {
+        status = tree_sum_finish(b.stacks, &stacks, &total.saturated, e);
     }
-    return status;
-}
-
-/* n rows of one block of a group. A sum with histograms can also be used if only arcs are needed. */
-static enum profd_status add_block(struct rolled *r, const struct waiting *rows, uint32_t n, struct profd_error *e)
-{
-    struct rollup_sum *sum = r->groups[rows[0].group].sum;
-    enum profd_status status = PROFD_OK;
-    bool found = false;
-    arena_reset(r->block);
-    if (r->cache == NULL) {
-        for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
-            status = add_decoded(r, &rows[i], sum, e);
-        }
+    if (status != PROFD_OK) {
         return status;
     }
-    for (int arcs_only = 0; status == PROFD_OK && !found && arcs_only <= (r->arcs_only ? 1 : 0); arcs_only++) {
-        uint64_t *key = make_key(r, rows, n, arcs_only == 1);
-        status = key == NULL ? profd_no_memory(e)
-                             : cache_add(r->cache, key, (2 * (size_t)n + 1) * sizeof *key, sum, &found, e);
+    total.tree_count = stacks.tree_count;
+    total.node_count = stacks.node_count;
+    total.trees = stacks.trees;
+    total.node_depth = stacks.nodes.depth;
+    total.node_kind = stacks.nodes.kind;
+    total.node_build = stacks.nodes.build;
+    total.node_address = stacks.nodes.address;
+    total.node_ticks = stacks.nodes.ticks;
+    if (r->config.cache != NULL) {
+        cache_put(r->config.cache, key, (2 * (size_t)n + 1) * sizeof *key, &total, stacks.shares);
     }
-    return status == PROFD_OK && !found ? add_fresh(r, rows, n, sum, e) : status;
+    return join_block(j, &total, stacks.shares, e);
+}
+
+/* n rows of one block of a group. A sum that has more than is needed can also be used. */
+static enum profd_status add_block(struct rolled *r, const struct waiting *rows, uint32_t n, struct profd_error *e)
+{
+    struct joining j = {r, &r->groups[rows[0].group]};
+    enum profd_status status = PROFD_OK;
+    bool found = false;
+    int last = r->config.cache == NULL ? -1 : r->config.arcs_only ? 1 : 0;
+    arena_reset(r->block);
+    for (int arcs_only = 0; arcs_only <= last; arcs_only++) {
+        for (enum content has = wanted_content(r); status == PROFD_OK && !found && has <= CONTENT_SHARES; has++) {
+            uint64_t *key = make_key(r, rows, n, arcs_only == 1, has);
+            status = key == NULL ? profd_no_memory(e)
+                                 : cache_use(r->config.cache, key, (2 * (size_t)n + 1) * sizeof *key, join_block, &j,
+                                             &found, e);
+        }
+    }
+    return status == PROFD_OK && !found ? add_fresh(r, rows, n, &j, e) : status;
 }
 
 static int waiting_compare(const void *left, const void *right)
@@ -337,7 +409,9 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
     struct waiting *waiting =
         arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
-    if (waiting == NULL || bytes == NULL) {
+    const bool spread = r->config.shares && row->spread != NULL;
+    const char *copy = spread ? arena_copy(r->bytes, (const char *)row->spread, row->spread_size) : NULL;
+    if (waiting == NULL || bytes == NULL || (spread && copy == NULL)) {
         return profd_no_memory(e);
     }
     r->waiting = waiting;
@@ -348,7 +422,9 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
                                                  .id = row->id,
                                                  .version = row->version,
                                                  .bytes = bytes,
-                                                 .size = row->counts_size};
+                                                 .size = row->counts_size,
+                                                 .spread = copy,
+                                                 .spread_size = row->spread_size};
     r->waiting_count++;
     return PROFD_OK;
 }
@@ -407,7 +483,7 @@ static bool is_whole(const struct rolled *r, const struct profile *p)
             return false;
         }
     }
-    return r->maps.count == 1 && !r->alone && p->arc_count == 0 && p->histogram_count == 0;
+    return r->maps.count == 1 && !r->config.alone && p->arc_count == 0 && p->histogram_count == 0;
 }
 
 enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_error *e)
@@ -423,7 +499,7 @@ enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_
     enum profd_status status = sum != NULL ? rollup_sum_add_profile(sum, p, e) : profd_no_memory(e);
     for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
         const struct group *g = &r->groups[i];
-        status = rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->alone, e);
+        status = rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->config.alone, e);
     }
     if (status == PROFD_OK) {
         status = rollup_sum_finish(sum, &total, NULL, e);

@@ -14,8 +14,15 @@
 
 struct rolled;
 
+struct rolled_config {
+    struct query_cache *cache; /* NULL: none */
+    bool alone, arcs_only;     /* as in struct load_request */
+    bool stacks, shares;       /* shares: of stacks, by group; rows are then given with their spread */
+    struct profile_sum *sum;   /* which stacks are added to */
+};
+
 /* Lives in the arena, but must be ended by rolled_done. NULL when memory is exhausted. */
-struct rolled *rolled_new(struct arena *a, struct query_cache *cache, bool alone, bool arcs_only);
+struct rolled *rolled_new(struct arena *a, const struct rolled_config *config);
 void rolled_done(struct rolled *r);
 
 /* Adds a sum's row. map as for profile_sum_add; in alone mode, COUNTS_NOWHERE stands for builds that are left out. map
@@ -25,7 +32,7 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
 /* All rows were added: adds up the rest, and sets the first occurrence of each build in the sum. */
 enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct profd_error *e);
 
-/* Adds everything to a finished profile of the same builds. */
+/* Adds everything but stacks to a finished profile of the same builds. */
 enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_error *e);
 
 #endif

@@ -81,6 +81,7 @@ static enum profd_status add_sum(struct load_shares *l, const struct store_row *
     if (status == PROFD_OK) {
         status = rollup_decode_spread(l->scratch, &r, row->spread, row->spread_size, &spread, e);
     }
+    r.tree_count = r.node_count = 0; /* shares are of bins and arcs */
     return status == PROFD_OK ? rollup_sum_add(s->sums, &r, &spread, e)
                               : profd_error_wrap(e, status, "a stored sum cannot be read");
 }
@@ -94,6 +95,7 @@ static enum profd_status add_upload(struct load_shares *l, const struct store_ro
     *sum = *sum != NULL ? *sum : rollup_sum_new_plain(l->arena);
     enum profd_status status = *sum != NULL ? row_decode_counts(row, &c, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
+        c.tree_count = c.node_count = 0;
         status = rollup_sum_add_upload(*sum, &c, row->commit, 0, e);
         counts_done(&c);
     }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "proto/collector.h"
+#include "proto/counts_stacks.h"
 #include "query/load.h"
 #include "tests/unit/query/fleet.h"
 
@@ -37,13 +38,36 @@ static void random_words(struct counts *c, uint32_t program, uint32_t *first)
     }
 }
 
+/* Stacks of two clocks. */
+static struct counts_stacks *random_stacks(uint32_t builds, struct counts_sizes *sizes)
+{
+    struct counts_stacks *s = counts_stacks_new();
+    for (uint32_t n = below(3) * below(20); n > 0; n--) {
+        struct counts_frame f[12];
+        uint32_t depth = 1 + below(12);
+        for (uint32_t k = 0; k < depth; k++) {
+            uint32_t build = below(8) == 0 ? COUNTS_NOWHERE : below(builds);
+            f[k] = (struct counts_frame){.build = build,
+                                         .address = build == COUNTS_NOWHERE ? COUNTS_FRAME_OUTSIDE : address(build),
+                                         .kind = k + 1 == depth && below(5) > 0};
+        }
+        cr_assert_eq(counts_stacks_add(s, 99 + below(2), "seconds", 's', f, depth, 1 + below(5), NULL), PROFD_OK);
+    }
+    cr_assert_eq(counts_stacks_finish(s, sizes, NULL), PROFD_OK);
+    return s;
+}
+
 static void random_counts(uint32_t builds, uint32_t program, uint8_t **bytes, size_t *size, uint64_t *ticks,
                           uint64_t *calls)
 {
     struct counts c;
     struct profd_error e;
     uint32_t histograms = below(3), arcs = below(60);
-    cr_assert_eq(counts_init(&c, histograms + 1, (histograms + 1) * 8, arcs, &e), PROFD_OK);
+    struct counts_sizes sizes = {.histograms = histograms + 1, .bins = (histograms + 1) * 8, .arcs = arcs};
+    struct counts_stacks *stacks = random_stacks(builds, &sizes);
+    cr_assert_eq(counts_init_sizes(&c, &sizes, &e), PROFD_OK);
+    counts_stacks_copy(stacks, &c);
+    counts_stacks_free(stacks);
     uint32_t first = 0;
     for (uint32_t h = 0; h < histograms; h++) {
         uint32_t build = h == 0 ? 0 : below(builds);
@@ -253,6 +277,66 @@ static void compare_groups(struct store *raw, struct store *rolled, struct query
     cr_assert_eq(a.unknown, 0);
 }
 
+static struct profile *load_stacks(struct store *s, struct query_cache *cache, const struct load_request *what,
+                                   struct arena *a)
+{
+    struct profd_error e = {""};
+    struct load load;
+    struct load_request request = *what;
+    request.store = s;
+    request.cache = cache;
+    cr_assert_eq(load_profile(&request, a, &load, &e), PROFD_OK, "%s", e.sentence);
+    return load.profile;
+}
+
+static void same_stacks(const struct profile *a, const struct profile *b, enum load_stacks stacks, const char *what)
+{
+    size_t n = a->node_count;
+    cr_assert_eq(a->build_count, b->build_count);
+    for (uint32_t i = 0; i < a->build_count; i++) {
+        cr_assert_str_eq(a->builds[i], b->builds[i]);
+    }
+    cr_assert(a->tree_count == b->tree_count && n == b->node_count, "%s: %zu nodes, %u", what, n, b->node_count);
+    for (uint32_t i = 0; i < a->tree_count; i++) {
+        cr_assert(counts_compare_clocks(&a->trees[i], &b->trees[i]) == 0 && a->trees[i].used == b->trees[i].used);
+    }
+    cr_assert_arr_eq(a->node_depth, b->node_depth, n);
+    cr_assert_arr_eq(a->node_kind, b->node_kind, n);
+    cr_assert_arr_eq(a->node_build, b->node_build, n * sizeof *a->node_build);
+    cr_assert_arr_eq(a->node_address, b->node_address, n * sizeof *a->node_address);
+    cr_assert_arr_eq(a->node_ticks, b->node_ticks, n * sizeof *a->node_ticks);
+    cr_assert((a->node_shares != NULL) == (stacks == LOAD_STACKS_SHARES) &&
+              (b->node_shares != NULL) == (stacks == LOAD_STACKS_SHARES));
+    for (size_t i = 0; i < n && a->node_shares != NULL; i++) {
+        uint64_t sum = 0;
+        for (size_t g = i * TREE_GROUPS; g < (i + 1) * TREE_GROUPS; g++) {
+            cr_assert_eq(a->node_shares[g], b->node_shares[g], "%s: node %zu", what, i);
+            sum += a->node_shares[g];
+        }
+        cr_assert_eq(sum, a->node_ticks[i]);
+    }
+}
+
+static void compare_stacks(struct store *raw, struct store *rolled, struct query_cache *cache, uint32_t *nodes)
+{
+    int64_t since = (FLEET_NOW / HOUR - (int64_t)below(HOURS)) * HOUR,
+            until = since + (1 + (int64_t)below(HOURS)) * HOUR;
+    bool all = below(3) == 0;
+    const struct load_request what = {
+        .scope = {.all = true},
+        .filter = {.build_id = below(2) ? PROGRAM : LIBRARY, .since = all ? 0 : since, .until = all ? 0 : until},
+        .alone = below(3) == 0,
+        .stacks = (enum load_stacks)below(3)};
+    struct arena *a = arena_new(0);
+    const struct profile *p = load_stacks(raw, NULL, &what, a);
+    same_stacks(p, load_stacks(rolled, NULL, &what, a), what.stacks, "rolled");
+    same_stacks(p, load_stacks(rolled, cache, &what, a), what.stacks, "with a cache");
+    same_stacks(p, load_stacks(rolled, cache, &what, a), what.stacks, "from the cache");
+    cr_assert(what.stacks != LOAD_STACKS_NONE || p->node_count == 0);
+    *nodes += p->node_count;
+    arena_free(a);
+}
+
 static void lock(void *context)
 {
     cr_assert_eq((*(int *)context)++, 0);
@@ -279,7 +363,7 @@ static void run_fleet(uint64_t seed, size_t cache_size)
     struct store *raw = fleet_open(), *rolled = NULL;
     struct profd_error e = {""};
     int held = 0;
-    uint32_t answered = 0, moved = 0;
+    uint32_t answered = 0, moved = 0, nodes = 0;
     const struct query_lock locking = {lock, unlock, &held};
     struct query_cache *cache = query_cache_new(cache_size, &locking);
     snprintf(directory, sizeof directory, "%s/profd-windows-XXXXXX",
@@ -301,6 +385,7 @@ static void run_fleet(uint64_t seed, size_t cache_size)
             compare_aligned(raw, rolled, cache, &answered);
             compare_unaligned(raw, rolled, cache, &moved);
             compare_groups(raw, rolled, cache);
+            compare_stacks(raw, rolled, cache, &nodes);
         }
     }
     compact(rolled, 0, UINT32_MAX);
@@ -308,9 +393,10 @@ static void run_fleet(uint64_t seed, size_t cache_size)
         compare_aligned(raw, rolled, cache, &answered);
         compare_unaligned(raw, rolled, cache, &moved);
         compare_groups(raw, rolled, cache);
+        compare_stacks(raw, rolled, cache, &nodes);
     }
     struct query_cache_use use = query_cache_measure(cache);
-    cr_assert(answered > 40 && moved > 5, "%u answered, %u moved", answered, moved);
+    cr_assert(answered > 40 && moved > 5 && nodes > 100000, "%u answered, %u moved, %u nodes", answered, moved, nodes);
     cr_assert(use.missed > 0 && use.bytes <= cache_size && (cache_size < 1000000 || use.found > 50),
               "%llu found, %llu missed", (unsigned long long)use.found, (unsigned long long)use.missed);
     query_cache_free(cache);
