@@ -14,10 +14,10 @@ def row(what, text):
     print(f"{what:<74} {text}", flush=True)
 
 
-def measured(processes, series):
+def measured(processes, series, stacks=0):
     with tempfile.TemporaryDirectory(prefix="profd-bench-") as folder:
         out = subprocess.run([os.path.join(BUILD, "tests", "rollup"), os.path.join(folder, "b.db"), str(processes),
-                              str(series), "256"],
+                              str(series), "256", str(stacks)],
                              capture_output=True, text=True, timeout=600, check=True).stdout
     return {k: float(v) for k, _, v in (line.partition(" ") for line in out.splitlines())}
 
@@ -31,6 +31,19 @@ def bytes_of_processes():
             f"{v['hour_spread']:,.0f}")
 
 
+def bytes_of_stacks():
+    """What stacks add to the sums of an hour, above the same processes without them."""
+    for processes in (100, 1000):
+        plain = measured(processes, 1)
+        v = measured(processes, 1, 100)
+        nodes = v["nodes"]
+        row(f"bytes of stacks of {processes} processes of a Lua's size, 100 ticks each, in one hour",
+            f"{nodes:,.0f} nodes: {v['hour'] - plain['hour']:,.0f}, with groups "
+            f"{v['hour'] + v['hour_spread'] - plain['hour'] - plain['hour_spread']:,.0f}; "
+            f"{(v['hour'] - plain['hour']) / nodes:.1f} and "
+            f"{(v['hour_spread'] - plain['hour_spread']) / nodes:.1f} a node")
+
+
 def rates():
     uploads = 2000 if SMALL else 20000
     for what, series in (("one series", 1), ("50 series", 50), ("as many series", uploads)):
@@ -42,4 +55,5 @@ def rates():
 
 
 bytes_of_processes()
+bytes_of_stacks()
 rates()

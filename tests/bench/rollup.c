@@ -1,6 +1,6 @@
-/* The store alone, for make bench: rollup PATH PROCESSES SERIES BATCH. So many processes each send one upload of a
- * Lua's size within one hour; then everything is rolled up, and time goes on until the day and all of it are one sum.
- * PATH must not exist; it is removed. Prints rates a second and bytes. */
+/* The store alone, for make bench: rollup PATH PROCESSES SERIES BATCH [STACKS]. So many processes each send one upload
+ * of a Lua's size within one hour, with so many ticks that have stacks; then everything is rolled up, and time goes on
+ * until the day and all of it are one sum. PATH must not exist; it is removed. Prints rates a second and bytes. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/counts.h"
+#include "core/rollup.h"
+#include "proto/counts_stacks.h"
 #include "store/store.h"
 
 #define HOUR INT64_C(3600000000000)
 #define MIDNIGHT (INT64_C(20000) * 24 * HOUR)
 
-enum { FUNCTIONS = 900, ARCS = 1149, BINS = 60, BATCH_MAX = 4096 };
+enum { FUNCTIONS = 900, ARCS = 1149, BINS = 60, BATCH_MAX = 4096, FRAMES = 3000 };
 
 static struct profd_error e;
 static uint64_t draw_state = 88172645463325252u;
@@ -62,12 +63,48 @@ static void make_shape(void)
     }
 }
 
+/* Frames that call each other: 0 is main; of a stack of any depth there is a prefix in many others. */
+static struct counts_frame frames[FRAMES];
+static uint32_t parents[FRAMES];
+
+static void make_frames(void)
+{
+    for (uint32_t i = 0; i < FRAMES; i++) {
+        frames[i] = (struct counts_frame){.address = 0x401000 + draw() % (FUNCTIONS * 204)};
+        parents[i] = i == 0 ? 0 : draw() % 4 ? i - 1 - (uint32_t)(draw() % (i < 20 ? i : 20)) : (uint32_t)(draw() % i);
+    }
+}
+
+/* Most ticks are in a few stacks, as in any program. */
+static void add_stack(struct counts_stacks *to)
+{
+    struct counts_frame path[128];
+    uint32_t n = 0, at = (uint32_t)(draw() % (1 + draw() % (1 + draw() % FRAMES)));
+    struct counts_frame last = frames[at];
+    last.kind = COUNTS_NODE_PC;
+    path[127 - n++] = last;
+    for (; at != 0 && n < 128; at = parents[at]) {
+        path[127 - n++] = frames[parents[at]];
+    }
+    check(counts_stacks_add(to, 100, "seconds", 's', path + 128 - n, n, 1, &e));
+}
+
+static uint32_t stacks; /* of each upload */
+
 static uint8_t *make_counts(struct store_upload *u, size_t *size)
 {
     struct counts c;
     uint8_t *bytes;
     uint32_t n = 0;
-    check(counts_init(&c, 1, BINS, ARCS, &e));
+    struct counts_sizes sizes = {.histograms = 1, .bins = BINS, .arcs = ARCS};
+    struct counts_stacks *s = counts_stacks_new();
+    for (uint32_t i = 0; i < stacks; i++) {
+        add_stack(s);
+    }
+    check(counts_stacks_finish(s, &sizes, &e));
+    check(counts_init_sizes(&c, &sizes, &e));
+    counts_stacks_copy(s, &c);
+    counts_stacks_free(s);
     c.histograms[0] = (struct counts_histogram){.bins = 46000,
                                                 .low = 0x401000,
                                                 .high = 0x401000 + 46000 * 4,
@@ -115,6 +152,27 @@ static void print_level(const char *path, int level, const char *name)
         sqlite3_finalize(q);
     }
     sqlite3_close(db);
+}
+
+/* Nodes of stacks of the hours' sums. */
+static void print_nodes(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *q = NULL;
+    uint64_t nodes = 0;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT counts FROM rollup WHERE level=0", -1, &q, NULL) == SQLITE_OK) {
+        while (sqlite3_step(q) == SQLITE_ROW) {
+            struct arena *a = arena_new(0);
+            struct rollup r;
+            check(rollup_decode(a, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0), 1, false, &r, &e));
+            nodes += r.node_count;
+            arena_free(a);
+        }
+    }
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    printf("nodes %llu\n", (unsigned long long)nodes);
 }
 
 static double put_all(struct store *s, uint32_t processes, uint32_t series, uint32_t batch, uint64_t *encoded)
@@ -175,13 +233,16 @@ int main(int argc, char *argv[])
     struct stat st;
     uint64_t encoded = 0;
     double longest = 0;
-    uint32_t processes = argc == 5 ? (uint32_t)atoi(argv[2]) : 0, series = argc == 5 ? (uint32_t)atoi(argv[3]) : 0;
-    uint32_t batch = argc == 5 ? (uint32_t)atoi(argv[4]) : 0;
+    const bool known = argc == 5 || argc == 6;
+    uint32_t processes = known ? (uint32_t)atoi(argv[2]) : 0, series = known ? (uint32_t)atoi(argv[3]) : 0;
+    uint32_t batch = known ? (uint32_t)atoi(argv[4]) : 0;
+    stacks = argc == 6 ? (uint32_t)atoi(argv[5]) : 0;
     if (processes == 0 || series == 0 || batch == 0 || batch > BATCH_MAX || stat(argv[1], &st) == 0) {
-        fprintf(stderr, "usage: rollup PATH PROCESSES SERIES BATCH, where PATH is not there\n");
+        fprintf(stderr, "usage: rollup PATH PROCESSES SERIES BATCH [STACKS], where PATH is not there\n");
         return 64;
     }
     make_shape();
+    make_frames();
     check(store_sqlite_open_writer(argv[1], &s, &e));
     uint64_t empty = content(s);
     double put = put_all(s, processes, series, batch, &encoded);
@@ -194,6 +255,7 @@ int main(int argc, char *argv[])
            (unsigned long long)left, 1000 * longest);
     print_level(argv[1], 0, "hour");
     print_level(argv[1], 1, "day");
+    print_nodes(argv[1]);
     store_close(s);
     unlink(argv[1]);
     return 0;

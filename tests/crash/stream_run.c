@@ -73,6 +73,17 @@ static enum profd_status fill_arcs(struct profd_upload *u, uint32_t n)
     return status;
 }
 
+/* The ticks of an upload found one of 4,096 stacks, so that no sum folds. */
+static enum profd_status fill_stack(struct profd_upload *u, uint32_t n)
+{
+    const uint32_t build[] = {0, n % 2, 0};
+    const uint64_t address[] = {0x10, 0x20 + 16 * (uint64_t)(n % 64), STREAM_LOW + 16 * (uint64_t)(n % 4096)};
+    const struct profd_stack stack = {
+        .rate = 100, .frames = 3, .pc = true, .build = build, .address = address, .ticks = stream_ticks(n)};
+
+    return profd_upload_add_stack(u, &stack, NULL);
+}
+
 static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
 {
     const uint64_t ticks = stream_ticks(n);
@@ -106,6 +117,9 @@ static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
     }
     if (!status) {
         status = fill_arcs(u, n);
+    }
+    if (!status) {
+        status = fill_stack(u, n);
     }
     if (!status) {
         profd_upload_set_window(u, (uint64_t)stream_end(s, n) - 1000000, (uint64_t)stream_end(s, n));

@@ -8,6 +8,26 @@
 
 #include "core/rollup.h"
 
+/* One stack for each of the two bins: the second below two callers, of which one is in the library. */
+static void fill_stacks(struct counts *c, uint64_t n)
+{
+    static const uint8_t depths[] = {0, 1, 2, 1};
+    c->trees[0] = (struct counts_tree){.rate = 100, .dimension = "seconds", .abbreviation = 's', .used = 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        c->node_depth[i] = depths[i];
+        c->node_kind[i] = i < 2 ? COUNTS_NODE_RETURN : COUNTS_NODE_PC;
+    }
+    c->node_address[0] = 0x1100;
+    c->node_build[1] = 0;
+    c->node_address[1] = 0x1200;
+    c->node_build[2] = 1;
+    c->node_address[2] = 0x9000 + n % 7;
+    c->node_ticks[2] = n;
+    c->node_build[3] = 1;
+    c->node_address[3] = 0x9100;
+    c->node_ticks[3] = 1;
+}
+
 void make_counted(struct made *m, uint32_t uid, unsigned sender, uint32_t sequence, int64_t end, uint64_t n)
 {
     struct counts c;
@@ -18,7 +38,9 @@ void make_counted(struct made *m, uint32_t uid, unsigned sender, uint32_t sequen
     m->u.start = end - 1000;
     m->u.received = end;
     m->u.group = sender % 16;
-    cr_assert_eq(counts_init(&c, 1, 2, 2, &e), PROFD_OK);
+    const struct counts_sizes sizes = {.histograms = 1, .bins = 2, .arcs = 2, .trees = 1, .nodes = 4};
+    cr_assert_eq(counts_init_sizes(&c, &sizes, &e), PROFD_OK);
+    fill_stacks(&c, n);
     c.histograms[0] = (struct counts_histogram){.build = 0,
                                                 .bins = 100,
                                                 .low = 0x1000,
@@ -60,6 +82,15 @@ enum store_outcome put_counted(struct fixture *f, struct made *m)
     return outcome;
 }
 
+static uint64_t add_up(const uint64_t *numbers, uint32_t n)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += numbers[i];
+    }
+    return sum;
+}
+
 static void look_at_upload(struct seen *seen, const struct store_row *row)
 {
     struct counts c;
@@ -71,6 +102,7 @@ static void look_at_upload(struct seen *seen, const struct store_row *row)
     seen->ticks += ticks;
     seen->calls += calls;
     seen->arcs += c.arc_count;
+    seen->stacks += add_up(c.node_ticks, c.node_count);
     counts_done(&c);
     cr_assert_not_null(row->host);
     seen->hosts++;
@@ -89,6 +121,7 @@ static void look_at_sum(struct seen *seen, const struct store_row *row)
     seen->ticks += ticks;
     seen->calls += calls;
     seen->arcs += r.arc_count;
+    seen->stacks += add_up(r.node_ticks, r.node_count);
     seen->rolled++;
     seen->hosts += row->host_count;
     cr_assert_gt(row->version, 0);

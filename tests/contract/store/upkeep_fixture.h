@@ -8,7 +8,7 @@
 #define MIDNIGHT (NOON / DAY * DAY)
 
 /* An upload as make_upload's whose numbers are those of its counts: ticks of one histogram and calls of one arc, which
- * stands for its number n. Freed by put_counted. */
+ * stands for its number n. All ticks, n + 1, have stacks. Freed by put_counted. */
 void make_counted(struct made *m, uint32_t uid, unsigned sender, uint32_t sequence, int64_t end, uint64_t n);
 enum store_outcome put_counted(struct fixture *f, struct made *m);
 
@@ -18,6 +18,7 @@ struct seen {
     int64_t first, last;
     uint32_t inexact;
     uint64_t arcs;    /* of all rows */
+    uint64_t stacks;  /* ticks of stacks, of all rows */
     uint64_t commits; /* Σ of the rows' */
     struct random_groups groups;
 };

@@ -1,0 +1,114 @@
+/* Stacks are stored, added up, sent and removed with the ticks that they are of. */
+#include <string.h>
+
+#include "tests/contract/store/arrival_fixture.h"
+
+static struct seen look_all(struct fixture *f)
+{
+    return look(f, everybody, &(struct store_filter){PROGRAM});
+}
+
+static void put_many(struct fixture *f, unsigned n)
+{
+    struct made m;
+    for (unsigned i = 0; i < n; i++) {
+        make_counted(&m, 1 + i % 2, 1 + i % 5, 1 + i / 5, MIDNIGHT + (int64_t)(i % 30) * HOUR + i, 5 + i);
+        cr_assert_eq(put_counted(f, &m), STORE_STORED);
+    }
+}
+
+STORE_TEST(stacks_of_single_uploads_and_of_sums_are_the_same)
+{
+    put_many(f, 60);
+    const struct seen raw = look_all(f);
+    cr_assert(raw.ticks > 60 && raw.stacks == raw.ticks);
+    for (unsigned level = 0; level < 3; level++) {
+        compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + (level + 2) * DAY + 2 * HOUR);
+        const struct seen sums = look_all(f);
+        cr_assert(sums.ticks == raw.ticks && sums.stacks == raw.stacks);
+        cr_assert(!f->sqlite || sums.rolled == sums.rows);
+        fixture_reopen(f);
+        expect_clean(f);
+    }
+}
+
+STORE_TEST(stacks_of_harvests_add_up)
+{
+    for (unsigned i = 0; i < 40; i++) {
+        harvest_one(f, 1, 1 + i % 2, i / 2, START + i * MINUTE, 3 + i % 4);
+    }
+    const struct seen live = look_all(f);
+    cr_assert(live.ticks > 40 && live.stacks == live.ticks);
+    compact_all(f, HOUR, UINT64_MAX, START + 3 * DAY);
+    cr_assert_eq(look_all(f).stacks, live.stacks);
+    expect_clean(f);
+}
+
+STORE_TEST(stacks_go_with_what_is_deleted)
+{
+    uint64_t gone;
+    const struct store_scope first = only(1);
+    put_many(f, 60);
+    compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + 3 * DAY);
+    const struct seen others = look(f, only(2), &(struct store_filter){PROGRAM});
+    OK(f, store_delete_build(f->w, &first, full_id("aa01"), &gone, &f->e));
+    const struct seen left = look_all(f);
+    cr_assert_gt(gone, 0);
+    cr_assert(left.stacks == others.stacks && left.stacks == left.ticks && left.stacks > 0);
+    expect_clean(f);
+}
+
+STORE_TEST(stacks_arrive_at_the_centre)
+{
+    struct sender *s = eight_hours(7);
+    const struct seen sent = look_all(&s->store);
+    cr_assert(sent.stacks == sent.ticks && sent.stacks > 0);
+    admit(f, s, "a.example", 0, 24);
+    for (size_t i = 0; i < s->n; i++) {
+        cr_assert_eq(s->bytes[i][0], SEGMENT_VERSION);
+        cr_assert_eq(deliver(f, &s->list[i]).verdict, STORE_ARRIVED);
+        cr_assert(deliver(f, &s->list[i]).again);
+    }
+    cr_assert_eq(look_all(f).stacks, sent.stacks);
+    compact_all(f, HOUR, UINT64_MAX, NOON + 4 * DAY);
+    const struct seen sums = look_all(f);
+    cr_assert(sums.stacks == sent.stacks && sums.ticks == sent.ticks);
+    centre_of(f);
+    close_sender(s);
+}
+
+static bool has_version_2(void *context, const struct store_segment *x)
+{
+    size_t *n = context;
+    cr_assert_eq(x->bytes[0], SEGMENT_VERSION_NO_STACKS);
+    ++*n;
+    return true;
+}
+
+/* What is sealed for a centre that does not read stacks has none, and never gets them again; everything else is sent.
+ */
+STORE_TEST(stacks_are_left_out_for_an_older_centre)
+{
+    const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1};
+    struct store_sealed sealed;
+    struct store_progress p;
+    struct store_relay r;
+    const struct store_policy keep = {.relay_bytes = UINT64_MAX};
+    size_t n = 0;
+    OK(f, store_relay_begin(f->w, epoch, &f->e));
+    put_many(f, 4);
+    for (p.more = true; p.more;) { /* some are folded already when it is sealed */
+        OK(f, store_keep_segments(f->w, &keep, NOON, &p, &f->e));
+    }
+    OK(f, store_seal_segments(f->w, UINT64_MAX, false, NOON, &sealed, &f->e));
+    cr_assert(sealed.segments == 4 && sealed.without_stacks == 4);
+    OK(f, store_seal_segments(f->w, UINT64_MAX, true, NOON, &sealed, &f->e));
+    cr_assert(sealed.segments == 0 && sealed.without_stacks == 0);
+    OK(f, store_each_segment(f->w, 0, has_version_2, &n, &f->e));
+    cr_assert_eq(n, 4);
+    OK(f, store_get_relay(f->r, &r, &f->e));
+    cr_assert(r.sealed.ticks == r.accepted.ticks && r.sealed.calls == r.accepted.calls && r.sealed.uploads == 4);
+    const struct seen here = look_all(f);
+    cr_assert_eq(here.stacks, here.ticks, "this host keeps its stacks");
+    expect_clean(f);
+}
