@@ -89,13 +89,7 @@ function problem(error, state) {
     el(section.hidden ? "h1" : "h2", {}, away ? "The daemon does not answer" : error.title || "Refused"),
     el("p", { class: "warning", role: "alert" }, error.message),
     advice(error, state),
-    el(
-      "p",
-      {},
-      el("button", { type: "button", onclick: draw }, "Try again"),
-      " ",
-      el("a", { href: "./" }, "All builds"),
-    ),
+    el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "Overview")),
   );
 }
 

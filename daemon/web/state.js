@@ -8,7 +8,7 @@ export const VIEWS = [
   ["compare", "Compare"],
 ];
 export const FLEET = [
-  ["builds", "Builds"],
+  ["builds", "Overview"],
   ["functions", "Functions"],
   ["processes", "Live"],
 ];

@@ -20,7 +20,7 @@ addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
 /**
- * columns: {key, width in rem, title, hint, numeric, value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
+ * columns: {key, width in rem, still (no order by it), bars, title, hint, numeric, value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
  * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without it.
  * sorted(key, dir): told when the user sorts.
  */
@@ -86,7 +86,7 @@ export class Table {
   }
 
   column(key) {
-    return this.all.find((c) => c.key === key) ?? this.all[0];
+    return this.all.find((c) => c.key === key && !c.still) ?? this.all[0];
   }
 
   setSort(key, dir) {
@@ -140,6 +140,7 @@ export class Table {
     replace(
       this.head,
       this.columns.map((c) => {
+        if (c.still) return el("th", { scope: "col", class: c.numeric ? "n still" : "still", title: c.hint }, c.title);
         const sorted = c.key === this.sort ? (this.dir === "desc" ? "descending" : "ascending") : "none";
         const turn = () => {
           this.setSort(c.key, c.key === this.sort ? (this.dir === "desc" ? "asc" : "desc") : undefined);

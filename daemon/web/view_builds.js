@@ -1,165 +1,254 @@
-// All builds, with a line of their load over the last day.
+// The start page: programs with their versions, share of CPU time, trend and machines; builds below their program.
 import * as api from "./api.js";
-import { el, replace, say, svg } from "./dom.js";
+import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { another, go, to } from "./state.js";
+import { dayOf, forget, later, spark } from "./overview_day.js";
+import { another, go, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
+import { bar, NARROW } from "./view_report.js";
 
-const HOURS = 24;
+const LIBRARIES = "Libraries";
 
-/** The load of the last hours as a little line; empty until it is known, and where the daemon has no series. */
-function spark(row) {
-  const line = svg("svg", {
-    class: "spark",
-    viewBox: `0 0 ${HOURS} 10`,
-    preserveAspectRatio: "none",
-    role: "img",
-    "aria-label": "load of the last 24 hours",
-  });
-  const url = api.path(row.build_id, "/groups", { step: "1h", since: `now-${HOURS}h`, limit: "1000" });
-  api.json(url).then(
-    (page) => {
-      const sums = new Array(HOURS).fill(0);
-      for (const group of page.rows) {
-        const hour = HOURS - 1 - Math.floor((Date.now() - new Date(group.time).getTime()) / 3600e3);
-        if (hour >= 0 && hour < HOURS) sums[hour] += group.seconds;
-      }
-      const most = Math.max(...sums);
-      row.load = sums.reduce((a, b) => a + b, 0);
-      if (most <= 0) return;
-      line.append(svg("path", { d: `M${sums.map((s, i) => `${i + 0.5},${9.5 - (9 * s) / most}`).join("L")}` }));
-      line.setAttribute(
-        "aria-label",
-        `load of the last 24 hours: ${format.seconds(row.load)}, at most ${format.seconds(most)} an hour`,
-      );
-      line.append(svg("title", {}, line.getAttribute("aria-label")));
-    },
-    () => {},
-  );
-  return line;
+const sum = (list, field) => list.reduce((all, row) => all + Number(row[`${field}_str`] ?? row[field]), 0);
+const newest = (list) => list.reduce((a, b) => (Date.parse(b.last_seen) > Date.parse(a.last_seen) ? b : a));
+
+/** Programs by name, most CPU time first; what is no program is one group, the last one. */
+function groupsOf(builds) {
+  const byName = new Map();
+  for (const b of builds) {
+    const name = b.is_program ? format.base(b.name) || "?" : LIBRARIES;
+    (byName.get(name) ?? byName.set(name, []).get(name)).push(b);
+  }
+  const groups = [...byName].map(([name, list]) => ({
+    name,
+    builds: list.sort((a, b) => Date.parse(b.last_seen) - Date.parse(a.last_seen)),
+    folded: name === LIBRARIES && !list[0].is_program,
+    seconds: sum(list, "seconds"),
+    last: newest(list),
+  }));
+  return groups.sort((a, b) => a.folded - b.folded || b.seconds - a.seconds);
 }
 
-const columns = (rows, state) => [
-  {
+/** Rows of the table: a group, and below it its builds if it has several. */
+function rowsOf(groups) {
+  return groups.flatMap((group, g) => {
+    const own = { group, builds: group.builds, build: group.last, key: String(g) };
+    const below = group.builds.map((build) => ({ group, builds: [build], build, below: true }));
+    return group.builds.length > 1 || group.folded ? [own, ...below] : [own];
+  });
+}
+
+/** The name of a row; a group of several has a button that shows them. */
+function nameCell(row, state, shown, toggle) {
+  const { group, build } = row;
+  const { name, build_id: id } = build;
+  const exact = row.builds.every((b) => b.exact);
+  const reasons = [...new Set(row.builds.flatMap((b) => b.inexact_reasons ?? []))].join(", ");
+  const link = (text) =>
+    el("a", { ...to(state, { ...another("report"), build: id }), tabIndex: -1, title: name }, text);
+  const label = `${shown ? "▾" : "▸"} ${format.count(group.builds.length)}`;
+  const several = !row.below && (group.builds.length > 1 || group.folded);
+  const about = format.several(group.builds.length, "build", "builds");
+  const props = {
+    type: "button",
+    class: "chip",
+    tabIndex: -1,
+    "aria-expanded": String(shown),
+    "aria-label": about,
+    title: about,
+  };
+  return [
+    row.below ? el("span", { class: "indent" }) : null,
+    group.folded && !row.below
+      ? LIBRARIES
+      : link(row.below && !group.folded ? format.brief(id) : format.base(name) || "?"),
+    exact ? null : el("abbr", { class: "inexact", title: `not exact: ${reasons}` }, " ≈"),
+    several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
+  ];
+}
+
+/** Texts side by side; all of them on hover. */
+const words = (list) => el("span", { title: list.join(", ") }, list.join(", ") || "–");
+
+const DAYS = "of the last day";
+const HOSTS = "the most machines of one hour of the last day that sent the same service and version";
+
+/** Columns that are known from the list of builds. Libraries stand last in every order. */
+function listColumns(rows, total) {
+  const seconds = (row) => sum(row.builds, "seconds");
+  const share = (i) => (total > 0 ? (100 * seconds(rows[i])) / total : 0);
+  const isFold = (i) => rows[i].group.folded && !rows[i].below;
+  const numeric = (value) => ({
+    numeric: true,
+    value: (i) => (rows[i].group.folded ? Number.NaN : value(rows[i].group)),
+  });
+  const number = (key, title, field) => ({
+    key,
+    title,
+    ...numeric((group) => sum(group.builds, field)),
+    cell: (i) => {
+      const all = sum(rows[i].builds, field);
+      return isFold(i) ? "" : el("span", { title: format.count(all) }, format.short(all));
+    },
+  });
+  const time = ({ last_seen: seen }) =>
+    el("time", { dateTime: seen || "", title: format.moment(seen) }, format.ago(seen));
+  return {
+    share: {
+      key: "share",
+      title: "CPU share",
+      hint: "time in its own code, of that of all builds",
+      width: 9.2,
+      bars: true,
+      ...numeric((group) => group.seconds),
+      cell: (i) => bar(share(i) > 0 ? format.percent(share(i)) : "0 %", share(i)),
+    },
+    seconds: {
+      key: "seconds",
+      title: "CPU time",
+      hint: "in its own code; libraries have their own rows",
+      ...numeric((group) => group.seconds),
+      cell: (i) => format.seconds(seconds(rows[i])),
+    },
+    calls: number("calls", "Calls", "calls"),
+    processes: number("processes", "Processes", "processes_started"),
+    last: {
+      key: "last",
+      title: "Last seen",
+      width: 9,
+      ...numeric((group) => Date.parse(group.last.last_seen) || 0),
+      cell: (i) => time(rows[i].build),
+    },
+  };
+}
+
+/** Columns that are asked for when a row is in sight; there is no order by them. */
+function dayColumns(rows) {
+  const day = (i) => (rows[i].day ??= dayOf(rows[i].builds));
+  const of = (show) => (i) => (rows[i].group.folded && !rows[i].below ? "" : later(day(i), show));
+  const hosts = (d) => el("span", { title: HOSTS }, d.hosts ? `${d.least ? "≥ " : ""}${format.count(d.hosts)}` : "–");
+  const column = (key, title, width, show, numeric) => ({
+    key,
+    title,
+    hint: DAYS,
+    width,
+    numeric,
+    still: true,
+    cell: of(show),
+  });
+  return {
+    load: column("load", "Last day", 8.5, spark, true),
+    service: column("service", "Service", 8, (d) => words(d.services)),
+    version: column("version", "Version", 7, (d) => words(d.versions)),
+    hosts: column("hosts", "Hosts", 5, hosts, true),
+  };
+}
+
+function columns(rows, state, view) {
+  const name = {
     key: "name",
-    title: "Build",
-    value: (i) => format.base(rows[i].name),
-    cell: (i) => [
-      el(
-        "a",
-        { ...to(state, { ...another("report"), build: rows[i].build_id }), tabIndex: -1, title: rows[i].name },
-        format.base(rows[i].name) || "?",
+    title: "Program",
+    value: (i) => (rows[i].group.folded ? "\uffff" : rows[i].group.name),
+    cell: (i) => nameCell(rows[i], state, view.open.has(rows[i].group.name), view.toggle),
+  };
+  const { share, seconds, calls, processes, last } = listColumns(rows, view.total);
+  const { load, service, version, hosts } = dayColumns(rows);
+  return [name, version, share, seconds, load, service, hosts, calls, processes, last];
+}
+
+/** What to do when there is nothing yet. */
+function empty(main) {
+  const send = el("pre", {}, el("code", {}, "profctl upload -e ./program gmon.out"));
+  const live = el("pre", {}, el("code", {}, "profctl run ./program"));
+  const first = [
+    "No profiles stored yet. Compile a program with ",
+    el("code", {}, "-pg"),
+    ", run it, and send its gmon.out:",
+  ];
+  replace(main, el("h1", {}, "Overview"), el("p", {}, first), send, el("p", {}, "Or count while it runs:"), live);
+}
+
+/** One sentence on everything. */
+function headline(builds, groups) {
+  const programs = groups.filter((g) => !g.folded);
+  const parts = [
+    format.several(programs.length, "program", "programs"),
+    format.several(
+      sum(
+        programs.map((g) => ({ n: g.builds.length })),
+        "n",
       ),
-      rows[i].exact
-        ? null
-        : el("abbr", { class: "inexact", title: `not exact: ${(rows[i].inexact_reasons || []).join(", ")}` }, " ≈"),
-    ],
-  },
-  {
-    key: "id",
-    width: 9.5,
-    title: "Build-id",
-    value: (i) => rows[i].build_id,
-    cell: (i) => el("code", { title: rows[i].build_id }, format.brief(rows[i].build_id)),
-  },
-  {
-    key: "load",
-    width: 8.5,
-    title: "Last day",
-    numeric: true,
-    value: (i) => rows[i].load ?? Number.NaN,
-    cell: (i) => (rows[i].line ??= spark(rows[i])),
-  },
-  {
-    key: "seconds",
-    title: "CPU time",
-    numeric: true,
-    value: (i) => rows[i].seconds,
-    cell: (i) => format.seconds(rows[i].seconds),
-  },
-  {
-    key: "calls",
-    title: "Calls",
-    numeric: true,
-    value: (i) => rows[i].calls,
-    cell: (i) => el("span", { title: format.exact(rows[i], "calls") }, format.short(rows[i].calls)),
-  },
-  {
-    key: "processes",
-    title: "Processes",
-    numeric: true,
-    value: (i) => rows[i].processes_started,
-    cell: (i) => format.exact(rows[i], "processes_started"),
-  },
-  {
-    key: "uploads",
-    title: "Uploads",
-    numeric: true,
-    value: (i) => rows[i].uploads,
-    cell: (i) => format.exact(rows[i], "uploads"),
-  },
-  {
-    key: "last",
-    width: 9,
-    title: "Last seen",
-    numeric: true,
-    value: (i) => Date.parse(rows[i].last_seen) || 0,
-    cell: (i) =>
-      el(
-        "time",
-        { dateTime: rows[i].last_seen || "", title: format.moment(rows[i].last_seen) },
-        format.ago(rows[i].last_seen),
-      ),
-  },
-];
+      "build",
+      "builds",
+    ),
+    `${format.seconds(sum(builds, "seconds"))} of CPU time`,
+    format.several(sum(builds, "calls"), "call", "calls"),
+  ];
+  return el("p", { class: "headline" }, `${parts.join(", ")}.`);
+}
 
 export async function draw(main, state, signal) {
-  const { rows, more } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
-  if (rows.length === 0) {
-    replace(
-      main,
-      el("h1", {}, "Builds"),
-      el(
-        "p",
-        {},
-        "No profiles stored yet. Compile a program with ",
-        el("code", {}, "-pg"),
-        ", run it, and send its gmon.out:",
-      ),
-      el("pre", {}, el("code", {}, "profctl upload -e ./program gmon.out")),
-    );
-    return;
-  }
+  const { rows: builds, more } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
+  if (builds.length === 0) return empty(main);
+  forget();
+  const groups = groupsOf(builds);
+  const rows = rowsOf(groups);
+  const view = {
+    open: new Set(state.open.split("|").filter(Boolean).map(decodeURIComponent)),
+    total: sum(builds, "seconds"),
+  };
+  const text = (row) =>
+    row.builds
+      .map((b) => `${b.name} ${b.build_id}`)
+      .join(" ")
+      .toLowerCase();
+  const apply = (filter) => {
+    const wanted = filter.toLowerCase();
+    const shown = (row) => !row.below || view.open.has(row.group.name) || (wanted && row.group.folded);
+    table.filter((i) => shown(rows[i]) && text(rows[i]).includes(wanted));
+    const programs = table.rows.filter((i) => !rows[i].below && !rows[i].group.folded).length;
+    const all = groups.filter((g) => !g.folded).length;
+    say(`${programs} of ${format.several(all, "program", "programs")}${more ? " and more" : ""}`);
+  };
+  view.toggle = (group) => {
+    if (!view.open.delete(group.name)) view.open.add(group.name);
+    note(state, { open: [...view.open].map(encodeURIComponent).join("|") });
+    apply(filter.value);
+    table.from = -1;
+    table.draw();
+  };
+  const open = (i) => {
+    const { group, below, build } = rows[i];
+    if (group.folded && !below) view.toggle(group);
+    else go({ ...another("report"), build: build.build_id });
+  };
   const table = new Table({
-    label: "Builds",
-    columns: columns(rows, state),
+    label: "Programs",
+    columns: columns(rows, state, view),
     count: rows.length,
     state,
-    sort: "last",
+    sort: "share",
     tall: true,
-    open: (i) => go({ ...another("report"), build: rows[i].build_id }),
+    open,
   });
-  const apply = (text) => {
-    const wanted = text.toLowerCase();
-    table.filter(wanted ? (i) => `${rows[i].name} ${rows[i].build_id}`.toLowerCase().includes(wanted) : undefined);
-    say(`${table.rows.length} of ${rows.length}${more ? " and more" : ""} builds`);
-  };
+  const filter = filterField(
+    () => state,
+    "Filter programs",
+    "name or build-id",
+    apply,
+    () => table,
+  );
   replace(
     main,
-    el(
-      "div",
-      { class: "bar" },
-      el("h1", {}, "Builds"),
-      filterField(
-        () => state,
-        "Filter builds",
-        "name or build-id",
-        apply,
-        () => table,
-      ),
-    ),
+    el("div", { class: "toolbar" }, el("h1", {}, "Overview"), filter),
+    headline(builds, groups),
     table.node,
+  );
+  table.show(
+    table.all.map((c) => c.key),
+    innerWidth < NARROW,
   );
   apply(state.q);
   table.restore();
+  return undefined;
 }

@@ -112,7 +112,7 @@ function columnsOf(flat, now) {
 }
 
 const FEW = ["self", "total", "calls"]; // columns where there is little space
-const NARROW = 700; // pixels
+export const NARROW = 700; // pixels
 
 /** The columns that the address names, else those that have space. */
 function shownColumns(table, state) {

@@ -32,7 +32,7 @@ page.on("response", (r) => {
 });
 let text = "";
 for (const [query, wanted] of [
-  ["", "1 of 1 builds"],
+  ["", "1 of 1 program"],
   [`?build=${build}`, "4 of 4 functions"],
 ]) {
   await page.goto(base + query);

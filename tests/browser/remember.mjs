@@ -5,10 +5,15 @@ import { address, base, builds, get, id, open, point, profctl, ready, socket, te
 /** All that can be seen of a view, as text: what is shown, how it is sorted, filtered, chosen, open and placed. */
 const seen = (page) =>
   page.evaluate(() => {
+    // A live process goes on counting: sums and shares of all programs grow meanwhile.
+    const grows = document.title.startsWith("Overview") ? /^\d+ programs, .*$|\d+(\.\d+)? %/gm : /$^/g;
     const all = (selector, what) => [...document.querySelectorAll(selector)].map(what);
     return JSON.stringify({
       title: document.title,
-      main: document.querySelector("main").innerText.replace(/(\d+ (second|minute)s? ago|\bnow\b|this minute)/g, ""),
+      main: document
+        .querySelector("main")
+        .innerText.replace(grows, "")
+        .replace(/(\d+ (second|minute)s? ago|\bnow\b|this minute)/g, ""),
       fields: all("input, select", (f) => [f.id, f.type === "checkbox" ? f.checked : f.value]),
       open: all("details", (d) => d.open),
       active: all("tr.active", (r) => r.getAttribute("aria-rowindex")),

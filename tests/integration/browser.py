@@ -9,7 +9,7 @@ import sys
 import time
 
 from formats_hostile import hostile_program
-from harness import BUILD, LONG, NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, until
+from harness import BUILD, LONG, NODE_MODULES, PROFCTL, ROOT, Daemon, free_port, profile, programs, run, until
 from wire import Wire, encoded, field, sender_number, varint, words
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
@@ -110,7 +110,13 @@ def fill(d):
     for name, arguments in RUNS.items():
         for n in range(2):
             assert d.ctl("upload", "-e", os.path.join(built, name), "-l", f"round={n}", "-l", f"service={name}",
+                         "-l", f"version=1.{n}",
                          profile(d.folder, os.path.join(built, name), arguments, n)).returncode == 0
+    again = os.path.join(d.folder, "again", "sorter")  # a second build of one program
+    os.makedirs(os.path.dirname(again))
+    assert run("gcc", "-pg", "-O1", "-o", again, os.path.join(ROOT, "tests/programs/sorter.c")).returncode == 0
+    assert d.ctl("upload", "-e", again, "-l", "service=sorter", "-l", "version=2.0",
+                 profile(os.path.dirname(again), again, RUNS["sorter"], 0)).returncode == 0
     send_sampled(d)
     send_named(d)
     exe, gmon = hostile_program(d.folder)

@@ -1,0 +1,83 @@
+// The start page: programs with service, version, share and trend; builds under their program; libraries folded.
+import { builds, check, get, id, open, point, ready, visit } from "./page.mjs";
+
+const ROW = "[role=grid] tbody tr[data-at]";
+const base = (b) => b.name.replace(/^.*\//, "");
+const programs = new Set(builds.filter((b) => b.is_program).map(base));
+const libraries = builds.filter((b) => !b.is_program);
+
+const names = (page) => page.locator(`${ROW} td:first-child .named`).allTextContents();
+const row = (page, name) => page.locator(ROW, { has: page.locator(`td:first-child a:text-is("${name}")`) });
+
+/** The texts of a row, by the titles of its columns. */
+async function cells(page, name) {
+  const titles = await page.locator("[role=grid] thead th").allTextContents();
+  const texts = await row(page, name).first().locator("td").allTextContents();
+  return Object.fromEntries(titles.map((t, i) => [t.replace(/ [↑↓]$/, ""), texts[i]]));
+}
+
+async function programRows(page) {
+  await visit(page, "");
+  await page.waitForFunction(() => document.querySelectorAll(".spark").length > 3);
+  await ready(page);
+  const shown = await names(page);
+  point(
+    shown.length === programs.size + (libraries.length > 0),
+    "overview: a row for each program, one for libraries",
+    shown,
+  );
+  if (libraries.length > 0)
+    point(/^Libraries/.test(shown.at(-1)), "overview: libraries are folded, and last", shown.at(-1));
+  const calc = await cells(page, "calc");
+  point(calc.Service === "calc" && calc.Version === "1.0, 1.1", "overview: service and versions of a program", calc);
+  const sorter = await cells(page, "sorter");
+  point(sorter.Version === "1.0, 1.1, 2.0" && /▸ 2$/.test(sorter.Program), "overview: those of all its builds", sorter);
+  const all = builds.reduce((sum, b) => sum + b.seconds, 0);
+  const wanted = (100 * builds.find((b) => b.build_id === id("calc")).seconds) / all;
+  point(
+    Math.abs(parseFloat(calc["CPU share"]) - wanted) <= 0.006 * wanted + 0.006,
+    "overview: its share of all CPU time",
+    [calc, wanted],
+  );
+  const trend = await row(page, "calc").locator(".spark").getAttribute("aria-label");
+  point(/last 24 hours: .*\d/.test(trend), "overview: and the load of the last day", trend);
+  const groups = (await get(`api/v1/builds/${id("calc")}/groups?by=service&step=1h`)).rows;
+  point(calc.Hosts.endsWith(String(Math.max(...groups.map((g) => g.hosts)))), "overview: and its machines", calc);
+}
+
+async function folds(page) {
+  await visit(page, "");
+  const before = await names(page);
+  await row(page, "sorter").locator("button").click();
+  const after = await names(page);
+  point(after.length === before.length + 2, "overview: the builds of a program stand below it", after);
+  const ids = builds.filter((b) => base(b) === "sorter").map((b) => b.build_id.slice(0, 12));
+  const at = after.findIndex((t) => t.startsWith("sorter"));
+  const below = after.slice(at + 1, at + 3);
+  point(
+    ids.every((i) => below.some((t) => t.startsWith(i))),
+    "overview: right below, by build-id",
+    [ids, below],
+  );
+  await check(page, "overview with builds");
+  await page.waitForFunction(() => /open=/.test(location.search));
+  await page.reload();
+  await ready(page);
+  point((await names(page)).join() === after.join(), "overview: a reload shows the same", await names(page));
+  await row(page, "sorter").first().locator("button").click();
+  point((await names(page)).join() === before.join(), "overview: and they fold again");
+  if (!libraries.length) return;
+  await page.keyboard.press("/");
+  await page.keyboard.type(base(libraries[0]));
+  point(
+    (await names(page)).some((t) => t.startsWith(base(libraries[0]))),
+    "overview: the filter finds a library",
+    await names(page),
+  );
+}
+
+export async function overview() {
+  const page = await open({ viewport: { width: 1440, height: 900 } });
+  for (const part of [programRows, folds]) await part(page);
+  await page.context().close();
+}
