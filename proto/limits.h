@@ -97,6 +97,7 @@
 #define LIMIT_SYMBOL_NAME 4096u       /* bytes of one name, raw or demangled */
 #define LIMIT_NAME_BYTES (512u << 20) /* of all names of one object */
 #define LIMIT_STATIC_ARCS 16000000u
+#define LIMIT_RETURNS 16000000u    /* return addresses behind calls that are no static arcs */
 #define LIMIT_SECTIONS 65536u      /* executable sections and segments described */
 #define LIMIT_WORKER_CPU_SECONDS 5 /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200

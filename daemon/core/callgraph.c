@@ -89,3 +89,17 @@ enum profd_status callgraph_build(struct arena *a, uint32_t nodes, const struct 
     *out = g;
     return PROFD_OK;
 }
+
+uint32_t callgraph_find_arc(const struct callgraph *g, uint32_t from, uint32_t to)
+{
+    uint32_t low = g->out_first[from], end = g->out_first[from + 1], high = end;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (g->to[middle] < to) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < end && g->to[low] == to ? low : CALLGRAPH_NO_ARC;
+}

@@ -11,6 +11,7 @@
 #define CALLGRAPH_SHAPES 1u /* counts when cycles are sought, and its time is passed on to callers of the caller */
 #define CALLGRAPH_STATIC 2u /* known without having been observed: a row of count 0 unless it has calls */
 #define CALLGRAPH_EXACT 4u  /* not only known through an import's name */
+#define CALLGRAPH_STACK 8u  /* seen in stacks: a row even without calls */
 
 struct callgraph_arc {
     uint64_t calls;
@@ -32,5 +33,9 @@ struct callgraph {
 /* Sums n arcs in any order into a graph in the arena. Nodes are 0 … nodes − 1. O(nodes + n). NO_MEMORY or OK. */
 enum profd_status callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n,
                                   struct callgraph **out, struct profd_error *e);
+
+/* The arc between two nodes, CALLGRAPH_NO_ARC if there is none. O(log arcs out of from). */
+#define CALLGRAPH_NO_ARC UINT32_MAX
+uint32_t callgraph_find_arc(const struct callgraph *g, uint32_t from, uint32_t to);
 
 #endif

@@ -33,20 +33,6 @@ static enum profd_status side_no_memory(const struct side_work *w, struct profd_
     return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", w->graph.node_count);
 }
 
-static uint32_t side_find_arc(const struct callgraph *g, uint32_t from, uint32_t to)
-{
-    uint32_t low = g->out_first[from], high = g->out_first[from + 1];
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (g->to[middle] < to) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 /* x becomes the values of a number with these shares, added to what is there. The shares of old sums may be less than
  * their number: what no group is known for is in all values. */
 static void side_add_values(double *x, uint64_t all, const uint64_t *shares)
@@ -69,7 +55,7 @@ static uint16_t side_mask(const uint64_t *shares)
 static bool side_take(struct side_work *w)
 {
     const struct report_graph *g = &w->graph;
-    uint32_t owners = g->builds.first[g->builds.count + 1];
+    uint32_t owners = g->builds.first[g->builds.count + 1] + 1; /* as report_graph_make numbers them */
     const size_t nodes = g->node_count, arcs = g->graph->arc_count;
     w->node_of_owner = ARENA_ARRAY(w->arena, owners, uint32_t);
     w->arcs.seen = ARENA_ARRAY(w->arena, owners, uint8_t);
@@ -95,12 +81,13 @@ static enum profd_status side_count_calls(struct side_work *w, struct profd_erro
     const struct callgraph *g = w->graph.graph;
     window.ever = NULL;
     window.static_arcs = false;
-    enum profd_status status = report_arcs_collect(w->arena, &window, &w->graph.builds, &w->arcs, e);
+    struct report_imports imports = {.arena = w->arena, .builds = &w->graph.builds};
+    enum profd_status status = report_arcs_collect(w->arena, &window, &w->graph.builds, &imports, &w->arcs, e);
     for (uint32_t i = 0; status == PROFD_OK && i < window.profile->arc_count; i++) {
         const struct callgraph_arc *row = &w->arcs.rows[i];
         const uint64_t *shares = &w->request->shares->calls[(size_t)i * RANDOM_GROUPS];
         uint32_t from = w->node_of_owner[row->from], to = w->node_of_owner[row->to];
-        uint32_t arc = w->graph_arc[i] = side_find_arc(g, from, to);
+        uint32_t arc = w->graph_arc[i] = callgraph_find_arc(g, from, to);
         uint16_t mask = side_mask(shares);
         side_add_values(&w->calls[(size_t)arc * V], row->calls, shares);
         side_add_values(&w->node_calls[(size_t)to * V], row->calls, shares);

@@ -1,9 +1,10 @@
-/* The stored form of an object, version 2; in version 1 symbols have no UNLISTED. Varints (proto/varint.h) unless said
- * otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits; flags; executable_start;
- * etext; note; names; symbols: count, then per symbol address (zigzag difference to the one before), size, name
- * (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags <<
- * 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count,
- * then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import. */
+/* The stored form of an object, version 3; version 2 has no returns, and in version 1 symbols have no UNLISTED. Varints
+ * (proto/varint.h) unless said otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits;
+ * flags; executable_start; etext; note; names; symbols: count, then per symbol address (zigzag difference to the one
+ * before), size, name (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind |
+ * type << 2 | flags << 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size,
+ * import; arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an
+ * import; returns, then signal returns: count, then differences. */
 #include "core/object.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@
 static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 
 #define OBJECT_VERSION_BY_NAME 1u
-#define OBJECT_VERSION 2u
+#define OBJECT_VERSION_WITHOUT_RETURNS 2u
+#define OBJECT_VERSION 3u
 
 #define OBJECT_FLAG_BIG_ENDIAN 1u
 #define OBJECT_FLAG_POSITION_INDEPENDENT 2u
@@ -58,7 +60,9 @@ static void object_put_head(struct buffer *b, const struct object *o)
                      (o->has_executable_start ? OBJECT_FLAG_HAS_EXECUTABLE_START : 0u) |
                      (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u);
     buffer_add(b, object_magic, sizeof object_magic);
-    buffer_add_char(b, o->by_name ? OBJECT_VERSION_BY_NAME : OBJECT_VERSION);
+    buffer_add_char(b, o->by_name         ? OBJECT_VERSION_BY_NAME
+                       : o->knows_returns ? OBJECT_VERSION
+                                          : OBJECT_VERSION_WITHOUT_RETURNS);
     object_put_text(b, o->id.text, strlen(o->id.text));
     object_put_text(b, o->variant, strlen(o->variant));
     object_put(b, o->machine);
@@ -85,6 +89,14 @@ static void object_put_symbols(struct buffer *b, const struct object *o)
         uint8_t flags = o->by_name ? (uint8_t)(s->flags & ~OBJECT_SYMBOL_UNLISTED) : s->flags;
         object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)flags << 5);
         last = *s;
+    }
+}
+
+static void object_put_addresses(struct buffer *b, const uint64_t *addresses, uint32_t n)
+{
+    object_put(b, n);
+    for (uint32_t i = 0; i < n; i++) {
+        object_put(b, addresses[i] - (i > 0 ? addresses[i - 1] : 0));
     }
 }
 
@@ -116,6 +128,10 @@ static void object_put_rest(struct buffer *b, const struct object *o)
             object_put(b, arc->to);
         }
         last = arc->from;
+    }
+    if (o->knows_returns && !o->by_name) {
+        object_put_addresses(b, o->returns, o->return_count);
+        object_put_addresses(b, o->signal_returns, o->signal_return_count);
     }
 }
 
@@ -275,10 +291,11 @@ static void object_get_head(struct object_reader *r, struct object *o)
     }
     r->at += sizeof object_magic;
     uint64_t version = object_get(r);
-    if (version != OBJECT_VERSION && version != OBJECT_VERSION_BY_NAME) {
-        object_fail(r, "version", version, "must be 1 or 2");
+    if (version < OBJECT_VERSION_BY_NAME || version > OBJECT_VERSION) {
+        object_fail(r, "version", version, "must be 1 to 3");
     }
     o->by_name = version == OBJECT_VERSION_BY_NAME;
+    o->knows_returns = version == OBJECT_VERSION;
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
@@ -417,6 +434,20 @@ static void object_get_arcs(struct object_reader *r, struct object *o)
     }
 }
 
+/* Ascending addresses. */
+static uint64_t *object_get_addresses(struct object_reader *r, uint32_t *count, const char *what)
+{
+    *count = object_get_count(r, LIMIT_RETURNS, 1, what);
+    uint64_t *addresses = object_take(r, *count, sizeof *addresses), last = 0;
+    for (uint32_t i = 0; i < *count && r->failed == PROFD_OK; i++) {
+        if (__builtin_add_overflow(last, object_get(r), &last)) {
+            object_fail(r, what, i, "behind the last address");
+        }
+        addresses[i] = last;
+    }
+    return addresses;
+}
+
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e)
 {
@@ -433,8 +464,12 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     object_get_ranges(&r, o);
     object_get_plt(&r, o);
     object_get_arcs(&r, o);
+    if (o->knows_returns) {
+        o->returns = object_get_addresses(&r, &o->return_count, "return addresses");
+        o->signal_returns = object_get_addresses(&r, &o->signal_return_count, "signal returns");
+    }
     if (r.failed == PROFD_OK && r.at != r.end) {
-        object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the arcs");
+        object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");
     }
     if (r.failed == PROFD_OK) {
         *out = o;

@@ -90,6 +90,12 @@ struct object {
     struct object_range *ranges;
     struct object_arc *arcs;
     struct object_plt *plt;
+    /* From version 3 on, where all machine code was read: a return address stands behind a call of arcs of the usual
+     * length (object_call_bytes), or is one of returns: behind another call, through a register for example. Ascending.
+     * signal_returns: code that a signal handler returns to; no call stands before it. */
+    bool knows_returns;
+    uint32_t return_count, signal_return_count;
+    uint64_t *returns, *signal_returns;
     uint32_t name_bytes;
     const char *names;   /* NUL-terminated strings; offset 0 is the empty string */
     const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
@@ -104,7 +110,7 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes version 1 and 2, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+/* Decodes version 1 to 3, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
  * values, low ≤ high, ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e);
@@ -113,6 +119,19 @@ static inline const char *object_name(const struct object *o, uint32_t offset)
 {
     return o->names + offset;
 }
+
+/* Bytes of a direct call instruction as compilers write it: 4 on AArch64, else 5. */
+uint32_t object_call_bytes(const struct object *o);
+
+/* What stands before a return address. */
+enum object_call {
+    OBJECT_CALL_NONE,     /* no call: the address is none */
+    OBJECT_CALL_POSSIBLE, /* a call of an unknown target, or the object does not know */
+    OBJECT_CALL_DIRECT,   /* *arc */
+    OBJECT_CALL_SIGNAL,   /* code that a signal handler returns to */
+};
+/* arc: untouched unless DIRECT. O(log arcs). */
+enum object_call object_find_call(const struct object *o, uint64_t return_address, const struct object_arc **arc);
 
 /* True if the address lies in an executable range of any kind. O(ranges). */
 bool object_holds(const struct object *o, uint64_t address);

@@ -5,7 +5,10 @@
  *
  * A class of addresses ("[gap]", "[plt]", "[unknown …]", "[outside]") is no function: that it was called and that it
  * called does not mean that one led to the other. It is in no cycle. As a callee it hands over its self time only; the
- * time of what it calls is its own children, which no caller of it receives. */
+ * time of what it calls is its own children, which no caller of it receives.
+ *
+ * Where the profile has stacks, measured times stand beside that: each stack is counted once for every function in it.
+ * There a class of addresses is a frame as others are. "[incomplete]" stands for callers that are not known. */
 #ifndef PROFD_CORE_REPORT_H
 #define PROFD_CORE_REPORT_H
 
@@ -23,7 +26,8 @@ enum report_kind {
     REPORT_PLT,      /* "[plt]": arcs through it were passed on; what remains is its own time */
     REPORT_GAP,      /* "[gap]": executable bytes that no symbol owns */
     REPORT_ADDRESS,  /* "0x401230": the build has no names */
-    REPORT_UNKNOWN,  /* "[unknown BUILD]": the executable was not sent; or "[outside]" for COUNTS_NOWHERE */
+    REPORT_UNKNOWN,  /* "[unknown BUILD]": the executable was not sent; or "[outside]" for COUNTS_NOWHERE, or
+                        "[incomplete]" */
 };
 
 /* A class of addresses, not a function. */
@@ -31,6 +35,14 @@ static inline bool report_kind_is_class(enum report_kind kind)
 {
     return kind != REPORT_FUNCTION && kind != REPORT_ADDRESS;
 }
+
+/* Where times come from: stacks, or numbers of calls. */
+enum report_time {
+    REPORT_TIME_BEST, /* stacks, where they cover REPORT_TIME_COVERAGE of the ticks */
+    REPORT_TIME_MEASURED,
+    REPORT_TIME_CALLS,
+};
+#define REPORT_TIME_COVERAGE 0.95
 
 /* What to compute. */
 struct report_request {
@@ -43,6 +55,43 @@ struct report_request {
     bool fold_clones;        /* .part .isra .constprop into their function (.cold always is) */
     const char *dimension;   /* of the samples to take; NULL: "seconds" if there is any, else the first in byte order */
     bool dimension_may_lack; /* with one given: where only other samples are, there are none */
+    enum report_time time;   /* what sorts; where there are no stacks of the dimension, it is calls */
+    unsigned groups;         /* random groups with processes; 0: not known */
+};
+
+/* What stacks say of a function, a cycle or an arc: 95 % interval of total. */
+struct report_measured {
+    double self, total; /* seconds; of an arc, in the callee's component and with all below it */
+    double low, high;
+    uint64_t samples; /* stacks behind total */
+    bool by_groups;   /* the interval comes from random groups of processes (schema/spread.md), else from samples */
+    bool differs;     /* the time by calls, as far as there are stacks, is outside the interval */
+};
+#define REPORT_MEASURED_FEW 16u /* with fewer samples groups say nothing */
+
+/* The stacks as a tree of functions. A parent stands before its children; children by descending total. */
+struct report_frame {
+    uint32_t parent;    /* REPORT_FRAME_ROOT: an outermost frame */
+    uint32_t function;  /* position */
+    uint32_t depth;     /* 0: outermost */
+    bool inferred;      /* named by the call before the next frame, not seen */
+    double self, total; /* seconds that end in it; with those below */
+    uint64_t ticks;     /* that end in it */
+};
+#define REPORT_FRAME_ROOT UINT32_MAX
+
+struct report_stack_facts {
+    uint64_t ticks;        /* whole stacks and folded ones */
+    double coverage;       /* of them in the ticks of the dimension, 0 … 1 */
+    uint64_t inferred;     /* with a frame that a call named */
+    uint64_t cut;          /* that lost outer frames, because no call stands before a return address */
+    uint64_t folded;       /* that lost inner frames, because there was no space */
+    uint64_t incomplete;   /* of which the outer frames are not known, cut ones among them */
+    bool by_groups;        /* intervals come from random groups where there are REPORT_MEASURED_FEW samples */
+    unsigned groups;       /* that have processes */
+    double overdispersion; /* where they do not: variance of a number of ticks over that of independent ones */
+    uint32_t frame_count;
+    const struct report_frame *frames; /* depth first */
 };
 
 /* A kind of samples, and how many there are. */
@@ -57,14 +106,16 @@ struct report_arc {
     uint32_t other;    /* position in functions of the other end; always a function, also where it is in a cycle */
     uint64_t calls;    /* along this arc; 0 for a static arc */
     uint64_t of_calls; /* calls of the callee (of its cycle, from outside) that share the time; 0 when no time flows */
-    double self, children; /* seconds that flow along it */
-    bool inside;           /* both ends in one cycle, or a self arc: carries no time */
-    bool by_name;          /* a static arc through the PLT, resolved by import name */
+    double self, children;                  /* seconds that flow along it */
+    const struct report_measured *measured; /* NULL: there are no stacks, or the arc is inside a cycle */
+    bool inside;                            /* both ends in one cycle, or a self arc: carries no time */
+    bool by_name;                           /* a static arc through the PLT, resolved by import name */
 };
 #define REPORT_SPONTANEOUS UINT32_MAX /* for renderers; report_build makes no such row, see `spontaneous` */
 
 /* One function with its entry. Seconds are Σ ticks/rate by ascending rate. A function is an entry if it has samples, or
- * calls in or out, in the window. Others are here only because a static row or a cycle refers to them. */
+ * calls in or out, in the window, or is in a stack. Others are here only because a static row or a cycle refers to
+ * them. */
 struct report_function {
     uint32_t index; /* 1… in gprof's order, cycles counted in between; 0: not an entry, not in order */
     enum report_kind kind;
@@ -72,19 +123,21 @@ struct report_function {
     const char *raw;            /* as in the symbol table */
     const char *const *aliases; /* other raw names at its address, strcmp order */
     uint32_t alias_count;
-    uint32_t build;                       /* index into the report's builds; build_count for "[outside]" */
-    uint64_t address, size;               /* link-time; "[gap]", "[unknown …]" and "[outside]" have address 0 */
-    const char *file;                     /* "" if unknown */
-    uint64_t ticks_total;                 /* whole ticks of its bins where one rate is used, rounded; else 0 */
-    double self, children, percent;       /* percent of the report's total; children of a class of addresses: what its
-                                           * callees hand over, without the time of the class itself among it */
-    double self_least, self_most;         /* without and with all ticks of the bins that it shares with others */
-    bool self_estimated;                  /* self may be wrong by more than a tenth, or is 0 and may be more */
-    uint64_t calls;                       /* from others, inside and outside its cycle */
-    uint64_t calls_outside, calls_inside; /* of its cycle; equal to calls and 0 when it is in none */
-    uint64_t self_calls;                  /* direct recursion */
-    uint32_t cycle;                       /* number, 0 if none */
-    bool spontaneous;                     /* no call from another function in the window */
+    uint32_t build;                         /* index into the report's builds; build_count for "[outside]" */
+    uint64_t address, size;                 /* link-time; "[gap]", "[unknown …]" and "[outside]" have address 0,
+                                             * "[incomplete]" has COUNTS_FRAME_INCOMPLETE */
+    const char *file;                       /* "" if unknown */
+    uint64_t ticks_total;                   /* whole ticks of its bins where one rate is used, rounded; else 0 */
+    double self, children, percent;         /* percent of the report's total; children of a class of addresses: what its
+                                             * callees hand over, without the time of the class itself among it */
+    double self_least, self_most;           /* without and with all ticks of the bins that it shares with others */
+    bool self_estimated;                    /* self may be wrong by more than a tenth, or is 0 and may be more */
+    const struct report_measured *measured; /* NULL: there are no stacks */
+    uint64_t calls;                         /* from others, inside and outside its cycle */
+    uint64_t calls_outside, calls_inside;   /* of its cycle; equal to calls and 0 when it is in none */
+    uint64_t self_calls;                    /* direct recursion */
+    uint32_t cycle;                         /* number, 0 if none */
+    bool spontaneous;                       /* no call from another function in the window, and none in stacks */
     uint32_t caller_count, callee_count;
     const struct report_arc *callers; /* least first, as gprof lists them above the entry */
     const struct report_arc *callees; /* most first */
@@ -102,6 +155,7 @@ struct report_function {
 struct report_cycle {
     uint32_t index, number;
     double self, children, percent;
+    const struct report_measured *measured; /* NULL: there are no stacks */
     uint64_t calls_outside, calls_inside;
     uint32_t member_count, caller_count, callee_count;
     const struct report_arc
@@ -115,8 +169,9 @@ struct report {
     uint32_t counted_functions; /* functions with code that calls a counter (runtime_is_counter), in all builds of the
                                    report */
     uint32_t not_called_count;  /* those of them that are no entries: without samples, and without calls in or out */
-    const struct report_function *functions;  /* by (build, address): stable positions; "[outside]" last */
-    const struct report_cycle *cycles;        /* by number: ascending by first member */
+    const struct report_function
+        *functions;                    /* by (build, address): stable positions; "[outside]" and "[incomplete]" last */
+    const struct report_cycle *cycles; /* by number: ascending by first member */
     const struct report_function *not_called; /* by (build, address): what they are called; all figures are 0 */
     const uint32_t *order; /* entries in index order: position in functions, or REPORT_CYCLE | (number − 1) */
     uint32_t order_count;  /* entries and cycles; at most function_count + cycle_count */
@@ -138,6 +193,9 @@ struct report {
     bool in_seconds;       /* it is time: "seconds" of a CPU, or "wall", waiting included */
     uint32_t other_dimension_count;
     const struct report_dimension *other_dimensions; /* in the profile and left out here, in byte order */
+    const struct report_stack_facts *stacks;         /* NULL: none of the dimension */
+    bool time_measured;                              /* measured times sort: entries, and the rows of each */
+    const struct report *shown; /* the same report with self, children and percent as time_measured chooses */
 };
 #define REPORT_CYCLE 0x80000000u
 

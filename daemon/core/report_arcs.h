@@ -2,12 +2,14 @@
 #ifndef PROFD_CORE_REPORT_ARCS_H
 #define PROFD_CORE_REPORT_ARCS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/arena.h"
 #include "core/callgraph.h"
 #include "core/report.h"
 #include "core/report_builds.h"
+#include "core/report_imports.h"
 #include "proto/status.h"
 
 #define REPORT_SEEN 1u  /* an end of some arc */
@@ -24,6 +26,10 @@ struct report_arcs {
  * code are added only if the request asks for them, without those of run-time support (core/runtime_names.h). O(arcs)
  * expected, with a search where addresses jump. */
 enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
-                                      const struct report_builds *b, struct report_arcs *out, struct profd_error *e);
+                                      const struct report_builds *b, struct report_imports *imports,
+                                      struct report_arcs *out, struct profd_error *e);
+
+/* Ensures capacity for n more rows. False when memory is exhausted. Amortized O(n). */
+bool report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n);
 
 #endif

@@ -84,7 +84,7 @@ static enum profd_status graph_no_memory(const struct report_graph *g, struct pr
 static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct report_arcs *arcs,
                                uint32_t *node_of_owner)
 {
-    uint32_t owners = g->builds.first[g->builds.count + 1];
+    uint32_t owners = g->builds.first[g->builds.count + 1] + 1;
     for (uint32_t i = 0; i < owners; i++) {
         if (arcs->seen[i] != 0) {
             g->node_count++;
@@ -233,26 +233,84 @@ static void graph_mark_entries(struct report_ticks *t, uint8_t *seen)
     t->count = n;
 }
 
+static bool graph_is_function(const struct report_graph *g, uint32_t node)
+{
+    const struct report_builds *b = &g->builds;
+    uint32_t owner = g->owner[node];
+    if (owner == g->stacks.incomplete) {
+        return false;
+    }
+    uint32_t build = report_builds_of(b, owner);
+    uint8_t kind = b->tables[build]->owners[owner - b->first[build]].kind;
+    return kind == SYMTAB_FUNCTION || kind == SYMTAB_ADDRESS;
+}
+
+/* Members of a cycle have no time by calls of their own, nor do classes of addresses as functions have it; and without
+ * calls nothing has. */
+static void graph_compare(struct report_graph *g)
+{
+    const struct callgraph *graph = g->graph;
+    const struct scc *s = g->scc;
+    bool any = false;
+    for (uint32_t i = 0; i < graph->arc_count; i++) {
+        uint32_t callee = s->component[graph->to[i]];
+        if (graph->calls[i] > 0 && s->component[graph->from[i]] != callee) {
+            report_measure_compare(&g->measures->arcs[i], g->flow->arc_self[i] + g->flow->arc_children[i], g->coverage);
+        }
+        any |= graph->calls[i] > 0;
+    }
+    for (uint32_t v = 0; any && v < g->node_count; v++) {
+        if (scc_size(s, s->component[v]) == 1 && graph_is_function(g, v)) {
+            report_measure_compare(&g->measures->nodes[v], g->node_seconds[v] + g->flow->node_children[v], g->coverage);
+        }
+    }
+    for (uint32_t c = 0; any && c < s->count; c++) {
+        if (scc_size(s, c) > 1) {
+            report_measure_compare(&g->measures->components[c],
+                                   g->component_seconds[c] + g->flow->component_children[c], g->coverage);
+        }
+    }
+}
+
+/* Measured times, and whether they sort. */
+static bool graph_measure(struct arena *a, const struct report_request *request, struct report_graph *g)
+{
+    if (g->stacks.count == 0) {
+        return true;
+    }
+    g->measures = report_measure(a, &g->stacks, g->node_of_owner, g->graph, g->scc, request->groups);
+    double ticks = (double)(g->ticks.ticks > g->stacks.ticks ? g->ticks.ticks : g->stacks.ticks);
+    g->coverage = ticks > 0 ? (double)g->stacks.ticks / ticks : 0;
+    g->time_measured = request->time == REPORT_TIME_MEASURED ||
+                       (request->time == REPORT_TIME_BEST && g->coverage >= REPORT_TIME_COVERAGE);
+    if (g->measures != NULL) {
+        graph_compare(g);
+    }
+    return g->measures != NULL;
+}
+
 enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,
                                     struct profd_error *e)
 {
-    *g = (struct report_graph){0};
+    *g = (struct report_graph){.coverage = 0};
     enum profd_status status = report_builds_make(a, request, &g->builds, e);
     if (status != PROFD_OK) {
         return status;
     }
-    uint32_t owners = g->builds.first[g->builds.count + 1];
+    uint32_t owners = g->builds.first[g->builds.count + 1] + 1; /* and "[incomplete]" */
     struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t), .calls = ARENA_ARRAY(a, owners, uint64_t)};
     uint32_t *node_of_owner = ARENA_ARRAY(a, owners, uint32_t);
     if (arcs.seen == NULL || arcs.calls == NULL || node_of_owner == NULL) {
         return graph_no_memory(g, e);
     }
-    status = report_arcs_collect(a, request, &g->builds, &arcs, e);
+    struct report_imports imports = {.arena = a, .builds = &g->builds};
+    status = report_arcs_collect(a, request, &g->builds, &imports, &arcs, e);
     if (status == PROFD_OK) {
         status = report_ticks_collect(a, request, &g->builds, arcs.calls, &g->ticks, e);
     }
     if (status == PROFD_OK) {
         graph_mark_entries(&g->ticks, arcs.seen);
+        status = report_stacks_make(a, request, g->ticks.dimension, &g->builds, &imports, &arcs, &g->stacks, e);
     }
     if (status == PROFD_OK && !report_uncalled_find(a, &g->builds, arcs.seen, &g->uncalled)) {
         return graph_no_memory(g, e);
@@ -271,6 +329,10 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     }
     if (status == PROFD_OK) {
         status = propagate_run(a, g->graph, g->scc, g->component_seconds, &g->flow, e);
+    }
+    g->node_of_owner = node_of_owner;
+    if (status == PROFD_OK && !graph_measure(a, request, g)) {
+        return graph_no_memory(g, e);
     }
     if (status == PROFD_OK && (!graph_number_cycles(a, g) || !graph_choose_functions(a, g))) {
         return graph_no_memory(g, e);

@@ -11,6 +11,8 @@
 #include "core/propagate.h"
 #include "core/report.h"
 #include "core/report_builds.h"
+#include "core/report_measure.h"
+#include "core/report_stacks.h"
 #include "core/report_ticks.h"
 #include "core/scc.h"
 #include "proto/status.h"
@@ -34,6 +36,11 @@ struct report_graph {
     struct callgraph *graph;
     struct scc *scc;
     struct propagate *flow;
+    struct report_stacks stacks;      /* count 0: none */
+    struct report_measures *measures; /* NULL: likewise */
+    const uint32_t *node_of_owner;
+    bool time_measured; /* report.h */
+    double coverage;
     double *node_seconds; /* self */
     double *node_given;   /* of them, from bins that others share */
     double *node_sharing; /* of all bins that it shares with others */

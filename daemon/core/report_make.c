@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "core/report_dimension.h"
+#include "core/report_frames.h"
 #include "core/report_graph.h"
 #include "core/report_names.h"
 #include "core/report_rows.h"
+#include "core/report_shown.h"
 #include "core/sort.h"
 #include "core/sum.h"
 
@@ -15,14 +17,17 @@
 struct order_work {
     const struct report_function *functions;
     const struct report_cycle *cycles;
+    bool measured;
 };
 
 static double order_time(const struct order_work *w, uint32_t item)
 {
     if ((item & REPORT_CYCLE) != 0) {
-        return w->cycles[item & ~REPORT_CYCLE].self + w->cycles[item & ~REPORT_CYCLE].children;
+        const struct report_cycle *c = &w->cycles[item & ~REPORT_CYCLE];
+        return w->measured ? c->measured->total : c->self + c->children;
     }
-    return w->functions[item].self + w->functions[item].children;
+    const struct report_function *f = &w->functions[item];
+    return w->measured ? f->measured->total : f->self + f->children;
 }
 
 /* Keys that ascend in the wanted order, least important first. */
@@ -91,7 +96,7 @@ static bool order_sort(struct arena *a, const struct order_work *w, uint32_t *it
 static bool report_order_entries(struct arena *a, const struct report_graph *g, struct report_function *functions,
                                  struct report_cycle *cycles, const uint32_t **order, uint32_t *count)
 {
-    struct order_work w = {functions, cycles};
+    struct order_work w = {functions, cycles, g->time_measured};
     uint32_t *items = ARENA_ARRAY(a, (size_t)g->function_count + g->cycle_count, uint32_t), n = 0;
     if (items == NULL) {
         return false;
@@ -184,6 +189,7 @@ static bool report_fill_functions(struct arena *a, const struct report_graph *g,
         f->ticks_total = g->node_ticks[node];
         f->self = g->node_seconds[node];
         f->children = flow->node_children[node];
+        f->measured = g->measures == NULL ? NULL : &g->measures->nodes[node];
         f->percent = report_percent(g, f->self + f->children);
         report_bound_self(g, node, f);
         f->calls_outside = flow->node_outside[node];
@@ -205,6 +211,7 @@ static bool report_fill_cycles(struct arena *a, const struct report_graph *g, co
         cycle->number = i + 1;
         cycle->self = g->component_seconds[component];
         cycle->children = g->flow->component_children[component];
+        cycle->measured = g->measures == NULL ? NULL : &g->measures->components[component];
         cycle->percent = report_percent(g, cycle->self + cycle->children);
         cycle->calls_outside = g->flow->component_outside[component];
         cycle->calls_inside = g->flow->component_inside[component];
@@ -256,8 +263,10 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     r->other_dimensions = g->ticks.others;
     r->other_dimension_count = g->ticks.other_count;
     r->static_arcs = request->static_arcs;
-    r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated;
-    return report_list_builds(a, request, g, r);
+    r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated || g->stacks.saturated ||
+                   (g->measures != NULL && g->measures->saturated);
+    r->shown = r;
+    return report_list_builds(a, request, g, r) && report_frames_make(a, g, r) && report_shown_make(a, r);
 }
 
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,

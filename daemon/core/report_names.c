@@ -72,6 +72,14 @@ static const char *names_invent(struct arena *a, const struct symtab *t, const s
 
 bool report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f)
 {
+    f->file = "";
+    if (owner == b->first[b->count + 1]) { /* report_stacks.h */
+        f->kind = REPORT_UNKNOWN;
+        f->build = b->count;
+        f->address = COUNTS_FRAME_INCOMPLETE;
+        f->name = f->raw = "[incomplete]";
+        return true;
+    }
     uint32_t build = report_builds_of(b, owner);
     const struct symtab *t = b->tables[build];
     const struct symtab_owner *o = &t->owners[owner - b->first[build]];
@@ -79,7 +87,6 @@ bool report_names_describe(struct arena *a, const struct report_builds *b, uint3
     f->build = build;
     f->address = o->address;
     f->size = o->size;
-    f->file = "";
     if (o->symbol == SYMTAB_NONE) {
         f->name = f->raw = names_invent(a, t, o);
         return f->name != NULL;

@@ -85,12 +85,18 @@ struct rows_work {
     uint32_t place_count, static_count;
 };
 
+/* The seconds by which rows are in order. */
+static double rows_time(const struct report_graph *g, uint32_t arc)
+{
+    return g->time_measured ? g->measures->arcs[arc].total : g->flow->arc_self[arc] + g->flow->arc_children[arc];
+}
+
 /* Sorts an arc of node into one of the two lists. */
 static void rows_take(struct rows_work *w, uint32_t node, uint32_t arc, uint32_t other, bool down)
 {
     const struct report_graph *g = w->g;
     uint64_t calls = g->graph->calls[arc];
-    if (calls == 0) {
+    if (calls == 0 && (g->graph->flags[arc] & CALLGRAPH_STACK) == 0) {
         if ((g->graph->flags[arc] & CALLGRAPH_STATIC) != 0 && g->position[other] != REPORT_NOWHERE) {
             w->statics[w->static_count++] = arc;
         }
@@ -101,7 +107,7 @@ static void rows_take(struct rows_work *w, uint32_t node, uint32_t arc, uint32_t
     place->other = other;
     place->inside = g->scc->component[node] == g->scc->component[other];
     unsigned rank = node == other ? 0 : place->inside ? 1 : 2;
-    report_place_set(place, rank, g->flow->arc_self[arc] + g->flow->arc_children[arc], calls, down);
+    report_place_set(place, rank, rows_time(g, arc), calls, down);
 }
 
 /* Adds the arcs with calls as rows, in order. */
@@ -122,6 +128,7 @@ static const struct report_arc *rows_add(struct rows_work *w, uint32_t node, boo
         row->of_calls = g->flow->component_outside[g->scc->component[callee]];
         row->self = g->flow->arc_self[arc];
         row->children = g->flow->arc_children[arc];
+        row->measured = g->measures == NULL ? NULL : &g->measures->arcs[arc];
     }
     return first;
 }
@@ -149,7 +156,7 @@ static void rows_callers(struct rows_work *w, uint32_t node, struct report_funct
     for (uint32_t i = graph->in_first[node]; i < graph->in_first[node + 1]; i++) {
         uint32_t arc = graph->in_arc[i], from = graph->from[arc];
         rows_take(w, node, arc, from, false);
-        if (from != node && graph->calls[arc] > 0) {
+        if (from != node && (graph->calls[arc] > 0 || (graph->flags[arc] & CALLGRAPH_STACK) != 0)) {
             f->spontaneous = false;
         }
     }
@@ -178,7 +185,9 @@ bool report_rows_functions(struct arena *a, const struct report_graph *g, struct
     size_t rows = 0;
     uint32_t widest = 0;
     for (uint32_t i = 0; i < graph->arc_count; i++) {
-        rows += graph->calls[i] > 0 || (graph->flags[i] & CALLGRAPH_STATIC) != 0 ? 2 : 0; /* one at either end */
+        rows += graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0
+                    ? 2
+                    : 0; /* one at either end */
     }
     for (uint32_t v = 0; v < graph->node_count; v++) {
         uint32_t out = graph->out_first[v + 1] - graph->out_first[v], in = graph->in_first[v + 1] - graph->in_first[v];
@@ -221,7 +230,8 @@ static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
         bool saturated = false;
         uint64_t calls = f->calls;
         sum_add(&calls, f->self_calls, &saturated);
-        report_place_set(place, 2, f->self + f->children, calls, true);
+        double time = w->g->time_measured ? f->measured->total : f->self + f->children;
+        report_place_set(place, 2, time, calls, true);
     }
     const struct report_place *places = report_places_sort(&w->places, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -230,6 +240,7 @@ static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
                                       .calls = f->calls_inside,
                                       .self = f->self,
                                       .children = f->children,
+                                      .measured = f->measured,
                                       .inside = true};
     }
     cycle->members = rows;
@@ -247,13 +258,31 @@ static uint32_t cycle_border(struct cycle_work *w, uint32_t component, bool call
         uint32_t v = s->member[m], end = callers ? graph->in_first[v + 1] : graph->out_first[v + 1];
         for (uint32_t i = callers ? graph->in_first[v] : graph->out_first[v]; i < end; i++) {
             uint32_t arc = callers ? graph->in_arc[i] : i, other = callers ? graph->from[arc] : graph->to[arc];
-            if (graph->calls[arc] > 0 && s->component[other] != component) {
+            bool shown = graph->calls[arc] > 0 || (graph->flags[arc] & CALLGRAPH_STACK) != 0;
+            if (shown && s->component[other] != component) {
                 w->arcs[n++] = (struct sort_item){w->g->position[other], arc};
             }
         }
     }
     sort_radix(w->arcs, w->scratch, n);
     return n;
+}
+
+/* Measured times of rows; their arcs stand in the same order. False when memory is exhausted. */
+static bool cycle_measure(struct cycle_work *w, struct arena *a, uint32_t arcs, uint32_t rows)
+{
+    struct report_measured *measured = w->g->measures == NULL ? NULL : ARENA_ARRAY(a, rows, struct report_measured);
+    for (uint32_t row = 0, first = 0, end; measured != NULL && row < rows; row++, first = end) {
+        for (end = first; end < arcs && w->arcs[end].key == w->arcs[first].key; end++) {
+            continue;
+        }
+        report_measure_join(w->g->measures, w->arcs + first, end - first, &measured[row]);
+        if (w->unordered[row].calls > 0) {
+            report_measure_compare(&measured[row], w->unordered[row].self + w->unordered[row].children, w->g->coverage);
+        }
+        w->unordered[row].measured = &measured[row];
+    }
+    return w->g->measures == NULL || measured != NULL;
 }
 
 /* One row for each function outside, its arcs to or from the members summed. */
@@ -276,13 +305,14 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
         row->children += g->flow->arc_children[arc];
     }
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    if (rows == NULL) {
+    if (rows == NULL || !cycle_measure(w, a, arcs, n)) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
         const struct report_arc *row = &w->unordered[i];
         w->places.places[i].item = i;
-        report_place_set(&w->places.places[i], 2, row->self + row->children, row->calls, !callers);
+        double time = g->time_measured ? row->measured->total : row->self + row->children;
+        report_place_set(&w->places.places[i], 2, time, row->calls, !callers);
     }
     const struct report_place *places = report_places_sort(&w->places, n);
     for (uint32_t i = 0; i < n; i++) {

@@ -9,6 +9,12 @@
 #include "elf/elf_x86.h"
 #include "proto/limits.h"
 
+/* Addresses behind calls, ascending. */
+struct elf_addresses {
+    uint64_t *list;
+    uint32_t count, capacity;
+};
+
 struct elf_arcs {
     struct elf_build *build;
     const struct elf_file *file;
@@ -18,7 +24,8 @@ struct elf_arcs {
     cs_insn *instruction;
     struct object_arc *arcs;
     uint32_t count, capacity;
-    uint64_t end; /* end of the last section: the next one must not begin before it */
+    struct elf_addresses returns, signal_returns; /* see struct object */
+    uint64_t end;                                 /* end of the last section: the next one must not begin before it */
     bool full, no_memory;
     uint32_t overlapping; /* sections that were skipped */
 };
@@ -47,6 +54,25 @@ static void add_arc(struct elf_arcs *a, const struct object_arc *arc)
         a->capacity = capacity;
     }
     a->arcs[a->count++] = *arc;
+}
+
+static void add_address(struct elf_arcs *a, struct elf_addresses *to, uint64_t address)
+{
+    if (to->count == LIMIT_RETURNS) {
+        a->full = true;
+        return;
+    }
+    if (to->count == to->capacity) {
+        uint32_t capacity = to->capacity == 0 ? 256 : to->capacity * 2;
+        uint64_t *more = realloc(to->list, (size_t)capacity * sizeof *more);
+        if (more == NULL) {
+            a->full = a->no_memory = true;
+            return;
+        }
+        to->list = more;
+        to->capacity = capacity;
+    }
+    to->list[to->count++] = address;
 }
 
 /* capstone decodes the bytes: only a call or jump of that length is used. */
@@ -125,13 +151,15 @@ static bool resolve(struct elf_arcs *a, const struct elf_branch *b, struct objec
 }
 
 /* Adds an arc if the branch goes to another function's entry or out of the object, and capstone reads the same
- * instruction. */
-static void add_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
+ * instruction. False if not. */
+static bool add_branch(struct elf_arcs *a, const struct elf_branch *branch, const uint8_t *bytes)
 {
     struct object_arc arc = {.from = branch->from, .kind = branch->call ? OBJECT_ARC_CALL : OBJECT_ARC_TAIL};
-    if (resolve(a, branch, &arc) && confirm(a, branch, bytes)) {
-        add_arc(a, &arc);
+    if (!resolve(a, branch, &arc) || !confirm(a, branch, bytes)) {
+        return false;
     }
+    add_arc(a, &arc);
+    return true;
 }
 
 static uint64_t offset8(const uint8_t *p)
@@ -171,6 +199,24 @@ static bool read_branch(const struct elf_file *f, const uint8_t *p, const struct
     return true;
 }
 
+static bool is_call(const struct elf_x86 *x)
+{
+    return x->plain && (x->opcode == 0xe8 || (x->opcode == 0xff && (x->second >> 3 & 7) == 2));
+}
+
+/* What signal handlers return to: mov $SYS_rt_sigreturn, %eax and the system call, as C libraries and kernels have it.
+ */
+static bool is_signal_return(const struct elf_arcs *a, const uint8_t *p, uint64_t n)
+{
+    static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+    static const uint8_t narrow[] = {0xb8, 0xad, 0, 0, 0, 0xcd, 0x80}, old[] = {0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80};
+    if (a->file->machine == EM_X86_64) {
+        return n >= sizeof wide && memcmp(p, wide, sizeof wide) == 0;
+    }
+    return (n >= sizeof narrow && memcmp(p, narrow, sizeof narrow) == 0) ||
+           (n >= sizeof old && memcmp(p, old, sizeof old) == 0);
+}
+
 /* Decodes [at, end) of the section, which begins with an instruction. */
 static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes, uint64_t at, uint64_t end)
 {
@@ -184,8 +230,11 @@ static void scan_piece(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *by
             continue;
         }
         b.length = x.length;
-        if (x.plain && read_branch(a->file, bytes + at, &x, &b)) {
-            add_branch(a, &b, bytes + at);
+        bool arc = x.plain && read_branch(a->file, bytes + at, &x, &b) && add_branch(a, &b, bytes + at);
+        if (is_call(&x) && !(arc && x.length == 5)) {
+            add_address(a, &a->returns, b.from + x.length);
+        } else if (is_signal_return(a, bytes + at, left)) {
+            add_address(a, &a->signal_returns, b.from);
         }
         at += x.length;
     }
@@ -220,6 +269,17 @@ static uint64_t words(uint32_t value, unsigned bits)
     return ((low ^ sign) - sign) << 2;
 }
 
+/* blr and its forms with authentication; mov x8, #139; svc #0. */
+static void scan_arm64_other(struct elf_arcs *a, uint64_t address, uint32_t w, const uint8_t *p, uint64_t n)
+{
+    static const uint8_t signal_return[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+    if ((w & 0xfefff000) == 0xd63f0000) {
+        add_address(a, &a->returns, address + 4);
+    } else if (n >= sizeof signal_return && memcmp(p, signal_return, sizeof signal_return) == 0) {
+        add_address(a, &a->signal_returns, address);
+    }
+}
+
 static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *bytes)
 {
     uint64_t skew = s->sh_addr & 3 ? 4 - (s->sh_addr & 3) : 0;
@@ -236,9 +296,12 @@ static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *by
         } else if ((w & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
             b.to = b.from + words(w >> 5, 14);
         } else {
+            scan_arm64_other(a, b.from, w, bytes + at, s->sh_size - at);
             continue;
         }
-        add_branch(a, &b, bytes + at);
+        if (!add_branch(a, &b, bytes + at) && b.call) {
+            add_address(a, &a->returns, b.from + 4);
+        }
     }
 }
 
@@ -300,6 +363,8 @@ void elf_arcs_free(struct elf_arcs *a)
     }
     cs_close(&a->capstone);
     free(a->arcs);
+    free(a->returns.list);
+    free(a->signal_returns.list);
     free(a);
 }
 
@@ -324,11 +389,24 @@ enum profd_status elf_arcs_scan(struct elf_arcs *a, const GElf_Shdr *s, const ui
     return PROFD_OK;
 }
 
+static uint64_t *keep_addresses(struct elf_arcs *a, const struct elf_addresses *from, uint32_t *count)
+{
+    uint64_t *kept = ARENA_ARRAY(a->build->out, (size_t)from->count + 1, uint64_t);
+    if (kept != NULL && from->count != 0) {
+        memcpy(kept, from->list, from->count * sizeof *kept);
+    }
+    *count = from->count;
+    return kept;
+}
+
 enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
 {
     struct object *o = a->build->object;
     o->arcs = ARENA_ARRAY(a->build->out, (size_t)a->count + 1, struct object_arc);
-    if (o->arcs == NULL) {
+    o->knows_returns = !a->full && a->overlapping == 0;
+    o->returns = keep_addresses(a, &a->returns, &o->return_count);
+    o->signal_returns = keep_addresses(a, &a->signal_returns, &o->signal_return_count);
+    if (o->arcs == NULL || o->returns == NULL || o->signal_returns == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " static arcs", a->count);
     }
     if (a->count != 0) {

@@ -12,6 +12,7 @@
 
 #define FIXTURE_MOST 512
 #define FIXTURE_NAMES 16384
+#define FIXTURE_STACKS 4096
 
 struct fixture {
     struct object object;
@@ -155,6 +156,50 @@ static inline struct profile *upload_profile(struct upload *u, struct arena *a, 
     cr_assert_eq(profile_sum_add(s, &u->counts, map, 1, false, NULL), PROFD_OK);
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     return p;
+}
+
+/* Stacks by hand, in preorder. Shares go to one group unless another is given. */
+struct fixture_stacks {
+    struct counts_tree trees[8];
+    uint32_t tree_count, count;
+    uint8_t depth[FIXTURE_STACKS], kind[FIXTURE_STACKS];
+    uint32_t build[FIXTURE_STACKS];
+    uint64_t address[FIXTURE_STACKS], ticks[FIXTURE_STACKS], shares[FIXTURE_STACKS * 16];
+};
+
+static inline void stacks_tree(struct fixture_stacks *s, uint32_t rate, const char *dimension)
+{
+    struct counts_tree *t = &s->trees[s->tree_count++];
+    *t = (struct counts_tree){.rate = rate, .abbreviation = 's', .first = s->count};
+    memcpy(t->dimension, dimension, strlen(dimension));
+}
+
+/* Into the tree begun last. Returns its place. */
+static inline uint32_t stacks_node(struct fixture_stacks *s, uint32_t depth, uint8_t kind, uint32_t build,
+                                   uint64_t address, uint64_t ticks)
+{
+    uint32_t i = s->count++;
+    cr_assert_lt(i, FIXTURE_STACKS);
+    s->trees[s->tree_count - 1].used++;
+    s->depth[i] = (uint8_t)depth;
+    s->kind[i] = kind;
+    s->build[i] = build;
+    s->address[i] = address;
+    s->ticks[i] = ticks;
+    return i;
+}
+
+static inline void stacks_attach(struct fixture_stacks *s, struct profile *p, bool shares)
+{
+    p->tree_count = s->tree_count;
+    p->node_count = s->count;
+    p->trees = s->trees;
+    p->node_depth = s->depth;
+    p->node_kind = s->kind;
+    p->node_build = s->build;
+    p->node_address = s->address;
+    p->node_ticks = s->ticks;
+    p->node_shares = shares ? s->shares : NULL;
 }
 
 static inline const struct report_function *report_named(const struct report *r, const char *name)

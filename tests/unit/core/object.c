@@ -6,6 +6,7 @@
 #include "tests/unit/core/fixture.h"
 
 static struct fixture f;
+static uint64_t returns[] = {11, 12, 0xffffffff80000010, UINT64_MAX};
 
 static void setup(void)
 {
@@ -33,6 +34,10 @@ static void setup(void)
     fixture_arc(&f, 5, 0, "puts");
     fixture_arc(&f, UINT64_MAX, 1, NULL);
     f.arcs[2].kind = OBJECT_ARC_TAIL;
+    f.object.knows_returns = true;
+    f.object.return_count = f.object.signal_return_count = 3;
+    f.object.returns = returns;
+    f.object.signal_returns = returns + 1;
 }
 
 static uint8_t *encode(size_t *size)
@@ -93,6 +98,31 @@ Test(object, comes_back_as_it_went, .init = setup)
     arena_free(a);
 }
 
+/* An object that does not know its calls is stored as it was before there were any. */
+Test(object, return_addresses, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    const struct object_arc *arc = NULL;
+    for (int version = 3; version >= 2; version--) {
+        f.object.knows_returns = version == 3;
+        size_t n;
+        uint8_t *bytes = encode(&n);
+        cr_assert_eq(bytes[3], version);
+        cr_assert_eq(decode(a, bytes, n, &o, NULL), PROFD_OK);
+        cr_expect_eq(o->knows_returns, version == 3);
+        cr_expect_eq(o->return_count, version == 3 ? 3 : 0);
+        cr_expect_eq(object_find_call(o, 9, &arc), OBJECT_CALL_DIRECT);
+        cr_expect_eq(arc->to, 0xffffffff80000010);
+        cr_expect_eq(object_find_call(o, 3, &arc), version == 3 ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE, "a jump");
+        cr_expect_eq(object_find_call(o, 10, &arc), version == 3 ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE);
+        cr_expect_eq(object_find_call(o, 12, &arc), OBJECT_CALL_POSSIBLE);
+        cr_expect_eq(object_find_call(o, UINT64_MAX, &arc), version == 3 ? OBJECT_CALL_SIGNAL : OBJECT_CALL_POSSIBLE);
+        free(bytes);
+    }
+    arena_free(a);
+}
+
 /* Version 1 knows the names only: what gprof makes of one that ends in digits, it cannot know. */
 Test(object, version_one_is_judged_by_name)
 {
@@ -122,9 +152,9 @@ Test(object, version_one_is_judged_by_name)
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(second);
-    bytes[3] = 3;
+    bytes[3] = 4;
     cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "version 3: must be 1 or 2"), "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "version 4: must be 1 to 3"), "%s", e.sentence);
     free(bytes);
     arena_free(a);
 }

@@ -86,6 +86,34 @@ static void check_plt(const char *file, const char *objdump)
     }
 }
 
+/* Addresses that objdump shows behind a call, and no others, are return addresses. call: a regular expression. */
+static void check_returns(const char *file, const char *objdump, const char *call)
+{
+    const struct object *o = tools_read(file, NULL);
+    const struct object_arc *arc;
+    char *text = tools_output(
+        "%s -d --no-show-raw-insn %s | awk '/^Disassembly/ { called = 0 } "
+        "/^ *[0-9a-f]+:\t/ { a = $1; sub(\":\", \"\", a); print a, called; called = $0 ~ /\t(%s)([ \t]|$)/ }'",
+        objdump, file, call);
+    unsigned count = 0, missed = 0, others = 0, invented = 0, signals = 0;
+    for (char *save, *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+        unsigned long address;
+        int called;
+        cr_assert_eq(sscanf(line, "%lx %d", &address, &called), 2, "%s", line);
+        enum object_call found = object_find_call(o, address, &arc);
+        count += called != 0;
+        missed += called != 0 && found != OBJECT_CALL_DIRECT && found != OBJECT_CALL_POSSIBLE;
+        others += called == 0;
+        signals += found == OBJECT_CALL_SIGNAL;
+        invented += called == 0 && found != OBJECT_CALL_NONE && found != OBJECT_CALL_SIGNAL;
+    }
+    free(text);
+    cr_expect(o->knows_returns && count > 5 && others > count, "%u calls, %u others", count, others);
+    cr_expect_eq(missed, 0, "%s: %u of %u calls", file, missed, count);
+    cr_expect_eq(invented, 0, "%s: %u of %u others", file, invented, others);
+    cr_expect_leq(signals, 2);
+}
+
 #define X86_JUMP "jmp|j[a-z]+|bnd jmp"
 
 Test(elf_arcs, x86_64)
@@ -97,10 +125,17 @@ Test(elf_arcs, x86_64)
     for (size_t i = 0; i < 4; i++) {
         check_calls(files[i], "objdump", "call", X86_JUMP);
         check_imports(files[i]);
+        check_returns(files[i], "objdump", "(bnd |notrack |data16 |rex.W )*call");
     }
     check_plt("a", "objdump");
     check_plt("d", "objdump");
     cr_expect_geq(tools_read("b", NULL)->plt_count, 3);
+}
+
+/* A large program, with calls through registers and tables. */
+Test(elf_arcs, returns_of_the_c_library)
+{
+    check_returns("/lib/x86_64-linux-gnu/libc.so.6", "objdump", "(bnd |notrack |data16 |rex.W |addr32 )*call");
 }
 
 Test(elf_arcs, arm64)
@@ -111,6 +146,7 @@ Test(elf_arcs, arm64)
     for (const char *file = "a"; file != NULL; file = file[0] == 'a' ? "b" : NULL) {
         check_calls(file, "aarch64-linux-gnu-objdump", "bl", "b|b\\.[a-z]+|cbz|cbnz|tbz|tbnz");
         check_imports(file);
+        check_returns(file, "aarch64-linux-gnu-objdump", "blr?");
         check_plt(file, "aarch64-linux-gnu-objdump");
     }
 }
