@@ -376,6 +376,12 @@ soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 # make bench: all figures, and the README's table of them. Into the README: python3 tests/bench/table.py build/plain/bench.txt README.md
 bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)
+# make attribution RUNS=20: seconds that land on the wrong caller, measured from stacks and by gprof's rule, in that many runs of 2,000 ticks
+# of a program that knows the CPU time of its paths.
+RUNS ?= 20
+.PHONY: attribution
+attribution: all
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/bench/attribution.py $(RUNS)
 # make oracle-real PACKAGES="lua5.4 sed": programs of Debian source packages built with -pg, our listings beside gprof's. What
 # cannot be fetched or built is a failed point there.
 PACKAGES ?=

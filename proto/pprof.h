@@ -20,6 +20,7 @@ enum { /* field numbers of message Profile */
 /* Comments of profd's exports begin so: by them an import tells which calls are exact and which stacks were never
  * observed. */
 #define PPROF_COMMENT_OWN "synthetic: stacks are derived from call counts"
+#define PPROF_COMMENT_SEEN "profd: stacks are those that ticks found"
 #define PPROF_COMMENT_SAMPLED "calls: sampled"
 #define PPROF_COMMENT_LOSSY "calls: counted, but not exact" /* of older exports, without the next */
 #define PPROF_COMMENT_PROCESSES "processes: "               /* and how many the counts are of */

@@ -15,6 +15,7 @@
     X(dot, "text/vnd.graphviz; charset=utf-8", true, false, 80)                                                        \
     X(csv, "text/csv; charset=utf-8; header=present", true, false, 0)                                                  \
     X(flamegraph, "application/json", true, false, 0)                                                                  \
-    X(nodegraph, "application/json", true, false, 200)
+    X(nodegraph, "application/json", true, false, 200)                                                                 \
+    X(tree, "application/json", true, false, 20000)
 
 #endif

@@ -113,7 +113,7 @@ static bool comment_begins(const struct pprof *p, const char *text)
 static void judge_own(struct pprof *p)
 {
     p->calls = find_type(p, "calls", "count");
-    p->own = p->calls != PPROF_TYPES && comment_begins(p, PPROF_COMMENT_OWN);
+    p->own = p->calls != PPROF_TYPES && (comment_begins(p, PPROF_COMMENT_OWN) || comment_begins(p, PPROF_COMMENT_SEEN));
     p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
     p->profile.lossy = p->own && comment_begins(p, PPROF_COMMENT_LOSSY);
     for (uint32_t i = 0; p->own && i < p->comment_count; i++) {

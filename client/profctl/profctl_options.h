@@ -21,6 +21,9 @@
            "the program with all its builds, this build in it alone, or this build in all programs")
 #define OPTION_DIMENSION                                                                                               \
     OPTION("dimension", 0, "D", "what the samples measure: seconds, cycles, … (default seconds if there are any)")
+#define OPTION_TIME                                                                                                    \
+    OPTION("time", 0, "best|measured|calls",                                                                           \
+           "times of stacks, or by numbers of calls (default best: measured where 95 % of the ticks have stacks)")
 #define OPTION_UID OPTION("uid", 0, "UID", "use only uploads of this user")
 #define OPTION_COLOR                                                                                                   \
     OPTION("color", 0, "auto|always|never", "colour the text (default auto: on a terminal, unless NO_COLOR is set)")

@@ -33,6 +33,7 @@ static const struct profctl_option options[] = {
     OPTION_SCOPE,
     {"static", 0, NULL, "also use calls found in the machine code but never executed when detecting cycles"},
     OPTION_DIMENSION,
+    OPTION_TIME,
     {"geometry", 0, "N", "for -f gprof: select one of several histograms"},
     OPTION_UID,
     OPTION_COLOR,
@@ -42,7 +43,7 @@ static const struct profctl_option options[] = {
 };
 
 /* Options that are parameters of the same name. */
-#define PARAMETERS "since|until|focus|limit|rows|sort|scope|dimension|geometry|uid"
+#define PARAMETERS "since|until|focus|limit|rows|sort|scope|dimension|time|geometry|uid"
 
 static const char *const VIEWS[] = {"flat", "graph", "not-called"};
 

@@ -27,6 +27,7 @@ static const struct profctl_option options[] = {
     {"limit", 0, "N", "number of functions (default: as many as fit the terminal, otherwise 20)"},
     {"sort", 0, "self|total|calls", "order (default self)"},
     OPTION_LABEL,
+    OPTION_TIME,
     OPTION_COLOR,
     OPTION_NAMES,
     OPTION_WIDE,
@@ -96,7 +97,7 @@ static enum profd_status make_target(struct top *t, struct profd_error *e)
     ask_target_add(&t->target, "limit", limit);
     ask_target_add(&t->target, "names", look_names(t->call, t->terminal));
     ask_target_add(&t->target, "since", window ? since : NULL);
-    return ask_target_add_given(&t->target, t->call, "", e);
+    return ask_target_add_given(&t->target, t->call, "time", e);
 }
 
 static void text_print(struct top *t, const char *text, size_t n)

@@ -204,7 +204,8 @@ static void measure_bound(const struct report_measures *all, const double *group
                    spread_ratio(group_seconds, all->group_seconds, all->groups, &share) &&
                    spread_interval(&share, CONFIDENCE, &low, &high);
     if (!m->by_groups) {
-        report_measure_wilson((double)m->samples / all->overdispersion, all->ticks / all->overdispersion, &low, &high);
+        double stacks = all->ticks / all->overdispersion, part = m->total / all->seconds;
+        report_measure_wilson(part * stacks, stacks, &low, &high);
     }
     m->low = (low > 0 ? low : 0) * all->seconds;
     m->high = (high < 1 ? high : 1) * all->seconds;

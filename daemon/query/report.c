@@ -47,5 +47,5 @@ enum profd_status report_show(struct job *job, struct profd_error *e)
         return status;
     }
     struct render_input in = work_make_input(&w);
-    return w.options.format->render(&in, job->arena, &job->answer->body, e);
+    return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }

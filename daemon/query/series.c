@@ -74,7 +74,7 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
         return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report", build,
                                address);
     }
-    return w.options.format->render(&in, job->arena, &job->answer->body, e);
+    return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }
 
 /* Positions of matching functions after index after, in index order; *more: the limit cut them. */

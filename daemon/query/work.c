@@ -174,6 +174,7 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     request.scope = w->options.visible;
     request.filter = work_make_filter(w);
     request.with_shares = w->with_shares;
+    request.stacks = w->with_shares ? LOAD_STACKS_NONE : LOAD_STACKS_SHARES; /* comparisons have no use for them */
     enum profd_status status;
     bool moved;
     do {
@@ -322,6 +323,16 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
     return status;
 }
 
+/* How many random groups have processes; 0: not known. */
+static unsigned count_groups(const struct random_groups *g)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; g->unknown == 0 && i < RANDOM_GROUPS; i++) {
+        n += g->of[i] > 0;
+    }
+    return n;
+}
+
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
 {
     struct report_request request = {
@@ -330,6 +341,8 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
         .names = w->load.names,
         .static_arcs = w->options.static_arcs,
         .dimension = w->options.dimension,
+        .time = (enum report_time)w->options.time,
+        .groups = count_groups(&w->load.provenance.groups),
     };
     const char *focus = w->options.show.focus;
     enum profd_status status = work_load_ever(job, w, &request.ever, e);

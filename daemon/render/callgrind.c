@@ -89,7 +89,7 @@ static void add_function(struct callgrind *c, uint32_t position)
     }
     for (uint32_t i = 0; i < f->callee_count && !c->out->failed; i++) {
         const struct report_arc *arc = &f->callees[i];
-        if (arc->calls == 0) {
+        if (arc->calls == 0 && !(arc->self + arc->children > 0)) {
             continue;
         }
         add_position(c, "c", arc->other, false);
@@ -131,6 +131,10 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
                       reasons != NULL ? reasons : "lost", (unsigned long long)in->provenance->processes);
     if (r->in_seconds && r->rate_count == 1) {
         buffer_add_format(out, "desc: Ticks a second: %lu\n", (unsigned long)r->rates[0]);
+    }
+    if (r->time_measured) {
+        buffer_add_text(out,
+                        "desc: Inclusive times: measured, from stacks; calls=0: a call seen in stacks, not counted\n");
     }
     add_event(out, r);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);

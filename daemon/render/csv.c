@@ -53,6 +53,16 @@ static void add_count(struct buffer *out, uint64_t value)
     buffer_add_u64(out, value, 0);
 }
 
+static void add_measured(struct buffer *out, const struct report_measured *m)
+{
+    add_number(out, m->self);
+    add_number(out, m->total);
+    add_number(out, m->low);
+    add_number(out, m->high);
+    add_count(out, m->samples);
+    add_count(out, m->differs);
+}
+
 enum profd_status csv_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     struct selection s;
@@ -62,7 +72,10 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
     }
     buffer_add_text(
         out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
-             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most\r\n");
+             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most");
+    buffer_add_text(out, in->report->stacks == NULL ? "\r\n"
+                                                    : ",measured_self,measured_total,measured_low,measured_high,"
+                                                      "measured_samples,measured_differs\r\n");
     for (uint32_t i = 0; i < s.entry_count && !out->failed; i++) {
         if (s.entries[i] & REPORT_CYCLE) {
             continue;
@@ -96,6 +109,9 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
             add_number(out, f->self_most);
         } else {
             buffer_add_text(out, ",,");
+        }
+        if (f->measured != NULL) {
+            add_measured(out, f->measured);
         }
         buffer_add_text(out, "\r\n");
     }

@@ -1,6 +1,6 @@
-/* format=folded: one derived stack a line, root first, with its own time in microseconds, or what else was sampled
- * (Brendan Gregg's flamegraph.pl and everything that reads its input). The first frame says that the stacks are
- * synthetic: the format has no comments. */
+/* format=folded: one stack a line, root first, with its own time in microseconds, or what else was sampled
+ * (Brendan Gregg's flamegraph.pl and everything that reads its input). Where stacks are derived, the
+ * first frame says that they are synthetic: the format has no comments. */
 #include <math.h>
 
 #include "render/formats.h"
@@ -35,10 +35,11 @@ enum profd_status folded_render(const struct render_input *in, struct arena *a, 
             continue;
         }
         said += count;
-        buffer_add_text(out, "[synthetic stacks]");
+        const char *mark = stacks_mark(&s);
+        buffer_add_text(out, mark != NULL ? mark : "");
         for (uint32_t d = 0; d <= n->depth; d++) {
             const char *name = stacks_frame_name(&names, in->report, path[d], a);
-            buffer_add_char(out, ';');
+            buffer_add_text(out, d > 0 || mark != NULL ? ";" : "");
             add_frame(out, name != NULL ? name : "?");
         }
         buffer_add_char(out, ' ');

@@ -18,6 +18,16 @@ const struct render_format *render_find(const char *name)
     return NULL;
 }
 
+enum profd_status render_report(const struct render_format *f, const struct render_input *in, struct arena *a,
+                                struct buffer *out, struct profd_error *e)
+{
+    struct render_input shown = *in;
+    if (in->report != NULL && f->render != json_render && f->render != csv_render) {
+        shown.report = in->report->shown;
+    }
+    return f->render(&shown, a, out, e);
+}
+
 const char *render_names(void)
 {
     return &(REPORT_FORMATS(NAME))[2]; /* behind the first comma and blank */

@@ -83,14 +83,18 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     if (status != PROFD_OK) {
         return status;
     }
-    JSON_ADD(out, "{\"synthetic\":true");
+    buffer_add_text(out, s.synthetic ? "{\"synthetic\":true" : "{\"synthetic\":false");
     json_add_text(out, "unit", in->report->in_seconds ? "s" : "short");
     add_samples(out, in->report);
     json_add_text(out, "build_id", in->build_id);
     json_add_number(out, "not_followed", s.cut);
-    add_undivided(out, in->report, s.flow, &names);
+    if (s.synthetic) {
+        add_undivided(out, in->report, s.flow, &names);
+    } else {
+        JSON_ADD(out, ",\"undivided\":[]");
+    }
     JSON_ADD(out, ",\"rows\":[");
-    add_level(out, 0, s.total, 0, "total (synthetic stacks)", NULL);
+    add_level(out, 0, s.total, 0, s.synthetic ? "total (synthetic stacks)" : "total", NULL);
     for (uint32_t i = 0; i < s.count && !out->failed; i++) {
         const struct stack_node *n = &s.nodes[i];
         bool function = in->show.short_names && n->frame != STACKS_CUT && !(n->frame & REPORT_CYCLE);

@@ -1,6 +1,7 @@
 /* format=json: schema/report.schema.json says what every field means. */
 #include <string.h>
 
+#include "proto/message.h"
 #include "render/formats.h"
 #include "render/json_function.h"
 #include "render/amount.h"
@@ -167,6 +168,44 @@ static void add_count(struct buffer *out, uint64_t value)
     buffer_add_text(out, text ? "\"" : "");
 }
 
+enum measured { MEASURED_SELF, MEASURED_TOTAL, MEASURED_LOW, MEASURED_HIGH };
+
+static double measured_of(const struct report_measured *m, enum measured which)
+{
+    switch (which) {
+    case MEASURED_SELF:
+        return m->self;
+    case MEASURED_TOTAL:
+        return m->total;
+    case MEASURED_LOW:
+        return m->low;
+    case MEASURED_HIGH:
+        break;
+    }
+    return m->high;
+}
+
+static void add_measured(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
+{
+    static const char *const KEYS[] = {",\"measured_self\":[", ",\"measured_total\":[", ",\"measured_low\":[",
+                                       ",\"measured_high\":["};
+    uint32_t rest;
+    for (enum measured which = MEASURED_SELF; which <= MEASURED_HIGH; which++) {
+        begin(out, KEYS[which], &rest, n);
+        for (uint32_t i = 0; i < n; i++) {
+            buffer_add_shortest(out, measured_of(r->functions[list[i]].measured, which));
+            next(out, &rest);
+        }
+        JSON_ADD(out, "]");
+    }
+    begin(out, ",\"measured_samples\":[", &rest, n);
+    for (uint32_t i = 0; i < n; i++) {
+        add_count(out, r->functions[list[i]].measured->samples);
+        next(out, &rest);
+    }
+    JSON_ADD(out, "]");
+}
+
 static void add_short_names(struct buffer *out, const struct report *r, const char *const *shorts, const uint32_t *list,
                             uint32_t n)
 {
@@ -202,6 +241,9 @@ static void json_add_columns(struct buffer *out, const struct report *r, const c
     add_seconds(out, r, list, n);
     if (r->estimated) {
         add_bounds(out, r, list, n);
+    }
+    if (r->stacks != NULL) {
+        add_measured(out, r, list, n);
     }
     begin(out, ",\"calls\":[", &rest, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -456,12 +498,14 @@ enum profd_status json_render(const struct render_input *in, struct arena *a, st
     add_provenance(out, in->provenance);
     json_add_collector(out, in);
     add_totals(out, in->report);
+    json_add_stacks(out, in->report);
     add_builds(out, in);
     if (in->show.view == RENDER_VIEW_FLAT) {
         status = add_columns(out, in, &s, a, e);
     } else {
         struct json_names names;
         status = json_names_make(in->report, in->show.short_names, a, &names, e);
+        names.calls_exact = (in->provenance->inexact & INEXACT_CALLS) == 0;
         if (status == PROFD_OK) {
             add_entries(out, in, &names, &s);
         }

@@ -95,6 +95,41 @@ struct row_list {
     bool last_is_heaviest, is_static;
 };
 
+/* What stacks say; nothing where there are none. */
+static void add_measured(struct buffer *out, const struct report_measured *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    json_add_number(out, "measured_self", m->self);
+    json_add_number(out, "measured_total", m->total);
+    json_add_number(out, "measured_low", m->low);
+    json_add_number(out, "measured_high", m->high);
+    json_add_count(out, "measured_samples", m->samples);
+    json_add_text(out, "measured_by", m->by_groups ? "groups" : "samples");
+    json_add_flag(out, "measured_differs", m->differs);
+}
+
+void json_add_stacks(struct buffer *out, const struct report *report)
+{
+    const struct report_stack_facts *s = report->stacks;
+    if (s == NULL) {
+        return;
+    }
+    json_add_text(out, "time", report->time_measured ? "measured" : "calls");
+    JSON_ADD(out, ",\"stacks\":{\"coverage\":");
+    buffer_add_shortest(out, s->coverage);
+    json_add_count(out, "count", s->ticks);
+    json_add_count(out, "inferred", s->inferred);
+    json_add_count(out, "cut", s->cut);
+    json_add_count(out, "folded", s->folded);
+    json_add_count(out, "incomplete", s->incomplete);
+    json_add_flag(out, "by_groups", s->by_groups);
+    json_add_count(out, "groups", s->groups);
+    json_add_number(out, "overdispersion", s->overdispersion);
+    JSON_ADD(out, "}");
+}
+
 static void add_row(struct buffer *out, const struct report *r, const struct json_names *names,
                     const struct report_arc *arc, uint32_t build, bool is_static)
 {
@@ -103,6 +138,10 @@ static void add_row(struct buffer *out, const struct report *r, const struct jso
     json_add_count(out, "of_calls", arc->of_calls);
     json_add_number(out, "self", arc->self);
     json_add_number(out, "children", arc->children);
+    add_measured(out, arc->measured);
+    if (arc->measured != NULL && !arc->inside && arc->calls > 0 && names->calls_exact) {
+        json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);
+    }
     if (arc->inside) {
         JSON_ADD(out, ",\"inside\":true");
     }
@@ -202,6 +241,7 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     json_add_number(out, "children", f->children);
     json_add_number(out, "total", f->self + f->children);
     json_add_number(out, "percent", f->percent);
+    add_measured(out, f->measured);
     json_add_count(out, "calls", f->calls);
     json_add_count(out, "calls_outside", f->calls_outside);
     json_add_count(out, "calls_inside", f->calls_inside);
@@ -224,6 +264,7 @@ void json_add_cycle(struct buffer *out, const struct report *report, const struc
     json_add_number(out, "self", c->self);
     json_add_number(out, "children", c->children);
     json_add_number(out, "total", c->self + c->children);
+    add_measured(out, c->measured);
     json_add_count(out, "calls_outside", c->calls_outside);
     json_add_count(out, "calls_inside", c->calls_inside);
     uint32_t build = c->member_count > 0 ? report->functions[c->members[0].other].build : 0;

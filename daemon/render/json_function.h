@@ -15,6 +15,7 @@ struct json_names {
     struct buffer other; /* likewise the begin of a row about each function: {"index":…,"name":…,"cycle":… */
     const size_t *other_start;
     const uint32_t *build; /* of each function */
+    bool calls_exact;      /* json_names_make: false. True: rows get the seconds of a call */
 };
 /* json_names_done frees, after failure too. */
 enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,
@@ -28,6 +29,8 @@ void json_add_function(struct buffer *out, const struct report *report, const st
 /* Likewise a cycle with its members, callers and callees. */
 void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position,
                     uint32_t rows);
+/* `,"stacks":{…}`: what measured times rest on, and which times sort; nothing where the report has no stacks. */
+void json_add_stacks(struct buffer *out, const struct report *report);
 /* Id of a build of the report, "" for what is outside all. */
 const char *json_find_build(const struct report *report, uint32_t build);
 

@@ -191,6 +191,11 @@ static void add_function(struct pprof *p, struct buffer *message, uint32_t locat
     add_message(p->out, PPROF_LOCATION, message);
 }
 
+#define COMMENT_DERIVED                                                                                                \
+    PPROF_COMMENT_OWN ", never observed; calls stand in samples of caller and callee alone; the time of a cycle with " \
+                      "several callers stands below the function that all calls to it pass"
+#define COMMENT_SEEN PPROF_COMMENT_SEEN "; calls stand in samples of caller and callee alone"
+
 static void add_heading(struct pprof *p, struct buffer *message)
 {
     const struct report *r = p->in->report;
@@ -208,11 +213,7 @@ static void add_heading(struct pprof *p, struct buffer *message)
     add_number(p->out, PPROF_DEFAULT_SAMPLE_TYPE, cpu);
     add_number(p->out, PPROF_TIME_NANOS, (uint64_t)from->first);
     add_number(p->out, PPROF_DURATION_NANOS, (uint64_t)(from->last - from->first));
-    add_number(p->out, PPROF_COMMENT,
-               add_string(p, PPROF_COMMENT_OWN
-                          ", never observed; calls stand in samples"
-                          " of caller and callee alone; the time of a cycle with several callers stands"
-                          " below the function that all calls to it pass"));
+    add_number(p->out, PPROF_COMMENT, add_string(p, p->stacks.synthetic ? COMMENT_DERIVED : COMMENT_SEEN));
     add_number(p->out, PPROF_COMMENT,
                add_string(p, (from->inexact & INEXACT_SAMPLED) != 0 ? PPROF_COMMENT_SAMPLED
                                  ", where they were not counted"

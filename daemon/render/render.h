@@ -70,6 +70,9 @@ struct render_format {
                                 struct profd_error *e);
 };
 
+/* Renders a finished report: with the times that it is sorted by, where the format does not have both. */
+enum profd_status render_report(const struct render_format *f, const struct render_input *in, struct arena *a,
+                                struct buffer *out, struct profd_error *e);
 /* The format of that name, or NULL. */
 const struct render_format *render_find(const char *name);
 /* Names of all formats, joined by ", ", for sentences. */

@@ -80,10 +80,16 @@ static bool function_wanted(const struct render_input *in, uint32_t position)
     return in->show.focus == NULL || render_has_focus(f, in->show.focus);
 }
 
+/* With the times that sort. Reports of tests may have no other. */
+static const struct report *shown_report(const struct render_input *in)
+{
+    return in->report->shown != NULL ? in->report->shown : in->report;
+}
+
 /* Candidates in index order, then sorted and cut. *entries: functions that are entries at all. */
 static uint32_t function_choose(const struct render_input *in, uint32_t *list, uint32_t *entries)
 {
-    const struct report *r = in->report;
+    const struct report *r = shown_report(in);
     uint32_t n = 0;
     *entries = 0;
     for (uint32_t i = 0; i < r->order_count; i++) {
@@ -133,7 +139,7 @@ static uint32_t entries_by_list(const struct report *r, const uint32_t *list, ui
 enum profd_status selection_make(const struct render_input *in, struct arena *a, struct selection *out,
                                  struct profd_error *e)
 {
-    const struct report *r = in->report;
+    const struct report *r = shown_report(in);
     uint32_t *list = ARENA_ARRAY(a, (size_t)r->function_count + 1, uint32_t);
     uint32_t *entries = ARENA_ARRAY(a, (size_t)r->order_count + 1, uint32_t);
     bool *shown = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);

@@ -1,4 +1,4 @@
-/* format=speedscope: the file format of www.speedscope.app, one profile of type "sampled" over derived stacks. */
+/* format=speedscope: the file format of www.speedscope.app, one profile of type "sampled" over stacks. */
 #include "render/formats.h"
 #include "render/json_write.h"
 #include "render/stacks.h"
@@ -95,8 +95,8 @@ enum profd_status speedscope_render(const struct render_input *in, struct arena 
     json_add_text(out, "name", in->build_name);
     JSON_ADD(out, ",\"shared\":{\"frames\":[");
     add_frames(out, in, &s, &names, &f, a);
-    JSON_ADD(out, "]},\"profiles\":[{\"type\":\"sampled\",\"name\":\"synthetic: stacks derived from call counts, never "
-                  "observed\"");
+    JSON_ADD(out, "]},\"profiles\":[{\"type\":\"sampled\",\"name\":\"");
+    buffer_add_text(out, s.synthetic ? "synthetic: stacks derived from call counts, never observed\"" : "stacks\"");
     json_add_text(out, "unit", in->report->in_seconds ? "seconds" : "none");
     JSON_ADD(out, ",\"startValue\":0,\"samples\":[");
     add_samples(out, &s, &f);

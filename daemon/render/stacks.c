@@ -220,8 +220,38 @@ static void list_nodes(const struct growth *g, uint32_t root, uint32_t *place, s
     }
 }
 
+const char *stacks_mark(const struct stacks *s)
+{
+    return s->synthetic ? "[synthetic stacks]" : NULL;
+}
+
+/* The stacks that were seen, all of them. */
+static enum profd_status take_frames(const struct report *r, struct arena *a, struct stacks *out, struct profd_error *e)
+{
+    const struct report_stack_facts *seen = r->stacks;
+    struct stack_node *nodes = ARENA_ARRAY(a, seen->frame_count, struct stack_node);
+    if (nodes == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", seen->frame_count);
+    }
+    *out = (struct stacks){.count = seen->frame_count, .nodes = nodes};
+    for (uint32_t i = 0; i < seen->frame_count; i++) {
+        const struct report_frame *f = &seen->frames[i];
+        nodes[i] = (struct stack_node){.parent = f->parent == REPORT_FRAME_ROOT ? STACKS_NONE : f->parent,
+                                       .frame = f->function,
+                                       .depth = f->depth,
+                                       .total = f->total,
+                                       .self = f->self,
+                                       .inferred = f->inferred};
+        out->total += f->depth == 0 ? f->total : 0;
+    }
+    return PROFD_OK;
+}
+
 enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e)
 {
+    if (report->time_measured) {
+        return take_frames(report, a, out, e);
+    }
     struct growth g = {.report = report, .smallest = SMALLEST * report->total};
     g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
     g.heap = (struct heap){node_before, &g, ARENA_ARRAY(a, NODES_MAX, uint32_t), 0};
@@ -242,7 +272,7 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
         follow(&g, heap_pop(&g.heap));
     }
     list_nodes(&g, link_siblings(&g, order), g.heap.items, nodes);
-    struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut, .flow = g.flow};
+    struct stacks s = {.count = g.count, .nodes = nodes, .cut = g.cut, .synthetic = true, .flow = g.flow};
     for (uint32_t i = 0; i < g.count; i++) {
         s.total += nodes[i].depth == 0 ? nodes[i].total : 0;
     }

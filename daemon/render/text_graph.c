@@ -105,6 +105,11 @@ static void add_row(const struct graph *g, const struct report_arc *arc, bool ti
     } else {
         buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 9));
     }
+    if (arc->calls == 0 && arc->measured != NULL) { /* stacks alone show it */
+        buffer_add_repeat(out, ' ', (size_t)(g->count + g->of + 6));
+        add_label(g, arc->other);
+        return;
+    }
     buffer_add_u64(out, arc->calls, g->count);
     if (counted) {
         buffer_add_char(out, '/');

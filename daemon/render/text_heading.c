@@ -265,6 +265,39 @@ static void add_shown(const struct text_parts *t)
     buffer_add_char(t->out, '\n');
 }
 
+/* Which times are in the columns, what they rest on, and what is missing in the stacks. */
+static void add_stacks(struct buffer *out, const struct report *r)
+{
+    const struct report_stack_facts *s = r->stacks;
+    if (s == NULL) {
+        return;
+    }
+    buffer_add_text(out, "Stacks    ");
+    add_count(out, s->ticks, "stack", "stacks");
+    buffer_add_text(out, ", of ");
+    amount_add(out, 100 * s->coverage, 0);
+    buffer_add_text(out, " % of the ticks: ");
+    buffer_add_text(out, r->time_measured
+                             ? "children, callers and callees are measured times\n"
+                             : "children, callers and callees are times by numbers of calls (--time calls);\n" INDENT
+                               "--time measured shows those of the stacks\n");
+    const struct {
+        uint64_t count;
+        const char *what;
+    } parts[] = {{s->incomplete, "without the outermost callers"},
+                 {s->cut, "of them cut where no call stands before a return address"},
+                 {s->folded, "without the innermost frames, which had no space"},
+                 {s->inferred, "with a function that only the call instruction names"}};
+    const char *separator = INDENT "(";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].count > 0) {
+            buffer_add_format(out, "%s%" PRIu64 " %s", separator, parts[i].count, parts[i].what);
+            separator = ";\n" INDENT " ";
+        }
+    }
+    buffer_add_text(out, separator[0] == ';' ? ")\n" : "");
+}
+
 static void add_missing(const struct text_parts *t)
 {
     const struct report *r = t->in->report;
@@ -325,6 +358,7 @@ void text_add_heading(const struct text_parts *t)
     add_exactness(t->out, in);
     text_add_collector(t);
     add_total(t->out, in->report, text_calls_mark(in));
+    add_stacks(t->out, in->report);
     add_missing(t);
     if (in->show.focus != NULL) {
         buffer_add_text(t->out, "Focus     ");

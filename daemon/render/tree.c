@@ -1,0 +1,215 @@
+/* format=tree: the tree of stacks in columns, for the dashboard's flame graph and call tree. A node precedes its
+ * children, which descend by time. limit cuts the nodes with least time; theirs is added to the self time of the node
+ * above them, and to its `cut`. */
+#include <string.h>
+
+#include "core/sort.h"
+#include "render/formats.h"
+#include "render/json_function.h"
+#include "render/json_write.h"
+#include "render/stacks.h"
+
+struct tree_work {
+    const struct render_input *in;
+    struct arena *arena;
+    struct name_list names;
+    struct stacks stacks;
+    uint32_t *place;         /* of each node among those that are kept; STACKS_NONE */
+    uint32_t *kept;          /* nodes, in their order */
+    double *self, *cut;      /* of kept nodes */
+    uint32_t *frame, frames; /* of each kept node: its place among the frames */
+    uint32_t *listed;        /* frames in order of first use */
+    uint32_t count;
+    double cut_all;
+};
+
+/* The `most` nodes with most time, 0: all. No node has more time than its parent, which stands before it. */
+static bool choose(struct tree_work *w, uint32_t most)
+{
+    uint32_t n = w->stacks.count;
+    struct sort_item *items = ARENA_ARRAY(w->arena, n, struct sort_item);
+    struct sort_item *scratch = ARENA_ARRAY(w->arena, n, struct sort_item);
+    if (items == NULL || scratch == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stack_node *node = &w->stacks.nodes[i];
+        const double above = node->parent == STACKS_NONE ? node->total : w->stacks.nodes[node->parent].total;
+        items[i] = (struct sort_item){~sort_key_double(node->total < above ? node->total : above), i};
+        w->place[i] = STACKS_NONE;
+    }
+    sort_radix(items, scratch, n);
+    for (uint32_t i = 0; i < n && (most == 0 || i < most); i++) {
+        w->place[items[i].value] = 0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t parent = w->stacks.nodes[i].parent;
+        bool below = parent != STACKS_NONE && w->place[parent] == STACKS_NONE;
+        w->place[i] = w->place[i] == STACKS_NONE || below ? STACKS_NONE : w->count;
+        if (w->place[i] != STACKS_NONE) {
+            w->kept[w->count++] = i;
+        }
+    }
+    return true;
+}
+
+/* Time of nodes that are not kept goes to the nearest one above that is. */
+static void add_times(struct tree_work *w)
+{
+    uint32_t at;
+    for (uint32_t i = 0; i < w->stacks.count; i++) {
+        const struct stack_node *node = &w->stacks.nodes[i];
+        if (w->place[i] != STACKS_NONE) {
+            w->self[w->place[i]] += node->self;
+            continue;
+        }
+        for (at = node->parent; at != STACKS_NONE && w->place[at] == STACKS_NONE;) {
+            at = w->stacks.nodes[at].parent;
+        }
+        w->cut_all += node->self;
+        if (at != STACKS_NONE) {
+            w->self[w->place[at]] += node->self;
+            w->cut[w->place[at]] += node->self;
+        }
+    }
+}
+
+/* Numbers the frames of kept nodes. Positions, cycles, then what was cut. */
+static bool number_frames(struct tree_work *w)
+{
+    const struct report *r = w->in->report;
+    const uint32_t all = r->function_count + r->cycle_count + 1;
+    uint32_t *number = ARENA_ARRAY(w->arena, all, uint32_t);
+    w->listed = ARENA_ARRAY(w->arena, all, uint32_t);
+    w->frame = ARENA_ARRAY(w->arena, w->count, uint32_t);
+    if (number == NULL || w->listed == NULL || w->frame == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->count; i++) {
+        const uint32_t frame = w->stacks.nodes[w->kept[i]].frame;
+        const uint32_t at = frame == STACKS_CUT    ? all - 1
+                            : frame & REPORT_CYCLE ? r->function_count + (frame & ~REPORT_CYCLE)
+                                                   : frame;
+        if (number[at] == 0) {
+            w->listed[w->frames] = frame;
+            number[at] = ++w->frames;
+        }
+        w->frame[i] = number[at] - 1;
+    }
+    return true;
+}
+
+/* Code of the kernel: its builds have names in brackets. */
+static bool is_kernel(const struct report *r, const struct report_function *f)
+{
+    return f->build < r->build_count && strncmp(r->build_names[f->build], "[kernel", 7) == 0;
+}
+
+static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)
+{
+    const struct report *r = w->in->report;
+    const char *name = stacks_frame_name(&w->names, r, frame, w->arena);
+    JSON_ADD(out, "{\"name\":");
+    render_json_string(out, name != NULL ? name : "?");
+    if (frame != STACKS_CUT && !(frame & REPORT_CYCLE)) {
+        const struct report_function *f = &r->functions[frame];
+        if (w->in->show.short_names && strcmp(w->names.text[frame], f->name) != 0) {
+            json_add_text(out, "full_name", f->name);
+        }
+        json_add_text(out, "build_id", json_find_build(r, f->build));
+        json_add_address(out, "address", f->address);
+        json_add_count(out, "index", f->index);
+        if (is_kernel(r, f)) {
+            JSON_ADD(out, ",\"kernel\":true");
+        }
+    }
+    JSON_ADD(out, "}");
+}
+
+static void add_column(struct buffer *out, const struct tree_work *w, const char *key, const double *values)
+{
+    buffer_add_format(out, ",\"%s\":[", key);
+    for (uint32_t i = 0; i < w->count && !out->failed; i++) {
+        buffer_add_text(out, i > 0 ? "," : "");
+        buffer_add_shortest(out, values[i]);
+    }
+    JSON_ADD(out, "]");
+}
+
+static void add_nodes(struct tree_work *w, struct buffer *out)
+{
+    JSON_ADD(out, ",\"parent\":[");
+    for (uint32_t i = 0; i < w->count && !out->failed; i++) {
+        const uint32_t parent = w->stacks.nodes[w->kept[i]].parent;
+        buffer_add_text(out, i > 0 ? "," : "");
+        if (parent == STACKS_NONE) {
+            JSON_ADD(out, "-1");
+        } else {
+            buffer_add_u64(out, w->place[parent], 0);
+        }
+    }
+    JSON_ADD(out, "],\"frame\":[");
+    for (uint32_t i = 0; i < w->count && !out->failed; i++) {
+        buffer_add_text(out, i > 0 ? "," : "");
+        buffer_add_u64(out, w->frame[i], 0);
+    }
+    JSON_ADD(out, "],\"inferred\":[");
+    for (uint32_t i = 0; i < w->count && !out->failed; i++) {
+        buffer_add_text(out, i > 0 ? "," : "");
+        buffer_add_char(out, w->stacks.nodes[w->kept[i]].inferred ? '1' : '0');
+    }
+    JSON_ADD(out, "]");
+    add_column(out, w, "self", w->self);
+    add_column(out, w, "cut", w->cut);
+}
+
+static void add_all(struct tree_work *w, struct buffer *out)
+{
+    const struct report *r = w->in->report;
+    JSON_ADD(out, "{\"schema\":\"profd-tree-1\"");
+    json_add_text(out, "build_id", w->in->build_id);
+    json_add_flag(out, "synthetic", w->stacks.synthetic);
+    json_add_text(out, "dimension", r->dimension);
+    json_add_text(out, "unit", r->in_seconds ? "seconds" : "units");
+    json_add_number(out, "seconds", r->total);
+    json_add_count(out, "ticks", r->ticks);
+    json_add_stacks(out, r);
+    json_add_number(out, "total", w->stacks.total);
+    json_add_count(out, "nodes", w->count);
+    JSON_ADD(out, ",\"left_out\":{\"nodes\":");
+    buffer_add_u64(out, w->stacks.count - w->count, 0);
+    json_add_number(out, "seconds", w->cut_all);
+    JSON_ADD(out, "},\"frames\":[");
+    for (uint32_t i = 0; i < w->frames && !out->failed; i++) {
+        buffer_add_text(out, i > 0 ? "," : "");
+        add_frame(w, out, w->listed[i]);
+    }
+    JSON_ADD(out, "]");
+    add_nodes(w, out);
+    JSON_ADD(out, "}\n");
+}
+
+enum profd_status tree_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
+{
+    struct tree_work w = {.in = in, .arena = a};
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &w.names, e);
+    if (status == PROFD_OK) {
+        status = stacks_make(in->report, a, &w.stacks, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
+    w.place = ARENA_ARRAY(a, w.stacks.count, uint32_t);
+    w.kept = ARENA_ARRAY(a, w.stacks.count, uint32_t);
+    w.self = ARENA_ARRAY(a, w.stacks.count, double);
+    w.cut = ARENA_ARRAY(a, w.stacks.count, double);
+    if (w.place == NULL || w.kept == NULL || w.self == NULL || w.cut == NULL || !choose(&w, in->show.limit)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", w.stacks.count);
+    }
+    add_times(&w);
+    if (!number_frames(&w)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the frames of %u nodes", w.count);
+    }
+    add_all(&w, out);
+    return PROFD_OK;
+}

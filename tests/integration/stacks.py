@@ -1,0 +1,118 @@
+"""Measured times: a program that knows the CPU time of its paths runs under the collector, without -pg. Its callers
+have their times in the report, in every format real stacks are marked as such, and time= chooses."""
+import csv
+import io
+import json
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# "openapi" and others there are no modules of the validator's
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
+from jsonschema import Draft202012Validator  # noqa: E402
+sys.path.insert(0, HERE)
+from harness import ROOT, Daemon, Tap, run  # noqa: E402
+
+REPORT = Draft202012Validator(json.load(open(os.path.join(ROOT, "schema/report.schema.json"), encoding="utf-8")))
+CALLERS = ("tiny", "small", "large", "huge")
+SECONDS = 2
+
+
+def truth_of(output):
+    """CALLER CALLS SECONDS → {caller: (calls, seconds)}"""
+    rows = [line.split() for line in output.splitlines()]
+    return {name: (int(calls), float(seconds)) for name, calls, seconds in rows}
+
+
+def report(d, exe, *options):
+    return json.loads(d.ctl("report", exe, "--json", *options).stdout)
+
+
+def by_name(said):
+    return {f["name"]: f for f in said["functions"]}
+
+
+def check_times(tap, said, truth):
+    functions, stacks = by_name(said), said.get("stacks")
+    faults = [e.message for e in REPORT.iter_errors(said)]
+    tap.point(not faults, "the report follows its schema", faults[:5])
+    tap.point(stacks is not None and stacks["coverage"] >= 0.95 and said["time"] == "measured",
+              "nearly every tick has a stack, and measured times are the default", stacks)
+    wrong = {n: (functions[n]["measured_total"], truth[n][1]) for n in CALLERS
+             if abs(functions[n]["measured_total"] - truth[n][1]) > 0.2 * SECONDS}
+    tap.point(not wrong, "the time of each caller is about what the program's clock says", wrong)
+    callee = functions["callee"]
+    rows = {r["name"]: r for r in callee["callers"]}
+    total = sum(r["measured_total"] for r in rows.values())
+    tap.point(set(CALLERS) <= set(rows) and abs(total - callee["measured_total"]) < 1e-9,
+              "the rows of its callers add up to the callee's time", (list(rows), total, callee["measured_total"]))
+    tap.point(all(r["measured_low"] <= r["measured_total"] <= r["measured_high"] for r in rows.values()),
+              "each row has an interval", rows)
+
+
+def check_choice(tap, d, exe, said):
+    calls = report(d, exe, "--time", "calls")
+    pairs = [(by_name(said)[n], f) for n, f in by_name(calls).items()]
+    tap.point(calls["time"] == "calls" and all(a[k] == b[k] for a, b in pairs for k in ("self", "children", "percent",
+                                                                                        "measured_total")),
+              "time=calls changes the order, not the fields", calls["time"])
+    order = [f["measured_total"] for f in said["functions"]]
+    tap.point(order == sorted(order, reverse=True), "measured times sort by default", order)
+    text = d.ctl("report", exe).stdout
+    tap.point("measured times" in text and "Stacks " in text, "the heading says which times are shown", text[:1500])
+    text = d.ctl("report", exe, "--time", "calls").stdout
+    tap.point("by numbers of calls" in text, "and which are not", text[:1500])
+    bad = d.ctl("report", exe, "--time", "guessed")
+    tap.point(bad.returncode != 0 and "guessed" in bad.stderr, "another word is refused", bad.stderr)
+
+
+def check_formats(tap, d, exe):
+    def shown(form, *options):
+        return d.ctl("report", exe, "-f", form, *options).stdout
+
+    folded = shown("folded")
+    tap.point("synthetic" not in folded and ";main;" in folded and ";huge;callee " in folded, "folded: real stacks",
+              folded)
+    tap.point(shown("folded", "--time", "calls").startswith("[synthetic stacks]"), "folded: derived ones are marked")
+    flames = [json.loads(shown("flamegraph", *o))["synthetic"] for o in ((), ("--time", "calls"))]
+    tap.point(flames == [False, True], "flamegraph: synthetic says which", flames)
+    name = json.loads(shown("speedscope"))["profiles"][0]["name"]
+    tap.point(name == "stacks", "speedscope: the profile's name says so", name)
+    raw = d.ctl("report", exe, "-f", "pprof", binary=True).stdout
+    tap.point(b"stacks are those that ticks found" in raw and b"synthetic" not in raw, "pprof: a comment says so")
+    tap.point("Inclusive times: measured" in shown("callgrind"), "callgrind: a line says so")
+    rows = list(csv.DictReader(io.StringIO(shown("csv"))))
+    tap.point(all(float(r["measured_low"]) <= float(r["measured_total"]) for r in rows),
+              "csv: columns beside the others", rows[:2])
+
+
+def check_tree(tap, d, exe, said):
+    tree = json.loads(d.ctl("report", exe, "-f", "tree").stdout)
+    n = tree["nodes"]
+    columns = [len(tree[k]) for k in ("parent", "frame", "self", "cut", "inferred")]
+    tap.point(not tree["synthetic"] and columns == [n] * 5 and all(p < i for i, p in enumerate(tree["parent"])),
+              "tree: columns of one length, parents first", (n, columns))
+    tap.point(abs(sum(tree["self"]) - tree["total"]) < 1e-9 and tree["left_out"]["nodes"] == 0,
+              "tree: self times add up to the whole", (sum(tree["self"]), tree["total"]))
+    few = json.loads(d.ctl("report", exe, "-f", "tree", "--limit", "3").stdout)
+    tap.point(few["nodes"] == 3 and abs(sum(few["self"]) - tree["total"]) < 1e-9 and
+              few["left_out"]["nodes"] == n - 3 and abs(sum(few["cut"]) - few["left_out"]["seconds"]) < 1e-9,
+              "tree: what a limit cuts is counted above it", few)
+    derived = json.loads(d.ctl("report", exe, "-f", "tree", "--time", "calls").stdout)
+    tap.point(derived["synthetic"], "tree: derived where times are by calls")
+
+
+def main():
+    with Tap() as tap, Daemon() as d:
+        exe = os.path.join(d.folder, "callers")
+        built = run("gcc", "-O2", "-fno-omit-frame-pointer", "-o", exe, os.path.join(ROOT, "tests/programs/callers.c"))
+        tap.point(built.returncode == 0, "the program is built", built.stderr)
+        done = d.ctl("run", "--rate", "250", "--", exe, SECONDS, "7")
+        said = report(d, exe)
+        check_times(tap, said, truth_of(done.stdout))
+        check_choice(tap, d, exe, said)
+        check_formats(tap, d, exe)
+        check_tree(tap, d, exe, said)
+
+
+main()
