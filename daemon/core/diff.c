@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/clone_names.h"
 #include "core/diff_arcs.h"
 #include "core/diff_common.h"
 #include "core/sort.h"
@@ -16,6 +17,7 @@ struct diff_work {
     double *ticks[2];
     uint16_t *tick_groups[2], *call_groups[2]; /* of each row */
     bool *is_watched;                          /* of each row; NULL: all are */
+    uint32_t *name_rank;                       /* of each row */
     double *logs;                              /* of the items of the table in the making: [item·2·V] */
 };
 
@@ -68,7 +70,7 @@ static bool has_name(const struct report_function *f, const char *name)
 {
     size_t n = strlen(name);
     return strcmp(f->name, name) == 0 || (strncmp(f->name, name, n) == 0 && f->name[n] == '(') ||
-           (diff_match_base(f->raw) == n && strncmp(f->raw, name, n) == 0);
+           (clone_base(f->raw) == n && strncmp(f->raw, name, n) == 0);
 }
 
 static bool find_watched(struct diff_work *w)
@@ -235,53 +237,61 @@ static uint64_t item_rank(const struct diff_item *x)
     return x->verdict <= DIFF_ONLY_B ? 0 : x->verdict;
 }
 
-static int item_compare(const void *context, uint32_t x, uint32_t y)
+static int name_compare(const void *context, uint32_t x, uint32_t y)
 {
-    const struct diff_work *w = ((const void *const *)context)[0];
-    const struct diff_table *t = ((const void *const *)context)[1];
-    return strcmp(diff_function(w->out, t->items[x].row)->name, diff_function(w->out, t->items[y].row)->name);
+    return strcmp(diff_function(context, x)->name, diff_function(context, y)->name);
 }
 
-/* Items of one rank and effect, by name: few are in the lists that people read. */
-static void sort_equal(struct diff_work *w, struct diff_table *t, const struct sort_item *order, uint32_t *items,
-                       uint32_t *scratch)
+/* The place of each row in the order of names. */
+static bool rank_names(struct diff_work *w)
 {
-    const void *context[] = {w, t};
-    for (uint32_t low = 0, high; low < t->count; low = high) {
-        const uint64_t rank = item_rank(&t->items[order[low].value]);
-        const double effect = item_effect(&t->items[order[low].value]);
-        for (high = low + 1; high < t->count; high++) {
-            const struct diff_item *x = &t->items[order[high].value];
-            if (item_rank(x) != rank || item_effect(x) < effect) {
-                break;
-            }
-        }
-        sort_merge(items + low, scratch, high - low, item_compare, context);
+    const uint32_t rows = w->out->match.row_count;
+    uint32_t *order = ARENA_ARRAY(w->arena, (size_t)rows * 2, uint32_t);
+    w->name_rank = ARENA_ARRAY(w->arena, rows, uint32_t);
+    if (order == NULL || w->name_rank == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + rows, rows, name_compare, w->out);
+    for (uint32_t i = 0; i < rows; i++) {
+        w->name_rank[order[i]] = i;
+    }
+    return true;
+}
+
+/* Sorts by one key after the other, the least important first. */
+static uint64_t item_key(const struct diff_work *w, const struct diff_item *x, int key)
+{
+    switch (key) {
+    case 0:
+        return (uint64_t)w->name_rank[x->row] << 32 | (x->caller == DIFF_NONE ? 0 : w->name_rank[x->caller]);
+    case 1:
+        return ~sort_key_double(item_effect(x));
+    default:
+        return item_rank(x);
     }
 }
 
 static bool sort_items(struct diff_work *w, struct diff_table *t)
 {
     struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
-    uint32_t *items = ARENA_ARRAY(w->arena, (size_t)t->count * 2, uint32_t);
     struct diff_item *sorted = ARENA_ARRAY(w->arena, t->count, struct diff_item);
-    if (order == NULL || items == NULL || sorted == NULL) {
+    if (order == NULL || sorted == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < t->count; i++) {
-        order[i] = (struct sort_item){~sort_key_double(item_effect(&t->items[i])), i};
+        order[i].value = i;
     }
-    sort_radix(order, order + t->count, t->count);
-    for (uint32_t i = 0; i < t->count; i++) {
-        order[i].key = item_rank(&t->items[order[i].value]);
+    for (int key = 0; key < 3; key++) {
+        for (uint32_t i = 0; i < t->count; i++) {
+            order[i].key = item_key(w, &t->items[order[i].value], key);
+        }
+        sort_radix(order, order + t->count, t->count);
     }
-    sort_radix(order, order + t->count, t->count);
     for (uint32_t i = 0; i < t->count; i++) {
-        items[i] = order[i].value;
-    }
-    sort_equal(w, t, order, items, items + t->count);
-    for (uint32_t i = 0; i < t->count; i++) {
-        sorted[i] = t->items[items[i]];
+        sorted[i] = t->items[order[i].value];
     }
     t->items = sorted;
     return true;
@@ -409,7 +419,7 @@ enum profd_status diff_make(struct arena *a, const struct diff_request *request,
     struct diff_work w = {.arena = a, .request = request, .out = out};
     *out = (struct diff){.sides = {request->sides[0], request->sides[1]}};
     enum profd_status status = diff_match_make(a, request->sides, request->programs, &out->match, e);
-    if (status == PROFD_OK && (!sum_rows(&w) || !find_watched(&w))) {
+    if (status == PROFD_OK && (!sum_rows(&w) || !find_watched(&w) || !rank_names(&w))) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", out->match.row_count);
     }
     for (uint32_t i = 0; status == PROFD_OK && i < DIFF_METRIC_COUNT; i++) {

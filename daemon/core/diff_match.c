@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/clone_names.h"
 #include "core/compare.h"
 #include "core/sort.h"
 #include "core/table.h"
@@ -23,20 +24,6 @@ struct match_work {
     uint32_t *order;
     struct diff_match *out;
 };
-
-size_t diff_match_base(const char *raw)
-{
-    static const char *const SUFFIXES[] = {".isra", ".part", ".constprop", ".cold", ".lto_priv", ".llvm"};
-    for (const char *dot = strchr(raw, '.'); dot != NULL && dot > raw; dot = strchr(dot + 1, '.')) {
-        for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++) {
-            size_t n = strlen(SUFFIXES[i]);
-            if (strncmp(dot, SUFFIXES[i], n) == 0 && (dot[n] == '.' || dot[n] == '\0')) {
-                return (size_t)(dot - raw);
-            }
-        }
-    }
-    return strlen(raw);
-}
 
 /* The name of a shared object without its directory and version: "libc" of "/lib/libc.so.6". */
 static void match_name_object(const struct diff_side *side, uint32_t build, const char *program,
@@ -67,7 +54,7 @@ static void match_make_item(const struct match_work *w, uint32_t s, uint32_t fun
     const struct report_function *f = &side->functions[function];
     *item = (struct match_item){.side = s, .function = function, .row = DIFF_NONE, .name = f->raw, .file = f->file};
     match_name_object(side, f->build, w->programs[s], item);
-    item->name_length = f->kind == REPORT_FUNCTION ? diff_match_base(f->raw) : strlen(f->raw);
+    item->name_length = f->kind == REPORT_FUNCTION ? clone_base(f->raw) : strlen(f->raw);
     if (f->kind == REPORT_ADDRESS) { /* an address says nothing about another build */
         item->object = side->builds[f->build];
         item->object_length = strlen(item->object);

@@ -34,7 +34,4 @@ struct diff_match {
 enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
                                   const char *const programs[2], struct diff_match *out, struct profd_error *e);
 
-/* Length of a raw name without clone suffixes. */
-size_t diff_match_base(const char *raw);
-
 #endif

@@ -11,7 +11,10 @@
 /* Series that map alike are added up in their own numbers of builds, as in load_rolled.c. */
 struct sharing {
     const uint32_t *map;
-    struct rollup_sum *sums;                  /* of sums, with their spread; NULL: there are none */
+    struct rollup first; /* the first sum, with its spread: often the only one */
+    struct rollup_spread first_spread;
+    bool any;
+    struct rollup_sum *sums;                  /* of all sums; NULL: there is at most one */
     struct rollup_sum *groups[RANDOM_GROUPS]; /* of the uploads of each group; likewise */
 };
 
@@ -66,24 +69,36 @@ static enum profd_status find_sharing(struct load_shares *l, const uint32_t *map
     return PROFD_OK;
 }
 
+static enum profd_status decode_sum(struct arena *a, const struct store_row *row, struct rollup *r,
+                                    struct rollup_spread *spread, struct profd_error *e)
+{
+    enum profd_status status = rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, r, e);
+    if (status == PROFD_OK) {
+        status = rollup_decode_spread(a, r, row->spread, row->spread_size, spread, e);
+    }
+    r->tree_count = r->node_count = 0; /* shares are of bins and arcs */
+    return status == PROFD_OK ? status : profd_error_wrap(e, status, "a stored sum cannot be read");
+}
+
 static enum profd_status add_sum(struct load_shares *l, const struct store_row *row, struct sharing *s,
                                  struct profd_error *e)
 {
     struct rollup r;
     struct rollup_spread spread;
-    arena_reset(l->scratch);
-    s->sums = s->sums != NULL ? s->sums : rollup_sum_new(l->arena);
+    if (!s->any) {
+        s->any = true;
+        return decode_sum(l->arena, row, &s->first, &s->first_spread, e);
+    }
+    enum profd_status status = PROFD_OK;
     if (s->sums == NULL) {
-        return profd_no_memory(e);
+        s->sums = rollup_sum_new(l->arena);
+        status = s->sums != NULL ? rollup_sum_add(s->sums, &s->first, &s->first_spread, e) : profd_no_memory(e);
     }
-    enum profd_status status =
-        rollup_decode(l->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
+    arena_reset(l->scratch);
     if (status == PROFD_OK) {
-        status = rollup_decode_spread(l->scratch, &r, row->spread, row->spread_size, &spread, e);
+        status = decode_sum(l->scratch, row, &r, &spread, e);
     }
-    r.tree_count = r.node_count = 0; /* shares are of bins and arcs */
-    return status == PROFD_OK ? rollup_sum_add(s->sums, &r, &spread, e)
-                              : profd_error_wrap(e, status, "a stored sum cannot be read");
+    return status == PROFD_OK ? rollup_sum_add(s->sums, &r, &spread, e) : status;
 }
 
 /* Sums without spread take an eighth of the memory: an upload is of one group. */
@@ -121,6 +136,9 @@ enum profd_status load_shares_finish(struct load_shares *l, const struct profile
     enum profd_status status = shares_new(a, p, out, e);
     for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
         const struct sharing *s = &l->sums[i];
+        if (s->any && s->sums == NULL) {
+            shares_add(out, &s->first, &s->first_spread, 0, s->map, alone);
+        }
         if (s->sums != NULL && (status = rollup_sum_finish(s->sums, &r, &spread, e)) == PROFD_OK) {
             shares_add(out, &r, &spread, 0, s->map, alone);
         }

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "core/clone_names.h"
 #include "core/diff.h"
 #include "core/sort.h"
 #include "core/student.h"
@@ -77,15 +78,15 @@ Test(diff_stat, false_discoveries)
     }
 }
 
-Test(diff_match, clone_suffixes)
+Test(clone_names, suffixes)
 {
-    cr_assert_eq(diff_match_base("parse"), 5);
-    cr_assert_eq(diff_match_base("parse.isra.0"), 5);
-    cr_assert_eq(diff_match_base("parse.constprop.0.cold"), 5);
-    cr_assert_eq(diff_match_base("parse.lto_priv.12"), 5);
-    cr_assert_eq(diff_match_base("a.b.part.3"), 3);
-    cr_assert_eq(diff_match_base(".part.3"), 7, "nothing would be left");
-    cr_assert_eq(diff_match_base("x.partial"), 9);
+    cr_assert_eq(clone_base("parse"), 5);
+    cr_assert_eq(clone_base("parse.isra.0"), 5);
+    cr_assert_eq(clone_base("parse.constprop.0.cold"), 5);
+    cr_assert_eq(clone_base("parse.lto_priv.12"), 5);
+    cr_assert_eq(clone_base("a.b.part.3"), 3);
+    cr_assert_eq(clone_base(".part.3"), 7, "nothing would be left");
+    cr_assert_eq(clone_base("x.partial"), 9);
 }
 
 /* One side: an object, and one process in each group. Functions lie at 0x1000 + 0x100 · i, bins are of 4 bytes. */

@@ -1,0 +1,126 @@
+#include "core/never_called.h"
+
+#include <string.h>
+
+#include "core/clone_names.h"
+#include "core/compare.h"
+#include "core/runtime_names.h"
+#include "core/sort.h"
+
+/* Functions of the build, entered or not: items below `entered` are in not_called. */
+struct never_work {
+    const struct report_function **items;
+    uint32_t count, idle;
+};
+
+static int never_compare_names(const struct report_function *x, const struct report_function *y)
+{
+    size_t n = clone_base(x->raw), m = clone_base(y->raw);
+    int order = strncmp(x->raw, y->raw, n < m ? n : m);
+    order = order != 0 ? order : compare_u64(n, m);
+    return order != 0 ? order : strcmp(x->file, y->file);
+}
+
+static int never_compare(const void *context, uint32_t x, uint32_t y)
+{
+    const struct never_work *w = context;
+    return never_compare_names(w->items[x], w->items[y]);
+}
+
+static bool never_is_of(const struct report *r, const struct report_function *f, const char *build_id)
+{
+    return f->kind == REPORT_FUNCTION && strcmp(r->builds[f->build], build_id) == 0 && !runtime_is_startup(f->raw);
+}
+
+/* One name and file: a row of those that were not entered, if there are any. */
+static void never_add(const struct never_work *w, const uint32_t *order, uint32_t n, struct never_called *out)
+{
+    struct never_row row = {.function = NULL};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct report_function *f = w->items[order[i]];
+        if (order[i] >= w->idle) {
+            row.entered_elsewhere = true;
+            continue;
+        }
+        row.bytes += f->size;
+        row.copies++;
+        row.function = row.function == NULL || f->size > row.function->size ? f : row.function;
+    }
+    if (row.function == NULL) {
+        return;
+    }
+    out->rows[out->count++] = row;
+    out->functions += !row.entered_elsewhere;
+    *(row.entered_elsewhere ? &out->copy_bytes : &out->bytes) += row.bytes;
+}
+
+static int never_compare_rows(const void *context, uint32_t x, uint32_t y)
+{
+    const struct never_row *rows = context, *a = &rows[x], *b = &rows[y];
+    if (a->entered_elsewhere != b->entered_elsewhere) {
+        return a->entered_elsewhere ? 1 : -1;
+    }
+    return a->bytes != b->bytes ? compare_u64(b->bytes, a->bytes)
+                                : compare_u64(a->function->address, b->function->address);
+}
+
+static bool never_sort(struct arena *a, struct never_called *out)
+{
+    struct never_row *sorted = ARENA_ARRAY(a, out->count, struct never_row);
+    uint32_t *order = ARENA_ARRAY(a, (size_t)out->count * 2, uint32_t);
+    if (sorted == NULL || order == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < out->count; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + out->count, out->count, never_compare_rows, out->rows);
+    for (uint32_t i = 0; i < out->count; i++) {
+        sorted[i] = out->rows[order[i]];
+    }
+    out->rows = sorted;
+    return true;
+}
+
+static void never_collect(const struct report *r, const char *build_id, struct never_work *w)
+{
+    for (uint32_t i = 0; i < r->not_called_count; i++) {
+        if (never_is_of(r, &r->not_called[i], build_id)) {
+            w->items[w->count++] = &r->not_called[i];
+        }
+    }
+    w->idle = w->count;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        if (r->functions[i].index != 0 && never_is_of(r, &r->functions[i], build_id)) {
+            w->items[w->count++] = &r->functions[i];
+        }
+    }
+}
+
+enum profd_status never_called_make(struct arena *a, const struct report *r, const char *build_id,
+                                    struct never_called *out, struct profd_error *e)
+{
+    const size_t most = (size_t)r->not_called_count + r->function_count;
+    struct never_work w = {.items = ARENA_ARRAY(a, most, const struct report_function *)};
+    uint32_t *order = ARENA_ARRAY(a, most * 2, uint32_t);
+    *out = (struct never_called){.rows = ARENA_ARRAY(a, r->not_called_count, struct never_row),
+                                 .counted = r->counted_functions};
+    bool done = w.items != NULL && order != NULL && out->rows != NULL;
+    if (done) {
+        never_collect(r, build_id, &w);
+        for (uint32_t i = 0; i < w.count; i++) {
+            order[i] = i;
+        }
+        sort_merge(order, order + w.count, w.count, never_compare, &w);
+        for (uint32_t i = 0, next; i < w.count; i = next) {
+            for (next = i + 1; next < w.count; next++) {
+                if (never_compare_names(w.items[order[i]], w.items[order[next]]) != 0) {
+                    break;
+                }
+            }
+            never_add(&w, order + i, next - i, out);
+        }
+        done = never_sort(a, out);
+    }
+    return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", r->not_called_count);
+}

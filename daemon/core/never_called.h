@@ -1,0 +1,35 @@
+/* Functions of one build that no process of the window entered. */
+#ifndef PROFD_CORE_NEVER_CALLED_H
+#define PROFD_CORE_NEVER_CALLED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/report.h"
+#include "proto/status.h"
+
+/* A function with its clones (core/clone_names.h): those of one name and file. */
+struct never_row {
+    const struct report_function *function; /* the largest of them */
+    uint64_t bytes;                         /* of all of them that were not entered */
+    uint32_t copies;                        /* how many these are */
+    bool entered_elsewhere;                 /* another copy was entered: this one never was */
+};
+
+struct never_called {
+    uint32_t count;
+    struct never_row *rows; /* whole functions first; by bytes, largest first */
+    uint32_t functions;     /* whole functions among the rows, and their bytes */
+    uint64_t bytes;
+    uint64_t copy_bytes;
+    uint32_t counted; /* functions that call a counter, in all builds of the report */
+};
+
+/* Of the report's build with this id (core/report.h: not_called). Only functions that call a counter can be listed, and
+ * no start-up code. Code that was inlined into another function is not that function: it may have run. Everything lives
+ * in the arena. NO_MEMORY or OK. O(n log n). */
+enum profd_status never_called_make(struct arena *a, const struct report *r, const char *build_id,
+                                    struct never_called *out, struct profd_error *e);
+
+#endif
