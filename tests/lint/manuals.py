@@ -102,8 +102,8 @@ def check_verbs(tree, bad):
     described = {}
     for path, e in entries:
         if not path and e.startswith("Cm "):
-            for verb in re.findall(r"\bCm (\w+)", e.split(" Op ")[0].split(" Cm ", 1)[0] + " " +
-                                   " ".join(re.findall(r", (Cm \w+)", e))):
+            for verb in re.findall(r"\bCm ([\w-]+)", e.split(" Op ")[0].split(" Cm ", 1)[0] + " " +
+                                   " ".join(re.findall(r", (Cm [\w-]+)", e))):
                 described[verb] = e
     have = {}
     for f in tree.product:
@@ -111,7 +111,7 @@ def check_verbs(tree, bad):
             text = tree.text(f)
             options = spelled(rows(with_shared(tree, table_of(text, "profctl_option options"))))
             for body in re.findall(r"const struct profctl_verb \w+ = \{(.*?)\n\};", text, re.S):
-                have[re.search(r'\.name = "(\w+)"', body).group(1)] = options if "options" in body else set()
+                have[re.search(r'\.name = "([\w-]+)"', body).group(1)] = options if "options" in body else set()
     if not have:
         bad.append(f"{VERBS}: no verb was found")
     both_ways("profctl(1)", set(have) | {"help", "version"}, set(described) | {"gprof"}, bad)
@@ -119,7 +119,7 @@ def check_verbs(tree, bad):
         if verb in described:
             said = set().union(*(options_of(e) for path, e in entries if path and path[0] == described[verb]))
             both_ways(f"profctl(1), {verb}", options - common, said - common, bad)
-            synopsis = re.search(rf"^\.Nm\n\.Cm [\w |]*\b{verb}\b[\w |]*\n((?:\.(?!Nm|Sh).*\n)*)", page.text, re.M)
+            synopsis = re.search(rf"^\.Nm\n\.Cm [\w |-]*\b{verb}\b[\w |-]*\n((?:\.(?!Nm|Sh).*\n)*)", page.text, re.M)
             named = set().union(*(options_of(line) for line in synopsis.group(1).splitlines())) if synopsis else set()
             bad += [f"profctl(1), SYNOPSIS of {verb}: there is no option {o}" for o in sorted(named - options - common)]
             if not synopsis:

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""profctl never-called on a program whose dead code is known: exact runs bound how often it runs, a gmon.out does
+not."""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+from harness import Daemon, Tap, run, symbols, until  # noqa: E402
+
+SOURCE = """#include <stdlib.h>
+static volatile int n;
+#define OWN __attribute__((noinline))
+OWN void used(void) { n++; }
+OWN void dead(void) { for (int i = 0; i < n; i++) n += i * n; used(); }
+OWN void rare(void) { n--; }
+OWN static int buried(int i) { return i ? buried(i - 1) * n : n; }
+int main(int argc, char **argv)
+{
+    used();
+    if (argc > 1) rare();
+    if (argc > 2) { dead(); n = buried(argc); }
+    return argv[0] == NULL;
+}
+"""
+RUNS = 4
+
+
+def listed(d, exe, *options):
+    done = d.ctl("never-called", exe, "--json", *options)
+    return json.loads(done.stdout) if done.returncode == 0 else {"rows": [], "error": done.stderr}
+
+
+def names(answer):
+    return [r["function"] for r in answer["rows"]]
+
+
+with Tap() as tap, Daemon() as d:
+    source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
+    with open(source, "w") as f:
+        f.write(SOURCE)
+    done = run("gcc", "-pg", "-O1", "-fno-inline", "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    for _ in range(RUNS):
+        done = d.ctl("run", exe)
+        assert done.returncode == 0, done.stderr
+    until(lambda: listed(d, exe).get("processes_started") == RUNS)
+    answer, table = listed(d, exe), symbols(exe)
+    tap.point(sorted(names(answer)) == ["buried", "dead", "rare"] and answer["functions"] == 3,
+              "what no run entered, and no start-up code", answer)
+    sizes = [r["bytes"] for r in answer["rows"]]
+    tap.point(sizes == sorted(sizes, reverse=True) and all(r["bytes"] == table[r["raw_name"]][1]
+              for r in answer["rows"]) and answer["bytes"] == sum(sizes), "by bytes, those of the symbols", answer)
+    tap.point(answer["calls_exact"] and abs(answer["bound"] - 3 / RUNS) < 1e-12,
+              f"{RUNS} exact runs: fewer than 3/{RUNS} of processes", answer)
+    text = d.ctl("never-called", exe).stdout
+    tap.point("3 functions" in text and f"none of {RUNS} processes: fewer than 75%" in text and "dead" in text,
+              "as a table", text)
+    assert d.ctl("run", exe, "now").returncode == 0
+    until(lambda: listed(d, exe).get("processes_started") == RUNS + 1)
+    tap.point(sorted(names(listed(d, exe))) == ["buried", "dead"], "a function that one process entered is not listed")
+    tap.point(len(listed(d, exe, "--limit", "1")["rows"]) == 1 and listed(d, exe, "--limit", "1")["row_count"] == 2,
+              "with a limit")
+    done = d.ctl("never-called", exe, "-l", "host=nowhere")
+    tap.point(done.returncode == 1, "of nothing", done.stderr)
+    assert run(exe, cwd=d.folder).returncode == 0
+    assert d.ctl("upload", "-e", exe, os.path.join(d.folder, "gmon.out")).returncode == 0
+    answer, text = listed(d, exe), d.ctl("never-called", exe).stdout
+    tap.point(answer["bound"] is None and not answer["calls_exact"] and "calls may be missing" in text,
+              "with a gmon.out among them nothing is bounded", text)

@@ -1,0 +1,63 @@
+/* Which functions the list of those that were never called has, and how copies count. */
+#include "core/never_called.h"
+
+#include "tests/unit/core/fixture.h"
+
+#define ID "00112233445566778899aabbccddeeff00112233"
+
+static struct fixture fixture;
+static struct upload upload;
+
+/* main calls used and sort.part.0. Everything but plain calls mcount, at its first byte. */
+static struct never_called example(struct arena *a, const char *build_id)
+{
+    static const char *const NAMES[] = {"_start",          "main",       "used", "dead", "sort", "sort.part.0", "big",
+                                        "big.constprop.0", "big.isra.1", "plain"},
+                             *const IDS[] = {ID};
+    static const struct object *objects[1];
+    static struct report_request request;
+    struct never_called never;
+    struct report *r;
+    fixture_init(&fixture, ID);
+    for (uint32_t i = 0; i < 10; i++) {
+        fixture_function(&fixture, NAMES[i], 0x1000 + i * 0x100, 0x10 * (i + 1));
+        if (i < 9) {
+            fixture_arc(&fixture, 0x1000 + i * 0x100, 0, "mcount");
+        }
+    }
+    fixture_range(&fixture, OBJECT_RANGE_TEXT, 0x1000, 0x2000);
+    upload_init(&upload);
+    upload_histogram(&upload, 0, 0x1000, 0x2000, 0x1000 / 4, 100);
+    upload_bin(&upload, 0x100 / 4, 1);
+    upload_arc(&upload, 0, 0x1108, 0, 0x1200, 3);
+    upload_arc(&upload, 0, 0x110c, 0, 0x1500, 1);
+    objects[0] = &fixture.object;
+    request = (struct report_request){.profile = upload_profile(&upload, a, IDS, 1), .objects = objects};
+    cr_assert_eq(report_build(a, &request, &r, NULL), PROFD_OK);
+    cr_assert_eq(never_called_make(a, r, build_id, &never, NULL), PROFD_OK);
+    return never;
+}
+
+static void row(const struct never_row *x, const char *name, uint64_t bytes, uint32_t copies, bool elsewhere)
+{
+    cr_assert_str_eq(x->function->raw, name);
+    cr_assert_eq(x->bytes, bytes, "%s: %llu bytes", name, (unsigned long long)x->bytes);
+    cr_assert_eq(x->copies, copies);
+    cr_assert_eq(x->entered_elsewhere, elsewhere);
+}
+
+Test(never_called, copies_are_one_function)
+{
+    struct arena *a = arena_new(0);
+    struct never_called never = example(a, ID);
+    cr_assert_eq(never.count, 3, "no start-up code, and nothing that does not count: %u", never.count);
+    row(&never.rows[0], "big.isra.1", 0x70 + 0x80 + 0x90, 3, false);
+    row(&never.rows[1], "dead", 0x40, 1, false);
+    row(&never.rows[2], "sort", 0x50, 1, true);
+    cr_assert_eq(never.functions, 2);
+    cr_assert_eq(never.bytes, 0x70 + 0x80 + 0x90 + 0x40);
+    cr_assert_eq(never.copy_bytes, 0x50);
+    cr_assert_eq(never.counted, 9);
+    cr_assert_eq(example(a, "another").count, 0, "of one build only");
+    arena_free(a);
+}
