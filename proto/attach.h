@@ -52,7 +52,7 @@
 #define ATTACH_BEGIN_UNKNOWN UINT32_MAX
 #define ATTACH_PARENTS_MAX 3 /* processes that count a child in CHILDREN */
 
-enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL };
+enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL /* of older collectors */ };
 
 /* X(NAME, text): counters of the header. They only grow, except CPU_NS and ENDED, which are set. Numbers are never
  * reused. */

@@ -120,9 +120,7 @@ void option_read(void)
     option.timers = !clock || !raw_after(clock, "off");
     option.rate = option.timers ? number_of("PROFD_RATE", RATE_DEFAULT, RATE_MAX) : 0;
     option.rewrite = number_of("PROFD_REWRITE", 0, 1) == 1;
-    option.mode = option.rate == 0                    ? ATTACH_MODE_OFF
-                  : clock && raw_after(clock, "wall") ? ATTACH_MODE_WALL
-                                                      : ATTACH_MODE_CPU;
+    option.mode = option.rate == 0 ? ATTACH_MODE_OFF : ATTACH_MODE_CPU;
     sockets_read();
 }
 

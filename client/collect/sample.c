@@ -223,14 +223,13 @@ static void timer_make(void)
         int signal, notify, tid, pad[11];
     } event;
     int id = -1;
-    long clock = collect.header->mode == ATTACH_MODE_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
     raw_zero(&event, sizeof event);
     event.value = &on;
     event.signal = SIGPROF;
     event.notify = 4; /* SIGEV_THREAD_ID */
     event.tid = (int)raw_call(SYS_gettid, 0, 0, 0, 0);
     profd_collect_thread.timer = -1;
-    if (raw_call(SYS_timer_create, clock, &event, &id, 0) < 0) {
+    if (raw_call(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id, 0) < 0) {
         if (collect.header->rate) {
             collect_counter_add(ATTACH_COUNTER_THREADS_UNTIMED, 1);
         }

@@ -7,7 +7,7 @@ static const struct {
     const char *verb, *lines;
 } examples[] = {
     {"run", "  profctl run -l service=shop -- ./shop --port 8080    with a label\n"
-            "  profctl run --clock wall make                       a process tree; ticks include waiting\n"},
+            "  profctl run --rate 999 make                         a process tree, with more ticks\n"},
     {"record", "  profctl record -a                    everything on this host, until Ctrl-C\n"
                "  profctl record --rate 99 -- make     a command and all that it starts\n"},
     {"ps", "  profctl ps -l service=shop      the processes with this label\n"

@@ -17,8 +17,7 @@
 static const struct profctl_option options[] = {
     {"label", 'l', "K=V", "attach a label to everything the command counts; may be repeated"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 0 to 10000 (default 99)"},
-    {"clock", 0, "cpu|wall|off",
-     "cpu is the default; wall: also tick while waiting (waits may end early with EINTR); off: no timers"},
+    {"clock", 0, "cpu|off", "cpu is the default; off: no timers"},
     {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64); a power of two"},
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
     {"no-rewrite", 0, NULL, "leave the code unchanged (default)"},
@@ -113,6 +112,12 @@ static enum profd_status option_take(int which, const char *value, struct behavi
     case OPTION_MEMORY:
         return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, ATTACH_SIZE_MAX >> 20, e);
     case OPTION_CLOCK:
+        if (strcmp(value, "wall") == 0) {
+            return profd_error_set(e, PROFD_USAGE,
+                                   "run: --clock wall is refused: a signal to a waiting thread ends nanosleep, poll, "
+                                   "select, epoll_wait and timed reads early, so the command would behave differently; "
+                                   "`perf sched record` shows what threads wait for");
+        }
         if (profctl_alternative(options[which].argument, value) < 0) {
             return profd_error_set(e, PROFD_USAGE, "run: --clock must be one of %s, not \"%s\"",
                                    options[which].argument, value);

@@ -72,7 +72,8 @@ def refusals(tap, shop):
                                 (["-l", "bad-name=1", "true"], 65, "bad-name"),
                                 (["-l", "x", "true"], 64, "NAME=VALUE"), (["--rate", "1e3", "true"], 64, "1e3"),
                                 (["--rate", "10001", "true"], 64, "10001"),
-                                (["--clock", "sun", "true"], 64, "sun"), (["--memory", "0", "true"], 64, "from 1"),
+                                (["--clock", "sun", "true"], 64, "sun"), (["--clock", "wall", "true"], 64, "nanosleep"),
+                                (["--memory", "0", "true"], 64, "from 1"),
                                 ([], 64, "no command"),
                                 (["--wait", "-1", "true"], 64, "-1"), (["--zork", "true"], 64, "--zork"),
                                 (["-l"], 64, "no value"), (["--socket", "x" * 200, "true"], 64, "107")):
