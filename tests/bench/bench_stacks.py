@@ -19,7 +19,8 @@ def main():
                         os.path.join(HERE, "collect", "stacks.c")], check=True)
         for _ in range(int(os.environ.get("ROUNDS", "5"))):
             done = subprocess.run([exe], env=bed.env(), capture_output=True, text=True, check=True)
-            runs.append({words[0]: [float(n) for n in words[1:]] for words in map(str.split, done.stdout.splitlines())})
+            lines = [line.split() for line in done.stdout.splitlines()]
+            runs.append({name: [float(n) for n in numbers] for name, *numbers in lines})
         for i, caches in enumerate(("warm caches", "cold caches")):
             of = {name: statistics.median(run[name][i] for run in runs) for name in runs[0]}
             print(f"{f'a stack of 30 frames, {caches}':<44} {of['stack'] - of['unknown']:8.2f} µs of CPU (goal 5); with "

@@ -112,6 +112,10 @@ static void judge(const struct attach_harvest *h)
     require(counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, NULL) == PROFD_OK);
     counts_totals(&c, &ticks, &calls);
     require(ticks == u->ticks && calls == u->calls && h->ticks == ticks && h->calls == calls);
+    for (uint32_t i = 0; i < c.node_count; i++) { /* a stack is that of a tick */
+        require(c.node_ticks[i] <= ticks);
+        ticks -= c.node_ticks[i];
+    }
     counts_done(&c);
 }
 

@@ -8,6 +8,25 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Every node of a table of stacks has its own number. */
+static void judge_nodes(const struct attach_image *image)
+{
+    struct attach_cursor cursor = {0};
+    struct attach_frame f;
+    uint64_t size;
+    uint32_t slots, number, before = 0;
+    while (attach_table_next(image, &cursor, &size)) {
+        bool stacks = attach_table_kind(image, &cursor, &slots) == ATTACH_KIND_STACKS;
+        for (uint32_t i = 0; i < slots && stacks; i++) {
+            enum attach_there there = attach_node_get(image, &cursor, i, &number, &f);
+            if (number <= before || number > image->nodes || (there == ATTACH_THERE && f.parent > ATTACH_NODES_MAX)) {
+                abort();
+            }
+            before = number;
+        }
+    }
+}
+
 /* Inputs are short: pages are filled with 256 bytes each. The first 512 bytes are the header. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -45,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (found > image.slots) {
             abort();
         }
+        judge_nodes(&image);
         for (uint32_t id = 0; id <= image.module_count; id++) {
             if (attach_module_get(&image, id, &m, &bad)) {
                 for (size_t i = 0; i < m.name_size; i++) {
