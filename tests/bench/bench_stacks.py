@@ -23,8 +23,8 @@ def main():
             runs.append({name: [float(n) for n in numbers] for name, *numbers in lines})
         for i, caches in enumerate(("warm caches", "cold caches")):
             of = {name: statistics.median(run[name][i] for run in runs) for name in runs[0]}
-            print(f"{f'a stack of 30 frames, {caches}':<44} {of['stack'] - of['unknown']:8.2f} µs of CPU (goal 5); with "
-                  f"its tick {of['stack']:.2f} µs, of which the signal {of['signal']:.2f}: "
+            print(f"{f'a stack of 30 frames, {caches}':<44} {of['stack'] - of['unknown']:8.2f} µs of CPU (goal 5); "
+                  f"with its tick {of['stack']:.2f} µs, of which the signal {of['signal']:.2f}: "
                   f"{of['stack'] * RATE / 1e4:.3f} % of CPU at {RATE} Hz (goal 0.1)", flush=True)
 
 
