@@ -1,0 +1,126 @@
+"""Stacks over the socket: an upload of protocol version 2 is stored byte for byte, survives being rolled up, and is
+refused with the rule if its stacks cannot be. A client of version 1 is served as before."""
+import os
+import sqlite3
+import struct
+import time
+
+from harness import Daemon, Tap, until
+from wire import Wire, counts, encoded, field, header, sender_number, varint, zigzag, zstd
+
+BUILD, NAME = "5a" * 20, "/bin/stacked"
+NOWHERE = None  # a build outside all
+
+
+def stacked(trees, arcs=()):
+    """The stored encoding with stacks. A tree: (rate, nodes); a node: (depth, kind, build, address, ticks)."""
+    plain = encoded([(0, 0x1000, 0x2000, 1024, 99, "seconds", "s", {1: 5, 7: 2})], arcs)
+    size = 1
+    while plain[size] >= 0x80:
+        size += 1
+    raw = plain[size + 1 + 9 + 3:]  # behind the header of a frame of one raw block
+    sizes = varint(1) + varint(2) + varint(len(arcs))
+    nodes = [node for _, tree in trees for node in tree]
+    out = sizes + varint(len(trees)) + varint(len(nodes)) + raw[len(sizes):]
+    for rate, tree in trees:
+        out += varint(rate) + varint(7) + b"secondss" + varint(len(tree))
+    for _, tree in trees:
+        most = 0
+        for depth, kind, *_ in tree:
+            out += varint((most - depth) << 1 | kind)
+            most = depth + 1
+    at = 0
+    while at < len(nodes):
+        end = at
+        while end < len(nodes) and nodes[end][2] == nodes[at][2]:
+            end += 1
+        out += varint(end - at) + varint(0 if nodes[at][2] is NOWHERE else nodes[at][2] + 1)
+        at = end
+    previous = {}
+    for node in nodes:
+        out += zigzag(node[3] - previous.get(node[2], 0))
+        previous[node[2]] = node[3]
+    out += b"".join(varint(node[4]) for node in nodes)
+    return b"\x02" + varint(len(out)) + zstd(out)
+
+
+def upload(sender, sequence, bytes_, end=0):
+    return (field(1, struct.pack("<QI", sender + 1, 9)) + field(2, sequence)
+            + varint(4 << 3 | 1) + struct.pack("<Q", end) + field(6, field(1, BUILD) + field(2, NAME))
+            + field(8, bytes_) + field(10, 1)
+            + field(11, "0123456789abcdef" * 2))
+
+
+class Versioned(Wire):
+    """A client that speaks versions up to this one."""
+
+    def __init__(self, path, newest):
+        super().__init__(path, hello=False)
+        self.send("HELLO", field(1, 1) + field(2, newest) + field(3, "stacks_wire.py"))
+        self.welcome = self.take()
+
+    def ask(self, body, version, tag=7):
+        """(type, fields) of the answer."""
+        self.raw(header("UPLOAD", tag, len(body), 0, version) + body)
+        while True:
+            kind, got, _, m = self.take()
+            if got == tag and kind in ("ACK", "NACK"):
+                return kind, m
+
+
+TREES = [(99, [(0, 0, 0, 0x1100, 0), (1, 0, 0, 0x1200, 1), (2, 1, 0, 0x1204, 4), (1, 1, 0, 0x1300, 1),
+               (0, 0, NOWHERE, 1, 0), (1, 1, 0, 0x1210, 1)])]
+
+
+def blobs(daemon):
+    with sqlite3.connect(f"file:{os.path.join(daemon.state, 'profd.db')}?mode=ro", uri=True) as db:
+        return [row[0] for row in db.execute("SELECT counts FROM upload ORDER BY rowid")]
+
+
+def main(tap):
+    with Daemon() as daemon:
+        sender, sent = sender_number(), stacked(TREES, [(0x1100, 0x1200, 3)])
+        with Versioned(daemon.socket, 2) as w:
+            tap.point(w.welcome[0] == "WELCOME" and w.welcome[3].get(1) == 2, "the daemon speaks version 2", w.welcome)
+            first, again = w.ask(upload(sender, 1, sent), 2), w.ask(upload(sender, 1, sent), 2)
+            tap.point(first[0] == "ACK" and 1 not in first[1], "an upload with stacks is acknowledged", first)
+            tap.point(again[0] == "ACK" and again[1].get(1) == 1, "and a repeat as a duplicate", again)
+            tap.point(blobs(daemon) == [sent], "what is stored is what was sent", blobs(daemon))
+            for name, tree, sentence in (
+                    ("a node below a program counter", [(0, 1, 0, 0x1100, 1), (1, 1, 0, 0x1200, 1)],
+                     "node 1 of stacks is below a program counter"),
+                    ("siblings out of order", [(0, 1, 0, 0x1200, 1), (0, 1, 0, 0x1100, 1)],
+                     "node 1 of stacks is not after its sibling 0"),
+                    ("a leaf without ticks", [(0, 0, 0, 0x1200, 0)], "node 0 of stacks is a leaf with 0 ticks"),
+                    ("a build that the upload does not have", [(0, 1, 1, 0x1200, 1)], "the upload has 1"),
+                    ("an incomplete frame inside", [(0, 0, 0, 0x1200, 0), (1, 0, NOWHERE, 1, 1)],
+                     "address 0x1 of no build at depth 1")):
+                kind, m = w.ask(upload(sender, 2, stacked([(99, tree)])), 2)
+                tap.point(kind == "NACK" and m.get(1) == 1 and sentence in m.get(4, b"").decode(),
+                          f"refused: {name}", (kind, m))
+            tap.point(w.ask(upload(sender, 2, sent), 2)[0] == "ACK", "the connection goes on")
+        with Versioned(daemon.socket, 1) as w:
+            tap.point(w.welcome[3].get(1) == 1, "a client of version 1 is answered in it", w.welcome)
+            kind, m = w.ask(upload(sender, 3, counts(4)), 1)
+            tap.point(kind == "ACK" and len(blobs(daemon)) == 3, "and its uploads are stored", (kind, m))
+        done = daemon.ctl("verify")
+        tap.point(done.returncode == 0, "verify finds everything in order", done.stdout + done.stderr)
+    rolled(tap)
+
+
+def rolled(tap):
+    """Old enough for a sum at once."""
+    with Daemon("--raw-age", "1s") as daemon:
+        now, sender = time.time_ns(), sender_number()
+        with Versioned(daemon.socket, 2) as w:
+            for n in range(1, 4):
+                body = upload(sender, n, stacked(TREES), now - 3 * 86400 * 10**9 + n)
+                tap.point(w.ask(body, 2)[0] == "ACK", f"upload {n} of three days ago is acknowledged")
+        tap.point(until(lambda: not blobs(daemon)), "three uploads became a sum", blobs(daemon))
+        done = daemon.ctl("verify")
+        tap.point(done.returncode == 0, "which verify finds in order", done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    with Tap() as t:
+        main(t)
