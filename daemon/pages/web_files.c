@@ -31,8 +31,10 @@
     X("/state.js", state_js, SCRIPT)                                                                                   \
     X("/strip.js", strip_js, SCRIPT)                                                                                   \
     X("/table.js", table_js, SCRIPT)                                                                                   \
+    X("/theme.js", theme_js, SCRIPT)                                                                                   \
     X("/timeline.js", timeline_js, SCRIPT)                                                                             \
     X("/toolbar.js", toolbar_js, SCRIPT)                                                                               \
+    X("/view_api.js", view_api_js, SCRIPT)                                                                             \
     X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
     X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
     X("/view_flame.js", view_flame_js, SCRIPT)                                                                         \

@@ -119,11 +119,13 @@ struct parameter {
     const char *words; /* joined by ", " */
     unsigned long long low, high;
     bool is_text;
+    bool is_switch; /* words at even positions mean off, the others on */
 };
 
 #define WORDS(list) .words = list
 #define NUMBERS(least, most) .low = (least), .high = (most)
 #define TEXT .is_text = true
+#define SWITCH .words = "0, 1, no, yes, false, true", .is_switch = true
 static const struct parameter PARAMETERS[] = {
 #define X(type, field, parameter, modes, values) {parameter, modes, offsetof(struct options, field), values},
     OPTIONS_LIST(X)
@@ -163,7 +165,9 @@ static enum profd_status parse_parameter(const struct params *p, const struct pa
 {
     void *field = (char *)o + row->at;
     if (row->words != NULL) {
-        return parse_word(p, row->name, row->words, field, e);
+        enum profd_status status = parse_word(p, row->name, row->words, field, e);
+        *(uint32_t *)field %= row->is_switch ? 2 : UINT32_MAX;
+        return status;
     }
     if (row->is_text) {
         const char *text = params_find(p, row->name);

@@ -2,8 +2,9 @@
 import * as api from "./api.js";
 import { el, replace, say, visible } from "./dom.js";
 import { originPut } from "./origin.js";
-import { another, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
+import { another, API, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
 import * as toolbar from "./toolbar.js";
+import * as interfaces from "./view_api.js";
 import * as builds from "./view_builds.js";
 import * as compare from "./view_compare.js";
 import * as flame from "./view_flame.js";
@@ -12,7 +13,7 @@ import * as graph from "./view_graph.js";
 import * as processes from "./view_processes.js";
 import * as report from "./view_report.js";
 
-const views = { builds, functions, processes, report, graph, flame, compare };
+const views = { api: interfaces, builds, functions, processes, report, graph, flame, compare };
 const main = document.getElementById("main");
 const section = document.getElementById("question");
 const help = document.getElementById("help");
@@ -123,7 +124,7 @@ async function frame(state, signal) {
 
 /** What a tab or a bookmark is called: the function, the build, the view. */
 function entitle(state, row) {
-  const view = [...VIEWS, ...FLEET].find(([name]) => name === state.view)[1];
+  const view = [...VIEWS, ...FLEET, API].find(([name]) => name === state.view)[1];
   const named = state.fn ? main.querySelector(".pane h2")?.textContent : "";
   document.title = visible(
     [named, row && (row.name?.replace(/^.*\//, "") || state.build), view, "profd"].filter(Boolean).join(" · "),
@@ -198,7 +199,7 @@ function keys(event) {
 
 replace(
   document.getElementById("footer"),
-  el("a", { href: "openapi.json" }, "API"),
+  el("a", { href: "?view=api" }, "API"),
   " · ",
   el("a", { href: "api/v1/builds" }, "builds as JSON"),
   " · ",
@@ -206,6 +207,27 @@ replace(
   " · ",
   el("a", { href: "healthz" }, "health"),
 );
+const THEMES = ["system", "light", "dark"];
+const theme = document.getElementById("theme");
+
+/** Shows the theme that is chosen; turn: chooses the next one. */
+function themed(turn) {
+  const root = document.documentElement;
+  const now = root.dataset.theme ?? THEMES[0];
+  const next = turn ? THEMES[(THEMES.indexOf(now) + 1) % THEMES.length] : now;
+  if (next === THEMES[0]) {
+    delete root.dataset.theme;
+    localStorage.removeItem("theme");
+  } else {
+    root.dataset.theme = next;
+    localStorage.setItem("theme", next);
+  }
+  replace(theme, `${{ system: "◐", light: "☀", dark: "☾" }[next]} ${next}`);
+  theme.setAttribute("aria-label", `Colours: ${next}. Press for ${THEMES[(THEMES.indexOf(next) + 1) % THEMES.length]}`);
+}
+
+theme.addEventListener("click", () => themed(true));
+themed(false);
 document.getElementById("help-open").addEventListener("click", () => help.showModal());
 document.addEventListener("click", follow);
 document.addEventListener("keydown", keys);

@@ -101,25 +101,38 @@ export function ago(time) {
   return relative.format(-Math.max(0, Math.round(s)), "second");
 }
 
-export const moment = (time) =>
+const two = (n) => String(n).padStart(2, "0");
+const day = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+const clockOf = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
+const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
+const zoneOf = (at) => zone.formatToParts(at).find((part) => part.type === "timeZoneName").value;
+
+/** A time in UTC. */
+export const utc = (time) =>
   time
     ? new Date(time)
         .toISOString()
         .replace("T", " ")
         .replace(/(\.\d+)?Z$/, " UTC")
     : "";
-const two = (n) => String(n).padStart(2, "0");
+/** A time of the reader's clock, with its zone. */
+export function moment(time) {
+  if (!time) return "";
+  const at = new Date(time);
+  return `${day(at)} ${clockOf(at)}:${two(at.getSeconds())} ${zoneOf(at)}`;
+}
+/** For a title: the reader's clock, and UTC where that is another one. */
+export const both = (time) => [...new Set([moment(time), utc(time)])].join(", ");
 
 /** A time of the reader's clock, short: "17:05" of today, else "Nov 22 17:05". */
 export function clock(time) {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;
-  const hour = `${two(at.getHours())}:${two(at.getMinutes())}`;
-  const day = at.toLocaleDateString("en", { month: "short", day: "numeric" });
-  return at.toDateString() === new Date().toDateString() ? hour : `${day} ${hour}`;
+  if (at.toDateString() === new Date().toDateString()) return clockOf(at);
+  return `${at.toLocaleDateString("en", { month: "short", day: "numeric" })} ${clockOf(at)}`;
 }
 /** A time range; one moment where both ends are in the same second. */
-export const span = (first, last) => [...new Set([moment(first), moment(last)])].join(" to ");
+export const span = (first, last) => [...new Set([both(first), both(last)])].join(" to ");
 export const base = (path) => (path || "").replace(/^.*\//, "");
 export const brief = (id) => (id.length > 12 ? `${id.slice(0, 12)}…` : id);
 /** A word for a shell. */

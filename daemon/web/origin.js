@@ -222,12 +222,13 @@ export function headline(report) {
   const calls = `${mark}${format.many(report.totals, "calls", "call", "calls")}`;
   const processes = format.many(p, "processes_started", "process", "processes");
   const machines = el("span", { title: labels }, format.many(p, "hosts", "machine", "machines"));
-  return el("p", {}, `${totalOf(report)}, ${calls}, ${processes} on `, machines, ", ", when(p));
+  const on = p.hosts > 0 ? [" on ", machines] : null;
+  return el("p", {}, `${totalOf(report)}, ${calls}, ${processes}`, on, p.first ? [", ", when(p)] : null);
 }
 
 function live(p) {
   if (!p.live) return null;
-  const age = el("time", { class: "age", dateTime: p.as_of, title: format.moment(p.as_of) }, format.ago(p.as_of));
+  const age = el("time", { class: "age", dateTime: p.as_of, title: format.both(p.as_of) }, format.ago(p.as_of));
   const processes = format.many(p, "live", "process was", "processes were");
   return el("p", { id: "live" }, "As of ", age, `: ${processes} still running.`);
 }

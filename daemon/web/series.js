@@ -46,7 +46,11 @@ function drawn(rows, step, state, look) {
     [`${look.mark}Calls`, (r) => r.calls, number],
   ];
   const when = (r) =>
-    el("a", to(state, { since: stamp(begin(r)), until: stamp(begin(r) + r.width) }), format.moment(r.time));
+    el(
+      "a",
+      { ...to(state, { since: stamp(begin(r)), until: stamp(begin(r) + r.width) }), title: format.utc(r.time) },
+      format.moment(r.time),
+    );
   const line = (r) => [
     when(r),
     look.amount(r.self),

@@ -12,6 +12,8 @@ export const FLEET = [
   ["functions", "Functions"],
   ["processes", "Live"],
 ];
+/** Not in the navigation: the page of the interface. */
+export const API = ["api", "API"];
 const NAMES = [
   "build",
   "view",
@@ -46,7 +48,7 @@ function parse() {
   const query = new URLSearchParams(location.search);
   const state = { match: query.getAll("match") };
   for (const name of NAMES) state[name] = query.get(name) ?? "";
-  const views = state.build ? VIEWS : FLEET;
+  const views = state.build ? VIEWS : [...FLEET, API];
   if (!views.some(([view]) => view === state.view)) state.view = views[0][0];
   return state;
 }

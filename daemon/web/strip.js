@@ -168,7 +168,7 @@ export async function strip(state, row, signal) {
   const { view, readout } = new Strip(range, rows, state, amount);
   const title = `${what} in steps of ${step}. Drag, or use the arrow keys, to select a time range.`;
   const line = (r) => [
-    format.moment(r.time),
+    el("span", { title: format.utc(r.time) }, format.moment(r.time)),
     amount(r.seconds),
     format.exact(r, "calls"),
     format.exact(r, "processes_started"),

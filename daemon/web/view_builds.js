@@ -92,7 +92,7 @@ function listColumns(rows, total) {
     },
   });
   const time = ({ last_seen: seen }) =>
-    el("time", { dateTime: seen || "", title: format.moment(seen) }, format.ago(seen));
+    el("time", { dateTime: seen || "", title: format.both(seen) }, format.ago(seen));
   return {
     share: {
       key: "share",

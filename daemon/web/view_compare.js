@@ -60,6 +60,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     },
     {
       key: "delta",
+      width: 7.4,
       title: "Δ self",
       hint: "B − A, after scaling",
       numeric: true,
@@ -84,6 +85,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     },
     {
       key: "dtotal",
+      width: 7.4,
       title: "Δ total",
       hint: "B − A, after scaling, including callees",
       numeric: true,
@@ -93,7 +95,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "acalls",
       title: `${mark}Calls A`,
-      width: 8,
+      width: 8.6,
       hint,
       numeric: true,
       value: (i) => a(i).calls,
@@ -102,7 +104,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "bcalls",
       title: `${mark}Calls B`,
-      width: 8,
+      width: 8.6,
       hint,
       numeric: true,
       value: (i) => b(i).calls,
@@ -111,7 +113,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "dcalls",
       title: "Δ calls",
-      width: 9,
+      width: 10.5,
       numeric: true,
       value: (i) => Math.abs(b(i).calls - a(i).calls),
       cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls),
@@ -119,7 +121,7 @@ function columnsOf(rows, scale, amount, mark, state, timed) {
     {
       key: "cost",
       title: "Δ self/call",
-      width: 7.5,
+      width: 7.8,
       hint: "change of self time per call",
       numeric: true,
       value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))),

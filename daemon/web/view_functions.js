@@ -57,7 +57,7 @@ function columns(rows, amount, mark, state) {
     {
       key: "calls",
       title: `${mark}Calls`,
-      width: 11,
+      width: 12.5,
       hint,
       numeric: true,
       value: (i) => rows[i].calls,

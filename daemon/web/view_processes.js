@@ -54,6 +54,7 @@ const columns = (rows, state) => [
   },
   {
     key: "pid",
+    width: 5.2,
     title: "Process",
     numeric: true,
     value: (i) => rows[i].pid,
@@ -84,9 +85,10 @@ const columns = (rows, state) => [
         rows[i].state,
       ),
   },
-  { key: "mode", width: 5, title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
+  { key: "mode", width: 4.2, title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
   {
     key: "rate",
+    width: 5.2,
     title: "Ticks/s",
     hint: "actual sampling rate, and requested rate",
     numeric: true,
@@ -96,6 +98,7 @@ const columns = (rows, state) => [
   },
   {
     key: "persecond",
+    width: 6,
     title: "Calls/s",
     hint: "between the last two harvests",
     numeric: true,
@@ -104,6 +107,7 @@ const columns = (rows, state) => [
   },
   {
     key: "calls",
+    width: 5.5,
     title: "Calls",
     numeric: true,
     value: (i) => rows[i].calls,
@@ -111,6 +115,7 @@ const columns = (rows, state) => [
   },
   {
     key: "cpu",
+    width: 6,
     title: "CPU time",
     numeric: true,
     value: (i) => rows[i].cpu_seconds,
@@ -118,6 +123,7 @@ const columns = (rows, state) => [
   },
   {
     key: "overhead",
+    width: 6.4,
     title: "Overhead",
     hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting",
     numeric: true,
@@ -129,7 +135,7 @@ const columns = (rows, state) => [
   },
   {
     key: "age",
-    width: 8,
+    width: 7.6,
     title: "Runs for",
     numeric: true,
     value: (i) => rows[i].age_seconds,
@@ -137,6 +143,7 @@ const columns = (rows, state) => [
   },
   {
     key: "memory",
+    width: 5.8,
     title: "Memory",
     hint: "of the counters",
     numeric: true,
@@ -145,7 +152,7 @@ const columns = (rows, state) => [
   },
   {
     key: "harvested",
-    width: 8,
+    width: 8.4,
     title: "Last read",
     numeric: true,
     value: (i) => Date.parse(rows[i].harvested) || 0,
@@ -153,14 +160,14 @@ const columns = (rows, state) => [
       rows[i].harvested
         ? el(
             "time",
-            { dateTime: rows[i].harvested, title: format.moment(rows[i].harvested) },
+            { dateTime: rows[i].harvested, title: format.both(rows[i].harvested) },
             format.ago(rows[i].harvested),
           )
         : "not yet",
   },
   {
     key: "labels",
-    width: 18,
+    width: 10,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),

@@ -13,6 +13,10 @@ async function wide(page) {
     ["wide names", `?build=${id("shapes")}`],
     ["wide names and a pane", `?build=${id("shapes")}&fn=${first}`],
     ["hostile names", `?build=${hostile}`],
+    ["overview", ""],
+    ["functions", "?view=functions"],
+    ["live", "?view=processes"],
+    ["compare", `?build=${calc}&view=compare&against=${id("shapes")}`],
   ]) {
     await visit(page, query);
     const cut = await page.locator("td.n").evaluateAll((cells) => {

@@ -12,6 +12,7 @@ const views = [
   ["graph", `?build=${id("calc")}&view=graph&open=arcs`],
   ["flame", `?build=${id("calc")}&view=flame&open=boxes`],
   ["compare", `?build=${id("calc")}&view=compare&against=${id("shapes")}`],
+  ["interface", "?view=api"],
   ["refusal", `?build=${id("calc")}&since=yesterdayish`],
 ];
 const kinds = [

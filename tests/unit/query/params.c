@@ -235,6 +235,13 @@ Test(query_options, defaults_and_values)
     cr_assert(o.static_arcs && !o.visible.all && o.visible.uid == 7);
     cr_assert_eq(o.show.sort, RENDER_SORT_CALLS);
     cr_assert_eq(o.show.view, RENDER_VIEW_FLAT);
+    static const char *const SWITCHES[] = {"0", "1", "no", "yes", "false", "true"}; /* off, on, off, … */
+    for (unsigned i = 0; i < sizeof SWITCHES / sizeof *SWITCHES; i++) {
+        char target[32];
+        snprintf(target, sizeof target, "/?static=%s", SWITCHES[i]);
+        cr_assert_eq(options(target, true, &o, &e), PROFD_OK, "%s: %s", target, e.sentence);
+        cr_assert_eq(o.static_arcs, i % 2, "%s", target);
+    }
     cr_assert_eq(options("/?view=flat", true, &o, &e), PROFD_OK);
     cr_assert_eq(o.show.sort, RENDER_SORT_SELF, "the flat profile is cut by its own order");
     cr_assert_eq(options("/?view=flat&sort=index", true, &o, &e), PROFD_OK);
@@ -325,7 +332,7 @@ Test(query_options, refusals_name_the_value)
         {"/?limit=", "limit="},
         {"/?limit=99999999999999999999", "limit="},
         {"/?static=2", "static=2"},
-        {"/?static=yes", "static=yes"},
+        {"/?static=maybe", "0, 1, no, yes, false, true"},
         {"/?format=pdf", "json, text, gprof"},
         {"/?mode=fast", "true, compat"},
         {"/?mode=compat&format=json", "mode=compat"},
