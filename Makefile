@@ -481,7 +481,7 @@ install: all $(if $(COLLECT),install-collect)
 	$(package_config) client/libprofd.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd.pc
 	$(foreach m,$(MANUALS),$(INSTALL) -D -m 644 $(m) $(DESTDIR)$(call manual_path,$(m)) &&) true
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
-	$(foreach u,$(UNITS),sed 's|/usr/sbin/profd|$(sbindir)/profd|' $(u) > $(DESTDIR)$(unitdir)/$(notdir $(u)) &&) true
+	$(foreach u,$(UNITS),sed 's|/usr/sbin/profd|$(sbindir)/profd|; s|/usr/bin/profctl|$(bindir)/profctl|' $(u) > $(DESTDIR)$(unitdir)/$(notdir $(u)) &&) true
 	$(INSTALL) -D -m 644 systemd/profd.sysusers $(DESTDIR)$(sysusersdir)/profd.conf
 	$(INSTALL) -D -m 644 systemd/profd.tmpfiles $(DESTDIR)$(tmpfilesdir)/profd.conf
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(docdir) README.md LICENSE

@@ -20,6 +20,7 @@
 static const struct profctl_option options[] = {
     {"all", 'a', NULL, "sample all processes of this host"},
     {"pid", 'p', "PID", "sample this process, and those that it starts"},
+    {"cgroup", 0, "G", "sample the processes of this control group, such as system.slice/redis.service"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
     {"unwind", 0, "fp|table", "how callers are found: by frame pointers (default), or by unwind tables"},
     {"kernel", 0, NULL, "take the frames of the kernel, too"},
@@ -86,6 +87,7 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
                                        .on_exec = command,
                                        .sink = outcome_note,
                                        .context = s};
+    s->config.cgroup = profctl_value(call, "cgroup");
     s->config.kernel = profctl_value(call, "kernel") != NULL;
     s->config.daemon.connect_ms = CONNECT_MS;
     s->verbose = profctl_value(call, "verbose") != NULL;
@@ -96,8 +98,9 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
     if (status == PROFD_OK) {
         status = unwind_parse(call, &s->config.tables, e);
     }
-    if (status == PROFD_OK && all + command + (s->config.pid != 0) != 1) {
-        status = profd_error_set(e, PROFD_USAGE, "record: one of -a, -p PID and a command says what to sample");
+    if (status == PROFD_OK && all + command + (s->config.pid != 0) + (s->config.cgroup != NULL) != 1) {
+        status =
+            profd_error_set(e, PROFD_USAGE, "record: one of -a, -p PID, --cgroup G and a command says what to sample");
     }
     return status;
 }
@@ -237,7 +240,7 @@ static enum profd_status record_run(const struct profctl_call *call, struct prof
 
 const struct profctl_verb verb_record = {
     .name = "record",
-    .arguments = "-a | -p PID | [--] COMMAND [ARGUMENT...]",
+    .arguments = "-a | -p PID | --cgroup G | [--] COMMAND [ARGUMENT...]",
     .summary = "Sample processes from outside",
     .details = "Takes stacks of programs that were not compiled for it, with frame pointers. Samples until Ctrl-C, or "
                "until the\nprocess or the command ends; the exit status is then that of the command.\n",

@@ -1,7 +1,9 @@
 #include "record/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -59,6 +61,26 @@ static enum profd_status tables_new(struct record *r, struct profd_error *e)
     return status == PROFD_OK ? processes_new(r->images, &r->processes, e) : status;
 }
 
+/* The directory of a control group: given as such, or as its path below the places where the file system of version 2
+ * is mounted, or that of version 1 for these events. */
+static enum profd_status cgroup_open(const char *name, int *fd, struct profd_error *e)
+{
+    static const char *const places[] = {"", "/sys/fs/cgroup/", "/sys/fs/cgroup/unified/",
+                                         "/sys/fs/cgroup/perf_event/"};
+    *fd = -1;
+    for (size_t i = name && name[0] == '/' ? 0 : 1; name && *fd < 0 && i < sizeof places / sizeof places[0]; i++) {
+        char path[4096];
+        (void)snprintf(path, sizeof path, "%s%s/cgroup.procs", places[i], name);
+        if (access(path, F_OK) == 0) {
+            path[strlen(path) - strlen("/cgroup.procs")] = '\0';
+            *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        }
+    }
+    return !name || *fd >= 0
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_NO_INPUT, "there is no control group \"%s\" below /sys/fs/cgroup", name);
+}
+
 enum profd_status record_open(const struct record_config *config, struct record **out, struct profd_error *e)
 {
     struct record *r = calloc(1, sizeof *r);
@@ -66,13 +88,20 @@ enum profd_status record_open(const struct record_config *config, struct record 
         return profd_no_memory(e);
     }
     r->config = *config;
+    int cgroup;
+    enum profd_status status = cgroup_open(config->cgroup, &cgroup, e);
     const struct sampler_config sampler = {.rate = config->rate,
                                            .kernel = config->kernel,
                                            .registers = config->tables ? STACK_REGISTERS : 0,
-                                           .cgroup = -1,
+                                           .cgroup = cgroup,
                                            .pid = config->pid,
                                            .on_exec = config->on_exec};
-    enum profd_status status = sampler_open(&sampler, &r->sampler, &r->whole, e);
+    if (status == PROFD_OK) {
+        status = sampler_open(&sampler, &r->sampler, &r->whole, e);
+    }
+    if (cgroup >= 0) {
+        close(cgroup);
+    }
     if (status == PROFD_OK) {
         status = sums_init(&r->sums, config->rate, e);
     }
@@ -116,7 +145,8 @@ enum profd_status record_start(struct record *r, struct profd_error *e)
         }
         return p ? PROFD_OK : profd_no_memory(e);
     }
-    return status == PROFD_OK ? processes_read_all(r->processes, e) : status;
+    /* Processes of a group are read when they have a sample. */
+    return status == PROFD_OK && !r->config.cgroup ? processes_read_all(r->processes, e) : status;
 }
 
 /* --- samples --- */

@@ -8,11 +8,12 @@ struct record;
 
 struct record_config {
     struct profd_options daemon;
-    uint32_t rate; /* ticks per second of CPU time; 1 to RECORD_RATE_MAX */
-    bool kernel;   /* frames of the kernel, too */
-    bool tables;   /* callers are found by unwind tables, not by frame pointers */
-    uint32_t pid;  /* sample this process and what it starts; 0: all */
-    bool on_exec;  /* pid is about to call execve; its ticks before that are of no interest */
+    uint32_t rate;      /* ticks per second of CPU time; 1 to RECORD_RATE_MAX */
+    bool kernel;        /* frames of the kernel, too */
+    bool tables;        /* callers are found by unwind tables, not by frame pointers */
+    uint32_t pid;       /* sample this process and what it starts; 0: all */
+    const char *cgroup; /* sample the processes of this control group, a path; NULL: no matter which */
+    bool on_exec;       /* pid is about to call execve; its ticks before that are of no interest */
     profd_outcome_sink sink;
     void *context;
 };

@@ -161,6 +161,19 @@ static enum profd_status config_check_group(const char *key, const char *group, 
     return PROFD_OK;
 }
 
+/* False: there is no user of this name. */
+static bool config_find_user(const char *name, uint32_t *uid)
+{
+    struct passwd entry, *found = NULL;
+    char space[16384];
+
+    if (getpwnam_r(name, &entry, space, sizeof space, &found) || !found) {
+        return false;
+    }
+    *uid = found->pw_uid;
+    return true;
+}
+
 static enum profd_status config_check_groups(struct config *config, struct profd_error *e)
 {
     enum profd_status status = config_check_group("read-group", config->values[CONFIG_read_group], "profd-read",
@@ -170,6 +183,7 @@ static enum profd_status config_check_groups(struct config *config, struct profd
         status = config_check_group("admin-group", config->values[CONFIG_admin_group], "profd-admin",
                                     &config->has_admin_group, &config->admin_group, e);
     }
+    config->has_record_user = config_find_user("profd-record", &config->record_user);
     return status;
 }
 
@@ -245,19 +259,6 @@ static enum profd_status config_check_interval(const char *name, const char *tex
     }
     *out = interval;
     return PROFD_OK;
-}
-
-/* False: there is no user of this name. */
-static bool config_find_user(const char *name, uint32_t *uid)
-{
-    struct passwd entry, *found = NULL;
-    char space[16384];
-
-    if (getpwnam_r(name, &entry, space, sizeof space, &found) || !found) {
-        return false;
-    }
-    *uid = found->pw_uid;
-    return true;
 }
 
 static enum profd_status config_check_proxy(struct config *c, struct profd_error *e)
@@ -337,7 +338,6 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
     if (status) {
         return status;
     }
-    c->has_record_user = config_find_user("profd-record", &c->record_user);
     c->has_relay_user = config_find_user("profd-relay", &c->relay_user);
     return PROFD_OK;
 }

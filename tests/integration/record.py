@@ -310,6 +310,44 @@ def kernel(tap, folder):
                   "without --kernel these ticks count where the process entered the kernel", without.stderr)
 
 
+def cgroup(tap, program):
+    """--cgroup: processes of the group and no others."""
+    mounts = [line.split()[1] for line in open("/proc/mounts", encoding="utf-8") if line.split()[2] == "cgroup2"]
+    if not mounts or not os.access(mounts[0], os.W_OK):
+        return tap.skip("--cgroup", "no control groups of version 2 that may be changed")
+    group = os.path.join(mounts[0], f"profd-test-{os.getpid()}")
+    os.mkdir(group)
+    inside = outside = sampling = None
+    try:
+        with Daemon() as d:
+            enter = f"echo $$ >{group}/cgroup.procs && exec {program} 100000 0 0"
+            inside = subprocess.Popen(["sh", "-c", enter])
+            outside = subprocess.Popen([program, "100000", "0", "0"])
+            sampling = subprocess.Popen([PROFCTL, "record", "-v", "--rate", "499", "--cgroup", os.path.basename(group)],
+                                        env=d.env, stderr=subprocess.PIPE, text=True)
+            until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+            before = cpu_ticks(inside.pid)
+            until(lambda: cpu_ticks(inside.pid) > before + 60)
+            sampling.send_signal(signal.SIGINT)
+            said = sampling.communicate()[1]
+            a = account(said)
+            r, row = stored(d, program)
+            tap.point(adds_up(a) and a["functions"] > 100 and row["processes_started"] == 1,
+                      "--cgroup: the processes of the group alone", (said, row))
+            labels = d.ctl("report", program, "-l", f"cgroup=/{os.path.basename(group)}", "--json")
+            tap.point(labels.returncode == 0, "--cgroup: its path is a label", labels.stderr)
+            done = d.ctl("record", "--cgroup", "no/such/group")
+            tap.point(done.returncode == 66 and '"no/such/group"' in done.stderr, "--cgroup: one that does not exist",
+                      done.stderr)
+    finally:
+        for p in (inside, outside):
+            if p:
+                p.kill()
+                p.wait()
+        until(lambda: not open(f"{group}/cgroup.procs", encoding="utf-8").read())
+        os.rmdir(group)
+
+
 def collected(tap, program):
     with Daemon() as d:
         counting = subprocess.Popen([PROFCTL, "run", "--", program, "100000", "0", "0"], env=d.env)
@@ -367,6 +405,7 @@ def main():
         host(tap, program, folder)
         collected(tap, program)
         kernel(tap, folder)
+        cgroup(tap, program)
 
 
 main()

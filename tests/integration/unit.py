@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness import BUILD, LONG, PROFD, ROOT, Tap, parse_response, run, until as wait_for
+from harness import AS_NOBODY, BUILD, LONG, NOBODY, PROFD, ROOT, Tap, parse_response, run, until as wait_for
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
 from bed import Bed  # noqa: E402
@@ -250,6 +250,55 @@ def lives(tap, m, folder):
         tap.point(exact == [True], "and its row is exact", exact)
 
 
+BUSY = "int main(void) { for (volatile unsigned long i = 0;; i++) { } }\n"
+
+
+def named(m, exe, uid):
+    """Names of the functions in the report of one user's uploads."""
+    report = m.ctl("report", exe, "--json", f"--uid={uid}")
+    return {f["name"] for f in json.loads(report.stdout)["functions"]} if report.returncode == 0 else set()
+
+
+def records(tap, m, folder):
+    """profd-record.service: the literal command, as its user with its capabilities; another user's process is stored as
+    that user's, with names."""
+    unit = parse_unit(os.path.join(m.root, "usr/lib/systemd/system/profd-record.service"))["Service"]
+    rating = run("systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=12",
+                 os.path.join(m.root, "usr/lib/systemd/system/profd-record.service"))
+    tap.point(rating.returncode == 0, f"profd-record.service: {(rating.stdout.strip().splitlines() or ['?'])[-1]}",
+              rating.stdout[-1500:] + rating.stderr)
+    source, exe = os.path.join(folder, "busy.c"), os.path.join(folder, "busy")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(BUSY)
+    built = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-o", exe, source)
+    user, state = pwd.getpwnam(unit["User"][0]), os.path.join("/var/lib", unit["StateDirectory"][0])
+    os.mkdir(state, int(unit["StateDirectoryMode"][0], 8))
+    os.chown(state, user.pw_uid, user.pw_gid)
+    caps = ",".join("+" + c.removeprefix("CAP_").lower() for c in unit["AmbientCapabilities"][0].split())
+    assert unit["AmbientCapabilities"] == unit["CapabilityBoundingSet"] and built.returncode == 0
+    command = unit["ExecStart"][0].split()
+    env = dict(e.split("=", 1) for e in unit["Environment"][0].split())
+    busy = subprocess.Popen([*AS_NOBODY, exe])
+    sampling = subprocess.Popen(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups",
+                                 "--no-new-privs", f"--inh-caps=-all,{caps}", f"--ambient-caps=-all,{caps}",
+                                 f"--bounding-set=-all,{caps}", m.root + command[0], *command[1:]],
+                                env=env, stderr=subprocess.PIPE, text=True)
+    try:
+        rows = wait_for(lambda: [r for r in json.loads(m.ctl("builds", "--json").stdout)["rows"] if r["name"] == exe]
+                        or sampling.poll() is not None)
+        names = wait_for(lambda: "main" in (n := named(m, exe, NOBODY)) and n or sampling.poll() is not None)
+        tap.point(bool(rows) and "main" in named(m, exe, NOBODY),
+                  "profd-record.service: counts and names are those of the user", (rows, names, m.logged()))
+    finally:
+        busy.kill()
+        busy.wait()
+        sampling.terminate()
+        said = sampling.communicate(timeout=LONG)[1]
+    tap.point(sampling.returncode == 0 and said == "",
+              "profd-record.service: SIGTERM: exit 0, nothing to complain about",
+              (sampling.returncode, said))
+
+
 def main():
     with Tap() as tap:
         if b"__asan_init" in (binary := open(PROFD, "rb").read()) or b"__tsan_init" in binary:
@@ -263,6 +312,7 @@ def main():
             if starts(tap, m):
                 uploads(tap, m, folder)
                 lives(tap, m, folder)
+                records(tap, m, folder)
                 m.process.terminate()
                 tap.point(m.process.wait(LONG) == 0 and all(os.path.exists(s["ListenStream"][0]) for s in m.sockets),
                           "SIGTERM: exit 0, the sockets stay", m.logged())
