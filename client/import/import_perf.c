@@ -76,7 +76,6 @@ static bool take_process(struct import_perf *f, uint64_t number, uint32_t *out)
     struct perf_process *p = &f->processes[f->process_count];
     *p = (struct perf_process){.number = number, .first = UINT64_MAX};
     import_profile_init(&p->profile, f->arena);
-    p->profile.sampled = true;
     *out = f->process_count++;
     f->process_table.slots[at] = f->process_count;
     f->process_table.used++;
@@ -176,8 +175,7 @@ static enum profd_status take_place(struct import_perf *f, const struct perf_pla
         p->program_object = frame.object;
     }
     uint32_t *chain = arena_extend(f->arena, f->chain, f->depth, &f->chain_capacity, sizeof *chain);
-    if (!chain || !import_profile_take_frame(p, &frame, &index) ||
-        (f->depth > 0 && !import_profile_add_pair(p, index, chain[f->depth - 1], 1))) {
+    if (!chain || !import_profile_take_frame(p, &frame, &index)) {
         return import_profile_exhausted(f->arena, e);
     }
     if (f->depth == 0) {

@@ -1,7 +1,6 @@
 /* Parses the text of perf script, line by line: its default output, with or without call chains, and every -F that
- * includes ip. Pure. The samples of one event become ticks. Each adjacent pair of a chain is counted once for each
- * sample. Clock events (cpu-clock, task-clock) become seconds of their period, other events a dimension with their
- * name. */
+ * includes ip. Pure. The samples of one event become ticks, and their chains stacks. Clock events (cpu-clock,
+ * task-clock) become seconds of their period, other events a dimension with their name. */
 #ifndef PROFD_CLIENT_IMPORT_PERF_H
 #define PROFD_CLIENT_IMPORT_PERF_H
 

@@ -187,11 +187,8 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
     }
     time = time != PPROF_TYPES && unit_rate(p, p->types[time].unit) > 0 ? time : PPROF_TYPES;
     judge_own(p);
-    p->weight = samples;
     if (event) {
-        enum profd_status status = choose_wanted(p, event, e);
-        p->weight = samples != PPROF_TYPES ? samples : p->ticks;
-        return status;
+        return choose_wanted(p, event, e);
     }
     size_t n = (size_t)(p->profile_end - p->file);
     bool by_clock = samples != PPROF_TYPES && rate > 0 && (waiting || pprof_string_is(p, p->period_type.type, "cpu"));
@@ -209,13 +206,12 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
         }
         choose_other(p, column);
     }
-    p->weight = p->weight != PPROF_TYPES ? p->weight : p->ticks;
     return PROFD_OK;
 }
 
 /* What one sample adds. */
 struct stack {
-    uint64_t ticks, weight, calls;
+    uint64_t ticks, calls;
     uint32_t callee; /* previous frame of the stack; IMPORT_NONE at the leaf */
     uint32_t depth;
 };
@@ -229,9 +225,6 @@ static bool stack_add(struct pprof *p, struct stack *s, uint32_t frame)
     }
     if (s->depth == 1 && s->calls > 0) { /* export of profd: only caller and callee */
         good = import_profile_add_pair(&p->profile, frame, s->callee, s->calls);
-    }
-    if (s->depth > 0 && !p->own && s->weight > 0) {
-        good = import_profile_add_pair(&p->profile, frame, s->callee, s->weight);
     }
     uint32_t *chain = arena_extend(p->arena, p->chain, s->depth, &p->chain_capacity, sizeof *chain);
     if (!chain) {
@@ -250,10 +243,7 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
     if (status != PROFD_OK) {
         return status;
     }
-    struct stack s = {.ticks = values[p->ticks],
-                      .weight = values[p->weight],
-                      .calls = p->own ? values[p->calls] : 0,
-                      .callee = IMPORT_NONE};
+    struct stack s = {.ticks = values[p->ticks], .calls = p->own ? values[p->calls] : 0, .callee = IMPORT_NONE};
     struct pprof_field f;
     bool broken = false;
     while (pprof_field_next(&message, &f, &broken)) {
@@ -324,7 +314,6 @@ enum profd_status import_pprof_parse(const uint8_t *in, size_t n, const char *ev
         return status;
     }
     p->profile.whole_stacks = true; /* the format has no mark for others */
-    p->profile.sampled |= !p->own && p->profile.pair_count > 0;
     bool timed = p->time > 0 && p->time <= INT64_MAX;
     p->profile.start = timed ? p->time : 0;
     p->profile.end = timed ? p->time + (p->duration <= INT64_MAX ? p->duration : 0) : 0;

@@ -105,7 +105,7 @@ struct pprof {
     uint32_t sample_count;
     uint32_t *chain, chain_capacity; /* frames of the sample that is being read, the leaf first */
     /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
-    uint32_t ticks, weight, calls;
+    uint32_t ticks, calls;
     bool own; /* an export of profd: calls are exact, stacks are derived */
 };
 

@@ -47,7 +47,7 @@ struct import_frame {
     uint64_t ticks;   /* not a part of what it is */
 };
 
-/* Calls from one frame to another, counted or derived from stacks. from and to are numbers of frames. */
+/* Calls from one frame to another. from and to are numbers of frames. */
 struct import_pair {
     uint32_t from, to;
     uint64_t calls;
@@ -77,7 +77,7 @@ struct import_profile {
     uint32_t program_object; /* object of the program, or IMPORT_NONE if it must be determined by name */
     bool saturated;          /* a sum reached its end */
     bool whole_stacks;       /* they begin where all stacks of a thread do; else frames say so, or do not */
-    bool sampled;            /* pairs were sampled, not counted */
+    bool sampled;            /* an export of profd: its calls were sampled, not counted */
     bool lossy;              /* the tool that measured reported losses */
     bool own;                /* an export of profd: reasons says why its counts are not exact, and lossy nothing */
     uint32_t reasons;        /* INEXACT_… bits that an upload may have */

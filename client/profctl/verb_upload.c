@@ -272,10 +272,11 @@ static enum profd_status summary_json(const struct tally *t, struct profd_error 
 static void notes_print(const struct import_notes *n)
 {
     if (n->outside_ticks || n->outside_calls) {
-        printf("; %llu of %llu ticks (left out) and %llu of %llu calls are in no known build (kernel, generated code, "
-               "missing files)",
-               (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks, (unsigned long long)n->outside_calls,
-               (unsigned long long)n->calls);
+        printf("; %llu of %llu ticks (left out)", (unsigned long long)n->outside_ticks, (unsigned long long)n->ticks);
+        if (n->calls) {
+            printf(" and %llu of %llu calls", (unsigned long long)n->outside_calls, (unsigned long long)n->calls);
+        }
+        printf(" are in no known build (kernel, generated code, missing files)");
     }
     if (n->ambiguous) {
         printf("; %llu function %s ambiguous: counted for the first function of that name",
