@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from harness import Daemon, Tap, bounds, run, symbols  # noqa: E402
+from harness import Daemon, Tap, bounds, run, symbols, until  # noqa: E402
 from wire import Wire, encoded, field, sender_number, varint  # noqa: E402
 
 SOURCE = """static volatile int n;
@@ -182,12 +182,24 @@ def functions(tap, d, a, b):
     tap.point(done.returncode == 1 and "nothing matches" in done.stderr, "of nothing", done.stderr)
 
 
+def rolled_up(tap, old, new, raw):
+    """The same fleet in hourly sums: groups are kept, so every number is."""
+    with Daemon("--raw-age", "1s") as d:
+        fleet(d, old, 1, "1", 1.0, 0, NOW - 7200)
+        fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True)
+        status = until(lambda: (s := json.loads(d.get("/api/v1/status")[2]))["raw_uploads"] == 0 and s)
+        done = d.ctl("diff", old, new, "--json")
+        sums = json.loads(done.stdout) if done.returncode == 0 else {"metrics": None}
+        tap.point(status and status["rollups"] > 0 and sums["metrics"] == raw["metrics"],
+                  "sums say what single uploads said, to the last digit", done.stderr or sums["metrics"])
+
+
 with Tap() as tap, Daemon() as d:
     old = build(d.folder, "shop1", "", "")
     new = build(d.folder, "shop2", "__attribute__((noinline)) int fresh(int i) { return n |= i; }", "+ fresh(n)")
     fleet(d, old, 1, "1", 1.0, 0, NOW - 7200)
     fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True)
-    verdicts(tap, d, old, new)
+    rolled_up(tap, old, new, verdicts(tap, d, old, new))
     words(tap, d, old, new)
     results(tap, d, old, new)
     functions(tap, d, old, new)
