@@ -9,17 +9,18 @@ BUILDS = ["a1" * 20, "b2" * 20, "c3" * 20]
 
 
 def body(sender, sequence, build, callee, calls):
-    """An UPLOAD with one arc and one tick a call."""
+    """An UPLOAD with one arc, and one tick and its stack a call."""
     counts = encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {callee: calls})],
-                     [(0x1100, 0x1000 + callee, calls)])
+                     [(0x1100, 0x1000 + callee, calls)], stacks={0x1100: {0x1000 + 4 * callee: calls}})
     return (field(1, sender.to_bytes(8, "little") + b"\7\0\0\0") + field(2, sequence)
             + field(6, field(1, build) + field(2, "/bin/made-up")) + field(8, counts) + field(10, sequence == 1)
             + field(11, "0123456789abcdef" * 2))
 
 
-def fetch(w, centre, after=0, through=0, error="", tag=1):
+def fetch(w, centre, after=0, through=0, error="", tag=1, version=2):
+    """version: of segments that the centre reads; stacks need 3."""
     w.send("FETCH", (field(1, centre.incarnation) if centre else b"") + field(2, centre.backup if centre else 0)
-           + field(3, after) + field(4, through) + (field(5, error) if error else b""), tag)
+           + field(3, after) + field(4, through) + (field(5, error) if error else b"") + field(9, version), tag)
     return w.take()
 
 

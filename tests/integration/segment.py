@@ -65,8 +65,17 @@ def addresses(r, n):
     return out
 
 
-def rows(r, s):
+def stacks(r, s, trees, nodes):
+    s["trees"] = [{"rate": r.number(), "dimension": r.text(), "abbreviation": r.take(1).decode(), "used": r.number()}
+                  for _ in range(trees)]
+    if sum(t["used"] for t in s["trees"]) != nodes:
+        raise Bad("nodes")
+    s["nodes"] = list(zip(r.column(nodes), r.column(nodes), r.column(nodes), addresses(r, nodes)))
+
+
+def rows(r, s, version):
     histograms, bins, arcs, shares = r.column(4)
+    trees, nodes = r.column(2) if version == 3 else (0, 0)
     s["histograms"] = []
     for _ in range(histograms):
         build, count, low, span, rate = r.column(5)
@@ -81,20 +90,22 @@ def rows(r, s):
             indices.append((h, at))
     from_build, from_address = r.column(arcs), addresses(r, arcs)
     to_build, to_address, ranks = r.column(arcs), addresses(r, arcs), addresses(r, arcs)
-    groups = r.column(bins + arcs)
+    stacks(r, s, trees, nodes)
+    groups = r.column(bins + arcs + nodes)
     numbers = [sum(r.number() for _ in range(bin(g).count("1"))) for g in groups]
     if sum(bin(g).count("1") for g in groups) != shares:
         raise Bad("shares")
     for (h, index), ticks in zip(indices, numbers):
         h["ticks"][index] = ticks
     s["arcs"] = {(from_build[i], from_address[i], to_build[i], to_address[i]): numbers[bins + i] for i in range(arcs)}
+    s["node_ticks"] = numbers[bins + arcs:]
     if sorted(ranks) != list(range(arcs)):
         raise Bad("ranks")
 
 
 def read(data):
     """A dictionary of what is in the segment."""
-    if data[0] not in (1, 2):
+    if data[0] not in (1, 2, 3):
         raise Bad(f"version {data[0]}")
     r = Reader(data[33:])
     size = r.number()
@@ -115,7 +126,7 @@ def read(data):
         builds, s["program"] = r.column(2)
         s["builds"] = [(r.text(), r.text()) for _ in range(builds)]
         s["labels"] = [(r.text(), r.text()) for _ in range(r.number())]
-        rows(r, s)
+        rows(r, s, data[0])
     if r.at != len(content):
         raise Bad("bytes behind the content")
     return s

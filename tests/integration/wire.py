@@ -84,10 +84,31 @@ def zigzag(n):
     return varint((n << 1 ^ n >> 63) & (2**64 - 1))
 
 
-def encoded(histograms, arcs=(), outside=False):
+def tree(stacks, rate):
+    """Stacks of two frames of build 0, as the end of the stored encoding has them: {return address: {pc: ticks}}."""
+    nodes = []
+    for caller in sorted(stacks):
+        nodes.append((0, 0, caller, 0))
+        nodes += [(1, 1, pc, stacks[caller][pc]) for pc in sorted(stacks[caller])]
+    raw = varint(rate) + varint(7) + b"secondss" + varint(len(nodes))
+    most = at = 0
+    for depth, pc, _, _ in nodes:
+        raw += varint((most - depth) << 1 | pc)
+        most = depth + 1
+    raw += varint(len(nodes)) + varint(1)
+    for _, _, address, _ in nodes:
+        raw += zigzag(address - at)
+        at = address
+    return raw + b"".join(varint(ticks) for _, _, _, ticks in nodes)
+
+
+def encoded(histograms, arcs=(), outside=False, stacks=None):
     """The stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an
-    arc: (caller, callee, calls), of build 0; outside: its caller is outside every build."""
+    arc: (caller, callee, calls), of build 0; outside: its caller is outside every build. Stacks: as of tree, of the
+    first histogram."""
     raw = varint(len(histograms)) + varint(sum(len(h[7]) for h in histograms)) + varint(len(arcs))
+    if stacks:
+        raw += varint(1) + varint(sum(1 + len(pcs) for pcs in stacks.values()))
     at = 0
     for build, low, high, bins, rate, dimension, short, used in histograms:
         raw += varint(build) + varint(bins) + zigzag(low - at) + varint(high - low) + varint(rate)
@@ -108,7 +129,8 @@ def encoded(histograms, arcs=(), outside=False):
             raw += zigzag(arc[column] - at)
             at = arc[column]
     raw += b"".join(varint(calls) for _, _, calls in arcs)
-    return b"\x01" + varint(len(raw)) + zstd(raw)
+    raw += tree(stacks, histograms[0][4]) if stacks else b""
+    return (b"\x02" if stacks else b"\x01") + varint(len(raw)) + zstd(raw)
 
 
 def words(values, **other):
