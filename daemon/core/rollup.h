@@ -65,12 +65,11 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
  * mixed. */
 enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, const struct rollup_spread *spread,
                                  struct profd_error *e);
-/* To a plain sum only. A finished profile: */
+/* To a plain sum only, without stacks (core/tree_sum.h adds those). A finished profile: */
 enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
 /* A rollup over a set of builds, which are renumbered: map[i] is the sum's number of build i. alone: a build with the
  * number COUNTS_NOWHERE is left out. Its histograms and the arcs with no other end are dropped. Arc ends in it lose
- * their addresses, like ends outside every build, so that such arcs add up; so do frames of stacks, of which only those
- * count that end in a build that stays (at a program counter). The collector's counters belong to whole
+ * their addresses, like ends outside every build, so that such arcs add up. The collector's counters belong to whole
  * processes: they stay, with the first build that stays. O(n) if the map ascends and all builds stay, else O(n log
  * n). */
 enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,

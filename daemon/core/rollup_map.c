@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/rollup_map_trees.h"
 #include "core/rollup_trees.h"
 #include "core/sort.h"
 #include "core/sum.h"
@@ -259,9 +258,6 @@ static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs
         run->r.from_build[i] = map_build(m, run->r.from_build[i]);
         run->r.to_build[i] = map_build(m, run->r.to_build[i]);
     }
-    for (uint32_t i = 0; i < run->r.node_count; i++) {
-        run->r.node_build[i] = map_build(m, run->r.node_build[i]);
-    }
     return rollup_stack_push(stack, runs, run, true);
 }
 
@@ -388,11 +384,8 @@ static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, stru
 bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                      const struct rollup *r)
 {
-    if (map_ascends(m)) {
-        return push_renumbered(m, runs, stack, r);
-    }
-    struct rollup_run *trees = NULL;
-    return push_histograms(m, runs, stack, r) && push_arcs(m, runs, stack, r) &&
-           (r->tree_count == 0 ||
-            (rollup_map_trees(m->map, m->alone, runs, r, &trees) && rollup_stack_push(stack, runs, trees, true)));
+    struct rollup rows = *r;
+    rows.tree_count = rows.node_count = 0;
+    return map_ascends(m) ? push_renumbered(m, runs, stack, &rows)
+                          : push_histograms(m, runs, stack, &rows) && push_arcs(m, runs, stack, &rows);
 }

@@ -172,8 +172,8 @@ def refused(tap):
                                 "value of a label": {"name": "x" * 1025}}.items():
             kind, m = g.arrive(w, **arguments)
             tap.point(kind == "NACK" and m[1] == 1 and word in m[4].decode(), f"ARRIVE with a wrong {word}", m)
-        kind, m = g.arrive(w, oldest=3)
-        tap.point(kind == "NACK" and m[1] == 4 and b"versions 3 to 3" in m[4], "segments it cannot read are named", m)
+        kind, m = g.arrive(w, oldest=4)
+        tap.point(kind == "NACK" and m[1] == 4 and b"versions 4 to 4" in m[4], "segments it cannot read are named", m)
         g.incarnation = b"x" * 16
         found = g.fetch_all()
         g.deliver(w, *found[0])
