@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "proto/message.h"
 #include "render/amount.h"
 #include "render/text_internal.h"
 #include "proto/noun.h"
@@ -13,6 +14,7 @@ struct graph {
     struct buffer *out;
     int index, self, children, count, of; /* widths of the columns */
     uint32_t rows;                        /* shown of each list; 0: all */
+    bool per_call;                        /* a column with the measured time of a call from this caller */
     struct buffer labels;
     const size_t *start; /* function_count + 1 offsets into labels */
 };
@@ -72,6 +74,26 @@ static void graph_make_labels(struct graph *g, const struct name_list *names, si
     g->start = start;
 }
 
+#define PER_CALL 9 /* width of the column, with the blank behind it */
+
+/* The cell of a row; arc NULL: an empty one. */
+static void add_per_call(const struct graph *g, const struct report_arc *arc)
+{
+    const struct report_measured *m = arc != NULL && !arc->inside ? arc->measured : NULL;
+    if (g->per_call && m != NULL && arc->calls > 0 && m->total > 0) {
+        amount_add_duration(g->out, m->total / (double)arc->calls, amount_digits((double)m->samples), PER_CALL - 1);
+        buffer_add_char(g->out, ' ');
+    } else if (g->per_call) {
+        buffer_add_repeat(g->out, ' ', PER_CALL);
+    }
+}
+
+/* Before a measured time: is that by numbers of calls outside its interval? */
+static char differs_mark(const struct graph *g, const struct report_measured *m)
+{
+    return g->report->time_measured && m != NULL && m->differs ? '*' : ' ';
+}
+
 static void add_label(const struct graph *g, uint32_t other)
 {
     if (other & REPORT_CYCLE) {
@@ -85,6 +107,7 @@ static void add_label(const struct graph *g, uint32_t other)
 static void add_spontaneous(const struct graph *g)
 {
     buffer_add_repeat(g->out, ' ', (size_t)(g->index + 6 + g->self + g->children + g->count + g->of + 9));
+    add_per_call(g, NULL);
     buffer_add_text(g->out, "<spontaneous>\n");
 }
 
@@ -97,7 +120,8 @@ static void add_row(const struct graph *g, const struct report_arc *arc, bool ti
         return;
     }
     if (timed) {
-        buffer_add_repeat(out, ' ', (size_t)(g->index + 7));
+        buffer_add_repeat(out, ' ', (size_t)(g->index + 6));
+        buffer_add_char(out, differs_mark(g, arc->measured));
         amount_add(out, arc->self, g->self);
         buffer_add_char(out, ' ');
         amount_add(out, arc->children, g->children);
@@ -107,6 +131,7 @@ static void add_row(const struct graph *g, const struct report_arc *arc, bool ti
     }
     if (arc->calls == 0 && arc->measured != NULL) { /* stacks alone show it */
         buffer_add_repeat(out, ' ', (size_t)(g->count + g->of + 6));
+        add_per_call(g, NULL);
         add_label(g, arc->other);
         return;
     }
@@ -117,6 +142,7 @@ static void add_row(const struct graph *g, const struct report_arc *arc, bool ti
     } else {
         buffer_add_repeat(out, ' ', (size_t)(g->of + 6));
     }
+    add_per_call(g, counted ? arc : NULL);
     add_label(g, arc->other);
 }
 
@@ -169,7 +195,8 @@ static void add_rows(const struct graph *g, const struct report_arc *arcs, uint3
 }
 
 /* The line of the entry itself, up to its name. */
-static void add_primary(const struct graph *g, uint32_t index, double percent, double self, double children)
+static void add_primary(const struct graph *g, uint32_t index, double percent, double self, double children,
+                        const struct report_measured *measured)
 {
     struct buffer *out = g->out;
     int used = amount_count_width(index) + 2;
@@ -178,7 +205,7 @@ static void add_primary(const struct graph *g, uint32_t index, double percent, d
     buffer_add_char(out, ']');
     buffer_add_repeat(out, ' ', (size_t)(g->index > used ? g->index - used : 1));
     amount_add(out, percent, 6);
-    buffer_add_char(out, ' ');
+    buffer_add_char(out, differs_mark(g, measured));
     amount_add(out, self, g->self);
     buffer_add_char(out, ' ');
     amount_add(out, children, g->children);
@@ -220,8 +247,9 @@ static void add_function(const struct graph *g, uint32_t position)
     }
     add_rows(g, f->static_callers, f->static_caller_count, position, "callers in the machine code");
     add_rows(g, f->callers, f->caller_count, position, "callers");
-    add_primary(g, f->index, f->percent, f->self, f->children);
+    add_primary(g, f->index, f->percent, f->self, f->children, f->measured);
     add_called(g, f->cycle != 0 ? f->calls_outside : f->calls, inside, f->cycle != 0 || inside > 0);
+    add_per_call(g, NULL);
     add_label(g, position);
     add_rows(g, f->callees, f->callee_count, REPORT_SPONTANEOUS, "callees");
     add_rows(g, f->static_callees, f->static_callee_count, REPORT_SPONTANEOUS, "callees in the machine code");
@@ -236,8 +264,9 @@ static void add_cycle(const struct graph *g, uint32_t position)
         add_spontaneous(g);
     }
     add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position, "callers");
-    add_primary(g, c->index, c->percent, c->self, c->children);
+    add_primary(g, c->index, c->percent, c->self, c->children, c->measured);
     add_called(g, c->calls_outside, c->calls_inside, true);
+    add_per_call(g, NULL);
     add_label(g, REPORT_CYCLE | position);
     struct row_cut cut = row_cut_make(c->members, c->member_count, g->rows, false);
     for (uint32_t i = 0; i < cut.count; i++) {
@@ -252,8 +281,13 @@ static void add_header(const struct graph *g, const struct render_input *in)
     const char *mark = text_calls_mark(in);
     buffer_add_text(g->out, in->show.view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
     buffer_add_text(g->out, "\t\t\tCall graph\n\n");
-    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s%*s\n", g->index + 1, "% time", g->self + 1, "self",
-                      g->children + 1, "children", g->count - 3, mark, "called", g->of + 2, "name");
+    buffer_add_format(g->out, "index%*s%*s  %*s%*s%s", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
+                      "children", g->count - 3, mark, "called");
+    if (g->per_call) {
+        buffer_add_format(g->out, "%*s  name\n", g->of + PER_CALL + 2, "per call");
+    } else {
+        buffer_add_format(g->out, "%*s\n", g->of + 2, "name");
+    }
 }
 
 static void add_entries(const struct graph *g, const struct selection *shown)
@@ -274,6 +308,8 @@ static void add_entries(const struct graph *g, const struct selection *shown)
 enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e)
 {
     struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
+    g.per_call = g.report->time_measured && g.report->in_seconds && g.report->calls > 0 &&
+                 (t->in->provenance->inexact & INEXACT_CALLS) == 0;
     size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
     enum profd_status status = PROFD_OK;
     buffer_init(&g.labels, LABELS_BYTES_MAX);

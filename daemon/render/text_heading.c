@@ -265,6 +265,21 @@ static void add_shown(const struct text_parts *t)
     buffer_add_char(t->out, '\n');
 }
 
+static bool any_differs(const struct report *r)
+{
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        bool differs = f->measured->differs;
+        for (uint32_t k = 0; !differs && k < f->caller_count; k++) {
+            differs = f->callers[k].measured != NULL && f->callers[k].measured->differs;
+        }
+        if (differs) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Which times are in the columns, what they rest on, and what is missing in the stacks. */
 static void add_stacks(struct buffer *out, const struct report *r)
 {
@@ -281,6 +296,10 @@ static void add_stacks(struct buffer *out, const struct report *r)
                              ? "children, callers and callees are measured times\n"
                              : "children, callers and callees are times by numbers of calls (--time calls);\n" INDENT
                                "--time measured shows those of the stacks\n");
+    if (r->time_measured && any_differs(r)) {
+        buffer_add_text(out,
+                        INDENT "(*: the time by numbers of calls lies outside the 95 % interval of the measured)\n");
+    }
     const struct {
         uint64_t count;
         const char *what;

@@ -102,6 +102,22 @@ def check_tree(tap, d, exe, said):
     tap.point(derived["synthetic"], "tree: derived where times are by calls")
 
 
+def check_calls(tap, d, exe):
+    """With -pg calls are exact: a call from each caller has a measured time, and gprof's rule is marked as wrong."""
+    built = run("gcc", "-O2", "-pg", "-o", exe, os.path.join(ROOT, "tests/programs/callers.c"))
+    done = d.ctl("run", "--rate", "250", "--", exe, SECONDS, "7")
+    truth, said = truth_of(done.stdout), report(d, exe)
+    rows = {r["name"]: r for r in by_name(said)["callee"]["callers"] if r["name"] in CALLERS}
+    tap.point(built.returncode == 0 and {n: r["calls"] for n, r in rows.items()} == {n: truth[n][0] for n in CALLERS},
+              "calls are exact", (built.stderr, rows))
+    tap.point(all(abs(r["measured_per_call"] * r["calls"] - r["measured_total"]) < 1e-9 for r in rows.values()) and
+              rows["huge"]["measured_per_call"] > 100 * rows["tiny"]["measured_per_call"],
+              "a call from each caller has a time of its own", rows)
+    tap.point(rows["huge"]["measured_differs"], "the time by numbers of calls is marked", rows["huge"])
+    text = d.ctl("report", exe, "--graph").stdout
+    tap.point("per call  name" in text and "(*: the time by numbers of calls" in text, "the text has both", text[:2500])
+
+
 def main():
     with Tap() as tap, Daemon() as d:
         exe = os.path.join(d.folder, "callers")
@@ -113,6 +129,7 @@ def main():
         check_choice(tap, d, exe, said)
         check_formats(tap, d, exe)
         check_tree(tap, d, exe, said)
+        check_calls(tap, d, os.path.join(d.folder, "counted"))
 
 
 main()
