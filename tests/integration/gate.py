@@ -421,6 +421,7 @@ def starts(tap):
             tap.point(w.welcome[0] == "WELCOME" and answer[0] == "NACK" and answer[3].get(2) == 1
                       and "does not answer" in answer[3][4].decode(),
                       "a listener that is passed in; without a daemon: NACK, come again", (w.welcome, answer))
+            tap.point(w.welcome[3].get(1) == 1, "a relay of version 1 of the protocol is answered in it", w.welcome)
         child = int(run("pgrep", "-P", other.gate.process.pid).stdout)
         status = open(f"/proc/{child}/status").read()
         files = [os.readlink(f"/proc/{child}/fd/{n}") for n in os.listdir(f"/proc/{child}/fd")]

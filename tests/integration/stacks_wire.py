@@ -1,5 +1,6 @@
 """Stacks over the socket: an upload of protocol version 2 is stored byte for byte, survives being rolled up, and is
 refused with the rule if its stacks cannot be. A client of version 1 is served as before."""
+import json
 import os
 import sqlite3
 import struct
@@ -119,6 +120,9 @@ def rolled(tap):
         tap.point(until(lambda: not blobs(daemon)), "three uploads became a sum", blobs(daemon))
         done = daemon.ctl("verify")
         tap.point(done.returncode == 0, "which verify finds in order", done.stdout + done.stderr)
+        said = json.loads(daemon.ctl("report", BUILD, "--json").stdout).get("stacks", {})
+        tap.point(said.get("count") == 3 * 7 and said["coverage"] == 1 and said["incomplete"] == 3,
+                  "and its report has the stacks of all three", said)
 
 
 if __name__ == "__main__":
