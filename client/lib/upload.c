@@ -398,6 +398,27 @@ enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension
     return counts_stacks_add(u->stacks, stack->rate, dimension, abbreviation, frames, n, stack->ticks, e);
 }
 
+static enum profd_status trees_add(struct profd_upload *u, const struct counts *c, struct profd_error *e)
+{
+    const struct counts_nodes nodes = COUNTS_NODES(c);
+    struct counts_frame path[LIMIT_STACK_DEPTH];
+    enum profd_status status = PROFD_OK;
+    if (c->tree_count > 0 && u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        const struct counts_tree *t = &c->trees[i];
+        for (uint32_t k = t->first; k < t->first + t->used && status == PROFD_OK; k++) {
+            path[nodes.depth[k]] = counts_node_frame(&nodes, k);
+            if (nodes.ticks[k] > 0) {
+                status = counts_stacks_add(u->stacks, t->rate, t->dimension, t->abbreviation, path, nodes.depth[k] + 1u,
+                                           nodes.ticks[k], e);
+            }
+        }
+    }
+    return status;
+}
+
 enum profd_status upload_add_counts(struct profd_upload *u, const struct counts *c, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -420,7 +441,7 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
         const struct profd_arc arc = {c->from_build[i], c->to_build[i], c->from[i], c->to[i], c->calls[i]};
         status = profd_upload_add_arc(u, &arc, e);
     }
-    return status;
+    return status == PROFD_OK ? trees_add(u, c, e) : status;
 }
 
 /* The counts and, if there are any, the stacks, which the caller ends with counts_done(trees). */

@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/upload.h"
 #include "profd.h"
+#include "proto/counts_tree.h"
+#include "proto/frame.h"
 #include "proto/limits.h"
+#include "proto/message.h"
 
 Test(client_upload, what_an_upload_refuses)
 {
@@ -60,4 +64,43 @@ Test(client_upload, two_senders_differ_and_carry_the_time)
     cr_assert_neq(memcmp(a.sender, b.sender, sizeof a.sender), 0);
     cr_assert_leq(memcmp(a.sender, b.sender, 6), 0, "ordered by time");
     cr_assert_eq(a.sequence, 0);
+}
+
+/* Two clocks; a stack that is cut, one with unknown outer frames, one outside. */
+Test(client_upload, counts_are_added_with_their_stacks)
+{
+    struct counts_tree trees[] = {{99, "seconds", 's', 0, 4}, {250, "seconds", 's', 4, 3}};
+    uint8_t depth[] = {0, 1, 2, 1, 0, 1, 0}, kind[] = {0, 0, 1, 1, 0, 1, 0}; /* COUNTS_NODE_RETURN, COUNTS_NODE_PC */
+    uint32_t build[] = {0, 0, 0, 0, 0, 0, COUNTS_NOWHERE};
+    uint64_t address[] = {0x10, 0x20, 0x30, 0x28, 0x10, 0x12, COUNTS_FRAME_INCOMPLETE}, ticks[] = {0, 2, 3, 4, 0, 5, 6};
+    const struct counts c = {.tree_count = 2,
+                             .node_count = 7,
+                             .trees = trees,
+                             .node_depth = depth,
+                             .node_kind = kind,
+                             .node_build = build,
+                             .node_address = address,
+                             .node_ticks = ticks};
+    struct profd_upload *u;
+    struct profd_id id = {.sequence = 1};
+    struct message m;
+    struct counts back;
+    struct frame f;
+    uint8_t *frame;
+    size_t size;
+    cr_assert_eq(profd_upload_new(&u, NULL), PROFD_OK);
+    cr_assert_eq(profd_upload_add_build(u, "abcd0123", "/bin/x", NULL, NULL), PROFD_OK);
+    cr_assert_eq(upload_add_counts(u, &c, NULL), PROFD_OK);
+    cr_assert_eq(upload_encode(u, &id, &frame, &size, NULL), PROFD_OK);
+    cr_assert_eq(frame_decode(frame, &f, NULL), PROFD_OK);
+    cr_assert_eq(message_decode(f.type, frame + FRAME_HEADER_SIZE, f.length, &m, NULL), PROFD_OK);
+    cr_assert_eq(counts_decode(m.as.upload.counts.data, m.as.upload.counts.size, 1, &back, NULL), PROFD_OK);
+    cr_assert(back.tree_count == 2 && back.trees[1].rate == 250 && back.trees[1].used == 3 && back.node_count == 7);
+    cr_assert(!memcmp(back.node_depth, depth, sizeof depth) && !memcmp(back.node_kind, kind, sizeof kind));
+    cr_assert(!memcmp(back.node_build, build, sizeof build) && !memcmp(back.node_address, address, sizeof address));
+    cr_assert_arr_eq(back.node_ticks, ticks, sizeof ticks);
+    counts_done(&back);
+    message_done(&m);
+    free(frame);
+    profd_upload_free(u);
 }
