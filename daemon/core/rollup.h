@@ -24,11 +24,13 @@ struct rollup_histogram {
 
 /* Histograms ascend by (build, low, high, bins, rate, dimension, abbreviation); arcs by (from_build, from, to_build,
  * to), COUNTS_NOWHERE last; no key twice. Trees and their nodes are as in struct counts. Arrays live in an arena.
- * A sum has at most LIMIT_STACK_NODES nodes and LIMIT_STACK_TREES trees. One that gets more nodes is folded: again and
- * again the leaf with the fewest ticks (of equal ones the last) goes, and its parent has its ticks and shares in its
- * place; a leaf of depth 0 becomes part of the node {COUNTS_NOWHERE, COUNTS_FRAME_INCOMPLETE, return address}. The
- * ticks of a tree, of each group too, are never changed by that. Which nodes are left depends on the order of adding:
- * sums of sums fold at each level. As long as no sum folds, all orders give the same bytes. */
+ * A sum has at most LIMIT_STACK_NODES nodes and LIMIT_STACK_TREES trees. Of more trees the first ones in their order
+ * stay, with all their ticks, in whatever order they were added; the stacks of other clocks are left out. One that gets
+ * more nodes is folded: again and again the leaf with the fewest ticks (of equal ones the last) goes, and its parent
+ * has its ticks and shares in its place; a leaf of depth 0 becomes part of the node {COUNTS_NOWHERE,
+ * COUNTS_FRAME_INCOMPLETE, return address}. The ticks of a tree, of each group too, are never changed by that. Which
+ * nodes are left depends on the order of adding: sums of sums fold at each level. As long as no sum folds, all orders
+ * give the same bytes. */
 struct rollup {
     uint32_t histogram_count, bin_count, arc_count, tree_count, node_count;
     struct rollup_histogram *histograms;

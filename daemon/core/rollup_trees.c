@@ -5,6 +5,7 @@
 #include "core/sum.h"
 #include "core/tree_merge.h"
 #include "proto/counts_tree.h"
+#include "proto/limits.h"
 
 static struct tree_list list_of(const struct rollup *r)
 {
@@ -18,6 +19,10 @@ void rollup_trees_merge(struct rollup_plan *p, const struct rollup_trees *a, con
     const struct counts_nodes nodes = COUNTS_NODES(out);
     const struct tree_sources from = {p->left, p->right};
     tree_merge(&x, &y, out->trees, &nodes, &out->tree_count, &out->node_count, &from, &out->saturated);
+    if (out->tree_count > LIMIT_STACK_TREES) {
+        out->tree_count = LIMIT_STACK_TREES;
+        out->node_count = out->trees[LIMIT_STACK_TREES].first;
+    }
     if (groups != NULL) {
         rollup_plan_groups(p, a->groups, b->groups, groups, out->node_count);
     }

@@ -13,8 +13,8 @@ struct rollup_trees {
     const struct rollup *r;
     const uint64_t *groups;
 };
-/* Makes the trees of out the sum of both; its arrays, groups and the plan have capacity for the nodes of both. Sets
- * out->saturated, but never to false. O(nodes). */
+/* Makes the trees of out the sum of both, of which the first LIMIT_STACK_TREES stay; its arrays, groups and the plan
+ * have capacity for the nodes of both. Sets out->saturated, but never to false. O(nodes). */
 void rollup_trees_merge(struct rollup_plan *p, const struct rollup_trees *a, const struct rollup_trees *b,
                         struct rollup *out, uint64_t *groups);
 

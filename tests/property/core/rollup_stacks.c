@@ -352,6 +352,58 @@ Test(rollup_stacks, folding_keeps_the_ticks_of_each_clock_and_group)
     arena_free(a);
 }
 
+/* An upload with a stack for each of so many clocks. */
+static void make_clocks(struct sample *u, uint32_t first, uint32_t n)
+{
+    const struct counts_sizes sizes = {.trees = n, .nodes = n};
+    cr_assert_eq(counts_init_sizes(&u->counts, &sizes, NULL), PROFD_OK);
+    u->group = first % ROLLUP_GROUPS;
+    for (uint32_t i = 0; i < n; i++) {
+        u->counts.trees[i] = (struct counts_tree){
+            .rate = 100 + first + i, .dimension = "seconds", .abbreviation = 's', .first = i, .used = 1};
+        u->counts.node_kind[i] = COUNTS_NODE_PC;
+        u->counts.node_address[i] = 0x1000 + i % 2;
+        u->counts.node_ticks[i] = 1 + i;
+    }
+}
+
+/* Of more clocks than a sum may have, the same are left in any order, with all their ticks. */
+Test(rollup_stacks, too_many_clocks)
+{
+    struct sample u[4] = {0};
+    state = 3;
+    for (uint32_t i = 0; i < 4; i++) {
+        make_clocks(&u[i], 25 * i, 50);
+    }
+    struct bytes whole = sum_up(u, 4, false);
+    for (unsigned again = 0; again < 20; again++) {
+        struct bytes other = sum_up(u, 4, true);
+        cr_assert(other.counts_size == whole.counts_size && memcmp(other.counts, whole.counts, whole.counts_size) == 0);
+        cr_assert(other.spread_size == whole.spread_size && memcmp(other.spread, whole.spread, whole.spread_size) == 0);
+        bytes_done(&other);
+    }
+    struct arena *a = arena_new(0);
+    struct rollup r;
+    struct rollup_spread spread;
+    decode(a, &whole, &r, &spread);
+    cr_assert_eq(r.tree_count, LIMIT_STACK_TREES);
+    for (uint32_t t = 0; t < LIMIT_STACK_TREES; t++) {
+        uint64_t ticks = 0, expected = 0;
+        for (uint32_t i = r.trees[t].first; i < r.trees[t].first + r.trees[t].used; i++) {
+            ticks += r.node_ticks[i];
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            expected += t >= 25 * i && t < 25 * i + 50 ? 1 + t - 25 * i : 0;
+        }
+        cr_assert(r.trees[t].rate == 100 + t && ticks == expected);
+    }
+    bytes_done(&whole);
+    arena_free(a);
+    for (uint32_t i = 0; i < 4; i++) {
+        counts_done(&u[i].counts);
+    }
+}
+
 /* A sum becomes a segment and a sum again. */
 Test(rollup_stacks, through_a_segment)
 {
