@@ -69,7 +69,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL /* of olde
     X(THREADS_UNTIMED, "threads for which no timer could be created")                                                  \
     X(MODULES_LOST, "modules for which there was no row: their addresses are unknown")                                 \
     X(FOREIGN_SIGPROF, "1 if the program installed its own SIGPROF handler: no ticks from then on")                    \
-    X(PAIRS_DROPPED, "ticks without some or all of their callers: no memory, or during a dlclose()")                   \
+    X(PAIRS_DROPPED, "ticks without their whole stack: no memory, or during a dlclose()")                              \
     X(FORKS_UNSEEN, "1 if a child created without fork() counted into this memory")                                    \
     X(PAUSES, "number of times that counting was switched off (by moncontrol or the daemon)")                          \
     X(OVERLAPS,                                                                                                        \
@@ -139,7 +139,8 @@ struct attach_identity {
 
 enum attach_node_kind {
     ATTACH_NODE_RETURN, /* a return address */
-    ATTACH_NODE_PC,     /* where the tick found the thread; has no children */
+    ATTACH_NODE_PC,     /* where the tick found the thread, or, when nodes get scarce, where the function at that place
+                           begins by its unwind information; has no children */
 };
 
 /* Identity and count in one, so that a frame costs one cache line. parent is first: a page must not begin with the

@@ -26,7 +26,7 @@
     X(CALLS_LOST, 8, "calls_lost", "calls for which there was no memory")                                              \
     X(CALLS_JUNK, 9, "calls_junk",                                                                                     \
       "calls from addresses outside all objects: counted for the callee, with an unknown caller")                      \
-    X(PAIRS_DROPPED, 10, "pairs_dropped", "ticks without all their callers: no memory, or dlclose()")                  \
+    X(PAIRS_DROPPED, 10, "pairs_dropped", "ticks without their whole stack: no memory, or dlclose()")                  \
     X(THREADS, 11, "threads", "threads that counted")                                                                  \
     X(THREADS_UNTIMED, 12, "threads_untimed", "threads for which no timer could be created: they have no ticks")       \
     X(MODULES_LOST, 13, "modules_lost", "objects lost for lack of memory: their addresses are stored as outside")      \

@@ -201,6 +201,13 @@ static struct attach_node *node_get(struct generation *g, struct wanted *w)
     return node ? node : node_find(g, w);
 }
 
+/* Half of the last chunk is used. Then ticks of one function and path share a node, at the function's beginning,
+ * instead of one node for each instruction: what is left serves for new paths. The histogram has the instructions. */
+static bool is_scarce(const struct generation *g)
+{
+    return g == &generations[GENERATIONS - 1] && __atomic_load_n(&g->filled, __ATOMIC_RELAXED) * 2 > g->chunk->primary;
+}
+
 /* Looks up the frames, the outermost first. *end: the innermost that has a node, NULL if there is none. False: it is
  * not the last. */
 static bool path_find(struct generation *g, const uintptr_t *pcs, unsigned n, bool complete, struct wanted *w,
@@ -210,6 +217,10 @@ static bool path_find(struct generation *g, const uintptr_t *pcs, unsigned n, bo
     w->parent = 0;
     for (unsigned left = n + !complete; left > 0; left--) {
         w->frame = (struct frame){left > n ? PC_INCOMPLETE : pcs[left - 1], left == 1};
+        if (left == 1 && is_scarce(g)) {
+            uintptr_t begin = w->begin(pcs[0], false);
+            w->frame.pc = begin ? begin : pcs[0];
+        }
         struct attach_node *node = node_get(g, w);
         if (!node) {
             return false;

@@ -46,8 +46,8 @@ static void node_judge(struct attach_stacks *s, uint32_t number)
         state = s->node[at].state == ATTACH_NODE_GOOD && pc ? ATTACH_NODE_BAD : s->node[at].state;
         depth = s->node[at].depth + 1u;
     }
-    while (n-- > 0) {
-        struct attach_stack_node *node = &s->node[path[n]];
+    for (uint32_t i = n; i > 0; i--) {
+        struct attach_stack_node *node = &s->node[path[i - 1]];
         state = state == ATTACH_NODE_GOOD && depth >= LIMIT_STACK_DEPTH ? ATTACH_NODE_BAD : state;
         node->state = state;
         node->depth = (uint8_t)depth++;
@@ -117,8 +117,8 @@ static void node_list(struct attach_stacks *s, const struct attach_builds *b, ui
          at = s->node[at].frame.parent) {
         path[n++] = at;
     }
-    while (n-- > 0) {
-        struct attach_stack_node *node = &s->node[path[n]];
+    for (uint32_t i = n; i > 0; i--) {
+        struct attach_stack_node *node = &s->node[path[i - 1]];
         uint32_t parent = node->frame.parent;
         s->tree[s->tree_count] = (struct counts_node){.parent = parent ? s->node[parent].place - 1 : COUNTS_NOWHERE,
                                                       .frame = frame_make(b, &node->frame)};

@@ -31,7 +31,7 @@ function coverage(c, totals) {
   const reasons = [
     ["calls_lost", "calls lost for lack of memory"],
     ["calls_junk", "calls from addresses outside all code"],
-    ["pairs_dropped", "ticks without all their callers: no memory, or dlclose()"],
+    ["pairs_dropped", "ticks without their whole stack: no memory, or dlclose()"],
     ["threads_untimed", "threads without timers"],
     ["modules_lost", "objects lost for lack of memory"],
     ["modules_without_build_id", "objects without a build-id"],

@@ -116,8 +116,25 @@ def throws(tap, bed, options):
                   f"{what}: while they are thrown; incomplete is only what replaces its own return address", cut[:4])
 
 
+def full(tap, bed):
+    """More paths than a tree has frames: what does not fit is counted at a caller, and nothing is lost or wrong."""
+    for depth, fits in ((8, True), (17, False)):
+        exe, what = bed.build("full.c", name="full"), f"{1 << depth} paths"
+        p = next(q for q in bed.run("env", "PROFD_RATE=99", exe, depth) if q.module(1)["name"] == exe)
+        names = {tuple(n for n in path if n in ("main", "branch", "leaf")) for path in p.stacks()}
+        true = {("main", *["branch"] * n) for n in range(depth + 2)} | {("main", *["branch"] * (depth + 1), "leaf"), ()}
+        tap.point(bed.returncode == 0 and names <= true, f"{what}: every stack is a path of the program", names - true)
+        total, ticks = sum(p.stacks().values()), sum(c for kind, *_, c in p["counts"] if kind == SAMPLES)
+        tap.point(total == ticks >= 1 << depth and p["bad"] == p["not_yet"] == 0, f"{what}: every tick has its stack",
+                  (total, ticks, p["bad"], p["not_yet"]))
+        nodes = len(p["stacks"])
+        tap.point((p["PAIRS_DROPPED"] == 0) == fits and nodes <= 65400 and (fits or nodes > 40000),
+                  f"{what}: {'all' if fits else 'as many as possible'} with all frames", (nodes, p["PAIRS_DROPPED"]))
+
+
 def main():
     with Tap() as tap, Bed() as bed:
+        full(tap, bed)
         for compiler in ("gcc", "clang"):
             if not shutil.which(compiler):
                 tap.skip(compiler, "is not installed")
