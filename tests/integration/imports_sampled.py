@@ -251,6 +251,16 @@ def skipped(tap, folder):
         dear, cheap = arcs.get(("main", "dear"), 0), arcs.get(("main", "cheap"), 0)
         tap.point(dear > cheap > 0 and abs(dear - arcs.get(("dear", "work"), 0)) < 0.2 * dear
                   and dear + cheap >= 0.9 * chains, "and each has its time", (arcs, chains))
+        before, again = report(d, exe), os.path.join(folder, "skipped.pb")
+        assert d.ctl("report", exe, "-f", "pprof", "-o", again).returncode == 0
+    with Daemon() as d:
+        done = d.ctl("upload", again)
+        after = report(d, exe)
+        ticks = [{f["name"]: f["ticks"] for f in r["functions"] if f["ticks"]} for r in (before, after)]
+        tap.point(done.returncode == 0 and ticks[0] == ticks[1] and not after.get("stacks")
+                  and not any(counted(after).values()),
+                  "an export of these stacks has functions, no return addresses: its ticks come back, and no callers",
+                  (done, ticks, after.get("stacks")))
 
 
 with Tap() as tap:
