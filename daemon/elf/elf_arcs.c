@@ -399,11 +399,29 @@ static uint64_t *keep_addresses(struct elf_arcs *a, const struct elf_addresses *
     return kept;
 }
 
+/* Was there code to read? A debug file and what was made from a list of symbols have none. */
+static bool has_all_code(const struct elf_file *f)
+{
+    const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
+    bool any = false;
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        const GElf_Shdr *s = &f->sections[i];
+        if ((s->sh_flags & code) != code || s->sh_size == 0) {
+            continue;
+        }
+        if (s->sh_type != SHT_PROGBITS || (s->sh_flags & SHF_COMPRESSED) != 0) {
+            return false;
+        }
+        any = true;
+    }
+    return any;
+}
+
 enum profd_status elf_arcs_finish(struct elf_arcs *a, struct profd_error *e)
 {
     struct object *o = a->build->object;
     o->arcs = ARENA_ARRAY(a->build->out, (size_t)a->count + 1, struct object_arc);
-    o->knows_returns = !a->full && a->overlapping == 0;
+    o->knows_returns = !a->full && a->overlapping == 0 && has_all_code(a->file);
     o->returns = keep_addresses(a, &a->returns, &o->return_count);
     o->signal_returns = keep_addresses(a, &a->signal_returns, &o->signal_return_count);
     if (o->arcs == NULL || o->returns == NULL || o->signal_returns == NULL) {

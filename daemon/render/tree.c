@@ -99,10 +99,12 @@ static bool number_frames(struct tree_work *w)
     return true;
 }
 
-/* Code of the kernel: its builds have names in brackets. */
+/* Code of the kernel: it and its modules have names in brackets, "[kernel]", "[ext4]"; and so has the vDSO, which is
+ * code of processes. */
 static bool is_kernel(const struct report *r, const struct report_function *f)
 {
-    return f->build < r->build_count && strncmp(r->build_names[f->build], "[kernel", 7) == 0;
+    const char *name = f->build < r->build_count ? r->build_names[f->build] : "";
+    return name[0] == '[' && strcmp(name, "[vdso]") != 0;
 }
 
 static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)

@@ -132,6 +132,19 @@ Test(elf_arcs, x86_64)
     cr_expect_geq(tools_read("b", NULL)->plt_count, 3);
 }
 
+/* A debug file has no code: nothing says where its calls are. */
+Test(elf_arcs, returns_of_a_file_without_code)
+{
+    const struct object_arc *arc;
+    tools_write("a.c", calls);
+    tools_run("gcc -O2 -g a.c -o a && objcopy --only-keep-debug a a.debug");
+    const struct object *whole = tools_read("a", NULL), *debug = tools_read("a.debug", NULL);
+    uint64_t inside = tools_symbol(whole, "middle")->address + 1;
+    cr_expect(whole->knows_returns && !debug->knows_returns);
+    cr_expect_eq(object_find_call(whole, inside, &arc), OBJECT_CALL_NONE);
+    cr_expect_eq(object_find_call(debug, inside, &arc), OBJECT_CALL_POSSIBLE);
+}
+
 /* A large program, with calls through registers and tables. */
 Test(elf_arcs, returns_of_the_c_library)
 {
