@@ -42,6 +42,8 @@ static const struct {
                   "  profctl functions --name parse --since now-1d    with this in their names\n"},
     {"never-called", "  profctl never-called ./shop                      code that may be removed, the largest first\n"
                      "  profctl never-called ./shop --since now-30d      entered by no process of this month\n"},
+    {"cycles",
+     "  profctl cycles ./shop             which functions call each other in a circle, and how to break it\n"},
     {"labels", "  profctl labels                           names of labels\n"
                "  profctl labels host --build ./shop       the hosts of one build\n"},
     {"status", "  profctl status              the daemon and its stored data\n"

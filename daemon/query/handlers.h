@@ -16,6 +16,7 @@ enum profd_status series_show(struct job *job, struct profd_error *e);
 enum profd_status joined_list(struct job *job, struct profd_error *e);
 enum profd_status function_search(struct job *job, struct profd_error *e);
 enum profd_status diff_show(struct job *job, struct profd_error *e);
+enum profd_status cycles_list(struct job *job, struct profd_error *e);
 enum profd_status never_called_show(struct job *job, struct profd_error *e);
 enum profd_status groups_show(struct job *job, struct profd_error *e);
 /* NOT_FOUND if the request has no processes: its path was written with escapes. */

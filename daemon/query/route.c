@@ -23,6 +23,7 @@ static const char *const DIFF[] = {"a",         "b",         "since",   "until",
                                    "a.since",   "a.until",   "a.match", "b.since", "b.until", "b.match",
                                    "a.label.*", "b.label.*", "scope",   "uid",     "metric",  "fdr",
                                    "raw",       "dimension", "watch",   "fail_on", "limit",   NULL};
+static const char *const CYCLES[] = {"since", "until", "match", "label.*", "scope", "dimension", "uid", "limit", NULL};
 static const char *const NEVER[] = {"since", "until", "match", "label.*", "scope", "uid", "limit", NULL};
 static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
                                      "scope", "uid",  "limit", "cursor", "dimension", NULL};
@@ -37,6 +38,7 @@ static const struct route ROUTES[] = {
     {"/api/v1/builds/{}/report", QUERY_STORE, QUERY_REPORT, report_show, options_of_report, true},
     {"/api/v1/builds/{}/counts", QUERY_STORE, QUERY_COUNTS, counts_show, COUNTS, true},
     {"/api/v1/builds/{}/groups", QUERY_STORE, QUERY_GROUPS, groups_show, GROUPS, true},
+    {"/api/v1/builds/{}/cycles", QUERY_STORE, QUERY_REPORT, cycles_list, CYCLES, true},
     {"/api/v1/builds/{}/never-called", QUERY_STORE, QUERY_FUNCTIONS, never_called_show, NEVER, true},
     {"/api/v1/builds/{}/functions", QUERY_STORE, QUERY_FUNCTIONS, function_search, SEARCH, true},
     {"/api/v1/builds/{}/functions/{}", QUERY_STORE, QUERY_FUNCTIONS, function_show, FUNCTION, true},

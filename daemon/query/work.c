@@ -361,6 +361,25 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
     return status == PROFD_OK ? find_names(job, w, e) : status;
 }
 
+enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e)
+{
+    unsigned long long rows = job->request->http ? LIMIT_HTTP_ROWS : 0;
+    enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e);
+    if (status == PROFD_OK) {
+        status = work_begin(job, false, w, fresh, e);
+    }
+    if (status != PROFD_OK || *fresh) {
+        return status;
+    }
+    w->options.empty_is_error = true;
+    *limit = rows == 0 ? SIZE_MAX : (size_t)rows;
+    status = work_load(job, w, false, e);
+    if (status == PROFD_OK) {
+        status = work_find_objects(job, w, e);
+    }
+    return status == PROFD_OK ? work_build_report(job, w, e) : status;
+}
+
 struct render_input work_make_input(const struct work *w)
 {
     static const char *const SCOPES[] = {"program", "build", "everywhere"};

@@ -59,6 +59,9 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
                                  struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
+/* All of this for a list made from a report: reads limit= into *limit (SIZE_MAX: all), begins, loads, and computes the
+ * report. NOTHING if no upload is selected. *fresh: as work_begin. */
+enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e);
 /* What renderers are given. Points into w. */
 struct render_input work_make_input(const struct work *w);
 

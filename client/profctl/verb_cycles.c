@@ -1,0 +1,152 @@
+/* profctl cycles: the cycles of a program, and which arcs to remove so that they are none. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_build.h"
+#include "profctl/profctl_options.h"
+#include "proto/noun.h"
+
+#define ANSWER_MOST ((size_t)256 << 20)
+
+static const struct profctl_option options[] = {
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    {"limit", 0, "N", "members and arcs of a cycle (default 20)"},
+    OPTION_SCOPE,
+    OPTION_DIMENSION,
+    OPTION_UID,
+};
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static void print_name(const json_t *object, const char *key)
+{
+    char clean[256];
+    const char *name = json_string_value(json_object_get(object, key));
+    profctl_clean(name ? name : "", clean, sizeof clean);
+    fputs(clean, stdout);
+}
+
+static void print_arcs(const json_t *list)
+{
+    const json_t *arc;
+    size_t i;
+    json_array_foreach(list, i, arc)
+    {
+        printf("  %12" PRIu64 "  ", number(arc, "calls"));
+        print_name(arc, "caller");
+        printf(" -> ");
+        print_name(arc, "callee");
+        printf("\n");
+    }
+}
+
+static void print_rest(uint64_t all, const json_t *list)
+{
+    if (all > json_array_size(list)) {
+        printf("  %12s  %" PRIu64 " more; --limit shows them\n", "", all - json_array_size(list));
+    }
+}
+
+static void print_cycle(const json_t *cycle, const char *dimension)
+{
+    const json_t *members = json_object_get(cycle, "members"), *arcs = json_object_get(cycle, "arcs"), *member;
+    const uint64_t breaking = number(cycle, "break_count"), calls = number(cycle, "break_calls");
+    size_t i;
+    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time, %.6g %s in it and %.6g below; %" PRIu64
+           " calls from outside, %" PRIu64 " inside\n",
+           number(cycle, "number"), number(cycle, "member_count"), json_number_value(json_object_get(cycle, "percent")),
+           json_number_value(json_object_get(cycle, "self")), dimension,
+           json_number_value(json_object_get(cycle, "children")), number(cycle, "calls_outside"),
+           number(cycle, "calls_inside"));
+    printf(" members, with their calls from inside:\n");
+    json_array_foreach(members, i, member)
+    {
+        printf("  %12" PRIu64 "  ", number(member, "calls_inside"));
+        print_name(member, "name");
+        printf("\n");
+    }
+    print_rest(number(cycle, "member_count"), members);
+    printf(" calls inside:\n");
+    print_arcs(arcs);
+    print_rest(number(cycle, "arc_count"), arcs);
+    if (breaking > 0) {
+        printf(" without %s %" PRIu64 " %s (%" PRIu64 " %s) it is no cycle:\n", breaking == 1 ? "this" : "these",
+               breaking, noun_for(breaking, "arc", "arcs"), calls, noun_for(calls, "call", "calls"));
+        print_arcs(json_object_get(cycle, "break"));
+    } else {
+        printf(" its members do not call each other in a circle in this window\n");
+    }
+}
+
+static enum profd_status print_answer(const struct profctl_call *call, const char *body, size_t size,
+                                      struct profd_error *e)
+{
+    json_t *all = json_loadb(body, size, 0, NULL);
+    const json_t *rows = json_object_get(all, "rows"), *cycle;
+    const char *dimension = json_string_value(json_object_get(all, "dimension"));
+    size_t i;
+    enum profd_status status = PROFD_OK;
+    if (!json_is_array(rows)) {
+        status = profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of cycles");
+    } else if (call->json) {
+        (void)fwrite(body, 1, size, stdout);
+    } else if (json_array_size(rows) == 0) {
+        puts("no cycles");
+    } else {
+        json_array_foreach(rows, i, cycle)
+        {
+            printf(i > 0 ? "\n" : "");
+            print_cycle(cycle, dimension ? dimension : "seconds");
+        }
+    }
+    json_decref(all);
+    return status;
+}
+
+static enum profd_status cycles_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct profd_conn *conn = NULL;
+    struct ask_target target;
+    char id[160], *body = NULL;
+    size_t size = 0;
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    ask_target_init(&target, "/api/v1/builds/{}/cycles", id);
+    ask_target_add(&target, "limit", profctl_value(call, "limit") || call->json ? NULL : "20");
+    status = ask_target_add_given(&target, call, "since|until|limit|scope|dimension|uid", e);
+    status = status == PROFD_OK ? profd_conn_open(&o, &conn, e) : status;
+    if (conn) {
+        status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
+        profd_conn_close(conn);
+    }
+    status = status == PROFD_OK ? print_answer(call, body, size, e) : status;
+    free(body);
+    return status;
+}
+
+const struct profctl_verb verb_cycles = {
+    .name = "cycles",
+    .arguments = "PROGRAM|BUILD|EXE",
+    .summary = "List the cycles of a program, and arcs that break them",
+    .details = "A cycle is a set of functions that call each other in a circle. The arcs suggested are those with few "
+               "calls;\nanother set may have fewer still.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = cycles_run,
+};

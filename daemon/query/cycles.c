@@ -1,0 +1,87 @@
+/* /api/v1/builds/{id}/cycles: the cycles of a report, the arcs inside each, and those that would break it. */
+#include "core/cycle_break.h"
+#include "core/sort.h"
+#include "query/handlers.h"
+#include "query/query.h"
+#include "query/work.h"
+#include "render/render_cycles.h"
+
+/* By calls, the most first. NULL when memory is exhausted. */
+static struct cycle_arc *sort_arcs(struct arena *a, const struct cycle_arc *arcs, uint32_t n)
+{
+    struct sort_item *order = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
+    struct cycle_arc *sorted = ARENA_ARRAY(a, (size_t)n + 1, struct cycle_arc);
+    if (order == NULL || sorted == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = (struct sort_item){~arcs[i].calls, i};
+    }
+    sort_radix(order, order + n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        sorted[i] = arcs[order[i].value];
+    }
+    return sorted;
+}
+
+/* The arcs among members, each marked. Members are numbered by number, which has an element for each function. */
+static enum profd_status find_arcs(struct arena *a, const struct report *r, const struct report_cycle *cycle,
+                                   uint32_t *number, struct render_cycle *out, struct profd_error *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cycle->member_count; i++) {
+        number[cycle->members[i].other] = i;
+        n += r->functions[cycle->members[i].other].callee_count;
+    }
+    struct cycle_arc *arcs = ARENA_ARRAY(a, (size_t)n + 1, struct cycle_arc);
+    if (arcs == NULL) {
+        return profd_no_memory(e);
+    }
+    n = 0;
+    for (uint32_t i = 0; i < cycle->member_count; i++) {
+        const struct report_function *f = &r->functions[cycle->members[i].other];
+        for (uint32_t k = 0; k < f->callee_count; k++) {
+            if (f->callees[k].inside && f->callees[k].other != cycle->members[i].other) {
+                arcs[n++] =
+                    (struct cycle_arc){.from = i, .to = number[f->callees[k].other], .calls = f->callees[k].calls};
+            }
+        }
+    }
+    struct cycle_arc *sorted = sort_arcs(a, arcs, n);
+    if (sorted == NULL) {
+        return profd_no_memory(e);
+    }
+    *out = (struct render_cycle){.cycle = cycle, .arcs = sorted, .arc_count = n};
+    return cycle_break(a, cycle->member_count, sorted, n, e);
+}
+
+static enum profd_status find_cycles(struct job *job, const struct report *r, struct render_cycle **out,
+                                     struct profd_error *e)
+{
+    struct render_cycle *cycles = ARENA_ARRAY(job->arena, r->cycle_count, struct render_cycle);
+    uint32_t *number = ARENA_ARRAY(job->arena, r->function_count, uint32_t);
+    enum profd_status status = cycles != NULL && number != NULL ? PROFD_OK : profd_no_memory(e);
+    for (uint32_t i = 0; status == PROFD_OK && i < r->cycle_count; i++) {
+        status = find_arcs(job->arena, r, &r->cycles[i], number, &cycles[i], e);
+    }
+    *out = cycles;
+    return status;
+}
+
+enum profd_status cycles_list(struct job *job, struct profd_error *e)
+{
+    struct work w;
+    bool fresh = false;
+    size_t limit = 0;
+    struct render_cycle *cycles;
+    enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    status = find_cycles(job, w.report, &cycles, e);
+    if (status == PROFD_OK) {
+        const struct render_input in = work_make_input(&w);
+        render_cycles(&in, cycles, limit, &job->answer->body);
+    }
+    return status;
+}
