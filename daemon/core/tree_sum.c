@@ -80,6 +80,8 @@ static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t par
     return p->count - 1;
 }
 
+/* The part of a clock. When all are taken, that of the last clock gives way to an earlier one; a later one gets NULL:
+ * of more clocks the first ones are left in any order of adding. */
 static struct tree_part *tree_find_part(struct tree_sum *s, const struct counts_tree *key)
 {
     uint32_t at = 0;
@@ -89,9 +91,10 @@ static struct tree_part *tree_find_part(struct tree_sum *s, const struct counts_
     if (at < s->part_count && counts_compare_clocks(&s->parts[at].tree, key) == 0) {
         return &s->parts[at];
     }
-    if (s->part_count == LIMIT_STACK_TREES) {
+    if (at == LIMIT_STACK_TREES) {
         return NULL;
     }
+    s->part_count -= s->part_count == LIMIT_STACK_TREES;
     memmove(&s->parts[at + 1], &s->parts[at], (s->part_count - at) * sizeof *s->parts);
     s->parts[at] = (struct tree_part){.tree = *key, .seed = s->seed};
     s->part_count++;
@@ -262,7 +265,7 @@ enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *mor
     for (uint32_t i = 0; i < more->list.count && status == PROFD_OK; i++) {
         struct tree_part *p = tree_find_part(s, &more->list.trees[i]);
         if (p == NULL) {
-            return profd_error_set(e, PROFD_TOO_LARGE, "a sum of stacks of more than %u clocks", LIMIT_STACK_TREES);
+            break;
         }
         status = tree_add(s, p, more, &more->list.trees[i], e);
         if (status == PROFD_OK && p->count >= TREE_HELD) {

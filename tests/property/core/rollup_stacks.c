@@ -6,6 +6,7 @@
 
 #include "core/rollup.h"
 #include "core/rollup_segment.h"
+#include "core/tree_sum.h"
 #include "proto/counts_stacks.h"
 #include "proto/limits.h"
 
@@ -367,6 +368,28 @@ static void make_clocks(struct sample *u, uint32_t first, uint32_t n)
     }
 }
 
+/* What a query adds up itself has the same trees. */
+static void cr_same_query(const struct sample *u, const uint32_t *order, uint32_t n, const struct rollup *r)
+{
+    struct arena *a = arena_new(0);
+    struct tree_sum *s = tree_sum_new(a, false);
+    struct tree_total t;
+    bool saturated = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct counts *c = &u[order[i]].counts;
+        const struct tree_addend more = {.list = {c->trees, COUNTS_NODES(c), c->tree_count}};
+        cr_assert_eq(tree_sum_add(s, &more, NULL), PROFD_OK);
+    }
+    cr_assert_eq(tree_sum_finish(s, &t, &saturated, NULL), PROFD_OK);
+    cr_assert(t.tree_count == r->tree_count && t.node_count == r->node_count);
+    for (uint32_t i = 0; i < t.tree_count; i++) {
+        cr_assert(counts_compare_clocks(&t.trees[i], &r->trees[i]) == 0 && t.trees[i].used == r->trees[i].used);
+    }
+    cr_assert_eq(memcmp(t.nodes.address, r->node_address, r->node_count * sizeof *r->node_address), 0);
+    cr_assert_eq(memcmp(t.nodes.ticks, r->node_ticks, r->node_count * sizeof *r->node_ticks), 0);
+    arena_free(a);
+}
+
 /* Of more clocks than a sum may have, the same are left in any order, with all their ticks. */
 Test(rollup_stacks, too_many_clocks)
 {
@@ -396,6 +419,11 @@ Test(rollup_stacks, too_many_clocks)
             expected += t >= 25 * i && t < 25 * i + 50 ? 1 + t - 25 * i : 0;
         }
         cr_assert(r.trees[t].rate == 100 + t && ticks == expected);
+    }
+    for (unsigned again = 0; again < 20; again++) {
+        uint32_t order[4];
+        shuffle(order, 4);
+        cr_same_query(u, order, 4, &r);
     }
     bytes_done(&whole);
     arena_free(a);
