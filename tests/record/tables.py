@@ -97,5 +97,8 @@ def compare(tap, name, path, names):
 
 
 with Tap() as tap:
-    for file in FILES:
-        compare(tap, *file)
+    for name, path, names in FILES:
+        if os.path.exists(path):
+            compare(tap, name, path, names)
+        else:
+            tap.skip(f"the table of {name}", f"{path} is not there")

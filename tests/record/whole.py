@@ -80,7 +80,7 @@ def sampled(tap):
             its = perf_stacks(folder, arguments)
             print(f"# {name}: {mine[1]} of {mine[0]} stacks are complete ({100 * mine[1] / max(mine[0], 1):.1f} %); "
                   f"perf's: {its}")
-            tap.point(mine[0] >= 50, f"{name}: sampled", mine)
+            tap.point(mine[0] >= 10, f"{name}: sampled", mine)
             total, whole = total + mine[0], whole + mine[1]
     tap.point(whole >= ASKED * total, f"{100 * whole / max(total, 1):.1f} % of {total} stacks are complete", whole)
 
