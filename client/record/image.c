@@ -40,14 +40,13 @@ struct image_build {
 
 struct images {
     struct arena *arena;
-    bool tables;
     struct table file_table, build_table;
     struct image_file *files;
     struct image_build *builds;
     uint32_t file_count, file_capacity, build_count, build_capacity;
 };
 
-enum profd_status images_new(bool tables, struct images **out, struct profd_error *e)
+enum profd_status images_new(struct images **out, struct profd_error *e)
 {
     struct images *m = calloc(1, sizeof *m);
     struct arena *a = arena_new(0);
@@ -57,7 +56,6 @@ enum profd_status images_new(bool tables, struct images **out, struct profd_erro
         return profd_no_memory(e);
     }
     m->arena = a;
-    m->tables = tables;
     *out = m;
     return PROFD_OK;
 }
@@ -268,9 +266,7 @@ static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, 
         range_extend(&m->builds[build].range, f->loads[i].address & ~(uint64_t)(PAGE - 1),
                      f->loads[i].address + f->loads[i].size);
     }
-    if (m->tables) { /* a file without a table has incomplete stacks */
-        (void)unwind_elf_read(fd, &f->table, NULL);
-    }
+    (void)unwind_elf_read(fd, &f->table, NULL); /* through a file without a table no stack is walked */
     build_set_file(&m->builds[build], fd, uid);
     return build;
 }

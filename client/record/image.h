@@ -25,8 +25,7 @@ struct image_key {
     uint64_t inode, generation;
 };
 
-/* tables: unwind tables are made of the files. */
-enum profd_status images_new(bool tables, struct images **out, struct profd_error *e);
+enum profd_status images_new(struct images **out, struct profd_error *e);
 /* Accepts NULL. */
 void images_free(struct images *m);
 

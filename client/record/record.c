@@ -54,7 +54,7 @@ static bool supply(void *context, const char *build_id, struct conn_file *out)
 
 static enum profd_status tables_new(struct record *r, struct profd_error *e)
 {
-    enum profd_status status = images_new(r->config.tables, &r->images, e);
+    enum profd_status status = images_new(&r->images, e);
     if (status == PROFD_OK && r->config.kernel) {
         status = kernel_open(NULL, r->images, &r->kernel, e);
     }
@@ -92,7 +92,8 @@ enum profd_status record_open(const struct record_config *config, struct record 
     enum profd_status status = cgroup_open(config->cgroup, &cgroup, e);
     const struct sampler_config sampler = {.rate = config->rate,
                                            .kernel = config->kernel,
-                                           .registers = config->tables ? STACK_REGISTERS : 0,
+                                           .registers = STACK_REGISTERS,
+                                           .tables = config->tables,
                                            .cgroup = cgroup,
                                            .pid = config->pid,
                                            .on_exec = config->on_exec};

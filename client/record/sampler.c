@@ -16,6 +16,7 @@
 #define RING_PAGES 128u
 #define RING_PAGES_STACKS 512u /* where the kernel allows that much, and samples have copies of stacks */
 #define STACK_BYTES 32768u     /* of the user's stack, copied at each sample */
+#define STACK_END_BYTES 512u   /* the same where there are chains: for a function without a frame, and its caller */
 #define SETTLED_NS 5000000u    /* what is older is completely written */
 
 /* The two rings of a CPU: samples, and what happens to processes. So a flood of one loses nothing of the other. */
@@ -65,10 +66,10 @@ static void attributes_fill(struct sampler *s)
     a->exclude_idle = 1;
     a->exclude_callchain_kernel = !c->kernel;
     if (c->registers) {
-        a->exclude_callchain_user = 1;
+        a->exclude_callchain_user = c->tables;
         a->sample_type |= EVENT_STACKS;
         a->sample_regs_user = c->registers;
-        a->sample_stack_user = STACK_BYTES;
+        a->sample_stack_user = c->tables ? STACK_BYTES : STACK_END_BYTES;
     }
     a = &s->attributes[SIDE];
     a->config = PERF_COUNT_SW_DUMMY;
@@ -129,7 +130,7 @@ void sampler_close(struct sampler *s)
 static enum profd_status ring_open(const struct sampler *s, unsigned kind, struct ring *r, int event,
                                    struct profd_error *e)
 {
-    const bool large = kind == SAMPLES && s->registers > 0;
+    const bool large = kind == SAMPLES && s->config.tables;
     return large && ring_map(r, event, RING_PAGES_STACKS, NULL) == PROFD_OK ? PROFD_OK
                                                                             : ring_map(r, event, RING_PAGES, e);
 }

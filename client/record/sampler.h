@@ -15,6 +15,7 @@ struct sampler_config {
     uint32_t rate;      /* ticks per second of CPU time */
     bool kernel;        /* chains contain the kernel's frames */
     uint64_t registers; /* of the user, as in attr.sample_regs_user; 0: neither these nor stacks */
+    bool tables;        /* copies of the user's stacks instead of the user's chains; else only of their ends */
     int cgroup;         /* a directory of the cgroup file system, −1: none */
     uint32_t pid;       /* sample only this process and what it starts; 0: everything */
     bool on_exec;       /* with pid: begin when it calls execve */

@@ -1,5 +1,7 @@
 #include "record/stack.h"
 
+#include <string.h>
+
 #include "record/unwind_walk.h"
 
 /* The user's addresses of a chain, innermost first. */
@@ -18,6 +20,8 @@ static const uint64_t *user_part(const struct event *e, uint64_t *count)
     *count = first ? n : 0;
     return first;
 }
+
+#define STACK_CHAIN (2 * LIMIT_STACK_DEPTH) /* addresses of a chain of the kernel and of a walk together, at most */
 
 static const struct counts_frame OUTSIDE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_OUTSIDE};
 static const struct counts_frame INCOMPLETE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_INCOMPLETE};
@@ -97,6 +101,29 @@ static bool walk_chain(struct images *images, const struct process *p, const str
     return end == UNWIND_COMPLETE;
 }
 
+/* By frame pointers the callers of functions that keep none are skipped: of a leaf, and of every function that was
+ * interrupted in its prologue. The end of the stack and the unwind tables tell these. Puts what the walk found in front
+ * of the first address of the chain that both have; if they have none in common, the walk's first caller, because the
+ * frame pointer is then that of a function further out. */
+static void chain_complete(const uint64_t *walked, uint64_t walked_count, const uint64_t **chain, uint64_t *count,
+                           uint64_t joined[STACK_CHAIN])
+{
+    uint64_t skipped = 0;
+    if (walked_count < 2 || *count < 2 || *count > STACK_CHAIN - UNWIND_RETURNS || walked[0] != (*chain)[0]) {
+        return;
+    }
+    while (1 + skipped < walked_count && walked[1 + skipped] != (*chain)[1]) {
+        skipped++;
+    }
+    skipped = 1 + skipped < walked_count ? skipped : 1;
+    if (skipped > 0) {
+        memcpy(joined, walked, (1 + skipped) * sizeof *joined);
+        memcpy(joined + 1 + skipped, *chain + 1, (*count - 1) * sizeof *joined);
+        *chain = joined;
+        *count += skipped;
+    }
+}
+
 /* The kernel's part, innermost first; returns its length. An interrupted or calling address of the user that follows
  * is no return address: the one behind it is, so that what a return address belongs to is found one byte before. */
 static uint32_t kernel_frames(const struct kernel *k, const struct event *e, struct stack *out)
@@ -116,9 +143,17 @@ static uint32_t kernel_frames(const struct kernel *k, const struct event *e, str
 /* The user's part behind what is there already; returns whether the outermost frame is known. */
 static bool user_frames(struct images *images, const struct process *p, const struct event *e, struct stack *out)
 {
-    uint64_t n, walked[UNWIND_RETURNS + 1];
-    const uint64_t *chain = e->registers ? walked : user_part(e, &n);
-    bool complete = e->registers ? walk_chain(images, p, e, walked, &n) : n > 1 && n < LIMIT_STACK_DEPTH - 1;
+    uint64_t n, walked_count = 0, walked[UNWIND_RETURNS + 1], joined[STACK_CHAIN];
+    const uint64_t *chain = user_part(e, &n);
+    bool complete = n > 1 && n < LIMIT_STACK_DEPTH - 1;
+    const bool walked_whole = e->registers && walk_chain(images, p, e, walked, &walked_count);
+    if (n == 0 && e->registers) {
+        chain = walked;
+        n = walked_count;
+        complete = walked_whole;
+    } else if (n > 0) {
+        chain_complete(walked, walked_count, &chain, &n, joined);
+    }
     const uint32_t first = out->count;
     for (uint64_t i = 0; i < n; i++) {
         if (out->count == LIMIT_STACK_DEPTH - 1) {

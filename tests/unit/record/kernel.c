@@ -57,7 +57,7 @@ static void setup(void)
     cr_assert_eq(system(path), 0);
     (void)snprintf(path, sizeof path, "%s/ext4/notes/.note.gnu.build-id", paths[3]);
     note_write(path, 0xbb);
-    cr_assert_eq(images_new(false, &images, NULL), PROFD_OK);
+    cr_assert_eq(images_new(&images, NULL), PROFD_OK);
 }
 
 static void teardown(void)

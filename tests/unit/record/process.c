@@ -15,7 +15,7 @@ static struct processes *processes;
 
 static void setup(void)
 {
-    cr_assert_eq(images_new(false, &images, NULL), PROFD_OK);
+    cr_assert_eq(images_new(&images, NULL), PROFD_OK);
     cr_assert_eq(processes_new(images, &processes, NULL), PROFD_OK);
 }
 
