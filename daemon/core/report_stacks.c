@@ -69,6 +69,16 @@ struct stacks_read {
     const struct object_arc *arc; /* DIRECT */
 };
 
+/* Is it a function's first address, and no call known to stand before? Imports give that where a file names the
+ * functions of a stack and no addresses in them, and coroutines begin so. */
+static bool stacks_at_entry(const struct symtab *t, const struct stacks_read *f)
+{
+    bool known = f->call == OBJECT_CALL_DIRECT || f->call == OBJECT_CALL_SIGNAL ||
+                 (f->call == OBJECT_CALL_POSSIBLE && t->object != NULL && t->object->knows_returns);
+    const struct symtab_owner *o = &t->owners[symtab_find(t, f->address)];
+    return !known && o->kind == SYMTAB_FUNCTION && o->address == f->address;
+}
+
 static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i)
 {
     const struct profile *p = w->profile;
@@ -85,7 +95,11 @@ static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i)
     if (calls && t->object != NULL) {
         f.call = object_find_call(t->object, f.address, &f.arc);
     }
-    f.address -= calls && f.call != OBJECT_CALL_SIGNAL;
+    if (calls && stacks_at_entry(t, &f)) {
+        f.call = OBJECT_CALL_POSSIBLE;
+    } else {
+        f.address -= calls && f.call != OBJECT_CALL_SIGNAL;
+    }
     f.owner = w->builds->first[f.build] + symtab_find(t, f.address);
     return f;
 }

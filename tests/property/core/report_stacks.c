@@ -152,11 +152,13 @@ static void naive_add(struct naive *n, uint32_t i, const struct object_arc **cal
         bool possible;
         *call = call_before(o, address, &possible);
         bool signal = *call == NULL && !possible && address == o->signal_returns[0];
-        if (*call == NULL && !possible && !signal && o->knows_returns) {
+        bool entry = *call == NULL && !signal && !(possible && o->knows_returns) && address >= 0x1000 &&
+                     address < 0x1000 + FUNCTIONS * 40 && address % 40 == 0x1000 % 40;
+        if (!entry && *call == NULL && !possible && !signal && o->knows_returns) {
             *n = (struct naive){.frames = {"[incomplete]"}, .count = 1, .cut = true};
             return;
         }
-        address -= !signal;
+        address -= !signal && !entry;
     }
     const char *name = function_at(b, address);
     if (before != NULL && name[0] != '[') {

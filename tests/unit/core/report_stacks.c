@@ -233,6 +233,11 @@ Test(report_stacks, cut, .init = setup)
     cr_expect_eq(r->stacks->cut, 13);
     cr_expect_eq(r->stacks->folded, 4);
     cr_expect_eq(r->stacks->incomplete, 16);
+    stacks.address[1] = WORK; /* the function is known, and no address in it */
+    r = report(a, false);
+    expect(r, "work", 33, 0.2, 0.33);
+    cr_expect_eq(r->stacks->cut, 0);
+    stacks.address[1] = WORK + 0x20;
     program.object.knows_returns = false;
     r = report(a, false);
     cr_expect_eq(r->stacks->cut, 0, "an object that does not know its calls");
