@@ -222,7 +222,7 @@ function themed(turn) {
     root.dataset.theme = next;
     localStorage.setItem("theme", next);
   }
-  replace(theme, `${{ system: "◐", light: "☀", dark: "☾" }[next]} ${next}`);
+  replace(theme, { system: "◐", light: "☀", dark: "☾" }[next], el("span", {}, ` ${next}`));
   theme.setAttribute("aria-label", `Colours: ${next}. Press for ${THEMES[(THEMES.indexOf(next) + 1) % THEMES.length]}`);
 }
 

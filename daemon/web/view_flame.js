@@ -1,32 +1,61 @@
-// Stacks derived from the call graph as an icicle: root on top, width = time. They were never observed, and the page says so.
+// Stacks as an icicle: root on top, width = time. They were found by ticks, or derived from the call graph: a chip says.
 import * as api from "./api.js";
 import { el, replace, svg, say } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { matcher } from "./view_report.js";
-import { note, question } from "./state.js";
+import { another, note, question, to } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
 
 const ROW = 20;
 const WIDTH = innerWidth < 700 ? 640 : 1200; // the letters of a narrow screen are as large
 const LEAST = 0.6; // pixels of the narrowest box that is drawn
 
-/** Rows depth first become boxes with places and parents. */
-function tree(rows) {
-  const boxes = [];
-  const open = [];
-  for (const row of rows) {
-    open.length = row.level;
-    const parent = open[row.level - 1];
-    const box = { ...row, parent, x: parent ? parent.x + parent.used : 0, used: 0, at: boxes.length, children: [] };
-    if (parent) {
-      parent.used += row.value;
-      parent.children.push(box);
-    }
-    open.push(box);
+/** What names a frame in the address, also in another window of time. */
+const keyOf = (frame) =>
+  frame.address ? `${frame.address.slice(2)}@${(frame.build_id ?? "").slice(0, 4)}` : encodeURIComponent(frame.name);
+
+/** The daemon's tree becomes boxes with places, parents and children; the first one is everything. */
+function tree(answer) {
+  const root = {
+    label: answer.synthetic ? "total (synthetic stacks)" : "total",
+    level: 0,
+    self: 0,
+    cut: 0,
+    children: [],
+  };
+  const boxes = [root];
+  answer.frame.forEach((f, i) => {
+    const frame = answer.frames[f];
+    const parent = boxes[answer.parent[i] + 1];
+    const box = { label: frame.name, name: frame.full_name, frame, key: keyOf(frame), parent, level: parent.level + 1 };
+    const more = { self: answer.self[i], cut: answer.cut[i], inferred: answer.inferred[i] === 1, children: [] };
+    parent.children.push(Object.assign(box, more));
     boxes.push(box);
+  });
+  for (const box of boxes) Object.assign(box, { value: box.self, used: 0, x: 0 });
+  for (const box of [...boxes].reverse()) if (box.parent) box.parent.value += box.value;
+  for (const box of boxes.slice(1)) {
+    box.x = box.parent.x + box.parent.used;
+    box.parent.used += box.value;
   }
   return boxes;
+}
+
+/** The path from the root to a box, as the address has it, and back. What is not there ends the way. */
+function pathOf(box) {
+  const keys = [];
+  for (let b = box; b.parent; b = b.parent) keys.unshift(b.key);
+  return keys.join("~");
+}
+function boxAt(root, path) {
+  let box = root;
+  for (const key of path.split("~").filter(Boolean)) {
+    const next = box.children.find((b) => b.key === key);
+    if (!next) break;
+    box = next;
+  }
+  return box;
 }
 
 function inside(box, zoom) {
@@ -44,19 +73,22 @@ function hue(name) {
 class Flame {
   constructor(boxes, state, amount) {
     Object.assign(this, { boxes, state, amount, whole: boxes[0].value || 1 });
-    this.view = svg("svg", { class: "flame", role: "tree", "aria-label": "Derived stacks", tabindex: "-1" });
-    this.detail = el("p", { class: "hint", "aria-live": "polite" }, "");
+    this.view = svg("svg", { class: "flame", role: "tree", "aria-label": "Stacks", tabindex: "-1" });
+    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "");
     this.view.addEventListener("keydown", (event) => this.key(event));
-    this.zoom(boxes[Number(state.zoom)] ?? boxes[0], false);
+    this.zoom(boxAt(boxes[0], state.zoom), false);
   }
 
   text(box) {
-    return `${box.name ?? box.label}, ${this.amount(box.value)}, ${format.percent((100 * box.value) / this.whole)}, self ${this.amount(box.self)}`;
+    const share = format.percent((100 * box.value) / this.whole);
+    const cut = box.cut > 0 ? `, of which ${this.amount(box.cut)} in boxes that were left out` : "";
+    const inferred = box.inferred ? "; not seen, but named by the call before the next frame" : "";
+    return `${box.name ?? box.label}, ${this.amount(box.value)}, ${share}, self ${this.amount(box.self)}${cut}${inferred}`;
   }
 
   zoom(box, focus = true) {
     this.top = box;
-    const zoom = box.at ? String(box.at) : "";
+    const zoom = pathOf(box);
     if (zoom !== this.state.zoom) note(this.state, { zoom });
     this.draw();
     if (focus) this.focus(box);
@@ -88,7 +120,7 @@ class Flame {
     const node = svg(
       "g",
       {
-        class: b.level < this.top.level ? "box above" : "box",
+        class: `box${b.level < this.top.level ? " above" : ""}${b.inferred ? " inferred" : ""}`,
         role: "treeitem",
         tabindex: b === this.top ? 0 : -1,
         "aria-level": b.level + 1,
@@ -108,8 +140,20 @@ class Flame {
     return node;
   }
 
+  /** Where the function of a box is shown otherwise. */
+  links({ frame }) {
+    const of = frame.build_id === this.state.build ? "" : frame.build_id;
+    const focus = of ? `${frame.address}@${of}` : frame.address;
+    return [
+      " ",
+      el("a", to(this.state, { ...another("report"), fn: frame.address, of }), "Callers and callees"),
+      " ",
+      el("a", to(this.state, { ...another("graph"), focus }), "In the call graph"),
+    ];
+  }
+
   tell(box) {
-    this.detail.textContent = this.text(box);
+    replace(this.detail, this.text(box), box.frame?.address ? this.links(box) : null);
     for (const [b, node] of this.nodes) node.classList.toggle("same", b.label === box.label);
   }
 
@@ -182,29 +226,44 @@ function undivided(c, amount) {
   return `Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides among them, so it is placed ${c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`}.`;
 }
 
+/** How the stacks came about: seen by ticks, or derived. */
+function banner(answer, state, amount) {
+  if (!answer.synthetic) {
+    const left = answer.left_out.nodes;
+    const others = `${format.several(left, "box", "boxes")} with ${amount(answer.left_out.seconds)} are left out.`;
+    const text = [el("p", {}, MEASURED), left > 0 ? el("p", {}, others) : null];
+    return menu("synthetic", "How these stacks were made", el("span", { class: "chip" }, "Measured stacks"), text);
+  }
+  const more = el("div");
+  const opened = () =>
+    api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" })).then(
+      ({ undivided: cycles, not_followed: lost }) => {
+        const rest = lost > 0 ? el("p", {}, `${amount(lost)} are below paths that were not followed.`) : null;
+        replace(
+          more,
+          cycles.map((c) => el("p", {}, undivided(c, amount))),
+          rest,
+        );
+      },
+      () => {},
+    );
+  const content = [SYNTHETIC.map((sentence) => el("p", {}, sentence)), more];
+  const label = el("span", { class: "chip warning" }, "Synthetic stacks");
+  return menu("synthetic", "How these stacks were made", label, content, opened);
+}
+
+const MEASURED = "Each stack was found by a tick. The width of a box is the time of all ticks that found it.";
+
 export async function draw(main, state, signal) {
-  const answer = await api.json(
-    api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" }),
-    signal,
-  );
-  const boxes = tree(answer.rows);
+  const url = api.path(state.build, "/report", { ...question(state), format: "tree", names: "short" });
+  const answer = await api.json(url, signal);
+  const boxes = tree(answer);
   const amount = format.amounts(answer.dimension, answer);
-  const banner = menu(
-    "synthetic",
-    "How these stacks were made",
-    el("span", { class: "chip warning" }, "Synthetic stacks"),
-    [
-      SYNTHETIC.map((sentence) => el("p", {}, sentence)),
-      answer.undivided.map((c) => el("p", {}, undivided(c, amount))),
-      answer.not_followed > 0
-        ? el("p", {}, `${amount(answer.not_followed)} are below paths that were not followed.`)
-        : null,
-    ],
-  );
+  const chip = banner(answer, state, amount);
   if (!(boxes[0].value > 0)) {
     replace(
       main,
-      el("div", { class: "bar" }, el("h2", {}, "Flame"), banner),
+      el("div", { class: "bar" }, el("h2", {}, "Flame"), chip),
       el("p", {}, "No samples in this time range."),
     );
     return;
@@ -225,7 +284,7 @@ export async function draw(main, state, signal) {
       el("h2", {}, "Flame"),
       filter,
       el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom"),
-      banner,
+      chip,
     ),
     el("div", { class: "picture" }, flame.view),
     flame.detail,

@@ -3,6 +3,7 @@
 import { finish } from "./page.mjs";
 import { remember } from "./remember.mjs";
 import { guarded, trouble } from "./trouble.mjs";
+import { flame } from "./flame.mjs";
 import { graph } from "./graph.mjs";
 import { polish } from "./polish.mjs";
 import { overview } from "./overview.mjs";
@@ -15,6 +16,7 @@ const [url, token] = process.argv.slice(7);
 await everyView();
 await toolbar();
 await graph();
+await flame();
 await table();
 await overview();
 await polish();

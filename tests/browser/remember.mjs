@@ -27,13 +27,16 @@ const member = calc.functions.find((f) => f.cycle === 1);
 const first = Date.parse(builds.find((b) => b.build_id === id("calc")).first_seen);
 const hour = (n) => new Date((Math.floor(first / 3600e3) + n) * 3600e3).toISOString();
 
+const tree = await get(`api/v1/builds/${id("calc")}/report?format=tree`);
+const { address: root, build_id: of } = tree.frames[tree.frame[0]];
+const flamePath = encodeURIComponent(`${root.slice(2)}@${of.slice(0, 4)}`);
 const places = [
   ["builds", "?q=programs%2F&sort=name&dir=desc&row=1"],
   ["functions", `?view=functions&q=a&sort=calls&row=2&match=${encodeURIComponent('service="calc"')}`],
   ["table", `?build=${id("calc")}&q=e&sort=calls&dir=asc&row=3&open=load&since=${hour(-3)}&until=${hour(30)}`],
   ["function", `?build=${id("calc")}&fn=${member.address}&open=cycle,series&step=1h&static=1&scope=build`],
   ["graph", `?build=${id("calc")}&view=graph&zoom=1&at=100.0,50.0,600.0&nodes=20&open=arcs`],
-  ["flame", `?build=${id("calc")}&view=flame&zoom=2&q=main&open=boxes`],
+  ["flame", `?build=${id("calc")}&view=flame&zoom=${flamePath}&q=main&open=boxes`],
   ["compare", `?build=${id("calc")}&view=compare&against=${id("shapes")}&scale=1&sort=dcalls&q=m&bsince=${hour(-3)}`],
 ];
 
