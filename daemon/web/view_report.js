@@ -82,7 +82,8 @@ function callColumns(flat) {
   const { unknown, each } = perCall(flat);
   const sum = (i) => Number(c.calls[i]) + Number(c.self_calls[i]);
   const calls = (i) => (mark && sum(i) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i));
-  const widest = c.calls.reduce((most, _, i) => Math.max(most, count(c, i).length), 0);
+  const most = (column) => column.reduce((a, b) => (Number(b) > Number(a) ? b : a), 0);
+  const widest = `${format.count(most(c.calls))}+${format.count(most(c.self_calls))}`.length;
   const time = (times) => ({
     hint: unknown,
     numeric: true,
