@@ -70,6 +70,14 @@ static enum unwind_end find_value(const struct unwind_thread *t, const struct fr
     return read_word(t, from + (uint64_t)(int64_t)offset, out) ? UNWIND_COMPLETE : UNWIND_SHORT;
 }
 
+/* Where the caller's frame pointer is. In its epilogue a function has popped it, and compilers do not write a rule for
+ * these last instructions: the place below the stack pointer is not copied, and the register has it. */
+static uint8_t fp_place(const struct frame *f, const struct unwind_rule *r, uint64_t cfa)
+{
+    bool popped = !f->called && r->fp == UNWIND_AT_CFA && cfa + (uint64_t)(int64_t)r->fp_offset < f->sp;
+    return popped ? UNWIND_SAME : r->fp;
+}
+
 /* Steps to the caller; *outermost is set if there is none. */
 static enum unwind_end step(const struct unwind_thread *t, struct frame *f, const struct unwind_object *object,
                             bool *outermost)
@@ -101,7 +109,8 @@ static enum unwind_end step(const struct unwind_thread *t, struct frame *f, cons
     if (t->machine == UNWIND_AARCH64) {
         caller.pc &= (UINT64_C(1) << ADDRESS_BITS) - 1;
     }
-    caller.fp_known = find_value(t, f, r->fp, r->fp_offset, cfa, f->fp_known, f->fp, &caller.fp) == UNWIND_COMPLETE;
+    caller.fp_known =
+        find_value(t, f, fp_place(f, r, cfa), r->fp_offset, cfa, f->fp_known, f->fp, &caller.fp) == UNWIND_COMPLETE;
     *outermost = caller.pc == 0;
     *f = caller;
     return UNWIND_COMPLETE;

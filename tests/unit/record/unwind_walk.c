@@ -153,6 +153,22 @@ Test(unwind, expressions_and_registers)
     unwind_table_free(t);
 }
 
+Test(unwind, an_epilogue_has_popped_its_frame_pointer)
+{
+    struct bytes b;
+    uint64_t returns[UNWIND_RETURNS];
+    uint32_t count;
+    begin(&b, false, false);
+    ENTRY(&b, 0, 16, 0x86, 2);               /* CFA = sp + 8 again; fp was at CFA - 16, which is below sp */
+    ENTRY(&b, 16, 16, 0x0c, 6, 16, 0x86, 2); /* CFA = fp + 16 */
+    ENTRY(&b, 48, 16, 0x07, 16);
+    struct unwind_table *t = made(&b, UNWIND_X86_64);
+    const uint64_t stack[] = {RETURN(20), 0, 0, RETURN(50)};
+    cr_assert_eq(walk(t, 4, stack, 4, STACK + 16, 0, returns, &count), UNWIND_COMPLETE);
+    cr_assert(count == 2 && returns[0] == RETURN(20) && returns[1] == RETURN(50));
+    unwind_table_free(t);
+}
+
 Test(unwind, signal_frames)
 {
     struct bytes b;
