@@ -135,19 +135,28 @@ void record_close(struct record *r)
     free(r);
 }
 
+/* Reads the processes that exist: of a control group, each at its first sample. */
+static enum profd_status processes_read(struct record *r, struct profd_error *e)
+{
+    if (r->config.pid == 0) {
+        return r->config.cgroup ? PROFD_OK : processes_read_all(r->processes, e);
+    }
+    struct process *p = processes_take(r->processes, r->config.pid);
+    if (!p) {
+        return profd_no_memory(e);
+    }
+    p->wanted = !r->config.on_exec;
+    return PROFD_OK;
+}
+
 enum profd_status record_start(struct record *r, struct profd_error *e)
 {
-    r->began = clock_now();
-    enum profd_status status = sampler_start(r->sampler, e);
-    if (status == PROFD_OK && r->config.pid != 0) {
-        struct process *p = processes_take(r->processes, r->config.pid);
-        if (p) {
-            p->wanted = !r->config.on_exec;
-        }
-        return p ? PROFD_OK : profd_no_memory(e);
+    enum profd_status status = sampler_start(r->sampler, false, e);
+    if (status == PROFD_OK) {
+        status = processes_read(r, e);
     }
-    /* Processes of a group are read when they have a sample. */
-    return status == PROFD_OK && !r->config.cgroup ? processes_read_all(r->processes, e) : status;
+    r->began = clock_now();
+    return status == PROFD_OK ? sampler_start(r->sampler, true, e) : status;
 }
 
 /* --- samples --- */

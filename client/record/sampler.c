@@ -280,20 +280,26 @@ bool sampler_sees_kernel(const struct sampler *s)
     return !s->attributes[SAMPLES].exclude_kernel;
 }
 
-enum profd_status sampler_start(struct sampler *s, struct profd_error *e)
+static enum profd_status event_start(int event, struct profd_error *e)
 {
+    return ioctl(event, PERF_EVENT_IOC_ENABLE, 0) == 0
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_IO, "cannot begin to sample: %s", strerror(errno));
+}
+
+enum profd_status sampler_start(struct sampler *s, bool samples, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
     if (s->attributes[SAMPLES].enable_on_exec) {
         return PROFD_OK;
     }
-    for (uint32_t i = 0; i < s->cpu_count * RINGS + s->event_count; i++) {
-        /* Events of processes before those of samples. */
-        const uint32_t k = i < s->cpu_count * RINGS ? i : i - s->cpu_count * RINGS;
-        const int event = i < s->cpu_count * RINGS ? s->cpus[k / RINGS].events[RINGS - 1 - k % RINGS] : s->events[k];
-        if (ioctl(event, PERF_EVENT_IOC_ENABLE, 0) != 0) {
-            return profd_error_set(e, PROFD_IO, "cannot begin to sample: %s", strerror(errno));
-        }
+    for (uint32_t i = 0; i < s->cpu_count && status == PROFD_OK; i++) {
+        status = event_start(s->cpus[i].events[samples ? SAMPLES : SIDE], e);
     }
-    return PROFD_OK;
+    for (uint32_t i = 0; i < s->event_count && samples && status == PROFD_OK; i++) {
+        status = event_start(s->events[i], e);
+    }
+    return status;
 }
 
 void sampler_stop(struct sampler *s)

@@ -31,7 +31,9 @@ void sampler_close(struct sampler *s);
 /* True if the kernel's time is sampled, too: perf_event_paranoid may forbid it. */
 bool sampler_sees_kernel(const struct sampler *s);
 
-enum profd_status sampler_start(struct sampler *s, struct profd_error *e);
+/* Begins to record what happens to processes; with samples set, at the second call, to sample. What is read of
+ * processes between the two calls is older than every sample. */
+enum profd_status sampler_start(struct sampler *s, bool samples, struct profd_error *e);
 void sampler_stop(struct sampler *s);
 
 /* Descriptors that become readable when a ring is half full. */

@@ -73,12 +73,13 @@ def adds_up(a):
     return bool(a) and a["samples"] == sum(a[n] for n in ("functions", "kernel", "outside", "lost", "elsewhere"))
 
 
-def build_paths(folder, name="paths", *flags):
+def build_paths(folder, name="paths"):
+    """Each with a build-id that no other process on this host has."""
     source, program = os.path.join(folder, f"{name}.c"), os.path.join(folder, name)
     with open(source, "w", encoding="utf-8") as f:
         f.write(PATHS)
-    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread", *flags, "-o",
-               program, source)
+    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread",
+               f"-Wl,--build-id=0x{os.urandom(20).hex()}", "-o", program, source)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return program
@@ -90,8 +91,29 @@ def stored(d, program):
     return (d.json("report", rows[0]["build_id"], "--json"), rows[0]) if rows else (None, None)
 
 
+def busiest(r):
+    """The function with the most time of its own."""
+    return max(r["functions"], key=lambda f: f["self"])
+
+
 def record(d, *arguments, **options):
     return d.ctl("record", "--verbose", "--rate", "499", *arguments, **options)
+
+
+# Callers that each function may have; above these stand the callers in libc, or nothing.
+CALLERS = {"work": {"cheap", "dear"}, "cheap": {"body", "main"}, "dear": {"body", "main"}}
+
+
+def paths(tap, what, r):
+    """No invented caller; the time along the two arcs is 1 to 3."""
+    rows = {f["name"]: {c["name"]: c for c in f.get("callers", ())} for f in r["functions"] if f["name"] in CALLERS}
+    wrong = {n: set(c) - CALLERS[n] for n, c in rows.items() if set(c) - CALLERS[n] - {"[incomplete]"}}
+    tap.point(set(rows) == set(CALLERS) and not wrong, f"{what}: no function has a caller that never called it", wrong)
+    one, three = (rows["work"].get(n, {}).get("measured_total", 0) for n in ("cheap", "dear"))
+    low, high = (rows["work"].get("dear", {}).get(f"measured_{n}", 0) for n in ("low", "high"))
+    expected, width = 0.75 * (one + three), high - low
+    tap.point(one + three > 0 and low - width <= expected <= high + width,
+              f"{what}: time along arcs is measured: {one:.3f} s and {three:.3f} s", rows["work"])
 
 
 def commands(tap, program):
@@ -103,10 +125,11 @@ def commands(tap, program):
         tap.point(a["lost"] == 0, "none is lost", done.stderr)
         r, row = stored(d, program)
         total = r["totals"]
-        tap.point(r["functions"][0]["name"] == "work" and r["functions"][0]["self"] > 0.9 * a["functions"] / 499,
+        tap.point(busiest(r)["name"] == "work" and busiest(r)["self"] > 0.9 * a["functions"] / 499,
                   "the time is in the function that works", r["functions"][:2])
         tap.point(abs(total["seconds"] - a["functions"] / 499) < 1e-9, "the report has every tick", (total, a))
         tap.point(row["processes_started"] == 1, "one process is counted", row)
+        paths(tap, "a command", r)
         for how, status in (("exit 5", 5), ("kill -TERM $$", 143)):
             done = d.ctl("record", "sh", "-c", how)
             tap.point(done.returncode == status, f"sh -c '{how}': exit status {status}", (done.returncode, done.stderr))
@@ -123,6 +146,7 @@ def threads(tap, program):
         tap.point(adds_up(a) and a["functions"] > 50, "16 threads: every sample is accounted for", done.stderr)
         tap.point(row["processes_started"] == 1 and abs(r["totals"]["seconds"] - a["functions"] / 499) < 1e-9,
                   "16 threads are one process", (row, a))
+        paths(tap, "16 threads", r)
 
 
 def storm(tap, program):
@@ -132,6 +156,7 @@ def storm(tap, program):
         r, row = stored(d, program)
         tap.point(adds_up(a) and a["functions"] > 50, "200 short processes: every sample is accounted for",
                   done.stderr)
+        paths(tap, "200 short processes", r)
         tap.point(1 < row["processes_started"] <= 201, "each process with a sample is counted once", row)
         tap.point(abs(r["totals"]["seconds"] - a["functions"] / 499) < 1e-9, "their ticks are in one program",
                   (r["totals"], a))
@@ -153,7 +178,7 @@ def process(tap, program):
         a = account(said)
         tap.point(sampling.returncode == 0 and adds_up(a) and a["functions"] > 100, "-p: until Ctrl-C", said)
         r, row = stored(d, program)
-        tap.point(r and r["functions"][0]["name"] == "work" and row["processes_started"] == 1,
+        tap.point(r and busiest(r)["name"] == "work" and row["processes_started"] == 1,
                   "-p: what it did is stored", row)
         sampling = subprocess.Popen([PROFCTL, "record", "-p", str(victim.pid)], env=d.env, stderr=subprocess.PIPE,
                                     text=True)
@@ -225,7 +250,7 @@ def claims(tap):
 
 def host(tap, program, folder):
     """-a: root's and another user's processes, each under its user, with their names."""
-    other = build_paths(folder, "others", "-Wl,--build-id=0x" + "5a" * 20)
+    other = build_paths(folder, "others")
     with Daemon() as d:
         os.chmod(d.socket, 0o666)
         sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-a"], env=d.env,
@@ -242,7 +267,7 @@ def host(tap, program, folder):
         tap.point(sampling.returncode == 0 and not any(short) and adds_up(a), "-a: every sample is accounted for", said)
         tap.point(a["lost"] == 0, "-a: none is lost", said)
         r, row = stored(d, other)
-        tap.point(r and r["functions"][0]["name"] == "work" and row["processes_started"] == 1,
+        tap.point(r and busiest(r)["name"] == "work" and row["processes_started"] == 1,
                   "-a: a process that began meanwhile", row)
         r, row = stored(d, program)
         tap.point(r and row["processes_started"] > 1, "-a: processes that it started", row)
@@ -251,7 +276,7 @@ def host(tap, program, folder):
         names = [r["name"] for r in json.loads(seen.stdout)["rows"]]
         tap.point(other in names and program not in names, "-a: counts are those of the user of the process", names)
         report = run(*AS_NOBODY, client, "report", other, "--json", env=dict(d.env, PROFD_SPOOL=""))
-        tap.point(json.loads(report.stdout)["functions"][0]["name"] == "work",
+        tap.point(busiest(json.loads(report.stdout))["name"] == "work",
                   "-a: the user's own executable names functions", report.stdout[:300])
         labels = {r["name"]: r for r in d.json("labels", "--json")["rows"]}
         tap.point({"comm", "host"} <= set(labels), "-a: labels", sorted(labels))
