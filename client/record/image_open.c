@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "proto/limits.h"
+#include "record/scan.h"
 
 #define FUSE_MAGIC 0x65735546 /* a user who owns such a file system may never answer */
 
@@ -58,7 +58,9 @@ int image_open_vdso(void)
     uint64_t start = 0, end = 0;
     FILE *f = fopen("/proc/self/maps", "re");
     while (f && end == 0 && fgets(line, sizeof line, f)) {
-        if (strstr(line, "[vdso]") && sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2) {
+        const char *at = line;
+        if (strstr(line, "[vdso]") &&
+            !(scan_number(&at, 16, &start) && scan_skip(&at, '-') && scan_number(&at, 16, &end))) {
             end = 0;
         }
     }

@@ -3,13 +3,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/arena.h"
+#include "record/scan.h"
 #include "record/synthetic.h"
 
 #define NOTES_MAX 65536
@@ -69,17 +69,18 @@ static bool notes_read(const char *path, struct buildid *id)
 static bool symbol_take(struct symbols *s, const char *line)
 {
     uint64_t address;
-    char type, name[512], module[NAME_MAX_SIZE] = "";
-    const int n = sscanf(line, "%" SCNx64 " %c %511s [%63[^]]", &address, &type, name, module);
-    if (n < 3) {
+    char type[2], name[512], module[NAME_MAX_SIZE + 2] = "";
+    if (!scan_number(&line, 16, &address) || !scan_word(&line, type, sizeof type) ||
+        !scan_word(&line, name, sizeof name)) {
         return true;
     }
-    if (n == 3 && strcmp(name, "_text") == 0) {
+    const bool own = !scan_word(&line, module, sizeof module); /* "[ext4]" of a module */
+    if (own && strcmp(name, "_text") == 0) {
         s->text = address;
-    } else if (n == 3 && strcmp(name, "_etext") == 0) {
+    } else if (own && strcmp(name, "_etext") == 0) {
         s->end = address;
     }
-    if (!strchr("tTwW", type)) {
+    if (!strchr("tTwW", type[0])) {
         return true;
     }
     void *grown = arena_extend(s->arena, s->list, s->count, &s->capacity, sizeof *s->list);
@@ -89,7 +90,11 @@ static bool symbol_take(struct symbols *s, const char *line)
     }
     s->list = grown;
     s->list[s->count].at = (struct synthetic_symbol){.address = address, .name = copy};
-    memcpy(s->list[s->count++].module, module, sizeof module);
+    if (!own) {
+        module[strcspn(module, "]")] = '\0';
+        (void)snprintf(s->list[s->count].module, NAME_MAX_SIZE, "%.*s", NAME_MAX_SIZE - 1, module + 1);
+    }
+    s->count++;
     return true;
 }
 
@@ -150,9 +155,12 @@ static bool modules_read(const char *path, struct kernel *k)
     size_t size = 0;
     bool good = true;
     while (f && good && getline(&line, &size, f) > 0) {
-        char name[NAME_MAX_SIZE];
+        char name[NAME_MAX_SIZE], other[NAME_MAX_SIZE * 16];
+        const char *at = line;
         uint64_t bytes, address;
-        if (sscanf(line, "%63s %" SCNu64 " %*s %*s %*s 0x%" SCNx64, name, &bytes, &address) == 3 && address != 0) {
+        if (scan_word(&at, name, sizeof name) && scan_number(&at, 10, &bytes) && scan_word(&at, other, sizeof other) &&
+            scan_word(&at, other, sizeof other) && scan_word(&at, other, sizeof other) &&
+            scan_number(&at, 16, &address) && address != 0) {
             good = part_add(k, name, address, address + bytes);
         }
     }

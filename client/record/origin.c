@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "proto/utf8.h"
+#include "record/scan.h"
 
 #define ID_DIGITS 64 /* of a container's id */
 #define ID_SHOWN 12
@@ -32,9 +33,13 @@ static bool file_read(uint32_t pid, const char *name, char *out, size_t size)
 /* "Uid:\treal\teffective\t…" */
 static bool uid_parse(const char *status, uint32_t *uid)
 {
-    const char *line = strstr(status, "\nUid:");
-    uint32_t real;
-    return line && sscanf(line, "\nUid: %" SCNu32 " %" SCNu32, &real, uid) == 2;
+    const char *line = strstr(status, "\nUid:"), *at = line ? line + strlen("\nUid:") : NULL;
+    uint64_t real, effective;
+    if (!line || !scan_number(&at, 10, &real) || !scan_number(&at, 10, &effective)) {
+        return false;
+    }
+    *uid = (uint32_t)effective;
+    return true;
 }
 
 /* The line "0::PATH" of version 2; else that of the controller of systemd, "1:name=systemd:PATH". */

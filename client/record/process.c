@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "record/scan.h"
+
 #define BUCKETS 4096u
 #define COLLECTOR_MEMORY "/memfd:profd-collect" /* as it stands in /proc/PID/maps */
 
@@ -167,14 +169,18 @@ static const char *path_of(const char *path, uint64_t start)
 static bool line_parse(char *line, struct process_map *map, struct image_key *key)
 {
     char permissions[8];
-    int at = 0;
+    const char *at = line;
+    uint64_t major, minor;
     line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n", &map->start,
-               &map->end, permissions, &map->offset, &key->major, &key->minor, &key->inode, &at) < 7 ||
-        at == 0 || map->end <= map->start) {
+    if (!scan_number(&at, 16, &map->start) || !scan_skip(&at, '-') || !scan_number(&at, 16, &map->end) ||
+        !scan_word(&at, permissions, sizeof permissions) || !scan_number(&at, 16, &map->offset) ||
+        !scan_number(&at, 16, &major) || !scan_skip(&at, ':') || !scan_number(&at, 16, &minor) ||
+        !scan_number(&at, 10, &key->inode) || map->end <= map->start) {
         return false;
     }
-    key->path = path_of(line + at, map->start);
+    key->major = (uint32_t)major;
+    key->minor = (uint32_t)minor;
+    key->path = path_of(at + strspn(at, " "), map->start);
     return permissions[2] == 'x';
 }
 
