@@ -12,7 +12,8 @@ const MOST = 5000; // names that are fetched; the daemon sorts, so that these ar
 const PROGRAMS = 20; // that are asked where a function is
 const SORTS = ["self", "total", "calls"];
 
-const perCall = (row) => (row.calls > 0 ? row.self / row.calls : Number.NaN);
+/** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
+const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self / row.calls : Number.NaN);
 
 function columns(rows, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
@@ -67,9 +68,10 @@ function columns(rows, amount, mark, state) {
     {
       key: "percall",
       title: "Self/call",
+      hint: mark ? "not known: calls are sampled" : undefined,
       numeric: true,
-      value: (i) => perCall(rows[i]),
-      cell: (i) => amount(perCall(rows[i])),
+      value: (i) => perCall(rows[i], mark),
+      cell: (i) => amount(perCall(rows[i], mark)),
     },
     {
       key: "programs",

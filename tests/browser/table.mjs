@@ -146,6 +146,19 @@ async function perCall(page) {
   );
 }
 
+/** Calls of all programs are sampled at least in part: a time of a sampled call is not known. */
+async function sampled(page) {
+  await visit(page, "?view=functions");
+  const titles = await page.locator("[role=grid] thead th").allTextContents();
+  const at = titles.indexOf("Self/call");
+  const cells = await page.locator(ROW).evaluateAll((rows, i) => rows.map((r) => r.cells[i].textContent), at);
+  point(
+    titles.includes("~Calls") && at > 0 && cells.every((c) => c === ""),
+    "functions: no time per sampled call",
+    cells,
+  );
+}
+
 async function phone() {
   const page = await open({ viewport: { width: 390, height: 844 } });
   await visit(page, `?build=${id("shapes")}`);
@@ -164,7 +177,7 @@ async function phone() {
 
 export async function table() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [wide, marked, keys, columns, perCall]) await part(page);
+  for (const part of [wide, marked, keys, columns, perCall, sampled]) await part(page);
   await page.context().close();
   await phone();
 }
