@@ -79,7 +79,22 @@ static bool stacks_at_entry(const struct symtab *t, const struct stacks_read *f)
     return !known && o->kind == SYMTAB_FUNCTION && o->address == f->address;
 }
 
-static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i)
+/* The kernel and its modules have names in brackets, and so has the vDSO. */
+static bool stacks_is_kernel(const struct stacks_work *w, uint32_t i)
+{
+    uint32_t build = w->profile->node_build[i];
+    const char *name = build < w->profile->build_count && w->request->names != NULL ? w->request->names[build] : NULL;
+    return name != NULL && name[0] == '[' && strcmp(name, "[vdso]") != 0;
+}
+
+/* Did the kernel take over there? Then the address is no return address, but where a thread was. end: of the tree. */
+static bool stacks_enters_kernel(const struct stacks_work *w, uint32_t i, uint32_t end)
+{
+    return i + 1 < end && w->profile->node_depth[i + 1] == w->profile->node_depth[i] + 1 && !stacks_is_kernel(w, i) &&
+           stacks_is_kernel(w, i + 1);
+}
+
+static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i, uint32_t end)
 {
     const struct profile *p = w->profile;
     struct stacks_read f = {.build = report_builds_rank(w->builds, p->node_build[i]),
@@ -91,7 +106,7 @@ static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i)
         return f;
     }
     const struct symtab *t = w->builds->tables[f.build];
-    bool calls = p->node_kind[i] == COUNTS_NODE_RETURN && !outside;
+    bool calls = p->node_kind[i] == COUNTS_NODE_RETURN && !outside && !stacks_enters_kernel(w, i, end);
     if (calls && t->object != NULL) {
         f.call = object_find_call(t->object, f.address, &f.arc);
     }
@@ -167,12 +182,12 @@ static void stacks_count(struct stacks_work *w, uint32_t i, const struct stacks_
 }
 
 /* Adds one stored node; its frames outside are the path. False when memory is exhausted. */
-static bool stacks_add(struct stacks_work *w, uint32_t i)
+static bool stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
 {
     uint32_t depth = w->profile->node_depth[i];
     const struct stacks_frame outer =
         depth == 0 ? (struct stacks_frame){REPORT_STACKS_ROOT, SYMTAB_NONE, false} : w->path[depth - 1];
-    struct stacks_read f = stacks_read(w, i);
+    struct stacks_read f = stacks_read(w, i, end);
     struct stacks_frame *frame = &w->path[depth];
     *frame = (struct stacks_frame){outer.node, SYMTAB_NONE, outer.inferred};
     w->cut_depth = depth <= w->cut_depth ? UINT32_MAX : w->cut_depth;
@@ -236,7 +251,7 @@ static bool stacks_read_trees(struct stacks_work *w, const char *dimension)
             return false;
         }
         for (uint32_t i = t->first; i < t->first + t->used; i++) {
-            if (!stacks_add(w, i)) {
+            if (!stacks_add(w, i, t->first + t->used)) {
                 return false;
             }
         }

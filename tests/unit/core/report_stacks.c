@@ -245,6 +245,25 @@ Test(report_stacks, cut, .init = setup)
     arena_free(a);
 }
 
+/* A frame of a process above one of the kernel is where the thread was: no call stands before it. */
+Test(report_stacks, kernel, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    static const char *const names[] = {"/bin/program", "[kernel]", NULL};
+    program.object.knows_returns = true;
+    request.names = names;
+    stacks_node(&stacks, 0, RETURN, 0, WORK, 0);
+    stacks_node(&stacks, 1, PC, 1, 0x110, 9);
+    struct report *r = report(a, false);
+    expect(r, "work", 9, 0, 0.09);
+    cr_expect_float_eq(arc(r, "work", "callback")->total, 0.09, 1e-12);
+    stacks.address[0] = WORK + 0x20;
+    r = report(a, false);
+    expect(r, "work", 9, 0, 0.09);
+    cr_expect_eq(r->stacks->cut, 0);
+    arena_free(a);
+}
+
 /* 100 calls of work by main take as long as one by dear: by calls dear has a hundredth. */
 Test(report_stacks, differs_from_calls, .init = setup)
 {
