@@ -42,10 +42,12 @@ static bool is_whole(const struct stacks *s, const uint32_t *frames, uint32_t n)
     return n > 1 && is_function(s, frames[1], MAIN);
 }
 
-/* Return address of a caller. Its frame is at the last byte of the call, or, at the beginning of a function, there. */
+/* Return address of a caller. Its frame is at the last byte of the call; at a function's first address where the file
+ * names the function only, which reports take for that function. */
 static uint64_t return_address(const struct place *w, uint32_t frame)
 {
-    return w->frames[frame].at + (w->profile->frames[frame].offset != 0);
+    const struct place_frame *f = &w->frames[frame];
+    return f->at + (w->profile->frames[frame].offset != 0 && f->at != f->entry);
 }
 
 /* Adds the stacks that end at a node. */
