@@ -139,7 +139,10 @@ export function drawGraph(shown, places, total, look, on) {
   const mark = (id) => {
     const near = id === null ? null : related(shown, id);
     view.classList.toggle("hovering", near !== null);
-    for (const [key, node] of nodes) node.classList.toggle("near", Boolean(near?.ids.has(key)));
+    for (const [key, node] of nodes) {
+      node.classList.toggle("near", Boolean(near?.ids.has(key)));
+      node.classList.toggle("at", key === id);
+    }
     for (const [e, node] of edges) node.classList.toggle("near", Boolean(near?.edges.has(e)));
   };
   const find = (wanted) => {

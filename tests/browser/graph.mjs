@@ -113,7 +113,7 @@ async function search(page) {
   await page.keyboard.type("^parse_");
   const hits = await titles(page, "svg.graph .item.hit .node");
   point(hits.length > 1 && hits.every((t) => t.startsWith("parse_")), "graph: what is found is marked", hits);
-  const marked = () => page.locator("svg.graph .item.hit.near .title").allTextContents();
+  const marked = () => page.locator("svg.graph .item.hit.at .title").allTextContents();
   await page.keyboard.press("Enter");
   const first = await marked();
   await page.keyboard.press("Enter");
