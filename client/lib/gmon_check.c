@@ -89,14 +89,14 @@ static bool is_behind_x86(struct gmon_check *k, uint64_t address, const uint8_t 
     static const unsigned indirect[] = {2, 3, 6, 7}; /* sizes of call *… */
     if (before[BEFORE - 5] == 0xe8) {
         int32_t distance;
-        memcpy(&distance, before + BEFORE - 4, sizeof distance);
+        memcpy(&distance, &before[BEFORE - 4], sizeof distance);
         const uint64_t to = address + (uint64_t)(int64_t)distance;
         if (may_count(k, k->object->bits == 32 ? (uint32_t)to : to)) {
             return true;
         }
     }
     for (size_t i = 0; i < sizeof indirect / sizeof *indirect; i++) {
-        const uint8_t *at = before + BEFORE - indirect[i];
+        const uint8_t *at = &before[BEFORE - indirect[i]];
         if (at[0] == 0xff && (at[1] & 0x38) == 0x10) {
             return true;
         }
@@ -106,7 +106,7 @@ static bool is_behind_x86(struct gmon_check *k, uint64_t address, const uint8_t 
 
 static bool is_behind_aarch64(struct gmon_check *k, uint64_t address, const uint8_t *before)
 {
-    const uint8_t *at = before + BEFORE - 4;
+    const uint8_t *at = &before[BEFORE - 4];
     const uint32_t code = at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
     if ((code & 0xfffffc1f) == 0xd63f0000) { /* blr */
         return true;
