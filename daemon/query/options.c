@@ -125,7 +125,7 @@ struct parameter {
 #define WORDS(list) .words = list
 #define NUMBERS(least, most) .low = (least), .high = (most)
 #define TEXT .is_text = true
-#define SWITCH .words = "0, 1, no, yes, false, true", .is_switch = true
+#define SWITCH() .words = "0, 1, no, yes, false, true", .is_switch = true
 static const struct parameter PARAMETERS[] = {
 #define X(type, field, parameter, modes, values) {parameter, modes, offsetof(struct options, field), values},
     OPTIONS_LIST(X)

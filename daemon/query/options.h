@@ -25,7 +25,7 @@ enum options_scope {
  * geometry: 0 if not given. time: enum report_time. dimension: of the samples; NULL: the usual one. */
 #define OPTIONS_LIST(X)                                                                                                \
     X(uint32_t, scope, "scope", ANY_MODE, WORDS("program, build, everywhere"))                                         \
-    X(uint32_t, static_arcs, "static", TRUE_MODE, SWITCH)                                                              \
+    X(uint32_t, static_arcs, "static", TRUE_MODE, SWITCH())                                                            \
     X(uint32_t, empty_is_error, "empty", ANY_MODE, WORDS("report, error"))                                             \
     X(uint32_t, geometry, "geometry", COMPAT_MODE, NUMBERS(1, LIMIT_HISTOGRAMS))                                       \
     X(uint32_t, time, "time", TRUE_MODE, WORDS("best, measured, calls"))                                               \
