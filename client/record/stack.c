@@ -55,12 +55,13 @@ static void frames_reverse(struct stack *s)
 struct walk {
     struct images *images;
     const struct process *process;
+    uint64_t until; /* the walk ends at this return address; 0: nowhere */
 };
 
 static bool table_find(void *context, uint64_t address, struct unwind_object *out)
 {
     const struct walk *w = context;
-    const struct process_map *map = process_find_map(w->process, address);
+    const struct process_map *map = address + 1 == w->until ? NULL : process_find_map(w->process, address);
     uint64_t link;
     if (!map || images_find_build(w->images, map->file, w->process->pid, w->process->origin.uid) == IMAGE_NONE ||
         !images_find_address(w->images, map->file, address - map->start + map->offset, &link)) {
@@ -70,11 +71,11 @@ static bool table_find(void *context, uint64_t address, struct unwind_object *ou
     return out->table != NULL;
 }
 
-/* Sets chain to the addresses of a stack, innermost first. True if it is complete. */
-static bool walk_chain(struct images *images, const struct process *p, const struct event *e, uint64_t *chain,
-                       uint64_t *count)
+/* Sets chain to the addresses of a stack, innermost first, as far as `until`. True if it is complete. */
+static bool walk_chain(struct images *images, const struct process *p, const struct event *e, uint64_t until,
+                       uint64_t *chain, uint64_t *count)
 {
-    struct walk walk = {images, p};
+    struct walk walk = {images, p, until};
     const uint64_t *r = e->registers;
     uint32_t returns;
 #if defined __aarch64__
@@ -146,7 +147,7 @@ static bool user_frames(struct images *images, const struct process *p, const st
     uint64_t n, walked_count = 0, walked[UNWIND_RETURNS + 1], joined[STACK_CHAIN];
     const uint64_t *chain = user_part(e, &n);
     bool complete = n > 1 && n < LIMIT_STACK_DEPTH - 1;
-    const bool walked_whole = e->registers && walk_chain(images, p, e, walked, &walked_count);
+    const bool walked_whole = e->registers && walk_chain(images, p, e, n > 1 ? chain[1] : 0, walked, &walked_count);
     if (n == 0 && e->registers) {
         chain = walked;
         n = walked_count;

@@ -29,6 +29,28 @@ def gprof(exe, *files):
                           check=True).stdout.decode()
 
 
+def numbers(encoded, at):
+    """The varints from there to the end; None if the last has no end."""
+    found, value, shift = [], 0, 0
+    for byte in encoded[at:]:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            found.append(value)
+            value = shift = 0
+    return found if shift == 0 else None
+
+
+def without_returns(encoded):
+    """Without what version 3 has at its end: the return addresses, as a count and so many numbers, and those of
+    signals, of which this program has none."""
+    for at in range(len(encoded) - 2, 4, -1):
+        rest = numbers(encoded, at) if encoded[at - 1] < 128 else None
+        if rest and len(rest) == rest[0] + 2 and rest[-1] == 0 and rest[0] > 2:
+            return encoded[:at]
+    raise ValueError("this object has no return addresses")
+
+
 def make_old(path):
     """The one object of the database as version 1 had it, without gprof's answers."""
     zstd = ctypes.CDLL("libzstd.so.1")
@@ -41,7 +63,7 @@ def make_old(path):
         # A local function in code: bind | type << 2 | flags << 5, with and without the flag of value 8.
         unlisted, listed = b"\xa8\x02", b"\x28"
         found = encoded.count(unlisted)
-        old = encoded[:3] + b"\x01" + encoded[4:].replace(unlisted, listed)
+        old = encoded[:3] + b"\x01" + without_returns(encoded)[4:].replace(unlisted, listed)
         db.execute("UPDATE object SET outdated=1, size=?, compressed=0, encoded=? WHERE id=?", (len(old), old, number))
     return found
 

@@ -327,7 +327,7 @@ def test_help(tap):
                                 text.partition("\noptions:\n")[2].partition("\nexamples:\n")[0])) | {"--"})
         wrong = []
         for line in lines:
-            call = re.search(rf"profctl {verb}\b([^|>&)]*)", line)
+            call = re.search(rf"profctl {verb}\b((?:'[^']*'|[^|>&)])*)", line)
             words = shlex.split(call.group(1)) if call else []
             words = words[:words.index("--")] if "--" in words else words
             words = words[:words.index("make")] if "make" in words else words

@@ -57,7 +57,7 @@ def paths(d, build, address):
             continue
         parameters = [api["components"]["parameters"][p["$ref"].rpartition("/")[2]] if "$ref" in p else p
                       for p in methods["get"].get("parameters", [])]
-        query = [f"{name}={value}" for name, value in (("by", "service"), ("name", "main"))
+        query = [f"{name}={value}" for name, value in (("by", "service"), ("name", "main"), ("a", build), ("b", build))
                  if any(p["name"] == name and p["in"] == "query" for p in parameters)]
         for name, value in known.items():
             path = path.replace(name, value)
@@ -72,7 +72,7 @@ def own(path):
 
 def foreign(path):
     """The status for a reader of another tenant: the build does not exist for it."""
-    return 404 if "/builds/" in path else own(path)
+    return 404 if "/builds/" in path or "/diff?" in path else own(path)
 
 
 class Side:

@@ -116,6 +116,35 @@ def paths(tap, what, r):
               f"{what}: time along arcs is measured: {one:.3f} s and {three:.3f} s", rows["work"])
 
 
+LEAF = r"""
+static volatile double sink;
+__attribute__((noinline)) static void work(long n) { for (long i = 0; i < n; i++) sink += i * 0.5; }
+__attribute__((noinline)) void cheap(void) { work(3000000); }
+__attribute__((noinline)) void dear(void) { work(9000000); }
+int main(void) { for (int i = 0; i < 100; i++) { cheap(); dear(); } }
+"""
+
+
+def leaf(tap, folder):
+    """A leaf that keeps no frame pointer, called by tail calls: the chain of frame pointers skips main, and neither
+    cheap nor dear is on the stack."""
+    source, program = os.path.join(folder, "leaf.c"), os.path.join(folder, "leaf")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(LEAF)
+    done = run("gcc", "-O2", "-g", "-fno-omit-frame-pointer", f"-Wl,--build-id=0x{os.urandom(20).hex()}", "-o", program,
+               source)
+    tap.point(done.returncode == 0, "a program whose leaf keeps no frame pointer", done.stderr)
+    with Daemon() as d:
+        record(d, "--", program)
+        r, _ = stored(d, program)
+        rows = {f["name"]: f for f in r["functions"]}
+        callers = {c["name"]: c["measured_total"] for c in rows["work"]["callers"]}
+        tap.point(set(callers) <= {"cheap", "dear", "[incomplete]"} and
+                  0.6 < callers.get("dear", 0) / r["totals"]["seconds"] < 0.9,
+                  "callers that frame pointers skip are found", callers)
+        tap.point(r["stacks"]["inferred"] > 0.9 * r["stacks"]["count"], "functions that the call names are inferred",
+                  r["stacks"])
+
 def commands(tap, program):
     with Daemon() as d:
         done = record(d, "--", program, "300", "0", "0")
@@ -421,6 +450,7 @@ def main():
         program = build_paths(folder)
         usage(tap)
         commands(tap, program)
+        leaf(tap, folder)
         threads(tap, program)
         storm(tap, program)
         process(tap, program)

@@ -251,7 +251,7 @@ def units(tap):
         folder = os.path.join(d.folder, "root/usr/lib/systemd/system")
         files = [os.path.join(folder, n) for n in sorted(os.listdir(folder))]
         for f in files: # verified where it stands
-            text = open(f).read().replace("ExecStart=/usr/sbin/", f"ExecStart={d.folder}/root/usr/sbin/")
+            text = re.sub(r"(?m)^ExecStart=/usr/(s?bin)/", rf"ExecStart={d.folder}/root/usr/\1/", open(f).read())
             open(f, "w").write(text)
         done = run("systemd-analyze", "verify", "--man=no", *files,
                    env=dict(os.environ, SYSTEMD_UNIT_PATH=folder + ":"))
