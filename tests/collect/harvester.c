@@ -105,8 +105,9 @@ static void frame_take(struct client *c, const struct frame *f, const uint8_t *p
         }
         message_done(&m);
         c->greeted = true;
-        send_message(c, &(struct message){.type = FRAME_WELCOME, .as.welcome = {1, 1 << 20, 256, "harvester", 0, 0}},
-                     f->tag);
+        send_message(
+            c, &(struct message){.type = FRAME_WELCOME, .as.welcome = {1, 1 << 20, 256, "harvester", 0, 0, false}},
+            f->tag);
     } else if (f->type == FRAME_ATTACH && c->greeted && frame_fds(f) == 1 && c->memory < 0) {
         memory_take(c, c->fds[0]);
         page_send(c, f->tag);

@@ -46,7 +46,7 @@ Test(cycle_break, random_cycles)
     for (int run = 0; run < 2000; run++) {
         struct cycle_arc arcs[ARCS];
         struct arena *a = arena_new(0);
-        uint32_t nodes = 2 + draw(NODES - 1), n = 1 + draw(ARCS), removed = 0;
+        uint32_t nodes = 2 + draw(NODES - 1), n = 1 + draw(ARCS);
         for (uint32_t i = 0; i < n; i++) {
             uint32_t from = draw(nodes), to = draw(nodes - 1);
             arcs[i] = (struct cycle_arc){.from = from, .to = to + (to >= from), .calls = draw(6)};
@@ -54,7 +54,6 @@ Test(cycle_break, random_cycles)
         cr_assert_eq(cycle_break(a, nodes, arcs, n, NULL), PROFD_OK);
         cr_assert(is_acyclic(arcs, n, nodes, UINT32_MAX), "run %d: a cycle is left", run);
         for (uint32_t i = 0; i < n; i++) {
-            removed += arcs[i].breaks;
             cr_assert(!arcs[i].breaks || !is_acyclic(arcs, n, nodes, i), "run %d: arc %u was removed in vain", run, i);
         }
         arena_free(a);

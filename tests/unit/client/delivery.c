@@ -214,7 +214,7 @@ Test(client_delivery, an_older_daemon_gets_no_stacks_and_that_is_said_once)
         }
         cr_assert_eq(profd_delivery_finish(d, NULL), PROFD_OK);
         profd_delivery_close(d);
-        cr_assert_eq(s.said, round);
+        cr_assert_eq(s.said, (size_t)round);
         pid = round == 0 ? peer(always_ack, 1) : pid;
     }
     cr_assert(s.spooled == 1 && s.stored == 3 && s.earlier == 1 && s.refused == 0);

@@ -92,12 +92,12 @@ Test(proto_message, what_a_relay_says_comes_back)
     static const uint8_t bytes[16] = "sixteen bytes..";
     struct message m, b;
     m = (struct message){.type = FRAME_FETCH,
-                         .as.fetch = {{bytes, 16}, 1, UINT64_MAX, 3, "no route to host", {bytes, 12}, true, 5}};
+                         .as.fetch = {{bytes, 16}, 1, UINT64_MAX, 3, "no route to host", {bytes, 12}, true, 5, 3}};
     round_trip(&m, 0, &b);
     cr_assert(b.as.fetch.incarnation.size == 16 && memcmp(b.as.fetch.incarnation.data, bytes, 16) == 0);
     cr_assert(b.as.fetch.backup == 1 && b.as.fetch.after == UINT64_MAX && b.as.fetch.through == 3);
     cr_assert_str_eq(b.as.fetch.error, "no route to host");
-    cr_assert(b.as.fetch.went_back && b.as.fetch.number == 5);
+    cr_assert(b.as.fetch.went_back && b.as.fetch.number == 5 && b.as.fetch.segment_version == 3);
     cr_assert(b.as.fetch.conflict.size == 12 && memcmp(b.as.fetch.conflict.data, bytes, 12) == 0);
     message_done(&b);
     m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX, 3, 4, 5}};
@@ -169,13 +169,13 @@ Test(proto_message, every_other_type_comes_back)
     cr_assert_eq(b.as.hello.version_newest, 2);
     cr_assert_str_eq(b.as.hello.client, "profctl 0.1");
     message_done(&b);
-    m = (struct message){.type = FRAME_WELCOME, .as.welcome = {1, 100, 256, "profd 0.1", UINT64_MAX, 3}};
+    m = (struct message){.type = FRAME_WELCOME, .as.welcome = {1, 100, 256, "profd 0.1", UINT64_MAX, 3, true}};
     round_trip(&m, 0, &b);
     cr_assert_eq(b.as.welcome.version, 1);
     cr_assert_eq(b.as.welcome.payload_max, 100);
     cr_assert_eq(b.as.welcome.in_flight_max, 256);
     cr_assert_str_eq(b.as.welcome.daemon, "profd 0.1");
-    cr_assert(b.as.welcome.run == UINT64_MAX && b.as.welcome.refused == 3);
+    cr_assert(b.as.welcome.run == UINT64_MAX && b.as.welcome.refused == 3 && b.as.welcome.claims);
     message_done(&b);
     m = (struct message){.type = FRAME_ACK, .as.ack = {.duplicate = true}};
     round_trip(&m, 0, &b);
@@ -189,8 +189,11 @@ Test(proto_message, every_other_type_comes_back)
     cr_assert_str_eq(b.as.nack.sentence, "busy");
     message_done(&b);
     for (unsigned type = FRAME_WANT_OBJECT; type <= FRAME_OBJECT; type++) {
-        m = (struct message){.type = type, .as.object = {"abcd", "/bin/true"}};
+        const bool object = type == FRAME_OBJECT;
+        m = (struct message){.type = type,
+                             .as.object = {"abcd", "/bin/true", .claimed = object, .uid = object ? 1000 : 0}};
         round_trip(&m, 2u << FRAME_FLAG_FDS_SHIFT, &b);
+        cr_assert(!object || (b.as.object.claimed && b.as.object.uid == 1000));
         cr_assert_str_eq(b.as.object.build_id, "abcd");
         cr_assert_str_eq(b.as.object.name, "/bin/true");
         message_done(&b);
