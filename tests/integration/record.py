@@ -145,6 +145,7 @@ def leaf(tap, folder):
         tap.point(r["stacks"]["inferred"] > 0.9 * r["stacks"]["count"], "functions that the call names are inferred",
                   r["stacks"])
 
+
 def commands(tap, program):
     with Daemon() as d:
         done = record(d, "--", program, "300", "0", "0")
@@ -285,7 +286,7 @@ def host(tap, program, folder):
         sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-a"], env=d.env,
                                     stderr=subprocess.PIPE, text=True)
         until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
-        theirs = subprocess.Popen([*AS_NOBODY, other, "100", "0", "0"])
+        theirs = subprocess.Popen([*AS_NOBODY, other, "1000", "0", "0"])  # long enough for its user to be read
         ours = subprocess.Popen([program, "50", "0", "20"])
         short = [run("/bin/true").returncode for _ in range(100)]
         theirs.wait()
