@@ -234,22 +234,15 @@ static enum profd_status decode_trees(struct reader *r, struct counts *c, struct
     uint64_t first = 0;
     for (uint32_t i = 0; i < c->tree_count; i++) {
         struct counts_tree *t = &c->trees[i];
-        uint64_t rate, n, used;
-        if (!varint_get(&r->at, r->end, &rate) || !varint_get(&r->at, r->end, &n) || n >= sizeof t->dimension ||
-            (uint64_t)(r->end - r->at) < n + 1) {
-            return decode_short("the clocks of stacks", e);
-        }
-        *t = (struct counts_tree){.rate = (uint32_t)rate, .first = (uint32_t)first};
-        memcpy(t->dimension, r->at, (size_t)n);
-        r->at += n;
-        t->abbreviation = (char)*r->at++;
-        if (!varint_get(&r->at, r->end, &used)) {
+        uint64_t rate, used;
+        if (!counts_decode_clock(&r->at, r->end, t, &rate, &used)) {
             return decode_short("the clocks of stacks", e);
         }
         if (rate > UINT32_MAX || used > c->node_count - first) {
             return profd_error_set(e, PROFD_MALFORMED, "stacks %u: rate %llu, %llu nodes of %u", i,
                                    (unsigned long long)rate, (unsigned long long)used, c->node_count);
         }
+        t->first = (uint32_t)first;
         t->used = (uint32_t)used;
         first += used;
     }

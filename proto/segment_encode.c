@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/counts_tree.h"
 #include "proto/segment_internal.h"
 
 #define NUMBER ((size_t)VARINT_MAX)
@@ -114,13 +115,7 @@ static uint8_t *put_addresses(uint8_t *p, const uint64_t *addresses, uint32_t n)
 static uint8_t *put_stacks(uint8_t *p, const struct segment *s)
 {
     const struct segment_counts *c = &s->counts;
-    for (uint32_t i = 0; i < c->tree_count; i++) {
-        const struct counts_tree *t = &c->trees[i];
-        p = varint_put(p, t->rate);
-        p = put_text(p, t->dimension);
-        *p++ = (uint8_t)t->abbreviation;
-        p = varint_put(p, t->used);
-    }
+    p = counts_encode_clocks(c->trees, c->tree_count, p);
     for (uint32_t i = 0; i < c->node_count; i++) {
         p = varint_put(p, c->node_depth[i]);
     }

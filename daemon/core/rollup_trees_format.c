@@ -1,7 +1,6 @@
 #include "core/rollup_trees_format.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/rollup_columns.h"
 #include "core/rollup_format.h"
@@ -88,18 +87,11 @@ static enum profd_status decode_heads(struct rollup_reader *r, struct rollup *ou
     uint64_t first = 0;
     for (uint32_t i = 0; i < out->tree_count; i++) {
         struct counts_tree *t = &out->trees[i];
-        uint64_t rate, n, used;
-        if (!varint_get(&r->at, r->end, &rate) || rate > UINT32_MAX || !varint_get(&r->at, r->end, &n) ||
-            n >= sizeof t->dimension || (uint64_t)(r->end - r->at) < n + 1) {
+        uint64_t rate, used;
+        if (!counts_decode_clock(&r->at, r->end, t, &rate, &used) || rate > UINT32_MAX ||
+            used > out->node_count - first) {
             return rollup_decode_short("a tree of stacks", e);
         }
-        memcpy(t->dimension, r->at, (size_t)n);
-        r->at += n;
-        t->abbreviation = (char)*r->at++;
-        if (!varint_get(&r->at, r->end, &used) || used > out->node_count - first) {
-            return rollup_decode_short("a tree of stacks", e);
-        }
-        t->rate = (uint32_t)rate;
         t->first = (uint32_t)first;
         t->used = (uint32_t)used;
         first += used;
