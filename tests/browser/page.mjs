@@ -2,25 +2,12 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
+import { launch } from "./launch.mjs";
+
 export const [modules, base, socket, profctl, shots] = process.argv.slice(2);
 const require = createRequire(`${modules}/`);
-const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-/** A browser with a new profile that talks to nobody but the page's host; --no-sandbox lets it run as root. */
-export const launch = () =>
-  chromium.launch({
-    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-    args: [
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-quic",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-    ],
-  });
-const browser = await launch();
+const browser = await launch(modules);
 let count = 0;
 let failed = 0;
 export const errors = [];

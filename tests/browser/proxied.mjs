@@ -1,21 +1,9 @@
 // The dashboard through a proxy with TLS and passwords. node proxied.mjs MODULES BASE-URL BUILD USER PASSWORD SCREENSHOT|"";
 // prints what came as JSON.
-import { createRequire } from "node:module";
+import { launch } from "./launch.mjs";
 
 const [modules, base, build, username, password, shot] = process.argv.slice(2);
-const { chromium } = createRequire(`${modules}/`)("playwright-core");
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+const browser = await launch(modules);
 const context = await browser.newContext({
   viewport: { width: 1280, height: 900 },
   ignoreHTTPSErrors: true,
