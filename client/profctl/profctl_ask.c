@@ -231,3 +231,16 @@ enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, siz
     struct profd_answer answer;
     return ask_read_answer(c, t, max, out, size, &answer, e);
 }
+
+enum profd_status ask_fetch(const struct profctl_call *call, const struct ask_target *t, size_t max, char **out,
+                            size_t *size, struct profd_error *e)
+{
+    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    struct profd_conn *conn;
+    enum profd_status status = profd_conn_open(&o, &conn, e);
+    if (status == PROFD_OK) {
+        status = ask_read(conn, t, max, out, size, e);
+        profd_conn_close(conn);
+    }
+    return status;
+}

@@ -42,4 +42,8 @@ enum profd_status ask_read(struct profd_conn *c, const struct ask_target *t, siz
 enum profd_status ask_read_answer(struct profd_conn *c, const struct ask_target *t, size_t max, char **out,
                                   size_t *size, struct profd_answer *answer, struct profd_error *e);
 
+/* ask_read on a connection of its own, which waits ASK_ANSWER_MS for the answer. */
+enum profd_status ask_fetch(const struct profctl_call *call, const struct ask_target *t, size_t max, char **out,
+                            size_t *size, struct profd_error *e);
+
 #endif

@@ -116,11 +116,9 @@ static enum profd_status print_answer(const struct profctl_call *call, const cha
 
 static enum profd_status cycles_run(const struct profctl_call *call, struct profd_error *e)
 {
-    struct profd_conn *conn = NULL;
     struct ask_target target;
     char id[160], *body = NULL;
     size_t size = 0;
-    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     enum profd_status status = build_find(call, call->arguments[0], id, e);
     if (status != PROFD_OK) {
         return status;
@@ -128,11 +126,7 @@ static enum profd_status cycles_run(const struct profctl_call *call, struct prof
     ask_target_init(&target, "/api/v1/builds/{}/cycles", id);
     ask_target_add(&target, "limit", profctl_value(call, "limit") || call->json ? NULL : "20");
     status = ask_target_add_given(&target, call, "since|until|limit|scope|dimension|uid", e);
-    status = status == PROFD_OK ? profd_conn_open(&o, &conn, e) : status;
-    if (conn) {
-        status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
-        profd_conn_close(conn);
-    }
+    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
     status = status == PROFD_OK ? print_answer(call, body, size, e) : status;
     free(body);
     return status;

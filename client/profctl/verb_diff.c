@@ -140,7 +140,6 @@ static enum profd_status show(const struct profctl_call *call, size_t format, co
 
 static enum profd_status diff_run(const struct profctl_call *call, struct profd_error *e)
 {
-    struct profd_conn *conn;
     struct ask_target target;
     char *body = NULL;
     size_t size = 0, format = FORMAT_TEXT;
@@ -152,15 +151,7 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
     if (status == PROFD_OK) {
         status = make_target(call, format, &target, e);
     }
-    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
-    if (status == PROFD_OK) {
-        status = profd_conn_open(&o, &conn, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
-    profd_conn_close(conn);
+    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
     if (status == PROFD_OK) {
         status = show(call, format, body, size, e);
     }

@@ -104,17 +104,11 @@ static enum profd_status make_target(const struct profctl_call *call, struct ask
 
 static enum profd_status functions_run(const struct profctl_call *call, struct profd_error *e)
 {
-    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
-    struct profd_conn *conn;
     struct ask_target target;
     char *body = NULL;
     size_t size = 0;
     enum profd_status status = make_target(call, &target, e);
-    status = status == PROFD_OK ? profd_conn_open(&o, &conn, e) : status;
-    if (status == PROFD_OK) {
-        status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
-        profd_conn_close(conn);
-    }
+    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
     if (status == PROFD_OK && call->json) {
         (void)fwrite(body, 1, size, stdout);
     } else if (status == PROFD_OK) {

@@ -82,8 +82,6 @@ static enum profd_status print_answer(const struct profctl_call *call, const cha
 
 static enum profd_status never_called_run(const struct profctl_call *call, struct profd_error *e)
 {
-    const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
-    struct profd_conn *conn;
     struct ask_target target;
     char id[160], *body = NULL;
     size_t size = 0;
@@ -92,10 +90,7 @@ static enum profd_status never_called_run(const struct profctl_call *call, struc
         ask_target_init(&target, "/api/v1/builds/{}/never-called", id);
         status = ask_target_add_given(&target, call, "since|until|limit|scope|uid", e);
     }
-    if (status == PROFD_OK && (status = profd_conn_open(&o, &conn, e)) == PROFD_OK) {
-        status = ask_read(conn, &target, ANSWER_MOST, &body, &size, e);
-        profd_conn_close(conn);
-    }
+    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
     if (status == PROFD_OK) {
         status = print_answer(call, body, size, e);
     }

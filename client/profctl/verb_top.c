@@ -117,14 +117,7 @@ static enum profd_status look(struct top *t, struct profd_error *e)
 {
     char *text;
     size_t n;
-    struct profd_conn *conn;
-    const struct profd_options o = profctl_options(t->call, ASK_ANSWER_MS);
-    enum profd_status status = profd_conn_open(&o, &conn, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = ask_read(conn, &t->target, ANSWER_MAX, &text, &n, e);
-    profd_conn_close(conn);
+    enum profd_status status = ask_fetch(t->call, &t->target, ANSWER_MAX, &text, &n, e);
     if (status != PROFD_OK) {
         return status;
     }
