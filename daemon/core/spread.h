@@ -1,4 +1,4 @@
-/* How far a number could have been otherwise: estimates from the 16 random groups of processes that sums keep apart
+/* How far a ratio could have been otherwise: estimates from the 16 random groups of processes that sums keep apart
  * (core/rollup.h). schema/spread.md derives the formulas and says what they do not cover. x[g] is what group g's
  * processes brought: ticks, calls, seconds, any sum of rows. */
 #ifndef PROFD_CORE_SPREAD_H
@@ -16,29 +16,13 @@ struct spread_estimate {
     unsigned groups;
 };
 
-/* Of a total Σx: variance k/(k−1)·Σ(x_g − Σx/k)², k = 16. Its expectation is Σy² over processes' shares y: what a
- * compound Poisson total varies. */
-struct spread_estimate spread_total(const double x[ROLLUP_GROUPS], unsigned groups);
-
 /* Of a ratio R = Σx/Σy (seconds per call, a share of the time): delta method, k/(k−1)·Σ(x_g − R·y_g)² / (Σy)².
  * False, and *out untouched, if Σy is 0. */
 bool spread_ratio(const double x[ROLLUP_GROUPS], const double y[ROLLUP_GROUPS], unsigned groups,
                   struct spread_estimate *out);
 
-/* Of Σa − Σb, two windows or builds. A process stays in its group for ever, so pairing the groups counts what both
- * windows have of one process once, and is right also where they share none. groups: those of either window. */
-struct spread_estimate spread_difference(const double a[ROLLUP_GROUPS], const double b[ROLLUP_GROUPS], unsigned groups);
-
-/* Of Σa/Σc − Σb/Σd, paired likewise. False, and *out untouched, if a denominator is 0. */
-bool spread_ratio_difference(const double a[ROLLUP_GROUPS], const double c[ROLLUP_GROUPS],
-                             const double b[ROLLUP_GROUPS], const double d[ROLLUP_GROUPS], unsigned groups,
-                             struct spread_estimate *out);
-
 /* value ± t·√variance with groups − 1 degrees of freedom, 15 at most. False, and nothing written, with fewer than two
  * groups: one process says nothing about others. */
 bool spread_interval(const struct spread_estimate *s, double confidence, double *low, double *high);
-
-/* Bit g is set if group g has a share in any row. */
-uint32_t spread_groups(const struct rollup *r, const struct rollup_spread *spread);
 
 #endif
