@@ -2,20 +2,23 @@
 #ifndef PROFD_PROTO_REPORT_FORMAT_H
 #define PROFD_PROTO_REPORT_FORMAT_H
 
-/* X(name, content type, wants_report, lists_rows, functions), in the order of lists of them. The three last are fields
- * of struct render_format. A further format is a line here and a file render/NAME.c with the function NAME_render. */
+/* X(name, word, content type, wants_report, lists_rows, functions), in the order of lists of them. word: as users write
+ * it. The three last are fields of struct render_format. A further format is a line here and a file render/NAME.c with
+ * the function NAME_render. */
 #define REPORT_FORMATS(X)                                                                                              \
-    X(json, "application/json", true, true, 0)                                                                         \
-    X(text, "text/plain; charset=utf-8", true, true, 0)                                                                \
-    X(gprof, "text/plain; charset=utf-8", false, false, 0)                                                             \
-    X(pprof, "application/vnd.google.protobuf", true, false, 0)                                                        \
-    X(callgrind, "text/plain; charset=utf-8", true, false, 0)                                                          \
-    X(folded, "text/plain; charset=utf-8", true, false, 0)                                                             \
-    X(speedscope, "application/json", true, false, 0)                                                                  \
-    X(dot, "text/vnd.graphviz; charset=utf-8", true, false, 80)                                                        \
-    X(csv, "text/csv; charset=utf-8; header=present", true, false, 0)                                                  \
-    X(flamegraph, "application/json", true, false, 0)                                                                  \
-    X(nodegraph, "application/json", true, false, 200)                                                                 \
-    X(tree, "application/json", true, false, 20000)
+    X(json, "json", "application/json", true, true, 0)                                                                 \
+    X(text, "text", "text/plain; charset=utf-8", true, true, 0)                                                        \
+    X(gprof, "gprof", "text/plain; charset=utf-8", false, false, 0)                                                    \
+    X(pprof, "pprof", "application/vnd.google.protobuf", true, false, 0)                                               \
+    X(callgrind, "callgrind", "text/plain; charset=utf-8", true, false, 0)                                             \
+    X(folded, "folded", "text/plain; charset=utf-8", true, false, 0)                                                   \
+    X(speedscope, "speedscope", "application/json", true, false, 0)                                                    \
+    X(dot, "dot", "text/vnd.graphviz; charset=utf-8", true, false, 80)                                                 \
+    X(csv, "csv", "text/csv; charset=utf-8; header=present", true, false, 0)                                           \
+    X(flamegraph, "flamegraph", "application/json", true, false, 0)                                                    \
+    X(nodegraph, "nodegraph", "application/json", true, false, 200)                                                    \
+    X(tree, "tree", "application/json", true, false, 20000)                                                            \
+    X(lld_callgraph, "lld-callgraph", "text/plain; charset=utf-8", true, false, 0)                                     \
+    X(symbol_order, "symbol-order", "text/plain; charset=utf-8", true, false, 0)
 
 #endif

@@ -14,7 +14,7 @@
 #include "profctl/profctl_paint.h"
 #include "proto/report_format.h"
 
-#define OR_FORMAT(name, content_type, wants_report, lists_rows, functions) "|" #name
+#define OR_FORMAT(name, word, content_type, wants_report, lists_rows, functions) "|" word
 
 static const struct profctl_option options[] = {
     {"format", 'f', &(REPORT_FORMATS(OR_FORMAT) "|" DRAWING_FORMATS)[1], "output format (default text)"},

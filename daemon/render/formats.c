@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#define ROW(name, content_type, wants_report, lists_rows, functions)                                                   \
-    {#name, content_type, wants_report, lists_rows, functions, name##_render},
-#define NAME(name, content_type, wants_report, lists_rows, functions) ", " #name
+#define ROW(name, word, content_type, wants_report, lists_rows, functions)                                             \
+    {word, content_type, wants_report, lists_rows, functions, name##_render},
+#define NAME(name, word, content_type, wants_report, lists_rows, functions) ", " word
 
 static const struct render_format FORMATS[] = {REPORT_FORMATS(ROW)};
 

@@ -10,7 +10,7 @@
 #include "proto/status.h"
 #include "render/render.h"
 
-#define PROTOTYPE(name, content_type, wants_report, lists_rows, functions)                                             \
+#define PROTOTYPE(name, word, content_type, wants_report, lists_rows, functions)                                       \
     enum profd_status name##_render(const struct render_input *in, struct arena *a, struct buffer *out,                \
                                     struct profd_error *e);
 REPORT_FORMATS(PROTOTYPE)

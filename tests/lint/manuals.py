@@ -48,7 +48,7 @@ def options_of(entry):
 
 def formats_of(tree):
     """The names of the table of formats."""
-    return set(re.findall(r'\bX\((\w+), "', tree.text(FORMATS)))
+    return set(re.findall(r'\bX\(\w+, "([\w-]+)", "', tree.text(FORMATS)))
 
 
 def with_shared(tree, table):
@@ -125,7 +125,7 @@ def check_verbs(tree, bad):
             if not synopsis:
                 bad.append(f"profctl(1): SYNOPSIS lacks {verb}")
     drawn = set(re.search(r'DRAWING_FORMATS "([a-z|]+)"', tree.text(DRAWN)).group(1).split("|"))
-    said = set().union(*(re.findall(r"\w+", e.removeprefix("Cm ")) for path, e in entries
+    said = set().union(*(re.findall(r"[\w-]+", e.removeprefix("Cm ")) for path, e in entries
                          if len(path) == 2 and path[0] == described.get("report") and "-format" in path[1]))
     both_ways("profctl(1), report --format", formats_of(tree) | drawn, said, bad)
 

@@ -172,7 +172,7 @@ def manuals():
     yield name, "profctl(1), top: the manual page has an entry for --interval"
     change("client/gprof/gprof_options.c", '{"brief", no_argument', '{"briefest", no_argument')
     yield name, "profctl(1), gprof: --briefest has no entry"
-    change("proto/report_format.h", 'X(folded', 'X(creased')
+    change("proto/report_format.h", '"folded"', '"creased"')
     yield name, "profctl(1), report --format: creased has no entry"
     change("client/lib/spool.c", '"PROFD_SPOOL"', '"PROFD_SPOOLS"')
     yield name, "environment: PROFD_SPOOLS has no entry"

@@ -444,7 +444,7 @@ Test(render_formats, table)
     cr_assert_null(render_find(""));
     cr_assert(!render_find("gprof")->wants_report);
     cr_assert_str_eq(render_find("json")->content_type, "application/json");
-    char names[100];
+    char names[200];
     snprintf(names, sizeof names, "%s", render_names());
     for (char *name = strtok(names, ", "); name != NULL; name = strtok(NULL, ", ")) {
         cr_assert_not_null(render_find(name), "%s", name);
