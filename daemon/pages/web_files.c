@@ -14,8 +14,10 @@
     X("/icon.svg", icon_svg, SVG)                                                                                      \
     X("/app.js", app_js, SCRIPT)                                                                                       \
     X("/api.js", api_js, SCRIPT)                                                                                       \
+    X("/choices.js", choices_js, SCRIPT)                                                                               \
     X("/dagre.js", dagre_js, SCRIPT)                                                                                   \
     X("/dom.js", dom_js, SCRIPT)                                                                                       \
+    X("/flame_draw.js", flame_draw_js, SCRIPT)                                                                         \
     X("/format.js", format_js, SCRIPT)                                                                                 \
     X("/graph_draw.js", graph_draw_js, SCRIPT)                                                                         \
     X("/graph_fold.js", graph_fold_js, SCRIPT)                                                                         \
@@ -28,12 +30,15 @@
     X("/picture.js", picture_js, SCRIPT)                                                                               \
     X("/series.js", series_js, SCRIPT)                                                                                 \
     X("/share.js", share_js, SCRIPT)                                                                                   \
+    X("/stacks.js", stacks_js, SCRIPT)                                                                                 \
+    X("/stacks_ask.js", stacks_ask_js, SCRIPT)                                                                         \
     X("/state.js", state_js, SCRIPT)                                                                                   \
     X("/strip.js", strip_js, SCRIPT)                                                                                   \
     X("/table.js", table_js, SCRIPT)                                                                                   \
     X("/theme.js", theme_js, SCRIPT)                                                                                   \
     X("/timeline.js", timeline_js, SCRIPT)                                                                             \
     X("/toolbar.js", toolbar_js, SCRIPT)                                                                               \
+    X("/tree_grid.js", tree_grid_js, SCRIPT)                                                                           \
     X("/view_api.js", view_api_js, SCRIPT)                                                                             \
     X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
     X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
@@ -41,7 +46,8 @@
     X("/view_functions.js", view_functions_js, SCRIPT)                                                                 \
     X("/view_graph.js", view_graph_js, SCRIPT)                                                                         \
     X("/view_processes.js", view_processes_js, SCRIPT)                                                                 \
-    X("/view_report.js", view_report_js, SCRIPT)
+    X("/view_report.js", view_report_js, SCRIPT)                                                                       \
+    X("/view_tree.js", view_tree_js, SCRIPT)
 
 #define DECLARE(path, name, type)                                                                                      \
     extern const unsigned char embed_daemon_web_##name[];                                                              \

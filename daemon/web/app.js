@@ -12,8 +12,9 @@ import * as functions from "./view_functions.js";
 import * as graph from "./view_graph.js";
 import * as processes from "./view_processes.js";
 import * as report from "./view_report.js";
+import * as tree from "./view_tree.js";
 
-const views = { api: interfaces, builds, functions, processes, report, graph, flame, compare };
+const views = { api: interfaces, builds, functions, processes, report, graph, flame, tree, compare };
 const main = document.getElementById("main");
 const section = document.getElementById("question");
 const help = document.getElementById("help");

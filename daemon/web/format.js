@@ -137,3 +137,12 @@ export const base = (path) => (path || "").replace(/^.*\//, "");
 export const brief = (id) => (id.length > 12 ? `${id.slice(0, 12)}…` : id);
 /** A word for a shell. */
 export const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** An interval, both ends in one unit, with two digits of its half width: "1.99–2.46 s". timed: it is one of times. */
+export function between(low, high, timed = true) {
+  const units = timed ? TIMES : [...SIZES, [1, ""]];
+  const [size, unit] = fitting(units, Math.abs(high));
+  const half = (high - low) / 2 / size;
+  const places = half > 0 ? Math.max(0, Math.min(3, 1 - Math.floor(Math.log10(half)))) : 2;
+  return `${(low / size).toFixed(places)}–${(high / size).toFixed(places)}${unit ? ` ${unit}` : ""}`;
+}

@@ -84,7 +84,7 @@ export function seriesPart(state, f, answer, look, signal) {
   const step = names.includes(state.step) && span / secondsOf(state.step) <= LIMIT ? state.step : stepFor(span, MOST);
   const box = el("div", { id: "series" }, el("p", { role: "status" }, "Loading…"));
   const path = api.path(state.build, `/functions/${encodeURIComponent(f.address)}/series`, {
-    ...question(state),
+    ...question({ ...state, time: "" }), // its times are by calls
     build_id: state.of || undefined,
     step,
   });

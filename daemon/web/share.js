@@ -34,6 +34,7 @@ function command(state) {
   if (state.until) words.push("--until", state.until);
   if (state.scope) words.push("--scope", state.scope);
   if (state.static) words.push("--static");
+  if (state.time) words.push("--time", state.time);
   if (state.dimension) words.push("--dimension", state.dimension);
   for (const m of state.match) words.push("--match", m);
   return words.map(format.quote).join(" ");
@@ -51,7 +52,7 @@ function copies(url, state) {
     { class: "bar" },
     button("Copy link", () => copy(location.href, "Link")),
     button("Copy profctl command", () => copy(command(state), "Command")),
-    button("Copy gprof text", fetched({ format: "gprof", static: "", dimension: "" }, "gprof listing")),
+    button("Copy gprof text", fetched({ format: "gprof", static: "", dimension: "", time: "" }, "gprof listing")),
     button("Copy JSON", fetched({ format: "json", limit: 0 }, "JSON")),
   );
 }

@@ -5,6 +5,7 @@ export const VIEWS = [
   ["report", "Table"],
   ["graph", "Call graph"],
   ["flame", "Flame"],
+  ["tree", "Call tree"],
   ["compare", "Compare"],
 ];
 export const FLEET = [
@@ -41,6 +42,9 @@ const NAMES = [
   "at",
   "open",
   "step",
+  "mode",
+  "split",
+  "time",
 ];
 const RANGE = ["since", "until", "dimension"];
 
@@ -130,6 +134,8 @@ export const another = (view) => ({
   cols: "",
   focus: "",
   depth: "",
+  mode: "",
+  split: "",
 });
 /** All builds, functions or processes: nothing of a build comes along. */
 export const fleet = (view) => Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ["match", []]]);
@@ -142,6 +148,7 @@ export const question = (state) => ({
   scope: state.scope,
   static: state.static,
   dimension: state.dimension,
+  time: state.time,
 });
 /** The part of it that does not need a build. */
 export const fleetQuestion = (state) => ({

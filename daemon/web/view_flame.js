@@ -1,306 +1,201 @@
-// Stacks as an icicle: root on top, width = time. They were found by ticks, or derived from the call graph: a chip says.
-import * as api from "./api.js";
-import { el, replace, svg, say } from "./dom.js";
+// Stacks as pictures: from the root down, from the leaves up, or around one function; beside them a table of functions.
+import { splitChoice, timeChoice } from "./choices.js";
+import { el, replace } from "./dom.js";
 import * as format from "./format.js";
-import { menu } from "./menu.js";
-import { matcher } from "./view_report.js";
-import { another, note, question, to } from "./state.js";
-import { filterField, pictureTable, plain } from "./table.js";
+import { Flame, textOf } from "./flame_draw.js";
+import { around, boxAt, functions, leaves, matched, pathOf } from "./stacks.js";
+import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
+import { another, go, note, to } from "./state.js";
+import { filterField, Table } from "./table.js";
+import { bar, matcher } from "./view_report.js";
 
-const ROW = 20;
-const WIDTH = innerWidth < 700 ? 640 : 1200; // the letters of a narrow screen are as large
-const LEAST = 0.6; // pixels of the narrowest box that is drawn
+const MODES = [
+  ["", "Root first"],
+  ["leaves", "Leaves first"],
+  ["sandwich", "Sandwich"],
+];
 
-/** What names a frame in the address, also in another window of time. */
-const keyOf = (frame) =>
-  frame.address ? `${frame.address.slice(2)}@${(frame.build_id ?? "").slice(0, 4)}` : encodeURIComponent(frame.name);
+/** A function as the address names it: its address, and its build if that is another one. */
+const nameOf = (frame, state) =>
+  frame.build_id === state.build ? frame.address : `${frame.address}@${frame.build_id}`;
 
-/** The daemon's tree becomes boxes with places, parents and children; the first one is everything. */
-function tree(answer) {
-  const root = {
-    label: answer.synthetic ? "total (synthetic stacks)" : "total",
-    level: 0,
-    self: 0,
-    cut: 0,
-    children: [],
-  };
-  const boxes = [root];
-  answer.frame.forEach((f, i) => {
-    const frame = answer.frames[f];
-    const parent = boxes[answer.parent[i] + 1];
-    const box = { label: frame.name, name: frame.full_name, frame, key: keyOf(frame), parent, level: parent.level + 1 };
-    const more = { self: answer.self[i], cut: answer.cut[i], inferred: answer.inferred[i] === 1, children: [] };
-    parent.children.push(Object.assign(box, more));
-    boxes.push(box);
-  });
-  for (const box of boxes) Object.assign(box, { value: box.self, used: 0, x: 0 });
-  for (const box of [...boxes].reverse()) if (box.parent) box.parent.value += box.value;
-  for (const box of boxes.slice(1)) {
-    box.x = box.parent.x + box.parent.used;
-    box.parent.used += box.value;
-  }
-  return boxes;
+/** The function that the address names, else the one with most time of its own. */
+function chosen(rows, state) {
+  const named = state.focus && rows.find((row) => row.frame.address && nameOf(row.frame, state) === state.focus);
+  if (named || state.focus) return named;
+  return rows.reduce((a, b) => (b.self > a.self ? b : a), rows[0]);
 }
 
-/** The path from the root to a box, as the address has it, and back. What is not there ends the way. */
-function pathOf(box) {
-  const keys = [];
-  for (let b = box; b.parent; b = b.parent) keys.unshift(b.key);
-  return keys.join("~");
-}
-function boxAt(root, path) {
-  let box = root;
-  for (const key of path.split("~").filter(Boolean)) {
-    const next = box.children.find((b) => b.key === key);
-    if (!next) break;
-    box = next;
-  }
-  return box;
+/** Other views of a function. */
+function links({ frame }, state) {
+  const of = frame.build_id === state.build ? "" : frame.build_id;
+  const focus = nameOf(frame, state);
+  const here = state.mode === "sandwich" && state.focus === focus;
+  return [
+    [here ? null : to(state, { mode: "sandwich", focus, zoom: "" }), "Sandwich"],
+    [to(state, { ...another("report"), fn: frame.address, of }), "Callers and callees"],
+    [to(state, { ...another("graph"), focus }), "In the call graph"],
+  ].flatMap(([link, text]) => (link ? [" ", el("a", link, text)] : []));
 }
 
-function inside(box, zoom) {
-  for (let b = box; b; b = b.parent) if (b === zoom) return true;
-  return false;
-}
-
-/** The same hue for the same name, far from red-green contrasts; lightness is the theme's. */
-function hue(name) {
-  let h = 7;
-  for (const c of name) h = (h * 31 + c.codePointAt(0)) >>> 0;
-  return 190 + (h % 110);
-}
-
-class Flame {
-  constructor(boxes, state, amount) {
-    Object.assign(this, { boxes, state, amount, whole: boxes[0].value || 1 });
-    this.view = svg("svg", { class: "flame", role: "tree", "aria-label": "Stacks", tabindex: "-1" });
-    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "");
-    this.view.addEventListener("keydown", (event) => this.key(event));
-    this.zoom(boxAt(boxes[0], state.zoom), false);
+/** The pictures, the table and the line below them, and what they tell one another. */
+class Stacks {
+  constructor({ root, answer, others }, state) {
+    Object.assign(this, { root, answer, others, state, look: lookOf(answer, root), rows: functions(root) });
+    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "Point at a box, or move with the arrows.");
+    this.sum = el("output", { class: "hint", for: "filter" });
+    this.flames = this.pictures();
+    this.table = this.functionTable();
   }
 
-  text(box) {
-    const share = format.percent((100 * box.value) / this.whole);
-    const cut = box.cut > 0 ? `, of which ${this.amount(box.cut)} in boxes that were left out` : "";
-    const inferred = box.inferred ? "; not seen, but named by the call before the next frame" : "";
-    return `${box.name ?? box.label}, ${this.amount(box.value)}, ${share}, self ${this.amount(box.self)}${cut}${inferred}`;
+  /** self: what the time is called that ends in a box. half: of a sandwich. */
+  flame(top, label, self, half = "") {
+    const zoomed = (box) => {
+      const path = pathOf(box);
+      const zoom = path && half ? `${half}~${path}` : path;
+      if (zoom !== this.state.zoom) note(this.state, { zoom });
+      this.away.hidden = !zoom;
+      const others = this.flames.filter((other) => half && other.half !== half && other.top.parent);
+      for (const other of others) other.zoom(this.rootOf(other), false);
+    };
+    const told = (box) => this.tell(box, self);
+    const text = (box) => textOf(box, this.look, self);
+    const start = half ? `${half}~` : "";
+    const path = this.state.zoom.startsWith(start) ? this.state.zoom.slice(start.length) : "";
+    const flame = new Flame({ top: boxAt(top, path), label, text, zoomed, told, up: half === "up" });
+    return Object.assign(flame, { half });
   }
 
-  zoom(box, focus = true) {
-    this.top = box;
-    const zoom = pathOf(box);
-    if (zoom !== this.state.zoom) note(this.state, { zoom });
-    this.draw();
-    if (focus) this.focus(box);
+  rootOf(flame) {
+    let box = flame.top;
+    while (box.parent) box = box.parent;
+    return box;
   }
 
-  draw() {
-    const scale = WIDTH / (this.top.value || 1);
-    const above = [];
-    for (let b = this.top.parent; b; b = b.parent) above.unshift(b);
-    const shown = [
-      ...above.map((b) => ({ b, x: 0, w: WIDTH })),
-      ...this.boxes
-        .filter((b) => b.value * scale >= LEAST && inside(b, this.top))
-        .map((b) => ({ b, x: (b.x - this.top.x) * scale, w: b.value * scale })),
-    ];
-    const depth = shown.reduce((most, s) => Math.max(most, s.b.level), 0);
-    this.view.setAttribute("viewBox", `0 0 ${WIDTH} ${(depth + 1) * ROW}`);
-    this.nodes = new Map();
-    this.shown = shown.map((s) => s.b);
-    replace(
-      this.view,
-      shown.map((s) => this.box(s)),
-    );
-    this.mark();
-  }
-
-  box({ b, x, w }) {
-    const chars = Math.floor((w - 6) / 7);
-    const node = svg(
-      "g",
-      {
-        class: `box${b.level < this.top.level ? " above" : ""}${b.inferred ? " inferred" : ""}`,
-        role: "treeitem",
-        tabindex: b === this.top ? 0 : -1,
-        "aria-level": b.level + 1,
-        "aria-expanded": b.children.length ? "true" : null,
-        transform: `translate(${x.toFixed(2)},${b.level * ROW})`,
-        onclick: () => this.zoom(b),
-        onfocus: () => this.tell(b),
-        onpointerenter: () => this.tell(b),
-      },
-      svg("rect", { width: Math.max(w - 0.5, 0.4).toFixed(2), height: ROW - 1, style: `--hue:${hue(b.label)}` }),
-      chars >= 3
-        ? svg("text", { x: 4, y: ROW - 6 }, b.label.length > chars ? `${b.label.slice(0, chars - 1)}…` : b.label)
-        : null,
-      svg("title", {}, this.text(b)),
-    );
-    this.nodes.set(b, node);
-    return node;
-  }
-
-  /** Where the function of a box is shown otherwise. */
-  links({ frame }) {
-    const of = frame.build_id === this.state.build ? "" : frame.build_id;
-    const focus = of ? `${frame.address}@${of}` : frame.address;
+  pictures() {
+    const { state, root } = this;
+    if (state.mode === "leaves") return [this.flame(leaves(root), "Stacks, leaves first", "begins with it:")];
+    if (state.mode !== "sandwich") return [this.flame(root, "Stacks, root first", "self")];
+    this.middle = chosen(this.rows, state);
+    const both = this.middle && around(root, this.middle.key);
+    if (!both) return [];
     return [
-      " ",
-      el("a", to(this.state, { ...another("report"), fn: frame.address, of }), "Callers and callees"),
-      " ",
-      el("a", to(this.state, { ...another("graph"), focus }), "In the call graph"),
+      this.flame(both.callers, `Callers of ${this.middle.label}`, "begins with it:", "up"),
+      this.flame(both.callees, `Callees of ${this.middle.label}`, "self", "down"),
     ];
   }
 
-  tell(box) {
-    replace(this.detail, this.text(box), box.frame?.address ? this.links(box) : null);
-    for (const [b, node] of this.nodes) node.classList.toggle("same", b.label === box.label);
+  /** What stands below the pictures of a box or a function. */
+  tell(box, self) {
+    const link = box.frame?.address ? links(box, this.state) : null;
+    replace(this.detail, textOf(box, this.look, self).join(", "), link);
+    for (const flame of this.flames) if (flame.chosen !== box.key) flame.mark(flame.wanted, box.key);
   }
 
   search(text) {
-    this.wanted = matcher(text);
-    this.mark();
-    if (!this.wanted) return;
-    // Time below the topmost match of each path: nothing is counted twice.
-    const hit = this.boxes.filter((b) => this.wanted(b.name ?? b.label));
-    const marked = new Set(hit);
-    let share = 0;
-    for (const b of hit) {
-      let covered = false;
-      for (let p = b.parent; p && !covered; p = p.parent) covered = marked.has(p);
-      if (!covered) share += b.value;
-    }
-    say(`${hit.length} boxes, ${format.percent((100 * share) / this.whole)} of the time`);
+    const wanted = matcher(text);
+    for (const flame of this.flames) flame.mark(wanted, flame.chosen);
+    this.table.filter(wanted ? (i) => wanted(this.rows[i].name) : undefined);
+    if (!wanted) return void replace(this.sum);
+    const { boxes, time } = matched(this.root, wanted);
+    const share = this.look.percent(time);
+    replace(this.sum, `${format.several(boxes, "box", "boxes")}: ${this.look.amount(time)}, ${share} of the time`);
   }
 
-  mark() {
-    for (const [b, node] of this.nodes) {
-      node.classList.toggle("hit", Boolean(this.wanted?.(b.name ?? b.label)));
-      node.classList.toggle("miss", Boolean(this.wanted && !this.wanted(b.name ?? b.label)));
-    }
+  functionTable() {
+    const { rows, look, state } = this;
+    const percent = (value) => (100 * value) / look.whole;
+    const interval = (value) => {
+      const known = look.range(value);
+      return known ? `95 %: ${look.between(known)}, ${format.several(known.stacks, "stack", "stacks")}` : null;
+    };
+    const time = (key, title, hint) => {
+      const cell = (i) => bar(look.amount(rows[i][key]), percent(rows[i][key]), interval(rows[i][key]));
+      return { key, title, hint, numeric: true, bars: true, width: 8.4, value: (i) => rows[i][key], cell };
+    };
+    const name = (i) => {
+      const { frame, label, name } = rows[i];
+      if (!frame.address) return el("span", { title: name }, label);
+      const link = to(state, { mode: "sandwich", focus: nameOf(frame, state), zoom: "" });
+      return el("a", { ...link, tabIndex: -1, title: `${name}: callers and callees in stacks` }, label);
+    };
+    const columns = [
+      { key: "name", title: "Function", value: (i) => rows[i].name, cell: name },
+      time("self", "Self", "time of the stacks that end in it"),
+      time("total", "Total", "time of the stacks that it is in; each counts once"),
+    ];
+    const open = (i) => this.tell({ ...rows[i], value: rows[i].total, cut: 0, inferred: false }, "self");
+    return new Table({
+      label: "Functions in these stacks",
+      columns,
+      count: rows.length,
+      state,
+      sort: "self",
+      tall: true,
+      open,
+    });
   }
 
-  focus(box) {
-    for (const [b, node] of this.nodes) node.setAttribute("tabindex", b === box ? "0" : "-1");
-    this.nodes.get(box)?.focus();
-  }
-
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const now = [...this.nodes].find(([, node]) => node === document.activeElement)?.[0];
-    if (!now) return;
-    const visible = (b) => (b && this.nodes.has(b) ? b : undefined);
-    const siblings = now.parent ? now.parent.children.filter((b) => this.nodes.has(b)) : [now];
-    const place = siblings.indexOf(now);
-    const to = {
-      ArrowUp: visible(now.parent),
-      ArrowDown: now.children.find((b) => this.nodes.has(b)),
-      ArrowLeft: siblings[place - 1],
-      ArrowRight: siblings[place + 1],
-      Home: this.shown[0],
-    }[event.key];
-    if (to) this.focus(to);
-    else if (event.key === "Enter" || event.key === " " || event.key === "+") this.zoom(now);
-    else if (event.key === "-") this.zoom(this.top.parent ?? this.top);
-    else if (event.key === "Escape" || event.key === "0") this.zoom(this.boxes[0]);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+  reset() {
+    for (const flame of this.flames) flame.zoom(this.rootOf(flame), false);
   }
 }
 
-const SYNTHETIC = [
-  "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may " +
-    "never have occurred.",
-  "A cycle is one box that contains the self times of its members, because the stacks inside it are not known.",
-  "A name in brackets, such as [outside], is no function: stacks begin or end in it.",
-];
-
-/** Why a cycle does not stand below its callers. */
-function undivided(c, amount) {
-  const callers =
-    c.callers.join(", ") +
-    (c.callers_not_named
-      ? ` and ${format.count(c.callers_not_named)} ${c.callers_not_named === 1 ? "other" : "others"}`
-      : "");
-  return `Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides among them, so it is placed ${c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`}.`;
-}
-
-/** How the stacks came about: seen by ticks, or derived. */
-function banner(answer, state, amount) {
-  if (!answer.synthetic) {
-    const left = answer.left_out.nodes;
-    const others = `${format.several(left, "box", "boxes")} with ${amount(answer.left_out.seconds)} are left out.`;
-    const text = [el("p", {}, MEASURED), left > 0 ? el("p", {}, others) : null];
-    return menu("synthetic", "How these stacks were made", el("span", { class: "chip" }, "Measured stacks"), text);
-  }
-  const more = el("div");
-  const opened = () =>
-    api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" })).then(
-      ({ undivided: cycles, not_followed: lost }) => {
-        const rest = lost > 0 ? el("p", {}, `${amount(lost)} are below paths that were not followed.`) : null;
-        replace(
-          more,
-          cycles.map((c) => el("p", {}, undivided(c, amount))),
-          rest,
-        );
-      },
-      () => {},
+/** The pictures of a view, or why there are none. */
+function body(all, state) {
+  if (!all.flames.length)
+    return el(
+      "p",
+      { class: "empty" },
+      "No stack of this time range has this function. ",
+      el("a", to(state, { mode: "", focus: "", zoom: "" }), "All stacks"),
     );
-  const content = [SYNTHETIC.map((sentence) => el("p", {}, sentence)), more];
-  const label = el("span", { class: "chip warning" }, "Synthetic stacks");
-  return menu("synthetic", "How these stacks were made", label, content, opened);
+  if (state.mode !== "sandwich") return all.flames[0].node;
+  const [callers, callees] = all.flames;
+  const title = (text) => el("h3", {}, text);
+  return [
+    title(`Callers of ${all.middle.label}`),
+    callers.node,
+    title(`${all.middle.label} and what it calls`),
+    callees.node,
+  ];
 }
 
-const MEASURED = "Each stack was found by a tick. The width of a box is the time of all ticks that found it.";
+function modeChoice(state) {
+  const link = ([mode, title]) => {
+    const changes = { mode, zoom: "", split: mode === "sandwich" ? "" : state.split };
+    return el("a", { ...to(state, changes), "aria-current": state.mode === mode ? "true" : null }, title);
+  };
+  return el("span", { class: "presets", role: "group", "aria-label": "Order of the stacks" }, MODES.map(link));
+}
 
 export async function draw(main, state, signal) {
-  const url = api.path(state.build, "/report", { ...question(state), format: "tree", names: "short" });
-  const answer = await api.json(url, signal);
-  const boxes = tree(answer);
-  const amount = format.amounts(answer.dimension, answer);
-  const chip = banner(answer, state, amount);
-  if (!(boxes[0].value > 0)) {
-    replace(
-      main,
-      el("div", { class: "bar" }, el("h2", {}, "Flame"), chip),
-      el("p", {}, "No samples in this time range."),
-    );
+  const found = await stacksOf(state, signal);
+  const amount = format.amounts(found.answer.dimension, found.answer);
+  const chip = stacksChip(found.answer, state, amount);
+  const title = el("h2", { class: "unseen" }, "Flame graph");
+  const times = timeChoice(found.answer, { zoom: "" });
+  if (!(found.root.value > 0)) {
+    const none = el("p", { class: "empty" }, "No samples in this time range.");
+    replace(main, el("div", { class: "bar" }, title, chip, times), none);
     return;
   }
-  const flame = new Flame(boxes, state, amount);
+  const all = new Stacks(found, state);
   const filter = filterField(
     () => state,
     "Mark functions",
-    "mark functions",
-    (text) => flame.search(text),
+    "Find (regex)",
+    (text) => all.search(text),
   );
-  const largest = [...boxes].sort((a, b) => b.value - a.value).slice(0, 200);
+  all.away = el("button", { type: "button", hidden: !state.zoom, onclick: () => all.reset() }, "Reset zoom");
+  const split = state.mode === "" ? splitChoice(state, { zoom: "" }) : null;
   replace(
     main,
-    el(
-      "div",
-      { class: "bar" },
-      el("h2", {}, "Flame"),
-      filter,
-      el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom"),
-      chip,
-    ),
-    el("div", { class: "picture" }, flame.view),
-    flame.detail,
-    pictureTable(state, "boxes", `the ${largest.length} largest boxes`, () =>
-      plain(
-        "Boxes by time",
-        [["Depth", 1], ["Function"], ["Time", 1], ["Self", 1], ["Share", 1]],
-        largest.map((b) => [
-          String(b.level),
-          b.label,
-          amount(b.value),
-          amount(b.self),
-          format.percent((100 * b.value) / flame.whole),
-        ]),
-      ),
-    ),
+    el("div", { class: "bar" }, title, filter, chip, modeChoice(state), split, times, all.away, all.sum),
+    remarks(found, state),
+    el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, state), all.detail), all.table.node),
   );
-  if (state.q) flame.search(state.q);
+  for (const flame of all.flames) flame.draw();
+  all.table.restore();
+  if (state.q) all.search(state.q);
 }

@@ -1,8 +1,11 @@
-// The flame graph shows the daemon's tree of stacks: boxes as wide as their time, zoom by path, links to the function.
+// The flame graph shows the tree of stacks: boxes as wide as their time, from the root, from the leaves or around a
+// function; search, zoom by path, tooltip, touch, links. The call tree has the same boxes as rows.
 import { address, check, get, id, open, point, ready, text, visit } from "./page.mjs";
 
 const calc = id("calc");
-const treeOf = (build) => get(`api/v1/builds/${build}/report?format=tree&names=short`);
+const BOX = "svg.flame .box";
+const treeOf = (build, more = "") => get(`api/v1/builds/${build}/report?format=tree&names=short${more}`);
+const close = (a, b, most) => Math.abs(a - b) <= most;
 
 /** Time of each node with what is below it. */
 function totals(tree) {
@@ -11,29 +14,124 @@ function totals(tree) {
   return sums;
 }
 
+const keyOf = (frame) => `${frame.address}@${frame.build_id}`;
+const nameAt = (tree, i) => tree.frames[tree.frame[i]].full_name ?? tree.frames[tree.frame[i]].name;
+
+/** Indexes of the nodes above one, nearest first. */
+function above(tree, i) {
+  const path = [];
+  for (let at = tree.parent[i]; at >= 0; at = tree.parent[at]) path.push(at);
+  return path;
+}
+
+/** The inclusive time of each function by its key: of each path only the outermost box counts. */
+function inclusive(tree) {
+  const sums = totals(tree);
+  const times = new Map();
+  tree.frame.forEach((f, i) => {
+    if (above(tree, i).some((at) => tree.frame[at] === f)) return;
+    const key = keyOf(tree.frames[f]);
+    times.set(key, (times.get(key) ?? 0) + sums[i]);
+  });
+  return times;
+}
+
+/** Name, width and level of each box that is drawn. */
+const shown = (page, selector = BOX) =>
+  page
+    .locator(selector)
+    .evaluateAll((all) =>
+      all.map((b) => [
+        b.getAttribute("aria-label").split(", ")[0],
+        Number(b.querySelector("rect").getAttribute("width")) + 0.5,
+        Number(b.getAttribute("aria-level")),
+      ]),
+    );
+
 async function boxes(page) {
   const tree = await treeOf(calc);
   const sums = totals(tree);
   await visit(page, `?build=${calc}&view=flame`);
-  const shown = await page
-    .locator("svg.flame .box")
-    .evaluateAll((all) =>
-      all.map((b) => [
-        b.querySelector("title").textContent.split(", ")[0],
-        Number(b.querySelector("rect").getAttribute("width")),
-      ]),
-    );
-  const whole = shown[0][1];
-  const names = tree.frame.map((f) => tree.frames[f].full_name ?? tree.frames[f].name);
-  const right = names.every((name, i) => {
-    const share = sums[i] / tree.total;
-    return share < 0.002 || shown.some(([n, w]) => n === name && Math.abs(w / whole - share) < 0.002);
+  const drawn = await shown(page);
+  const whole = drawn[0][1];
+  const right = tree.frame.every((_, i) => {
+    const width = (sums[i] / tree.total) * whole;
+    return width < 2.1 || drawn.some(([name, w]) => nameAt(tree, i).startsWith(name) && close(w, width, 0.02));
   });
-  point(names.length > 3 && right, "flame: every node of the tree is a box as wide as its time", [shown, names, sums]);
-  point(
-    tree.synthetic === /Synthetic stacks/.test(await text(page, "#synthetic")),
-    "flame: says how the stacks were made",
+  point(tree.nodes > 3 && right, "flame: every node of the tree is a box as wide as its time", [drawn, sums]);
+  const chip = await text(page, "#synthetic");
+  point(tree.synthetic === /By calls: synthetic stacks/.test(chip), "flame: says how the stacks were made", chip);
+  const own = tree.self.reduce((sum, self) => sum + self, 0);
+  const rows = await page.locator("[role=grid] tbody tr[data-at]").count();
+  point(rows > 3 && close(own, tree.total, 1e-6), "flame: a table of the functions stands beside it", rows);
+}
+
+async function inverted(page) {
+  const tree = await treeOf(calc);
+  const own = new Map();
+  tree.frame.forEach((_, i) => own.set(nameAt(tree, i), (own.get(nameAt(tree, i)) ?? 0) + tree.self[i]));
+  await visit(page, `?build=${calc}&view=flame&mode=leaves`);
+  const drawn = await shown(page);
+  const first = drawn.filter(([, , level]) => level === 2);
+  const right = first.every(([name, w]) =>
+    [...own].some(([full, self]) => full.startsWith(name) && close(w, (self / tree.total) * drawn[0][1], 0.02)),
   );
+  point(first.length > 3 && right, "leaves first: below the whole stand the functions with their self times", first);
+  point(
+    drawn.some(([name, , level]) => level > 2 && name === "main"),
+    "leaves first: below them their callers",
+    drawn,
+  );
+}
+
+async function sandwich(page) {
+  const tree = await treeOf(calc);
+  const times = inclusive(tree);
+  const frame = tree.frames.find((f) => f.name === "main");
+  const middle = tree.frames[tree.frame[tree.frame.findIndex((_, i) => above(tree, i).length > 1 && times.size > 3)]];
+  const focus = middle.build_id === calc ? middle.address : `${middle.address}@${middle.build_id}`;
+  await visit(page, `?build=${calc}&view=flame`);
+  await page.locator("[role=grid] tbody a", { hasText: middle.name }).first().click();
+  await page.waitForFunction(() => new URLSearchParams(location.search).get("mode") === "sandwich");
+  await ready(page);
+  const named = new URL(page.url()).searchParams.get("focus");
+  point(named.startsWith(focus.split("@")[0]), "flame: a name in the table leads to its sandwich", [named, focus]);
+  const callers = await shown(page, ".flames:nth-of-type(1) svg .box");
+  const callees = await shown(page, ".flames:nth-of-type(2) svg .box");
+  const ends = [callers[0][0], callees[0][0]];
+  point(
+    ends.every((name) => name.startsWith(middle.name)),
+    "sandwich: the function joins both halves",
+    ends,
+  );
+  point(frame && callers.some(([name]) => name === "main"), "sandwich: its callers stand above it", callers);
+  const label = await page.locator(BOX).first().getAttribute("aria-label");
+  const share = (100 * times.get(keyOf(middle))) / tree.total;
+  const said = Number(/\(([\d.]+) %\)/.exec(label)[1]);
+  point(close(said, share, 0.06 * share + 0.01), "sandwich: its time is that of all stacks with it, each once", [
+    label,
+    share,
+  ]);
+  await check(page, "sandwich of a function");
+}
+
+async function search(page) {
+  const tree = await treeOf(calc);
+  const sums = totals(tree);
+  const hit = (i) => /^parse_/.test(nameAt(tree, i));
+  const outer = tree.frame.map((_, i) => i).filter((i) => hit(i) && !above(tree, i).some(hit));
+  const share = (100 * outer.reduce((sum, i) => sum + sums[i], 0)) / tree.total;
+  await visit(page, `?build=${calc}&view=flame`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("^parse_");
+  const sum = await text(page, ".bar output");
+  const boxes = tree.frame.filter((_, i) => hit(i)).length;
+  const right = sum.startsWith(`${boxes} box`) && close(Number(/([\d.]+) %/.exec(sum)[1]), share, 0.06 * share + 0.01);
+  point(outer.length > 0 && right, "flame: a search says how much time its matches have, nothing twice", [sum, share]);
+  const marked = await page.locator(`${BOX}.hit`).count();
+  point(marked > 0 && (await page.locator(`${BOX}.miss`).count()) > 0, "flame: and marks them", marked);
+  const rows = await page.locator("[role=grid] tbody tr[data-at] td:first-child").allTextContents();
+  point(rows.length > 0 && rows.every((name) => name.startsWith("parse_")), "flame: and in the table", rows);
 }
 
 /** The function below another one that has the most time. */
@@ -45,15 +143,20 @@ function heaviest(tree) {
 
 async function zoom(page) {
   const { name } = heaviest(await treeOf(calc));
-  const box = page.locator("svg.flame .box", { has: page.locator(`title:text-matches("^${name},")`) }).first();
-  const top = () => page.locator("svg.flame .box:not(.above) title").first().textContent();
+  const box = page.locator(`${BOX}[aria-label^="${name},"]`).first();
+  const top = () => page.locator(`${BOX}:not(.above)`).first().getAttribute("aria-label");
   await visit(page, `?build=${calc}&view=flame`);
+  await box.hover();
+  const tip = await text(page, ".tip");
+  point(tip.startsWith(name) && /%/.test(tip), "flame: the tooltip has name and numbers", tip);
   await box.click();
   await page.waitForFunction(() => new URLSearchParams(location.search).has("zoom"));
   point((await top()).startsWith(`${name}, `), "flame: a click zooms", await top());
   const path = new URL(page.url()).searchParams.get("zoom");
   await visit(page, `?build=${calc}&view=flame&until=2099-01-01&zoom=${encodeURIComponent(path)}`);
   point((await top()).startsWith(`${name}, `), "flame: the address has the path to it", path);
+  await page.locator("button", { hasText: "Reset zoom" }).click();
+  await address(page, "zoom", "");
   await box.focus();
   await check(page, "flame with links");
   await page.locator(".detail a", { hasText: "Callers and callees" }).press("Enter");
@@ -70,7 +173,24 @@ async function zoom(page) {
   point(titles.length > 1, "flame: and into the call graph", titles);
 }
 
-/** Stacks that ticks found say so. */
+/** A tree for each value of a label. */
+async function split(page) {
+  await visit(page, `?build=${calc}&view=flame`);
+  await page.locator("#split").selectOption("version");
+  await address(page, "split", "version");
+  await ready(page);
+  const parts = (await shown(page)).filter(([name]) => name.startsWith("version="));
+  const whole = (await shown(page))[0][1];
+  const right = [];
+  const all = await treeOf(calc);
+  for (const [name, width] of parts) {
+    const part = await treeOf(calc, `&match=${encodeURIComponent(`version="${name.slice(8)}"`)}`);
+    right.push(close(width, (part.total / all.total) * whole, 1));
+  }
+  point(right.length === 2 && right.every(Boolean), "flame: split by a label, each value has its time", parts);
+}
+
+/** Stacks that ticks found say so, and with what error; times by calls are a choice. */
 async function measured(page) {
   const live = (await get("api/v1/processes")).rows;
   if (!live.length) return;
@@ -81,10 +201,78 @@ async function measured(page) {
     /Measured stacks/.test(await text(page)) && !/ynthetic/.test(await text(page)),
     "flame: measured stacks say so",
   );
+  const label = await page.locator(BOX).nth(1).getAttribute("aria-label");
+  point(/stacks?, 95 %: [\d.]+–[\d.]+ m?s|stacks?/.test(label), "flame: a box has its number of stacks", label);
+  await page.locator("#times").selectOption("calls");
+  await address(page, "time", "calls");
+  await ready(page);
+  point(/By calls: synthetic stacks/.test(await text(page)), "flame: times by calls are a choice, and said");
+}
+
+async function touch() {
+  const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
+  await visit(page, `?build=${calc}&view=flame`);
+  const box = page.locator(BOX).nth(1);
+  const name = (await box.getAttribute("aria-label")).split(", ")[0];
+  await box.tap();
+  point((await text(page, ".detail")).startsWith(name), "touch: a tap shows the numbers", await text(page, ".detail"));
+  point((await page.locator(`${BOX}.above`).count()) === 0, "touch: and does not zoom yet");
+  await box.tap();
+  point((await page.locator(`${BOX}.above`).count()) > 0, "touch: the next tap on the box zooms");
+  const small = await page
+    .locator(BOX)
+    .evaluateAll((all) => all.filter((b) => b.getBoundingClientRect().height < 22).length);
+  point(small === 0, "touch: boxes are as high as a finger needs", small);
+  await page.context().close();
+}
+
+const TREE = "[role=treegrid]";
+const names = (page) => page.locator(`${TREE} tr[data-at] .named > :last-child`).allTextContents();
+
+async function callTree(page) {
+  const tree = await treeOf(calc);
+  const roots = tree.parent.filter((p) => p < 0).length;
+  await visit(page, `?build=${calc}&view=tree`);
+  await page.locator("button", { hasText: "Close all" }).click();
+  point((await names(page)).length === roots, "call tree: closed, it has the roots", await names(page));
+  await page.locator(TREE).focus();
+  for (const key of ["Home", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+  const active = page.locator(`${TREE} tr.active`);
+  point((await active.getAttribute("aria-level")) === "2", "call tree: → opens a row and goes into it");
+  await page.waitForFunction(() => (new URLSearchParams(location.search).get("zoom") ?? "").includes("~"));
+  const path = page.url();
+  for (const key of ["ArrowLeft", "ArrowLeft"]) await page.keyboard.press(key);
+  const state = [await active.getAttribute("aria-level"), await active.getAttribute("aria-expanded")];
+  point(state.join() === "1,false", "call tree: ← goes out of it and closes it", state);
+  await page.keyboard.press("*");
+  const count = Number(await page.locator(TREE).getAttribute("aria-rowcount")) - 1;
+  point(count > roots && count <= tree.nodes, "call tree: * opens all below a row", [count, tree.nodes]);
+  await page.locator("button", { hasText: "Open all" }).click();
+  point((await page.locator(TREE).getAttribute("aria-rowcount")) === String(tree.nodes + 1), "call tree: all rows");
+  await page.goto(path);
+  await ready(page);
+  point((await active.getAttribute("aria-level")) === "2", "call tree: a reload shows the same row");
+  await check(page, "call tree");
+  await page.keyboard.press("/");
+  await page.keyboard.type("parse_");
+  await page.keyboard.press("Enter");
+  point(/parse_/.test(await active.textContent()), "call tree: Enter goes to a match", await active.textContent());
+  await page.locator(TREE).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".pane dl");
+  await ready(page);
+  point(/parse_/.test(await text(page, ".pane h2")), "call tree: Enter shows the function");
+  await visit(page, `?build=${calc}&view=tree&mode=leaves`);
+  const first = (await names(page))[0];
+  const own = new Map();
+  tree.frame.forEach((_, i) => own.set(nameAt(tree, i), (own.get(nameAt(tree, i)) ?? 0) + tree.self[i]));
+  const most = [...own].reduce((a, b) => (b[1] > a[1] ? b : a))[0];
+  point(first === most, "call tree: leaves first begins with the most self time", [first, most]);
 }
 
 export async function flame() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [boxes, zoom, measured]) await part(page);
+  for (const part of [boxes, inverted, sandwich, search, zoom, split, measured, callTree]) await part(page);
   await page.context().close();
+  await touch();
 }

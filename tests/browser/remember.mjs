@@ -36,7 +36,9 @@ const places = [
   ["table", `?build=${id("calc")}&q=e&sort=calls&dir=asc&row=3&open=load&since=${hour(-3)}&until=${hour(30)}`],
   ["function", `?build=${id("calc")}&fn=${member.address}&open=cycle,series&step=1h&static=1&scope=build`],
   ["graph", `?build=${id("calc")}&view=graph&zoom=1&at=100.0,50.0,600.0&nodes=20&open=arcs`],
-  ["flame", `?build=${id("calc")}&view=flame&zoom=${flamePath}&q=main&open=boxes`],
+  ["flame", `?build=${id("calc")}&view=flame&zoom=${flamePath}&q=main`],
+  ["call tree", `?build=${id("calc")}&view=tree&zoom=${flamePath}&q=main`],
+  ["leaves first", `?build=${id("calc")}&view=flame&mode=leaves&q=main`],
   ["compare", `?build=${id("calc")}&view=compare&against=${id("shapes")}&scale=1&sort=dcalls&q=m&bsince=${hour(-3)}`],
 ];
 
@@ -82,7 +84,7 @@ async function steps(page) {
   const filtered = await seen(page);
   await page.locator("[role=grid] tbody a").first().click();
   await ready(page);
-  await page.keyboard.press("4");
+  await page.keyboard.press("5");
   await ready(page);
   await page.goBack();
   await ready(page);

@@ -2,7 +2,7 @@
 import { address, check, get, id, open, point, ready, visit } from "./page.mjs";
 
 const calc = id("calc");
-const DATA = "[role=grid] tbody tr[data-at], svg.graph .node, svg.flame .box";
+const DATA = "[role=grid] tbody tr[data-at], svg.graph .node, svg.flame .box, .treegrid tr[data-at]";
 const VIEWS = [
   ["builds", ""],
   ["functions", "?view=functions"],
@@ -10,6 +10,8 @@ const VIEWS = [
   ["table", `?build=${calc}`],
   ["graph", `?build=${calc}&view=graph`],
   ["flame", `?build=${calc}&view=flame`],
+  ["sandwich", `?build=${calc}&view=flame&mode=sandwich`],
+  ["call tree", `?build=${calc}&view=tree`],
   ["compare", `?build=${calc}&view=compare&against=${id("shapes")}`],
 ];
 const SIZES = [

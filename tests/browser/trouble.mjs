@@ -38,7 +38,7 @@ async function refused(page) {
     "an empty window: said, with a way to what there is",
     await text(page),
   );
-  for (const view of ["graph", "flame"]) {
+  for (const view of ["graph", "flame", "tree"]) {
     await visit(page, `?build=${id("calc")}&view=${view}&until=2001-01-01T00:00:00Z`);
     point(/No function|No upload|No samples/.test(await text(page)), `${view}: an empty window`, await text(page));
   }
@@ -109,7 +109,10 @@ async function hostile(page) {
     ["builds", ""],
     ["functions", "?view=functions"],
     ["processes", "?view=processes"],
-    ...["report", "graph", "flame"].map((view) => [view, `?build=${build.build_id}&view=${view}&open=arcs,boxes,load`]),
+    ...["report", "graph", "flame", "tree"].map((view) => [
+      view,
+      `?build=${build.build_id}&view=${view}&open=arcs,load`,
+    ]),
     ["compare", `?build=${build.build_id}&view=compare&against=${build.build_id}`],
     ...report.functions
       .slice(0, 12)

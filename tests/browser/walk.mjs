@@ -214,7 +214,7 @@ async function inFlame(page) {
   await page.keyboard.press("3");
   await page.waitForSelector("svg.flame .box");
   await ready(page);
-  point(/Synthetic/.test(await text(page)), "flame: says that it is derived");
+  point(/synthetic stacks/.test(await text(page)), "flame: says that it is derived");
   await tabTo(page, "svg.flame .box");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
@@ -226,14 +226,12 @@ async function inFlame(page) {
   );
   await page.keyboard.press("Escape");
   point((await page.locator("svg.flame .above").count()) === 0, "flame: Escape goes back to the whole");
-  await tabTo(page, "main details.picture-table summary");
-  await page.keyboard.press("Enter");
-  await page.waitForSelector("main details.picture-table tbody tr");
-  point((await page.locator("main details.picture-table tbody tr").count()) > 3, "flame: the boxes as a table");
+  point(await tabTo(page, GRID), "flame: Tab reaches the table beside it");
+  point((await page.locator(`${GRID} tbody tr[data-at]`).count()) > 3, "flame: its functions as a table");
 }
 
 async function inCompare(page) {
-  await page.keyboard.press("4");
+  await page.keyboard.press("5");
   await page.waitForSelector("#against");
   await ready(page);
   await page.locator("#against").focus();
@@ -409,7 +407,7 @@ async function sampledBuild(page) {
     "another dimension is a step away, in its own unit",
     await text(page),
   );
-  for (const view of ["graph", "flame"]) {
+  for (const view of ["graph", "flame", "tree"]) {
     await visit(page, `?build=${id("sampled")}&view=${view}&dimension=cycles`);
     const shown = await text(page);
     point(/70,?000|70\.0 k/.test(shown) && !/\d m?s\b/.test(shown), `${view}: in its own unit, too`, shown);

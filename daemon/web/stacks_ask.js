@@ -1,0 +1,127 @@
+// Asks for the stacks of a build, whole or one tree for each value of a label, and says how they came about.
+import * as api from "./api.js";
+import { matchOf, valuesOf } from "./choices.js";
+import { el, replace } from "./dom.js";
+import * as format from "./format.js";
+import { menu } from "./menu.js";
+import { question } from "./state.js";
+import { interval, joined, treeOf } from "./stacks.js";
+
+const VALUES = 12; // of a label: a tree for each
+
+const reportOf = (state, params, signal) =>
+  api.json(api.path(state.build, "/report", { ...question(state), names: "short", ...params }), signal);
+
+/** {root, answer, others}: the tree, what is said of all its stacks, and how many values of the label are left out. */
+export async function stacksOf(state, signal) {
+  if (!state.split) {
+    const answer = await reportOf(state, { format: "tree" }, signal);
+    const root = treeOf(answer, answer.synthetic ? "total (synthetic stacks)" : "total");
+    return { root, answer, others: 0 };
+  }
+  const { values, others } = await valuesOf(state, VALUES, signal);
+  const ask = (value) => reportOf(state, { format: "tree", match: matchOf(state, value) }, signal);
+  const answers = await Promise.all(values.map(ask));
+  const parts = answers.map((answer, i) => [`${state.split}=${values[i] || "(empty)"}`, answer]);
+  return { root: joined("total", parts), answer: together(answers), others };
+}
+
+/** What several answers say together. */
+function together(answers) {
+  const sum = (of) => answers.reduce((total, answer) => total + of(answer), 0);
+  const measured = answers.filter((a) => a.stacks);
+  const stacks = {
+    count: sum((a) => a.stacks?.count ?? 0),
+    coverage: Math.min(...measured.map((a) => a.stacks.coverage)),
+  };
+  stacks.overdispersion = Math.max(...measured.map((a) => a.stacks.overdispersion));
+  return {
+    dimension: answers[0]?.dimension ?? "seconds",
+    time: answers[0]?.time,
+    synthetic: answers.some((a) => a.synthetic),
+    seconds: sum((a) => a.seconds),
+    ticks: sum((a) => a.ticks),
+    left_out: { nodes: sum((a) => a.left_out.nodes), seconds: sum((a) => a.left_out.seconds) },
+    ...(measured.length ? { stacks } : {}),
+  };
+}
+
+/** How times of these stacks read: amounts, and their intervals as {low, high, stacks} or null. */
+export function lookOf(answer, root) {
+  const timed = ["seconds", "wall"].includes(answer.dimension);
+  return {
+    amount: format.amounts(answer.dimension, answer),
+    range: (value) => interval(answer, value, root.value),
+    between: (known) => format.between(known.low, known.high, timed),
+    percent: (value) => format.percent((100 * value) / (root.value || 1), (value / (root.value || 1)) * answer.ticks),
+    whole: root.value || 1,
+    measured: Boolean(answer.stacks) && !answer.synthetic,
+  };
+}
+
+/** Tells which values of the label are not in the picture. */
+export function remarks({ others }, state) {
+  const text = `Only the ${VALUES} largest values of ${state.split} are shown; ${format.count(others)} are not.`;
+  return others ? el("p", { class: "warning" }, text) : null;
+}
+
+const SYNTHETIC = [
+  "These stacks were not observed. They are derived by dividing times by call counts, as in gprof; whole paths may " +
+    "never have occurred.",
+  "A cycle is one box that contains the self times of its members, because the stacks inside it are not known.",
+  "A name in brackets, such as [outside], is no function: stacks begin or end in it.",
+];
+const MEASURED =
+  "Each stack was found by a tick. The width of a box is the time of all ticks that found it. Intervals are those of " +
+  "the number of stacks.";
+
+/** Why a cycle does not stand below its callers. */
+function undivided(c, amount) {
+  const others = format.several(c.callers_not_named, "other", "others");
+  const callers = c.callers.join(", ") + (c.callers_not_named ? ` and ${others}` : "");
+  const where = c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`;
+  return (
+    `Cycle ${c.cycle} (${amount(c.value)}) is called by ${callers}. Call counts cannot tell how its time divides ` +
+    `among them, so it is placed ${where}.`
+  );
+}
+
+/** What is not in the measured stacks, or not known of them. */
+function facts(answer, amount) {
+  const { nodes, seconds } = answer.left_out;
+  const { coverage, inferred = 0, cut = 0, folded = 0, incomplete = 0, count } = answer.stacks;
+  const stacks = (n) => format.several(n, "stack", "stacks");
+  return [
+    MEASURED,
+    `${stacks(count)}, ${format.percent(100 * coverage)} of the ticks.`,
+    nodes > 0 ? `${format.several(nodes, "box", "boxes")} with ${amount(seconds)} are left out.` : "",
+    inferred > 0 ? `In ${stacks(inferred)} a call names a function that frame pointers skip (dashed boxes).` : "",
+    incomplete > 0 ? `Of ${stacks(incomplete)} the outer callers are not known: they begin with [incomplete].` : "",
+    cut > 0 ? `${stacks(cut)} lost outer callers, because no call stands before a return address.` : "",
+    folded > 0 ? `${stacks(folded)} lost inner functions, because there was no space.` : "",
+  ].filter(Boolean);
+}
+
+/** A chip that says how the stacks came about. */
+export function stacksChip(answer, state, amount) {
+  if (!answer.synthetic) {
+    const text = facts(answer, amount).map((sentence) => el("p", {}, sentence));
+    return menu("synthetic", "How these stacks were made", el("span", { class: "chip" }, "Measured stacks"), text);
+  }
+  const more = el("div");
+  const opened = () =>
+    reportOf(state, { format: "flamegraph" }).then(
+      ({ undivided: cycles, not_followed: lost }) => {
+        const rest = lost > 0 ? el("p", {}, `${amount(lost)} are below paths that were not followed.`) : null;
+        replace(
+          more,
+          cycles.map((c) => el("p", {}, undivided(c, amount))),
+          rest,
+        );
+      },
+      () => {},
+    );
+  const label = el("span", { class: "chip warning" }, "By calls: synthetic stacks");
+  const content = [SYNTHETIC.map((sentence) => el("p", {}, sentence)), more];
+  return menu("synthetic", "How these stacks were made", label, content, opened);
+}
