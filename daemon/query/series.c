@@ -3,14 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/http_text.h"
+#include "query/function.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/steps.h"
 #include "query/subreport.h"
 #include "query/work.h"
-
-/* Functions by address, as several questions name them. */
 
 /* A whole report, computed for the sake of a part of it. */
 static enum profd_status make_report(struct job *job, struct work *w, bool *fresh, struct profd_error *e)
@@ -26,34 +24,12 @@ static enum profd_status make_report(struct job *job, struct work *w, bool *fres
     return status == PROFD_OK ? work_build_report(job, w, e) : status;
 }
 
-/* "401230" or "0x401230": BAD_QUERY otherwise. */
-static enum profd_status function_parse_address(const char *text, uint64_t *out, struct profd_error *e)
-{
-    const char *at = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
-    size_t n = strspn(at, "0123456789abcdefABCDEF");
-    uint64_t value = 0;
-    if (n == 0 || n > 16 || at[n] != '\0') {
-        return profd_error_set(e, PROFD_BAD_QUERY, "'%s' is not a link-time address in hexadecimal", text);
-    }
-    for (; *at != '\0'; at++) {
-        value = value << 4 | (unsigned)http_hex_value(*at);
-    }
-    *out = value;
-    return PROFD_OK;
-}
-
-/* Is it the function of that build in which the address lies? Its size is 0 where the next one bounds it. */
-static bool function_holds(const struct report *r, const struct report_function *f, const char *id, uint64_t address)
-{
-    return f->build < r->build_count && strcmp(r->builds[f->build], id) == 0 &&
-           (f->address == address || (address > f->address && address - f->address < f->size));
-}
-
 enum profd_status function_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     bool fresh = false;
     uint64_t address = 0;
+    uint32_t position;
     const char *build = params_find(job->params, "build_id");
     enum profd_status status = function_parse_address(job->params->segments[5], &address, e);
     if (status == PROFD_OK) {
@@ -65,15 +41,11 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     struct render_input in = work_make_input(&w);
     in.show.limit = 0;
     build = build != NULL ? build : w.id.text;
-    for (uint32_t i = 0; i < w.report->function_count && in.only == 0; i++) {
-        if (function_holds(w.report, &w.report->functions[i], build, address)) {
-            in.only = i + 1;
-        }
+    status = function_find(w.report, build, address, &position, e);
+    if (status != PROFD_OK) {
+        return status;
     }
-    if (in.only == 0) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report", build,
-                               address);
-    }
+    in.only = position + 1;
     return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }
 
