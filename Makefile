@@ -305,13 +305,13 @@ demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
 	$(SUB) all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
-# Everything is also built by clang, and the tests once more under the address, undefined-behaviour and thread sanitizers.
+# Everything is also built by clang, for its warnings, and the tests once more under the address, undefined-behaviour and thread sanitizers.
 check:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all tests
 	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g" all tests
 	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g" all tsan
-	$(SUB) B=$(B)-clang CC=clang all
+	$(SUB) B=$(B)-clang CC=clang OPT=-O0 all tests
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
 lint:
