@@ -22,6 +22,15 @@ struct build_row {
     const char *note; /* sentence of the object worker, "" if none */
 };
 
+/* One host of a centre. Times: ns since the epoch, 0: never. */
+struct fleet_row {
+    const char *name, *identity, *tenant, *machine, *version;
+    const char *other_machine; /* another machine-id that came with this identity; "" */
+    bool enrolled;             /* else its certificate is of another CA */
+    int64_t certificate_end, revoked, first, last, delivered, restored;
+    int64_t two_machines; /* when two machines were last seen with this identity */
+};
+
 /* A label pair seen with a build. */
 struct label_row {
     const char *name, *value;
@@ -37,6 +46,15 @@ struct group_row {
     uint64_t calls;
     int64_t first, last;
     uint32_t inexact;
+};
+
+/* What the uploads of a build add up to in each step of time, and values of their labels. */
+struct load_row {
+    const char *build_id;
+    double *seconds;                  /* by step */
+    const char *const *const *values; /* [label]: values in ascending order, ended by NULL */
+    uint64_t hosts;                   /* the most of one step and combination of labels: there may be more */
+    const char *dimension;
 };
 
 /* One function in a step of time: what the report of the step says of it, zeros where it took no part. */

@@ -15,6 +15,10 @@
     X("/app.js", app_js, SCRIPT)                                                                                       \
     X("/api.js", api_js, SCRIPT)                                                                                       \
     X("/choices.js", choices_js, SCRIPT)                                                                               \
+    X("/compare_flame.js", compare_flame_js, SCRIPT)                                                                   \
+    X("/compare_graph.js", compare_graph_js, SCRIPT)                                                                   \
+    X("/compare_sides.js", compare_sides_js, SCRIPT)                                                                   \
+    X("/compare_words.js", compare_words_js, SCRIPT)                                                                   \
     X("/dagre.js", dagre_js, SCRIPT)                                                                                   \
     X("/dom.js", dom_js, SCRIPT)                                                                                       \
     X("/flame_draw.js", flame_draw_js, SCRIPT)                                                                         \
@@ -42,9 +46,12 @@
     X("/view_api.js", view_api_js, SCRIPT)                                                                             \
     X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
     X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
+    X("/view_cycles.js", view_cycles_js, SCRIPT)                                                                       \
     X("/view_flame.js", view_flame_js, SCRIPT)                                                                         \
     X("/view_functions.js", view_functions_js, SCRIPT)                                                                 \
     X("/view_graph.js", view_graph_js, SCRIPT)                                                                         \
+    X("/view_hosts.js", view_hosts_js, SCRIPT)                                                                         \
+    X("/view_never.js", view_never_js, SCRIPT)                                                                         \
     X("/view_processes.js", view_processes_js, SCRIPT)                                                                 \
     X("/view_report.js", view_report_js, SCRIPT)                                                                       \
     X("/view_tree.js", view_tree_js, SCRIPT)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/report_dimension.h"
-#include "proto/label.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/steps.h"
@@ -14,32 +13,6 @@
 #include "render/render.h"
 
 #define SECOND INT64_C(1000000000)
-
-static enum profd_status parse_by(const struct params *p, struct groups_request *r, struct profd_error *e)
-{
-    for (size_t i = 0; i < p->count; i++) {
-        const char *label = p->items[i].value;
-        if (strcmp(p->items[i].name, "by") != 0) {
-            continue;
-        }
-        if (label_judge_name(label, strlen(label)) != LABEL_GOOD) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s does not name a label", label);
-        }
-        for (size_t k = 0; k < r->label_count; k++) {
-            if (strcmp(r->labels[k], label) == 0) {
-                return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is given twice", label);
-            }
-        }
-        if (r->label_count == GROUPS_LABELS) {
-            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is one label too many: at most %d", label, GROUPS_LABELS);
-        }
-        r->labels[r->label_count++] = label;
-    }
-    if (r->label_count == 0 && r->step == 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "by= must name a label to group by, or step= a length of time");
-    }
-    return PROFD_OK;
-}
 
 /* The cursor of a page: time, width and values of its last row. Backslashes and slashes in values are escaped by
  * backslashes. */
@@ -141,7 +114,7 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
         status = steps_parse(job->params, 0, &r.step, e);
     }
     if (status == PROFD_OK) {
-        status = parse_by(job->params, &r, e);
+        status = groups_parse_labels(job->params, &r, e);
     }
     if (status != PROFD_OK) {
         return status;

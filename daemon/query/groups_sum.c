@@ -9,6 +9,7 @@
 #include "core/share.h"
 #include "core/sum.h"
 #include "proto/counts.h"
+#include "proto/label.h"
 #include "proto/limits.h"
 #include "proto/message.h"
 #include "proto/collector.h"
@@ -428,4 +429,30 @@ enum profd_status groups_add_up(const struct groups_request *request, struct are
         status = mark_unread(&g, &unread, e);
     }
     return status == PROFD_OK ? finish(&g, rows, count, dimension, e) : status;
+}
+
+enum profd_status groups_parse_labels(const struct params *p, struct groups_request *r, struct profd_error *e)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const char *label = p->items[i].value;
+        if (strcmp(p->items[i].name, "by") != 0) {
+            continue;
+        }
+        if (label_judge_name(label, strlen(label)) != LABEL_GOOD) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s does not name a label", label);
+        }
+        for (size_t k = 0; k < r->label_count; k++) {
+            if (strcmp(r->labels[k], label) == 0) {
+                return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is given twice", label);
+            }
+        }
+        if (r->label_count == GROUPS_LABELS) {
+            return profd_error_set(e, PROFD_BAD_QUERY, "by=%s is one label too many: at most %d", label, GROUPS_LABELS);
+        }
+        r->labels[r->label_count++] = label;
+    }
+    if (r->label_count == 0 && r->step == 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "by= must name a label to group by, or step= a length of time");
+    }
+    return PROFD_OK;
 }

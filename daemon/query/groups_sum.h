@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "core/rows.h"
 #include "proto/status.h"
+#include "query/params.h"
 #include "store/store.h"
 
 #define GROUPS_LABELS 3 /* that one question may group by */
@@ -24,6 +25,10 @@ struct groups_request {
     int64_t step;       /* ns, of GROUPS_STEPS; 0: none, and nothing below is looked at */
     int64_t begin, end; /* with steps: where data can be; begin < end */
 };
+
+/* by= of the parameters into r->labels. BAD_QUERY if one is no name of a label or given twice, if there are too many,
+ * and if there is none and no step either. */
+enum profd_status groups_parse_labels(const struct params *p, struct groups_request *r, struct profd_error *e);
 
 /* Rows by ascending time and values, without those that have no uploads. If steps are shorter than an hour, an hourly
  * sum or a wider slice of a live process becomes a row of its own width, at its beginning. Everything lives in the

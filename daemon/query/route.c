@@ -23,10 +23,10 @@ static const char *const DIFF[] = {"a",         "b",         "since",   "until",
                                    "a.since",   "a.until",   "a.match", "b.since", "b.until", "b.match",
                                    "a.label.*", "b.label.*", "scope",   "uid",     "metric",  "fdr",
                                    "raw",       "dimension", "watch",   "fail_on", "limit",   NULL};
-static const char *const CALLERS[] = {"since",    "until",     "match",  "label.*", "scope", "uid",
-                                      "build_id", "dimension", "method", "limit",   NULL};
 static const char *const CYCLES[] = {"since", "until", "match", "label.*", "scope", "dimension", "uid", "limit", NULL};
 static const char *const NEVER[] = {"since", "until", "match", "label.*", "scope", "uid", "limit", NULL};
+static const char *const LOADS[] = {"by",  "step",  "since",  "until",     "match", "label.*",
+                                    "uid", "limit", "cursor", "dimension", NULL};
 static const char *const GROUPS[] = {"by",    "step", "since", "until",  "match",     "label.*",
                                      "scope", "uid",  "limit", "cursor", "dimension", NULL};
 
@@ -44,13 +44,14 @@ static const struct route ROUTES[] = {
     {"/api/v1/builds/{}/never-called", QUERY_STORE, QUERY_FUNCTIONS, never_called_show, NEVER, true},
     {"/api/v1/builds/{}/functions", QUERY_STORE, QUERY_FUNCTIONS, function_search, SEARCH, true},
     {"/api/v1/builds/{}/functions/{}", QUERY_STORE, QUERY_FUNCTIONS, function_show, FUNCTION, true},
-    {"/api/v1/builds/{}/functions/{}/callers", QUERY_STORE, QUERY_FUNCTIONS, callers_show, CALLERS, true},
     {"/api/v1/builds/{}/functions/{}/series", QUERY_STORE, QUERY_FUNCTIONS, series_show, SERIES, true},
     {"/api/v1/diff", QUERY_STORE, QUERY_REPORT, diff_show, DIFF, true},
+    {"/api/v1/load", QUERY_STORE, QUERY_GROUPS, loads_list, LOADS, true},
     {"/api/v1/functions", QUERY_STORE, QUERY_FUNCTIONS, joined_list, JOINED, true},
     {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
     {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, VALUES, false},
     {"/api/v1/processes", QUERY_PROCESSES, QUERY_LIVE, processes_list, PROCESSES, false},
+    {"/api/v1/hosts", QUERY_STORE, QUERY_OTHER, hosts_list, PAGE, false},
     {"/api/v1/status", QUERY_STATUS, QUERY_OTHER, NULL, NONE, false},
     {"/metrics", QUERY_METRICS, QUERY_OTHER, NULL, NONE, false},
     {"/healthz", QUERY_HEALTH, QUERY_OTHER, NULL, NONE, false},

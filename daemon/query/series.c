@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "query/function.h"
+#include "proto/http_text.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/steps.h"
 #include "query/subreport.h"
 #include "query/work.h"
+
+/* Functions by address, as several questions name them. */
 
 /* A whole report, computed for the sake of a part of it. */
 static enum profd_status make_report(struct job *job, struct work *w, bool *fresh, struct profd_error *e)
@@ -24,29 +26,83 @@ static enum profd_status make_report(struct job *job, struct work *w, bool *fres
     return status == PROFD_OK ? work_build_report(job, w, e) : status;
 }
 
+/* "401230" or "0x401230". */
+static bool function_parse_address(const char *text, uint64_t *out)
+{
+    const char *at = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
+    size_t n = strspn(at, "0123456789abcdefABCDEF");
+    uint64_t value = 0;
+    if (n == 0 || n > 16 || at[n] != '\0') {
+        return false;
+    }
+    for (; *at != '\0'; at++) {
+        value = value << 4 | (unsigned)http_hex_value(*at);
+    }
+    *out = value;
+    return true;
+}
+
+/* Is it the function of that build in which the address lies? Its size is 0 where the next one bounds it. */
+static bool function_holds(const struct report *r, const struct report_function *f, const char *id, uint64_t address)
+{
+    return f->build < r->build_count && strcmp(r->builds[f->build], id) == 0 &&
+           (f->address == address || (address > f->address && address - f->address < f->size));
+}
+
+/* A function of a report by the last segment of a path: an address in the build, else a whole name, as shown or as in
+ * the object. A text of hexadecimal digits is an address if a function is there. NOT_FOUND; AMBIGUOUS if several
+ * functions of the build have the name. O(functions). */
+static enum profd_status function_find(const struct report *r, const char *id, const char *text, uint32_t *out,
+                                       struct profd_error *e)
+{
+    uint64_t address = 0;
+    const bool is_address = function_parse_address(text, &address);
+    uint32_t named = 0;
+    for (uint32_t i = 0; is_address && i < r->function_count; i++) {
+        if (function_holds(r, &r->functions[i], id, address)) {
+            *out = i;
+            return PROFD_OK;
+        }
+    }
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        if (f->kind == REPORT_FUNCTION && f->build < r->build_count && strcmp(r->builds[f->build], id) == 0 &&
+            (strcmp(f->name, text) == 0 || strcmp(f->raw, text) == 0)) {
+            *out = i;
+            named++;
+        }
+    }
+    if (named > 1) {
+        return profd_error_set(e, PROFD_AMBIGUOUS,
+                               "%u functions of build %s are named %.200s; use the address of one, which "
+                               "/functions?name= says",
+                               named, id, text);
+    }
+    if (named == 0 && is_address) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in this report", id,
+                               address);
+    }
+    return named == 1 ? PROFD_OK
+                      : profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s named %.200s is in this report",
+                                        id, text);
+}
+
 enum profd_status function_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     bool fresh = false;
-    uint64_t address = 0;
-    uint32_t position;
+    uint32_t found = 0;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = function_parse_address(job->params->segments[5], &address, e);
-    if (status == PROFD_OK) {
-        status = make_report(job, &w, &fresh, e);
-    }
+    enum profd_status status = make_report(job, &w, &fresh, e);
     if (status != PROFD_OK || fresh) {
         return status;
     }
     struct render_input in = work_make_input(&w);
     in.show.limit = 0;
     build = build != NULL ? build : w.id.text;
-    status = function_find(w.report, build, address, &position, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    in.only = position + 1;
-    return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
+    status = function_find(w.report, build, job->params->segments[5], &found, e);
+    in.only = found + 1;
+    return status == PROFD_OK ? render_report(w.options.format, &in, job->arena, &job->answer->body, e) : status;
 }
 
 /* Positions of matching functions after index after, in index order; *more: the limit cut them. */
@@ -244,17 +300,33 @@ static enum profd_status show(struct series *s, struct profd_error *e)
     return PROFD_OK;
 }
 
+/* The address of the function that the path names. */
+static enum profd_status find_named(struct job *job, const char *build, uint64_t *address, bool *fresh,
+                                    struct profd_error *e)
+{
+    struct work w;
+    uint32_t found = 0;
+    enum profd_status status = make_report(job, &w, fresh, e);
+    if (status == PROFD_OK && !*fresh) {
+        status = function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &found, e);
+    }
+    if (status == PROFD_OK && !*fresh) {
+        *address = w.report->functions[found].address;
+    }
+    return status;
+}
+
 enum profd_status series_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     struct series s = {.job = job, .whole = &w};
     bool fresh = false;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = function_parse_address(job->params->segments[5], &s.address, e);
-    if (status == PROFD_OK) {
-        status = steps_parse(job->params, STEPS_HOUR, &s.step, e);
+    enum profd_status status = steps_parse(job->params, STEPS_HOUR, &s.step, e);
+    if (status == PROFD_OK && !function_parse_address(job->params->segments[5], &s.address)) {
+        status = find_named(job, build, &s.address, &fresh, e);
     }
-    if (status != PROFD_OK) {
+    if (status != PROFD_OK || fresh) {
         return status;
     }
     status = work_begin(job, false, &w, &fresh, e);

@@ -240,6 +240,81 @@ void render_processes(const struct process_row *rows, size_t n, const char *next
     json_add_end(out, next);
 }
 
+static void add_load(struct buffer *out, const struct render_loads *l, const struct load_row *row)
+{
+    JSON_ADD(out, "{\"build_id\":");
+    render_json_string(out, row->build_id);
+    json_add_text(out, "dimension", row->dimension);
+    JSON_ADD(out, ",\"seconds\":[");
+    for (size_t i = 0; i < l->step_count; i++) {
+        buffer_add_text(out, i > 0 ? "," : "");
+        buffer_add_shortest(out, row->seconds[i]);
+    }
+    JSON_ADD(out, "],\"labels\":{");
+    for (size_t i = 0; i < l->label_count; i++) {
+        buffer_add_text(out, i > 0 ? "," : "");
+        render_json_string(out, l->labels[i]);
+        JSON_ADD(out, ":[");
+        for (const char *const *value = row->values[i]; *value != NULL; value++) {
+            buffer_add_text(out, value > row->values[i] ? "," : "");
+            render_json_string(out, *value);
+        }
+        JSON_ADD(out, "]");
+    }
+    JSON_ADD(out, "}");
+    json_add_count(out, "hosts", row->hosts);
+    JSON_ADD(out, "}");
+}
+
+void render_loads(const struct render_loads *l, struct buffer *out)
+{
+    JSON_ADD(out, "{\"rows\":[");
+    for (size_t i = 0; i < l->row_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_load(out, l, &l->rows[i]);
+    }
+    JSON_ADD(out, "]");
+    json_add_text(out, "next", l->next);
+    json_add_count(out, "step", (uint64_t)l->step / 1000000000u);
+    json_add_window(out, l->begin, l->begin + (int64_t)l->step_count * l->step);
+    JSON_ADD(out, "}\n");
+}
+
+static void add_host(struct buffer *out, const struct fleet_row *h, int64_t now)
+{
+    JSON_ADD(out, "{\"name\":");
+    render_json_string(out, h->name);
+    json_add_text(out, "identity", h->identity);
+    json_add_text(out, "tenant", h->tenant);
+    json_add_text(out, "machine_id", h->machine);
+    json_add_text(out, "version", h->version);
+    json_add_flag(out, "enrolled", h->enrolled);
+    json_add_time(out, "certificate_end", h->certificate_end);
+    json_add_time(out, "revoked", h->revoked);
+    json_add_time(out, "first_seen", h->first);
+    json_add_time(out, "last_seen", h->last);
+    json_add_time(out, "last_segment", h->delivered);
+    if (h->last == 0) {
+        json_add_text(out, "lag_seconds", NULL);
+    } else {
+        json_add_count(out, "lag_seconds", now > h->last ? (uint64_t)(now - h->last) / 1000000000u : 0);
+    }
+    json_add_time(out, "restored", h->restored);
+    json_add_time(out, "two_machines_seen", h->two_machines);
+    json_add_text(out, "other_machine_id", h->other_machine);
+    JSON_ADD(out, "}");
+}
+
+void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out)
+{
+    JSON_ADD(out, "{\"rows\":[");
+    for (size_t i = 0; i < n; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_host(out, &rows[i], now);
+    }
+    json_add_end(out, next);
+}
+
 static void add_build_fields(struct buffer *out, const struct build_row *row)
 {
     JSON_ADD(out, "{\"build_id\":");

@@ -93,6 +93,8 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
 void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
 /* Live processes, and values of one label; next as above. */
 void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
+/* Hosts of a centre; now: from which their lag is counted. */
+void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out);
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
 /* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used.
  */
@@ -106,6 +108,17 @@ struct render_groups {
     const char *dimension; /* of the rows' seconds */
 };
 void render_groups(const struct render_groups *groups, struct buffer *out);
+/* CPU time of builds by steps, for many builds at once. */
+struct render_loads {
+    const char *const *labels;
+    size_t label_count;
+    int64_t step, begin; /* ns; begin of the first step */
+    size_t step_count;
+    const struct load_row *rows;
+    size_t row_count;
+    const char *next;
+};
+void render_loads(const struct render_loads *loads, struct buffer *out);
 /* One function over time. name: NULL if no step knew it; strings as stored. */
 struct render_series {
     const char *build_id, *name;

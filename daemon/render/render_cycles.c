@@ -82,6 +82,8 @@ void render_cycles(const struct render_input *in, const struct render_cycle *cyc
     json_add_text(out, "name", in->build_name);
     json_add_text(out, "scope", in->scope);
     json_add_text(out, "dimension", in->report->dimension);
+    json_add_count(out, "ticks", in->report->ticks);
+    json_add_number(out, "seconds", in->report->total);
     json_add_exact(out, in->provenance->inexact);
     json_add_window(out, in->used_since, in->used_until);
     JSON_ADD(out, "}\n");

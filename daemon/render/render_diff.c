@@ -45,6 +45,21 @@ static double row_share(const struct diff *d, uint32_t s, uint32_t row, const do
     return seconds > 0 ? times[(size_t)row * DIFF_VALUES] / seconds : 0;
 }
 
+/* Where a function is on a side: the first of its clones. Null if the side does not have it. */
+static void add_place(struct buffer *out, const struct diff *d, uint32_t row, uint32_t s)
+{
+    static const char *const BUILDS[] = {"build_id_a", "build_id_b"}, *const ADDRESSES[] = {"address_a", "address_b"};
+    const struct diff_row *r = &d->match.rows[row];
+    if (r->count[s] == 0) {
+        json_add_text(out, BUILDS[s], NULL);
+        json_add_text(out, ADDRESSES[s], NULL);
+        return;
+    }
+    const struct report_function *f = &d->sides[s]->functions[d->match.member[s][r->first[s]]];
+    json_add_text(out, BUILDS[s], d->sides[s]->builds[f->build]);
+    json_add_address(out, ADDRESSES[s], f->address);
+}
+
 /* Begins the object of a function of the comparison. */
 static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
 {
@@ -57,6 +72,8 @@ static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
     json_add_text(out, "object", side->build_names[f->build]);
     json_add_count(out, "clones_a", r->count[0]);
     json_add_count(out, "clones_b", r->count[1]);
+    add_place(out, d, row, 0);
+    add_place(out, d, row, 1);
 }
 
 static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool known)

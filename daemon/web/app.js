@@ -4,17 +4,20 @@ import { el, replace, say, visible } from "./dom.js";
 import { originPut } from "./origin.js";
 import { another, API, fleet, FLEET, follow, go, listen, question as asked, read, to, VIEWS } from "./state.js";
 import * as toolbar from "./toolbar.js";
+import * as hosts from "./view_hosts.js";
 import * as interfaces from "./view_api.js";
 import * as builds from "./view_builds.js";
 import * as compare from "./view_compare.js";
+import * as cycles from "./view_cycles.js";
 import * as flame from "./view_flame.js";
 import * as functions from "./view_functions.js";
 import * as graph from "./view_graph.js";
+import * as never from "./view_never.js";
 import * as processes from "./view_processes.js";
 import * as report from "./view_report.js";
 import * as tree from "./view_tree.js";
 
-const views = { api: interfaces, builds, functions, processes, report, graph, flame, tree, compare };
+const views = { api: interfaces, builds, functions, hosts, processes, report, graph, flame, tree, compare, never, cycles };
 const main = document.getElementById("main");
 const section = document.getElementById("question");
 const help = document.getElementById("help");
@@ -187,7 +190,7 @@ function keys(event) {
   if (typing || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey)
     return undefined;
   const state = read();
-  const all = { b: "builds", f: "functions", l: "processes" }[event.key];
+  const all = { b: "builds", f: "functions", l: "processes", h: "hosts" }[event.key];
   if (event.key === "/") {
     event.preventDefault();
     document.getElementById("filter")?.select();

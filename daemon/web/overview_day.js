@@ -1,36 +1,33 @@
-// What the last day says of a build: load by the hour, services, versions, machines. One request for each build.
+// What the last day says of all builds: load by the hour, services, versions, machines. One request for the whole list.
 import * as api from "./api.js";
 import { el, svg } from "./dom.js";
 import * as format from "./format.js";
 
 const HOURS = 24;
-const DAY = HOURS * 3600e3;
-const asked = new Map(); // build-id → promise of its day
+const HOUR = 3600e3;
+let asked = null; // promise of the rows by build-id
 
-export const isRecent = (build) => Date.now() - Date.parse(build.last_seen) < DAY;
 /** Answers are asked for again by the next drawing of the page. */
-export const forget = () => asked.clear();
+export const forget = () => (asked = null);
 
-function ask(build) {
-  const since = `now-${HOURS}h`;
-  const url = api.path(build.build_id, "/groups", { by: ["service", "version"], step: "1h", since, limit: "1000" });
-  return api.rows(url, 5000).then(({ rows }) => rows);
+/** The window ends with the present hour, so that its beginning, and with it the address, stays the same for an hour. */
+function ask() {
+  const since = new Date(Math.floor(Date.now() / HOUR) * HOUR - (HOURS - 1) * HOUR).toISOString();
+  const url = `api/v1/load?${api.query({ by: ["service", "version"], step: "1h", since, limit: "1000" })}`;
+  return api.rows(url, 20000).then(({ rows }) => new Map(rows.map((row) => [row.build_id, row])));
 }
 
 /** The days of builds as one: {load: by hour, services, versions, hosts, least}. hosts: the most machines of one hour and
  *  label, so there may be more if `least`. Builds that were not seen in the last day add nothing. */
 export async function dayOf(builds) {
-  const recent = builds.filter(isRecent);
-  for (const b of recent) if (!asked.has(b.build_id)) asked.set(b.build_id, ask(b));
-  const rows = (await Promise.all(recent.map((b) => asked.get(b.build_id)))).flat();
+  const all = await (asked ??= ask());
+  const rows = builds.map((b) => all.get(b.build_id)).filter(Boolean);
   const load = new Array(HOURS).fill(0);
-  for (const row of rows) {
-    const hour = HOURS - 1 - Math.floor((Date.now() - Date.parse(row.time)) / 3600e3);
-    if (hour >= 0 && hour < HOURS) load[hour] += row.seconds;
-  }
-  const values = (name) => [...new Set(rows.map((r) => r[`label_${name}`]).filter(Boolean))].sort();
+  for (const row of rows) row.seconds.slice(0, HOURS).forEach((s, i) => (load[i] += s));
+  const values = (name) => [...new Set(rows.flatMap((r) => r.labels[name]))].sort();
   const hosts = rows.reduce((most, r) => Math.max(most, r.hosts), 0);
-  return { load, services: values("service"), versions: values("version"), hosts, least: rows.length > 1 && hosts > 0 };
+  const busy = rows.reduce((n, r) => n + r.seconds.filter((s) => s > 0).length, 0);
+  return { load, services: values("service"), versions: values("version"), hosts, least: busy > 1 && hosts > 0 };
 }
 
 /** The load of the day as a line. */

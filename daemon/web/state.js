@@ -7,11 +7,14 @@ export const VIEWS = [
   ["flame", "Flame"],
   ["tree", "Call tree"],
   ["compare", "Compare"],
+  ["never", "Never called"],
+  ["cycles", "Cycles"],
 ];
 export const FLEET = [
   ["builds", "Overview"],
   ["functions", "Functions"],
   ["processes", "Live"],
+  ["hosts", "Hosts"],
 ];
 /** Not in the navigation: the page of the interface. */
 export const API = ["api", "API"];
@@ -33,7 +36,8 @@ const NAMES = [
   "against",
   "bsince",
   "buntil",
-  "scale",
+  "metric",
+  "form",
   "nodes",
   "cols",
   "focus",
@@ -46,11 +50,12 @@ const NAMES = [
   "split",
   "time",
 ];
+const LISTS = ["match", "bmatch"]; // bmatch: labels of B in a comparison
 const RANGE = ["since", "until", "dimension"];
 
 function parse() {
   const query = new URLSearchParams(location.search);
-  const state = { match: query.getAll("match") };
+  const state = { match: query.getAll("match"), bmatch: query.getAll("bmatch") };
   for (const name of NAMES) state[name] = query.get(name) ?? "";
   const views = state.build ? VIEWS : [...FLEET, API];
   if (!views.some(([view]) => view === state.view)) state.view = views[0][0];
@@ -62,7 +67,7 @@ export function href(state, changes = {}) {
   if (!next.build && next.view === FLEET[0][0]) next.view = "";
   const query = new URLSearchParams();
   for (const name of NAMES) if (next[name]) query.set(name, next[name]);
-  for (const match of next.match || []) query.append("match", match);
+  for (const list of LISTS) for (const value of next[list] || []) query.append(list, value);
   const text = query.toString();
   return text ? `?${text}` : "./";
 }
@@ -138,7 +143,8 @@ export const another = (view) => ({
   split: "",
 });
 /** All builds, functions or processes: nothing of a build comes along. */
-export const fleet = (view) => Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ["match", []]]);
+export const fleet = (view) =>
+  Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ...LISTS.map((name) => [name, []])]);
 
 /** What a report is asked for. */
 export const question = (state) => ({

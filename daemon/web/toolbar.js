@@ -57,7 +57,7 @@ export function timeMenu(state, more) {
 export const equals = (name, value) => `${name}="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 
 /** What was typed as the interface reads it: the quotes may be left out. */
-function matcherOf(text) {
+export function matcherOf(text) {
   const plain = /^([A-Za-z_]\w*)(=~|!~|!=|=)([^"]*)$/.exec(text);
   return plain ? `${plain[1]}${plain[2]}"${plain[3].replaceAll("\\", "\\\\")}"` : text;
 }

@@ -1,267 +1,257 @@
-// Two builds, or two windows of one, side by side: calls, cost per call and total, with their differences. Joined by name.
+// Two sides compared: builds, versions, times or label sets. Every row has an interval and a verdict.
 import * as api from "./api.js";
+import * as pictures from "./compare_flame.js";
+import * as graphs from "./compare_graph.js";
+import { request, sideMenus, sideQuestion, suggestions, versionOf } from "./compare_sides.js";
+import * as words from "./compare_words.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { lacksTicks, sampled, SAMPLED } from "./origin.js";
-import { another, go, question, to } from "./state.js";
+import { another, go, to } from "./state.js";
 import { filterField, Table } from "./table.js";
-import { menu } from "./menu.js";
-import { load, matcher } from "./view_report.js";
+import { bar, matcher, NARROW } from "./view_report.js";
 
-/** Functions of one name on one side are one row: builds differ in addresses. */
-function gather(flat, rows, side) {
-  const c = flat.columns;
-  for (let i = 0; i < flat.count; i++) {
-    const row =
-      rows.get(c.name[i]) ??
-      rows.set(c.name[i], { name: c.name[i], short: c.short_name[i] ?? c.name[i], a: null, b: null }).get(c.name[i]);
-    const sum = (row[side] ??= { self: 0, total: 0, calls: 0, address: c.address[i], id: flat.id(i) });
-    sum.self += c.self[i];
-    sum.total += c.total[i];
-    sum.calls += Number(c.calls[i]) + Number(c.self_calls[i]);
-  }
+const FORMS = [
+  ["", "Table"],
+  ["flame", "Flame"],
+  ["graph", "Graph"],
+];
+const FEW = ["verdict"]; // columns where there is little space
+
+/** Where a row's function is shown with callers and callees: in A, or in B if A does not have it. */
+function there(row, state) {
+  const report = another("report");
+  if (row.address_a) return { ...report, fn: row.address_a, of: row.build_id_a === state.build ? "" : row.build_id_a };
+  const { since, until, match } = sideQuestion(state, "b");
+  const of = row.build_id_b === state.against ? "" : row.build_id_b;
+  return { ...report, build: state.against, since, until, match, fn: row.address_b, of };
 }
 
-const none = { self: 0, total: 0, calls: 0 };
-const per = (side) => (side.calls > 0 ? side.self / side.calls : Number.NaN);
-
-/** Where A's side of a row is shown with callers and callees. */
-const there = (row) => ({ ...another("report"), fn: row.a.address, of: row.a.id });
-
-/** b - a, but 0 where only the rounding of the scale differs. */
-const difference = (b, a) => (Math.abs(b - a) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b)) ? 0 : b - a);
-
-/** A difference shows its sign by a symbol, not by colour alone. */
-function delta(text, value, bad = 1) {
-  const kind = !value ? "same" : value * bad > 0 ? "more" : "less";
-  return el("span", { class: `delta ${kind}` }, value > 0 ? `▲ ${text}` : value < 0 ? `▼ ${text}` : "=");
+/** Functions that only one side has are rows of the shares. */
+function rowsOf(diff, table, metric) {
+  if (metric.unit !== "share") return table.rows;
+  const missing = { change: null, low: null, high: null, p: null, q: null, visible: null, data_needed: null };
+  const alone = (side, verdict) => (f) => ({
+    ...f,
+    ...missing,
+    caller: null,
+    verdict,
+    a: side === "a" ? f[metric.key] : null,
+    b: side === "b" ? f[metric.key] : null,
+    share: f[metric.key],
+  });
+  return [
+    ...table.rows,
+    ...diff.only_in_a.rows.map(alone("a", "only-in-a")),
+    ...diff.only_in_b.rows.map(alone("b", "only-in-b")),
+  ];
 }
 
-function columnsOf(rows, scale, amount, mark, state, timed) {
-  const a = (i) => rows[i].a ?? none;
-  const b = (i) => rows[i].b ?? none;
-  const change = (i) => difference(b(i).self * scale, a(i).self);
-  const whole = (i) => difference(b(i).total * scale, a(i).total);
-  const hint = mark ? SAMPLED : undefined;
-  const ratio = (i) =>
-    timed && per(a(i)) > 0 && per(b(i)) > 0 ? (100 * (per(b(i)) - per(a(i)))) / per(a(i)) : Number.NaN;
+function nameColumn(rows, state) {
+  const cell = (i) => {
+    const row = rows[i];
+    const name = row.caller === null ? row.function : `${row.caller} → ${row.function}`;
+    return el("a", { ...to(state, there(row, state)), tabIndex: -1, title: name }, name);
+  };
+  const value = (i) => (rows[i].caller === null ? "" : `${rows[i].caller} `) + rows[i].function;
+  return { key: "name", title: "Function", value, cell };
+}
+
+function verdictColumns(rows, metric, diff) {
+  const rank = new Map(rows.map((r, i) => [r, i])); // the order of the interface: what changed comes first
+  const verdict = (i) => {
+    const { kind, sign, text, about } = words.verdict(rows[i], metric, diff);
+    const by = innerWidth < NARROW && rows[i].change !== null ? ` ${words.changeOf(rows[i])}` : "";
+    return el(
+      "span",
+      { class: `delta ${kind}`, title: about },
+      el("span", { "aria-hidden": "true" }, `${sign} `),
+      text,
+      by,
+    );
+  };
+  const change = (i) => {
+    const row = rows[i];
+    return el("span", { title: `95 % interval: ${words.interval(row) || "certain"}` }, words.changeOf(row));
+  };
+  const plan = (i) => words.plan(rows[i], metric, diff);
+  const planned = format.percent(100 * diff.planned, 200);
   return [
     {
-      key: "name",
-      title: "Function",
-      value: (i) => rows[i].name,
-      cell: (i) => [
-        rows[i].a
-          ? el("a", { ...to(state, there(rows[i])), tabIndex: -1, title: rows[i].name }, rows[i].short)
-          : el("span", { title: rows[i].name }, rows[i].short),
-        rows[i].a ? null : el("span", { class: "chip" }, "only B"),
-        rows[i].b ? null : el("span", { class: "chip" }, "only A"),
-      ],
+      key: "verdict",
+      title: "Verdict",
+      width: 11.5,
+      value: (i) => String(rank.get(rows[i])).padStart(8, "0"),
+      cell: verdict,
     },
     {
-      key: "delta",
-      width: 7.4,
-      title: "Δ self",
-      hint: "B − A, after scaling",
+      key: "change",
+      title: "Change",
+      hint: "of B against A, without what all functions have in common",
+      width: 6.6,
       numeric: true,
-      value: (i) => Math.abs(change(i)),
-      cell: (i) => delta(amount(Math.abs(change(i))), change(i)),
+      value: (i) => (rows[i].change === null ? Number.NaN : Math.abs(rows[i].change)),
+      cell: change,
     },
-    { key: "aself", title: "Self A", numeric: true, value: (i) => a(i).self, cell: (i) => amount(a(i).self) },
     {
-      key: "bself",
-      title: "Self B",
+      key: "interval",
+      title: "95 % interval",
+      hint: "the true change is in it in 95 of 100 cases",
+      width: 11,
       numeric: true,
-      value: (i) => b(i).self,
-      cell: (i) => amount(b(i).self * scale, b(i).self),
-    },
-    { key: "atotal", title: "Total A", numeric: true, value: (i) => a(i).total, cell: (i) => amount(a(i).total) },
-    {
-      key: "btotal",
-      title: "Total B",
-      numeric: true,
-      value: (i) => b(i).total,
-      cell: (i) => amount(b(i).total * scale, b(i).total),
+      still: true,
+      cell: (i) => words.interval(rows[i]),
     },
     {
-      key: "dtotal",
-      width: 7.4,
-      title: "Δ total",
-      hint: "B − A, after scaling, including callees",
-      numeric: true,
-      value: (i) => Math.abs(whole(i)),
-      cell: (i) => delta(amount(Math.abs(whole(i))), whole(i)),
-    },
-    {
-      key: "acalls",
-      title: `${mark}Calls A`,
+      key: "plan",
+      title: `To tell ${planned}`,
+      hint: `data that is missing before an increase by ${planned} can be told from chance`,
       width: 8.6,
-      hint,
       numeric: true,
-      value: (i) => a(i).calls,
-      cell: (i) => format.count(a(i).calls),
-    },
-    {
-      key: "bcalls",
-      title: `${mark}Calls B`,
-      width: 8.6,
-      hint,
-      numeric: true,
-      value: (i) => b(i).calls,
-      cell: (i) => format.count(b(i).calls),
-    },
-    {
-      key: "dcalls",
-      title: "Δ calls",
-      width: 10.5,
-      numeric: true,
-      value: (i) => Math.abs(b(i).calls - a(i).calls),
-      cell: (i) => delta(format.count(Math.abs(b(i).calls - a(i).calls)), b(i).calls - a(i).calls),
-    },
-    {
-      key: "cost",
-      title: "Δ self/call",
-      width: 7.8,
-      hint: "change of self time per call",
-      numeric: true,
-      value: (i) => (Number.isNaN(ratio(i)) ? -1 : Math.abs(ratio(i))),
-      cell: (i) => (Number.isNaN(ratio(i)) ? "" : delta(format.percent(Math.abs(ratio(i))), ratio(i))),
+      still: true,
+      cell: plan,
     },
   ];
 }
 
-/** What to compare with: another build, or the same in another window. */
-async function chooser(state, signal) {
-  const { rows } = await api.rows("api/v1/builds?limit=1000", 2000, signal);
-  const here = rows.find((r) => r.build_id === state.build);
-  const base = format.base(here?.name);
-  const relatives = rows.filter((r) => format.base(r.name) === base);
-  const others = rows.filter((r) => format.base(r.name) !== base);
-  const option = (r) =>
-    el(
-      "option",
-      { value: r.build_id, selected: r.build_id === (state.against || state.build) },
-      `${format.base(r.name)} ${format.brief(r.build_id)}, ${format.ago(r.last_seen)}`,
-    );
-  const build = el(
+function valueColumns(rows, metric) {
+  const side = (name) => ({
+    key: name,
+    title: `${metric.unit === "seconds" ? "Per call" : metric.unit === "share" ? "Share" : "Calls"} ${name.toUpperCase()}`,
+    hint: metric.hint,
+    width: 6.6,
+    numeric: true,
+    value: (i) => rows[i][name] ?? Number.NaN,
+    cell: (i) => words.value(metric, rows[i][name]),
+  });
+  return [
+    side("a"),
+    side("b"),
+    {
+      key: "share",
+      title: "CPU share",
+      hint: "of the function, on the side where it is larger",
+      width: 8.6,
+      bars: true,
+      numeric: true,
+      value: (i) => rows[i].share,
+      cell: (i) => bar(format.percent(100 * rows[i].share, 200), 100 * rows[i].share),
+    },
+  ];
+}
+
+/** The metric of the address, else the first one that says something. */
+function metricOf(diff, state) {
+  const tables = new Map(diff.metrics.map((t) => [t.metric, t]));
+  const good = (m) => tables.get(m.key)?.not_computed === null && tables.get(m.key).rows.length > 0;
+  const metric = words.METRICS.find((m) => m.key === state.metric) ?? words.METRICS.find(good) ?? words.METRICS[1];
+  return { metric, table: tables.get(metric.key) };
+}
+
+function metricChooser(metric) {
+  const option = (m) => el("option", { value: m.key, selected: m === metric }, m.title);
+  const change = () => go({ metric: select.value, sort: "", dir: "", row: "", top: "" });
+  const about = "What is compared";
+  const select = el(
     "select",
-    { id: "against" },
-    el("optgroup", { label: `Builds of ${base}` }, relatives.map(option)),
-    others.length ? el("optgroup", { label: "Others" }, others.map(option)) : null,
+    { id: "metric", "aria-label": about, title: metric.hint, onchange: change },
+    words.METRICS.map(option),
   );
-  const since = el("input", { id: "bsince", value: state.bsince, placeholder: "since, e.g. now-2d" });
-  const until = el("input", { id: "buntil", value: state.buntil, placeholder: "until, e.g. now-1d" });
-  const apply = (event) => {
-    event.preventDefault();
-    go({ against: build.value, bsince: since.value.trim(), buntil: until.value.trim(), row: "", top: "" });
-  };
-  return el(
-    "form",
-    { class: "bar", onsubmit: apply },
-    el("label", { for: "against" }, "B: "),
-    build,
-    el("label", { for: "bsince" }, "from "),
-    since,
-    el("label", { for: "buntil" }, "to "),
-    until,
-    el("button", {}, "Compare"),
-  );
+  return select;
 }
 
-const SCALED = "both sides have the same CPU time. Calls are not scaled.";
-
-/** What one side of the comparison added up. */
-function side(name, report) {
-  const { totals, provenance } = report;
-  const parts = [
-    `${format.base(report.build_name)} ${format.brief(report.build_id)}`,
-    format.amounts(totals.dimension, totals)(totals.seconds),
-    format.many(totals, "calls", "call", "calls"),
-    format.many(provenance, "processes_started", "process", "processes"),
-  ];
-  return el("p", {}, el("strong", {}, `${name}: `), parts.join(", "));
-}
-
-const missing = (alone) =>
-  `${format.several(alone("b"), "function is", "functions are")} only in A, ${format.count(alone("a"))} only in B.`;
-
-export async function draw(main, state, signal) {
-  const form = await chooser(state, signal);
-  if (!state.against) {
-    replace(
-      main,
-      el("h2", {}, "Compare"),
-      el("p", {}, "A is the build and time range above. Choose B: another build, or this build in another time range."),
-      form,
-    );
-    return;
-  }
-  const [a, b] = await Promise.all([
-    load(state.build, question(state), signal),
-    load(state.against, { ...question(state), since: state.bsince, until: state.buntil }, signal),
-  ]);
-  const joined = new Map();
-  gather(a, joined, "a");
-  gather(b, joined, "b");
-  const rows = [...joined.values()];
-  const normal = state.scale === "1";
-  const scale = normal && b.report.totals.seconds > 0 ? a.report.totals.seconds / b.report.totals.seconds : 1;
-  const mark = sampled(a.report) || sampled(b.report) ? "~" : "";
-  const open = (i) => rows[i].a && go(there(rows[i]));
-  const table = new Table({
-    label: "Differences",
-    columns: columnsOf(
-      rows,
-      scale,
-      format.amounts(a.report.totals.dimension, a.report.totals),
-      mark,
-      state,
-      !mark && !lacksTicks(a.report) && !lacksTicks(b.report),
+const formLinks = (state) =>
+  el(
+    "span",
+    { class: "presets", role: "group", "aria-label": "Shown as" },
+    FORMS.map(([form, title]) =>
+      el(
+        "a",
+        { ...to(state, { form, q: "", row: "", top: "" }), "aria-current": state.form === form ? "true" : null },
+        title,
+      ),
     ),
+  );
+
+function tableOf(diff, state) {
+  const { metric, table } = metricOf(diff, state);
+  const rows = rowsOf(diff, table, metric);
+  const drawn = new Table({
+    label: "Differences",
+    columns: [nameColumn(rows, state), ...verdictColumns(rows, metric, diff), ...valueColumns(rows, metric)],
     count: rows.length,
     state,
-    sort: "delta",
+    sort: "verdict",
     tall: true,
-    open,
+    open: (i) => go(there(rows[i], state)),
   });
   const apply = (text) => {
     const wanted = matcher(text);
-    table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
-    say(`${format.count(table.rows.length)} of ${format.several(rows.length, "function", "functions")}`);
+    drawn.filter(wanted ? (i) => wanted(`${rows[i].caller ?? ""} ${rows[i].function}`) : undefined);
+    say(`${format.count(drawn.rows.length)} of ${format.several(rows.length, "row", "rows")}`);
   };
   const filter = filterField(
     () => state,
     "Filter functions",
     "Filter (regex)",
     apply,
-    () => table,
+    () => drawn,
   );
-  const alone = (side) => rows.filter((r) => r[side] === null).length;
-  const both = [
-    side("A", a.report),
-    side("B", b.report),
-    normal ? el("p", {}, `Times of B are multiplied by ${scale.toPrecision(4)}, so that ${SCALED}`) : null,
-    alone("a") + alone("b") > 0 ? el("p", {}, `Functions are matched by name. ${missing(alone)}`) : null,
-    el(
-      "p",
-      {},
-      el("a", to(state, { scale: normal ? "" : "1" }), normal ? "Show unscaled times" : "Scale B to A's CPU time"),
-    ),
-  ];
-  const other = `B: ${format.base(b.report.build_name)} ${b.report.build_id.slice(0, 8)}`;
+  const finish = () => {
+    if (innerWidth < NARROW) drawn.show(FEW, true);
+    apply(state.q);
+    drawn.restore();
+  };
+  return { metric, table, drawn, filter, finish };
+}
+
+/** Functions that are no rows of this metric. */
+function alone(diff, state, metric) {
+  const [a, b] = [diff.only_in_a.count, diff.only_in_b.count];
+  if (metric.unit === "share" || a + b === 0) return null;
+  const text = [a ? `${format.count(a)} only in A` : "", b ? `${format.count(b)} only in B` : ""]
+    .filter(Boolean)
+    .join(", ");
+  return [" Functions ", el("a", to(state, { metric: "self", sort: "share", dir: "" }), text), "."];
+}
+
+function showTable(main, bars, diff, state) {
+  const { metric, table, drawn, filter, finish } = tableOf(diff, state);
+  const [answer, rest] = words.headline(table, metric);
+  const shared = words.common(table, metric);
+  const said = table.not_computed
+    ? el("p", { class: "warning answer", title: table.not_computed }, `No verdicts: ${table.not_computed}.`)
+    : el(
+        "p",
+        { class: "answer" },
+        el("strong", {}, answer),
+        ` ${rest}`,
+        alone(diff, state, metric),
+        shared ? ` ${shared}` : "",
+      );
   replace(
     main,
-    el(
-      "div",
-      { class: "bar" },
-      el("h2", {}, "Compare"),
-      filter,
-      menu("other", "What A is compared with", other, form),
-      menu("sides", "What is compared", "A and B", both),
-    ),
-    table.node,
+    el("div", { class: "compare bar" }, bars, metricChooser(metric), formLinks(state), filter),
+    said,
+    drawn.node,
   );
-  apply(state.q);
-  table.restore();
-  return a.report;
+  finish();
+}
+
+async function choose(main, state, signal) {
+  const title = el("div", { class: "bar compare" }, el("h2", {}, "Compare with what?"));
+  replace(main, title, el("div", { class: "suggestions" }, await suggestions(state, signal)));
+}
+
+export async function draw(main, state, signal) {
+  if (!state.against) return choose(main, state, signal);
+  const [diff, ...versions] = await Promise.all([
+    api.json(`api/v1/diff?${api.query({ ...request(state), limit: 0 })}`, signal),
+    versionOf(state.build),
+    versionOf(state.against),
+  ]);
+  const bars = [el("h2", { class: "spoken" }, "Compare"), sideMenus(state, diff, versions)];
+  if (state.form === "flame") await pictures.show(main, [bars, formLinks(state)], state, signal);
+  else if (state.form === "graph") await graphs.show(main, [bars, formLinks(state)], state, signal);
+  else showTable(main, bars, diff, state);
+  return undefined;
 }

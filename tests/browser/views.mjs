@@ -7,6 +7,7 @@ const views = [
   ["builds", ""],
   ["functions", `?view=functions&fn=${encodeURIComponent(member.name)}&match=${encodeURIComponent('service="calc"')}`],
   ["processes", "?view=processes"],
+  ["hosts", "?view=hosts"],
   ["table", `?build=${id("calc")}&open=load`],
   ["function in a cycle", `?build=${id("calc")}&fn=${member.address}&open=cycle,series`],
   ["graph", `?build=${id("calc")}&view=graph&open=arcs`],

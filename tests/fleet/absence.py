@@ -6,8 +6,7 @@ import random
 import time
 from collections import Counter
 
-from bed import Bed, Host, Machine, certificate, equation, until
-from clocks import FAKETIME
+from bed import FAKETIME, Bed, Host, Machine, certificate, equation, until
 from relaying import body
 from segment import HOUR
 from wire import Wire, sender_number

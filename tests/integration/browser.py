@@ -10,7 +10,8 @@ import time
 
 from formats_hostile import hostile_program
 from harness import BUILD, LONG, NODE_MODULES, PROFCTL, ROOT, Daemon, free_port, profile, programs, run, until
-from wire import Wire, encoded, field, sender_number, varint, words
+from shop import send_sampled
+from wire import Wire, encoded, field, sender_number, varint
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"], "uselib": ["50"],
@@ -20,24 +21,6 @@ RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"]
 def skip(why):
     print(f"ok 1 - the dashboard in a browser # SKIP {why}\n1..1")
     sys.exit(0)
-
-
-def send_sampled(d):
-    """A process with a collector whose calls were sampled, in a made-up build: 4 s of seconds, and cycles."""
-    told = {"processes": 1, "cpu_seconds": 5 * 10**9, "sampled_seconds": 42 * 10**8, "collector_seconds": 2 * 10**8,
-            "calls_lost": 3}
-    spans = 0x1000, 0x2000, 1024
-    counts = encoded([(0, *spans, 100, "seconds", "s", {4: 100, 80: 300}), (0, *spans, 1, "cycles", "y", {4: 70000}),
-                      words(told)],
-                     [(0x9012, 0x1140, 12345)], outside=True)
-    now = time.time_ns()
-    body = (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
-            + field(6, field(1, "5a3d1ed0" * 5) + field(2, "/srv/bin/sampled")))
-    body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
-    with Wire(d.socket) as w:
-        w.send("UPLOAD", body + field(8, counts) + field(9, 128) + field(10, 1) + field(11, "a" * 32))
-        while (answer := w.take())[0] != "ACK":
-            assert answer[0] != "NACK", answer
 
 
 for name, found in (("chromium", CHROMIUM), ("node", shutil.which("node")),

@@ -2,77 +2,11 @@
 """profctl diff: two versions of a real program, of which one function got slower, one is called once more, one was
 moved and one is new. The counts of 96 processes a side are made up, so that every verdict is known."""
 import json
-import os
-import random
-import struct
 import sys
-import time
 
 sys.dont_write_bytecode = True
-from harness import Daemon, Tap, bounds, run, symbols, until  # noqa: E402
-from wire import Wire, encoded, field, sender_number, varint  # noqa: E402
-
-SOURCE = """static volatile int n;
-%s
-__attribute__((noinline)) static int parse(int i) { return n += i; }
-__attribute__((noinline)) int render(int i) { return n -= i; }
-__attribute__((noinline)) int idle(int i) { return n ^= i; }
-__attribute__((noinline)) int step(int i) { return parse(i) + render(i) + idle(i); }
-int main(void) { return step(n) %s; }
-"""
-PROCESSES = 96
-NOW = int(time.time())
-
-
-def build(folder, name, extra, call):
-    source, exe = os.path.join(folder, "shop.c"), os.path.join(folder, name)
-    with open(source, "w") as f:
-        f.write(SOURCE % (extra, call))
-    done = run("gcc", "-pg", "-O0", "-g", "-o", exe, source)
-    assert done.returncode == 0, done.stderr
-    return exe
-
-
-def build_id(exe):
-    return run("readelf", "-n", exe).stdout.split("Build ID: ")[1].split()[0]
-
-
-def upload(exe, process, ticks, calls, label, end):
-    """The body of an UPLOAD: ticks by function, calls by (caller, callee)."""
-    table, (low, high) = symbols(exe), bounds(exe)
-    at = lambda name: table[name][0]  # noqa: E731
-    used = {(at(name) + 8 - low) // 4: n for name, n in ticks.items()}
-    bins = (high - low) // 4
-    h = (0, low, low + 4 * bins, bins, 100, "seconds", "s", used)
-    arcs = [(at(a) + 12, at(b), n) for (a, b), n in calls.items()]
-    return (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
-            + field(6, field(1, build_id(exe)) + field(2, "/srv/shop")) + field(7, field(1, "version")
-            + field(2, label)) + varint(3 << 3 | 1) + struct.pack("<Q", (end - 1) * 10**9) + varint(4 << 3 | 1)
-            + struct.pack("<Q", end * 10**9) + field(8, encoded([h], arcs)) + field(10, 1)
-            + field(11, "ab" * 16) + field(12, struct.pack("<QQ", process, 1)))
-
-
-def fleet(d, exe, seed, label, slower, more, end, fresh=False):
-    """Processes of different work: requests, and ticks that vary by chance. slower: of parse; more: calls of render."""
-    draw, cache = random.Random(seed), {}
-    globals().update(symbols=lambda e, own=symbols: cache.setdefault(e, own(e)))
-    bodies = []
-    for p in range(PROCESSES):
-        requests = draw.randint(10, 30)
-        ticks = {name: max(1, round(requests * weight * draw.uniform(0.8, 1.2)))
-                 for name, weight in (("parse", 4 * slower), ("render", 5), ("idle", 3), ("step", 2))}
-        calls = {("main", "step"): requests, ("step", "parse"): requests, ("step", "render"): (2 + more) * requests,
-                 ("step", "idle"): requests}
-        if fresh:
-            ticks["fresh"], calls["step", "fresh"] = requests, requests
-        bodies.append(upload(exe, seed * 1000 + p, ticks, calls, label, end))
-    with Wire(d.socket) as w:
-        for body in bodies:
-            w.send("UPLOAD", body)
-            while (answer := w.take())[0] == "WANT_OBJECT":
-                pass
-            assert answer[0] == "ACK", answer
-    assert d.ctl("symbols", exe).returncode == 0
+from harness import Daemon, Tap, until  # noqa: E402
+from shop import NOW, PROCESSES, build, build_id, fleet  # noqa: E402
 
 
 def table(diff, metric):

@@ -5,8 +5,7 @@ import shutil
 import tempfile
 import time
 
-from clocks import FAKETIME, clock, moved_as
-from enrol_bed import ARRIVE, DAY, PROFCTL, Fleet, check
+from enrol_bed import ARRIVE, DAY, FAKETIME, PROFCTL, Fleet, check, clock
 from harness import LONG, Daemon, Tap, run, until
 from tls_bed import Bed, openssl
 from wire import field
@@ -137,7 +136,8 @@ def clones(tap, fleet):
     file = os.path.join(fleet.folder, "ahead")
     open(file, "w").write("+0")
     with fleet.daemon(start=False) as a, fleet.daemon() as b:
-        a.env.update(moved_as(file))
+        a.env.update(LD_PRELOAD=FAKETIME, FAKETIME_TIMESTAMP_FILE=file, FAKETIME_NO_CACHE="1",
+                     FAKETIME_DONT_FAKE_MONOTONIC="1")
         a.start()
         fleet.sends(a, "original")
         fleet.sends(b, "copy")

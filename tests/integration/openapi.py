@@ -262,6 +262,7 @@ GOOD = {  # questions beside the bare path; what every answer of them must be is
                                    "?by=host&since=now-5h&scope=build"],
     "/api/v1/builds/{id}/functions": ["?name=e", "?name=leaf&limit=1", "?name=nobody"],
     "/api/v1/builds/{id}/functions/{address}": ["?scope=build", "?since=now-1h"],
+    "/api/v1/load": ["?by=host&step=1d", "?match=service%3D%22api%22&limit=1", "?since=2001-01-01&until=2001-01-02"],
     "/api/v1/builds/{id}/functions/{address}/series": ["?step=1h", "?step=1d&match=host%3D%22db1%22",
                                                        "?step=5m&since=now-2h", "?since=1&until=9"],
     "/api/v1/functions": ["?match=service%3D%22api%22", "?sort=total&limit=1", "?sort=calls&name=a&since=now-1d",
@@ -297,7 +298,7 @@ def bad_requests(path, facts, target, port):
         if parameter == "match":
             yield None, target + joint + HOPELESS + ("" if "{id}" in path
                                                      or path in ("/api/v1/functions", "/api/v1/processes",
-                                                                 "/api/v1/diff")
+                                                                 "/api/v1/diff", "/api/v1/load")
                                                      else "&build_id=abcd00"), {}
         if parameter == "b":
             for other in ("ffffffffffff", "abcd", "ab"):

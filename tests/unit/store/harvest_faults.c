@@ -36,7 +36,8 @@ static void wipe(void)
 
 static void enter(void)
 {
-    faults_directory(directory);
+    strcpy(directory, "/tmp/profd-harvest-XXXXXX");
+    cr_assert(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
 }
 

@@ -27,7 +27,8 @@ static void wipe(void)
 
 static void enter(void)
 {
-    faults_directory(directory);
+    strcpy(directory, "/tmp/profd-v1-XXXXXX");
+    cr_assert(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/profd.db", directory);
 }
 
@@ -157,7 +158,7 @@ Test(store_upgrade, every_failure_leaves_one_version_or_the_other)
     for (int kind = 0; kind < 2; kind++) {
         bool hit = true;
         faults_kind = kind == 0 ? SQLITE_IOERR_FSYNC : SQLITE_FULL;
-        for (int n = 0; hit; n += FAULTS_STEP * (n < 30 ? 1 : 7)) {
+        for (int n = 0; hit; n += n < 30 ? 1 : 7) {
             wipe();
             copy_file(kept, path);
             faults_countdown = n;

@@ -1,0 +1,259 @@
+// The two sides of a comparison: what they are called, how B is chosen, and which comparisons suggest themselves.
+import * as api from "./api.js";
+import { el, replace } from "./dom.js";
+import * as format from "./format.js";
+import { menu } from "./menu.js";
+import { go, to } from "./state.js";
+import { equals, matcherOf } from "./toolbar.js";
+
+const VALUES_MOST = 12; // values of a label that are offered
+const LABELS_MOST = 4;
+const RELATIVES_MOST = 8;
+
+/** What a report of one side is asked. The toolbar's time is of both sides unless B has its own; labels are of one side. */
+export function sideQuestion(state, side) {
+  const own = side === "b" && (state.bsince || state.buntil);
+  return {
+    since: own ? state.bsince : state.since,
+    until: own ? state.buntil : state.until,
+    match: side === "b" ? state.bmatch : state.match,
+    scope: state.scope,
+    dimension: state.dimension,
+  };
+}
+
+/** What /api/v1/diff is asked. */
+export function request(state) {
+  const both = { a: state.build, b: state.against, scope: state.scope, dimension: state.dimension };
+  for (const side of ["a", "b"]) {
+    const { since, until, match } = sideQuestion(state, side);
+    Object.assign(both, { [`${side}.since`]: since, [`${side}.until`]: until, [`${side}.match`]: match });
+  }
+  return both;
+}
+
+const valuesOf = (name, build, limit) =>
+  api.json(`api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit })}`).then(
+    ({ rows }) => rows.map((r) => r.value).filter(Boolean),
+    () => [],
+  );
+
+/** "1.2", "3 versions", or nothing. */
+export async function versionOf(build) {
+  const all = await valuesOf("version", build, 20);
+  return all.length > 1 ? `${all.length} versions` : (all[0] ?? "");
+}
+
+/** Labels and times of a side, as a button has them: what A and B share is left out where both have one build. */
+function conditions(state, side) {
+  const match = side === "b" ? state.bmatch : state.match;
+  const { since, until } = sideQuestion(state, side);
+  const short = (text) => (/^\d{4}-/.test(text) ? format.clock(text) : text);
+  const time = since || until ? `${short(since) || "beginning"} – ${short(until) || "now"}` : "";
+  return [...match.map((m) => m.replace(/^(\w+)(=|!=|=~|!~)"(.*)"$/, "$1$2$3")), time].filter(Boolean);
+}
+
+function facts(side) {
+  const lines = [
+    ["Build-id", side.build_id],
+    ["File", side.name],
+    ["Labels", side.match || "all"],
+    ["Time", format.span(side.first, side.last)],
+    ["Processes", format.exact(side, "processes_started")],
+    ["Ticks", `${format.exact(side, "ticks")}, ${format.seconds(side.seconds, side.ticks)}`],
+    ["Exact", side.exact ? "yes" : `no: ${side.inexact_reasons.join(", ")}`],
+  ];
+  const line = ([k, v]) => [el("dt", {}, k), el("dd", {}, v)];
+  return el("dl", { class: "facts" }, lines.map(line));
+}
+
+function labelOf(state, side, answer, version) {
+  const name = el("strong", {}, side.toUpperCase());
+  const base = format.base(answer.name) || format.brief(answer.build_id);
+  const where = [version || answer.build_id.slice(0, 8), ...conditions(state, side)].join(" · ");
+  return el("span", { class: "side" }, name, ` ${base} ${where}`);
+}
+
+/** Labels of B: each goes away by a click. */
+function chips(state) {
+  const without = (m) => () => go({ bmatch: state.bmatch.filter((o) => o !== m), row: "", top: "" });
+  const chip = (m) =>
+    el("button", { type: "button", class: "chip", "aria-label": `Remove ${m} from B`, onclick: without(m) }, `${m} ×`);
+  return state.bmatch.length ? el("p", { class: "chips" }, state.bmatch.map(chip)) : null;
+}
+
+/** The fields that choose B. The builds are asked for when the menu opens. */
+function chooser(state) {
+  const build = el("select", { id: "against" }, el("option", { value: state.against || state.build }, "this build"));
+  const since = el("input", { id: "bsince", value: state.bsince, placeholder: "as A", size: 18 });
+  const until = el("input", { id: "buntil", value: state.buntil, placeholder: "as A", size: 18 });
+  const label = el("input", { id: "bmatch", placeholder: 'host="db3", != =~ !~', size: 24, autocomplete: "off" });
+  const apply = (event) => {
+    event.preventDefault();
+    const added = matcherOf(label.value.trim());
+    const bmatch = added && !state.bmatch.includes(added) ? [...state.bmatch, added] : state.bmatch;
+    go({ against: build.value, bsince: since.value.trim(), buntil: until.value.trim(), bmatch, row: "", top: "" });
+  };
+  const line = (field, text) => [el("label", { for: field.id }, text), field];
+  const form = el(
+    "form",
+    { class: "fields", onsubmit: apply },
+    line(build, "Build"),
+    line(since, "From"),
+    line(until, "to"),
+    line(label, "Label"),
+    el("button", {}, "Compare"),
+  );
+  const opened = () =>
+    api.rows("api/v1/builds?limit=1000", 2000).then(
+      ({ rows }) => replace(build, options(rows, state)),
+      () => {},
+    );
+  return { form, opened };
+}
+
+function options(rows, state) {
+  const base = format.base(rows.find((r) => r.build_id.startsWith(state.build))?.name);
+  const option = (r) =>
+    el(
+      "option",
+      { value: r.build_id, selected: r.build_id.startsWith(state.against || state.build) },
+      `${format.base(r.name)} ${format.brief(r.build_id)}, ${format.ago(r.last_seen)}`,
+    );
+  const group = (label, list) => (list.length ? el("optgroup", { label }, list.map(option)) : null);
+  const same = (r) => format.base(r.name) === base;
+  return [
+    group(`Builds of ${base}`, rows.filter(same)),
+    group(
+      "Others",
+      rows.filter((r) => !same(r)),
+    ),
+  ];
+}
+
+/** The menus of both sides, and the button that exchanges them. */
+export function sideMenus(state, diff, versions) {
+  const { form, opened } = chooser(state);
+  const hint = el("p", { class: "hint" }, "The toolbar above chooses build, time and labels of A.");
+  const swapped = {
+    build: state.against,
+    against: state.build,
+    match: state.bmatch,
+    bmatch: state.match,
+    ...(state.bsince || state.buntil
+      ? { since: state.bsince, until: state.buntil, bsince: state.since, buntil: state.until || "now" }
+      : {}),
+    row: "",
+    top: "",
+  };
+  const other = el(
+    "a",
+    to(state, { against: "", bmatch: [], bsince: "", buntil: "", row: "", top: "" }),
+    "Suggestions",
+  );
+  return [
+    menu("side-a", "Side A, before", labelOf(state, "a", diff.a, versions[0]), [facts(diff.a), hint]),
+    el(
+      "button",
+      {
+        type: "button",
+        id: "swap",
+        title: "Exchange A and B",
+        "aria-label": "Exchange A and B",
+        onclick: () => go(swapped),
+      },
+      "⇄",
+    ),
+    menu(
+      "side-b",
+      "Side B, after",
+      labelOf(state, "b", diff.b, versions[1]),
+      [form, chips(state), facts(diff.b), other],
+      opened,
+    ),
+  ];
+}
+
+const group = (title, about, lines) =>
+  lines.length
+    ? el(
+        "section",
+        {},
+        el("h3", {}, title),
+        el("p", { class: "hint" }, about),
+        el(
+          "ul",
+          { class: "offers" },
+          lines.map((l) => el("li", {}, l)),
+        ),
+      )
+    : null;
+
+/** Older against newer, for every other build of this name. */
+async function versionOffers(state, row, all) {
+  const base = format.base(row.name);
+  const same = all.filter((r) => r !== row && format.base(r.name) === base).slice(0, RELATIVES_MOST);
+  const names = await Promise.all([row, ...same].map((r) => versionOf(r.build_id)));
+  return same.map((r, i) => {
+    const older = Date.parse(r.last_seen) < Date.parse(row.last_seen);
+    const [from, till] = older ? [r, row] : [row, r];
+    const title = (b) => (b === row ? names[0] : names[i + 1]) || format.brief(b.build_id);
+    return [
+      el(
+        "a",
+        to(state, { build: from.build_id, against: till.build_id, bmatch: state.match }),
+        `${title(from)} → ${title(till)}`,
+      ),
+      el("span", { class: "hint" }, ` ${title(till)} was last seen ${format.ago(till.last_seen)}`),
+    ];
+  });
+}
+
+/** One value of a label against all others. */
+function labelOffers(state, name, values) {
+  const others = state.match.filter((m) => !m.startsWith(`${name}=`));
+  return values.map((v) => {
+    const [one, rest] = [equals(name, v), equals(name, v).replace("=", "!=")];
+    const sides = { against: state.build, match: [...others, rest], bmatch: [...others, one] };
+    return [
+      el("a", to(state, sides), `${v} against the others`),
+      el("a", to(state, { ...sides, since: "now-1h", until: "" }), "in the last hour"),
+    ];
+  });
+}
+
+function timeOffers(state) {
+  const offer = (text, unit) => {
+    const times = { since: `now-2${unit}`, until: `now-1${unit}`, bsince: `now-1${unit}`, buntil: "now" };
+    return el("a", to(state, { against: state.build, bmatch: state.match, ...times }), text);
+  };
+  return [offer("the hour before → the last hour", "h"), offer("the day before → the last day", "d")];
+}
+
+/** Comparisons that are one click away. */
+export async function suggestions(state, signal) {
+  const { rows: all } = await api.rows("api/v1/builds?limit=1000", 5000, signal);
+  const row = all.find((r) => r.build_id.startsWith(state.build)) ?? { name: "", build_id: state.build };
+  const { rows: labels } = await api.json(`api/v1/labels?${api.query({ build_id: state.build })}`, signal);
+  const names = labels.map((l) => l.name).sort((a, b) => (b === "host") - (a === "host"));
+  const found = await Promise.all(names.map((name) => valuesOf(name, state.build, VALUES_MOST)));
+  const several = names.map((name, i) => [name, found[i]]).filter(([, values]) => values.length > 1);
+  const { form, opened } = chooser(state);
+  opened();
+  return [
+    group("Versions", "What did a new version change?", await versionOffers(state, row, all)),
+    several
+      .slice(0, LABELS_MOST)
+      .map(([name, values]) =>
+        group(`By ${name}`, `Does one ${name} behave unlike all others?`, labelOffers(state, name, values)),
+      ),
+    group("Times", "Did something change in this build?", timeOffers(state)),
+    el(
+      "section",
+      {},
+      el("h3", {}, "Anything else"),
+      el("p", { class: "hint" }, "A is what the toolbar says. Choose B:"),
+      form,
+    ),
+  ];
+}

@@ -1,0 +1,115 @@
+// Cycles: which is hottest, which functions are in it, which calls hold it together, and which to remove to break it.
+import * as api from "./api.js";
+import { el, replace } from "./dom.js";
+import * as format from "./format.js";
+import { another, question, remembersOpen, to } from "./state.js";
+import { plain } from "./table.js";
+import { bar } from "./view_report.js";
+
+const ARCS_MOST = 200; // arcs and members of each cycle
+const CYCLES_MOST = 50;
+
+/** A member as a link to its callers and callees. */
+function member(cycle, name, state) {
+  const found = cycle.members.find((m) => m.name === name);
+  if (!found) return name;
+  return el("a", { ...to(state, { ...another("report"), fn: found.address, of: "" }), title: found.raw_name }, name);
+}
+
+const calls = (row) => format.exact(row, "calls");
+
+/** The arcs without which there is no cycle, as one sentence. */
+function breaking(cycle, state) {
+  const arcs = cycle.break.map((arc, i) => [
+    i ? (i === cycle.break.length - 1 ? " and " : ", ") : "",
+    el("span", { class: "arc" }, member(cycle, arc.caller, state), " → ", member(cycle, arc.callee, state)),
+    ` (${format.many(arc, "calls", "call", "calls")})`,
+  ]);
+  const what = cycle.break_count === 1 ? "this call" : `these ${format.count(cycle.break_count)} calls`;
+  return el("p", {}, el("strong", {}, "To break it, "), `remove ${what}: `, arcs, ".");
+}
+
+function members(cycle, state, amount) {
+  const rows = [...cycle.members].sort((a, b) => b.self - a.self);
+  const line = (m) => [
+    member(cycle, m.name, state),
+    amount(m.self),
+    format.exact(m, "calls_outside"),
+    format.exact(m, "calls_inside"),
+  ];
+  const columns = [["Member"], ["Self", 1], ["From outside", 1], ["From members", 1]];
+  const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
+  const title = format.several(cycle.member_count, "member", "members");
+  return el("div", { class: "picture-table" }, el("div", region, plain(title, columns, rows.map(line))));
+}
+
+function arcs(cycle, state) {
+  const breaks = new Set(cycle.break.map((a) => `${a.caller}\n${a.callee}`));
+  const line = (a) => [
+    member(cycle, a.caller, state),
+    member(cycle, a.callee, state),
+    calls(a),
+    breaks.has(`${a.caller}\n${a.callee}`) ? "would break it" : "",
+  ];
+  const columns = [["Caller"], ["Callee"], ["Calls", 1], ["Remove"]];
+  const summary = el("summary", {}, `${format.several(cycle.arc_count, "call", "calls")} among members`);
+  const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Calls in cycle ${cycle.number}` };
+  const make = () => el("div", region, plain("Calls among members", columns, cycle.arcs.map(line)));
+  return remembersOpen(state, `arcs${cycle.number}`, el("details", { class: "picture-table" }, summary), make);
+}
+
+function section(cycle, state, amount) {
+  const whole = cycle.self + cycle.children;
+  return el(
+    "section",
+    { class: "one-cycle", "aria-label": `Cycle ${cycle.number}` },
+    el(
+      "h3",
+      {},
+      `Cycle ${cycle.number}`,
+      " ",
+      el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "in the call graph"),
+    ),
+    el("p", { class: "measure" }, bar(`${format.percent(cycle.percent, 200)} of the time`, cycle.percent)),
+    el(
+      "p",
+      {},
+      `${amount(whole)} with callees, ${amount(cycle.self)} in its members; ${format.exact(cycle, "calls_outside")} calls from outside, ${format.exact(cycle, "calls_inside")} among members.`,
+    ),
+    breaking(cycle, state),
+    members(cycle, state, amount),
+    arcs(cycle, state),
+  );
+}
+
+export async function draw(main, state, signal) {
+  const { since, until, match, scope, dimension } = question(state);
+  const url = api.path(state.build, "/cycles", { since, until, match, scope, dimension, limit: ARCS_MOST });
+  const answer = await api.json(url, signal);
+  const { rows, dimension: sampled } = answer;
+  const title = el(
+    "div",
+    { class: "bar compare" },
+    el("h2", {}, rows.length ? format.several(rows.length, "cycle", "cycles") : "Cycles"),
+  );
+  if (rows.length === 0) {
+    const none =
+      "No functions of this build call each other in a circle. A function that only calls itself is no cycle.";
+    replace(main, title, el("p", { class: "empty" }, none));
+    return;
+  }
+  const amount = format.amounts(sampled, answer);
+  const hottest = [...rows].sort((a, b) => b.percent - a.percent);
+  const [first] = hottest;
+  const names = [...first.members]
+    .sort((a, b) => b.self - a.self)
+    .slice(0, 3)
+    .map((m) => m.name);
+  const hot = `The hottest is cycle ${first.number} with ${format.percent(first.percent, 200)} of the time: ${names.join(", ")}${first.member_count > 3 ? ` and ${format.several(first.member_count - 3, "other", "others")}` : ""}.`;
+  replace(
+    main,
+    title,
+    el("p", { class: "answer" }, el("strong", {}, hot)),
+    hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount)),
+  );
+}

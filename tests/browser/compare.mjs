@@ -1,0 +1,203 @@
+// Two sides compared: what the interface says stands in the table, the flame graph and the graph; three clicks from the list.
+import { address, builds, check, get, open, point, ready, text, visit } from "./page.mjs";
+
+const GRID = "[role=grid][aria-label=Differences]";
+const ROW = `${GRID} tbody tr[data-at]`;
+const shops = builds
+  .filter((b) => b.name === "/srv/shop")
+  .sort((a, b) => Date.parse(a.last_seen) - Date.parse(b.last_seen))
+  .map((b) => b.build_id);
+const [old, young] = shops;
+const both = `?build=${old}&view=compare&against=${young}`;
+const diff = await get(`api/v1/diff?a=${old}&b=${young}&limit=0`);
+const rowsOf = (metric) => diff.metrics.find((t) => t.metric === metric).rows;
+const kinds = [
+  ["light", { width: 1440, height: 900 }],
+  ["dark", { width: 1440, height: 900 }],
+  ["light", { width: 390, height: 844 }],
+  ["dark", { width: 390, height: 844 }],
+];
+
+/** The texts of the row of a function, by the titles of the columns. */
+async function cells(page, name) {
+  const titles = await page.locator(`${GRID} thead th`).allTextContents();
+  const row = page.locator(ROW, { has: page.locator(`td:first-child a:text-is("${name}")`) });
+  const texts = await row.locator("td").allTextContents();
+  return Object.fromEntries(titles.map((t, i) => [t.replace(/ [↑↓]$/, ""), texts[i]]));
+}
+
+async function verdicts(page) {
+  await visit(page, both);
+  const names = await page.locator(`${ROW} td:first-child`).allTextContents();
+  point(
+    names.join() ===
+      rowsOf("time-per-call")
+        .map((r) => r.function)
+        .join(),
+    "compare: the rows of the interface",
+    names,
+  );
+  const parse = await cells(page, "parse");
+  const row = rowsOf("time-per-call").find((r) => r.function === "parse");
+  const percent = `+${Math.round(100 * row.change)} %`;
+  point(parse.Verdict.includes("▲ slower") && parse.Change === percent, "compare: parse is slower, by how much", [
+    parse,
+    row,
+  ]);
+  point(
+    parse["95 % interval"] === `+${Math.round(100 * row.low)} % to +${Math.round(100 * row.high)} %`,
+    "compare: within which interval",
+    [parse, row],
+  );
+  const answer = await text(page, ".answer");
+  point(/slower: parse \+\d+ %/.test(answer) && /1 only in B/.test(answer), "compare: the answer stands above", answer);
+  const open = rowsOf("time-per-call").find((r) => r.verdict === "not-significant" && r.data_needed > 1);
+  const unknown = await cells(page, open.function);
+  point(
+    unknown.Verdict.includes("cannot tell yet") &&
+      /^\d+(\.\d+)? (h|min|days) more$|× the data$/.test(unknown["To tell 2 %"]),
+    "compare: what cannot be told says what it needs",
+    [unknown, open],
+  );
+  await page.locator("#metric").selectOption("calls-per-parent");
+  await address(page, "metric", "calls-per-parent");
+  await ready(page);
+  const render = await cells(page, "step → render");
+  point(
+    render.Verdict.includes("called more often, certain") && render["Calls A"] === "2" && render["Calls B"] === "3",
+    "compare: one call more is certain",
+    render,
+  );
+  await page.locator("#metric").selectOption("self");
+  await address(page, "metric", "self");
+  await ready(page);
+  point(
+    (await cells(page, "fresh")).Verdict.includes("only in B"),
+    "compare: a function that is new",
+    await cells(page, "fresh"),
+  );
+  await page.locator(`${ROW} a:text-is("fresh")`).click();
+  await address(page, "build", young);
+  await ready(page);
+  point((await text(page, ".pane h2")) === "fresh", "compare: and opens in the build that has it", page.url());
+}
+
+/** Each side has its own build, labels and time; they can be exchanged. */
+async function sides(page) {
+  await visit(page, "");
+  await page.locator("[role=grid] a:text-is('shop')").first().click();
+  await address(page, "build", young);
+  await page.locator("nav a", { hasText: "Compare" }).click();
+  await page.locator(".offers a", { hasText: "db3 against the others" }).click();
+  await page.waitForSelector(ROW);
+  await ready(page);
+  const url = new URL(page.url()).searchParams;
+  point(
+    url.getAll("match").join() === 'host!="db3"' && url.getAll("bmatch").join() === 'host="db3"',
+    "compare: db3 against the other hosts in three clicks",
+    page.url(),
+  );
+  const query = `a=${young}&b=${young}&a.match=${encodeURIComponent('host!="db3"')}&b.match=${encodeURIComponent('host="db3"')}`;
+  const wanted = await get(`api/v1/diff?${query}&metric=time-per-call`);
+  const parse = await cells(page, "parse");
+  const row = wanted.metrics[0].rows.find((r) => r.function === "parse");
+  point(parse["Per call A"].startsWith(String(Math.round(1000 * row.a))), "compare: with the numbers of both sides", [
+    parse,
+    row,
+  ]);
+  point(/host=db3/.test(await text(page, "#side-b")), "compare: and their labels", await text(page, "#side-b"));
+  await page.locator("#swap").click();
+  await address(page, "match", 'host="db3"');
+  await ready(page);
+  point(/host=db3/.test(await text(page, "#side-a")), "compare: the sides change places", await text(page, "#side-a"));
+  await page.locator("#side-b").click();
+  await page.locator(".panel .chips button").click();
+  await address(page, "bmatch", "");
+  await ready(page);
+  point(!/host/.test(await text(page, "#side-b")), "compare: a label of B goes away by a click");
+  await page.locator("#side-b").click();
+  await page.waitForFunction(() => document.querySelectorAll("#against option").length > 1);
+  await page.locator("#bsince").fill("now-30d");
+  await page.locator("form:has(#against) button").click();
+  await address(page, "bsince", "now-30d");
+  await ready(page);
+  point((new URL(page.url()).searchParams.get("since") ?? "") === "", "compare: B has a time of its own", page.url());
+}
+
+async function offered(page) {
+  await visit(page, `?build=${young}&view=compare`);
+  const offers = await page.locator(".offers a").allTextContents();
+  point(offers.includes("1.2 → 1.3"), "compare: older against newer is offered", offers);
+  await page.locator(".offers a", { hasText: "1.2 → 1.3" }).click();
+  await page.waitForSelector(ROW);
+  const url = new URL(page.url()).searchParams;
+  point(url.get("build") === old && url.get("against") === young, "compare: A is the older one", page.url());
+  await visit(page, `?build=${young}&view=compare&against=${young}&bmatch=${encodeURIComponent('host="nowhere"')}`);
+  point(/b: nothing matches/.test(await text(page)), "compare: a side without uploads is named", await text(page));
+}
+
+/** Shares of a box: its text has a sign, its title both numbers. */
+async function pictures(page) {
+  const self = (name) => rowsOf("total").find((r) => r.function === name);
+  for (const [form, box] of [
+    ["flame", "svg.flame .box"],
+    ["graph", "svg.graph .node"],
+  ]) {
+    await visit(page, `${both}&form=${form}`);
+    await page.waitForSelector(box);
+    const labels = await page.locator(box).evaluateAll((all) => all.map((e) => e.getAttribute("aria-label")));
+    const parse = labels.find((t) => t.startsWith("parse"));
+    const shares = /([\d.]+) % of A, ([\d.]+) % of B, \+([\d.]+) points/.exec(parse ?? "");
+    const near = (shown, value) => Math.abs(shown / (100 * value) - 1) < 0.06;
+    point(
+      shares && near(shares[1], self("parse").a) && near(shares[2], self("parse").b),
+      `compare, ${form}: shares of both sides, as the interface says`,
+      [labels, self("parse")],
+    );
+    const shown = await page.locator(`${box}.more`).first().textContent();
+    point(shown.includes("▲") && shown.includes("+"), `compare, ${form}: more has a sign and not only a colour`, shown);
+    const fewer = await page.locator(`${box}.less`).first().textContent();
+    point(fewer.includes("▼") && fewer.includes("−"), `compare, ${form}: less, too`, fewer);
+    await page.locator(box).first().focus();
+    await page.locator("main details.picture-table summary").click();
+    await page.waitForSelector("main details.picture-table tbody tr");
+    point(
+      (await page.locator("main details.picture-table tbody tr").count()) > 4,
+      `compare, ${form}: the same as a table`,
+    );
+  }
+  await visit(page, `${both}&form=flame`);
+  await page.locator("svg.flame .box", { hasText: "step" }).first().press("Enter");
+  await page.waitForFunction(() => /zoom=/.test(location.search));
+  point((await page.locator("svg.flame .above").count()) > 0, "compare, flame: Enter zooms, and the address says so");
+  await page.locator("svg.flame .box:focus").press("Escape");
+  point((await page.locator("svg.flame .above").count()) === 0, "compare, flame: Escape shows everything again");
+}
+
+/** In every look: nothing for axe-core, and data stands high. */
+async function looks() {
+  for (const [theme, viewport] of kinds) {
+    const page = await open({ colorScheme: theme, viewport });
+    for (const [name, query] of [
+      ["suggestions", `?build=${old}&view=compare`],
+      ["differences", both],
+      ["differences of stacks", `${both}&form=flame&open=boxes`],
+      ["differences of graphs", `${both}&form=graph&open=arcs`],
+    ]) {
+      await visit(page, query);
+      await check(page, `${name}, ${theme}, ${viewport.width} wide`);
+      const data = ".offers a, [role=grid] tbody tr[data-at], svg.flame .box, svg.graph .node";
+      const tops = await page.locator(data).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().top));
+      const most = viewport.width > 700 ? 260 : 300;
+      point(Math.min(...tops) <= most, `${name}, ${viewport.width} wide: data begins above pixel ${most}`, tops);
+    }
+    await page.context().close();
+  }
+}
+
+export async function compare() {
+  const page = await open({ viewport: { width: 1440, height: 900 } });
+  for (const part of [verdicts, sides, offered, pictures]) await part(page);
+  await page.context().close();
+  await looks();
+}

@@ -1,0 +1,94 @@
+// Lists of a build that say what a report does not: functions that were never called, and cycles.
+import { builds, check, get, id, open, point, text, visit } from "./page.mjs";
+
+const ROW = "[role=grid] tbody tr[data-at]";
+const shop = builds
+  .filter((b) => b.name === "/srv/shop")
+  .reduce((a, b) => (Date.parse(b.last_seen) > Date.parse(a.last_seen) ? b : a)).build_id;
+const kinds = [
+  ["light", { width: 1440, height: 900 }],
+  ["dark", { width: 1440, height: 900 }],
+  ["light", { width: 390, height: 844 }],
+  ["dark", { width: 390, height: 844 }],
+];
+
+async function never(page) {
+  const wanted = await get(`api/v1/builds/${shop}/never-called`);
+  await visit(page, `?build=${shop}&view=never`);
+  const names = await page.locator(`${ROW} td:first-child`).allTextContents();
+  point(
+    names.includes("retired") && names.length === wanted.rows.length,
+    "never called: the functions of the interface",
+    names,
+  );
+  const sizes = await page.locator(`${ROW} td:nth-child(2)`).allTextContents();
+  point(sizes.join() === wanted.rows.map((r) => `${r.bytes} B`).join(), "never called: by size, largest first", sizes);
+  const answer = await text(page, ".answer");
+  point(
+    answer.includes(`${wanted.functions} of ${wanted.counted_functions} functions`) &&
+      answer.includes(`none of ${wanted.processes_started} processes`),
+    "never called: how many, and how sure that is",
+    answer,
+  );
+  await page.keyboard.press("/");
+  await page.keyboard.type("retired");
+  point((await page.locator(ROW).count()) === 1, "never called: the filter");
+  await visit(page, `?build=${shop}&view=never&since=2001-01-01&until=2001-01-02`);
+  point(
+    /nothing matches|not found|No upload/i.test(await text(page)),
+    "never called: nothing in a time without uploads",
+    await text(page),
+  );
+}
+
+async function cycles(page) {
+  const calc = id("calc");
+  const { rows } = await get(`api/v1/builds/${calc}/cycles`);
+  await visit(page, `?build=${calc}&view=cycles`);
+  const shown = await text(page);
+  const [hottest] = [...rows].sort((a, b) => b.percent - a.percent);
+  point(
+    (await text(page, ".answer")).startsWith(`The hottest is cycle ${hottest.number}`) &&
+      hottest.members.slice(0, 3).every((m) => shown.includes(m.name)),
+    "cycles: which is hottest, and who is in it",
+    shown,
+  );
+  const [arc] = hottest.break;
+  point(
+    shown.includes(`${arc.caller} → ${arc.callee} (${arc.calls.toLocaleString("en")} call`),
+    "cycles: which call would break it",
+    [shown, hottest.break],
+  );
+  await page.locator("main details summary").first().press("Enter");
+  await page.waitForSelector("main details[open] tbody tr");
+  point(
+    (await page.locator("main details[open] tbody tr").count()) === hottest.arcs.length,
+    "cycles: the calls among members",
+  );
+  await page.locator("section.one-cycle table a").first().click();
+  await page.waitForSelector(".pane h2");
+  point(
+    hottest.members.some((m) => page.url().includes(`fn=${m.address}`)),
+    "cycles: a member opens its callers and callees",
+    page.url(),
+  );
+  await visit(page, `?build=${shop}&view=cycles`);
+  point(/call each other in a circle/.test(await text(page)), "cycles: without one, it says so", await text(page));
+}
+
+export async function lists() {
+  const page = await open({ viewport: { width: 1440, height: 900 } });
+  for (const part of [never, cycles]) await part(page);
+  await page.context().close();
+  for (const [theme, viewport] of kinds) {
+    const look = await open({ colorScheme: theme, viewport });
+    for (const [name, query] of [
+      ["never called", `?build=${shop}&view=never`],
+      ["cycles", `?build=${id("calc")}&view=cycles`],
+    ]) {
+      await visit(look, query);
+      await check(look, `${name}, ${theme}, ${viewport.width} wide`);
+    }
+    await look.context().close();
+  }
+}
