@@ -1,4 +1,5 @@
-/* Counters of a collector beside ticks and calls: CPU time, losses, what it could not observe. They are stored as one
+/* Counters of a collector, or of one that samples from outside, beside ticks and calls: CPU time, losses, what it could
+ * not observe. They are stored as one
  * histogram of dimension "collector" among the counts of an upload, bin i for counter i, so that they are added up over
  * hours, processes and hosts like all counts. They are not samples: sums of ticks leave that histogram out. Pure. Its
  * geometry is always build = the program, low 0, high and bins COLLECTOR_COUNTERS_MAX, rate 1, abbreviation 'c'. */
@@ -14,7 +15,7 @@
 /* X(NAME, number, JSON name, text). Numbers are never reused. Times are ns: ticks of whatever rate times their period.
  */
 #define COLLECTOR_COUNTER_LIST(X)                                                                                      \
-    X(PROCESSES, 0, "processes", "processes that had a collector")                                                     \
+    X(PROCESSES, 0, "processes", "processes of which CPU time is known")                                               \
     X(CPU_NS, 1, "cpu_seconds", "their CPU time")                                                                      \
     X(SAMPLED_NS, 2, "sampled_seconds", "CPU time that all ticks represent, those below and those of functions")       \
     X(WALL_NS, 3, "wall_seconds", "the same for ticks of wall-clock time, which include waiting")                      \
@@ -40,7 +41,13 @@
     X(OVERLAPS, 18, "overlaps", "pairs of objects between which calls may be confused")                                \
     X(END_NOT_SEEN, 19, "ends_not_seen",                                                                               \
       "processes that ended while no daemon could read them: their last counts are missing")                           \
-    X(CLOCK_OFF_NS, 20, "clock_off_seconds", "of the CPU time, that of processes with the clock off: it has no ticks")
+    X(CLOCK_OFF_NS, 20, "clock_off_seconds", "of the CPU time, that of processes with the clock off: it has no ticks") \
+    X(UNCLOCKED_NS, 21, "unclocked_seconds",                                                                           \
+      "of the ticks in known objects, those of recorded processes that ended before their CPU time was read")          \
+    X(RECORDED, 22, "processes_recorded", "processes that were sampled from outside")                                  \
+    X(SAMPLES_LOST, 23, "samples_lost", "samples that the kernel lost meanwhile, of this or any other program")        \
+    X(KERNEL_UNSEEN, 24, "processes_without_kernel_time",                                                              \
+      "recorded processes of which time in the kernel was not sampled")
 
 enum collector_counter {
 #define X(name, number, json, text) COLLECTOR_##name = number,

@@ -33,6 +33,8 @@ struct profd_upload {
     uint64_t start, end;
     uint32_t inexact, processes_started, uid;
     bool claimed; /* uid is claimed */
+    bool has_process;
+    uint8_t process[LIMIT_PROCESS];
     uint32_t build_count, label_count;
     size_t build_capacity, label_capacity, label_bytes;
     struct message_build *builds; /* strings owned */
@@ -510,6 +512,7 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
                                           .counts = {counts, counts_size},
                                           .inexact = u->inexact,
                                           .processes_started = u->processes_started,
+                                          .process = {u->process, u->has_process ? sizeof u->process : 0},
                                           .claimed = u->claimed,
                                           .uid = u->uid,
                                           .host = host};
@@ -534,6 +537,12 @@ const char *profd_upload_build_id(const struct profd_upload *u, uint32_t index)
 const char *profd_upload_build_name(const struct profd_upload *u, uint32_t index)
 {
     return u->builds[index].name;
+}
+
+void upload_set_process(struct profd_upload *u, const uint8_t *key)
+{
+    memcpy(u->process, key, sizeof u->process);
+    u->has_process = true;
 }
 
 void upload_claim_uid(struct profd_upload *u, uint32_t uid)

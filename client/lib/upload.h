@@ -21,6 +21,10 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
  * with the same tag. *frame is a block of the caller; it is replaced, or unchanged on failure. */
 enum profd_status upload_leave_out_stacks(uint8_t **frame, size_t *size, struct profd_error *e);
 
+/* All the counts are of processes of one random group: that of the process with this key of LIMIT_PROCESS bytes.
+ * Without it, each upload is a process of its own. */
+void upload_set_process(struct profd_upload *u, const uint8_t *key);
+
 /* The counts are of processes of that user, which is not the sender's. */
 void upload_claim_uid(struct profd_upload *u, uint32_t uid);
 /* The user that was claimed; false: none. */

@@ -103,11 +103,11 @@ bool run_command_step(struct run_command *c, bool wait, int *status)
             kill(c->child, number);
         }
     }
-    int how;
-    if (waitpid(c->child, &how, WNOHANG) != c->child) {
+    siginfo_t end = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)c->child, &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid != c->child) {
         return false;
     }
-    *status = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+    *status = end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status;
     return true;
 }
 
@@ -122,6 +122,7 @@ static void signals_restore(const struct run_command *c)
 
 int run_command_end(struct run_command *c, int status)
 {
+    (void)waitpid(c->child, NULL, 0);
     signals_restore(c);
     return c->why == 0 ? status : not_run_complain(c, c->why);
 }

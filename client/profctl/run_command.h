@@ -21,7 +21,7 @@ bool run_command_start(struct run_command *c, const char *verb, char **argv);
 bool run_command_release(struct run_command *c);
 /* Handles signals that are pending: those that were sent to profctl alone go to the command; those of the terminal
  * reach it without us. If wait is set, waits for the next one first. True: the command has ended, *status is its exit
- * status, or 128 plus the signal that ended it. */
+ * status, or 128 plus the signal that ended it; its process exists until run_command_end. */
 bool run_command_step(struct run_command *c, bool wait, int *status);
 /* Restores the signals. If the command did not run, says why. Returns the exit status: status, if it ran. */
 int run_command_end(struct run_command *c, int status);

@@ -23,7 +23,7 @@ static const struct profctl_option options[] = {
     {"cgroup", 0, "G", "sample the processes of this control group, such as system.slice/redis.service"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
     {"unwind", 0, "fp|table", "how callers are found: by frame pointers (default), or by unwind tables"},
-    {"kernel", 0, NULL, "take the frames of the kernel, too"},
+    {"kernel", 0, NULL, "name the functions of the kernel, which otherwise is one function"},
     {"verbose", 'v', NULL, "report at the end what became of the samples"},
 };
 
@@ -132,12 +132,11 @@ static void session_report(const struct session *s)
                          "kernel.perf_event_paranoid hides it from this user");
     }
     if (s->verbose) {
-        profctl_complain("record: %" PRIu64 " samples: %" PRIu64 " in functions (%" PRIu64
-                         " of them while the kernel worked for it), %" PRIu64 " in the kernel, %" PRIu64
+        profctl_complain("record: %" PRIu64 " samples: %" PRIu64 " in functions, %" PRIu64 " in the kernel, %" PRIu64
                          " outside, %" PRIu64 " lost, %" PRIu64 " of processes under the collector; %" PRIu64
                          " whole stacks; %" PRIu64 " uploads",
-                         n->samples, n->functions, n->in_kernel, n->kernel, n->outside, n->lost, n->elsewhere,
-                         n->complete, n->uploads);
+                         n->samples, n->functions, n->kernel, n->outside, n->lost, n->elsewhere, n->complete,
+                         n->uploads);
     }
 }
 
@@ -242,8 +241,10 @@ const struct profctl_verb verb_record = {
     .name = "record",
     .arguments = "-a | -p PID | --cgroup G | [--] COMMAND [ARGUMENT...]",
     .summary = "Sample processes from outside",
-    .details = "Takes stacks of programs that were not compiled for it, with frame pointers. Samples until Ctrl-C, or "
-               "until the\nprocess or the command ends; the exit status is then that of the command.\n",
+    .details =
+        "Takes stacks of programs that were not compiled for it. Callers are found by frame pointers, which Debian's "
+        "programs\ndo not have, or by the unwind tables that programs have for exceptions: --unwind table. Samples "
+        "until Ctrl-C, or\nuntil the process or the command ends; the exit status is then that of the command.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 0,

@@ -281,6 +281,11 @@ uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32
     return f->build;
 }
 
+bool images_has_build(const struct images *m, uint32_t file)
+{
+    return m->files[file].looked && m->files[file].build != IMAGE_NONE;
+}
+
 uint32_t images_add_build(struct images *m, const struct buildid *id, const char *name, int fd, uint64_t low,
                           uint64_t high)
 {

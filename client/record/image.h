@@ -39,6 +39,8 @@ bool images_is_collector(const struct images *m, uint32_t file);
 /* The build of a file, which process pid of that user has mapped: IMAGE_NONE if it is no readable ELF file, or not the
  * file that was mapped. Opens it at the first call. */
 uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32_t uid);
+/* True if the build of a file was found before. */
+bool images_has_build(const struct images *m, uint32_t file);
 /* Adds a build that is no mapped file. fd is its ELF file, which the images own from then on; its code is at [low,
  * high). IMAGE_NONE: no memory. */
 uint32_t images_add_build(struct images *m, const struct buildid *id, const char *name, int fd, uint64_t low,

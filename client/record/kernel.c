@@ -14,6 +14,7 @@
 
 #define NOTES_MAX 65536
 #define NAME_MAX_SIZE 64
+#define WHOLE_ID "profd kernel time v1" /* 20 bytes, as build-ids have; the same on every host */
 
 /* Code of the kernel: itself, or a module. */
 struct part {
@@ -240,6 +241,33 @@ enum profd_status kernel_open(const struct kernel_files *files, struct images *i
         status = parts_add_builds(files, images, k, &s, e);
     }
     arena_free(s.arena);
+    if (status != PROFD_OK) {
+        kernel_close(k);
+        return status;
+    }
+    *out = k;
+    return PROFD_OK;
+}
+
+enum profd_status kernel_make_whole(struct images *images, struct kernel **out, struct profd_error *e)
+{
+    static const char name[] = "[kernel]";
+    const struct synthetic_symbol all = {.address = 0, .size = 1, .name = name};
+    struct kernel *k = calloc(1, sizeof *k);
+    struct buildid id;
+    int fd;
+    if (!k || !part_add(k, "", 0, 1)) {
+        kernel_close(k);
+        return profd_no_memory(e);
+    }
+    enum profd_status status = buildid_from_note((const uint8_t *)WHOLE_ID, strlen(WHOLE_ID), &id, e);
+    if (status == PROFD_OK) {
+        status = synthetic_make(name, &id, 1, &all, 1, &fd, e);
+    }
+    if (status == PROFD_OK) {
+        k->parts[0].build = images_add_build(images, &id, name, fd, 0, 1);
+        status = k->parts[0].build == IMAGE_NONE ? profd_no_memory(e) : PROFD_OK;
+    }
     if (status != PROFD_OK) {
         kernel_close(k);
         return status;

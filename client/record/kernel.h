@@ -20,6 +20,9 @@ struct kernel;
  * and what to do. NO_INPUT, MALFORMED. O(symbols log symbols). */
 enum profd_status kernel_open(const struct kernel_files *files, struct images *images, struct kernel **out,
                               struct profd_error *e);
+/* Without reading anything: adds a build [kernel] of one function, in which all code of the kernel and its modules is.
+ */
+enum profd_status kernel_make_whole(struct images *images, struct kernel **out, struct profd_error *e);
 /* Accepts NULL. */
 void kernel_close(struct kernel *k);
 
@@ -27,8 +30,8 @@ void kernel_close(struct kernel *k);
 uint32_t kernel_get_build(const struct kernel *k);
 /* True if a build is the kernel or one of its modules. O(modules). */
 bool kernel_has_build(const struct kernel *k, uint32_t build);
-/* Sets build and address of the frame at an address of the kernel; outside where neither the kernel nor a known module
- * has code. O(modules). */
+/* Sets build and address of the frame at an address of the kernel; 0 in the kernel of one function; outside where
+ * neither the kernel nor a known module has code. O(modules). */
 void kernel_find_frame(const struct kernel *k, uint64_t address, struct counts_frame *out);
 
 #endif

@@ -11,6 +11,7 @@
 
 #define ID_DIGITS 64 /* of a container's id */
 #define ID_SHOWN 12
+#define STAT_FIELDS_BEFORE_START 19 /* of /proc/PID/stat, behind the name */
 
 /* The beginning of a small file of /proc/PID, NUL-terminated. False: it cannot be read. */
 static bool file_read(uint32_t pid, const char *name, char *out, size_t size)
@@ -65,14 +66,34 @@ static void cgroup_parse(char *text, char out[ORIGIN_CGROUP_SIZE])
     }
 }
 
+bool origin_read_user(uint32_t pid, uint32_t *uid)
+{
+    char text[8192];
+    return file_read(pid, "status", text, sizeof text) && uid_parse(text, uid);
+}
+
+bool origin_read_start(uint32_t pid, uint64_t *start)
+{
+    char text[1024], word[32];
+    if (!file_read(pid, "stat", text, sizeof text)) {
+        return false;
+    }
+    const char *at = strrchr(text, ')'); /* the name before it may contain anything */
+    at = at ? at + 1 : text;
+    for (int i = 0; i < STAT_FIELDS_BEFORE_START; i++) {
+        if (!scan_word(&at, word, sizeof word)) {
+            return false;
+        }
+    }
+    return scan_number(&at, 10, start);
+}
+
 bool origin_read(uint32_t pid, struct origin *o)
 {
     char text[8192];
-    uint32_t uid;
-    if (!file_read(pid, "status", text, sizeof text) || !uid_parse(text, &uid)) {
+    if (!origin_read_user(pid, &o->uid)) {
         return false;
     }
-    o->uid = uid;
     if (file_read(pid, "cgroup", text, sizeof text)) {
         cgroup_parse(text, o->cgroup);
     }

@@ -17,6 +17,10 @@ struct origin {
 
 /* Reads uid and cgroup of a process from /proc. False: it is gone, or permission is missing; *o is unchanged. */
 bool origin_read(uint32_t pid, struct origin *o);
+/* Reads the uid alone. */
+bool origin_read_user(uint32_t pid, uint32_t *uid);
+/* Reads when the process started, in an arbitrary unit. False: it is gone. */
+bool origin_read_start(uint32_t pid, uint64_t *start);
 /* The name that the kernel has for a process. False: it is gone. */
 bool origin_read_comm(uint32_t pid, char comm[ORIGIN_COMM_SIZE]);
 

@@ -12,6 +12,7 @@
 #include "record/scan.h"
 
 #define BUCKETS 4096u
+#define USER_NS UINT64_C(1000000000)
 #define COLLECTOR_MEMORY "/memfd:profd-collect" /* as it stands in /proc/PID/maps */
 
 LIST_HEAD(process_list, process);
@@ -184,12 +185,14 @@ static bool line_parse(char *line, struct process_map *map, struct image_key *ke
     return permissions[2] == 'x';
 }
 
-static void program_read(const struct process *p, char out[4096 + 16])
+/* False: the process has none. */
+static bool program_read(const struct process *p, char out[4096 + 16])
 {
     char name[64];
     (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/exe", p->pid);
     const ssize_t n = readlink(name, out, 4096 + 15);
     out[n > 0 ? n : 0] = '\0';
+    return n > 0 || errno != ENOENT;
 }
 
 /* Reads what the process has mapped. A process that cannot be read has nothing mapped. */
@@ -203,7 +206,7 @@ static bool maps_read(struct processes *t, struct process *p)
     if (!f) {
         return true;
     }
-    program_read(p, program);
+    const bool has_program = program_read(p, program);
     while (good && getline(&line, &size, f) > 0) {
         struct process_map map;
         struct image_key key = {.id_size = 0};
@@ -217,6 +220,7 @@ static bool maps_read(struct processes *t, struct process *p)
         }
         p->preloaded |= good && images_is_collector(t->images, map.file);
     }
+    p->in_kernel = good && p->map_count == 0 && !has_program;
     free(line);
     (void)fclose(f);
     return good;
@@ -274,18 +278,38 @@ enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
     return status;
 }
 
-void process_look(struct process *p)
+bool process_look(struct process *p, uint64_t time)
 {
+    const uint32_t user = p->origin.uid;
+    if (p->looked && !p->ended && p->known && time > p->user_read + USER_NS) {
+        p->user_read = time;
+        (void)origin_read_user(p->pid, &p->origin.uid);
+        return p->origin.uid != user;
+    }
     if (p->looked) {
-        return;
+        return false;
     }
     p->looked = true;
+    p->user_read = time;
     if (p->ended || !origin_read(p->pid, &p->origin)) {
         p->collected |= p->preloaded;
-        return;
+        return false;
     }
     p->known = true;
     p->collected = has_collector(p);
+    return false;
+}
+
+const uint8_t *process_get_key(struct process *p)
+{
+    uint64_t start = 0;
+    if (!p->has_key) {
+        (void)origin_read_start(p->pid, &start);
+        p->has_key = true;
+        memcpy(p->key, &p->pid, sizeof p->pid);
+        memcpy(p->key + sizeof p->pid, &start, sizeof start);
+    }
+    return p->key;
 }
 
 /* --- records --- */
@@ -318,6 +342,7 @@ static bool apply_mmap(struct processes *t, const struct event *e)
 static void process_renew(struct process *p)
 {
     p->map_count = 0;
+    p->in_kernel = false;
     p->program = IMAGE_NONE;
     p->looked = p->known = p->collected = p->preloaded = p->counted = false;
     p->sum = NULL;
@@ -352,14 +377,17 @@ static bool apply_fork(struct processes *t, const struct event *e)
     if (!parent || !p || !maps_copy(p, parent)) {
         return false;
     }
-    process_look(parent);
+    (void)process_look(parent, e->time);
     t->ended -= p->ended;
     p->program = parent->program;
     p->origin = parent->origin;
     p->preloaded = parent->preloaded;
+    p->in_kernel = parent->in_kernel;
     p->wanted = parent->wanted;
-    p->looked = p->known = p->collected = p->counted = p->ended = false;
+    p->looked = p->known = p->collected = p->counted = p->ended = p->has_key = p->clocked = p->cpu_read = false;
     p->sum = NULL;
+    p->cpu_begun = true; /* it begins with none */
+    p->cpu_before = p->ticks_ns = 0;
     return true;
 }
 
@@ -389,7 +417,18 @@ bool processes_apply(struct processes *t, const struct event *e)
     }
 }
 
-void processes_forget_ended(struct processes *t)
+void processes_each(struct processes *t, processes_act *act, void *context)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        struct process *p;
+        LIST_FOREACH(p, &t->buckets[i], link)
+        {
+            act(context, p);
+        }
+    }
+}
+
+void processes_forget_ended(struct processes *t, processes_act *act, void *context)
 {
     size_t ended = t->ended;
     for (unsigned i = 0; i < BUCKETS && ended > 0; i++) {
@@ -398,6 +437,7 @@ void processes_forget_ended(struct processes *t)
             ended -= p->ended;
             /* A process may live on after its first thread. */
             if (p->ended && kill((pid_t)p->pid, 0) != 0 && errno == ESRCH) {
+                act(context, p);
                 LIST_REMOVE(p, link);
                 process_free(p);
                 t->ended--;

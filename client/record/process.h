@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "proto/limits.h"
 #include "record/event.h"
 #include "record/image.h"
 #include "record/origin.h"
@@ -27,12 +28,20 @@ struct process {
     bool known;     /* origin is its own; else that of its parent */
     bool collected; /* it counts itself: the collector is in it */
     bool preloaded; /* it has mapped the library of the collector */
+    bool in_kernel; /* it is a thread of the kernel, without a program */
     bool counted;   /* as a process of its program */
     uint32_t map_count, map_capacity;
     struct process_map *maps; /* ascending, apart from each other */
     uint32_t program;         /* the file of its main executable; IMAGE_NONE */
     struct origin origin;
-    struct sum *sum; /* where its samples go; NULL: to be found */
+    uint64_t user_read; /* time of the event at which its user was read */
+    bool has_key;
+    uint8_t key[LIMIT_PROCESS]; /* of this process among all of this host */
+    struct sum *sum;            /* where its samples go; NULL: to be found */
+    /* CPU time in ns (record/account.h) */
+    bool cpu_read, cpu_begun, clocked; /* cpu_now, cpu_before is known; the process counts as one with CPU time */
+    uint64_t cpu_now, cpu_before;
+    uint64_t ticks_ns; /* of ticks in known objects since cpu_before */
 };
 
 struct processes;
@@ -50,13 +59,20 @@ bool processes_apply(struct processes *t, const struct event *e);
 struct process *processes_find(const struct processes *t, uint32_t pid);
 /* The process of that number; one that is not known is read from /proc. NULL: no memory. O(1). */
 struct process *processes_take(struct processes *t, uint32_t pid);
-/* Reads user and cgroup of a process, once in an interval, and whether it has a collector. A process that ended before
- * keeps the user of its parent. */
-void process_look(struct process *p);
+/* Reads user and cgroup of a process, once in an interval, and whether it has a collector; and the user again, once a
+ * second of time, which is that of an event. A process that ended before keeps the user of its parent. True: the user
+ * is another one than before, in this interval. */
+bool process_look(struct process *p, uint64_t time);
+/* The key of a process: the same as long as it lives, and of no other one that lives. */
+const uint8_t *process_get_key(struct process *p);
 /* The mapping of an address; NULL: none that is executable. O(log maps). */
 const struct process_map *process_find_map(const struct process *p, uint64_t address);
-/* Forgets processes that ended. O(processes). */
-void processes_forget_ended(struct processes *t);
+/* What is done with a process. */
+typedef void processes_act(void *context, struct process *p);
+/* Passes every process to act. O(processes). */
+void processes_each(struct processes *t, processes_act *act, void *context);
+/* Passes processes that ended to act, and forgets them. O(processes). */
+void processes_forget_ended(struct processes *t, processes_act *act, void *context);
 /* Begins an interval: no process stands with a sum, and all are to be looked at again. */
 void processes_begin_interval(struct processes *t);
 

@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "lib/delivery.h"
+#include "lib/identity.h"
 #include "lib/upload.h"
+#include "proto/process_group.h"
+#include "record/account.h"
 #include "record/process.h"
 #include "record/sampler.h"
 #include "record/stack.h"
@@ -26,11 +29,13 @@ struct record {
     struct record_config config;
     struct sampler *sampler;
     struct images *images;
-    struct kernel *kernel; /* NULL: its frames are not taken */
+    struct kernel *kernel;
     struct processes *processes;
     struct sums sums;
     struct profd_delivery *delivery;
     struct record_counts counts;
+    uint64_t lost; /* samples that the kernel lost, not in a sum yet */
+    char host[IDENTITY_HOST_SIZE];
     bool whole;     /* all processes are sampled: take those that are wanted */
     bool stale;     /* records of processes were lost, or there was no memory for them */
     uint64_t began; /* of the interval, ns since 1970 */
@@ -55,8 +60,9 @@ static bool supply(void *context, const char *build_id, struct conn_file *out)
 static enum profd_status tables_new(struct record *r, struct profd_error *e)
 {
     enum profd_status status = images_new(&r->images, e);
-    if (status == PROFD_OK && r->config.kernel) {
-        status = kernel_open(NULL, r->images, &r->kernel, e);
+    if (status == PROFD_OK) {
+        status = r->config.kernel ? kernel_open(NULL, r->images, &r->kernel, e)
+                                  : kernel_make_whole(r->images, &r->kernel, e);
     }
     return status == PROFD_OK ? processes_new(r->images, &r->processes, e) : status;
 }
@@ -88,6 +94,7 @@ enum profd_status record_open(const struct record_config *config, struct record 
         return profd_no_memory(e);
     }
     r->config = *config;
+    identity_host(r->host);
     int cgroup;
     enum profd_status status = cgroup_open(config->cgroup, &cgroup, e);
     const struct sampler_config sampler = {.rate = config->rate,
@@ -149,6 +156,13 @@ static enum profd_status processes_read(struct record *r, struct profd_error *e)
     return PROFD_OK;
 }
 
+static void clock_begin(void *context, struct process *p)
+{
+    (void)context;
+    account_read(p);
+    account_begin(p);
+}
+
 enum profd_status record_start(struct record *r, struct profd_error *e)
 {
     enum profd_status status = sampler_start(r->sampler, false, e);
@@ -156,7 +170,11 @@ enum profd_status record_start(struct record *r, struct profd_error *e)
         status = processes_read(r, e);
     }
     r->began = clock_now();
-    return status == PROFD_OK ? sampler_start(r->sampler, true, e) : status;
+    if (status == PROFD_OK) {
+        status = sampler_start(r->sampler, true, e);
+    }
+    processes_each(r->processes, clock_begin, NULL);
+    return status;
 }
 
 /* --- samples --- */
@@ -178,7 +196,7 @@ static bool is_wanted(const struct record *r, uint32_t pid)
 static uint32_t program_find(struct record *r, struct process *p)
 {
     uint32_t owner;
-    if (p->map_count == 0 && r->kernel) {
+    if (p->in_kernel && r->config.kernel) {
         p->origin.comm[strcspn(p->origin.comm, "/:")] = '\0'; /* "kworker/0:1": one name for all of a kind */
         return kernel_get_build(r->kernel);
     }
@@ -202,10 +220,14 @@ static struct sum *sum_find(struct record *r, struct process *p)
     if (program == IMAGE_NONE) {
         return NULL;
     }
-    p->sum = sums_take(&r->sums, program, &p->origin);
+    const uint8_t *key = process_get_key(p);
+    const uint32_t uid = delivery_may_claim(r->delivery) ? p->origin.uid : geteuid();
+    p->sum = sums_take(&r->sums, program, &p->origin, process_group_find(r->host, uid, key, sizeof p->key), key);
     if (p->sum && !p->counted) {
         p->counted = true;
         p->sum->started++;
+        p->sum->tally.counters[COLLECTOR_RECORDED]++;
+        p->sum->tally.counters[COLLECTOR_KERNEL_UNSEEN] += !sampler_sees_kernel(r->sampler);
     }
     return p->sum;
 }
@@ -216,34 +238,35 @@ static void sum_add_time(struct record *r, struct sum *s, enum collector_counter
 }
 
 /* Counts a stack with a program counter in a build. */
-static void stack_add(struct record *r, struct sum *s, const struct stack *stack, bool in_kernel)
+static void stack_add(struct record *r, struct process *p, const struct stack *stack)
 {
     const struct counts_frame *pc = &stack->frames[stack->count - 1];
+    struct sum *s = p->sum;
     if (!tally_add(&s->tally, stack->frames, stack->count)) {
         sum_add_time(r, s, COLLECTOR_DROPPED_NS);
         s->lost = true;
         r->counts.lost++;
         return;
     }
-    const bool there = in_kernel && r->kernel && kernel_has_build(r->kernel, pc->build);
+    const bool there = kernel_has_build(r->kernel, pc->build);
+    p->ticks_ns += SECOND / r->config.rate;
     r->counts.kernel += there;
     r->counts.functions += !there;
-    r->counts.in_kernel += in_kernel && !there;
     r->counts.complete += stack->frames[0].build != COUNTS_NOWHERE;
 }
 
 static void sample_place(struct record *r, struct process *p, const struct event *e)
 {
     struct stack stack;
-    const bool in_kernel = (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
     if (!stack_find(r->images, r->kernel, p, e, &stack)) {
-        r->counts.kernel += in_kernel;
-        r->counts.outside += !in_kernel;
+        r->counts.kernel += p->in_kernel;
+        r->counts.outside += !p->in_kernel;
         return;
     }
     struct sum *s = sum_find(r, p);
     if (!s) {
-        r->counts.outside++;
+        r->counts.kernel += p->in_kernel;
+        r->counts.outside += !p->in_kernel;
         return;
     }
     sum_add_time(r, s, COLLECTOR_SAMPLED_NS);
@@ -251,7 +274,7 @@ static void sample_place(struct record *r, struct process *p, const struct event
         sum_add_time(r, s, COLLECTOR_OUTSIDE_NS);
         r->counts.outside++;
     } else {
-        stack_add(r, s, &stack, in_kernel);
+        stack_add(r, p, &stack);
     }
 }
 
@@ -266,11 +289,26 @@ static void sample_take(struct record *r, const struct event *e)
         r->counts.lost++;
         return;
     }
-    process_look(p);
+    if (process_look(p, e->time)) {
+        account_read(p);
+        account_add(p);
+        p->sum = NULL;
+    }
     if (p->collected) {
         r->counts.elsewhere++;
     } else {
         sample_place(r, p, e);
+    }
+}
+
+/* The process gets another name or program, or ends: its CPU time until now goes to its sum. */
+static void account_change(struct process *p, const struct event *e)
+{
+    if (e->misc & PERF_RECORD_MISC_COMM_EXEC && e->type == PERF_RECORD_COMM) {
+        account_exec(p);
+    } else {
+        account_read(p);
+        account_add(p);
     }
 }
 
@@ -280,8 +318,12 @@ static void process_event_take(struct record *r, const struct event *e)
     if (pid != r->config.pid && !is_wanted(r, pid)) {
         return;
     }
-    r->stale |= !processes_apply(r->processes, e);
     struct process *p = processes_find(r->processes, pid);
+    if (p && e->pid == e->tid && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_EXIT)) {
+        account_change(p, e);
+    }
+    r->stale |= !processes_apply(r->processes, e);
+    p = processes_find(r->processes, pid);
     if (p && pid == r->config.pid && (e->misc & PERF_RECORD_MISC_COMM_EXEC) && e->type == PERF_RECORD_COMM) {
         p->wanted = true; /* the command begins */
     }
@@ -297,6 +339,7 @@ static void event_take(void *context, const struct event *e)
     case PERF_RECORD_LOST:
         r->counts.samples += e->lost;
         r->counts.lost += e->lost;
+        r->lost += e->lost;
         break;
     case PERF_RECORD_LOST_SAMPLES:
         r->counts.records_lost += e->lost;
@@ -322,8 +365,46 @@ static void claim(struct record *r, struct profd_upload *u, uint32_t uid)
     }
 }
 
+static void clock_read(void *context, struct process *p)
+{
+    (void)context;
+    account_read(p);
+}
+
+/* Processes that no tick found take CPU time, too: it counts where their program has a sum. */
+static void clock_add(void *context, struct process *p)
+{
+    struct record *r = context;
+    if (!p->cpu_read) {
+        account_read(p);
+    }
+    if (p->collected || !is_wanted(r, p->pid)) {
+        account_begin(p);
+        return;
+    }
+    if (!p->sum && p->cpu_read && p->cpu_begun && p->cpu_now > p->cpu_before && p->program != IMAGE_NONE &&
+        images_has_build(r->images, p->program)) {
+        (void)process_look(p, 0);
+        if (!p->collected && sums_has(&r->sums, program_find(r, p), &p->origin)) {
+            (void)sum_find(r, p);
+        }
+    }
+    account_add(p);
+}
+
+static void clock_end(void *context, struct process *p)
+{
+    (void)context;
+    account_add(p);
+}
+
 static void interval_end(struct record *r, struct profd_error *e)
 {
+    processes_each(r->processes, clock_add, r);
+    if (r->lost > 0 && !STAILQ_EMPTY(&r->sums.list)) {
+        sums_add_lost(&r->sums, r->lost);
+        r->lost = 0;
+    }
     const struct sums_window window = {r->began, clock_now()};
     struct sum *s;
     STAILQ_FOREACH(s, &r->sums.list, link)
@@ -358,7 +439,13 @@ static enum profd_status tables_renew(struct record *r, struct profd_error *e)
     r->images = NULL;
     r->stale = false;
     enum profd_status status = tables_new(r, e);
-    return status == PROFD_OK ? processes_read_all(r->processes, e) : status;
+    if (status == PROFD_OK) {
+        status = processes_read_all(r->processes, e);
+    }
+    if (status == PROFD_OK) {
+        processes_each(r->processes, clock_begin, NULL);
+    }
+    return status;
 }
 
 enum profd_status record_step(struct record *r, const int *fds, size_t n, struct profd_error *e)
@@ -373,7 +460,7 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
         return profd_error_set(e, PROFD_IO, "cannot wait for samples: %s", strerror(errno));
     }
     sampler_read(r->sampler, false, event_take, r);
-    processes_forget_ended(r->processes);
+    processes_forget_ended(r->processes, clock_end, NULL);
     delivery_poll(r->delivery);
     if (clock_now() - r->began < INTERVAL_NS) {
         return PROFD_OK;
@@ -387,6 +474,7 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
 enum profd_status record_finish(struct record *r, struct profd_error *e)
 {
     sampler_stop(r->sampler);
+    processes_each(r->processes, clock_read, NULL);
     sampler_read(r->sampler, true, event_take, r);
     interval_end(r, e);
     return profd_delivery_finish(r->delivery, e);

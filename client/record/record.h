@@ -9,7 +9,7 @@ struct record;
 struct record_config {
     struct profd_options daemon;
     uint32_t rate;      /* ticks per second of CPU time; 1 to RECORD_RATE_MAX */
-    bool kernel;        /* frames of the kernel, too */
+    bool kernel;        /* its functions, too; otherwise the kernel is one function */
     bool tables;        /* callers are found by unwind tables, not by frame pointers */
     uint32_t pid;       /* sample this process and what it starts; 0: all */
     const char *cgroup; /* sample the processes of this control group, a path; NULL: no matter which */
@@ -24,9 +24,8 @@ struct record_config {
 /* What became of the samples. samples = functions + kernel + outside + lost + elsewhere. */
 struct record_counts {
     uint64_t samples;
-    uint64_t functions; /* in another build, of which in_kernel while the kernel worked for the process */
-    uint64_t in_kernel;
-    uint64_t kernel;       /* in code of the kernel; without its frames, in its own threads */
+    uint64_t functions;    /* in another build than the kernel */
+    uint64_t kernel;       /* in the kernel, which worked for a process, or in threads of its own */
     uint64_t outside;      /* in no build: generated code, and processes that ended before they were looked at */
     uint64_t lost;         /* the kernel or this program had no memory for them */
     uint64_t elsewhere;    /* of processes that the collector counts */

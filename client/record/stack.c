@@ -131,12 +131,15 @@ static uint32_t kernel_frames(const struct kernel *k, const struct event *e, str
 {
     uint32_t n = 0;
     bool inside = false;
-    for (uint64_t i = 0; k && i < e->chain_count && n < LIMIT_STACK_DEPTH - 2; i++) {
+    for (uint64_t i = 0; i < e->chain_count && n < LIMIT_STACK_DEPTH - 2; i++) {
         if (e->chain[i] >= PERF_CONTEXT_MAX) {
             inside = e->chain[i] == PERF_CONTEXT_KERNEL;
         } else if (inside) {
             kernel_find_frame(k, e->chain[i], &out->frames[n++]);
         }
+    }
+    if (n == 0 && (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+        kernel_find_frame(k, 0, &out->frames[n++]); /* chains are without it */
     }
     return n;
 }

@@ -20,12 +20,11 @@ struct stack {
 #define STACK_REGISTERS 0 /* no unwind tables */
 #endif
 
-/* The frames of a sample: the user's, and above them those of the kernel if k is not NULL. The user's are those of the
- * chain, with the callers that it skips because functions at its end keep no frame pointer; or, if the event has no
- * chain of the user, those that the unwind tables find. Without any caller, with a caller that is in no executable
- * memory, with as many frames as the kernel records, or where a table is missing, the stack begins with
- * COUNTS_FRAME_INCOMPLETE: the outer frames are not known. False: there are no frames, as in a kernel thread without k.
- * O(frames · log maps). */
+/* The frames of a sample: the user's, and above them those of the kernel: its functions, or one for all of it. The
+ * user's are those of the chain, with the callers that it skips because functions at its end keep no frame pointer; or,
+ * if the event has no chain of the user, those that the unwind tables find. Without any caller, with a caller that is
+ * in no executable memory, with as many frames as the kernel records, or where a table is missing, the stack begins
+ * with COUNTS_FRAME_INCOMPLETE: the outer frames are not known. False: there are no frames. O(frames · log maps). */
 bool stack_find(struct images *images, const struct kernel *k, const struct process *p, const struct event *e,
                 struct stack *out);
 

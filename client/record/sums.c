@@ -38,13 +38,50 @@ void sums_clear(struct sums *s)
     arena_reset(s->arena);
 }
 
-struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin)
+static bool sum_matches(const struct sum *s, uint32_t program, const struct origin *origin)
+{
+    return s->program == program && s->origin.uid == origin->uid && strcmp(s->origin.comm, origin->comm) == 0 &&
+           strcmp(s->origin.cgroup, origin->cgroup) == 0;
+}
+
+bool sums_has(const struct sums *s, uint32_t program, const struct origin *origin)
+{
+    const struct sum *sum;
+    STAILQ_FOREACH(sum, &s->list, link)
+    {
+        if (sum_matches(sum, program, origin)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first sum of the program and user of another one. */
+static const struct sum *sums_first(const struct sums *s, const struct sum *like)
+{
+    const struct sum *sum = STAILQ_FIRST(&s->list);
+    while (sum->program != like->program || sum->origin.uid != like->origin.uid) {
+        sum = STAILQ_NEXT(sum, link);
+    }
+    return sum;
+}
+
+void sums_add_lost(struct sums *s, uint64_t samples)
+{
+    struct sum *sum;
+    STAILQ_FOREACH(sum, &s->list, link)
+    {
+        sum->tally.counters[COLLECTOR_SAMPLES_LOST] += sums_first(s, sum) == sum ? samples : 0;
+        sum->lost = true;
+    }
+}
+
+struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin, uint32_t group, const uint8_t *key)
 {
     struct sum *found;
     STAILQ_FOREACH(found, &s->list, link)
     {
-        if (found->program == program && found->origin.uid == origin->uid &&
-            strcmp(found->origin.comm, origin->comm) == 0 && strcmp(found->origin.cgroup, origin->cgroup) == 0) {
+        if (found->group == group && sum_matches(found, program, origin)) {
             return found;
         }
     }
@@ -54,6 +91,8 @@ struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *ori
     }
     found->program = program;
     found->origin = *origin;
+    found->group = group;
+    memcpy(found->key, key, sizeof found->key);
     STAILQ_INSERT_TAIL(&s->list, found, link);
     s->count++;
     return found;
@@ -119,6 +158,7 @@ enum profd_status sum_make_upload(const struct sum *s, const struct images *imag
     add_labels(u, s);
     profd_upload_set_window(u, w->start, w->end);
     profd_upload_set_processes_started(u, s->started);
+    upload_set_process(u, s->key);
     *out = u;
     return PROFD_OK;
 }

@@ -1,10 +1,12 @@
-/* What was sampled in an interval: a tally for each program, user, name and cgroup. They become uploads. */
+/* What was sampled in an interval: a tally for each program, user, name, cgroup and random group of processes
+ * (schema/spread.md). They become uploads. */
 #ifndef PROFD_CLIENT_RECORD_SUMS_H
 #define PROFD_CLIENT_RECORD_SUMS_H
 
 #include <sys/queue.h>
 
 #include "profd.h"
+#include "proto/limits.h"
 #include "record/image.h"
 #include "record/origin.h"
 #include "record/tally.h"
@@ -13,6 +15,8 @@ struct sum {
     STAILQ_ENTRY(sum) link;
     uint32_t program; /* a build */
     struct origin origin;
+    uint32_t group;             /* of its processes */
+    uint8_t key[LIMIT_PROCESS]; /* of the first of them */
     struct tally tally;
     uint32_t started; /* processes of which the first sample is in it */
     bool lost;        /* samples of it were lost for want of memory */
@@ -26,8 +30,14 @@ struct sums {
 
 enum profd_status sums_init(struct sums *s, uint32_t rate, struct profd_error *e);
 void sums_done(struct sums *s);
-/* The sum of that program and origin, created on first use. NULL: no memory. O(sums). */
-struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin);
+/* The sum of that program, origin and group, created on first use: then key, of LIMIT_PROCESS bytes, is copied. NULL:
+ * no memory. O(sums). */
+struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *origin, uint32_t group,
+                      const uint8_t *key);
+/* True if there is a sum of that program and origin, of whatever group. O(sums). */
+bool sums_has(const struct sums *s, uint32_t program, const struct origin *origin);
+/* Adds samples that the kernel lost, of whatever program, once to each program of a user. O(sums²). */
+void sums_add_lost(struct sums *s, uint64_t samples);
 /* Discards all. */
 void sums_clear(struct sums *s);
 

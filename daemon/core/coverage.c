@@ -36,19 +36,34 @@ uint64_t coverage_attributed(const struct coverage *c)
     return left;
 }
 
+bool coverage_is_recorded(const struct coverage *c)
+{
+    return c->counters[COLLECTOR_RECORDED] != 0 && c->counters[COLLECTOR_RECORDED] >= c->counters[COLLECTOR_PROCESSES];
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+uint64_t coverage_clocked(const struct coverage *c)
+{
+    return less(coverage_attributed(c), c->counters[COLLECTOR_UNCLOCKED_NS]);
+}
+
 bool coverage_share(const struct coverage *c, double *share)
 {
     if (c->counters[COLLECTOR_WALL_NS] != 0 || c->counters[COLLECTOR_CPU_NS] <= c->counters[COLLECTOR_INSIDE_NS]) {
         return false;
     }
-    *share =
-        (double)coverage_attributed(c) / (double)(c->counters[COLLECTOR_CPU_NS] - c->counters[COLLECTOR_INSIDE_NS]);
+    *share = (double)coverage_clocked(c) / (double)(c->counters[COLLECTOR_CPU_NS] - c->counters[COLLECTOR_INSIDE_NS]);
     return true;
 }
 
 bool coverage_overhead(const struct coverage *c, double *share)
 {
-    if (c->counters[COLLECTOR_WALL_NS] != 0 || c->counters[COLLECTOR_SAMPLED_NS] < c->counters[COLLECTOR_INSIDE_NS] ||
+    if (coverage_is_recorded(c) || c->counters[COLLECTOR_WALL_NS] != 0 ||
+        c->counters[COLLECTOR_SAMPLED_NS] < c->counters[COLLECTOR_INSIDE_NS] ||
         c->counters[COLLECTOR_SAMPLED_NS] == 0 ||
         c->counters[COLLECTOR_SAMPLED_NS] < c->counters[COLLECTOR_CPU_NS] / 2) {
         return false;
@@ -76,10 +91,10 @@ bool coverage_overhead_below(const struct coverage *c, const struct report *r, d
 uint64_t coverage_without_ticks(const struct coverage *c)
 {
     const uint64_t *w = c->counters;
-    bool lacks = w[COLLECTOR_WALL_NS] == 0 &&
-                 w[COLLECTOR_SAMPLED_NS] < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
-                 w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] >= COVERAGE_LONG_NS;
-    return lacks ? w[COLLECTOR_CPU_NS] - w[COLLECTOR_SAMPLED_NS] : 0;
+    const uint64_t sampled = less(w[COLLECTOR_SAMPLED_NS], w[COLLECTOR_UNCLOCKED_NS]);
+    bool lacks = w[COLLECTOR_WALL_NS] == 0 && sampled < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
+                 w[COLLECTOR_CPU_NS] - sampled >= COVERAGE_LONG_NS;
+    return lacks ? w[COLLECTOR_CPU_NS] - sampled : 0;
 }
 
 void coverage_add_why(struct buffer *out, const struct coverage *c)
@@ -90,7 +105,9 @@ void coverage_add_why(struct buffer *out, const struct coverage *c)
     } CAUSES[] = {{COLLECTOR_CLOCK_OFF_NS, "the clock was off"},
                   {COLLECTOR_PAUSES, "counting was paused"},
                   {COLLECTOR_SIGPROF_FOREIGN, "the program handles SIGPROF itself"},
-                  {COLLECTOR_THREADS_UNTIMED, "threads have no timer"}};
+                  {COLLECTOR_THREADS_UNTIMED, "threads have no timer"},
+                  {COLLECTOR_KERNEL_UNSEEN, "time in the kernel was not sampled"},
+                  {COLLECTOR_SAMPLES_LOST, "the kernel lost samples"}};
     const char *separator = "";
     for (size_t i = 0; i < sizeof CAUSES / sizeof *CAUSES; i++) {
         if (c->counters[CAUSES[i].counter] != 0) {
@@ -99,5 +116,7 @@ void coverage_add_why(struct buffer *out, const struct coverage *c)
             separator = ", ";
         }
     }
-    buffer_add_text(out, separator[0] == '\0' ? "threads block SIGPROF" : "");
+    buffer_add_text(out, separator[0] != '\0'      ? ""
+                         : coverage_is_recorded(c) ? "the kernel took no samples"
+                                                   : "threads block SIGPROF");
 }

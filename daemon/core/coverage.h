@@ -27,14 +27,20 @@ void coverage_make(const struct profile *p, struct coverage *out);
  * which only false counters or incomplete processes can cause. */
 uint64_t coverage_attributed(const struct coverage *c);
 
-/* attributed / (CPU time − inside): of what the program itself took. False, and *share untouched, where no such CPU
+/* True if every process was sampled from outside. */
+bool coverage_is_recorded(const struct coverage *c);
+
+/* ns of ticks in known objects of the processes that the CPU time is of. */
+uint64_t coverage_clocked(const struct coverage *c);
+
+/* clocked / (CPU time − inside): of what the program itself took. False, and *share untouched, where no such CPU
  * time is known, and where ticks counted waiting too (wall): which of them were CPU time is not known. Ticks are
  * rounded to whole periods, so that the share may exceed 1. */
 bool coverage_share(const struct coverage *c, double *share);
 
 /* inside / sampled: the share of the ticks that found the collector. From 0 to 1. False, and *share untouched, without
- * ticks, where less than half of the CPU time was sampled (the rest may be spent otherwise), and where ticks counted
- * waiting too. */
+ * ticks or a collector, where less than half of the CPU time was sampled (the rest may be spent otherwise), and where
+ * ticks counted waiting too. */
 bool coverage_overhead(const struct coverage *c, double *share);
 
 /* What that share is below with a probability of 95 %, if no tick was inside: 3/n of n ticks (the rule of three).

@@ -10,6 +10,7 @@
 #include "proto/collector.h"
 #include "proto/label.h"
 #include "proto/limits.h"
+#include "proto/process_group.h"
 
 /* Can these counts be of the executables that are stored for their builds? */
 
@@ -79,36 +80,19 @@ static enum profd_status validate_id(const struct message_upload *m, struct stor
     return PROFD_OK;
 }
 
-/* FNV-1a. */
-static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
-    }
-    return hash;
-}
-
 /* The random group of the upload's process (DECISIONS 29); called after id and host are validated. A sender that
  * chooses its bytes spoils only the error estimates of its own counts. */
 static enum profd_status validate_process(const struct message_upload *m, struct store_upload *u, struct profd_error *e)
 {
-    uint64_t hash = mix_bytes(UINT64_C(0xcbf29ce484222325), u->host, strlen(u->host));
+    uint8_t own[sizeof u->sender + sizeof u->sequence]; /* an upload without a key is its process's only one */
     if (m->process.size > LIMIT_PROCESS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process may have at most %u bytes, not %zu",
                                LIMIT_PROCESS, m->process.size);
     }
-    hash = mix_bytes(hash, &u->uid, sizeof u->uid);
-    if (m->process.size > 0) {
-        hash = mix_bytes(hash, m->process.data, m->process.size);
-    } else {
-        hash = mix_bytes(hash, u->sender, sizeof u->sender);
-        hash = mix_bytes(hash, &u->sequence, sizeof u->sequence);
-    }
-    /* FNV's low bits know little of the last bytes. */
-    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
-    u->group = (uint32_t)(hash >> 60);
+    memcpy(own, u->sender, sizeof u->sender);
+    memcpy(own + sizeof u->sender, &u->sequence, sizeof u->sequence);
+    u->group = m->process.size > 0 ? process_group_find(u->host, u->uid, m->process.data, m->process.size)
+                                   : process_group_find(u->host, u->uid, own, sizeof own);
     return PROFD_OK;
 }
 

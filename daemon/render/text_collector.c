@@ -34,6 +34,10 @@ static const struct {
      "pairs of objects between which calls may be confused"},
     {COLLECTOR_END_NOT_SEEN, "process ended while no daemon could read it: its last counts are missing",
      "processes ended while no daemon could read them: their last counts are missing"},
+    {COLLECTOR_SAMPLES_LOST, "sample lost by the kernel meanwhile, of this or any other program",
+     "samples lost by the kernel meanwhile, of this or any other program"},
+    {COLLECTOR_KERNEL_UNSEEN, "process of which time in the kernel was not sampled",
+     "processes of which time in the kernel was not sampled"},
 };
 
 /* Times of ticks that no function has. */
@@ -74,6 +78,26 @@ static void add_processes(struct buffer *out, const uint64_t *w)
                       noun_for(w[COLLECTOR_PROCESSES], "process", "processes"));
 }
 
+/* Without the CPU time that is known, the ticks in known objects alone. */
+static void add_unknown_share(struct buffer *out, const struct coverage *c, const struct report *r)
+{
+    const uint64_t *w = c->counters;
+    buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
+                         : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
+                         : w[COLLECTOR_UNCLOCKED_NS] != 0
+                             ? "unknown, because the processes ended before their CPU time was read: "
+                             : "unknown, because no CPU time was recorded: ");
+    add_ticks_time(out, r, coverage_attributed(c));
+    buffer_add_text(out, " in known objects");
+    if (w[COLLECTOR_CPU_NS] != 0 || w[COLLECTOR_UNCLOCKED_NS] == 0) {
+        buffer_add_text(out, ", ");
+        add_measured(out, w[COLLECTOR_CPU_NS]);
+        buffer_add_text(out, " of CPU time");
+        add_processes(out, w);
+    }
+    buffer_add_char(out, '\n');
+}
+
 static void add_share(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     double share;
@@ -83,27 +107,25 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
         const double ticks = coverage_ticks(c, r);
         const bool above = amount_round_percent(100 * share, ticks) >= 100.005; /* reads 100.01 */
         amount_add_percent(out, 100 * share, ticks);
-        buffer_add_text(out, " of the CPU time outside the collector is in known objects: ");
+        buffer_add_format(
+            out, " of the CPU time%s is in known objects: ", coverage_is_recorded(c) ? "" : " outside the collector");
         if (amount_round_percent(100 * share, ticks) >= 99.995 && !above) {
             buffer_add_text(out, "all");
         } else {
-            add_ticks_time(out, r, coverage_attributed(c));
+            add_ticks_time(out, r, coverage_clocked(c));
         }
         buffer_add_text(out, " of ");
         add_measured(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS]);
         add_processes(out, w);
         buffer_add_text(out, above ? "\n" INDENT "(above 100%, because ticks are a sample of the time)\n" : "\n");
-        return;
+    } else {
+        add_unknown_share(out, c, r);
     }
-    buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
-                         : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
-                                                    : "unknown, because no CPU time was recorded: ");
-    add_ticks_time(out, r, coverage_attributed(c));
-    buffer_add_text(out, " in known objects, ");
-    add_measured(out, w[COLLECTOR_CPU_NS]);
-    buffer_add_text(out, " of CPU time");
-    add_processes(out, w);
-    buffer_add_char(out, '\n');
+    if (w[COLLECTOR_UNCLOCKED_NS] != 0 && w[COLLECTOR_CPU_NS] != 0) {
+        buffer_add_text(out, INDENT);
+        add_ticks_time(out, r, w[COLLECTOR_UNCLOCKED_NS]);
+        buffer_add_text(out, " more of processes that ended before their CPU time was read\n");
+    }
 }
 
 /* The share of ticks is no share of the time: where functions do little but call, the processor executes them while it

@@ -36,11 +36,13 @@ static const char *scope_words(const char *scope)
     return "program: all builds together, in processes of this program";
 }
 
-/* A live process is stored in slices, which are no uploads to a person: where all processes had a collector, their
- * number is left out. */
+/* A live process is stored in slices, which are no uploads to a person: where all processes had a collector or were
+ * recorded, their number is left out. */
 static void add_processes(struct buffer *out, const struct provenance *p, const struct coverage *c)
 {
-    const bool live = c != NULL && c->any && c->counters[COLLECTOR_PROCESSES] == p->processes;
+    const bool live =
+        c != NULL && c->any &&
+        (c->counters[COLLECTOR_PROCESSES] == p->processes || c->counters[COLLECTOR_RECORDED] == p->processes);
     buffer_add_text(out, "From      ");
     if (!live) {
         add_count(out, p->uploads, "upload", "uploads");

@@ -27,6 +27,7 @@ function coverage(c, totals) {
     ["blocked_seconds", "late, because the signal was blocked"],
     ["dropped_seconds", "lost for lack of memory"],
     ["outside_seconds", "outside every known object"],
+    ["unclocked_seconds", "of processes that ended before their CPU time was read"],
   ];
   const reasons = [
     ["calls_lost", "calls lost for lack of memory"],
@@ -40,8 +41,11 @@ function coverage(c, totals) {
     ["pauses", "pauses of counting"],
     ["overlaps", "pairs of objects that may be confused with each other"],
     ["ends_not_seen", "processes with an unobserved end"],
+    ["samples_lost", "samples lost by the kernel meanwhile, of this or any other program"],
+    ["processes_without_kernel_time", "processes of which time in the kernel was not sampled"],
   ];
   const processes = format.many(c, "processes", "process", "processes");
+  const recorded = c.processes_recorded > 0 && c.processes_recorded >= c.processes;
   const unsampled = c.sampled_seconds === 0 && c.wall_seconds === 0;
   const shown = format.shownPercent(100 * c.coverage, ticks);
   const over = shown >= 100.005;
@@ -67,7 +71,7 @@ function coverage(c, totals) {
         ]
       : [
           percent(c.coverage),
-          ` of the CPU time outside the collector is in known objects: ${shown >= 99.995 && !over ? "all" : time(c.attributed_seconds)} of ${format.seconds(c.cpu_seconds - c.collector_seconds)} in ${processes}`,
+          ` of the CPU time${recorded ? "" : " outside the collector"} is in known objects: ${shown >= 99.995 && !over ? "all" : time(c.attributed_seconds - c.unclocked_seconds)} of ${format.seconds(c.cpu_seconds - c.collector_seconds)} in ${processes}`,
         ];
   return el(
     "p",

@@ -58,10 +58,9 @@ int main(int argc, char **argv)
     return 3;
 }
 """
-ACCOUNT = re.compile(r"(\d+) samples: (\d+) in functions \((\d+) of them while the kernel worked for it\), (\d+) in "
-                     r"the kernel, (\d+) outside, (\d+) lost, (\d+) of processes under the collector; (\d+) whole "
-                     r"stacks; (\d+) uploads")
-NAMES = ("samples", "functions", "in_kernel", "kernel", "outside", "lost", "elsewhere", "whole", "uploads")
+ACCOUNT = re.compile(r"(\d+) samples: (\d+) in functions, (\d+) in the kernel, (\d+) outside, (\d+) lost, (\d+) of "
+                     r"processes under the collector; (\d+) whole stacks; (\d+) uploads")
+NAMES = ("samples", "functions", "kernel", "outside", "lost", "elsewhere", "whole", "uploads")
 
 
 def account(text):
@@ -71,6 +70,11 @@ def account(text):
 
 def adds_up(a):
     return bool(a) and a["samples"] == sum(a[n] for n in ("functions", "kernel", "outside", "lost", "elsewhere"))
+
+
+def seconds(a):
+    """The time of all ticks that are stored."""
+    return (a["functions"] + a["kernel"]) / 499
 
 
 def build_paths(folder, name="paths"):
@@ -157,7 +161,7 @@ def commands(tap, program):
         total = r["totals"]
         tap.point(busiest(r)["name"] == "work" and busiest(r)["self"] > 0.9 * a["functions"] / 499,
                   "the time is in the function that works", r["functions"][:2])
-        tap.point(abs(total["seconds"] - a["functions"] / 499) < 1e-9, "the report has every tick", (total, a))
+        tap.point(abs(total["seconds"] - seconds(a)) < 1e-9, "the report has every tick", (total, a))
         tap.point(row["processes_started"] == 1, "one process is counted", row)
         paths(tap, "a command", r)
         for how, status in (("exit 5", 5), ("kill -TERM $$", 143)):
@@ -174,7 +178,7 @@ def threads(tap, program):
         a = account(done.stderr)
         r, row = stored(d, program)
         tap.point(adds_up(a) and a["functions"] > 50, "16 threads: every sample is accounted for", done.stderr)
-        tap.point(row["processes_started"] == 1 and abs(r["totals"]["seconds"] - a["functions"] / 499) < 1e-9,
+        tap.point(row["processes_started"] == 1 and abs(r["totals"]["seconds"] - seconds(a)) < 1e-9,
                   "16 threads are one process", (row, a))
         paths(tap, "16 threads", r)
 
@@ -188,7 +192,7 @@ def storm(tap, program):
                   done.stderr)
         paths(tap, "200 short processes", r)
         tap.point(1 < row["processes_started"] <= 201, "each process with a sample is counted once", row)
-        tap.point(abs(r["totals"]["seconds"] - a["functions"] / 499) < 1e-9, "their ticks are in one program",
+        tap.point(abs(r["totals"]["seconds"] - seconds(a)) < 1e-9, "their ticks are in one program",
                   (r["totals"], a))
         done = record(d, "--", "sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done")
         a = account(done.stderr)
@@ -210,6 +214,11 @@ def process(tap, program):
         r, row = stored(d, program)
         tap.point(r and busiest(r)["name"] == "work" and row["processes_started"] == 1,
                   "-p: what it did is stored", row)
+        c = r["collector"]
+        tap.point(c["processes"] == c["processes_recorded"] == 1 and c["unclocked_seconds"] == 0 and
+                  abs(c["cpu_seconds"] - seconds(a)) * 499 < 5 * (c["cpu_seconds"] * 499) ** 0.5 + 20 and
+                  c["coverage"] is not None and c["overhead"] is None,
+                  "-p: its CPU time is known, and what share of it the ticks cover", (c, said))
         sampling = subprocess.Popen([PROFCTL, "record", "-p", str(victim.pid)], env=d.env, stderr=subprocess.PIPE,
                                     text=True)
         until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
@@ -220,6 +229,34 @@ def process(tap, program):
         done = d.ctl("record", "-p", "99999999")
         tap.point(done.returncode != 0 and "process 99999999" in done.stderr, "-p: a process that does not exist",
                   done.stderr)
+
+
+def lost(tap, program):
+    """While record is stopped, its memory for samples becomes full."""
+    with Daemon() as d:
+        victim = subprocess.Popen([program, "100000", "0", "0"])
+        sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "10000", "-p", str(victim.pid)],
+                                    env=d.env, stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        sampling.send_signal(signal.SIGSTOP)
+        before = cpu_ticks(victim.pid)
+        until(lambda: cpu_ticks(victim.pid) > before + 200)
+        sampling.send_signal(signal.SIGCONT)
+        after = cpu_ticks(victim.pid)
+        until(lambda: cpu_ticks(victim.pid) > after + 5)  # the kernel says what it lost with the next sample
+        sampling.send_signal(signal.SIGINT)
+        said = sampling.communicate()[1]
+        victim.kill()
+        victim.wait()
+        a = account(said)
+        r, _ = stored(d, program)
+        tap.point(adds_up(a) and a["lost"] > 100, "samples that the kernel lost are counted", said)
+        tap.point(r["collector"]["samples_lost"] == a["lost"] and "lost" in r["provenance"]["inexact_reasons"],
+                  "they are stored", (r["collector"], said))
+        text = d.ctl("report", program).stdout
+        tap.point(f"{a['lost']} samples lost by the kernel meanwhile, of this or any other program" in text,
+                  "and the report says it", text[:2000])
+        tap.point(r["collector"]["coverage"] < 0.95, "the ticks cover less of the CPU time", r["collector"])
 
 
 def cpu_ticks(pid):
@@ -295,7 +332,6 @@ def host(tap, program, folder):
         said = sampling.communicate()[1]
         a = account(said)
         tap.point(sampling.returncode == 0 and not any(short) and adds_up(a), "-a: every sample is accounted for", said)
-        tap.point(a["lost"] == 0, "-a: none is lost", said)
         r, row = stored(d, other)
         tap.point(r and busiest(r)["name"] == "work" and row["processes_started"] == 1,
                   "-a: a process that began meanwhile", row)
@@ -361,8 +397,16 @@ def kernel(tap, folder):
                   (ticks, a, [f["name"] for f in r["functions"]][:20]))
         without = record(d, "--", program)
         b = account(without.stderr)
-        tap.point(adds_up(b) and b["kernel"] == 0 and b["in_kernel"] > 20,
-                  "without --kernel these ticks count where the process entered the kernel", without.stderr)
+        whole, _ = stored(d, program)
+        ticks = [round(f["self"] * 499) for f in whole["functions"] if f["name"] == "[kernel]"]
+        tap.point(adds_up(b) and b["kernel"] > 20 and ticks == [b["kernel"]],
+                  "without --kernel its ticks are in one function", (ticks, without.stderr))
+        callers = {c["name"] for f in whole["functions"] if f["name"] == "[kernel]" for c in f["callers"]}
+        tap.point("pread64" in callers or "__libc_pread64" in callers or "__libc_pread" in callers,
+                  "it is below the function that called it", callers)
+        user = sum(f["self"] for f in whole["functions"] if f["name"] not in names | {"[kernel]"}) * 499
+        tap.point(abs(user - a["functions"] - b["functions"]) < 0.5, "the user's time is apart from it",
+                  (user, a, b))
 
 
 def cgroup(tap, program):
@@ -455,6 +499,7 @@ def main():
         threads(tap, program)
         storm(tap, program)
         process(tap, program)
+        lost(tap, program)
         rights(tap, program)
         without_daemon(tap, program)
         claims(tap)

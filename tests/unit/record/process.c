@@ -92,6 +92,12 @@ Test(process, random_maps_equal_a_page_table)
     }
 }
 
+static void count(void *context, struct process *p)
+{
+    cr_assert(p->ended);
+    ++*(unsigned *)context;
+}
+
 Test(process, fork_exec_and_exit)
 {
     const struct event fork_record = {.type = PERF_RECORD_FORK, .pid = CHILD, .tid = CHILD, .parent = PARENT};
@@ -118,7 +124,9 @@ Test(process, fork_exec_and_exit)
     cr_assert_not_null(find(PARENT, 0x2000));
     cr_assert(processes_apply(processes, &exit_record));
     cr_assert(take(CHILD)->ended);
-    processes_forget_ended(processes);
+    unsigned forgotten = 0;
+    processes_forget_ended(processes, count, &forgotten);
+    cr_assert_eq(forgotten, 1);
     cr_assert_eq(take(CHILD)->map_count, 0, "another process of that number");
 }
 

@@ -96,7 +96,7 @@ Test(render_collector, json_has_every_word_and_what_follows)
         cr_assert(collector_counter_name(i) == NULL || json_is_number(json_object_get(c, collector_counter_name(i))),
                   "%s", collector_counter_name(i));
     }
-    cr_assert_eq(json_object_size(c), 6 + 21 + 2);
+    cr_assert_eq(json_object_size(c), 6 + 25 + 2);
     cr_assert(json_is_false(json_object_get(c, "wider_than_report")) && json_is_false(json_object_get(c, "saturated")));
     json_decref(root);
     in.scope = "everywhere";
@@ -201,11 +201,43 @@ Test(render_collector, the_time_inside_it_belongs_to_whole_processes)
     says("text", "[collector]", false);
 }
 
+Test(render_collector, of_recorded_processes)
+{
+    usual();
+    counters = (struct coverage){.any = true};
+    counters.counters[COLLECTOR_RECORDED] = 3;
+    counters.counters[COLLECTOR_PROCESSES] = 2;
+    counters.counters[COLLECTOR_CPU_NS] = 1000000000;
+    counters.counters[COLLECTOR_SAMPLED_NS] = 1930000000;
+    counters.counters[COLLECTOR_UNCLOCKED_NS] = 980000000;
+    says("text",
+         "\nCoverage  95% of the CPU time is in known objects: 950ms of 1s in 2 processes\n"
+         "          980ms more of processes that ended before their CPU time was read\n",
+         true);
+    says("text", "Overhead", false);
+    json_t *root = render_json(), *c = json_object_get(root, "collector");
+    cr_assert_float_eq(json_number_value(json_object_get(c, "coverage")), 0.95, 1e-12);
+    cr_assert(json_is_null(json_object_get(c, "overhead")) && json_is_null(json_object_get(c, "overhead_below")));
+    json_decref(root);
+    counters.counters[COLLECTOR_UNCLOCKED_NS] = 1930000000;
+    counters.counters[COLLECTOR_CPU_NS] = counters.counters[COLLECTOR_PROCESSES] = 0;
+    says("text",
+         "\nCoverage  unknown, because the processes ended before their CPU time was read: 1.9s in known objects\n",
+         true);
+    counters.counters[COLLECTOR_UNCLOCKED_NS] = 0;
+    counters.counters[COLLECTOR_CPU_NS] = 4000000000;
+    counters.counters[COLLECTOR_PROCESSES] = 1;
+    says("text", "s without ticks: the kernel took no samples\n", true);
+    counters.counters[COLLECTOR_KERNEL_UNSEEN] = 1;
+    says("text", "s without ticks: time in the kernel was not sampled\n", true);
+}
+
 Test(render_collector, every_reason_has_words_for_one_and_for_many)
 {
-    for (uint32_t i = COLLECTOR_CALLS_LOST; i <= COLLECTOR_END_NOT_SEEN; i++) {
-        if (i == COLLECTOR_THREADS) {
-            continue; /* not a loss */
+    for (uint32_t i = COLLECTOR_CALLS_LOST; i <= COLLECTOR_KERNEL_UNSEEN; i++) {
+        if (i == COLLECTOR_THREADS || i == COLLECTOR_CLOCK_OFF_NS || i == COLLECTOR_UNCLOCKED_NS ||
+            i == COLLECTOR_RECORDED) {
+            continue; /* not a loss, or a time */
         }
         char one[32], many[32];
         counters = (struct coverage){.any = true};
