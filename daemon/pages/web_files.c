@@ -32,6 +32,7 @@
     X("/pane_arcs.js", pane_arcs_js, SCRIPT)                                                                           \
     X("/pane_function.js", pane_function_js, SCRIPT)                                                                   \
     X("/picture.js", picture_js, SCRIPT)                                                                               \
+    X("/report_columns.js", report_columns_js, SCRIPT)                                                                 \
     X("/series.js", series_js, SCRIPT)                                                                                 \
     X("/share.js", share_js, SCRIPT)                                                                                   \
     X("/stacks.js", stacks_js, SCRIPT)                                                                                 \

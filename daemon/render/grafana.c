@@ -105,6 +105,17 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     return status;
 }
 
+/* The 95 % interval of the time that is shown, if it is measured. */
+static void add_range(struct buffer *out, const struct report *r, const struct report_measured *m)
+{
+    if (!r->time_measured || m == NULL) {
+        return;
+    }
+    json_add_number(out, "detail__low", m->low);
+    json_add_number(out, "detail__high", m->high);
+    json_add_count(out, "detail__stacks", m->samples);
+}
+
 /* id, title, the two numbers in the circle, and the two arcs around it: a function's own part of its time, and the
  * rest. */
 static void add_node(struct buffer *out, const struct report *r, const struct name_list *names, uint32_t position)
@@ -128,6 +139,7 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     json_add_address(out, "detail__address", f->address);
     json_add_text(out, "detail__name", f->name);
     json_add_text(out, "detail__build_id", json_find_build(r, f->build));
+    add_range(out, r, f->measured);
     JSON_ADD(out, "}");
 }
 
@@ -146,6 +158,7 @@ static void add_edges(struct buffer *out, const struct report *r, uint32_t posit
         json_add_count(out, "mainstat", arc->calls);
         json_add_number(out, "secondarystat", arc->self + arc->children);
         json_add_flag(out, "detail__inside_cycle", arc->inside);
+        add_range(out, r, arc->measured);
         JSON_ADD(out, "}");
         *comma = ",";
     }
@@ -265,6 +278,7 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
     JSON_ADD(out, "]");
     json_add_count(out, "not_shown", s.hidden);
     add_samples(out, in->report);
+    json_add_stacks(out, in->report);
     json_add_exact(out, in->provenance->inexact);
     json_add_exact_parts(out, in->provenance->inexact);
     JSON_ADD(out, "}\n");

@@ -28,10 +28,19 @@ function smooth(points) {
   return rest.length ? d : `${d}L${last.x},${last.y}`;
 }
 
+/** The interval of a measured time. */
+const rangeOf = ({ low, high, stacks }, look) =>
+  look.measured && low !== undefined
+    ? `, 95 %: ${format.between(low, high, look.timed)}, ${format.several(stacks, "stack", "stacks")}`
+    : "";
+
 function drawEdge(e, place, total, look) {
   const share = total > 0 ? e.time / total : 0;
   const middle = place.points[Math.floor(place.points.length / 2)];
-  const title = `${look.mark}${format.several(e.calls, "call", "calls")}, ${e.inside ? "inside a cycle" : look.amount(e.time)}`;
+  const time = e.inside ? "inside a cycle" : look.amount(e.time) + rangeOf(e, look);
+  const calls =
+    e.calls > 0 || !look.measured ? look.mark + format.several(e.calls, "call", "calls") : "seen in stacks only";
+  const title = `${calls}, ${time}`;
   const path = { "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" };
   return svg(
     "g",
@@ -58,7 +67,8 @@ function textsOf(n, look) {
   if (!n.whole) {
     const times = `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`;
     const again = n.detail__self_calls ? `, ${format.count(n.detail__self_calls)} recursive` : "";
-    return { times, more: `, ${look.mark}${format.several(n.secondarystat, "call", "calls")}${again}` };
+    const range = rangeOf({ low: n.detail__low, high: n.detail__high, stacks: n.detail__stacks }, look);
+    return { times, more: `${range}, ${look.mark}${format.several(n.secondarystat, "call", "calls")}${again}` };
   }
   const opens = n.whole.members_shown ? ", opens in place" : "";
   const times = `${format.several(n.whole.members, "function", "functions")}, ${look.amount(n.whole.mainstat)}`;

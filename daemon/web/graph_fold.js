@@ -15,13 +15,12 @@ const cycleNode = (c) => ({
 class Edges {
   all = new Map();
 
-  add(source, target, calls, time, inside = false) {
+  add(source, target, calls, time, inside = false, known = {}) {
     if (source === target) return;
     const key = `${source} ${target}`;
-    const sum = this.all.get(key) ?? { source, target, calls: 0, time: 0, inside };
-    sum.calls += calls;
-    sum.time += time;
-    this.all.set(key, sum);
+    const sum = this.all.get(key);
+    if (!sum) this.all.set(key, { source, target, calls, time, inside, ...known });
+    else Object.assign(sum, { calls: sum.calls + calls, time: sum.time + time, low: undefined });
   }
 }
 
@@ -63,7 +62,8 @@ export function fold(graph, open) {
   // Edges of a folded cycle come from the cycle, the others from the functions.
   for (const e of graph.edges) {
     const plain = of(e.source) === e.source && of(e.target) === e.target;
-    if (plain) edges.add(e.source, e.target, e.mainstat, e.secondarystat, e.detail__inside_cycle);
+    const known = { low: e.detail__low, high: e.detail__high, stacks: e.detail__stacks };
+    if (plain) edges.add(e.source, e.target, e.mainstat, e.secondarystat, e.detail__inside_cycle, known);
   }
   for (const c of folded) around(c, { nodes, edges, known, of });
   const opened = graph.cycles.filter((c) => open.has(String(c.cycle)));

@@ -20,6 +20,16 @@ function nameCell(r, look) {
   );
 }
 
+/** The time of an arc, as it was chosen. */
+const timeOf = (r, look) => (look.measured && r.measured_total !== undefined ? r.measured_total : r.self + r.children);
+
+/** Where a measured time comes from. */
+function measured(r, look) {
+  const range = format.between(r.measured_low, r.measured_high, look.title === "Time");
+  const calls = r.measured_differs ? `; by numbers of calls ${look.amount(r.self + r.children)}` : "";
+  return `95 %: ${range}, ${format.several(r.measured_samples, "stack", "stacks")}${calls}`;
+}
+
 /** What the numbers of an arc mean. */
 function meaning(r) {
   if (r.inside) return "inside the cycle: carries no time";
@@ -29,15 +39,21 @@ function meaning(r) {
 
 /** per(row): calls in each call of the caller; without it there is no such column. */
 function line(r, look, per, most) {
-  const seconds = r.self + r.children;
+  const seconds = timeOf(r, look);
   const each = per?.(r);
+  const known = look.measured && r.measured_total !== undefined;
   const number = (content, title) => el("td", { class: "n", title }, content);
   const share = el(
     "span",
-    { class: "share", style: { "--share": `${(100 * seconds) / most}%` } },
-    look.amount(seconds),
+    {
+      class: "share",
+      style: { "--share": `${(100 * seconds) / most}%` },
+      title: known ? measured(r, look) : null,
+    },
+    el("span", {}, look.amount(seconds), known && r.measured_differs ? el("span", { class: "differs" }, " ≠") : null),
   );
-  const known = !r.inside && look.total > 0;
+  const shared = !r.inside && look.total > 0;
+  const percent = seconds > 0 ? format.percent((100 * seconds) / look.total, look.ticks) : "0 %";
   return el(
     "tr",
     {},
@@ -45,19 +61,21 @@ function line(r, look, per, most) {
     number(look.mark + format.exact(r, "calls"), look.mark ? SAMPLED : meaning(r)),
     per ? number(each > 0 && Number.isFinite(each) && !look.mark ? ratio(each) : "") : null,
     number(r.inside ? el("span", { title: meaning(r) }, "—") : share),
-    number(known && seconds > 0 ? format.percent((100 * seconds) / look.total, look.ticks) : known ? "0 %" : ""),
+    look.measured
+      ? number(r.measured_per_call > 0 ? look.amount(r.measured_per_call, seconds) : "")
+      : number(shared ? percent : ""),
   );
 }
 
 /** left: what the answer leaves out of the list; look.all asks for it. */
 export function arcs(title, rows, look, left, per) {
-  const most = Math.max(1e-30, ...rows.map((r) => r.self + r.children));
+  const most = Math.max(1e-30, ...rows.map((r) => timeOf(r, look)));
   const columns = [
     ["Function"],
     [`${look.mark}Calls`, 1],
     per ? ["per call", 1, PER] : null,
     [look.title, 1],
-    ["share", 1],
+    look.measured ? ["time/call", 1, EACH] : ["share", 1],
   ];
   const heads = columns.filter(Boolean);
   const draw = (r) => line(r, look, per, most);
@@ -79,7 +97,7 @@ export function arcs(title, rows, look, left, per) {
   const head = ([text, n, hint]) => el("th", { scope: "col", class: n ? "n" : "", title: hint }, text);
   const table = el(
     "table",
-    { class: "arcs" },
+    { class: look.measured ? "arcs timed" : "arcs" },
     el("caption", {}, title),
     el("thead", {}, el("tr", {}, heads.map(head))),
     body,
@@ -87,4 +105,5 @@ export function arcs(title, rows, look, left, per) {
   return el("div", { class: "arcs-box" }, table);
 }
 
+const EACH = "measured time of one call along this arc, with all that it calls";
 const PER = "calls of the callee in each call of the caller";

@@ -4,6 +4,7 @@ import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs, MOST } from "./pane_arcs.js";
+import { isMeasured } from "./report_columns.js";
 import { another, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
@@ -43,6 +44,9 @@ function callsOf(flat) {
 
 /** The function in the call graph, with its callers and callees. */
 const around = (state) => to(state, { ...another("graph"), focus: state.of ? `${state.fn}@${state.of}` : state.fn });
+/** The stacks that it is in: its callers above it, its callees below it. */
+const inStacks = (state) =>
+  to(state, { ...another("flame"), mode: "sandwich", focus: state.of ? `${state.fn}@${state.of}` : state.fn });
 /** short: the name without its template arguments. */
 const heading = (name, state, short = name) =>
   el(
@@ -51,6 +55,7 @@ const heading = (name, state, short = name) =>
     el("h2", { class: "function", title: name }, short),
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
     el("a", around(state), "In the call graph"),
+    el("a", inStacks(state), "In stacks"),
     el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
   );
 const list = (facts) =>
@@ -76,7 +81,9 @@ function early(pane, state, flat) {
       ? []
       : [
           ["Self", format.self(amount, c.self[i], c.self_least?.[i])],
-          ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i], flat.report.totals.ticks)})`],
+          isMeasured(flat.report)
+            ? ["Total, measured", amount(c.measured_total[i])]
+            : ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i], flat.report.totals.ticks)})`],
           ["Calls", calls],
         ];
   replace(
@@ -92,8 +99,20 @@ function lookOf(answer, own, all) {
   const { dimension, seconds, ticks } = answer.totals;
   const title = dimension === "seconds" || dimension === "wall" ? "Time" : dimension;
   const mark = sampled(answer) ? "~" : "";
-  return { amount: format.amounts(dimension, answer.totals), mark, title, total: seconds, ticks, own, all };
+  const amount = format.amounts(dimension, answer.totals);
+  return { amount, mark, title, total: seconds, ticks, own, all, measured: answer.time === "measured" };
 }
+
+/** A measured time, its interval, and that by numbers of calls where it is another. */
+function measuredOf(f, look) {
+  const range = format.between(f.measured_low, f.measured_high, look.title === "Time");
+  const share = format.percent(look.total > 0 ? (100 * f.measured_total) / look.total : 0, look.ticks);
+  const calls = f.measured_differs ? `; by numbers of calls ${look.amount(f.total)}, outside the interval` : "";
+  const stacks = format.several(f.measured_samples, "stack", "stacks");
+  return `${look.amount(f.measured_total)} (${share}), 95 %: ${range}, ${stacks}${calls}`;
+}
+
+const hasMeasured = (f, look) => look.measured && f.measured_total !== undefined;
 
 function factsOf(f, look) {
   const calls =
@@ -102,11 +121,14 @@ function factsOf(f, look) {
   const share = format.percent(look.total > 0 ? (100 * f.self) / look.total : 0, look.ticks);
   const range = Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : "";
   const none = "no calls from other functions in this time range";
+  const whole = hasMeasured(f, look) ? f.measured_total : f.total;
   return [
     ["Self", `${format.self(look.amount, f.self, f.self_least)} (${share}${range})`],
-    ["Total", `${look.amount(f.total)} (${format.percent(f.percent, look.ticks)})`],
+    hasMeasured(f, look)
+      ? ["Total, measured", measuredOf(f, look)]
+      : ["Total", `${look.amount(f.total)} (${format.percent(f.percent, look.ticks)})`],
     ["Calls", calls],
-    look.mark ? null : ["Per call", f.calls ? `${each(f.self)} self, ${each(f.total)} total` : none],
+    look.mark ? null : ["Per call", f.calls ? `${each(f.self)} self, ${each(whole)} total` : none],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
@@ -137,7 +159,11 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
   const callees = [...f.callees, ...f.static_callees];
   const of = callsOf(flat);
   const exact = answer.provenance.calls_exact ? "exact" : "counted, but some are missing or ambiguous";
-  const divided = "A callee's time is divided among its callers by their calls, as in gprof.";
+  const by = f.measured_by === "groups" ? "the differences between processes" : "the number of stacks";
+  const intervals = `Intervals are from ${by}. Total over time is divided by numbers of calls.`;
+  const divided = look.measured
+    ? `Times of callers and callees are measured: a stack counts for the caller that it shows. ${intervals}`
+    : "A callee's time is divided among its callers by their calls, as in gprof.";
   replace(
     pane,
     heading(f.name, state, f.short_name ?? f.name),

@@ -7,7 +7,8 @@ import { around, boxAt, functions, leaves, matched, pathOf } from "./stacks.js";
 import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, go, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
-import { bar, matcher } from "./view_report.js";
+import { bar } from "./report_columns.js";
+import { matcher } from "./view_report.js";
 
 const MODES = [
   ["", "Root first"],

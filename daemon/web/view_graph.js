@@ -1,5 +1,6 @@
 // The call graph: the functions with the most time, or those around one. Edge width = time, label = calls.
 import * as api from "./api.js";
+import { timeChoice } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { fold, near } from "./graph_fold.js";
@@ -20,6 +21,8 @@ const DEPTHS = ["1", "2", "3"];
 /** How amounts read, and what stands before calls that were sampled. */
 const lookOf = (graph) => ({
   amount: format.amounts(graph.dimension, graph),
+  timed: ["seconds", "wall"].includes(graph.dimension),
+  measured: graph.time === "measured",
   mark: sampled({ provenance: graph }) ? "~" : "",
 });
 
@@ -31,13 +34,16 @@ function table(graph, state) {
   const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
   const edges = [...graph.edges].sort((a, b) => b.secondarystat - a.secondarystat || b.mainstat - a.mainstat);
+  const range = (e) => (e.detail__low === undefined ? "" : format.between(e.detail__low, e.detail__high, look.timed));
   const line = (e) => [
     name.get(e.source),
     name.get(e.target),
     look.mark + format.count(e.mainstat),
     e.detail__inside_cycle ? "inside a cycle" : look.amount(e.secondarystat),
+    ...(look.measured ? [range(e)] : []),
   ];
   const columns = [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]];
+  if (look.measured) columns.push(["95 %", 1]);
   return pictureTable(state, "arcs", `${edges.length} arcs`, () => plain("Arcs by time", columns, edges.map(line)));
 }
 
@@ -93,7 +99,8 @@ async function picture(graph, shown, state, box) {
   const share = (n) => (n.detail__percent > 0 ? (100 * n.mainstat) / n.detail__percent : 0);
   const total = Math.max(0, ...graph.nodes.map(share));
   for (const n of shown.nodes) Object.assign(n, sizeOf(n, look));
-  for (const e of shown.edges) e.text = look.mark + format.short(e.calls);
+  for (const e of shown.edges)
+    e.text = e.calls > 0 || !look.measured ? look.mark + format.short(e.calls) : look.amount(e.time);
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
   const places = await layout(shown, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
@@ -159,12 +166,16 @@ export async function draw(main, state, signal) {
     state.zoom ? button("Close cycles", "Close cycles", () => go({ zoom: "", at: "" })) : null,
   );
   const drawnTable = table(graph, state);
-  const bar = [el("h2", {}, "Call graph"), field, state.focus ? depths(state) : null, tools, sentence(shown, state)];
-  replace(main, el("div", { class: "bar" }, bar), box, drawnTable, el("p", { class: "hint" }, DIVIDED));
+  const near = state.focus ? depths(state) : null;
+  const bar = [el("h2", {}, "Call graph"), field, near, timeChoice(graph, { at: "" }), tools, sentence(shown, state)];
+  const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} ${WAYS}`;
+  replace(main, el("div", { class: "bar" }, bar), box, drawnTable, el("p", { class: "hint" }, hint));
   now.drawn = await picture(graph, shown, state, box);
   if (state.q) apply(state.q);
 }
 
-const DIVIDED =
-  "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof. A box opens its " +
-  "function in the table; its circle, or the key f, shows only what is near.";
+const DIVIDED = "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof.";
+const MEASURED =
+  "Times are measured: each stack counts once for a function, and for the caller that it shows. Numbers at the lines " +
+  "are calls, or the time where calls are not counted.";
+const WAYS = "A box opens its function in the table; its circle, or the key f, shows only what is near.";

@@ -1,10 +1,11 @@
 // The table of functions, and beside it one function between its callers and its callees.
 import * as api from "./api.js";
+import { matchOf, splitChoice, timeChoice, valuesOf } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
 import { menu } from "./menu.js";
-import { lacksTicks, SAMPLED, sampled } from "./origin.js";
+import { columnsOf } from "./report_columns.js";
 import { go, note, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 
@@ -19,106 +20,18 @@ export async function load(build, params, signal) {
   return { report, columns: c, count: c.index.length, id };
 }
 
-/** A number with a bar beside it. */
-export const bar = (text, share, title) =>
-  el("span", { class: "share", title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
-
-/** Times of one call, and why they are not known. */
-function perCall(flat) {
-  const c = flat.columns;
-  const timed = ["seconds", "wall"].includes(flat.report.totals.dimension);
-  const lacking = timed && lacksTicks(flat.report) ? "not known: calls of much CPU time have no ticks" : "";
-  const unknown = sampled(flat.report) ? "not known: calls are sampled" : lacking;
-  const known = (times, i) => !unknown && Number(c.calls[i]) > 0 && (times[i] > 0 || !timed); // no call takes no time
-  return { unknown, each: (times, i) => (known(times, i) ? times[i] / Number(c.calls[i]) : Number.NaN) };
-}
-
-const TOTAL =
-  "self time and callees; for a member of a cycle, without the other members; a name in brackets does not pass the time " +
-  "of what it calls on to its callers";
-
-/** now(): the present state. */
-function nameColumn(flat, now) {
-  const c = flat.columns;
-  const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
-  const chip = (cycle) => el("span", { class: "chip", title: `member of cycle ${cycle}` }, `cycle ${cycle}`);
-  const cell = (i) => [
-    el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, c.short_name[i] ?? c.name[i]),
-    c.cycle[i] ? chip(c.cycle[i]) : null,
-  ];
-  return { key: "name", title: "Function", value: (i) => c.name[i], cell };
-}
-
-function timeColumns(flat) {
-  const c = flat.columns;
-  const { totals } = flat.report;
-  const total = totals.seconds || 1;
-  const amount = format.amounts(totals.dimension, totals);
-  const percent = (value) => (value === 0 ? "0 %" : format.percent(value, totals.ticks));
-  const own = (i) => (100 * c.self[i]) / total;
-  const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
-  const self = (i) => bar(format.self(amount, c.self[i], c.self_least?.[i]), own(i), range(i));
-  const both = { numeric: true, width: 9.2, bars: true };
-  return [
-    { key: "self", title: "Self", hint: "time in the function itself", ...both, value: (i) => c.self[i], cell: self },
-    { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => percent(own(i)) },
-    {
-      key: "total",
-      title: "Total",
-      hint: TOTAL,
-      ...both,
-      value: (i) => c.total[i],
-      cell: (i) => bar(amount(c.total[i]), c.percent[i]),
-    },
-    { key: "percent", title: "Total %", numeric: true, value: (i) => c.percent[i], cell: (i) => percent(c.percent[i]) },
-  ];
-}
-
-function callColumns(flat) {
-  const c = flat.columns;
-  const { totals } = flat.report;
-  const amount = format.amounts(totals.dimension, totals);
-  const mark = sampled(flat.report) ? "~" : "";
-  const { unknown, each } = perCall(flat);
-  const sum = (i) => Number(c.calls[i]) + Number(c.self_calls[i]);
-  const calls = (i) => (mark && sum(i) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i));
-  const most = (column) => column.reduce((a, b) => (Number(b) > Number(a) ? b : a), 0);
-  const widest = `${format.count(most(c.calls))}+${format.count(most(c.self_calls))}`.length;
-  const time = (times) => ({
-    hint: unknown,
-    numeric: true,
-    value: (i) => each(times, i),
-    cell: (i) => amount(each(times, i), times[i]),
-  });
-  return [
-    {
-      key: "calls",
-      title: `${mark}Calls`,
-      hint: mark ? SAMPLED : "calls from other functions + recursive calls",
-      width: Math.max(6.2, 0.58 * widest + 2.5),
-      numeric: true,
-      value: (i) => Number(c.calls[i]),
-      cell: calls,
-    },
-    { key: "percall", title: "Self/call", ...time(c.self) },
-    { key: "totalcall", title: "Total/call", ...time(c.total) },
-  ];
-}
-
-function columnsOf(flat, now) {
-  const { build } = flat.columns;
-  const name = (i, other) => format.base(flat.report.builds[build[i]]?.name ?? other);
-  const where = { key: "build", title: "In", value: (i) => name(i, ""), cell: (i) => name(i, "[outside]") };
-  return [nameColumn(flat, now), ...timeColumns(flat), ...callColumns(flat), where];
-}
-
 const FEW = ["self", "total", "calls"]; // columns where there is little space
+const SPARED = ["selfp", "percent", "range", "percall", "totalcall", "build"]; // where labels have columns
+const PARTS = 6; // values of a label
 export const NARROW = 700; // pixels
 
 /** The columns that the address names, else those that have space. */
 function shownColumns(table, state) {
   if (state.cols) return state.cols.split(",");
-  return little(state) ? FEW : table.all.map((c) => c.key);
+  if (little(state)) return FEW;
+  const range = table.all.some((c) => c.key === "range");
+  const rare = state.split ? SPARED : range ? ["selfp"] : [];
+  return table.all.map((c) => c.key).filter((key) => !rare.includes(key));
 }
 
 const little = (state) => Boolean(state.fn) || innerWidth < NARROW;
@@ -149,8 +62,6 @@ function columnMenu(table, now) {
   return { node, follow };
 }
 
-const count = (c, i) => format.count(c.calls[i]) + (Number(c.self_calls[i]) ? `+${format.count(c.self_calls[i])}` : "");
-
 /** A pattern, or a plain text where it is none. */
 export function matcher(text) {
   if (!text) return undefined;
@@ -163,11 +74,24 @@ export function matcher(text) {
   }
 }
 
+/** The report of each value of the label by which the address splits. */
+async function partsOf(state, signal) {
+  if (!state.split) return [];
+  const { values } = await valuesOf(state, PARTS, signal);
+  const ask = async (value) => {
+    const params = { ...question(state), match: matchOf(state, value), sort: "self" };
+    return { value, flat: await load(state.build, params, signal) };
+  };
+  return Promise.all(values.map(ask));
+}
+
+export { bar } from "./report_columns.js";
+
 let last = { key: "" };
 
 /** The table, and what is asked when it changes. Kept while only the function beside it is another. */
 async function build(main, state, signal) {
-  const flat = await load(state.build, question(state), signal);
+  const [flat, parts] = await Promise.all([load(state.build, question(state), signal), partsOf(state, signal)]);
   const kept = {
     state,
     flat,
@@ -175,7 +99,7 @@ async function build(main, state, signal) {
   };
   kept.table = new Table({
     label: "Functions",
-    columns: columnsOf(flat, () => kept.state),
+    columns: columnsOf(flat, () => kept.state, parts),
     count: flat.count,
     state,
     sort: "self",
@@ -216,6 +140,8 @@ async function build(main, state, signal) {
       el("h2", {}, format.several(flat.count, "function", "functions")),
       kept.filter,
       kept.columns.node,
+      splitChoice(state, { cols: "", sort: "", dir: "" }),
+      timeChoice(flat.report),
     ),
     whole,
     body,
@@ -247,7 +173,7 @@ function markOpen(table, flat, state) {
 const BESIDE = 1100; // pixels of a window from which the pane stands beside the table
 
 export async function draw(main, state, signal) {
-  const key = JSON.stringify([state.build, question(state)]);
+  const key = JSON.stringify([state.build, state.split, question(state)]);
   const fresh = last.key !== key || !last.filter.isConnected;
   if (fresh) last = Object.assign(await build(main, state, signal), { key });
   const { table, flat, pane } = last;

@@ -7,7 +7,8 @@ import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, go, note, to } from "./state.js";
 import { filterField } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
-import { bar, matcher, NARROW } from "./view_report.js";
+import { bar } from "./report_columns.js";
+import { matcher, NARROW } from "./view_report.js";
 
 const MODES = [
   ["", "Root first"],

@@ -1,5 +1,5 @@
 // The call graph: readable without zooming, boxes apart, hover, search, what is near a function, cycles as groups.
-import { address, check, get, id, open, point, ready, visit } from "./page.mjs";
+import { address, builds, check, get, id, open, point, ready, visit } from "./page.mjs";
 
 const shapes = id("shapes");
 const calc = id("calc");
@@ -153,8 +153,28 @@ async function groups(page) {
   point((await page.locator(`${NODE}.cycle`).count()) === 1, "graph: Enter on its label closes it");
 }
 
+/** Edges have measured times and their intervals, or times by calls. */
+async function measured(page) {
+  if (!builds.some((b) => b.name.endsWith("/counted"))) return; // there is no collector
+  await visit(page, `?build=${id("counted")}&view=graph`);
+  const said = () => page.locator("svg.graph .edge title").allTextContents();
+  const before = await said();
+  point(
+    before.some((t) => /95 %: .*stacks?$/.test(t)),
+    "graph: edges have measured times with intervals",
+    before,
+  );
+  point(/Times are measured/.test(await page.locator("main").textContent()), "graph: and say so");
+  await page.locator("#times").selectOption("calls");
+  await address(page, "time", "calls");
+  await ready(page);
+  const after = await said();
+  point(!after.some((t) => /95 %/.test(t)) && after.join() !== before.join(), "graph: or times by calls", after);
+  point(/divided among its callers/.test(await page.locator("main").textContent()), "graph: and say that they are");
+}
+
 export async function graph() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [readable, hover, focus, search, groups]) await part(page);
+  for (const part of [readable, hover, focus, search, groups, measured]) await part(page);
   await page.context().close();
 }

@@ -149,6 +149,58 @@ async function perCall(page) {
   );
 }
 
+/** Measured or by calls: the total is that of the choice, with its interval. */
+async function measured(page) {
+  if (!builds.some((b) => b.name.endsWith("/counted"))) return; // there is no collector
+  const report = await get(`api/v1/builds/${id("counted")}/report?limit=0`);
+  const heads = async () =>
+    (await page.locator("[role=grid] thead th").allTextContents()).map((t) => t.replace(/ [↑↓]$/, ""));
+  await visit(page, `?build=${report.build_id}&sort=total`);
+  point((await heads()).includes("95 %"), "table: measured times have intervals", await heads());
+  const about = await page.locator(`${ROW} td span[title*=stack]`).first().getAttribute("title");
+  point(/\d stacks?; by calls/.test(about), "table: and say from how many stacks", about);
+  const f = report.functions.find((g) => g.name === "callee");
+  await visit(page, `?build=${report.build_id}&fn=${f.address}&of=${f.build_id === report.build_id ? "" : f.build_id}`);
+  const pane = await page.locator(".pane").textContent();
+  point(/Total, measured/.test(pane) && /stacks?/.test(pane), "pane: the total is measured", pane);
+  const each = await page
+    .locator(".butterfly > :nth-child(1) tbody tr", { hasText: "huge" })
+    .locator("td")
+    .allTextContents();
+  point(/^\d.*[nµm]?s$/.test(each.at(-1)), "pane: a call from each caller has its measured time", each);
+  const calls = page.locator("#times");
+  await calls.selectOption("calls");
+  await address(page, "time", "calls");
+  await ready(page);
+  point(!(await heads()).includes("95 %"), "table: times by calls have none", await heads());
+  point(
+    /divided among its callers/.test(await page.locator(".pane").textContent()),
+    "pane: says that they are divided",
+  );
+}
+
+/** Each value of a label has a column: self time in percent of its own. */
+async function split(page) {
+  await visit(page, `?build=${calc}`);
+  await page.locator("#split").selectOption("version");
+  await address(page, "split", "version");
+  await ready(page);
+  const heads = await page.locator("[role=grid] thead th").allTextContents();
+  const at = heads.indexOf("1.0");
+  point(
+    at > 0 && heads.includes("1.1") && heads.some((t) => t.startsWith("Calls")),
+    "split: columns for each value",
+    heads,
+  );
+  const part = await get(`api/v1/builds/${calc}/report?limit=0&match=${encodeURIComponent('version="1.0"')}`);
+  const rows = await page
+    .locator(ROW)
+    .evaluateAll((all, k) => all.map((r) => [r.cells[0].querySelector("a").textContent, r.cells[k].textContent]), at);
+  const own = (name) => (100 * part.functions.find((f) => f.name === name).self) / part.totals.seconds;
+  const wrong = rows.filter(([name, text]) => Math.abs(parseFloat(text) - own(name)) > 0.06 * own(name) + 0.01);
+  point(rows.length > 5 && wrong.length === 0, "split: with its own share of self time", wrong);
+}
+
 /** Calls of all programs are sampled at least in part: a time of a sampled call is not known. */
 async function sampled(page) {
   await visit(page, "?view=functions");
@@ -180,7 +232,7 @@ async function phone() {
 
 export async function table() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [wide, marked, keys, columns, perCall, sampled]) await part(page);
+  for (const part of [wide, marked, keys, columns, perCall, measured, split, sampled]) await part(page);
   await page.context().close();
   await phone();
 }

@@ -1,5 +1,5 @@
 // Every view with real data, in light and dark, wide and on a phone: axe-core finds nothing, nothing scrolls sideways.
-import { check, get, id, open, visit } from "./page.mjs";
+import { builds, check, get, id, open, visit } from "./page.mjs";
 
 const calc = await get(`api/v1/builds/${id("calc")}/report?limit=0`);
 const member = calc.functions.find((f) => f.cycle === 1);
@@ -18,6 +18,9 @@ const views = [
   ["call tree", `?build=${id("calc")}&view=tree`],
   ["compare", `?build=${id("calc")}&view=compare&against=${id("shapes")}`],
   ["interface", "?view=api"],
+  ...(builds.some((b) => b.name.endsWith("/counted"))
+    ? ["report", "graph", "flame", "tree"].map((view) => [`measured ${view}`, `?build=${id("counted")}&view=${view}`])
+    : []),
   ["refusal", `?build=${id("calc")}&since=yesterdayish`],
 ];
 const kinds = [

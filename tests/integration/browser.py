@@ -76,6 +76,16 @@ class Live:
             self.process.wait(LONG)
 
 
+def run_measured(d):
+    """A program of which the ticks take stacks, without and with exact calls, where there is a collector."""
+    if not os.path.exists(os.path.join(BUILD, "libprofd-collect.so")):
+        return
+    for name, options in (("callers", ["-fno-omit-frame-pointer"]), ("counted", ["-pg"])):
+        exe = os.path.join(d.folder, name)
+        assert run("gcc", "-O2", *options, "-o", exe, os.path.join(ROOT, "tests/programs/callers.c")).returncode == 0
+        assert d.ctl("run", "--rate", "250", "-l", f"service={name}", "--", exe, "1", "7").returncode == 0
+
+
 def guarded():
     """An empty daemon that wants a token."""
     d = Daemon(start=False)
@@ -102,6 +112,7 @@ def fill(d):
                  profile(os.path.dirname(again), again, RUNS["sorter"], 0)).returncode == 0
     send_sampled(d)
     send_named(d)
+    run_measured(d)
     exe, gmon = hostile_program(d.folder)
     assert d.ctl("upload", "-e", exe, gmon).returncode == 0
 

@@ -81,6 +81,17 @@ def check_formats(tap, d, exe):
     raw = d.ctl("report", exe, "-f", "pprof", binary=True).stdout
     tap.point(b"stacks are those that ticks found" in raw and b"synthetic" not in raw, "pprof: a comment says so")
     tap.point("Inclusive times: measured" in shown("callgrind"), "callgrind: a line says so")
+    graph = json.loads(shown("nodegraph"))
+    arcs = [r for f in report(d, exe)["functions"] for r in f["callees"] if "measured_low" in r]
+    said = {(e["secondarystat"], e["detail__low"], e["detail__high"], e["detail__stacks"]) for e in graph["edges"]
+            if "detail__low" in e}
+    want = {tuple(r[f"measured_{k}"] for k in ("total", "low", "high", "samples")) for r in arcs}
+    tap.point(said and graph["time"] == "measured" and said == want,
+              "nodegraph: edges have measured times and intervals", (said, want))
+    graph = json.loads(shown("nodegraph", "--time", "calls"))
+    tap.point(graph["time"] == "calls" and graph["stacks"]["count"] > 0
+              and not any("detail__low" in e for e in graph["edges"] + graph["nodes"]),
+              "nodegraph: none where times are by calls", graph["edges"][:3])
     rows = list(csv.DictReader(io.StringIO(shown("csv"))))
     tap.point(all(float(r["measured_low"]) <= float(r["measured_total"]) for r in rows),
               "csv: columns beside the others", rows[:2])

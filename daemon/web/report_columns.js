@@ -1,0 +1,164 @@
+// The columns of the table of functions: names, times measured or by calls, calls, and times by the values of a label.
+import { el } from "./dom.js";
+import * as format from "./format.js";
+import { lacksTicks, SAMPLED, sampled } from "./origin.js";
+import { to } from "./state.js";
+
+/** A number with a bar beside it. */
+export const bar = (text, share, title) =>
+  el("span", { class: "share", title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
+
+/** Whether the times with callees are those of stacks. */
+export const isMeasured = (report) => report.time === "measured" && Boolean(report.stacks);
+
+/** The time of each function with its callees, as it was chosen. */
+export const totalsOf = (flat) => (isMeasured(flat.report) ? flat.columns.measured_total : flat.columns.total);
+
+/** Times of one call, and why they are not known. */
+function perCall(flat) {
+  const c = flat.columns;
+  const timed = ["seconds", "wall"].includes(flat.report.totals.dimension);
+  const lacking = timed && lacksTicks(flat.report) ? "not known: calls of much CPU time have no ticks" : "";
+  const unknown = sampled(flat.report) ? "not known: calls are sampled" : lacking;
+  const known = (times, i) => !unknown && Number(c.calls[i]) > 0 && (times[i] > 0 || !timed); // no call takes no time
+  return { unknown, each: (times, i) => (known(times, i) ? times[i] / Number(c.calls[i]) : Number.NaN) };
+}
+
+const BY_CALLS =
+  "self time and callees, divided by numbers of calls; for a member of a cycle, without the other members; a name in " +
+  "brackets does not pass the time of what it calls on to its callers";
+const MEASURED = "time of all stacks that the function is in; each stack counts once";
+
+/** now(): the present state. */
+function nameColumn(flat, now) {
+  const c = flat.columns;
+  const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
+  const chip = (cycle) => el("span", { class: "chip", title: `member of cycle ${cycle}` }, `cycle ${cycle}`);
+  const cell = (i) => [
+    el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, c.short_name[i] ?? c.name[i]),
+    c.cycle[i] ? chip(c.cycle[i]) : null,
+  ];
+  return { key: "name", title: "Function", value: (i) => c.name[i], cell };
+}
+
+/** The interval of a measured time, and whether the time by calls is outside it. */
+function rangeColumn(flat, timed) {
+  const c = flat.columns;
+  const { coverage } = flat.report.stacks;
+  const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
+  const least = 1e-6;
+  const differs = (i) => {
+    const part = c.total[i] * coverage;
+    return part < c.measured_low[i] * (1 - least) - least || part > c.measured_high[i] * (1 + least) + least;
+  };
+  const cell = (i) => {
+    if (!c.measured_samples[i]) return "";
+    const text = format.between(c.measured_low[i], c.measured_high[i], timed);
+    const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total[i])}`;
+    return el("span", { title: about }, text, differs(i) ? el("span", { class: "differs" }, " ≠") : null);
+  };
+  const hint = "95 % interval of the measured total; ≠ where the time by numbers of calls is outside it";
+  return {
+    key: "range",
+    title: "95 %",
+    hint,
+    numeric: true,
+    width: 9.6,
+    value: (i) => c.measured_high[i] - c.measured_low[i],
+    cell,
+  };
+}
+
+function timeColumns(flat) {
+  const c = flat.columns;
+  const { totals } = flat.report;
+  const whole = totals.seconds || 1;
+  const measured = isMeasured(flat.report);
+  const timed = ["seconds", "wall"].includes(totals.dimension);
+  const times = totalsOf(flat);
+  const amount = format.amounts(totals.dimension, totals);
+  const percent = (value) => (value === 0 ? "0 %" : format.percent(value, totals.ticks));
+  const own = (i) => (100 * c.self[i]) / whole;
+  const share = (i) => (measured ? (100 * times[i]) / whole : c.percent[i]);
+  const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
+  const self = (i) => bar(format.self(amount, c.self[i], c.self_least?.[i]), own(i), range(i));
+  const both = { numeric: true, width: 9.2, bars: true };
+  const total = (i) => times[i];
+  return [
+    { key: "self", title: "Self", hint: "time in the function itself", ...both, value: (i) => c.self[i], cell: self },
+    { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => percent(own(i)) },
+    {
+      key: "total",
+      title: "Total",
+      hint: measured ? MEASURED : BY_CALLS,
+      ...both,
+      value: total,
+      cell: (i) => bar(amount(times[i]), share(i)),
+    },
+    { key: "percent", title: "Total %", numeric: true, value: total, cell: (i) => percent(share(i)) },
+    ...(measured ? [rangeColumn(flat, timed)] : []),
+  ];
+}
+
+const count = (c, i) => format.count(c.calls[i]) + (Number(c.self_calls[i]) ? `+${format.count(c.self_calls[i])}` : "");
+
+function callColumns(flat) {
+  const c = flat.columns;
+  const { totals } = flat.report;
+  const amount = format.amounts(totals.dimension, totals);
+  const mark = sampled(flat.report) ? "~" : "";
+  const { unknown, each } = perCall(flat);
+  const sum = (i) => Number(c.calls[i]) + Number(c.self_calls[i]);
+  const calls = (i) => (mark && sum(i) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i));
+  const most = (column) => column.reduce((a, b) => (Number(b) > Number(a) ? b : a), 0);
+  const widest = `${format.count(most(c.calls))}+${format.count(most(c.self_calls))}`.length;
+  const time = (times) => ({
+    hint: unknown,
+    numeric: true,
+    value: (i) => each(times, i),
+    cell: (i) => amount(each(times, i), times[i]),
+  });
+  return [
+    {
+      key: "calls",
+      title: `${mark}Calls`,
+      hint: mark ? SAMPLED : "calls from other functions + recursive calls",
+      width: Math.max(6.2, 0.58 * widest + 2.5),
+      numeric: true,
+      value: (i) => Number(c.calls[i]),
+      cell: calls,
+    },
+    { key: "percall", title: "Self/call", ...time(c.self) },
+    { key: "totalcall", title: "Total/call", ...time(totalsOf(flat)) },
+  ];
+}
+
+/** For each value of a label, the share of its own time that a function has itself. */
+function partColumns(flat, parts) {
+  const c = flat.columns;
+  return parts.map(({ value, flat: part }, k) => {
+    const places = new Map(part.columns.address.map((address, i) => [`${address}@${part.id(i)}`, i]));
+    const at = c.address.map((address, i) => places.get(`${address}@${flat.id(i)}`));
+    const { totals } = part.report;
+    const amount = format.amounts(totals.dimension, totals);
+    const whole = amount(totals.seconds);
+    const share = (i) => (at[i] === undefined ? 0 : (100 * part.columns.self[at[i]]) / (totals.seconds || 1));
+    const about = (i) =>
+      at[i] === undefined
+        ? "no time and no call"
+        : `self ${amount(part.columns.self[at[i]])} of ${whole}, ${format.count(part.columns.calls[at[i]])} calls`;
+    const ticks = (i) => (share(i) / 100) * totals.ticks;
+    const cell = (i) => el("span", { title: about(i) }, share(i) > 0 ? format.percent(share(i), ticks(i)) : "0 %");
+    const hint = `self time of ${value || "(empty)"}, in percent of its own ${whole}`;
+    return { key: `part${k}`, title: value || "(empty)", hint, numeric: true, width: 6.2, value: share, cell };
+  });
+}
+
+/** now(): the present state. parts: [{value, flat}] of the values of a label. */
+export function columnsOf(flat, now, parts = []) {
+  const { build } = flat.columns;
+  const name = (i, other) => format.base(flat.report.builds[build[i]]?.name ?? other);
+  const where = { key: "build", title: "In", value: (i) => name(i, ""), cell: (i) => name(i, "[outside]") };
+  const times = timeColumns(flat);
+  return [nameColumn(flat, now), ...times, ...partColumns(flat, parts), ...callColumns(flat), where];
+}
