@@ -1,9 +1,11 @@
 """make bench: sampling the whole host beside perf record -a -g on busy cores, both at the same time: CPU time at 99 Hz;
-ours at 19; and what a minute of redis under load takes on disk, when its symbols are stored. RECORD_SECONDS: of each
-measurement."""
+ours at 19; and what a minute of redis under load takes in the database: the bytes in use of all its tables and indexes
+but those of symbols, before the uploads become sums of hours. RECORD_SECONDS: of each measurement."""
+import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -68,8 +70,15 @@ def overhead(d, folder):
           flush=True)
 
 
+SYMBOLS = ("object", "object_sender", "variant", "attestation")
+
+
 def database_bytes(d):
-    return sum(os.path.getsize(os.path.join(d.state, f)) for f in os.listdir(d.state) if f.startswith("profd.db"))
+    """Bytes in use, without free space in pages, of tables and indexes other than those of symbols."""
+    with contextlib.closing(sqlite3.connect(f"file:{os.path.join(d.state, 'profd.db')}?mode=ro", uri=True)) as c:
+        used = c.execute("SELECT t.tbl_name, sum(s.pgsize - s.unused) FROM dbstat s JOIN sqlite_schema t USING (name) "
+                         "GROUP BY 1").fetchall()
+    return sum(n for table, n in used if table not in SYMBOLS)
 
 
 def redis(d, folder):

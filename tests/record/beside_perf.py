@@ -146,7 +146,8 @@ class Functions:
     """Those of a report that have a range of addresses; finds the one that an address belongs to."""
 
     def __init__(self, report):
-        self.rows = {(f["build_id"], int(f["address"], 16)): f for f in report["functions"] if f["kind"] == "function"}
+        self.rows = {(f["build_id"], int(f["address"], 16)): f for f in report["functions"]
+                     if f["kind"] == "function" and f["name"] != "[kernel]"}
         self.starts = sorted(self.rows)
         self.names = {name.split("@")[0]: key for key, f in self.rows.items()
                       for name in (f["raw_name"], *f["aliases"])}
