@@ -60,9 +60,9 @@ enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_e
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e)
 {
     unsigned long long value = LIMIT_PAGE_DEFAULT;
-    enum profd_status status = params_parse_number(job->params, "limit", 1, LIMIT_PAGE, &value, e);
+    enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e);
     if (status == PROFD_OK) {
-        *limit = value;
+        *limit = value == 0 || value > LIMIT_PAGE ? LIMIT_PAGE : value;
     }
     return status;
 }

@@ -38,7 +38,8 @@ typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e)
 bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch);
 /* The same for lists: the state is that of all builds. */
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e);
-/* limit= of a list. */
+/* limit= of a list of pages. As everywhere it is the most rows that are wanted, 0 for all; a page has no more than
+ * LIMIT_PAGE of them, and its cursor leads to the others. */
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e);
 /* A copy in the arena; *failed becomes true when it is exhausted. NULL is "". */
 const char *job_copy(struct job *job, const char *text, bool *failed);

@@ -17,7 +17,20 @@ import * as processes from "./view_processes.js";
 import * as report from "./view_report.js";
 import * as tree from "./view_tree.js";
 
-const views = { api: interfaces, builds, functions, hosts, processes, report, graph, flame, tree, compare, never, cycles };
+const views = {
+  api: interfaces,
+  builds,
+  functions,
+  hosts,
+  processes,
+  report,
+  graph,
+  flame,
+  tree,
+  compare,
+  never,
+  cycles,
+};
 const main = document.getElementById("main");
 const section = document.getElementById("question");
 const help = document.getElementById("help");

@@ -5,6 +5,7 @@ import * as format from "./format.js";
 import { menu } from "./menu.js";
 import { go, to } from "./state.js";
 import { equals, matcherOf } from "./toolbar.js";
+import { NARROW } from "./view_report.js";
 
 const VALUES_MOST = 12; // values of a label that are offered
 const LABELS_MOST = 4;
@@ -67,12 +68,15 @@ function facts(side) {
   return el("dl", { class: "facts" }, lines.map(line));
 }
 
-function labelOf(state, side, answer, version) {
-  const name = el("strong", {}, side.toUpperCase());
+function textOf(state, side, answer, version) {
   const base = format.base(answer.name) || format.brief(answer.build_id);
-  const where = [version || answer.build_id.slice(0, 8), ...conditions(state, side)].join(" · ");
-  return el("span", { class: "side" }, name, ` ${base} ${where}`);
+  const own = conditions(state, side);
+  if (innerWidth < NARROW && own.length) return own.join(" · ");
+  const where = [version || answer.build_id.slice(0, 8), ...own].join(" · ");
+  return `${base} ${where}`;
 }
+
+const labelOf = (side, text) => el("span", { class: "side" }, el("strong", {}, side), ` ${text}`);
 
 /** Labels of B: each goes away by a click. */
 function chips(state) {
@@ -133,6 +137,8 @@ function options(rows, state) {
 
 /** The menus of both sides, and the button that exchanges them. */
 export function sideMenus(state, diff, versions) {
+  const before = textOf(state, "a", diff.a, versions[0]);
+  const after = textOf(state, "b", diff.b, versions[1]);
   const { form, opened } = chooser(state);
   const hint = el("p", { class: "hint" }, "The toolbar above chooses build, time and labels of A.");
   const swapped = {
@@ -152,7 +158,8 @@ export function sideMenus(state, diff, versions) {
     "Suggestions",
   );
   return [
-    menu("side-a", "Side A, before", labelOf(state, "a", diff.a, versions[0]), [facts(diff.a), hint]),
+    el("h2", { class: "spoken" }, `A: ${before}; B: ${after}`),
+    menu("side-a", "Side A, before", labelOf("A", before), [facts(diff.a), hint]),
     el(
       "button",
       {
@@ -164,13 +171,7 @@ export function sideMenus(state, diff, versions) {
       },
       "⇄",
     ),
-    menu(
-      "side-b",
-      "Side B, after",
-      labelOf(state, "b", diff.b, versions[1]),
-      [form, chips(state), facts(diff.b), other],
-      opened,
-    ),
+    menu("side-b", "Side B, after", labelOf("B", after), [form, chips(state), facts(diff.b), other], opened),
   ];
 }
 

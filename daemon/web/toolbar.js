@@ -169,6 +169,8 @@ export function tabs(nav, state) {
   };
   const of = el("span", { class: "of", "aria-hidden": "true" }, "›");
   replace(nav, all, state.build ? [of, VIEWS.map(view)] : null);
+  const here = nav.querySelector("[aria-current]"); // a narrow window shows a part of the tabs
+  if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
 }
 
 /** Versions that the uploads of a build are labelled with. */

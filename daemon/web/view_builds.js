@@ -8,6 +8,7 @@ import { filterField, Table } from "./table.js";
 import { bar, NARROW } from "./view_report.js";
 
 const LIBRARIES = "Libraries";
+const ROUGH = 200; // times have the digits of that number of ticks: the list does not know how many there were
 
 const sum = (list, field) => list.reduce((all, row) => all + Number(row[`${field}_str`] ?? row[field]), 0);
 const newest = (list) => list.reduce((a, b) => (Date.parse(b.last_seen) > Date.parse(a.last_seen) ? b : a));
@@ -38,6 +39,14 @@ function rowsOf(groups) {
   });
 }
 
+/** The two newest builds of a program, compared. */
+function compared(group, state) {
+  const [newest, before] = group.builds;
+  const sides = { ...another("compare"), build: before.build_id, against: newest.build_id };
+  const about = `${group.name}: the newest build against the one before`;
+  return el("a", { ...to(state, sides), class: "chip", tabIndex: -1, title: about, "aria-label": about }, "compare");
+}
+
 /** The name of a row; a group of several has a button that shows them. */
 function nameCell(row, state, shown, toggle) {
   const { group, build } = row;
@@ -63,6 +72,7 @@ function nameCell(row, state, shown, toggle) {
       ? LIBRARIES
       : link(row.below && !group.folded ? format.brief(id) : format.base(name) || "?"),
     exact ? null : el("abbr", { class: "inexact", title: `not exact: ${reasons}` }, " ≈"),
+    several && !group.folded && innerWidth >= NARROW ? compared(group, state) : null,
     several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
   ];
 }
@@ -108,7 +118,7 @@ function listColumns(rows, total) {
       title: "CPU time",
       hint: "in its own code; libraries have their own rows",
       ...numeric((group) => group.seconds),
-      cell: (i) => format.seconds(seconds(rows[i])),
+      cell: (i) => format.seconds(seconds(rows[i]), ROUGH),
     },
     calls: number("calls", "Calls", "calls"),
     processes: number("processes", "Processes", "processes_started"),

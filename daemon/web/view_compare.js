@@ -60,7 +60,7 @@ function verdictColumns(rows, metric, diff) {
   const rank = new Map(rows.map((r, i) => [r, i])); // the order of the interface: what changed comes first
   const verdict = (i) => {
     const { kind, sign, text, about } = words.verdict(rows[i], metric, diff);
-    const by = innerWidth < NARROW && rows[i].change !== null ? ` ${words.changeOf(rows[i])}` : "";
+    const by = innerWidth < NARROW && (kind === "more" || kind === "less") ? ` ${words.changeOf(rows[i])}` : "";
     return el(
       "span",
       { class: `delta ${kind}`, title: about },
@@ -249,7 +249,7 @@ export async function draw(main, state, signal) {
     versionOf(state.build),
     versionOf(state.against),
   ]);
-  const bars = [el("h2", { class: "spoken" }, "Compare"), sideMenus(state, diff, versions)];
+  const bars = sideMenus(state, diff, versions);
   if (state.form === "flame") await pictures.show(main, [bars, formLinks(state)], state, signal);
   else if (state.form === "graph") await graphs.show(main, [bars, formLinks(state)], state, signal);
   else showTable(main, bars, diff, state);

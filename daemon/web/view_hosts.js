@@ -73,7 +73,7 @@ function columns(rows, state) {
     {
       key: "state",
       title: "State",
-      width: 8.5,
+      width: 10,
       value: (i) => `${stateOf(rows[i]).rank}${String(1e9 - (rows[i].lag_seconds ?? 0)).padStart(10, "0")}`,
       cell: (i) => {
         const { kind, sign, text: word, about } = stateOf(rows[i]);
@@ -107,7 +107,8 @@ function columns(rows, state) {
     text("tenant", "Tenant", 7, (i) => rows[i].tenant),
     {
       key: "certificate",
-      title: "Certificate until",
+      hint: "when it ends",
+      title: "Certificate",
       width: 9.5,
       value: (i) => rows[i].certificate_end ?? "",
       cell: (i) => time(rows[i].certificate_end),

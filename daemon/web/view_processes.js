@@ -218,7 +218,16 @@ function show(state, answer, box) {
 export async function draw(main, state, signal) {
   const answer = await ask(state, signal);
   const box = el("div");
-  const stop = el("input", { id: "still", type: "checkbox", checked: still, onchange: () => (still = stop.checked) });
+  const stop = el("button", { id: "still", type: "button", onclick: () => hold(!still) });
+  const since = el("span", { class: "hint", role: "note" });
+  const hold = (wanted) => {
+    const resumed = still && !wanted;
+    still = wanted;
+    replace(stop, still ? "▶ Resume" : "⏸ Pause");
+    stop.setAttribute("aria-label", still ? "Resume updates" : "Pause updates");
+    replace(since, still ? `Paused at ${format.clock(new Date().toISOString())}` : "");
+    if (resumed) refresh();
+  };
   const filter = filterField(
     () => state,
     "Filter processes",
@@ -233,8 +242,15 @@ export async function draw(main, state, signal) {
     ),
     state.match.length ? null : el("pre", {}, el("code", {}, "profctl run ./program")),
   ];
+  const refresh = async () => {
+    try {
+      put(await ask(state, signal));
+    } catch (error) {
+      if (error.name !== "AbortError") say(`Not up to date: ${error.message}`);
+    }
+  };
   const put = (next) => (next.rows.length ? show(state, next, box) : replace(box, none()));
-  const pause = el("span", { class: "bar" }, stop, el("label", { for: "still" }, "Pause updates"));
+  const pause = el("span", { class: "bar" }, stop, since);
   replace(
     main,
     el(
@@ -248,17 +264,11 @@ export async function draw(main, state, signal) {
     ),
     box,
   );
+  hold(still);
   put(answer);
   const again = async () => {
     if (signal.aborted) return;
-    if (!still && !document.hidden && getSelection().isCollapsed) {
-      try {
-        put(await ask(state, signal));
-      } catch (error) {
-        if (error.name === "AbortError") return;
-        say(`Not up to date: ${error.message}`);
-      }
-    }
+    if (!still && !document.hidden && getSelection().isCollapsed) await refresh();
     setTimeout(again, AGAIN);
   };
   setTimeout(again, AGAIN);

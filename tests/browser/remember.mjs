@@ -39,7 +39,10 @@ const places = [
   ["flame", `?build=${id("calc")}&view=flame&zoom=${flamePath}&q=main`],
   ["call tree", `?build=${id("calc")}&view=tree&zoom=${flamePath}&q=main`],
   ["leaves first", `?build=${id("calc")}&view=flame&mode=leaves&q=main`],
-  ["compare", `?build=${id("calc")}&view=compare&against=${id("shapes")}&metric=self&sort=share&q=m&bsince=${hour(-3)}`],
+  [
+    "compare",
+    `?build=${id("calc")}&view=compare&against=${id("shapes")}&metric=self&sort=share&q=m&bsince=${hour(-3)}`,
+  ],
 ];
 
 async function reloads(page) {

@@ -335,8 +335,10 @@ async function fleet(page) {
     point(true, "live: the list is asked for again while it is looked at");
     await tabTo(page, "#still");
     await page.keyboard.press("Space");
-    point(await page.isChecked("#still"), "live: it can be held still");
+    const held = () => page.getAttribute("#still", "aria-label");
+    point((await held()) === "Resume updates", "live: it can be paused", await held());
     await page.keyboard.press("Space");
+    point((await held()) === "Pause updates", "live: and goes on", await held());
     await visit(page, `?build=${live[0].build_id}`);
     await page.waitForSelector("#live");
     const shown = await text(page, "#live");

@@ -116,6 +116,19 @@ def functions(tap, d, a, b):
     tap.point(done.returncode == 1 and "nothing matches" in done.stderr, "of nothing", done.stderr)
 
 
+def by_name(tap, d, exe):
+    """A path names a function by its address or by its name."""
+    base = f"/api/v1/builds/{build_id(exe)}/functions"
+    parse = next(r for r in json.loads(d.get(f"{base}?name=parse")[2])["rows"] if r["name"] == "parse")
+    for rest in ("", "/series?step=1h"):
+        named, placed = (d.get(f"{base}/{which}{rest}") for which in ("parse", parse["address"]))
+        tap.point(named[0] == 200 and named[2] == placed[2], f"the function parse{rest} by name", (named, placed))
+        status, _, body = d.get(f"{base}/nobody{rest}")
+        tap.point(status == 404 and b"nobody" in body, f"no function nobody{rest}", body)
+    status, _, body = d.get(f"{base}/fade")
+    tap.point(status == 404 and b"0xfade" in body, "hexadecimal digits are an address first", body)
+
+
 def rolled_up(tap, old, new, raw):
     """The same fleet in hourly sums: groups are kept, so every number is."""
     with Daemon("--raw-age", "1s") as d:
@@ -137,6 +150,7 @@ with Tap() as tap, Daemon() as d:
     words(tap, d, old, new)
     results(tap, d, old, new)
     functions(tap, d, old, new)
+    by_name(tap, d, new)
     fleet(d, new, 3, "2", 1.3, 1, NOW, fresh=True)
     etag, target = sides(tap, d, old, new)
     fleet(d, new, 4, "3", 1.3, 1, NOW, fresh=True)

@@ -52,6 +52,10 @@ with Tap() as tap, Daemon() as d:
               "only builds with uploads in the window", early)
     usual = ask(d, "by=version")[2]
     tap.point(len(usual["rows"]) == 2 and len(usual["rows"][0]["seconds"]) == 24, "usually 24 steps, until now", usual)
+    whole = [json.loads(d.get(f"/api/v1/{path}limit={n}")[2])["rows"] for n in (0, 1000, 5000)
+             for path in ("builds?", "load?by=version&", "labels/host/values?")]
+    tap.point(whole[:3] == whole[3:6] == whole[6:] and [len(rows) for rows in whole[:3]] == [2, 2, 4],
+              "limit=0 and a large limit are all rows, as in reports", whole)
     for query, word in (("by=version&step=5m", "1h"), ("by=9", "by="), ("by=host&since=2020-01-01", "steps"),
                         ("by=host&cursor=x", "cursor"), ("by=host&limit=x", "limit")):
         status, _, problem = ask(d, query)

@@ -409,6 +409,9 @@ Test(query_function, one_and_search)
     cr_assert_str_eq(fleet_text(root, "functions/0/callers/0/name"), "a");
     cr_assert_str_eq(fleet_text(root, "truncated/reason"), "function");
     json_decref(root);
+    root = fleet_get(s, "/api/v1/builds/4f2a/functions/main");
+    cr_assert_str_eq(fleet_text(root, "functions/0/name"), "main", "so does its name");
+    json_decref(root);
     root = fleet_get(s, "/api/v1/builds/4f2a/functions?name=a");
     cr_assert_eq(json_array_size(fleet_at(root, "rows")), 3, "start, main, a");
     cr_assert(json_is_null(fleet_at(root, "next")));
@@ -425,8 +428,8 @@ Test(query_function, one_and_search)
         int http;
     } REFUSED[] = {
         {"/api/v1/builds/4f2a/functions", 400},          {"/api/v1/builds/4f2a/functions?name=", 400},
-        {"/api/v1/builds/4f2a/functions/main", 400},     {"/api/v1/builds/4f2a/functions/0x", 400},
-        {"/api/v1/builds/4f2a/functions/0x999999", 404}, {"/api/v1/builds/4f2a/functions/11112222333344445", 400}};
+        {"/api/v1/builds/4f2a/functions/nobody", 404},   {"/api/v1/builds/4f2a/functions/0x", 404},
+        {"/api/v1/builds/4f2a/functions/0x999999", 404}, {"/api/v1/builds/4f2a/functions/11112222333344445", 404}};
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
         struct fleet_answer answer = fleet_ask(s, REFUSED[i].target);
         cr_assert_eq(answer.http, REFUSED[i].http, "%s: %d", REFUSED[i].target, answer.http);

@@ -133,7 +133,7 @@ Test(query_series, what_cannot_be_asked_is_said)
         int status;
     } rows[] = {
         {"401010/series?step=61m", "61m", 400},
-        {"xyz/series", "xyz", 400},
+        {"xyz/series", "xyz", 404},
         {"700000/series", "0x700000", 404},
         {"401010/series?since=2001-01-01T00:00:00Z&step=1h&limit=4", "limit", 400},
         {"401010/series?build_id=" LIBRARY, LIBRARY, 404},

@@ -112,7 +112,7 @@ Test(messages, query)
     cr_assert_str_eq(bed_expect_reply(client, 2, 200), "{\"rows\":[],\"next\":null}\n");
     put_query(client, 3, "/api/v1/processes?limit=5");
     cr_assert_str_eq(bed_expect_reply(client, 3, 200), "{\"rows\":[],\"next\":null}\n");
-    put_query(client, 4, "/api/v1/processes?limit=0");
+    put_query(client, 4, "/api/v1/processes?limit=x");
     cr_assert_not_null(strstr(bed_expect_reply(client, 4, 400), "limit"));
     put_query(client, 5, "/api/v1/%70rocesses");
     bed_expect_reply(client, 5, 404);
