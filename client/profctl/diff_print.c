@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "profctl/profctl.h"
+#include "profctl/profctl_csv.h"
 #include "proto/noun.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -359,18 +360,6 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     print_judgement(diff);
 }
 
-static void csv_text(const char *text)
-{
-    putchar('"');
-    for (const char *c = text; *c; c++) {
-        if (*c == '"') {
-            putchar('"');
-        }
-        putchar(*c);
-    }
-    putchar('"');
-}
-
 void diff_print_csv(const json_t *diff)
 {
     static const char *const TEXTS[] = {"function", "file", "object", "caller", "verdict"};
@@ -387,7 +376,7 @@ void diff_print_csv(const json_t *diff)
             fputs(text_of(table, "metric"), stdout);
             for (size_t n = 0; n < sizeof TEXTS / sizeof TEXTS[0]; n++) {
                 putchar(',');
-                csv_text(text_of(row, TEXTS[n]));
+                csv_print_text(text_of(row, TEXTS[n]));
             }
             for (size_t n = 0; n < sizeof REALS / sizeof REALS[0]; n++) {
                 putchar(',');

@@ -33,17 +33,23 @@ static void target_encode(struct ask_target *t, const char *text)
     }
 }
 
-void ask_target_init(struct ask_target *t, const char *route, const char *name)
+void ask_target_init_two(struct ask_target *t, const char *route, const char *name, const char *second)
 {
     *t = (struct ask_target){.size = 0};
     for (; *route; route++) {
         if (strncmp(route, "{}", 2) == 0) {
             target_encode(t, name);
+            name = second;
             route++;
         } else {
             target_put(t, *route);
         }
     }
+}
+
+void ask_target_init(struct ask_target *t, const char *route, const char *name)
+{
+    ask_target_init_two(t, route, name, NULL);
 }
 
 void ask_target_add(struct ask_target *t, const char *name, const char *value)

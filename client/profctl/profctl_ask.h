@@ -16,6 +16,8 @@ struct ask_target {
 /* A route as it stands in the daemon's table (daemon/query/route.c), with the name, percent-encoded, in the place of
  * {}; name may be NULL where there is none. */
 void ask_target_init(struct ask_target *t, const char *route, const char *name);
+/* A route with two of {}. */
+void ask_target_init_two(struct ask_target *t, const char *route, const char *name, const char *second);
 /* Appends name=value, percent-encoded. value NULL: nothing. */
 void ask_target_add(struct ask_target *t, const char *name, const char *value);
 /* Appends prefix, "label." and NAME=VALUE of text. USAGE if it is not NAME=VALUE. */

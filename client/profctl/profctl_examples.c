@@ -40,6 +40,9 @@ static const struct {
              "  profctl diff 1a2b 9f3c --fail-on 'self>2%' --watch parse     in CI: exit status 1 if parse grew\n"},
     {"functions", "  profctl functions -l service=api                 over all programs and builds of a service\n"
                   "  profctl functions --name parse --since now-1d    with this in their names\n"},
+    {"callers", "  profctl callers ./shop parse                     its callers, and how long their calls took\n"
+                "  profctl callers parse -l service=api             in every program of a service\n"
+                "  profctl callers ./shop parse -f csv              for a spreadsheet\n"},
     {"never-called", "  profctl never-called ./shop                      code that may be removed, the largest first\n"
                      "  profctl never-called ./shop --since now-30d      entered by no process of this month\n"},
     {"cycles",

@@ -333,9 +333,10 @@ static unsigned count_groups(const struct random_groups *g)
     return n;
 }
 
-enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
+enum profd_status work_make_request(struct job *job, const struct work *w, struct report_request *out,
+                                    struct profd_error *e)
 {
-    struct report_request request = {
+    *out = (struct report_request){
         .profile = w->load.profile,
         .objects = w->objects,
         .names = w->load.names,
@@ -344,8 +345,14 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
         .time = (enum report_time)w->options.time,
         .groups = count_groups(&w->load.provenance.groups),
     };
+    return work_load_ever(job, w, &out->ever, e);
+}
+
+enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
+{
+    struct report_request request;
     const char *focus = w->options.show.focus;
-    enum profd_status status = work_load_ever(job, w, &request.ever, e);
+    enum profd_status status = work_make_request(job, w, &request, e);
     if (status == PROFD_OK) {
         status = report_build(job->arena, &request, &w->report, e);
     }

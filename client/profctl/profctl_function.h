@@ -1,0 +1,19 @@
+/* Which function a person means. */
+#ifndef PROFD_CLIENT_PROFCTL_FUNCTION_H
+#define PROFD_CLIENT_PROFCTL_FUNCTION_H
+
+#include "profctl/profctl.h"
+
+struct function_place {
+    char name[256];     /* fit for a terminal */
+    char build_id[160]; /* its own build's, which may be a library of the program */
+    char address[24];   /* "0x401230" */
+};
+
+/* The function of a build's report that text names: by its name, its name in the symbol table, its name without the
+ * parameters, or a part of these that only one function has; or by its address, if text begins with 0x. Of the uploads
+ * that the call's options select. NOT_FOUND; AMBIGUOUS, with some of them. */
+enum profd_status function_find(const struct profctl_call *call, const char *build_id, const char *text,
+                                struct function_place *out, struct profd_error *e);
+
+#endif

@@ -1,0 +1,107 @@
+#include "render/render_callers.h"
+
+#include "proto/message.h"
+#include "render/json_function.h"
+#include "render/json_write.h"
+
+static const char *const METHODS[] = {"none", "stacks", "regression", "calls"};
+
+static void add_known(struct buffer *out, const char *key, double value, bool known)
+{
+    if (known) {
+        json_add_number(out, key, value);
+    } else {
+        json_add_text(out, key, NULL);
+    }
+}
+
+static void add_identity(struct buffer *out, const struct report *r, const struct report_function *f)
+{
+    render_json_string(out, f->name);
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(r, f->build));
+    json_add_address(out, "address", f->address);
+    json_add_text(out, "file", f->file == NULL ? "" : f->file);
+}
+
+static void add_row(struct buffer *out, const struct report *r, const struct callers_row *row, bool exact)
+{
+    const struct report_arc *arc = row->arc;
+    const bool timed = row->method != CALLERS_NONE, interval = timed && row->low <= row->high;
+    JSON_ADD(out, "{\"caller\":");
+    add_identity(out, r, &r->functions[arc->other]);
+    json_add_count(out, "calls", arc->calls);
+    add_known(out, "calls_per_caller_call", row->per_caller, row->per_caller >= 0);
+    json_add_text(out, "method", METHODS[row->method]);
+    add_known(out, "seconds", row->seconds, timed);
+    add_known(out, "low", row->low, interval);
+    add_known(out, "high", row->high, interval);
+    add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
+              timed && arc->calls > 0 && exact);
+    add_known(out, "seconds_by_calls", arc->self + arc->children, timed);
+    json_add_flag(out, "inside", arc->inside);
+    JSON_ADD(out, "}");
+}
+
+static void add_assumptions(struct buffer *out, const struct callers_fit *fit, uint32_t inexact)
+{
+    JSON_ADD(out, ",\"assumptions\":[");
+    render_json_string(out, "a call from one caller costs the same in all processes and at all times");
+    if (fit->shared_below) {
+        JSON_ADD(out, ",");
+        render_json_string(out, "what the function calls shares its time among its callers by numbers of calls");
+    }
+    if ((inexact & INEXACT_CALLS) != 0) {
+        JSON_ADD(out, ",");
+        render_json_string(out, "calls that are missing are missing of all callers alike");
+    }
+    JSON_ADD(out, "]");
+}
+
+static void add_fit(struct buffer *out, const struct callers *c, uint32_t inexact)
+{
+    if (!c->tried) {
+        json_add_text(out, "regression", NULL);
+        return;
+    }
+    JSON_ADD(out, ",\"regression\":{\"equations\":");
+    buffer_add_u64(out, c->fit.equations, 0);
+    json_add_text(out, "refused", c->fit.refused);
+    add_known(out, "condition", c->fit.condition, c->fit.condition > 0);
+    add_known(out, "worst_error", c->fit.worst_error, c->fit.worst_error >= 0);
+    add_assumptions(out, &c->fit, inexact);
+    JSON_ADD(out, "}");
+}
+
+void render_callers(const struct render_input *in, const struct callers *c, size_t limit, struct buffer *out)
+{
+    const uint32_t inexact = in->provenance->inexact;
+    const struct report_function *f = c->function;
+    JSON_ADD(out, "{\"rows\":[");
+    for (uint32_t i = 0; i < c->row_count && i < limit; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_row(out, in->report, &c->rows[i], (inexact & INEXACT_CALLS) == 0);
+    }
+    JSON_ADD(out, "],\"function\":{\"name\":");
+    add_identity(out, in->report, f);
+    json_add_count(out, "calls", f->calls);
+    json_add_count(out, "self_calls", f->self_calls);
+    json_add_count(out, "cycle", f->cycle);
+    json_add_number(out, "self", f->self);
+    json_add_number(out, "children", f->children);
+    add_known(out, "measured_total", f->measured != NULL ? f->measured->total : 0, f->measured != NULL);
+    JSON_ADD(out, "}");
+    json_add_count(out, "row_count", c->row_count);
+    json_add_text(out, "method", METHODS[c->method]);
+    json_add_text(out, "stacks_refused", c->stacks_refused);
+    add_fit(out, c, inexact);
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_text(out, "dimension", in->report->dimension);
+    json_add_exact_parts(out, inexact);
+    json_add_exact(out, inexact);
+    json_add_meanings(out, inexact);
+    json_add_window(out, in->used_since, in->used_until);
+    JSON_ADD(out, "}\n");
+}
