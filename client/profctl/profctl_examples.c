@@ -43,6 +43,9 @@ static const struct {
     {"callers", "  profctl callers ./shop parse                     its callers, and how long their calls took\n"
                 "  profctl callers parse -l service=api             in every program of a service\n"
                 "  profctl callers ./shop parse -f csv              for a spreadsheet\n"},
+    {"annotate", "  profctl annotate ./shop parse                    ticks and calls by source line\n"
+                 "  profctl annotate ./shop parse --asm              by instruction\n"
+                 "  profctl annotate 1a2b parse --source-path src    sources that are elsewhere by now\n"},
     {"never-called", "  profctl never-called ./shop                      code that may be removed, the largest first\n"
                      "  profctl never-called ./shop --since now-30d      entered by no process of this month\n"},
     {"cycles",

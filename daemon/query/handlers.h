@@ -12,6 +12,7 @@ enum profd_status labels_list_values(struct job *job, struct profd_error *e);
 enum profd_status counts_show(struct job *job, struct profd_error *e);
 enum profd_status report_show(struct job *job, struct profd_error *e);
 enum profd_status function_show(struct job *job, struct profd_error *e);
+enum profd_status addresses_show(struct job *job, struct profd_error *e);
 enum profd_status callers_show(struct job *job, struct profd_error *e);
 enum profd_status series_show(struct job *job, struct profd_error *e);
 enum profd_status joined_list(struct job *job, struct profd_error *e);

@@ -23,6 +23,8 @@ static const char *const DIFF[] = {"a",         "b",         "since",   "until",
                                    "a.since",   "a.until",   "a.match", "b.since", "b.until", "b.match",
                                    "a.label.*", "b.label.*", "scope",   "uid",     "metric",  "fdr",
                                    "raw",       "dimension", "watch",   "fail_on", "limit",   NULL};
+static const char *const ADDRESSES[] = {"since", "until",    "match",     "label.*", "scope",
+                                        "uid",   "build_id", "dimension", NULL};
 static const char *const CALLERS[] = {"since",    "until",     "match",  "label.*", "scope", "uid",
                                       "build_id", "dimension", "method", "limit",   NULL};
 static const char *const CYCLES[] = {"since", "until", "match", "label.*", "scope", "dimension", "uid", "limit", NULL};
@@ -46,6 +48,7 @@ static const struct route ROUTES[] = {
     {"/api/v1/builds/{}/never-called", QUERY_STORE, QUERY_FUNCTIONS, never_called_show, NEVER, true},
     {"/api/v1/builds/{}/functions", QUERY_STORE, QUERY_FUNCTIONS, function_search, SEARCH, true},
     {"/api/v1/builds/{}/functions/{}", QUERY_STORE, QUERY_FUNCTIONS, function_show, FUNCTION, true},
+    {"/api/v1/builds/{}/functions/{}/addresses", QUERY_STORE, QUERY_FUNCTIONS, addresses_show, ADDRESSES, true},
     {"/api/v1/builds/{}/functions/{}/callers", QUERY_STORE, QUERY_FUNCTIONS, callers_show, CALLERS, true},
     {"/api/v1/builds/{}/functions/{}/series", QUERY_STORE, QUERY_FUNCTIONS, series_show, SERIES, true},
     {"/api/v1/diff", QUERY_STORE, QUERY_REPORT, diff_show, DIFF, true},

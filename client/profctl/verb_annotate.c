@@ -1,0 +1,198 @@
+/* profctl annotate: ticks and calls by line or instruction of one function. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profctl/annotate_print.h"
+#include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
+#include "profctl/profctl_build.h"
+#include "profctl/profctl_function.h"
+#include "profctl/profctl_json.h"
+#include "profctl/profctl_options.h"
+
+#define ANSWER_MOST ((size_t)256 << 20)
+#define FOLDERS_MOST 32
+
+static const struct profctl_option options[] = {
+    {"source", 0, NULL, "by source line (the default)"},
+    {"asm", 0, NULL, "by instruction"},
+    {"source-path", 0, "DIR", "look for sources here first; may be repeated"},
+    {"exe", 'e', "FILE", "the executable or library with the function, if it is not where it was"},
+    {"format", 'f', "text|json|csv", "format (default text)"},
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_UID,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    OPTION_SCOPE,
+    OPTION_DIMENSION,
+};
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static bool is_build(const char *path, const char *id)
+{
+    struct profd_executable *x = NULL;
+    bool same = access(path, R_OK) == 0 && profd_executable_open(path, &x, NULL) == PROFD_OK &&
+                strcmp(profd_executable_build_id(x), id) == 0;
+    profd_executable_free(x);
+    return same;
+}
+
+/* The file with the function's code: --exe, the argument, or the path that the process had, if it is that build. */
+static enum profd_status find_executable(const struct profctl_call *call, const json_t *answer, const char **out,
+                                         struct profd_error *e)
+{
+    const json_t *f = json_object_get(answer, "function");
+    const char *id = text_of(f, "build_id");
+    const char *candidates[] = {profctl_value(call, "exe"), call->arguments[0], text_of(f, "object")};
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        if (candidates[i] && is_build(candidates[i], id)) {
+            *out = candidates[i];
+            return PROFD_OK;
+        }
+        if (i == 0 && candidates[i]) {
+            return profd_error_set(e, PROFD_NOT_FOUND, "--exe %s: not a readable file of build %.12s", candidates[i],
+                                   id);
+        }
+    }
+    return profd_error_set(e, PROFD_NOT_FOUND,
+                           "%.200s: not a readable file of build %.12s on this machine; --exe names another path",
+                           text_of(f, "object"), id);
+}
+
+static enum profd_status find_sources(const struct profctl_call *call, const char *executable, const struct code *code,
+                                      struct source *sources, struct profd_error *e)
+{
+    const char *folders[FOLDERS_MOST];
+    struct source_finder finder = {.executable = executable, .folders = folders};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < call->given_count && finder.folder_count < FOLDERS_MOST; i++) {
+        if (strcmp(call->given[i].option->name, "source-path") == 0) {
+            folders[finder.folder_count++] = call->given[i].value;
+        }
+    }
+    for (size_t i = 0; status == PROFD_OK && i < code->place_count; i++) {
+        size_t first = 0; /* one text for all places of a file; the first frees it */
+        while (strcmp(code->places[first].file, code->places[i].file) != 0) {
+            first++;
+        }
+        if (first < i) {
+            sources[i] = sources[first];
+        } else if (code->places[i].file[0]) {
+            status = source_find(&finder, code->places[i].file, &sources[i], e);
+        }
+    }
+    return status;
+}
+
+static void free_sources(const struct code *code, struct source *sources)
+{
+    for (size_t i = 0; sources && i < code->place_count; i++) {
+        for (size_t k = i + 1; k < code->place_count; k++) {
+            if (sources[k].text == sources[i].text) {
+                sources[k].text = NULL;
+                sources[k].lines = NULL;
+            }
+        }
+        source_done(&sources[i]);
+    }
+    free(sources);
+}
+
+static enum profd_status print(const struct profctl_call *call, size_t format, const struct annotate_print *p,
+                               struct profd_error *e)
+{
+    if (format == FORMAT_JSON || call->json) {
+        return json_print(annotate_print_json(p), e);
+    }
+    if (format == FORMAT_CSV) {
+        annotate_print_csv(p);
+    } else {
+        annotate_print_text(p);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status annotate(const struct profctl_call *call, size_t format, const json_t *answer,
+                                  struct profd_error *e)
+{
+    const json_t *f = json_object_get(answer, "function");
+    const uint64_t low = strtoull(text_of(f, "address"), NULL, 16);
+    const uint64_t bytes = (uint64_t)json_integer_value(json_object_get(f, "bytes"));
+    const char *executable = NULL;
+    struct code code = {.count = 0};
+    struct annotate_sum sum = {.span = NULL};
+    struct source *sources = NULL;
+    enum profd_status status = find_executable(call, answer, &executable, e);
+    status = status == PROFD_OK ? code_read(executable, low, low + bytes, &code, e) : status;
+    if (status == PROFD_OK) {
+        sources = calloc(code.place_count + 1, sizeof *sources);
+        if (!sources || !annotate_sum_make(answer, &code, &sum)) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu instructions", code.count);
+        }
+    }
+    status = status == PROFD_OK ? find_sources(call, executable, &code, sources, e) : status;
+    if (status == PROFD_OK) {
+        const struct annotate_print p = {.answer = answer,
+                                         .code = &code,
+                                         .sum = &sum,
+                                         .sources = sources,
+                                         .instructions = profctl_value(call, "asm") != NULL};
+        status = print(call, format, &p, e);
+    }
+    free_sources(&code, sources);
+    annotate_sum_done(&sum);
+    code_done(&code);
+    return status;
+}
+
+static enum profd_status annotate_run(const struct profctl_call *call, struct profd_error *e)
+{
+    struct function_place place;
+    struct ask_target target;
+    char id[160], *body = NULL;
+    size_t size = 0, format = FORMAT_TEXT;
+    enum profd_status status = profctl_choose(call, "format", &format, e);
+    if (status == PROFD_OK && profctl_value(call, "asm") && profctl_value(call, "source")) {
+        status = profd_error_set(e, PROFD_USAGE, "annotate: --source and --asm are given both; choose one");
+    }
+    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
+    status = status == PROFD_OK ? function_find(call, id, call->arguments[1], &place, e) : status;
+    if (status == PROFD_OK) {
+        ask_target_init_two(&target, "/api/v1/builds/{}/functions/{}/addresses", id, place.address);
+        ask_target_add(&target, "build_id", strcmp(place.build_id, id) != 0 ? place.build_id : NULL);
+        status = ask_target_add_given(&target, call, "since|until|scope|uid|dimension", e);
+    }
+    status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
+    if (status == PROFD_OK) {
+        json_t *answer = json_loadb(body, size, 0, NULL);
+        status = json_is_object(json_object_get(answer, "function"))
+                     ? annotate(call, format, answer, e)
+                     : profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of addresses");
+        json_decref(answer);
+    }
+    free(body);
+    return status;
+}
+
+const struct profctl_verb verb_annotate = {
+    .name = "annotate",
+    .arguments = "PROGRAM|BUILD|EXE FUNCTION",
+    .summary = "Show ticks and calls of a function by line or instruction",
+    .details = "The executable and the sources are read on this machine; objdump of binutils disassembles. CALLS are "
+               "the exact\nnumbers of calls from each call site. Lines marked ~ share bins of the histogram with "
+               "others.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 2,
+    .arguments_most = 2,
+    .run = annotate_run,
+};

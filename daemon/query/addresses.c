@@ -1,0 +1,154 @@
+/* /api/v1/builds/{id}/functions/{address}/addresses: ticks and calls of one function by address. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/compare.h"
+#include "core/report_measure.h"
+#include "proto/bins.h"
+#include "query/function.h"
+#include "query/handlers.h"
+#include "query/query.h"
+#include "query/work.h"
+#include "render/render_addresses.h"
+
+struct listing {
+    const struct work *work;
+    const struct report_function *function;
+    uint64_t end;   /* of the function */
+    uint32_t build; /* the profile's number of its build */
+    struct address_ticks *ticks;
+    struct address_calls *calls;
+    uint32_t tick_count, call_count, ticks_capacity, calls_capacity;
+};
+
+static int compare_ticks(const void *left, const void *right)
+{
+    const struct address_ticks *a = left, *b = right;
+    return compare_pairs(a->address, b->address, a->bytes, b->bytes);
+}
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct address_calls *a = left, *b = right;
+    int order = (a->address > b->address) - (a->address < b->address);
+    return order != 0 ? order : (a->callee > b->callee) - (a->callee < b->callee);
+}
+
+/* Of one histogram the bins that have a byte of the function. */
+static bool add_ticks(struct listing *l, struct arena *a, const struct profile_histogram *h)
+{
+    const struct bins bins = bins_make(h->low, h->high, h->bins);
+    for (uint32_t i = 0; i < h->used; i++) {
+        uint64_t low, high;
+        bins_range(&bins, h->index[i], &low, &high);
+        if (high <= l->function->address || low >= l->end) {
+            continue;
+        }
+        struct address_ticks *rows = arena_extend(a, l->ticks, l->tick_count, &l->ticks_capacity, sizeof *rows);
+        if (rows == NULL) {
+            return false;
+        }
+        l->ticks = rows;
+        rows[l->tick_count++] = (struct address_ticks){.address = low,
+                                                       .bytes = high - low,
+                                                       .ticks = h->ticks[i],
+                                                       .seconds = (double)h->ticks[i] / h->rate,
+                                                       .shared = low < l->function->address || high > l->end};
+    }
+    return true;
+}
+
+static const struct report_function *find_callee(const struct work *w, const struct profile_arc *arc)
+{
+    const struct report *r = w->report;
+    const char *id = arc->to_build < w->load.profile->build_count ? w->load.profile->builds[arc->to_build] : "";
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        if (function_holds(r, &r->functions[i], id, arc->to)) {
+            return &r->functions[i];
+        }
+    }
+    return NULL;
+}
+
+static bool add_call(struct listing *l, struct arena *a, const struct profile_arc *arc)
+{
+    struct address_calls *rows = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *rows);
+    if (rows == NULL) {
+        return false;
+    }
+    l->calls = rows;
+    rows[l->call_count++] =
+        (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = find_callee(l->work, arc)};
+    return true;
+}
+
+static bool fill(struct listing *l, struct arena *a)
+{
+    const struct profile *p = l->work->load.profile;
+    const struct report *r = l->work->report;
+    bool done = true;
+    for (uint32_t i = 0; done && i < p->histogram_count; i++) {
+        const struct profile_histogram *h = &p->histograms[i];
+        if (h->build == l->build && strcmp(h->dimension, r->dimension) == 0) {
+            done = add_ticks(l, a, h);
+        }
+    }
+    for (uint32_t i = 0; done && i < p->arc_count; i++) {
+        const struct profile_arc *arc = &p->arcs[i];
+        /* a call that does not return may stand last: its return address is the function's end */
+        if (arc->from_build == l->build && arc->from > l->function->address && arc->from <= l->end && arc->calls > 0) {
+            done = add_call(l, a, arc);
+        }
+    }
+    if (l->tick_count > 0) {
+        qsort(l->ticks, l->tick_count, sizeof *l->ticks, compare_ticks);
+    }
+    if (l->call_count > 0) {
+        qsort(l->calls, l->call_count, sizeof *l->calls, compare_calls);
+    }
+    return done;
+}
+
+static enum profd_status show(struct job *job, const struct work *w, const char *build, uint32_t position,
+                              struct profd_error *e)
+{
+    const struct report *r = w->report;
+    struct listing l = {.work = w, .function = &r->functions[position]};
+    l.end = l.function->address + l.function->size;
+    while (l.build < w->load.profile->build_count && strcmp(w->load.profile->builds[l.build], build) != 0) {
+        l.build++;
+    }
+    if (report_kind_is_class(l.function->kind) || l.function->size == 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "%.100s has no size in the symbol table: its end is not known",
+                               l.function->name);
+    }
+    if (!fill(&l, job->arena)) {
+        return profd_no_memory(e);
+    }
+    const struct render_input in = work_make_input(w);
+    const struct render_addresses what = {
+        .function = l.function,
+        .tick_count = l.tick_count,
+        .call_count = l.call_count,
+        .ticks = l.ticks,
+        .calls = l.calls,
+        .overdispersion = report_measure_overdispersion(r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0)};
+    render_addresses(&in, &what, &job->answer->body);
+    return PROFD_OK;
+}
+
+enum profd_status addresses_show(struct job *job, struct profd_error *e)
+{
+    struct work w;
+    bool fresh = false;
+    size_t limit = 0;
+    uint32_t position = 0;
+    const char *build = params_find(job->params, "build_id");
+    enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
+    if (status != PROFD_OK || fresh) {
+        return status;
+    }
+    build = build != NULL ? build : w.id.text;
+    status = function_find(w.report, build, job->params->segments[5], &position, e);
+    return status == PROFD_OK ? show(job, &w, build, position, e) : status;
+}

@@ -1,0 +1,68 @@
+#include "render/render_addresses.h"
+
+#include "proto/message.h"
+#include "render/json_function.h"
+#include "render/json_write.h"
+
+static void add_ticks(struct buffer *out, const struct address_ticks *t)
+{
+    JSON_ADD(out, "{\"bytes\":");
+    buffer_add_u64(out, t->bytes, 0);
+    json_add_address(out, "address", t->address);
+    json_add_count(out, "ticks", t->ticks);
+    json_add_number(out, "seconds", t->seconds);
+    json_add_flag(out, "shared", t->shared);
+    JSON_ADD(out, "}");
+}
+
+static void add_calls(struct buffer *out, const struct report *r, const struct address_calls *c)
+{
+    JSON_ADD(out, "{\"callee\":");
+    render_json_string(out, c->callee != NULL ? c->callee->name : "");
+    json_add_text(out, "build_id", c->callee != NULL ? json_find_build(r, c->callee->build) : "");
+    json_add_address(out, "address", c->address);
+    json_add_count(out, "calls", c->calls);
+    JSON_ADD(out, "}");
+}
+
+void render_addresses(const struct render_input *in, const struct render_addresses *what, struct buffer *out)
+{
+    const struct report *r = in->report;
+    const struct report_function *f = what->function;
+    const uint32_t inexact = in->provenance->inexact;
+    JSON_ADD(out, "{\"rows\":[");
+    for (uint32_t i = 0; i < what->tick_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_ticks(out, &what->ticks[i]);
+    }
+    JSON_ADD(out, "],\"calls\":[");
+    for (uint32_t i = 0; i < what->call_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_calls(out, r, &what->calls[i]);
+    }
+    JSON_ADD(out, "],\"function\":{\"name\":");
+    render_json_string(out, f->name);
+    json_add_text(out, "raw_name", f->raw);
+    json_add_text(out, "build_id", json_find_build(r, f->build));
+    json_add_text(out, "object", f->build < r->build_count ? r->build_names[f->build] : "");
+    json_add_address(out, "address", f->address);
+    json_add_count(out, "bytes", f->size);
+    json_add_text(out, "file", f->file == NULL ? "" : f->file);
+    json_add_count(out, "calls", f->calls);
+    json_add_count(out, "self_calls", f->self_calls);
+    json_add_number(out, "self", f->self);
+    JSON_ADD(out, "}");
+    json_add_count(out, "ticks", r->ticks);
+    json_add_number(out, "seconds", r->total);
+    json_add_number(out, "overdispersion", what->overdispersion);
+    json_add_flag(out, "call_sites", (inexact & INEXACT_CALLER_BUCKET) == 0);
+    json_add_text(out, "build_id", in->build_id);
+    json_add_text(out, "name", in->build_name);
+    json_add_text(out, "scope", in->scope);
+    json_add_text(out, "dimension", r->dimension);
+    json_add_exact_parts(out, inexact);
+    json_add_exact(out, inexact);
+    json_add_meanings(out, inexact);
+    json_add_window(out, in->used_since, in->used_until);
+    JSON_ADD(out, "}\n");
+}

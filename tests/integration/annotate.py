@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+"""profctl annotate: calls at each call site against known numbers, ticks of a made-up gmon.out at known lines, inlined
+calls, and sources that are elsewhere, changed or missing."""
+import csv
+import io
+import json
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+from harness import Daemon, Gmon, Tap, bounds, run, symbols, until  # noqa: E402
+
+SOURCE = """#include <stdio.h>
+static volatile int n;
+static inline __attribute__((always_inline)) int inner(int k)
+{
+    for (int i = 0; i < k; i++)
+        n += i;
+    return n;
+}
+static inline __attribute__((always_inline)) int middle(int k) { return inner(k) + 1; }
+__attribute__((noinline)) void leaf(void) { n++; }
+__attribute__((noinline)) void other(void) { n--; }
+__attribute__((noinline)) int outer(int k)
+{
+    leaf();
+    for (int i = 0; i < 3; i++)
+        leaf();
+    if (k % 2 == 0)
+        other();
+    int r = middle(k);
+    n += r;
+    return r * 2;
+}
+int main(void)
+{
+    for (int i = 0; i < 400; i++)
+        outer(i < 200 ? i : 2000000);
+    return 0;
+}
+"""
+LEAF, LOOP, OTHER, INNER = 14, 16, 18, 6  # lines
+
+
+def build(d, name, compiler, *options):
+    folder = os.path.join(d.folder, name)
+    os.mkdir(folder)
+    source, exe = os.path.join(folder, "t.c"), os.path.join(folder, name)
+    with open(source, "w") as f:
+        f.write(SOURCE)
+    done = run(compiler, "-g", "-pg", *options, "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    return exe, source
+
+
+def answer(d, *arguments):
+    done = d.ctl("annotate", *arguments, "--json")
+    return json.loads(done.stdout) if done.returncode == 0 else {"rows": [], "error": done.stderr}
+
+
+def own(said):
+    """Lines of the function itself, by number."""
+    return {r["line"]: r for r in said["rows"] if r["inlined"] == "" and r["file"].endswith("t.c")}
+
+
+def counted(tap, d):
+    exe, _ = build(d, "counted", "gcc", "-O1")
+    assert d.ctl("run", "--rate", "250", "--", exe).returncode == 0
+    until(lambda: answer(d, exe, "outer").get("ticks", 0) > 0)
+    said = answer(d, exe, "outer")
+    lines = own(said)
+    calls = {n: r["calls"] for n, r in lines.items() if r["calls"]}
+    tap.point(calls == {LEAF: 400, LOOP: 1200, OTHER: 300}, "the exact number of calls at each call site", calls)
+    report = d.json("report", exe, "--json")
+    self = next(f["ticks"] for f in report["functions"] if f["name"] == "outer")
+    tap.point(sum(r["ticks"] for r in said["rows"]) == said["ticks"] == self and said["shared_ticks"] == 0,
+              "the ticks of the lines are those of the function", (said["ticks"], self))
+    inlined = [r for r in said["rows"] if r["line"] == INNER]
+    tap.point(inlined and all(r["inlined"] == "inner, inlined at t.c:9 (middle), at t.c:19 (outer)" for r in inlined)
+              and sum(r["ticks"] for r in inlined) > 0.3 * said["ticks"], "what was inlined, with the chain of calls",
+              said["rows"])
+    tap.point(all(r["low"] <= r["ticks"] <= r["high"] for r in said["rows"])
+              and not any(r["estimated"] for r in said["rows"]), "with intervals; exact addresses need no estimate",
+              said["rows"])
+    tap.point(lines[LEAF]["source"].strip() == "leaf();", "with the source text", lines[LEAF])
+    text = d.ctl("annotate", exe, "outer").stdout
+    tap.point("leaf();" in text and "n += i;" in text and "called 400 times" in text and " 1200 " in text, "as text",
+              text)
+    steps = answer(d, exe, "outer", "--asm")["rows"]
+    tap.point(sum(r["calls"] for r in steps) == 1900 and all("call" in r["instruction"] for r in steps if r["calls"])
+              and sum(r["ticks"] for r in steps) == self, "by instruction", steps)
+    table = list(csv.DictReader(io.StringIO(d.ctl("annotate", exe, "outer", "--asm", "-f", "csv").stdout)))
+    tap.point([r["address"] for r in table] == [r["address"] for r in steps]
+              and [float(r["ticks"]) for r in table] == [r["ticks"] for r in steps], "as CSV", table[:2])
+    text = d.ctl("annotate", exe, "outer", "--asm").stdout
+    tap.point("push" in text and "/t.c:14" in text, "as text, with the lines between", text)
+    refused(tap, d, exe)
+
+
+def refused(tap, d, exe):
+    both = d.ctl("annotate", exe, "outer", "--asm", "--source")
+    tap.point(both.returncode == 64 and both.stderr.count("\n") == 1, "--asm and --source", both.stderr)
+    wrong = d.ctl("annotate", exe, "outer", "--exe", "/bin/true")
+    tap.point(wrong.returncode != 0 and "not a readable file of build" in wrong.stderr, "another executable",
+              wrong.stderr)
+    bare = d.ctl("annotate", exe, "outer", env=dict(d.env, PATH=d.folder))
+    tap.point(bare.returncode != 0 and "objdump is not in PATH" in bare.stderr, "no objdump", bare.stderr)
+    moved = exe + ".moved"
+    os.rename(exe, moved)
+    name = os.path.basename(exe)
+    gone = d.ctl("annotate", name, "outer")
+    tap.point(gone.returncode != 0 and "--exe names another path" in gone.stderr, "the executable is gone",
+              gone.stderr)
+    tap.point(own(answer(d, name, "outer", "--exe", moved))[LEAF]["calls"] == 400, "--exe says where it is")
+    os.rename(moved, exe)
+
+
+def made_up(tap, d):
+    """A gmon.out whose ticks are at known addresses: 4 bytes a bin, callers rounded to 16."""
+    exe, _ = build(d, "gmon", "gcc", "-O0")
+    at, size = symbols(exe)["outer"]
+    g = Gmon(*bounds(exe), bins=(bounds(exe)[1] - bounds(exe)[0]) // 4)
+    truth, first = {}, at + (-at) % 16
+    for i, address in enumerate(range(first + 16, at + size - 16, 8)):
+        g.tick(address, 10 + i)
+        truth[address - address % 4] = 10 + i
+    g.arc(symbols(exe)["main"][0] + 16, at, 7)
+    g.arc(first + 16, symbols(exe)["leaf"][0], 21)
+    path = g.write(os.path.join(d.folder, "made.out"))
+    assert d.ctl("upload", "-e", exe, path).returncode == 0
+    said, text = answer(d, exe, "outer"), d.ctl("annotate", exe, "outer").stdout
+    tap.point(abs(sum(r["ticks"] for r in said["rows"]) - sum(truth.values())) < 1e-6 and said["ticks"] ==
+              sum(truth.values()), "no tick of a gmon.out is lost", (said["ticks"], sum(truth.values())))
+    tap.point(not said["call_sites"] and said["calls_without_site"] == 21 and not any(r["calls"] for r in said["rows"])
+              and "rounds the addresses of callers: 21 calls from here have no line" in text,
+              "callers of a gmon.out are rounded, and have no line", text)
+    table = line_table(exe)
+    expected, shared = {}, set()
+    code = sorted(a for a in table if at <= a < at + size)
+    for low, ticks in truth.items():
+        lines = {table[a] for a in code if low <= a < low + 4} | {table[max(a for a in code if a <= low)]}
+        if len(lines) > 1:
+            shared |= lines
+        for line in lines:
+            expected.setdefault(line, [0, 0])
+            expected[line][0] += ticks if len(lines) == 1 else 0
+            expected[line][1] += ticks
+    got = {}
+    for r in said["rows"]:
+        got.setdefault(r["line"], []).append(r)
+    tap.point(shared and {n for n, rs in got.items() if any(r["estimated"] for r in rs)} == shared
+              and "~" in text, "lines that share a bin are marked", (shared, text))
+    tap.point(all(sum(r["low"] for r in got[n]) <= least + 1e-9 and sum(r["high"] for r in got[n]) >= most - 1e-9
+                  and least - 1e-9 <= sum(r["ticks"] for r in got[n]) <= most + 1e-9
+                  for n, (least, most) in expected.items()),
+              "their ticks lie between what is surely theirs and what may be", (expected, said["rows"]))
+    steps = answer(d, exe, "outer", "--asm")["rows"]
+    tap.point(any(r["bin_instructions"] > 1 for r in steps)
+              and "a bin of the histogram holds several instructions" in
+              d.ctl("annotate", exe, "outer", "--asm").stdout, "no false precision by instruction", steps)
+
+
+def line_table(exe):
+    """Address → line of each instruction, as addr2line has it."""
+    words = [line.split(":")[0].strip() for line in
+             run("objdump", "-d", "--no-show-raw-insn", exe).stdout.splitlines() if ":\t" in line]
+    lines = run("addr2line", "-e", exe, *words).stdout.splitlines()
+    return {int(a, 16): int("".join(c for c in line.split(" ")[0].rpartition(":")[2] if c.isdigit()) or 0)
+            for a, line in zip(words, lines)}
+
+
+def sources(tap, d):
+    exe, source = build(d, "elsewhere", "gcc", "-O1")
+    assert d.ctl("run", "--", exe).returncode == 0
+    until(lambda: answer(d, exe, "outer")["rows"])
+    elsewhere = os.path.join(d.folder, "src")
+    os.mkdir(elsewhere)
+    shutil.move(source, os.path.join(elsewhere, "t.c"))
+    said = answer(d, exe, "outer")
+    tap.point(own(said)[LEAF]["source"] is None and any("--source-path" in n for n in said["notes"])
+              and own(said)[LEAF]["calls"] == 400, "without the source there are numbers", said["notes"])
+    said = answer(d, exe, "outer", "--source-path", d.folder + "/none", "--source-path", elsewhere)
+    tap.point(own(said)[LEAF]["source"].strip() == "leaf();" and not said["notes"], "--source-path", said["notes"])
+    os.utime(os.path.join(elsewhere, "t.c"), (2e9, 2e9))
+    said = answer(d, exe, "outer", "--source-path", elsewhere)
+    tap.point(own(said)[LEAF]["source"] and all("is newer than the executable" in n for n in said["notes"])
+              and said["notes"], "without MD5, a newer source is shown with a note", said["notes"])
+    exe, source = build(d, "checked", "clang", "-O1", "-gdwarf-5")
+    assert d.ctl("run", "--", exe).returncode == 0
+    until(lambda: answer(d, exe, "outer")["rows"])
+    os.utime(source, (2e9, 2e9))
+    said = answer(d, exe, "outer")
+    tap.point(own(said)[LEAF]["source"].strip() == "leaf();" and not said["notes"],
+              "with the MD5 of DWARF 5, a newer source of the same content", said["notes"])
+    with open(source, "a") as f:
+        f.write("/* changed */\n")
+    said, text = answer(d, exe, "outer"), d.ctl("annotate", exe, "outer").stdout
+    tap.point(all(r["source"] is None for r in said["rows"]) and "leaf();" not in text
+              and "differs from the file that was compiled: its MD5 is not that of the line table" in text,
+              "a source that differs is refused, in words", text)
+
+
+with Tap() as tap, Daemon() as d:
+    counted(tap, d)
+    made_up(tap, d)
+    sources(tap, d)
