@@ -14,6 +14,7 @@
     X("/icon.svg", icon_svg, SVG)                                                                                      \
     X("/app.js", app_js, SCRIPT)                                                                                       \
     X("/api.js", api_js, SCRIPT)                                                                                       \
+    X("/asks.js", asks_js, SCRIPT)                                                                                     \
     X("/choices.js", choices_js, SCRIPT)                                                                               \
     X("/compare_flame.js", compare_flame_js, SCRIPT)                                                                   \
     X("/compare_graph.js", compare_graph_js, SCRIPT)                                                                   \
@@ -21,6 +22,7 @@
     X("/compare_words.js", compare_words_js, SCRIPT)                                                                   \
     X("/dagre.js", dagre_js, SCRIPT)                                                                                   \
     X("/dom.js", dom_js, SCRIPT)                                                                                       \
+    X("/early.js", early_js, SCRIPT)                                                                                   \
     X("/flame_draw.js", flame_draw_js, SCRIPT)                                                                         \
     X("/format.js", format_js, SCRIPT)                                                                                 \
     X("/graph_draw.js", graph_draw_js, SCRIPT)                                                                         \

@@ -37,7 +37,20 @@ async function fetchAnswer(url, signal) {
   throw new Refusal(answer.status, problem.title || `status ${answer.status}`, problem.detail);
 }
 
-export const json = async (url, signal) => (await fetchAnswer(url, signal)).json();
+const asked = new Map(); // answers that are on their way
+
+/** Asks for what json() will want; that takes the answer, once. */
+export function ahead(url) {
+  const answer = fetchAnswer(url).then((a) => a.json());
+  answer.catch(() => {}); // said where it is waited for
+  asked.set(url, answer);
+}
+
+export async function json(url, signal) {
+  const answer = asked.get(url);
+  asked.delete(url);
+  return answer ?? (await fetchAnswer(url, signal)).json();
+}
 export const text = async (url, signal) => (await fetchAnswer(url, signal)).text();
 
 /** All rows of a paged list, at most about max; first is the first page, more says whether there are others. */

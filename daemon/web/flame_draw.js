@@ -92,12 +92,15 @@ export class Flame {
       this.view,
       places.map((p) => (p.narrow ? this.narrow(p, y(p.level)) : this.box(p, y(p.level)))),
     );
+    if (this.up) this.node.scrollTop = this.node.scrollHeight; // the function itself is below
     this.mark(this.wanted, this.chosen);
   }
 
-  /** Siblings that are too narrow to be drawn each. */
+  /** Siblings that are too narrow to be drawn each; the title says how many. */
   narrow(p, y) {
-    return svg("rect", { class: "narrow", x: p.x.toFixed(2), y, width: Math.max(p.w - 0.5, 0.5), height: ROW - 1 });
+    const size = { x: p.x.toFixed(2), y, width: Math.max(p.w - 0.5, 0.5), height: ROW - 1 };
+    const title = `${format.several(p.narrow, "box is", "boxes are")} too narrow to be shown`;
+    return svg("rect", { class: "narrow", ...size }, svg("title", {}, title));
   }
 
   box({ box, x, w, level }, y) {

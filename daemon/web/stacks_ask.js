@@ -1,5 +1,6 @@
 // Asks for the stacks of a build, whole or one tree for each value of a label, and says how they came about.
 import * as api from "./api.js";
+import { treeUrl } from "./asks.js";
 import { matchOf, valuesOf } from "./choices.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
@@ -9,18 +10,15 @@ import { interval, joined, treeOf } from "./stacks.js";
 
 const VALUES = 12; // of a label: a tree for each
 
-const reportOf = (state, params, signal) =>
-  api.json(api.path(state.build, "/report", { ...question(state), names: "short", ...params }), signal);
-
 /** {root, answer, others}: the tree, what is said of all its stacks, and how many values of the label are left out. */
 export async function stacksOf(state, signal) {
   if (!state.split) {
-    const answer = await reportOf(state, { format: "tree" }, signal);
+    const answer = await api.json(treeUrl(state), signal);
     const root = treeOf(answer, answer.synthetic ? "total (synthetic stacks)" : "total");
     return { root, answer, others: 0 };
   }
   const { values, others } = await valuesOf(state, VALUES, signal);
-  const ask = (value) => reportOf(state, { format: "tree", match: matchOf(state, value) }, signal);
+  const ask = (value) => api.json(treeUrl(state, matchOf(state, value)), signal);
   const answers = await Promise.all(values.map(ask));
   const parts = answers.map((answer, i) => [`${state.split}=${values[i] || "(empty)"}`, answer]);
   return { root: joined("total", parts), answer: together(answers), others };
@@ -110,7 +108,7 @@ export function stacksChip(answer, state, amount) {
   }
   const more = el("div");
   const opened = () =>
-    reportOf(state, { format: "flamegraph" }).then(
+    api.json(api.path(state.build, "/report", { ...question(state), format: "flamegraph", names: "short" })).then(
       ({ undivided: cycles, not_followed: lost }) => {
         const rest = lost > 0 ? el("p", {}, `${amount(lost)} are below paths that were not followed.`) : null;
         replace(

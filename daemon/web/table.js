@@ -161,6 +161,7 @@ export class Table {
   }
 
   draw() {
+    if (!this.node.isConnected) return; // drawn when it is in the page
     const height = this.node.clientHeight || 600;
     const first = this.whole
       ? 0
@@ -257,9 +258,16 @@ export class Table {
 
   /** Shows those columns only; the first one always. plain: without bars, where there is little space. */
   show(keys, plain = false) {
+    const columns = this.all.filter((c, i) => i === 0 || keys.includes(c.key));
+    if (
+      plain === this.plain &&
+      columns.length === this.columns.length &&
+      columns.every((c, i) => c === this.columns[i])
+    )
+      return;
     this.plain = plain;
     this.node.classList.toggle("plain", plain);
-    this.columns = this.all.filter((c, i) => i === 0 || keys.includes(c.key));
+    this.columns = columns;
     this.drawHead();
     this.from = -1;
     this.draw();

@@ -167,7 +167,14 @@ export async function draw(main, state, signal) {
   );
   const drawnTable = table(graph, state);
   const near = state.focus ? depths(state) : null;
-  const bar = [el("h2", {}, "Call graph"), field, near, timeChoice(graph, { at: "" }), tools, sentence(shown, state)];
+  const bar = [
+    el("h2", { class: "unseen" }, "Call graph"),
+    field,
+    near,
+    timeChoice(graph, { at: "" }),
+    tools,
+    sentence(shown, state),
+  ];
   const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} ${WAYS}`;
   replace(main, el("div", { class: "bar" }, bar), box, drawnTable, el("p", { class: "hint" }, hint));
   now.drawn = await picture(graph, shown, state, box);

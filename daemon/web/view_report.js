@@ -1,5 +1,6 @@
 // The table of functions, and beside it one function between its callers and its callees.
 import * as api from "./api.js";
+import { flatUrl } from "./asks.js";
 import { matchOf, splitChoice, timeChoice, valuesOf } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
@@ -11,16 +12,14 @@ import { filterField, Table } from "./table.js";
 
 /** The flat report: columns, and how its functions are named in the address bar. */
 export async function load(build, params, signal) {
-  const report = await api.json(
-    api.path(build, "/report", { view: "flat", limit: 0, names: "short", ...params }),
-    signal,
-  );
+  const report = await api.json(flatUrl(build, params), signal);
   const c = report.columns;
   const id = (i) => (c.build[i] === null ? "" : report.builds[c.build[i]].build_id);
   return { report, columns: c, count: c.index.length, id };
 }
 
 const FEW = ["self", "total", "calls"]; // columns where there is little space
+const FEW_SPLIT = ["self", "part0", "part1"];
 const SPARED = ["selfp", "percent", "range", "percall", "totalcall", "build"]; // where labels have columns
 const PARTS = 6; // values of a label
 export const NARROW = 700; // pixels
@@ -28,7 +27,7 @@ export const NARROW = 700; // pixels
 /** The columns that the address names, else those that have space. */
 function shownColumns(table, state) {
   if (state.cols) return state.cols.split(",");
-  if (little(state)) return FEW;
+  if (little(state)) return state.split ? FEW_SPLIT : FEW;
   const range = table.all.some((c) => c.key === "range");
   const rare = state.split ? SPARED : range ? ["selfp"] : [];
   return table.all.map((c) => c.key).filter((key) => !rare.includes(key));
@@ -123,6 +122,7 @@ async function build(main, state, signal) {
     () => kept.table,
   );
   kept.columns = columnMenu(kept.table, () => kept.state);
+  kept.apply(state.q);
   const hidden = flat.report.truncated;
   const whole = hidden
     ? el(
@@ -146,7 +146,6 @@ async function build(main, state, signal) {
     whole,
     body,
   );
-  kept.apply(state.q);
   return kept;
 }
 

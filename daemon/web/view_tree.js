@@ -51,7 +51,6 @@ function columnsOf(look, state) {
       : el("span", { title: box.name ?? box.label }, box.label),
     notes(box),
   ];
-  const own = state.mode === "leaves" ? "time of the stacks that begin with it" : "time of the stacks that end in it";
   const all = [
     { title: "Function", cell: name },
     {
@@ -64,11 +63,11 @@ function columnsOf(look, state) {
     { title: "Total %", numeric: true, width: 5.6, cell: (box) => look.percent(box.value) },
     { title: "95 %", numeric: true, width: 9.5, cell: range, hint: "interval of the total, from the number of stacks" },
     {
-      title: state.mode === "leaves" ? "Begins" : "Self",
+      title: "Self",
       numeric: true,
       width: 6,
       cell: (box) => (box.self > 0 ? look.amount(box.self) : ""),
-      hint: own,
+      hint: "time of the stacks that end in it",
     },
     {
       title: "Level",
@@ -78,7 +77,8 @@ function columnsOf(look, state) {
       cell: (box) => String(box.level),
     },
   ];
-  if (innerWidth >= NARROW) return all.filter((c) => look.measured || c.title !== "95 %");
+  const without = [look.measured ? "" : "95 %", state.mode === "leaves" ? "Self" : ""];
+  if (innerWidth >= NARROW) return all.filter((c) => !without.includes(c.title));
   return [all[0], { ...all[1], width: 5, cell: (box) => look.amount(box.value) }, all[2]];
 }
 

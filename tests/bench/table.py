@@ -94,7 +94,7 @@ def dashboard(output, functions, what):
         match = re.match(rf"dashboard, {functions} functions: (.*?)\s+(\d+) ms", line)
         if match:
             times[match[1]] = float(match[2]) / 1000
-    paints = [times.pop(f"first paint of the table, {which}", None) for which in ("nothing cached", "again")]
+    paints = [times.pop(f"content of the table, {which}", None) for which in ("nothing cached", "again")]
     steps = [s for name, s in times.items() if name.startswith(("sort", "filter", "a key", "a function"))]
     return plain(what, all(paints) and steps and [*paints, max(steps)],
                  lambda a, b, c: f"{number(a)} s / {number(b)} s / ≤ {number(c)} s")
@@ -130,7 +130,7 @@ def table(output):
               lambda n: f"{n:,.0f}", f"{files[0]:,.0f} files/s, not durable" if files else "–"),
         plain("the same from 10,000 connections, one upload in flight each", crowd, lambda n: f"{n:,.0f}", ""),
         memory(output),
-        dashboard(output, "20,000", "dashboard in headless Chromium, 20,000 functions: first paint / again / a sort, a "
+        dashboard(output, "20,000", "dashboard in headless Chromium, 20,000 functions: table shown / again / a sort, a "
                   "filter, a key, a function opened"),
         dashboard(output, "100,000", "the same with 100,000 functions"),
         plain("calls that glibc's collector loses with 4 threads, and so any `gmon.out`", lost, lambda share: "",

@@ -7,6 +7,7 @@ const { chromium } = createRequire(`${modules}/`)("playwright-core");
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 const { rows } = await (await fetch(new URL("api/v1/builds", base))).json();
 const build = rows.find((r) => r.name.includes("graph")).build_id;
+const tree = rows.find((r) => r.name.includes("stacks"))?.build_id;
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
   args: ["--no-sandbox"],
@@ -28,6 +29,9 @@ const shown = (page, selector) =>
     selector,
   );
 
+/** From the start of the navigation to the first frame that shows something. */
+const painted = (page) => page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+
 /** The longest time from an event to the painted frame after it, while action() runs in the page. */
 const act = (page, action, argument) =>
   page.evaluate(
@@ -41,14 +45,61 @@ const act = (page, action, argument) =>
     [action.toString(), argument],
   );
 
+/** A tree of 20,000 nodes that were measured. */
+async function stacks(page) {
+  if (!tree) return;
+  const type = (page, value) =>
+    act(
+      page,
+      (_, letters) => {
+        const field = document.getElementById("filter");
+        field.value = letters;
+        field.dispatchEvent(new Event("input"));
+      },
+      value,
+    );
+  const press = (key) =>
+    act(
+      page,
+      (_, name) =>
+        document
+          .querySelector("[role=treegrid]")
+          .dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true })),
+      key,
+    );
+  const click = (at) =>
+    act(
+      page,
+      (_, place) =>
+        document.querySelectorAll("svg.flame .box")[place].dispatchEvent(new MouseEvent("click", { bubbles: true })),
+      at,
+    );
+  await page.goto(`${base}?build=${tree}&view=flame`, { waitUntil: "commit" });
+  put("content of the flame, 20,000 nodes", await shown(page, "svg.flame .box"));
+  await page.waitForLoadState("networkidle");
+  put("zoom the flame, 20,000 nodes", await click(2));
+  put("and back", await click(0));
+  put("search in the flame, 20,000 nodes", await type(page, "f0001"));
+  await page.goto(`${base}?build=${tree}&view=tree`, { waitUntil: "commit" });
+  put("content of the call tree, 20,000 nodes", await shown(page, "[role=treegrid] tr[data-at]"));
+  await page.waitForLoadState("networkidle");
+  put("open all 20,000 nodes", await act(page, () => [...document.querySelectorAll("main button")].at(-2).click()));
+  put("to the end of the call tree", await press("End"));
+  put("a key in the call tree", await press("ArrowUp"));
+  put("close a row of the call tree", await press("ArrowLeft"));
+  put("search in the call tree", await type(page, "f0001"));
+}
+
 for (let n = 0; n < Number(rounds); n++) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, bypassCSP: true });
   const page = await context.newPage();
   await page.goto(`${base}?build=${build}`, { waitUntil: "commit" });
-  put("first paint of the table, nothing cached", await shown(page, "tbody tr[data-at]"));
+  put("content of the table, nothing cached", await shown(page, "tbody tr[data-at]"));
+  put("first paint, nothing cached", await painted(page));
   await page.waitForLoadState("networkidle");
   await page.reload({ waitUntil: "commit" });
-  put("first paint of the table, again", await shown(page, "tbody tr[data-at]"));
+  put("content of the table, again", await shown(page, "tbody tr[data-at]"));
+  put("first paint, again", await painted(page));
   await page.waitForLoadState("networkidle");
   put("sort by name", await act(page, () => document.querySelector("thead th:nth-child(1) button").click()));
   put(
@@ -121,7 +172,7 @@ for (let n = 0; n < Number(rounds); n++) {
       .dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp", bubbles: true })),
   );
   put(
-    "first paint of its callers and callees",
+    "content of its callers and callees",
     await act(page, () => {
       const before = document.querySelector(".butterfly");
       document
@@ -136,7 +187,7 @@ for (let n = 0; n < Number(rounds); n++) {
   );
   await page.waitForLoadState("networkidle");
   await page.goto(`${base}?build=${build}&view=graph`, { waitUntil: "commit" });
-  put("first paint of the graph, 40 functions", await shown(page, "svg.graph .node"));
+  put("content of the graph, 40 functions", await shown(page, "svg.graph .node"));
   await page.waitForLoadState("networkidle");
   put(
     "zoom the graph",
@@ -145,14 +196,9 @@ for (let n = 0; n < Number(rounds); n++) {
     ),
   );
   await page.goto(`${base}?build=${build}&view=flame`, { waitUntil: "commit" });
-  put("first paint of the flame", await shown(page, "svg.flame .box"));
+  put("content of the flame", await shown(page, "svg.flame .box"));
   await page.waitForLoadState("networkidle");
-  put(
-    "zoom the flame",
-    await act(page, () =>
-      document.querySelector("svg.flame .box:nth-child(2)")?.dispatchEvent(new MouseEvent("click", { bubbles: true })),
-    ),
-  );
+  await stacks(page);
   await context.close();
 }
 await browser.close();

@@ -61,13 +61,14 @@ async function preloads() {
   const shown = await open();
   await visit(shown, `?build=${id("calc")}`);
   const [listed, loaded] = await shown.evaluate(() => [
-    [...document.querySelectorAll("link[rel=modulepreload]")].map((l) => l.href),
+    [...document.querySelectorAll("link[rel=modulepreload], script")].map((l) => l.href ?? l.src),
     performance.getEntriesByType("resource").map((r) => r.name),
   ]);
-  const late = loaded.filter(
-    (name) => /\.js$/.test(name) && !/\/(app|theme)\.js$/.test(name) && !listed.includes(name),
-  );
+  const late = loaded.filter((name) => /\.js$/.test(name) && !listed.includes(name));
   point(listed.length > 20 && late.length === 0, "every module is preloaded", late);
+  const urls = loaded.filter((name) => name.includes("/report?"));
+  const twice = urls.filter((name, i) => urls.indexOf(name) !== i);
+  point(urls.length > 0 && twice.length === 0, "and nothing is asked for twice", urls);
   await shown.context().close();
 }
 
