@@ -43,7 +43,7 @@ struct images {
     struct table file_table, build_table;
     struct image_file *files;
     struct image_build *builds;
-    uint32_t file_count, file_capacity, build_count, build_capacity;
+    uint32_t file_count, file_capacity, build_count, build_capacity, reserved;
 };
 
 enum profd_status images_new(struct images **out, struct profd_error *e)
@@ -297,6 +297,32 @@ uint32_t images_add_build(struct images *m, const struct buildid *id, const char
     range_extend(&m->builds[build].range, low, high);
     build_set_file(&m->builds[build], fd, 0);
     return build;
+}
+
+uint32_t images_reserve_build(struct images *m, const char *name)
+{
+    void *grown = m->reserved < IMAGE_RESERVED_MAX
+                      ? arena_extend(m->arena, m->builds, m->build_count, &m->build_capacity, sizeof *m->builds)
+                      : NULL;
+    if (!grown) {
+        return IMAGE_NONE;
+    }
+    m->builds = grown;
+    m->builds[m->build_count] = (struct image_build){.name = name, .fd = -1, .range = {0, 0}};
+    m->reserved++;
+    return m->build_count++;
+}
+
+void images_set_build(struct images *m, uint32_t build, const struct buildid *id, int fd, uint64_t size, uint32_t uid)
+{
+    m->builds[build].id = *id;
+    m->builds[build].range = (struct tally_range){0, size};
+    build_set_file(&m->builds[build], fd, uid);
+}
+
+uint32_t images_reserved(const struct images *m)
+{
+    return m->reserved;
 }
 
 bool images_find_setuid(const struct images *m, uint32_t file, uint32_t *uid)

@@ -45,6 +45,14 @@ bool images_has_build(const struct images *m, uint32_t file);
  * high). IMAGE_NONE: no memory. */
 uint32_t images_add_build(struct images *m, const struct buildid *id, const char *name, int fd, uint64_t low,
                           uint64_t high);
+/* Adds a build of which the id is not known yet: images_set_build sets it before anything asks for it. IMAGE_NONE: no
+ * memory, or there are too many. */
+uint32_t images_reserve_build(struct images *m, const char *name);
+/* Sets id, ELF file and code, at [0, size), of a reserved build, which is of that user. fd is owned from then on. */
+void images_set_build(struct images *m, uint32_t build, const struct buildid *id, int fd, uint64_t size, uint32_t uid);
+/* Number of reserved builds, and how many there may be. */
+#define IMAGE_RESERVED_MAX 64u
+uint32_t images_reserved(const struct images *m);
 /* The user that a set-user-ID program runs as, of a file of which the build was found; false: it is none. */
 bool images_find_setuid(const struct images *m, uint32_t file, uint32_t *uid);
 /* The link-time address of an offset in a file of which the build was found; false: nothing of it is loaded there.

@@ -17,10 +17,10 @@
 
 /* The place of a file, without opening it. RESOLVE_CACHED: a mapped file's path is in the kernel's memory, so that no
  * file system is asked; kernels before 5.12 do not know the flag. */
-static int place_open(int root, const char *path)
+static int place_open(int root, const char *path, uint64_t more)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED};
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED | more};
     long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
     if (fd < 0 && errno == EINVAL) {
         how.resolve &= ~(uint64_t)RESOLVE_CACHED;
@@ -29,7 +29,7 @@ static int place_open(int root, const char *path)
     return (int)fd;
 }
 
-int image_open(uint32_t pid, const char *path, struct stat *st)
+static int file_open(uint32_t pid, const char *path, uint64_t resolve, struct stat *st)
 {
     char name[64];
     struct statfs fs;
@@ -38,10 +38,10 @@ int image_open(uint32_t pid, const char *path, struct stat *st)
     if (root < 0) {
         return -1;
     }
-    const int place = place_open(root, path);
+    const int place = place_open(root, path, resolve);
     int fd = -1;
-    if (place >= 0 && fstat(place, st) == 0 && S_ISREG(st->st_mode) && st->st_size > 0 &&
-        (unsigned long long)st->st_size <= LIMIT_OBJECT_BYTES && fstatfs(place, &fs) == 0 && fs.f_type != FUSE_MAGIC) {
+    if (place >= 0 && fstat(place, st) == 0 && S_ISREG(st->st_mode) && st->st_size > 0 && fstatfs(place, &fs) == 0 &&
+        fs.f_type != FUSE_MAGIC) {
         (void)snprintf(name, sizeof name, "/proc/self/fd/%d", place);
         fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     }
@@ -49,6 +49,27 @@ int image_open(uint32_t pid, const char *path, struct stat *st)
         close(place);
     }
     close(root);
+    return fd;
+}
+
+int image_open(uint32_t pid, const char *path, struct stat *st)
+{
+    const int fd = file_open(pid, path, 0, st);
+    if (fd >= 0 && (unsigned long long)st->st_size > LIMIT_OBJECT_BYTES) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int image_open_of_user(uint32_t pid, const char *path, uint32_t uid)
+{
+    struct stat st;
+    const int fd = file_open(pid, path, RESOLVE_NO_SYMLINKS, &st);
+    if (fd >= 0 && st.st_uid != uid) {
+        close(fd);
+        return -1;
+    }
     return fd;
 }
 

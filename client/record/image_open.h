@@ -10,6 +10,10 @@
  * LIMIT_OBJECT_BYTES, or permission is missing. Does not block. */
 int image_open(uint32_t pid, const char *path, struct stat *st);
 
+/* Opens a regular file of that user likewise. No part of its path is a symbolic link. −1: as above, or it is another
+ * user's. */
+int image_open_of_user(uint32_t pid, const char *path, uint32_t uid);
+
 /* A copy of this process's vDSO, which all 64-bit processes share. −1: there is none. */
 int image_open_vdso(void);
 

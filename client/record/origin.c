@@ -72,6 +72,18 @@ bool origin_read_user(uint32_t pid, uint32_t *uid)
     return file_read(pid, "status", text, sizeof text) && uid_parse(text, uid);
 }
 
+bool origin_read_inner_pid(uint32_t pid, uint32_t *inner)
+{
+    char text[8192];
+    uint64_t number = 0;
+    const char *line = file_read(pid, "status", text, sizeof text) ? strstr(text, "\nNSpid:") : NULL;
+    const char *at = line ? line + strlen("\nNSpid:") : "";
+    while (*at == '\t' && scan_number(&at, 10, &number)) { /* the innermost namespace is the last */
+    }
+    *inner = (uint32_t)number;
+    return number != 0;
+}
+
 bool origin_read_start(uint32_t pid, uint64_t *start)
 {
     char text[1024], word[32];

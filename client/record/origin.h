@@ -19,6 +19,8 @@ struct origin {
 bool origin_read(uint32_t pid, struct origin *o);
 /* Reads the uid alone. */
 bool origin_read_user(uint32_t pid, uint32_t *uid);
+/* Reads the number that a process has in its own namespace. False: it is gone. */
+bool origin_read_inner_pid(uint32_t pid, uint32_t *inner);
 /* Reads when the process started, in an arbitrary unit. False: it is gone. */
 bool origin_read_start(uint32_t pid, uint64_t *start);
 /* The name that the kernel has for a process. False: it is gone. */

@@ -38,6 +38,7 @@ enum profd_status processes_new(struct images *images, struct processes **out, s
 
 static void process_free(struct process *p)
 {
+    jit_free(p->jit);
     free(p->maps);
     free(p);
 }
@@ -341,6 +342,8 @@ static bool apply_mmap(struct processes *t, const struct event *e)
 /* execve: another program in the same process. */
 static void process_renew(struct process *p)
 {
+    jit_free(p->jit);
+    p->jit = NULL;
     p->map_count = 0;
     p->in_kernel = false;
     p->program = IMAGE_NONE;
@@ -379,6 +382,8 @@ static bool apply_fork(struct processes *t, const struct event *e)
     }
     (void)process_look(parent, e->time);
     t->ended -= p->ended;
+    jit_free(p->jit);
+    p->jit = NULL;
     p->program = parent->program;
     p->origin = parent->origin;
     p->preloaded = parent->preloaded;

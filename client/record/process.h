@@ -9,6 +9,7 @@
 #include "proto/limits.h"
 #include "record/event.h"
 #include "record/image.h"
+#include "record/jit.h"
 #include "record/origin.h"
 
 /* Executable memory of a process: the file's bytes from offset are at [start, end). */
@@ -37,6 +38,7 @@ struct process {
     uint64_t user_read; /* time of the event at which its user was read */
     bool has_key;
     uint8_t key[LIMIT_PROCESS]; /* of this process among all of this host */
+    struct jit *jit;            /* NULL: no tick was in generated code */
     struct sum *sum;            /* where its samples go; NULL: to be found */
     /* CPU time in ns (record/account.h) */
     bool cpu_read, cpu_begun, clocked; /* cpu_now, cpu_before is known; the process counts as one with CPU time */

@@ -301,6 +301,19 @@ static void sample_take(struct record *r, const struct event *e)
     }
 }
 
+/* The builds of generated code must be finished before their process is forgotten or becomes another, and before
+ * uploads are made. */
+static void jit_end(struct record *r, struct process *p)
+{
+    struct jit_owner owner = {.pid = p->pid, .uid = p->origin.uid};
+    struct profd_error why = {""};
+    memcpy(owner.key, p->key, sizeof owner.key);
+    if (p->jit && jit_finish(p->jit, r->images, &owner, &why) != PROFD_OK) {
+        const struct profd_outcome o = {.name = p->origin.comm, .status = PROFD_IO, .sentence = why.sentence};
+        r->config.sink(r->config.context, &o);
+    }
+}
+
 /* The process gets another name or program, or ends: its CPU time until now goes to its sum. */
 static void account_change(struct process *p, const struct event *e)
 {
@@ -319,6 +332,10 @@ static void process_event_take(struct record *r, const struct event *e)
         return;
     }
     struct process *p = processes_find(r->processes, pid);
+    struct process *before = processes_find(r->processes, e->pid);
+    if (before && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_FORK)) {
+        jit_end(r, before);
+    }
     if (p && e->pid == e->tid && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_EXIT)) {
         account_change(p, e);
     }
@@ -375,6 +392,7 @@ static void clock_read(void *context, struct process *p)
 static void clock_add(void *context, struct process *p)
 {
     struct record *r = context;
+    jit_end(r, p);
     if (!p->cpu_read) {
         account_read(p);
     }
@@ -392,9 +410,9 @@ static void clock_add(void *context, struct process *p)
     account_add(p);
 }
 
-static void clock_end(void *context, struct process *p)
+static void process_end(void *context, struct process *p)
 {
-    (void)context;
+    jit_end(context, p);
     account_add(p);
 }
 
@@ -460,7 +478,7 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
         return profd_error_set(e, PROFD_IO, "cannot wait for samples: %s", strerror(errno));
     }
     sampler_read(r->sampler, false, event_take, r);
-    processes_forget_ended(r->processes, clock_end, NULL);
+    processes_forget_ended(r->processes, process_end, r);
     delivery_poll(r->delivery);
     if (clock_now() - r->began < INTERVAL_NS) {
         return PROFD_OK;
@@ -468,7 +486,8 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
     interval_end(r, e);
     images_close_old(r->images);
     const bool renew = r->stale && !is_selective(r);
-    return renew || images_file_count(r->images) > FILES_MAX ? tables_renew(r, e) : PROFD_OK;
+    const bool full = images_file_count(r->images) > FILES_MAX || images_reserved(r->images) == IMAGE_RESERVED_MAX;
+    return renew || full ? tables_renew(r, e) : PROFD_OK;
 }
 
 enum profd_status record_finish(struct record *r, struct profd_error *e)

@@ -27,7 +27,8 @@ static const struct counts_frame OUTSIDE = {.build = COUNTS_NOWHERE, .address = 
 static const struct counts_frame INCOMPLETE = {.build = COUNTS_NOWHERE, .address = COUNTS_FRAME_INCOMPLETE};
 
 /* False: the address is not in executable memory, so that it cannot be one of code. */
-static bool frame_find(struct images *images, const struct process *p, uint64_t address, struct counts_frame *out)
+static bool frame_find(struct images *images, struct process *p, uint64_t time, uint64_t address,
+                       struct counts_frame *out)
 {
     const struct process_map *map = process_find_map(p, address);
     if (!map) {
@@ -35,8 +36,13 @@ static bool frame_find(struct images *images, const struct process *p, uint64_t 
     }
     *out = OUTSIDE;
     out->build = images_find_build(images, map->file, p->pid, p->origin.uid);
-    if (out->build == IMAGE_NONE ||
-        !images_find_address(images, map->file, address - map->start + map->offset, &out->address)) {
+    if (out->build == IMAGE_NONE) {
+        struct jit_owner owner = {.pid = p->pid, .uid = p->origin.uid};
+        memcpy(owner.key, process_get_key(p), sizeof owner.key);
+        if (!jit_find(&p->jit, images, &owner, time, address, out)) {
+            *out = OUTSIDE;
+        }
+    } else if (!images_find_address(images, map->file, address - map->start + map->offset, &out->address)) {
         *out = OUTSIDE;
     }
     return true;
@@ -145,7 +151,7 @@ static uint32_t kernel_frames(const struct kernel *k, const struct event *e, str
 }
 
 /* The user's part behind what is there already; returns whether the outermost frame is known. */
-static bool user_frames(struct images *images, const struct process *p, const struct event *e, struct stack *out)
+static bool user_frames(struct images *images, struct process *p, const struct event *e, struct stack *out)
 {
     uint64_t n, walked_count = 0, walked[UNWIND_RETURNS + 1], joined[STACK_CHAIN];
     const uint64_t *chain = user_part(e, &n);
@@ -163,7 +169,7 @@ static bool user_frames(struct images *images, const struct process *p, const st
         if (out->count == LIMIT_STACK_DEPTH - 1) {
             return false;
         }
-        if (frame_find(images, p, chain[i], &out->frames[out->count])) {
+        if (frame_find(images, p, e->time, chain[i], &out->frames[out->count])) {
             out->count++;
         } else if (i == 0) {
             out->frames[out->count++] = OUTSIDE;
@@ -177,7 +183,7 @@ static bool user_frames(struct images *images, const struct process *p, const st
     return complete;
 }
 
-bool stack_find(struct images *images, const struct kernel *k, const struct process *p, const struct event *e,
+bool stack_find(struct images *images, const struct kernel *k, struct process *p, const struct event *e,
                 struct stack *out)
 {
     const bool has_user = p->map_count > 0;

@@ -25,7 +25,7 @@ struct stack {
  * if the event has no chain of the user, those that the unwind tables find. Without any caller, with a caller that is
  * in no executable memory, with as many frames as the kernel records, or where a table is missing, the stack begins
  * with COUNTS_FRAME_INCOMPLETE: the outer frames are not known. False: there are no frames. O(frames · log maps). */
-bool stack_find(struct images *images, const struct kernel *k, const struct process *p, const struct event *e,
+bool stack_find(struct images *images, const struct kernel *k, struct process *p, const struct event *e,
                 struct stack *out);
 
 #endif

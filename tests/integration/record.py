@@ -2,13 +2,13 @@
 is accounted for, and no function gets a parent that never called it."""
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
 
 from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, readable_copy, run, until
+from record_bed import account, adds_up, stored
 from wire import Wire, field, sender_number, upload
 
 # Two paths with 1 and 3 parts of the work; as many threads as asked; as many processes as asked, each of one part.
@@ -58,18 +58,6 @@ int main(int argc, char **argv)
     return 3;
 }
 """
-ACCOUNT = re.compile(r"(\d+) samples: (\d+) in functions, (\d+) in the kernel, (\d+) outside, (\d+) lost, (\d+) of "
-                     r"processes under the collector; (\d+) whole stacks; (\d+) uploads")
-NAMES = ("samples", "functions", "kernel", "outside", "lost", "elsewhere", "whole", "uploads")
-
-
-def account(text):
-    found = ACCOUNT.search(text)
-    return dict(zip(NAMES, map(int, found.groups()))) if found else {}
-
-
-def adds_up(a):
-    return bool(a) and a["samples"] == sum(a[n] for n in ("functions", "kernel", "outside", "lost", "elsewhere"))
 
 
 def seconds(a):
@@ -87,12 +75,6 @@ def build_paths(folder, name="paths"):
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return program
-
-
-def stored(d, program):
-    """The report of a program and the row of its build; None if there is none."""
-    rows = [r for r in d.json("builds", "--json")["rows"] if r["name"] == program]
-    return (d.json("report", rows[0]["build_id"], "--json"), rows[0]) if rows else (None, None)
 
 
 def busiest(r):
