@@ -1,6 +1,7 @@
 /* format=json: schema/report.schema.json says what every field means. */
 #include <string.h>
 
+#include "core/sum.h"
 #include "proto/message.h"
 #include "render/formats.h"
 #include "render/json_function.h"
@@ -222,6 +223,21 @@ static void add_short_names(struct buffer *out, const struct report *r, const ch
     JSON_ADD(out, "]");
 }
 
+/* Calls of all functions that call it, each once: its calls divided by them are the calls in each call of a caller. */
+static uint64_t count_caller_calls(const struct report *r, uint32_t position)
+{
+    const struct report_function *f = &r->functions[position];
+    uint64_t sum = 0;
+    bool saturated = false;
+    for (uint32_t i = 0; i < f->caller_count; i++) {
+        if (f->callers[i].other != position && f->callers[i].calls > 0) {
+            sum_add(&sum, r->functions[f->callers[i].other].calls, &saturated);
+            sum_add(&sum, r->functions[f->callers[i].other].self_calls, &saturated);
+        }
+    }
+    return sum;
+}
+
 /* One object of equally long arrays; list holds n positions in functions. shorts: short names by position, null in the
  * column short_name where the name is short already; NULL: no such column. */
 static void json_add_columns(struct buffer *out, const struct report *r, const char *const *shorts,
@@ -253,6 +269,11 @@ static void json_add_columns(struct buffer *out, const struct report *r, const c
     begin(out, "],\"self_calls\":[", &rest, n);
     for (uint32_t i = 0; i < n; i++) {
         add_count(out, r->functions[list[i]].self_calls);
+        next(out, &rest);
+    }
+    begin(out, "],\"caller_calls\":[", &rest, n);
+    for (uint32_t i = 0; i < n; i++) {
+        add_count(out, count_caller_calls(r, list[i]));
         next(out, &rest);
     }
     begin(out, "],\"cycle\":[", &rest, n);

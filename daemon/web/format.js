@@ -42,6 +42,9 @@ export function short(value) {
 /** "0.25", "8.50", "812", "4.31 k". */
 export const rate = (n) => (n > 0 && n < 0.005 ? "<0.01" : n > 0 && n < 9.995 ? n.toFixed(2) : short(Math.round(n)));
 
+/** Calls in each call: exact where they divide, else two places. */
+export const ratio = (n) => (Number.isNaN(n) ? "" : Number.isInteger(n) ? count(n) : rate(n));
+
 /** The significant digits of a time of that number of ticks; the rule of amount_digits() in render/amount.c. */
 const digits = (ticks) => (ticks < 10 ? 1 : ticks < 1000 ? 2 : 3);
 

@@ -5,9 +5,6 @@ import { SAMPLED } from "./origin.js";
 
 export const MOST = 200; // arcs that are asked for, and drawn, at once
 
-/** Calls in each call: exact where they divide, else two places. */
-const ratio = (n) => (Number.isInteger(n) ? format.count(n) : format.rate(n));
-
 function nameCell(r, look) {
   const chip = (text, title) => el("span", { class: "chip", title }, text);
   const name = r.name === "<spontaneous>" ? r.name : el("a", { ...look.own(r), title: r.name }, r.short_name ?? r.name);
@@ -59,7 +56,7 @@ function line(r, look, per, most) {
     {},
     nameCell(r, look),
     number(look.mark + format.exact(r, "calls"), look.mark ? SAMPLED : meaning(r)),
-    per ? number(each > 0 && Number.isFinite(each) && !look.mark ? ratio(each) : "") : null,
+    per ? number(each > 0 && Number.isFinite(each) && !look.mark ? format.ratio(each) : "") : null,
     number(r.inside ? el("span", { title: meaning(r) }, "—") : share),
     look.measured
       ? number(r.measured_per_call > 0 ? look.amount(r.measured_per_call, seconds) : "")

@@ -110,6 +110,8 @@ function callColumns(flat) {
   const { unknown, each } = perCall(flat);
   const sum = (i) => Number(c.calls[i]) + Number(c.self_calls[i]);
   const calls = (i) => (mark && sum(i) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i));
+  const callers = (i) => (mark ? 0 : Number(c.caller_calls[i]));
+  const perCaller = (i) => (callers(i) > 0 ? Number(c.calls[i]) / callers(i) : Number.NaN);
   const most = (column) => column.reduce((a, b) => (Number(b) > Number(a) ? b : a), 0);
   const widest = `${format.count(most(c.calls))}+${format.count(most(c.self_calls))}`.length;
   const time = (times) => ({
@@ -127,6 +129,15 @@ function callColumns(flat) {
       numeric: true,
       value: (i) => Number(c.calls[i]),
       cell: calls,
+    },
+    {
+      key: "percaller",
+      title: "Calls/caller",
+      hint: mark ? "not known: calls are sampled" : "calls in each call of a function that calls it",
+      width: 7.2,
+      numeric: true,
+      value: perCaller,
+      cell: (i) => format.ratio(perCaller(i)),
     },
     { key: "percall", title: "Self/call", ...time(c.self) },
     { key: "totalcall", title: "Total/call", ...time(totalsOf(flat)) },

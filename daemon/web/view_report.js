@@ -29,7 +29,7 @@ function shownColumns(table, state) {
   if (state.cols) return state.cols.split(",");
   if (little(state)) return state.split ? FEW_SPLIT : FEW;
   const range = table.all.some((c) => c.key === "range");
-  const rare = state.split ? SPARED : range ? ["selfp"] : [];
+  const rare = ["percaller", ...(state.split ? SPARED : range ? ["selfp"] : [])];
   return table.all.map((c) => c.key).filter((key) => !rare.includes(key));
 }
 

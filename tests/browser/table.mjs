@@ -201,6 +201,28 @@ async function split(page) {
   point(rows.length > 5 && wrong.length === 0, "split: with its own share of self time", wrong);
 }
 
+/** A column that is chosen: calls in each call of the callers. */
+async function perCaller(page) {
+  const report = await get(`api/v1/builds/${calc}/report?limit=0`);
+  const sums = new Map(report.functions.map((g) => [g.name, g.calls + g.self_calls]));
+  await visit(page, `?build=${calc}`);
+  await page.locator("#columns").press("Enter");
+  await page.locator("#col-percaller").check();
+  const at = (await page.locator("[role=grid] thead th").allTextContents()).indexOf("Calls/caller");
+  const rows = await page
+    .locator(ROW)
+    .evaluateAll((all, k) => all.map((r) => [r.cells[0].querySelector("a").textContent, r.cells[k].textContent]), at);
+  const wrong = rows.filter(([name, text]) => {
+    const f = report.functions.find((g) => g.name === name);
+    const callers = new Set(f.callers.filter((r) => r.calls > 0 && r.name !== name).map((r) => r.name));
+    const calls = [...callers].reduce((sum, caller) => sum + (sums.get(caller) ?? 0), 0);
+    const wanted = calls > 0 ? f.calls / calls : Number.NaN;
+    const shown = parseFloat(text.replaceAll(",", "").replace("<", ""));
+    return calls > 0 ? !(Math.abs(shown - wanted) <= 0.006 * Math.max(1, wanted)) : text !== "";
+  });
+  point(at > 0 && rows.length > 5 && wrong.length === 0, "table: calls in each call of the callers", wrong);
+}
+
 /** Calls of all programs are sampled at least in part: a time of a sampled call is not known. */
 async function sampled(page) {
   await visit(page, "?view=functions");
@@ -232,7 +254,7 @@ async function phone() {
 
 export async function table() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [wide, marked, keys, columns, perCall, measured, split, sampled]) await part(page);
+  for (const part of [wide, marked, keys, columns, perCall, perCaller, measured, split, sampled]) await part(page);
   await page.context().close();
   await phone();
 }
