@@ -18,6 +18,17 @@ static inline void sum_add(uint64_t *sum, uint64_t value, bool *saturated)
     *sum = result;
 }
 
+/* Σ of n values, at most SUM_MAX. */
+static inline uint64_t sum_all(const uint64_t *values, uint32_t n)
+{
+    uint64_t sum = 0;
+    bool ignored = false;
+    for (uint32_t i = 0; i < n; i++) {
+        sum_add(&sum, values[i], &ignored);
+    }
+    return sum;
+}
+
 /* Takes part away. False, with nothing changed: the sum is saturated or smaller than the part. */
 static inline bool sum_subtract(uint64_t *from, uint64_t part)
 {

@@ -287,6 +287,7 @@ enum profd_status validate_decoded(struct build_cache *cache, struct store_build
         return status;
     }
     counts_totals(c, &u->ticks, &u->calls);
+    u->stack_ticks = sum_all(c->node_ticks, c->node_count);
     if (share_counts(c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX) {
         u->inexact |= INEXACT_SATURATED;
     }

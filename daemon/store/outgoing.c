@@ -150,6 +150,7 @@ static enum profd_status cut(struct cutting *x, const struct counts *rows, struc
                                  .amount = {.uploads = first},
                                  .weight = (uint32_t)weight_of_counts(rows)};
     counts_totals(rows, &c->amount.ticks, &c->amount.calls);
+    c->stack_ticks = sum_all(rows->node_ticks, rows->node_count);
     return PROFD_OK;
 }
 
@@ -241,6 +242,7 @@ enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, 
         *x.chunks = (struct outgoing_chunk){
             .part = {u->group, u->start, u->end, x.inexact, amount->uploads, started, u->counts, u->counts_size},
             .amount = *amount,
+            .stack_ticks = sum_all(c.node_ticks, c.node_count),
             .weight = (uint32_t)weight};
     } else {
         status = profd_no_memory(e);
@@ -300,6 +302,10 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
         s->left_out = true;
     }
     if (status == PROFD_OK) {
+        s->stack_ticks = sum_all(r.node_ticks, r.node_count);
+        s->clocks_full = r.tree_count == LIMIT_STACK_TREES;
+    }
+    if (status == PROFD_OK) {
         status = rollup_make_segment(&r, &spread, s->arena, &s->segment, e);
     }
     s->segment.inexact |= s->segment.saturated ? (uint32_t)INEXACT_SATURATED : 0;
@@ -320,7 +326,7 @@ void outgoing_sum_done(struct outgoing_sum *s)
 }
 
 enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct store_amount *amount,
-                                   struct profd_error *e)
+                                   uint64_t *stack_ticks, struct profd_error *e)
 {
     struct segment s;
     struct rollup r;
@@ -334,6 +340,7 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
     if (status == PROFD_OK) {
         amount->uploads = s.uploads;
         rollup_totals(&r, &amount->ticks, &amount->calls);
+        *stack_ticks = sum_all(r.node_ticks, r.node_count);
     }
     arena_free(a);
     segment_done(&s);

@@ -39,7 +39,8 @@ struct outgoing_part {
 struct outgoing_chunk {
     struct outgoing_part part;
     struct store_amount amount;
-    uint32_t weight; /* at most LIMIT_SEGMENT_ROWS */
+    uint64_t stack_ticks; /* of its ticks, those that have a stack */
+    uint32_t weight;      /* at most LIMIT_SEGMENT_ROWS */
 };
 /* The parts of an upload with the sums amount, in an arena; one, unless it has more rows than a segment may have.
  * Whole parts borrow the upload's counts. NO_MEMORY, INTERNAL (its counts do not decode) or OK. */
@@ -56,6 +57,8 @@ struct outgoing_sum {
     uint64_t parts;
     bool leave_out_stacks; /* set between begin and finish: for a centre that does not read them */
     bool left_out;         /* by finish: there were some */
+    uint64_t stack_ticks;  /* by finish: of the stacks that it has */
+    bool clocks_full;      /* by finish: it has stacks of as many clocks as fit; those of others are left out */
 };
 enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *bytes, size_t size, struct profd_error *e);
 enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing_part *part, struct profd_error *e);
@@ -63,9 +66,9 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
                                       struct profd_error *e);
 void outgoing_sum_done(struct outgoing_sum *s);
 
-/* What a segment's bytes hold. DAMAGED if they do not decode. */
+/* What a segment's bytes hold, and the ticks of its stacks. DAMAGED if they do not decode. */
 enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct store_amount *amount,
-                                   struct profd_error *e);
+                                   uint64_t *stack_ticks, struct profd_error *e);
 
 /* Sums of amounts, stopping at 2^63−1; taking away what was added. */
 void outgoing_amount_add(struct store_amount *to, const struct store_amount *more);

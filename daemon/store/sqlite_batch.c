@@ -109,6 +109,7 @@ static void sum_up(const struct store_upload *u, size_t builds, struct sqlite_su
     one->processes = u->processes_started;
     one->ticks = u->ticks;
     one->calls = u->calls;
+    one->stack_ticks = u->stack_ticks;
     one->first = u->start;
     one->last = u->end;
     one->inexact = u->inexact;

@@ -60,6 +60,7 @@ void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out)
     out->processes = in->processes;
     out->ticks = u->ticks;
     out->calls = u->calls;
+    out->stack_ticks = u->stack_ticks;
     out->first = u->start;
     out->last = u->end;
     out->inexact = u->inexact;

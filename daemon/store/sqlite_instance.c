@@ -319,6 +319,7 @@ static void judge_gain(const struct counts *before, const struct counts *now, st
     counts_totals(before, &ticks, &calls);
     one->ticks -= ticks;
     one->calls -= calls;
+    one->stack_ticks = sum_all(now->node_ticks, now->node_count) - sum_all(before->node_ticks, before->node_count);
     bool saturated = share_add_counts(one->shares, now);
     (void)share_add_counts(was, before);
     for (size_t i = 0; i < one->build_count; i++) {

@@ -41,6 +41,7 @@ static const struct step {
 } steps[] = {
     {.name = "slices", .version = 4, .total = "SELECT count(*) FROM instance", .slice = sqlite_slice_migrate},
     {.name = SQLITE_USERS_STEP, .version = 4, .total = "SELECT count(*) FROM series", .slice = sqlite_migrate_users},
+    {.name = "stacks", .version = 11, .total = "SELECT count(*) FROM series", .slice = sqlite_migrate_stacks},
     {.name = NULL},
 };
 

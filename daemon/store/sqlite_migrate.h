@@ -26,6 +26,8 @@ typedef enum profd_status sqlite_migration_slice(struct sqlite_store *s, struct 
 sqlite_migration_slice sqlite_slice_migrate;
 /* What an older version stored is charged to its users: */
 sqlite_migration_slice sqlite_migrate_users;
+/* The ledger of an older version learns the ticks of stacks: */
+sqlite_migration_slice sqlite_migrate_stacks;
 
 /* Notes which steps a database of this version needs. Inside the transaction that brings it to SQLITE_SCHEMA_VERSION.
  */

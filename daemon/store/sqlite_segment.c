@@ -3,13 +3,16 @@
 
 #include <stdlib.h>
 
+#include "core/sum.h"
+
 #define PARTS_MOST (1 << 24) /* numbers of parts of one segment; they begin again when parts are folded */
 
 /* An open segment's row. */
 struct open_segment {
     int64_t id;
     struct store_amount amount;
-    uint64_t weight, parts, part_bytes;
+    uint64_t weight, parts, part_bytes, stack_ticks;
+    bool stack_ticks_unknown;
 };
 
 static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t end, bool held,
@@ -29,7 +32,9 @@ static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64
                                      .amount = sqlite_amount(q, 1),
                                      .weight = (uint64_t)sqlite3_column_int64(q, 4),
                                      .parts = (uint64_t)sqlite3_column_int64(q, 5),
-                                     .part_bytes = (uint64_t)sqlite3_column_int64(q, 6)};
+                                     .part_bytes = (uint64_t)sqlite3_column_int64(q, 6),
+                                     .stack_ticks = (uint64_t)sqlite3_column_int64(q, 7),
+                                     .stack_ticks_unknown = sqlite3_column_type(q, 7) == SQLITE_NULL};
         sqlite_finish(q);
     }
     return status;
@@ -70,6 +75,7 @@ static enum profd_status add_part(struct sqlite_store *s, struct open_segment *t
                                   struct profd_error *e)
 {
     const struct outgoing_part *p = &c->part;
+    bool ignored = false;
     enum profd_status status =
         sqlite_run(s, SQL_SEGMENT_PART_ADD,
                    VALUES(INTEGER(to->id * PARTS_MOST + (int64_t)to->parts), INTEGER(p->group), INTEGER(p->start),
@@ -77,13 +83,15 @@ static enum profd_status add_part(struct sqlite_store *s, struct open_segment *t
                           BLOB(p->counts, p->counts_size)),
                    e);
     outgoing_amount_add(&to->amount, &c->amount);
+    sum_add(&to->stack_ticks, c->stack_ticks, &ignored);
     to->weight += c->weight;
     to->parts++;
     to->part_bytes += p->counts_size;
     return status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_SUMS_SET,
                                            VALUES(INTEGER(to->id), INTEGER(to->amount.uploads),
                                                   INTEGER(to->amount.ticks), INTEGER(to->amount.calls),
-                                                  INTEGER(to->weight), INTEGER(to->parts), INTEGER(to->part_bytes)),
+                                                  INTEGER(to->weight), INTEGER(to->parts), INTEGER(to->part_bytes),
+                                                  to->stack_ticks_unknown ? NOTHING : INTEGER(to->stack_ticks)),
                                            e)
                               : status;
 }
@@ -209,8 +217,12 @@ enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool s
     if (changed && status == PROFD_OK) {
         status = sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
     }
+    /* Folding keeps the ticks of stacks, unless stacks are left out. */
     return changed && status == PROFD_OK
-               ? sqlite_run(s, SQL_SEGMENT_FOLDED, VALUES(INTEGER(id), INTEGER(weight), INTEGER(size)), e)
+               ? sqlite_run(s, SQL_SEGMENT_FOLDED,
+                            VALUES(INTEGER(id), INTEGER(weight), INTEGER(size),
+                                   sum.left_out || sum.clocks_full ? INTEGER(sum.stack_ticks) : NOTHING),
+                            e)
                : status;
 }
 

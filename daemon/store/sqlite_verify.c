@@ -16,6 +16,7 @@
 struct found_hour {
     struct sqlite_sums sums;
     uint64_t rounding; /* nanoseconds by which the ledger may be lower for a build, because it rounds every upload */
+    bool clocks_full;  /* a sum has stacks of as many clocks as fit: those of further clocks were left out of it */
 };
 
 /* The upload of a live process is among the slices, too. */
@@ -52,6 +53,7 @@ static enum profd_status add_raw(struct sqlite_verifying *v, sqlite3_stmt *q, co
     enum profd_status status = counts_decode(counts, n, (uint32_t)series->build_count, &c, &why);
     if (status == PROFD_OK) {
         counts_totals(&c, &one.ticks, &one.calls);
+        one.stack_ticks = sum_all(c.node_ticks, c.node_count);
         (void)share_add_counts(one.shares, &c);
         h->rounding += one.uploads > 1 ? one.uploads * c.histogram_count : 0;
         counts_done(&c);
@@ -125,6 +127,8 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     one.last = row.last;
     one.inexact = row.inexact;
     rollup_totals(&row.counts, &one.ticks, &one.calls);
+    one.stack_ticks = sum_all(row.counts.node_ticks, row.counts.node_count);
+    h->clocks_full |= row.counts.tree_count == LIMIT_STACK_TREES;
     (void)share_add_rollup(one.shares, &row.counts);
     sqlite_verify_equal(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", one.ticks);
     sqlite_verify_equal(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", one.calls);
@@ -179,6 +183,17 @@ static void compare_shares(struct sqlite_verifying *v, const struct found_hour *
     }
 }
 
+/* Folding keeps the ticks of stacks; only those of too many clocks are left out. */
+static void compare_stacks(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *ledger,
+                           const char *where)
+{
+    const uint64_t stored = h->sums.stack_ticks, said = ledger->stack_ticks;
+    const bool fewer_may_be = h->clocks_full && stored < said;
+    if (!ledger->stack_ticks_unknown && stored < SUM_MAX && !fewer_may_be) {
+        sqlite_verify_equal(v, where, "ticks of stacks", "ledger", said, "stored rows", stored);
+    }
+}
+
 static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *l,
                          const char *where)
 {
@@ -199,6 +214,7 @@ static void compare_hour(struct sqlite_verifying *v, const struct found_hour *h,
         sqlite_verify_tell(v, "%s: the ledger waits for single uploads that it does not have", where);
     }
     compare_shares(v, h, l, where);
+    compare_stacks(v, h, l, where);
 }
 
 /* If there are totals by host, they are the ledger's together. */
@@ -223,19 +239,43 @@ static enum profd_status verify_totals(struct sqlite_verifying *v, int64_t serie
     return status;
 }
 
+/* Adds up what is stored of an hour. */
+static enum profd_status add_hour(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
+                                  struct found_hour *h, const char *where, struct profd_error *e)
+{
+    *h = (struct found_hour){.rounding = 0};
+    sqlite_sums_init(&h->sums, series->build_count);
+    const enum profd_status status = add_raws(v, series, hour, h, where, e);
+    return status == PROFD_OK ? add_sums(v, series, hour, h, where, e) : status;
+}
+
+static void note_fault(void *context, const char *sentence)
+{
+    (void)sentence;
+    *(bool *)context = true;
+}
+
+enum profd_status sqlite_hour_stack_ticks(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+                                          int64_t hour, uint64_t *ticks, bool *readable, struct profd_error *e)
+{
+    struct found_hour h;
+    bool fault = false;
+    struct sqlite_verifying v = {.s = s, .arena = a, .mismatch = note_fault, .context = &fault};
+    const enum profd_status status = add_hour(&v, series, hour, &h, "", e);
+    *ticks = h.sums.stack_ticks;
+    *readable = status == PROFD_OK && !fault;
+    return status;
+}
+
 static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
                                      struct profd_error *e)
 {
-    struct found_hour h = {.rounding = 0};
+    struct found_hour h;
     struct sqlite_sums ledger;
     char where[64];
     bool found;
     snprintf(where, sizeof where, "series %" PRId64 ", hour %" PRId64, series->id, hour);
-    sqlite_sums_init(&h.sums, series->build_count);
-    enum profd_status status = add_raws(v, series, hour, &h, where, e);
-    if (status == PROFD_OK) {
-        status = add_sums(v, series, hour, &h, where, e);
-    }
+    enum profd_status status = add_hour(v, series, hour, &h, where, e);
     if (status == PROFD_OK) {
         status = sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e);
     }
@@ -276,6 +316,9 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     sqlite_verify_equal(v, where, "bytes of live processes", in_series, said.live_bytes, in_ledger, sum.live_bytes);
     if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0) {
         sqlite_verify_tell(v, "%s: time and calls of its builds differ from the ledger", where);
+    }
+    if (!said.stack_ticks_unknown && !sum.stack_ticks_unknown) {
+        sqlite_verify_equal(v, where, "ticks of stacks", in_series, said.stack_ticks, in_ledger, sum.stack_ticks);
     }
     return sqlite_verify_all(v, series, e);
 }

@@ -201,11 +201,11 @@ enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct pro
 }
 
 /* Adds the parts of a segment. *count: how many there are. */
-static enum profd_status add_parts(struct sqlite_verifying *v, int64_t id, struct store_amount *amount, uint64_t *count,
-                                   bool *readable, struct profd_error *e)
+static enum profd_status add_parts(struct sqlite_verifying *v, int64_t id, struct store_amount *amount,
+                                   uint64_t *stack_ticks, uint64_t *count, bool *readable, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
+    bool row = false, ignored = false;
     enum profd_status status = sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
         struct counts c;
@@ -218,6 +218,7 @@ static enum profd_status add_parts(struct sqlite_verifying *v, int64_t id, struc
             continue;
         }
         counts_totals(&c, &part.ticks, &part.calls);
+        sum_add(stack_ticks, sum_all(c.node_ticks, c.node_count), &ignored);
         counts_done(&c);
         outgoing_amount_add(amount, &part);
     }
@@ -232,12 +233,12 @@ static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stm
     const int64_t id = sqlite3_column_int64(q, 0);
     const struct store_amount row = sqlite_amount(q, 2);
     struct store_amount found = {0};
-    uint64_t parts = 0;
+    uint64_t parts = 0, stack_ticks = 0;
     struct profd_error why = {""};
     snprintf(where, sizeof where, "segment %" PRId64, id);
     const uint8_t *bytes = sqlite_blob(q, 6, &n);
-    bool readable = outgoing_measure(bytes, n, &found, &why) == PROFD_OK;
-    enum profd_status status = add_parts(v, id, &found, &parts, &readable, e);
+    bool readable = outgoing_measure(bytes, n, &found, &stack_ticks, &why) == PROFD_OK;
+    enum profd_status status = add_parts(v, id, &found, &stack_ticks, &parts, &readable, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -247,6 +248,10 @@ static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stm
     }
     sqlite_verify_equal(v, where, "parts", "row", (uint64_t)sqlite3_column_int64(q, 5), "parts", parts);
     sqlite_verify_amounts(v, where, "row", &row, "bytes", &found);
+    if (sqlite3_column_type(q, 7) != SQLITE_NULL && stack_ticks < SUM_MAX) {
+        sqlite_verify_equal(v, where, "ticks of stacks", "row", (uint64_t)sqlite3_column_int64(q, 7), "bytes",
+                            stack_ticks);
+    }
     return PROFD_OK;
 }
 

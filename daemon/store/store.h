@@ -68,7 +68,7 @@ struct store_upload {
     const struct store_label *labels; /* ascending by name, no name twice */
     const uint8_t *counts;            /* stored encoding (proto/counts.h), validated */
     size_t counts_size;
-    uint64_t ticks, calls;
+    uint64_t ticks, calls, stack_ticks; /* stack_ticks: Σ over all nodes of stacks */
     uint32_t group; /* random group of its process, < 16; the same for all uploads of a process (DECISIONS 29) */
 };
 
@@ -539,9 +539,9 @@ struct store_cursor {
     bool done; /* everything was verified since the cursor was zeroed */
 };
 /* Verifies the next (series, hour) pairs, about 100 ms of work in one snapshot. The single uploads and the hour's sum
- * must equal the ledger, the groups the totals, the day's sum its hours, the sum of all time its days. Once a round,
- * ledger and retired uploads must equal what was accepted, and every live process must have a snapshot and name no
- * upload but its own. Calls mismatch with a sentence for every difference. */
+ * must equal the ledger (its ticks of stacks, too), the groups the totals, the day's sum its hours, the sum of all time
+ * its days. Once a round, ledger and retired uploads must equal what was accepted, and every live process must have a
+ * snapshot and name no upload but its own. Calls mismatch with a sentence for every difference. */
 enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
                                void (*mismatch)(void *context, const char *sentence), void *context,
                                uint64_t *uploads_checked, struct profd_error *e);

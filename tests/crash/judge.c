@@ -164,6 +164,7 @@ static void judge_upload(const struct stream *s, const struct shares *h, uint32_
         v->strange++;
     }
     v->present += times;
+    v->stack_ticks += n < s->old ? 0 : times * stream_ticks(n);
 }
 
 bool judge_sums(const struct daemon *d, const struct stream *s, const uint8_t *acked, bool whole, struct verdict *v,
@@ -228,6 +229,24 @@ bool judge_totals(const struct daemon *d, const struct stream *s, struct verdict
              (unsigned long long)calls, (unsigned long long)v->present, (unsigned long long)stream_acked(s),
              (unsigned long long)v->retired, (unsigned long long)v->retired_calls);
     return accepted == stream_acked(s) && stored == v->present && retired == v->retired && calls == v->retired_calls;
+}
+
+bool judge_stacks(const struct daemon *d, const struct verdict *v, char why[512])
+{
+    static const char name[] = "\"stacks\":", number[] = "\"count\":";
+    struct answer a = {.status = 0};
+    uint64_t said = 0;
+
+    if (!ask(d, "/api/v1/builds/" STREAM_BUILD "/report?scope=everywhere", &a, why)) {
+        return false;
+    }
+    const char *at = a.status == 200 ? strstr((const char *)a.bytes, name) : NULL;
+    at = at ? strstr(at, number) : NULL;
+    said = at ? strtoull(at + sizeof number - 1, NULL, 10) : 0;
+    free(a.bytes);
+    snprintf(why, 512, "%llu ticks have stacks by the report, %llu by what was sent", (unsigned long long)said,
+             (unsigned long long)v->stack_ticks);
+    return said == v->stack_ticks;
 }
 
 /* May the daemon have removed the build and its names since they were stored, because no upload of it was left? It is

@@ -24,6 +24,7 @@ struct tally {
 struct verdict {
     uint64_t present, lost, doubled, half, strange; /* strange: in the sums, never sent */
     uint64_t retired, retired_calls;                /* not there, and their day was to be removed */
+    uint64_t stack_ticks;                           /* of those present, as their client sent them */
     uint64_t rollups;                               /* sums stored, by the daemon's metrics */
 };
 
@@ -33,6 +34,8 @@ bool judge_sums(const struct daemon *d, const struct stream *s, const uint8_t *a
                 char why[512]);
 /* The daemon's own totals, of a client that has settled: accepted = stored + retired, and these are the verdict's. */
 bool judge_totals(const struct daemon *d, const struct stream *s, struct verdict *v, char why[512]);
+/* The ticks of stacks by the daemon's report are the verdict's, of a client that has settled. */
+bool judge_stacks(const struct daemon *d, const struct verdict *v, char why[512]);
 /* An executable whose delivery was acknowledged has its names. */
 bool judge_executable(const struct daemon *d, const struct stream *s, char why[512]);
 /* The states as they are now; free() them. */

@@ -1,5 +1,6 @@
 /* SIGKILL at random moments: while it starts, while it stores, while it puts its files in order. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "tests/crash/campaign.h"
@@ -139,9 +140,35 @@ static void try_control(struct campaign *c, bool early, bool forgetful, struct t
     *t = apart.tally;
 }
 
+/* Some uploads without their stack are exactly what the judge says is wrong; with them nothing is. */
+static bool find_stacks(struct campaign *c, bool unstacked, char why[512])
+{
+    struct campaign apart = *c;
+    struct verdict v = {.present = 0};
+    struct run r;
+    bool agree = false, settled = false;
+
+    apart.tally = (struct tally){.kills = 0};
+    if (run_open(&r, &apart, "control")) {
+        r.stream->unstacked = unstacked;
+        r.stream->most = 1000;
+        if (daemon_start(&r.daemon) && daemon_await(&r.daemon, HANG_MS)) {
+            r.client = stream_start(r.stream);
+            settled = stream_done(r.stream, HANG_MS);
+        }
+        uint8_t *acked = judge_note(r.stream);
+        settled = settled && acked && judge_sums(&r.daemon, r.stream, acked, true, &v, why) && !v.lost && !v.half;
+        agree = settled && judge_stacks(&r.daemon, &v, why);
+        free(acked);
+    }
+    run_close(&r);
+    return settled && v.stack_ticks > 0 && agree == !unstacked;
+}
+
 void campaign_kills_control(struct campaign *c)
 {
     struct tally t;
+    char why[512] = "nothing was sent";
 
     try_control(c, true, false, &t);
     judge_point(&c->tally, t.lost > 0,
@@ -151,4 +178,8 @@ void campaign_kills_control(struct campaign *c)
     judge_point(&c->tally, t.doubled > 0,
                 "control: sent again under another id, %llu uploads are found double after %llu kills",
                 (unsigned long long)t.doubled, (unsigned long long)t.kills);
+    bool found = find_stacks(c, false, why);
+    judge_point(&c->tally, found, "without a fault %s", why);
+    found = find_stacks(c, true, why);
+    judge_point(&c->tally, found, "control: uploads without their stacks are found: %s", why);
 }

@@ -64,6 +64,7 @@ void old_continue(struct stream *s)
         s->lanes[i].next = OLD_UPLOADS / STREAM_LANES;
         s->lanes[i].acked = OLD_UPLOADS / STREAM_LANES;
     }
+    s->old = OLD_UPLOADS;
     for (unsigned i = 0; i < OLD_UPLOADS; i++) {
         s->state[i] = STREAM_ACKED;
     }

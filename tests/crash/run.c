@@ -65,7 +65,8 @@ static bool run_add_up(struct run *r, struct verdict *v, char why[512])
     bool ok = false;
 
     for (unsigned tries = 0; acked && !ok && tries < 5; tries++) {
-        ok = judge_sums(&r->daemon, r->stream, acked, true, v, why) && judge_totals(&r->daemon, r->stream, v, why);
+        ok = judge_sums(&r->daemon, r->stream, acked, true, v, why) && judge_totals(&r->daemon, r->stream, v, why) &&
+             judge_stacks(&r->daemon, v, why);
     }
     free(acked);
     return ok;

@@ -118,7 +118,7 @@ static struct profd_upload *make_upload(const struct stream *s, uint32_t n)
     if (!status) {
         status = fill_arcs(u, n);
     }
-    if (!status) {
+    if (!status && !(s->unstacked && n % 16 == 0)) {
         status = fill_stack(u, n);
     }
     if (!status) {

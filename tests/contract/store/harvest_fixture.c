@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/share.h"
+#include "core/sum.h"
 
 static void name_process(uint8_t name[STORE_INSTANCE_SIZE], unsigned process)
 {
@@ -41,6 +42,7 @@ void replace_counts(struct made_harvest *x, const struct counts *c)
     cr_assert_eq(counts_encode(c, &bytes, &u->counts_size, &e), PROFD_OK, "%s", e.sentence);
     u->counts = bytes;
     counts_totals(c, &u->ticks, &u->calls);
+    u->stack_ticks = sum_all(c->node_ticks, c->node_count);
     (void)share_add_counts(shares, c);
     for (size_t i = 0; i < u->build_count; i++) {
         x->m.builds[i].nanoseconds = shares[i].nanoseconds;

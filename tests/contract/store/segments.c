@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/share.h"
+#include "core/sum.h"
 #include "tests/contract/store/harvest_fixture.h"
 
 static const uint8_t first_centre[STORE_INCARNATION_SIZE] = "first centre...";
@@ -432,6 +433,7 @@ STORE_TEST(segment_of_a_large_upload)
     }
     OK(f, counts_encode(&c, &bytes, &m.u.counts_size, &f->e));
     counts_totals(&c, &m.u.ticks, &m.u.calls);
+    m.u.stack_ticks = sum_all(c.node_ticks, c.node_count);
     cr_assert_not(share_add_counts(shares, &c));
     for (size_t i = 0; i < m.u.build_count; i++) {
         m.builds[i].nanoseconds = shares[i].nanoseconds;

@@ -68,6 +68,7 @@ void make_counted(struct made *m, uint32_t uid, unsigned sender, uint32_t sequen
     counts_done(&c);
     m->u.ticks = n + 1;
     m->u.calls = n + 2;
+    m->u.stack_ticks = n + 1;
     m->builds[0].nanoseconds = (n + 1) * 10000000;
     m->builds[0].calls = 2;
     m->builds[1].nanoseconds = 0;
