@@ -16,11 +16,12 @@ EACH = 50  # absences with one centre
 
 
 def calls_in(d, build, hour):
-    """Calls of a report that is narrowed to an hour; 0 if there is nothing."""
+    """Calls, and ticks that have a stack, of a report that is narrowed to an hour; 0 if there is nothing."""
     stamp = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(h * 3600)) for h in (hour, hour + 1)]
     with Wire(d.socket) as w:
         status, data = w.query(f"/api/v1/builds/{build}/report?since={stamp[0]}&until={stamp[1]}")
-    return json.loads(data)["totals"]["calls"] if status == 200 else 0
+    report = json.loads(data) if status == 200 else {"totals": {"calls": 0}}
+    return report["totals"]["calls"], report.get("stacks", {}).get("count", 0)
 
 
 class Absent:
@@ -70,8 +71,9 @@ class Absent:
         out = []
         for (build, hour), n in self.truth.items():
             got = calls_in(self.host.daemon, build, hour), calls_in(centre, build, hour)
-            if got != (n, n):
-                out.append(f"{build} in hour {hour}: {n} calls were made; the host says {got[0]}, the centre {got[1]}")
+            if got != ((n, n), (n, n)):
+                out.append(f"{build} in hour {hour}: {n} calls and as many ticks with a stack were made; the host says "
+                           f"{got[0]}, the centre {got[1]}")
         for build in self.builds:
             total = sum(n for (b, _), n in self.truth.items() if b == build)
             with Wire(centre.socket) as w:

@@ -129,6 +129,20 @@ def calls(reports):
     return {build: n[0] for build, n in reports.items()}
 
 
+def stacks(reports):
+    """Likewise build → ticks that have a stack."""
+    return {build: n[2] for build, n in reports.items() if n[2]}
+
+
+def stacks_of(hosts):
+    """build → ticks of stacks, as the programs sent them: one a call. Live processes have none."""
+    out = {}
+    for h in hosts:
+        for (build, _), n in h.sender.sent.items():
+            out[build] = out.get(build, 0) + n
+    return out
+
+
 def excess(a, b):
     """By how many calls a exceeds b, added up over arcs."""
     return sum(max(0, n - b.get(build, 0)) for build, n in a.items())

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """What the judge of the fleet's campaign must find: segments that are acknowledged before they are committed, one epoch
-for ever, and segments that are numbered when they are sealed. Something between the programs makes these mistakes; the
-same course of events without them is found to be right."""
+for ever, segments that are numbered when they are sealed, and segments without their stacks. Something between the
+programs makes these mistakes; the same course of events without them is found to be right."""
 import os
 import signal
 
-from bed import ARCS, Bed, Daemon, Host, Tap, calls, calls_of, certificate, excess, sums, truth_of, until
+from bed import (ARCS, Bed, Daemon, Host, Tap, calls, calls_of, certificate, excess, stacks, stacks_of, sums, truth_of,
+                 until)
 from relaying import body
-from shim import Early, Keys, OneEpoch, WhenSealed
+from shim import Early, Keys, OneEpoch, Stackless, WhenSealed
 from wire import Wire
 
 
@@ -35,6 +36,14 @@ def judge(h, centre):
 
 def quiet_host(bed):
     return Host(bed, "control", certificate(bed, "control.example"), 0, rate=0, builds=())
+
+
+def put_between(h, shim):
+    """Between the host's daemon and its relay."""
+    with open(h.relay.file, encoding="utf-8") as f:
+        text = f.read().replace(f"socket = {h.daemon.socket}\n", f"socket = {shim.path}\n")
+    with open(h.relay.file, "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def early(tap, mistake):
@@ -68,10 +77,7 @@ def rolled_back(tap, kind, what, want):
         h = quiet_host(bed)
         try:
             shim = kind(os.path.join(h.daemon.folder, "shim"), h.daemon.socket)
-            with open(h.relay.file, encoding="utf-8") as f:
-                text = f.read().replace(f"socket = {h.daemon.socket}\n", f"socket = {shim.path}\n")
-            with open(h.relay.file, "w", encoding="utf-8") as f:
-                f.write(text)
+            put_between(h, shim)
             upload(h, ARCS[0], 3)
             h.daemon.back_up()
             shim.save()
@@ -90,8 +96,31 @@ def rolled_back(tap, kind, what, want):
               f"{what}, the host is restored: {lacks} calls are found lost, {doubled} doubled", (lacks, doubled))
 
 
+def stackless(tap, mistake):
+    """All calls arrive, and no stacks."""
+    with Daemon("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
+        bed.start()
+        h = quiet_host(bed)
+        try:
+            if mistake:
+                put_between(h, Stackless(os.path.join(h.daemon.folder, "shim"), h.daemon.socket))
+            for build in ARCS[:5]:
+                upload(h, build, 20)
+            settle(h)
+            wrong = judge(h, centre)
+            truth, got = stacks_of([h]), stacks(calls_of(centre))
+        finally:
+            h.end()
+    lost = excess(truth, got)
+    tap.point(wrong == (0, 0) and lost == (100 if mistake else 0) and not excess(got, truth),
+              f"{'without' if mistake else 'with'} their stacks: no calls and {lost} ticks of stacks are found lost",
+              (wrong, truth, got))
+
+
 def main():
     with Tap() as tap:
+        stackless(tap, False)
+        stackless(tap, True)
         early(tap, False)
         early(tap, True)
         rolled_back(tap, Keys, "numbered when opened, an epoch for each start", (False, False))

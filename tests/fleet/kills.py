@@ -6,8 +6,8 @@ import threading
 import time
 from collections import Counter
 
-from bed import (LONG, Bed, Host, Machine, calls, calls_of, certificate, difference, equation, excess, sums, truth_of,
-                 until)
+from bed import (LONG, Bed, Host, Machine, calls, calls_of, certificate, difference, equation, excess, stacks,
+                 stacks_of, sums, truth_of, until)
 
 PARTITION = 2.0  # seconds at most
 HOSTS_EACH = 5   # of a thread that kills
@@ -71,6 +71,8 @@ def kills(tap, count, number, seed, what, of_hosts, of_centre):
             for h in hosts:
                 h.relay.start()
             trouble(tap, bed, centre, hosts, number, seed, what)
+            if not of_hosts and not of_centre:  # an earlier centre may read no stacks
+                judge_stacks(tap, centre, hosts, what)
         finally:
             for h in hosts:
                 h.end()
@@ -111,6 +113,13 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
     judge(tap, centre, hosts, f"{what}{len(hosts)} hosts, seed {seed}, {time.monotonic() - began:.0f} s: "
           f"kills {sum(done.values())} {dict(sorted(done.items()))}, {dict(sorted(faults.items()))}, "
           f"segments sent again {repeats['n']}")
+
+
+def judge_stacks(tap, centre, hosts, what):
+    truth, there, got = stacks_of(hosts), stacks(sums(*(h.daemon for h in hosts))), stacks(calls_of(centre))
+    tap.point(truth == there == got and truth,
+              f"{what}stacks: ticks {sum(truth.values())}, lost {excess(truth, got)}, doubled {excess(got, truth)}: "
+              f"programs = hosts = centre, by path", (difference(there, got), difference(truth, got)))
 
 
 def judge(tap, centre, hosts, what):

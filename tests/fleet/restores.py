@@ -38,6 +38,7 @@ class Round:
 
     def __init__(self, seed, of_hosts, of_centre):
         self.dice, self.counts = random.Random(seed), Counter()
+        self.all_of_this_version = not of_hosts and not of_centre
         self.centre = Machine("--gate", "--relay-interval", "1s", programs=of_centre)
         self.bed = Bed(self.centre.socket)
         self.bed.gate.program = of_centre.gate if of_centre else self.bed.gate.program
@@ -80,8 +81,9 @@ class Round:
 
     def judge(self, kind):
         """What is wrong, in words."""
-        truth, hosts, centre = truth_of(self.hosts), calls(sums(*(h.daemon for h in self.hosts))), calls_of(self.centre)
-        centre, out = calls(centre), []
+        truth, hosts = truth_of(self.hosts), calls(sums(*(h.daemon for h in self.hosts)))
+        reports, out = calls_of(self.centre), []
+        centre = calls(reports)
         lost, doubled = excess(truth, centre), excess(centre, truth)
         self.counts.update(calls=sum(truth.values()), lost=lost, doubled=doubled, on_hosts=excess(truth, hosts))
         if doubled or excess(hosts, truth):
@@ -92,6 +94,11 @@ class Round:
             out.append(f"{lacks} calls of the hosts are not at the centre")
         if kind == "centre" and lost:
             out.append(f"{lost} calls are lost though no host was restored")
+        living = {b for h in self.hosts for b in h.counted}
+        apart = {b: n for b, n in reports.items() if b not in living and n[2] != n[0]}
+        self.counts["stacks"] += sum(n[2] for n in reports.values())
+        if apart and self.all_of_this_version:
+            out.append(f"each call has a tick with a stack, but of calls and stacks there are {apart}")
         silent = unmarked(truth, self.centre, self.hosts)
         self.counts["unmarked"] += sum(a - b for a, b in silent.values())
         if silent:
@@ -129,5 +136,6 @@ def restores(tap, number, seed, what, of_hosts, of_centre):
             print(f"# round {i}, {kind}: {faults}", flush=True)
     if number:
         tap.point(not wrong, f"{what}restores {number}, seed {seed}, {time.monotonic() - began:.0f} s: "
-                  f"{dict(sorted(done.items()))}, calls {counts['calls']}, doubled {counts['doubled']}, lost with a "
-                  f"host's timeline {counts['lost']}, of these unmarked {counts['unmarked']}", "\n".join(wrong))
+                  f"{dict(sorted(done.items()))}, calls {counts['calls']}, ticks with a stack {counts['stacks']}, "
+                  f"doubled {counts['doubled']}, lost with a host's timeline {counts['lost']}, of these unmarked "
+                  f"{counts['unmarked']}", "\n".join(wrong))
