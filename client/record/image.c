@@ -301,7 +301,7 @@ uint32_t images_add_build(struct images *m, const struct buildid *id, const char
 
 uint32_t images_reserve_build(struct images *m, const char *name)
 {
-    void *grown = m->reserved < IMAGE_RESERVED_MAX
+    void *grown = m->reserved < IMAGE_RESERVED_MAX && table_reserve(&m->build_table, m->arena, build_hash, m)
                       ? arena_extend(m->arena, m->builds, m->build_count, &m->build_capacity, sizeof *m->builds)
                       : NULL;
     if (!grown) {
@@ -309,6 +309,12 @@ uint32_t images_reserve_build(struct images *m, const char *name)
     }
     m->builds = grown;
     m->builds[m->build_count] = (struct image_build){.name = name, .fd = -1, .range = {0, 0}};
+    uint32_t at = table_slot(&m->build_table, build_hash(m, m->build_count)); /* the table has every build */
+    while (m->build_table.slots[at] != 0) {
+        at = (at + 1) & m->build_table.mask;
+    }
+    m->build_table.slots[at] = m->build_count + 1;
+    m->build_table.used++;
     m->reserved++;
     return m->build_count++;
 }

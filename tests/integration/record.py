@@ -219,7 +219,7 @@ def lost(tap, program):
         victim = subprocess.Popen([program, "100000", "0", "0"])
         sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "10000", "-p", str(victim.pid)],
                                     env=d.env, stderr=subprocess.PIPE, text=True)
-        until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        until(lambda: cpu_ticks(sampling.pid) >= 10)  # it reads samples
         sampling.send_signal(signal.SIGSTOP)
         before = cpu_ticks(victim.pid)
         until(lambda: cpu_ticks(victim.pid) > before + 200)
