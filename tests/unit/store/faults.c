@@ -3,7 +3,9 @@
 
 #include <criterion/criterion.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* --- the layer: every file of the real one, with methods that count down to a failure ------------------------------
  */
@@ -120,6 +122,12 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int fla
         free(file->real);
     }
     return rc;
+}
+
+void faults_directory(char directory[64])
+{
+    snprintf(directory, 64, "%s/profd-store-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    cr_assert(mkdtemp(directory));
 }
 
 void faults_install(void)

@@ -16,6 +16,9 @@ extern int faults_happened, faults_operations;
 #define FAULTS_STEP 1
 #endif
 
+/* A new directory for one test's database: in memory where there is /dev/shm, so that thousands of commits do not wait
+ * for a disk. */
+void faults_directory(char directory[64]);
 /* Every file that SQLite opens from here on goes through the layer. */
 void faults_install(void);
 

@@ -36,8 +36,7 @@ static void wipe(void)
 
 static void enter(void)
 {
-    strcpy(directory, "/tmp/profd-harvest-XXXXXX");
-    cr_assert(mkdtemp(directory));
+    faults_directory(directory);
     snprintf(path, sizeof path, "%s/profd.db", directory);
 }
 

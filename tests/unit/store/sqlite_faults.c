@@ -20,8 +20,7 @@ static struct profd_error e;
 
 static void enter(void)
 {
-    strcpy(directory, "/tmp/profd-fault-XXXXXX");
-    cr_assert(mkdtemp(directory));
+    faults_directory(directory);
     snprintf(path, sizeof path, "%s/profd.db", directory);
 }
 
@@ -44,20 +43,30 @@ static void leave(void)
 TestSuite(store_faults, .init = enter, .fini = leave);
 
 enum { MOST = 400 };
-static enum profd_status put_one(struct store *s, uint32_t sequence, size_t size, enum store_outcome *outcome)
+enum { UPLOADS = 60 };
+/* Uploads first to first + n - 1 of one sender, size bytes of counts each. */
+static enum profd_status put(struct store *s, uint32_t first, uint32_t n, size_t size, enum store_outcome outcomes[])
 {
     static uint8_t counts[100000];
     struct store_build b = {.id = {.text = "abcd"}, .name = "n"};
-    struct store_upload u = {.sequence = sequence,
-                             .build_count = 1,
-                             .builds = &b,
-                             .counts = counts,
-                             .counts_size = size,
-                             .start = sequence,
-                             .end = sequence,
-                             .ticks = 1};
-    u.sender[0] = 1;
-    return store_put_uploads(s, &u, 1, outcome, &e);
+    struct store_upload u[UPLOADS];
+    for (uint32_t i = 0; i < n; i++) {
+        u[i] = (struct store_upload){.sender = {1},
+                                     .sequence = first + i,
+                                     .build_count = 1,
+                                     .builds = &b,
+                                     .counts = counts,
+                                     .counts_size = size,
+                                     .start = first + i,
+                                     .end = first + i,
+                                     .ticks = 1};
+    }
+    return store_put_uploads(s, u, n, outcomes, &e);
+}
+
+static enum profd_status put_one(struct store *s, uint32_t sequence, size_t size, enum store_outcome *outcome)
+{
+    return put(s, sequence, 1, size, outcome);
 }
 
 static enum profd_status note_row(void *context, const struct store_row *row, struct profd_error *why)
@@ -94,12 +103,12 @@ static bool run_with_fault(int n)
 {
     struct store *s = NULL;
     bool acked[MOST] = {false};
-    enum store_outcome outcome;
+    enum store_outcome outcome, outcomes[UPLOADS];
     faults_countdown = n;
     faults_happened = faults_operations = 0;
     wipe();
     enum profd_status status = store_sqlite_open_writer(path, &s, &e);
-    for (uint32_t i = 1; status == PROFD_OK && i <= 60; i++) {
+    for (uint32_t i = 1; status == PROFD_OK && i <= UPLOADS; i++) {
         status = put_one(s, i, 100 + i * 700, &outcome);
         acked[i] = status == PROFD_OK;
     }
@@ -122,9 +131,9 @@ static bool run_with_fault(int n)
     faults_countdown = -1;
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "after fault %d: %s", n, e.sentence);
     check_contents(s, acked);
-    for (uint32_t i = 1; i <= 60; i++) {
-        cr_assert_eq(put_one(s, i, 100, &outcome), PROFD_OK);
-        cr_assert(!acked[i] || outcome == STORE_DUPLICATE);
+    cr_assert_eq(put(s, 1, UPLOADS, 100, outcomes), PROFD_OK);
+    for (uint32_t i = 1; i <= UPLOADS; i++) {
+        cr_assert(!acked[i] || outcomes[i - 1] == STORE_DUPLICATE);
         acked[i] = true;
     }
     check_contents(s, acked);

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "store/store.h"
+#include "tests/unit/store/faults.h"
 
 static char directory[64], path[96];
 static struct profd_error e;
 
 static void enter(void)
 {
-    strcpy(directory, "/tmp/profd-open-XXXXXX");
-    cr_assert(mkdtemp(directory));
+    faults_directory(directory);
     snprintf(path, sizeof path, "%s/profd.db", directory);
     e.sentence[0] = 0;
 }

@@ -27,8 +27,7 @@ static void wipe(void)
 
 static void enter(void)
 {
-    strcpy(directory, "/tmp/profd-v1-XXXXXX");
-    cr_assert(mkdtemp(directory));
+    faults_directory(directory);
     snprintf(path, sizeof path, "%s/profd.db", directory);
 }
 
@@ -158,7 +157,7 @@ Test(store_upgrade, every_failure_leaves_one_version_or_the_other)
     for (int kind = 0; kind < 2; kind++) {
         bool hit = true;
         faults_kind = kind == 0 ? SQLITE_IOERR_FSYNC : SQLITE_FULL;
-        for (int n = 0; hit; n += n < 30 ? 1 : 7) {
+        for (int n = 0; hit; n += FAULTS_STEP * (n < 30 ? 1 : 7)) {
             wipe();
             copy_file(kept, path);
             faults_countdown = n;

@@ -35,8 +35,7 @@ static void wipe(void)
 
 static void enter(void)
 {
-    strcpy(directory, "/tmp/profd-upkeep-XXXXXX");
-    cr_assert(mkdtemp(directory));
+    faults_directory(directory);
     snprintf(path, sizeof path, "%s/profd.db", directory);
 }
 
@@ -276,7 +275,7 @@ static void run_all(int kind)
     make_kept(kept);
     faults_install();
     faults_kind = kind;
-    for (int n = 0; hit; n += n < 40 ? 1 : 5) {
+    for (int n = 0; hit; n += FAULTS_STEP * (n < 40 ? 1 : 5)) {
         run_with_fault(kept, n, stages, &hit);
     }
     unlink(kept);
