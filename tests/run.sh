@@ -25,7 +25,7 @@ begun() {
         sed 's/^/# not ended: /'
 }
 
-# count NAME FOLDER STATUS SECONDS: adds up one program's points.
+# count NAME FOLDER STATUS SECONDS CPU-SECONDS: adds up one program's points.
 count() {
     local ok bad skip tap=$2/tap out=$2/out
     ok=$(grep -cE '^ok ' "$tap")
@@ -42,7 +42,7 @@ count() {
         echo "# $1: ran no test" && bad=1
     fi
     [ "$bad" = 0 ] || { grep -B6 -A6 -E '^not ok' "$tap" | head -60; tail -25 "$out"; }
-    printf '%-44s %4d passed %3d failed %3d skipped  %ss\n' "$1" "$ok" "$bad" "$skip" "$4"
+    printf '%-44s %4d passed %3d failed %3d skipped  %4ss, CPU %ss\n' "$1" "$ok" "$bad" "$skip" "$4" "$5"
     grep -iE '^ok .*# *skip' "$tap" |
         sed -E "s|^ok *[0-9]* *-? *|$1: |; s/ *# *[Ss][Kk][Ii][Pp](PED)? */: /" >>"$work/skips"
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
@@ -58,7 +58,8 @@ reap() {
     local pid folder
     read -r pid <&3
     folder=$work/$pid
-    count "${names[$pid]}" "$folder" "$(cat "$folder/status")" "$(cat "$folder/seconds")"
+    count "${names[$pid]}" "$folder" "$(cat "$folder/status")" "$(cat "$folder/seconds")" \
+        "$(awk -F '[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times")"
     rm -rf "$folder"
     unset "names[$pid]"
 }
@@ -77,6 +78,7 @@ start() {
         "$@" 3>&-
         echo $? >"$folder/status"
         echo $SECONDS >"$folder/seconds"
+        times >"$folder/times" # of this shell, and below it of what it ran
         echo $BASHPID >&3
     ) &
     names[$!]=$name

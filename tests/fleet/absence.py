@@ -6,7 +6,8 @@ import random
 import time
 from collections import Counter
 
-from bed import FAKETIME, Bed, Host, Machine, certificate, equation, until
+from bed import Bed, Host, Machine, certificate, equation, until
+from clocks import FAKETIME
 from relaying import body
 from segment import HOUR
 from wire import Wire, sender_number

@@ -1,7 +1,6 @@
 # not a test
 """A fleet of real programs: the profd of a centre, profd-gate, and hosts with profd, profd-relay and a program that
 uploads and counts its own calls. Between relay and gate is a proxy."""
-import glob
 import os
 import random
 import signal
@@ -9,6 +8,7 @@ import sys
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+from clocks import moved_as  # noqa: E402
 from harness import BUILD, LONG, PROFD, Daemon, Tap, run, until  # noqa: E402,F401
 from judge import calls_of, difference, sums  # noqa: E402,F401
 from memory import Counter  # noqa: E402
@@ -18,7 +18,6 @@ from tls_bed import GATE, Bed  # noqa: E402,F401
 from wire import Wire  # noqa: E402
 
 ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
-FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [""])[0]
 MARKS = {"restored", "segment-missing"}         # what a report says where a host's counts are missing
 
 
@@ -36,8 +35,7 @@ class Machine(Daemon):
     def __init__(self, *options, programs=None, clock=None, **more):
         super().__init__(*options, start=False, **more)
         if clock:
-            self.env.update(LD_PRELOAD=FAKETIME, FAKETIME_TIMESTAMP_FILE=clock, FAKETIME_NO_CACHE="1",
-                            FAKETIME_DONT_FAKE_MONOTONIC="1")
+            self.env.update(moved_as(clock))
         self.program = programs.profd if programs else self.program
         self.backups = []
         self.start()

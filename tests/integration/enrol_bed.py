@@ -1,7 +1,6 @@
 # not a test
 """A centre with a CA of its own, the real programs, and hosts that enrol there."""
 import base64
-import glob
 import json
 import os
 import socket
@@ -9,13 +8,13 @@ import ssl
 import subprocess
 import uuid
 
+from clocks import clock
 from harness import BUILD, LONG, Daemon, free_port, run, until
 from relaying import body
 from tls_bed import GATE, RELAY, Service, TlsWire, openssl
 from wire import Wire, field, sender_number
 
 SIGNER, PROFCTL = os.path.join(BUILD, "profd-signer"), os.path.join(BUILD, "profctl")
-FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") or [""])[0]
 DAY = 86400
 NAMES = ("localhost", "127.0.0.1", "::1")
 ARRIVE = field(4, 1) + field(5, 1) + field(6, 9)
@@ -23,12 +22,6 @@ ARRIVE = field(4, 1) + field(5, 1) + field(6, 9)
 
 def check(tap, name, ok, detail=""):
     return tap.point(ok, name, detail)
-
-
-def clock(when):
-    """The environment of a process whose clock is wrong: seconds ahead, or "@date"."""
-    return dict(os.environ, LD_PRELOAD=FAKETIME, FAKETIME=when if isinstance(when, str) else f"{when:+d}",
-                FAKETIME_DONT_FAKE_MONOTONIC="1") if when else dict(os.environ)
 
 
 def ca(folder, *arguments):

@@ -5,7 +5,8 @@ import shutil
 import tempfile
 import time
 
-from enrol_bed import ARRIVE, DAY, FAKETIME, PROFCTL, Fleet, check, clock
+from clocks import FAKETIME, clock, moved_as
+from enrol_bed import ARRIVE, DAY, PROFCTL, Fleet, check
 from harness import LONG, Daemon, Tap, run, until
 from tls_bed import Bed, openssl
 from wire import field
@@ -136,8 +137,7 @@ def clones(tap, fleet):
     file = os.path.join(fleet.folder, "ahead")
     open(file, "w").write("+0")
     with fleet.daemon(start=False) as a, fleet.daemon() as b:
-        a.env.update(LD_PRELOAD=FAKETIME, FAKETIME_TIMESTAMP_FILE=file, FAKETIME_NO_CACHE="1",
-                     FAKETIME_DONT_FAKE_MONOTONIC="1")
+        a.env.update(moved_as(file))
         a.start()
         fleet.sends(a, "original")
         fleet.sends(b, "copy")
