@@ -376,6 +376,11 @@ soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 # make bench: all figures, and the README's table of them. Into the README: python3 tests/bench/table.py build/plain/bench.txt README.md
 bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)
+# make bench-leave-out: CPU time of Debian's Lua that goes into counting, before and after its cheap hot functions are left out.
+.PHONY: bench-leave-out
+bench-leave-out: all
+	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/bench/bench_leave_out.py build/oracle-real
 # make attribution RUNS=20: seconds that land on the wrong caller, measured from stacks and by gprof's rule, in that many runs of 2,000 ticks
 # of a program that knows the CPU time of its paths.
 RUNS ?= 20

@@ -47,6 +47,7 @@ enum profd_inexact {
     PROFD_INEXACT_PAUSED = 512,            /* counting was switched off meanwhile */
     PROFD_INEXACT_LABEL_LEFT_OUT = 2048,   /* a label was invalid and was left out; counts are complete */
     PROFD_INEXACT_SHARED_BINS = 4096,      /* some ticks were shared between neighbouring functions by an estimate */
+    PROFD_INEXACT_LEFT_OUT = 131072,       /* calls into some functions were not counted, on request */
     PROFD_INEXACT_AMBIGUOUS_NAMES = 65536, /* functions of one name could not be told apart; the first has all counts */
 };
 

@@ -77,7 +77,9 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL /* of olde
     X(LABELS_LEFT_OUT, "labels that break the rules of proto/label.h, or for which there was no memory")               \
     X(CHILDREN, "children created by fork() that began to count, into memories of their own")                          \
     X(IS_CHILD,                                                                                                        \
-      "number of processes that count this one in CHILDREN: the parent, and elders if the parent had not counted")
+      "number of processes that count this one in CHILDREN: the parent, and elders if the parent had not counted")     \
+    X(LEFT_OUT,                                                                                                        \
+      "functions that are not counted, on request; OVERLAPS has one more then, for readers before this counter")
 
 enum attach_counter {
 #define X(name, text) ATTACH_COUNTER_##name,

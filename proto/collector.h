@@ -47,7 +47,8 @@
     X(RECORDED, 22, "processes_recorded", "processes that were sampled from outside")                                  \
     X(SAMPLES_LOST, 23, "samples_lost", "samples that the kernel lost meanwhile, of this or any other program")        \
     X(KERNEL_UNSEEN, 24, "processes_without_kernel_time",                                                              \
-      "recorded processes of which time in the kernel was not sampled")
+      "recorded processes of which time in the kernel was not sampled")                                                \
+    X(LEFT_OUT, 25, "functions_left_out", "functions of processes that were not counted, on request")
 
 enum collector_counter {
 #define X(name, number, json, text) COLLECTOR_##name = number,

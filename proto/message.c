@@ -81,6 +81,9 @@ static const struct {
      "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions"},
     {INEXACT_AMBIGUOUS_NAMES, "ambiguous-names",
      "an import names functions by a name that several have: the first of them got the counts of all"},
+    {INEXACT_LEFT_OUT, "left-out",
+     "functions were left out of counting on request (PROFD_LEAVE_OUT): calls into them are missing, all others are "
+     "counted"},
     {INEXACT_SAMPLED, "sampled",
      "a program does not count its calls: their number is how often a tick found the callee below its caller"},
 };

@@ -435,15 +435,24 @@ static void row_read_name(const struct attach_module_row *row, char *name)
     name[row->name_size] = '\0';
 }
 
+unsigned module_get_id(uint32_t number, uint8_t id[BUILDID_BYTES_MAX])
+{
+    const struct attach_module_row *row = row_find(number, UINT32_MAX);
+    if (!row) {
+        return 0;
+    }
+    raw_copy(id, row->id, row->id_size);
+    return row->id_size;
+}
+
 unsigned module_get(uint32_t number, uint8_t id[BUILDID_BYTES_MAX], char *name, unsigned size)
 {
     const struct attach_module_row *row = row_find(number, size);
     if (!row) {
         return 0;
     }
-    raw_copy(id, row->id, row->id_size);
     row_read_name(row, name);
-    return row->id_size;
+    return module_get_id(number, id);
 }
 
 uint32_t module_count(void)

@@ -67,6 +67,8 @@ void module_set_called(uint16_t id);
  * as below. */
 uint32_t module_count(void);
 unsigned module_get(uint32_t number, uint8_t id[BUILDID_BYTES_MAX], char *name, unsigned size);
+/* Bytes of the build-id alone. */
+unsigned module_get_id(uint32_t number, uint8_t id[BUILDID_BYTES_MAX]);
 /* Where it is mapped. */
 uintptr_t module_get_low(uint32_t number);
 

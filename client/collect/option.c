@@ -119,7 +119,8 @@ void option_read(void)
     option.memory = (uint64_t)power << 20;
     option.timers = !clock || !raw_after(clock, "off");
     option.rate = option.timers ? number_of("PROFD_RATE", RATE_DEFAULT, RATE_MAX) : 0;
-    option.rewrite = number_of("PROFD_REWRITE", 0, 1) == 1;
+    option.leave_out = value_of("PROFD_LEAVE_OUT");
+    option.rewrite = number_of("PROFD_REWRITE", 0, 1) == 1 || (option.leave_out && *option.leave_out);
     option.mode = option.rate == 0 ? ATTACH_MODE_OFF : ATTACH_MODE_CPU;
     sockets_read();
 }

@@ -6,6 +6,7 @@
  *     beginning and the end
  *   - PROFD_COLLECT_MEMORY: MiB of the region, a power of two from 1 to 1024; default 64
  *   - PROFD_REWRITE: 1: call sites are rewritten at the start; 0 (default)
+ *   - PROFD_LEAVE_OUT: a file of functions that are not to be counted (leave_out.h); implies PROFD_REWRITE=1
  *   - PROFD_LABEL_name: a label */
 #ifndef PROFD_COLLECT_OPTION_H
 #define PROFD_COLLECT_OPTION_H
@@ -21,7 +22,8 @@ struct option_values {
     uint32_t rate, mode;
     bool timers; /* threads get timers, were it only to look at the daemon */
     bool rewrite;
-    uint64_t memory; /* bytes */
+    const char *leave_out; /* NULL: none */
+    uint64_t memory;       /* bytes */
 };
 extern struct option_values option;
 

@@ -7,6 +7,7 @@
 #include <link.h>
 #include <sched.h>
 
+#include "client/collect/leave_out.h"
 #include "client/collect/module.h"
 #include "client/collect/option.h"
 #include "client/collect/raw.h"
@@ -27,6 +28,7 @@ static uint32_t target = 1;                   /* requested state of the sites: o
 static uint32_t busy;                         /* a thread is changing code */
 static uint32_t closing;                      /* dlclose()s under way */
 static const struct stub_code *stub;          /* of mcount and of __fentry__ */
+static uint32_t left_out;                     /* functions that are not counted */
 static bool stub_is_bound;                    /* to these names: slots that are not bound yet will be */
 static uint8_t tried[ATTACH_MODULES_MAX + 1]; /* modules that were examined */
 
@@ -74,9 +76,13 @@ static void object_patch(struct rewrite_object *o)
         o->capacity = fits ? o->count : 0;
         site_count += o->capacity;
     }
+    uint32_t left = rewrite_object_leave_out(o);
     if (!rewrite_object_patch(o, stub)) {
         o->count = 0;
+        return;
     }
+    left_out += left;
+    collect_tell_left_out(left);
 }
 
 /* The loader's name of the object at an address, to recognize it later; NULL if objects are never unloaded. */
@@ -122,6 +128,7 @@ void rewrite_begin(const struct stub_code given[2], bool bound)
     if (!option.rewrite || !is_alone()) {
         return;
     }
+    leave_out_read(option.leave_out);
     dl_iterate_phdr(object_meet, NULL);
     for (uint32_t i = 0; i < object_count; i++) {
         sites += sites + objects[i].count <= STUB_SITES_MAX ? objects[i].count : 0;
@@ -187,6 +194,11 @@ void rewrite_learn(uint16_t module, uintptr_t self)
     object_learn(module, self);
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
     settle();
+}
+
+uint32_t rewrite_left_out(void)
+{
+    return left_out;
 }
 
 uint32_t rewrite_site(uintptr_t self)
@@ -262,6 +274,11 @@ void rewrite_learn(uint16_t module, uintptr_t self)
 {
     (void)module;
     (void)self;
+}
+
+uint32_t rewrite_left_out(void)
+{
+    return 0;
 }
 
 uint32_t rewrite_site(uintptr_t self)

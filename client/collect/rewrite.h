@@ -30,6 +30,9 @@
  * valid; bound: both names are bound to these. Calls libc's dl_iterate_phdr. O(functions). Only x86-64 has it. */
 void rewrite_begin(const struct stub_code stub[2], bool bound);
 
+/* Functions that are not counted, because PROFD_LEAVE_OUT names them. */
+uint32_t rewrite_left_out(void);
+
 /* From the slow path: rewrites the sites of the module that contains self, at its first call, if that is safe. Any
  * thread, any handler; raw. O(1) except the first time. */
 void rewrite_learn(uint16_t module, uintptr_t self);

@@ -44,6 +44,7 @@ bool rewrite_frames_next(struct rewrite_frames *f, uintptr_t *begin, uint32_t *s
 enum rewrite_form {
     REWRITE_FENTRY = 1, /* true: __fentry__; false: mcount */
     REWRITE_LONG = 2,   /* six bytes: a prefix precedes the opcode */
+    REWRITE_LEFT = 4,   /* it is not to count, and always switched off */
 };
 
 struct rewrite_site {

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include "client/collect/leave_out.h"
+#include "client/collect/module.h"
 #include "client/collect/raw.h"
 
 #define PAGE 4096u
@@ -38,6 +40,44 @@ bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2
     uint32_t n = rewrite_find_sites(&o->image, &frames, &slots, o->sites, most);
     __atomic_store_n(&o->count, n, __ATOMIC_RELEASE);
     return n > 0;
+}
+
+struct leaving {
+    struct rewrite_object *object;
+    uint32_t count;
+};
+
+/* A function has one site. */
+static void function_leave(void *context, uint64_t at, uint64_t size)
+{
+    struct leaving *l = context;
+    const struct rewrite_object *o = l->object;
+    const uint64_t begin = at + o->image.bias - o->image.low;
+    uint32_t low = 0, high = o->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (o->sites[middle].at < begin) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (begin < o->image.high - o->image.low && low < o->count && o->sites[low].at - begin < size &&
+        !(o->sites[low].form & REWRITE_LEFT)) {
+        o->sites[low].form |= REWRITE_LEFT;
+        l->count++;
+    }
+}
+
+uint32_t rewrite_object_leave_out(struct rewrite_object *o)
+{
+    struct leaving l = {o, 0};
+    uint8_t id[BUILDID_BYTES_MAX];
+    unsigned id_size = module_get_id(o->module, id);
+    if (id_size) {
+        leave_out_each(id, id_size, function_leave, &l);
+    }
+    return l.count;
 }
 
 static bool segment_protect(const struct rewrite_image *image, const ElfW(Phdr) * p, bool writable)
@@ -89,7 +129,7 @@ static void site_patch(const struct rewrite_object *o, uint32_t i)
     if (o->sites[i].form & REWRITE_LONG) {
         *(volatile uint8_t *)(code - 1) = PREFIX;
     }
-    *(volatile uint8_t *)code = opcode_on(o);
+    *(volatile uint8_t *)code = o->sites[i].form & REWRITE_LEFT ? OPCODE_OFF : opcode_on(o);
     raw_copy(code + 1, &value, sizeof value);
 }
 
@@ -149,7 +189,9 @@ void rewrite_object_switch(struct rewrite_object *o, bool on)
         return;
     }
     for (uint32_t i = 0; i < o->count; i++) {
-        site_switch(o, i, on);
+        if (!(o->sites[i].form & REWRITE_LEFT)) {
+            site_switch(o, i, on);
+        }
     }
     image_close(&o->image, o->image.count);
     o->state = state;

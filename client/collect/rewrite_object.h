@@ -45,8 +45,11 @@ struct rewrite_object {
 /* Fills sites and count from image. trust_lazy: see rewrite_find_slots. False: there are none. */
 bool rewrite_object_find(struct rewrite_object *o, const struct stub_code stub[2], bool trust_lazy);
 
-/* Rewrites all sites. The process must have one thread; signals are blocked meanwhile. False: code may not be changed,
- * and is unchanged. */
+/* Marks the sites that are in functions of the list that leave_out.h reads; returns their number. */
+uint32_t rewrite_object_leave_out(struct rewrite_object *o);
+
+/* Rewrites all sites; those that are marked so that they do not count. The process must have one thread; signals are
+ * blocked meanwhile. False: code may not be changed, and is unchanged. */
 bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2]);
 
 /* Switches all sites by changing one byte of each; threads may run. Code that is no longer a site is not changed. */

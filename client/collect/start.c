@@ -118,6 +118,7 @@ void collect_start_child(void)
     }
     raw_copy(collect.header->parent, parent, sizeof parent);
     region_begin(fd, NULL, true);
+    collect_tell_left_out(rewrite_left_out());
     pause_begin_child();
     collect_counter_add(ATTACH_COUNTER_THREADS, 1);
     sample_arm_child();

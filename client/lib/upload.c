@@ -24,6 +24,7 @@ _Static_assert((int)PROFD_INEXACT_SAMPLED == INEXACT_SAMPLED, "the wire's bits")
 _Static_assert((int)PROFD_INEXACT_LABEL_LEFT_OUT == INEXACT_LABEL_LEFT_OUT, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_SHARED_BINS == INEXACT_SHARED_BINS, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_AMBIGUOUS_NAMES == INEXACT_AMBIGUOUS_NAMES, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_LEFT_OUT == INEXACT_LEFT_OUT, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_PAUSED == INEXACT_PAUSED, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_TICKS_OUTSIDE == INEXACT_TICKS_OUTSIDE, "the wire's bits");
 _Static_assert(PROFD_NOWHERE == COUNTS_NOWHERE, "the wire's value");

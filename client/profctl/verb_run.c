@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_examples.h"
@@ -21,6 +22,7 @@ static const struct profctl_option options[] = {
     {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64); a power of two"},
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
     {"no-rewrite", 0, NULL, "leave the code unchanged (default)"},
+    {"leave-out", 0, "FILE", "do not count calls of the functions in FILE, which report -f exclude-list writes"},
     {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},
     {"require-daemon", 0, NULL, "do not run the command without a daemon"},
     {"verbose", 'v', NULL, "report at the end what was delivered"},
@@ -34,6 +36,7 @@ enum {
     OPTION_MEMORY,
     OPTION_REWRITE,
     OPTION_NO_REWRITE,
+    OPTION_LEAVE_OUT,
     OPTION_WAIT,
     OPTION_REQUIRE,
     OPTION_VERBOSE,
@@ -99,6 +102,21 @@ static enum profd_status number_take(const char *option, const char *variable, c
     return status == PROFD_OK ? env_set(variable, text, e) : status;
 }
 
+/* The command may change its folder, so its processes get an absolute path. */
+static enum profd_status leave_out_take(const char *value, struct profd_error *e)
+{
+    char *path = realpath(value, NULL);
+    if (!path || access(path, R_OK) != 0) {
+        enum profd_status status =
+            profd_error_set(e, PROFD_NO_INPUT, "run: --leave-out %s: %s", value, strerror(errno));
+        free(path);
+        return status;
+    }
+    enum profd_status status = env_set("PROFD_LEAVE_OUT", path, e);
+    free(path);
+    return status;
+}
+
 static enum profd_status option_take(int which, const char *value, struct behaviour *b, struct profd_error *e)
 {
     char path[RUN_PLACE_SIZE];
@@ -126,6 +144,8 @@ static enum profd_status option_take(int which, const char *value, struct behavi
     case OPTION_REWRITE:
     case OPTION_NO_REWRITE:
         return env_set("PROFD_REWRITE", which == OPTION_REWRITE ? "1" : "0", e);
+    case OPTION_LEAVE_OUT:
+        return leave_out_take(value, e);
     case OPTION_WAIT:
         status = number_parse("wait", value, 0, 86400, &n, e);
         b->wait_ms = status == PROFD_OK ? (uint32_t)n * 1000 : b->wait_ms;

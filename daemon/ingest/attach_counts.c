@@ -16,6 +16,9 @@ void attach_counters_read(const struct attach_image *image, const struct attach_
     for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
         out[i] = image->header.counters[i] > SUM_MAX ? SUM_MAX : image->header.counters[i];
     }
+    if (out[ATTACH_COUNTER_LEFT_OUT] > 0 && out[ATTACH_COUNTER_OVERLAPS] > 0) {
+        out[ATTACH_COUNTER_OVERLAPS]--; /* proto/attach.h */
+    }
     out[ATTACH_SNAPSHOT_NAMELESS] = b->nameless;
     out[ATTACH_SNAPSHOT_UNLISTED] = b->unlisted;
     for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {
@@ -74,6 +77,7 @@ void attach_counters_subtract(const struct attach_snapshot *after, const struct 
         {COLLECTOR_FORKS_UNSEEN, ATTACH_COUNTER_FORKS_UNSEEN, 0},
         {COLLECTOR_PAUSES, ATTACH_COUNTER_PAUSES, 0},
         {COLLECTOR_OVERLAPS, ATTACH_COUNTER_OVERLAPS, 0},
+        {COLLECTOR_LEFT_OUT, ATTACH_COUNTER_LEFT_OUT, 0},
     };
     struct pair p = {after, before};
     bool saturated = false;

@@ -328,9 +328,10 @@ static void add_missing(const struct text_parts *t)
     add_gap(t->out, r);
     add_disputed(t->out, t->in);
     if (r->counted_functions > 0) {
-        buffer_add_format(t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick)\n",
-                          r->not_called_count, r->counted_functions,
-                          noun_for(r->counted_functions, "function", "functions"));
+        buffer_add_format(
+            t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)\n",
+            r->not_called_count, r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
+            (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0 ? "; some were left out of counting" : "");
     }
     if (r->static_arcs) {
         buffer_add_text(t->out, "Graph     includes calls found in the machine code (--static)\n");

@@ -167,6 +167,25 @@ Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_
     }
 }
 
+Test(ingest_attach, functions_left_out_make_all_later_calls_inexact)
+{
+    live_usual(&live);
+    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
+    live.h->counters[ATTACH_COUNTER_LEFT_OUT] = 3;
+    live.h->counters[ATTACH_COUNTER_OVERLAPS] = 1; /* for older daemons */
+    for (unsigned step = 0; step < 2; step++) {
+        ledger.inexact = 0;
+        live_count(arcs, 1, 1, 1, 1, 2, 1);
+        harvest(step, ATTACH_LIVES);
+        cr_assert_eq(ledger.inexact, INEXACT_LEFT_OUT, "step %u: %x", step, ledger.inexact);
+    }
+    cr_assert(ledger.counters[COLLECTOR_LEFT_OUT] == 3 && ledger.counters[COLLECTOR_OVERLAPS] == 0);
+    live.h->counters[ATTACH_COUNTER_OVERLAPS] = 2;
+    live_count(arcs, 1, 1, 1, 1, 2, 1);
+    harvest(2, ATTACH_LIVES);
+    cr_assert(ledger.inexact == (INEXACT_LEFT_OUT | INEXACT_LOST) && ledger.counters[COLLECTOR_OVERLAPS] == 1);
+}
+
 Test(ingest_attach, wall_clock_samples_are_no_cpu_seconds)
 {
     live_usual(&live);
