@@ -39,6 +39,7 @@ function line(r, look, per, most) {
   const seconds = timeOf(r, look);
   const each = per?.(r);
   const known = look.measured && r.measured_total !== undefined;
+  const uncounted = r.calls === 0 && r.measured_samples > 0;
   const number = (content, title) => el("td", { class: "n", title }, content);
   const share = el(
     "span",
@@ -55,7 +56,7 @@ function line(r, look, per, most) {
     "tr",
     {},
     nameCell(r, look),
-    number(look.mark + format.exact(r, "calls"), look.mark ? SAMPLED : meaning(r)),
+    uncounted ? number("–", UNCOUNTED) : number(look.mark + format.exact(r, "calls"), look.mark ? SAMPLED : meaning(r)),
     per ? number(each > 0 && Number.isFinite(each) && !look.mark ? format.ratio(each) : "") : null,
     number(r.inside ? el("span", { title: meaning(r) }, "—") : share),
     look.measured
@@ -103,4 +104,5 @@ export function arcs(title, rows, look, left, per) {
 }
 
 const EACH = "measured time of one call along this arc, with all that it calls";
+const UNCOUNTED = "seen in stacks; no call was counted";
 const PER = "calls of the callee in each call of the caller";

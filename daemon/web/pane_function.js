@@ -5,7 +5,7 @@ import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs, MOST } from "./pane_arcs.js";
 import { isMeasured } from "./report_columns.js";
-import { another, question, remembersOpen, to } from "./state.js";
+import { another, functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
 /** Where a row leads: indexes are those of the whole report, which the table knows. What was not called in the window has none. */
@@ -15,7 +15,7 @@ function resolver(state, flat) {
     const i = places.get(row.index);
     return i === undefined
       ? to(state, { fn: "", of: "", q: row.name })
-      : to(state, { fn: flat.columns.address[i], of: flat.id(i) === state.build ? "" : flat.id(i) });
+      : to(state, functionAt(state, flat.columns.address[i], flat.id(i)));
   };
 }
 
@@ -68,7 +68,7 @@ const list = (facts) =>
 /** What the table knows already is shown while callers and callees are asked for. */
 function early(pane, state, flat) {
   const c = flat.columns;
-  const i = c.address.findIndex((address, k) => address === state.fn && flat.id(k) === (state.of || state.build));
+  const i = c.address.findIndex((address, k) => address === state.fn && flat.id(k).startsWith(state.of || state.build));
   if (i < 0 && pane.hasChildNodes()) return;
   const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const mark = sampled(flat.report) ? "~" : "";

@@ -100,6 +100,7 @@ function timeColumns(flat) {
   ];
 }
 
+const UNCOUNTED = "seen in stacks; no call was counted";
 const count = (c, i) => format.count(c.calls[i]) + (Number(c.self_calls[i]) ? `+${format.count(c.self_calls[i])}` : "");
 
 function callColumns(flat) {
@@ -109,7 +110,10 @@ function callColumns(flat) {
   const mark = sampled(flat.report) ? "~" : "";
   const { unknown, each } = perCall(flat);
   const sum = (i) => Number(c.calls[i]) + Number(c.self_calls[i]);
-  const calls = (i) => (mark && sum(i) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i));
+  const calls = (i) => {
+    if (sum(i) === 0 && c.measured_samples?.[i] > 0) return el("span", { title: UNCOUNTED }, "–");
+    return mark && sum(i) ? el("span", { title: SAMPLED }, mark + count(c, i)) : count(c, i);
+  };
   const callers = (i) => (mark ? 0 : Number(c.caller_calls[i]));
   const perCaller = (i) => (callers(i) > 0 ? Number(c.calls[i]) / callers(i) : Number.NaN);
   const most = (column) => column.reduce((a, b) => (Number(b) > Number(a) ? b : a), 0);

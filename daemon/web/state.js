@@ -146,6 +146,14 @@ export const another = (view) => ({
 export const fleet = (view) =>
   Object.fromEntries([...NAMES.map((name) => [name, ""]), ["view", view], ...LISTS.map((name) => [name, []])]);
 
+/** How the address names a function. of: its build, if that is not the one that is shown; its id there may be short. */
+export const functionAt = (state, address, id = "") => ({ fn: address, of: id.startsWith(state.build) ? "" : id });
+/** The same in one word. */
+export function focusOf(state, address, id) {
+  const { of } = functionAt(state, address, id);
+  return of ? `${address}@${of}` : address;
+}
+
 /** What a report is asked for. */
 export const question = (state) => ({
   since: state.since,

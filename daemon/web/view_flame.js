@@ -5,7 +5,7 @@ import * as format from "./format.js";
 import { Flame, textOf } from "./flame_draw.js";
 import { around, boxAt, functions, leaves, matched, pathOf } from "./stacks.js";
 import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, go, note, to } from "./state.js";
+import { another, focusOf, functionAt, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { bar } from "./report_columns.js";
 import { matcher } from "./view_report.js";
@@ -17,8 +17,7 @@ const MODES = [
 ];
 
 /** A function as the address names it: its address, and its build if that is another one. */
-const nameOf = (frame, state) =>
-  frame.build_id === state.build ? frame.address : `${frame.address}@${frame.build_id}`;
+const nameOf = (frame, state) => focusOf(state, frame.address, frame.build_id);
 
 /** The function that the address names, else the one with most time of its own. */
 function chosen(rows, state) {
@@ -29,12 +28,11 @@ function chosen(rows, state) {
 
 /** Other views of a function. */
 function links({ frame }, state) {
-  const of = frame.build_id === state.build ? "" : frame.build_id;
   const focus = nameOf(frame, state);
   const here = state.mode === "sandwich" && state.focus === focus;
   return [
     [here ? null : to(state, { mode: "sandwich", focus, zoom: "" }), "Sandwich"],
-    [to(state, { ...another("report"), fn: frame.address, of }), "Callers and callees"],
+    [to(state, { ...another("report"), ...functionAt(state, frame.address, frame.build_id) }), "Callers and callees"],
     [to(state, { ...another("graph"), focus }), "In the call graph"],
   ].flatMap(([link, text]) => (link ? [" ", el("a", link, text)] : []));
 }

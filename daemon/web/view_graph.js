@@ -8,7 +8,7 @@ import { clip, drawGraph, sizeOf } from "./graph_draw.js";
 import { layout } from "./graph_layout.js";
 import { sampled } from "./origin.js";
 import { Camera } from "./picture.js";
-import { another, go, note, question, to } from "./state.js";
+import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
 import { matcher } from "./view_report.js";
 
@@ -27,8 +27,7 @@ const lookOf = (graph) => ({
 });
 
 /** A function in the address: its address, and its build if that is another one. */
-const nameOf = (node, state) =>
-  node.detail__build_id === state.build ? node.detail__address : `${node.detail__address}@${node.detail__build_id}`;
+const nameOf = (node, state) => focusOf(state, node.detail__address, node.detail__build_id);
 
 function table(graph, state) {
   const look = lookOf(graph);
@@ -104,7 +103,6 @@ async function picture(graph, shown, state, box) {
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
   const places = await layout(shown, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
-  const build = (n) => (n.detail__build_id === state.build ? "" : (n.detail__build_id ?? ""));
   const focused = (n) => {
     const node = n.whole ? graph.nodes.find((m) => String(m.detail__cycle) === n.cycle) : n;
     if (node) go({ focus: nameOf(node, state), at: "", nodes: "" });
@@ -112,7 +110,7 @@ async function picture(graph, shown, state, box) {
   const drawn = drawGraph(shown, places, total, look, {
     open: (cycle) => go({ zoom: [...open, cycle].join(","), at: "" }),
     close: (cycle) => go({ zoom: [...open].filter((c) => c !== cycle).join(","), at: "" }),
-    follow: (n) => go({ ...another("report"), fn: n.detail__address, of: build(n) }),
+    follow: (n) => go({ ...another("report"), ...functionAt(state, n.detail__address, n.detail__build_id) }),
     focus: focused,
   });
   const camera = new Camera(drawn.view, places, size, state.at, (at) => note(state, { at }), anchor(shown, places));

@@ -164,7 +164,9 @@ function empty(report, state) {
 
 /** The row of the function that is open is the marked one. */
 function markOpen(table, flat, state) {
-  const chosen = flat.columns.address.findIndex((a, i) => a === state.fn && flat.id(i) === (state.of || state.build));
+  const chosen = flat.columns.address.findIndex(
+    (a, i) => a === state.fn && flat.id(i).startsWith(state.of || state.build),
+  );
   const at = table.rows.indexOf(chosen);
   if (chosen >= 0 && at >= 0 && at !== table.active) table.select(chosen);
 }

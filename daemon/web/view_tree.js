@@ -4,7 +4,7 @@ import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { boxAt, leaves, matched, pathOf, walk } from "./stacks.js";
 import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, go, note, to } from "./state.js";
+import { another, functionAt, go, note, to } from "./state.js";
 import { filterField } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
 import { bar } from "./report_columns.js";
@@ -29,8 +29,7 @@ function hottest(root) {
 
 const functionOf = ({ frame }, state) => ({
   ...another("report"),
-  fn: frame.address,
-  of: frame.build_id === state.build ? "" : frame.build_id,
+  ...functionAt(state, frame.address, frame.build_id),
 });
 
 function columnsOf(look, state) {

@@ -206,6 +206,24 @@ async function measured(page) {
   point(/By calls: synthetic stacks/.test(await text(page)), "flame: times by calls are a choice, and said");
 }
 
+/** Code of the kernel has a colour of its own, and says so. */
+async function kernel(page) {
+  const build = builds.find((b) => b.name === "[kernel]").build_id;
+  await visit(page, `?build=${build}&view=flame`);
+  const box = page.locator(`${BOX}.kernel`).first();
+  const label = await box.getAttribute("aria-label");
+  point(/code of the kernel/.test(label), "flame: a box of the kernel says so", label);
+  const colours = await page
+    .locator(`${BOX} > rect`)
+    .evaluateAll((all) => all.map((r) => [r.parentNode.classList.contains("kernel"), getComputedStyle(r).fill]));
+  const of = (kind) => new Set(colours.filter(([k]) => k === kind).map(([, fill]) => fill));
+  point(
+    of(true).size === 1 && ![...of(false)].some((fill) => of(true).has(fill)),
+    "flame: in a colour of its own",
+    colours,
+  );
+}
+
 async function touch() {
   const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true });
   await visit(page, `?build=${calc}&view=flame`);
@@ -269,7 +287,7 @@ async function callTree(page) {
 
 export async function flame() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [boxes, inverted, sandwich, search, zoom, split, measured, callTree]) await part(page);
+  for (const part of [boxes, inverted, sandwich, search, zoom, split, measured, kernel, callTree]) await part(page);
   await page.context().close();
   await touch();
 }

@@ -100,6 +100,8 @@ async function focus(page) {
   await address(page, "focus", "");
   await ready(page);
   point((await titles(page)).length === all, "graph: and all of it again");
+  await visit(page, `?build=${calc.slice(0, 8)}&view=graph&focus=${node.detail__address}`);
+  point((await titles(page)).includes(node.title), "graph: a function is found in a build with a short id");
   await visit(page, `?build=${calc}&fn=${node.detail__address}`);
   await page.locator(".pane a", { hasText: "In the call graph" }).press("Enter");
   await address(page, "focus", node.detail__address);

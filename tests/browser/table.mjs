@@ -168,6 +168,12 @@ async function measured(page) {
     .locator("td")
     .allTextContents();
   point(/^\d.*[nµm]?s$/.test(each.at(-1)), "pane: a call from each caller has its measured time", each);
+  const bare = page.locator(ROW, { hasText: "_start" }).first();
+  point(
+    (await bare.textContent()).includes("–"),
+    "table: calls that were not counted are no 0",
+    await bare.textContent(),
+  );
   const calls = page.locator("#times");
   await calls.selectOption("calls");
   await address(page, "time", "calls");
@@ -196,7 +202,7 @@ async function split(page) {
   const rows = await page
     .locator(ROW)
     .evaluateAll((all, k) => all.map((r) => [r.cells[0].querySelector("a").textContent, r.cells[k].textContent]), at);
-  const own = (name) => (100 * part.functions.find((f) => f.name === name).self) / part.totals.seconds;
+  const own = (name) => (100 * (part.functions.find((f) => f.name === name)?.self ?? 0)) / part.totals.seconds;
   const wrong = rows.filter(([name, text]) => Math.abs(parseFloat(text) - own(name)) > 0.06 * own(name) + 0.01);
   point(rows.length > 5 && wrong.length === 0, "split: with its own share of self time", wrong);
 }

@@ -42,6 +42,19 @@ def send_named(d):
             assert answer[0] != "NACK", answer
 
 
+def send_kernel(d):
+    """Stacks in the kernel's code, as a recorder sends them."""
+    now = time.time_ns()
+    body = (field(1, struct.pack("<QI", sender_number(), 11)) + field(2, 1)
+            + field(6, field(1, "5a3d1ed2" * 5) + field(2, "[kernel]")))
+    body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
+    counts = encoded([(0, 0x1000, 0x2000, 1024, 100, "seconds", "s", {4: 3})], stacks={0x1015: {0x1010: 3}})
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body + field(8, counts) + field(9, 128) + field(10, 1) + field(11, "d" * 32))
+        while (answer := w.take())[0] != "ACK":
+            assert answer[0] != "NACK", answer
+
+
 SERVER = """#include <unistd.h>
 static volatile int n;
 __attribute__((noinline)) void leaf(int i) { n += i; }
@@ -112,6 +125,7 @@ def fill(d):
                  profile(os.path.dirname(again), again, RUNS["sorter"], 0)).returncode == 0
     send_sampled(d)
     send_named(d)
+    send_kernel(d)
     run_measured(d)
     exe, gmon = hostile_program(d.folder)
     assert d.ctl("upload", "-e", exe, gmon).returncode == 0
