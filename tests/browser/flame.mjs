@@ -76,7 +76,12 @@ async function inverted(page) {
   const right = first.every(([name, w]) =>
     [...own].some(([full, self]) => full.startsWith(name) && close(w, (self / tree.total) * drawn[0][1], 0.02)),
   );
-  point(first.length > 3 && right, "leaves first: below the whole stand the functions with their self times", first);
+  const wide = [...own.values()].filter((self) => (self / tree.total) * drawn[0][1] >= 2.1).length;
+  point(
+    first.length >= wide && wide > 0 && right,
+    "leaves first: below the whole stand the functions with their self times",
+    first,
+  );
   point(
     drawn.some(([name, , level]) => level > 2 && name === "main"),
     "leaves first: below them their callers",
@@ -88,10 +93,11 @@ async function sandwich(page) {
   const tree = await treeOf(calc);
   const times = inclusive(tree);
   const frame = tree.frames.find((f) => f.name === "main");
-  const middle = tree.frames[tree.frame[tree.frame.findIndex((_, i) => above(tree, i).length > 1 && times.size > 3)]];
+  const middle =
+    tree.frames[tree.frame[tree.frame.findIndex((f, i) => above(tree, i).length > 1 && tree.frames[f].address)]];
   const focus = middle.build_id === calc ? middle.address : `${middle.address}@${middle.build_id}`;
   await visit(page, `?build=${calc}&view=flame`);
-  await page.locator("[role=grid] tbody a", { hasText: middle.name }).first().click();
+  await page.getByRole("link", { name: middle.name, exact: true }).first().click();
   await page.waitForFunction(() => new URLSearchParams(location.search).get("mode") === "sandwich");
   await ready(page);
   const named = new URL(page.url()).searchParams.get("focus");
