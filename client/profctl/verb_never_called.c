@@ -24,6 +24,10 @@ static void print_head(const struct rows *all)
     const uint64_t functions = rows_number(all, 0, "functions"), processes = rows_number(all, 0, "processes_started");
     const double bound = rows_real(all, 0, "bound");
     char reasons[200];
+    if (rows_number(all, 0, "counted_functions") == 0) {
+        printf("unknown: no function of this build counts its calls (gcc -pg)\n");
+        return;
+    }
     show_bytes(rows_number(all, 0, "bytes"), bytes, sizeof bytes);
     printf("%" PRIu64 " %s, %s, entered by none of %" PRIu64 " %s", functions,
            noun_for(functions, "function", "functions"), bytes, processes, noun_for(processes, "process", "processes"));

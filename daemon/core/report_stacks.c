@@ -94,6 +94,21 @@ static bool stacks_enters_kernel(const struct stacks_work *w, uint32_t i, uint32
            stacks_is_kernel(w, i + 1);
 }
 
+/* What stands before f's address. Tools that follow unwind information may give the last byte of the call, as perf
+ * does: then the address becomes the return address. */
+static void stacks_find_call(const struct object *o, struct stacks_read *f)
+{
+    f->call = object_find_call(o, f->address, &f->arc);
+    if (f->call != OBJECT_CALL_NONE) {
+        return;
+    }
+    enum object_call inside = object_find_call(o, f->address + 1, &f->arc);
+    if (inside == OBJECT_CALL_POSSIBLE || inside == OBJECT_CALL_DIRECT) {
+        f->call = inside;
+        f->address++;
+    }
+}
+
 static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i, uint32_t end)
 {
     const struct profile *p = w->profile;
@@ -108,7 +123,7 @@ static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i, u
     const struct symtab *t = w->builds->tables[f.build];
     bool calls = p->node_kind[i] == COUNTS_NODE_RETURN && !outside && !stacks_enters_kernel(w, i, end);
     if (calls && t->object != NULL) {
-        f.call = object_find_call(t->object, f.address, &f.arc);
+        stacks_find_call(t->object, &f);
     }
     if (calls && stacks_at_entry(t, &f)) {
         f.call = OBJECT_CALL_POSSIBLE;

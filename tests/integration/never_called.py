@@ -68,3 +68,11 @@ with Tap() as tap, Daemon() as d:
     answer, text = listed(d, exe), d.ctl("never-called", exe).stdout
     tap.point(answer["bound"] is None and not answer["calls_exact"] and "calls may be missing" in text,
               "with a gmon.out among them nothing is bounded", text)
+    plain = os.path.join(d.folder, "plain")
+    done = run("gcc", "-O1", "-o", plain, source)
+    assert done.returncode == 0, done.stderr
+    assert d.ctl("run", plain).returncode == 0
+    until(lambda: listed(d, plain).get("processes_started") == 1)
+    text = d.ctl("never-called", plain).stdout
+    tap.point(text == "unknown: no function of this build counts its calls (gcc -pg)\n",
+              "of a build that counts no calls nothing is known", text)

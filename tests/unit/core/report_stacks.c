@@ -245,6 +245,29 @@ Test(report_stacks, cut, .init = setup)
     arena_free(a);
 }
 
+/* A tool that follows unwind information may give the last byte of the call in place of the return address. */
+Test(report_stacks, last_byte_of_call, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    fixture_arc(&program, MAIN + 0x10, WORK, NULL);
+    program.object.knows_returns = true;
+    program.object.returns = returns;
+    program.object.return_count = 1;
+    returns[0] = WORK + 0x20;
+    stacks_node(&stacks, 0, RETURN, 0, MAIN + 0x14, 0);
+    stacks_node(&stacks, 1, RETURN, 0, WORK + 0x1f, 0);
+    stacks_node(&stacks, 2, PC, 0, LEAF + 0x20, 9);
+    struct report *r = report(a, false);
+    cr_expect_eq(r->stacks->cut, 0);
+    cr_expect_eq(r->stacks->incomplete, 0);
+    expect(r, "main", 9, 0, 0.09);
+    expect(r, "work", 9, 0, 0.09);
+    stacks.address[1] = WORK + 0x1e;
+    r = report(a, false);
+    cr_expect_eq(r->stacks->cut, 9, "no other byte of a call");
+    arena_free(a);
+}
+
 /* A frame of a process above one of the kernel is where the thread was: no call stands before it. */
 Test(report_stacks, kernel, .init = setup)
 {
