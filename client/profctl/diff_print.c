@@ -329,7 +329,7 @@ static void print_judgement(const json_t *diff)
     if (strcmp(text_of(j, "verdict"), "above") == 0) {
         printf("%.0f certainly\n", real_of(j, "above"));
     } else if (strcmp(text_of(j, "verdict"), "below") == 0) {
-        printf("none\n");
+        printf("none of those with enough samples\n");
     } else {
         printf("none certainly; %.0f cannot be told\n", real_of(j, "cannot_tell"));
     }

@@ -391,14 +391,16 @@ static bool list_only(struct diff_work *w, uint32_t s)
 }
 
 /* Above: the interval lies above the threshold, and the change is no chance. Without a watch list, functions with too
- * few samples are not judged: every program has many. */
+ * few samples are not judged, because every program has many; but where no function has enough, nothing can be told. */
 static void judge(const struct diff_work *w)
 {
     const struct diff_request *r = w->request;
     const struct diff_table *t = &w->out->tables[r->judge_metric];
     const double least = log1p(r->threshold);
+    bool told = false;
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item *x = &t->items[i];
+        told |= x->estimated;
         bool certain = x->verdict == DIFF_CHANGED || x->verdict == DIFF_CONSTANT_CHANGED;
         if (certain && x->estimate.low > least) {
             w->out->above++;
@@ -409,8 +411,9 @@ static void judge(const struct diff_work *w)
     for (uint32_t i = 0; i < r->watch_count; i++) {
         w->out->unknown += !w->out->watched[i];
     }
-    w->out->unknown += r->watch_count > 0 ? w->out->only_count[1] : 0;
-    w->out->judgement = w->out->above > 0 ? DIFF_ABOVE : w->out->unknown > 0 || !t->made ? DIFF_UNKNOWN : DIFF_BELOW;
+    w->out->unknown += r->watch_count > 0 ? w->out->only_count[1] : !told ? t->counts[DIFF_TOO_FEW] : 0;
+    bool unknown = w->out->unknown > 0 || !told || !t->made;
+    w->out->judgement = w->out->above > 0 ? DIFF_ABOVE : unknown ? DIFF_UNKNOWN : DIFF_BELOW;
 }
 
 enum profd_status diff_make(struct arena *a, const struct diff_request *request, struct diff *out,

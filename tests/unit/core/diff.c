@@ -356,6 +356,27 @@ static void fill_one_group(struct upload *u, unsigned g)
     }
 }
 
+static void fill_few(struct upload *u, unsigned g)
+{
+    (void)g;
+    upload_bin(u, 0x000 / 4, 2);
+    upload_bin(u, 0x100 / 4, 3);
+}
+
+Test(diff, where_nothing_is_tested_nothing_can_be_told)
+{
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, NAMES, NULL, 3);
+    bed_init(&after, B, NAMES, NULL, 3);
+    bed_run(&before, a, fill_few);
+    bed_run(&after, a, fill_few);
+    struct diff d = compare(a, (struct diff_request){.judge = true, .judge_metric = DIFF_SELF, .threshold = 0.02});
+    cr_assert_eq(d.tables[DIFF_SELF].counts[DIFF_TOO_FEW], 2);
+    cr_assert_eq(d.judgement, DIFF_UNKNOWN);
+    cr_assert_eq(d.unknown, 2);
+    arena_free(a);
+}
+
 Test(diff, too_few_groups_are_no_test)
 {
     struct arena *a = arena_new(0);
