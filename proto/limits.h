@@ -94,8 +94,9 @@
 #define LIMIT_GATE_ENROLMENTS_PER_ADDRESS_AND_SECOND 20u /* of one IPv4 address or IPv6 network */
 #define LIMIT_OBJECT_BYTES (4ull << 30)                  /* size of an executable */
 #define LIMIT_SYMBOLS 4000000u
-#define LIMIT_SYMBOL_NAME 4096u       /* bytes of one name, raw or demangled */
-#define LIMIT_NAME_BYTES (512u << 20) /* of all names of one object */
+#define LIMIT_SYMBOL_NAME 4096u         /* bytes of one name, raw or demangled */
+#define LIMIT_NAME_BYTES (512u << 20)   /* of all names of one object */
+#define LIMIT_INLINED_BYTES (64u << 20) /* of .debug_info and of .debug_str, for inlined functions */
 #define LIMIT_STATIC_ARCS 16000000u
 #define LIMIT_RETURNS 16000000u    /* return addresses behind calls that are no static arcs */
 #define LIMIT_SECTIONS 65536u      /* executable sections and segments described */

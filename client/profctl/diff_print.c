@@ -194,6 +194,11 @@ static void print_row(const json_t *diff, const struct metric_words *w, const js
     }
     printf("  ");
     print_clean(text_of(row, "function"), 200);
+    if (json_is_string(json_object_get(row, "renamed_from"))) {
+        printf(" (in A ");
+        print_clean(text_of(row, "renamed_from"), 200);
+        printf(", the same code)");
+    }
     if (json_is_string(json_object_get(row, "caller"))) {
         printf(" from ");
         print_clean(text_of(row, "caller"), 200);
@@ -303,8 +308,9 @@ static void print_only(const json_t *diff, const char *key, const char *title, c
         if ((long)i < how->limit) {
             printf("  ");
             print_clean(text_of(row, "function"), 200);
-            printf("  self %.3g%%, with callees %.3g%%, %.0f calls\n", 100 * real_of(row, "self"),
-                   100 * real_of(row, "total"), real_of(row, "calls"));
+            printf("  self %.3g%%, with callees %.3g%%, %.0f calls%s\n", 100 * real_of(row, "self"),
+                   100 * real_of(row, "total"), real_of(row, "calls"),
+                   json_is_true(json_object_get(row, "inlined")) ? "; the other side has inlined it" : "");
         }
     }
     if (count > (double)how->limit) {
@@ -354,8 +360,7 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     print_only(diff, "only_in_b", "Only in B", how);
     if (real_of(json_object_get(diff, "only_in_a"), "count") + real_of(json_object_get(diff, "only_in_b"), "count") >
         0) {
-        printf(
-            "  What was inlined or renamed is on one side only; the time of an inlined function is in its callers.\n");
+        printf("  The time of a function that was inlined is in its callers: compare their total time.\n");
     }
     print_judgement(diff);
 }

@@ -39,7 +39,10 @@ static void print_head(const struct rows *all)
     } else {
         printf("; too few processes for a bound\n");
     }
-    printf("Listed are functions that count their calls. Code of theirs that was inlined elsewhere may have run.\n");
+    printf("Listed are functions that count their calls.%s\n",
+           rows_flag(all, 0, "inlined_known")
+               ? ""
+               : " There is no debug information: code of theirs that was inlined elsewhere may have run.");
 }
 
 static void print_table(const struct rows *all, const struct rows *r)
@@ -56,6 +59,8 @@ static void print_table(const struct rows *all, const struct rows *r)
                rows_text(r, i, "function"), file[0] != '\0' ? " (" : "", file, file[0] != '\0' ? ")" : "");
         if (rows_flag(r, i, "entered_elsewhere")) {
             printf("  this copy was never entered, another one was");
+        } else if (rows_flag(r, i, "inlined")) {
+            printf("  never entered, but it is also inlined, where it may have run");
         } else if (copies > 1) {
             printf("  %" PRIu64 " copies", copies);
         }

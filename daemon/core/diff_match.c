@@ -4,6 +4,7 @@
 
 #include "core/clone_names.h"
 #include "core/compare.h"
+#include "core/object.h"
 #include "core/sort.h"
 #include "core/table.h"
 
@@ -14,6 +15,7 @@ struct match_item {
     size_t object_length, name_length;
     uint32_t side, function;
     uint32_t row; /* DIFF_NONE: not matched yet */
+    bool renamed;
 };
 
 struct match_work {
@@ -63,6 +65,11 @@ static void match_make_item(const struct match_work *w, uint32_t s, uint32_t fun
         item->name_length = strlen(item->name);
     }
     item->hash = match_hash(item->name, item->name_length, match_hash(item->object, item->object_length, 0));
+}
+
+static const struct report_function *match_function(const struct match_work *w, const struct match_item *item)
+{
+    return &w->sides[item->side]->functions[item->function];
 }
 
 static int match_compare_texts(const char *a, size_t a_length, const char *b, size_t b_length)
@@ -212,6 +219,92 @@ static void match_name(struct match_work *w, uint32_t first, uint32_t end)
     }
 }
 
+/* A side's functions in a row. */
+struct match_sides {
+    uint32_t count[2];
+    uint32_t number; /* of the row, when some are empty */
+};
+
+static int match_compare_code(const void *context, uint32_t x, uint32_t y)
+{
+    const struct match_work *w = context;
+    const struct match_item *a = &w->items[x], *b = &w->items[y];
+    int order = compare_u64(match_function(w, a)->code, match_function(w, b)->code);
+    order = order != 0 ? order : match_compare_texts(a->object, a->object_length, b->object, b->object_length);
+    return order != 0 ? order : compare_pairs(a->side, b->side, a->function, b->function);
+}
+
+static bool match_is_same_code(const struct match_work *w, const struct match_item *a, const struct match_item *b)
+{
+    return match_function(w, a)->code == match_function(w, b)->code &&
+           match_compare_texts(a->object, a->object_length, b->object, b->object_length) == 0;
+}
+
+/* Items of one code: a row of A and one of B become one. */
+static void match_join(struct match_work *w, const uint32_t *order, uint32_t n, struct match_sides *rows)
+{
+    struct match_item *a = &w->items[order[0]], *b = &w->items[order[n - 1]];
+    if (n != 2 || a->side == b->side) {
+        return;
+    }
+    struct match_sides *x = &rows[a->row], *y = &rows[b->row];
+    if (x->count[0] + x->count[1] == 1 && y->count[0] + y->count[1] == 1) {
+        y->count[b->side] = 0;
+        x->count[b->side] = 1;
+        b->row = a->row;
+        a->renamed = b->renamed = true;
+    }
+}
+
+/* Pairs what is left by code, and leaves out the rows that have become empty. */
+static bool match_renamed(struct arena *a, struct match_work *w)
+{
+    struct match_sides *rows = ARENA_ARRAY(a, (size_t)w->out->row_count + 1, struct match_sides);
+    uint32_t *order = ARENA_ARRAY(a, (size_t)w->count * 2, uint32_t), n = 0, used = 0;
+    if (rows == NULL || order == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->count; i++) {
+        rows[w->items[i].row].count[w->items[i].side]++;
+        if (match_function(w, &w->items[i])->code != 0) {
+            order[n++] = i;
+        }
+    }
+    sort_merge(order, order + w->count, n, match_compare_code, w);
+    for (uint32_t i = 0, next; i < n; i = next) {
+        for (next = i + 1; next < n && match_is_same_code(w, &w->items[order[i]], &w->items[order[next]]); next++) {
+            continue;
+        }
+        match_join(w, order + i, next - i, rows);
+    }
+    for (uint32_t r = 0; r < w->out->row_count; r++) {
+        rows[r].number = used;
+        used += rows[r].count[0] + rows[r].count[1] > 0;
+    }
+    for (uint32_t i = 0; i < w->count; i++) {
+        w->items[i].row = rows[w->items[i].row].number;
+    }
+    w->out->row_count = used;
+    return true;
+}
+
+/* Has the object of this name on the other side inlined the function? */
+static bool match_is_inlined(const struct match_work *w, const struct match_item *item)
+{
+    const uint32_t s = 1 - item->side;
+    const struct diff_side *other = w->sides[s];
+    for (uint32_t i = 0; i < other->build_count; i++) {
+        struct match_item named;
+        match_name_object(other, i, w->programs[s], &named);
+        if (other->objects[i] != NULL && match_function(w, item)->kind == REPORT_FUNCTION &&
+            match_compare_texts(named.object, named.object_length, item->object, item->object_length) == 0 &&
+            object_has_inlined(other->objects[i], item->name, item->name_length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The members of each row, by a counting sort. */
 static bool match_list(struct arena *a, struct match_work *w)
 {
@@ -239,6 +332,8 @@ static bool match_list(struct arena *a, struct match_work *w)
     for (uint32_t i = 0; i < w->count; i++) { /* by side and function: members ascend */
         const struct match_item *item = &w->items[i];
         struct diff_row *row = &out->rows[item->row];
+        row->renamed |= item->renamed;
+        row->inlined |= row->count[1 - item->side] == 0 && match_is_inlined(w, item);
         out->member[item->side][row->first[item->side] + filled[item->row * 2 + item->side]++] = item->function;
         out->row_of[item->side][item->function] = item->row;
     }
@@ -270,5 +365,7 @@ enum profd_status diff_match_make(struct arena *a, const struct diff_side *const
         }
         match_name(&w, i, next);
     }
-    return match_list(a, &w) ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to match %u functions", n);
+    return match_renamed(a, &w) && match_list(a, &w)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_NO_MEMORY, "no memory to match %u functions", n);
 }

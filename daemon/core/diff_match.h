@@ -5,10 +5,12 @@
  * Files of the two sides are the same if they are equal; else those are paired that have most names of directories
  * before the base name in common, the base name itself at least. Then one that remains on each side is the same
  * function if a file is not known, or if no other functions have the name. Functions without names are the same only if
- * build and address are. */
+ * build and address are. At last, a function that only one side has is one that only the other has, renamed, if both
+ * have the same code (elf/elf_code.h) and no other function of the object has it on either side. */
 #ifndef PROFD_CORE_DIFF_MATCH_H
 #define PROFD_CORE_DIFF_MATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/arena.h"
@@ -20,6 +22,8 @@
 /* A function of the comparison. Its members on side s are member[s][first[s] … first[s] + count[s]). */
 struct diff_row {
     uint32_t first[2], count[2]; /* 0: the side does not have it */
+    bool renamed;                /* it has two names, and the same code */
+    bool inlined;                /* only one side has it; the other's debug information says that it was inlined */
 };
 
 struct diff_match {

@@ -293,17 +293,20 @@ static bool side_list_builds(struct side_work *w)
     const struct report_request *r = w->request->report;
     const char **ids = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const char *);
     const char **names = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const char *);
-    if (ids == NULL || names == NULL) {
+    const struct object **objects = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const struct object *);
+    if (ids == NULL || names == NULL || objects == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < b->count; i++) {
         const char *name = r->names == NULL ? NULL : r->names[b->origin[i]];
         ids[i] = r->profile->builds[b->origin[i]];
         names[i] = name == NULL ? "" : name;
+        objects[i] = r->objects == NULL ? NULL : r->objects[b->origin[i]];
     }
     ids[b->count] = names[b->count] = "";
     w->out->builds = ids;
     w->out->build_names = names;
+    w->out->objects = objects;
     w->out->build_count = b->count;
     return true;
 }

@@ -41,6 +41,7 @@ struct diff_side {
     const char *dimension;
     const char *const *builds; /* ids of the functions' builds, one more for what is outside: "" */
     const char *const *build_names;
+    const struct object *const *objects; /* of the builds; NULL where unknown */
     uint32_t build_count;
 };
 

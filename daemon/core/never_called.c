@@ -7,8 +7,9 @@
 #include "core/runtime_names.h"
 #include "core/sort.h"
 
-/* Functions of the build, entered or not: items below `entered` are in not_called. */
+/* Functions of the build, entered or not: items below `idle` are in not_called. */
 struct never_work {
+    const struct object *object;
     const struct report_function **items;
     uint32_t count, idle;
 };
@@ -32,12 +33,25 @@ static bool never_is_of(const struct report *r, const struct report_function *f,
     return f->kind == REPORT_FUNCTION && strcmp(r->builds[f->build], build_id) == 0 && !runtime_is_startup(f->raw);
 }
 
+static bool never_is_whole(const struct never_row *row)
+{
+    return !row->entered_elsewhere && !row->inlined;
+}
+
+/* A function that was split: what is not in this part was inlined. */
+static bool never_is_part(const char *raw)
+{
+    return strstr(raw + clone_base(raw), ".part") != NULL;
+}
+
 /* One name and file: a row of those that were not entered, if there are any. */
 static void never_add(const struct never_work *w, const uint32_t *order, uint32_t n, struct never_called *out)
 {
     struct never_row row = {.function = NULL};
+    bool only_parts = true;
     for (uint32_t i = 0; i < n; i++) {
         const struct report_function *f = w->items[order[i]];
+        only_parts = only_parts && never_is_part(f->raw);
         if (order[i] >= w->idle) {
             row.entered_elsewhere = true;
             continue;
@@ -49,16 +63,18 @@ static void never_add(const struct never_work *w, const uint32_t *order, uint32_
     if (row.function == NULL) {
         return;
     }
+    const char *raw = row.function->raw;
+    row.inlined = only_parts || (w->object != NULL && object_has_inlined(w->object, raw, clone_base(raw)));
     out->rows[out->count++] = row;
-    out->functions += !row.entered_elsewhere;
-    *(row.entered_elsewhere ? &out->copy_bytes : &out->bytes) += row.bytes;
+    out->functions += never_is_whole(&row);
+    *(never_is_whole(&row) ? &out->bytes : &out->copy_bytes) += row.bytes;
 }
 
 static int never_compare_rows(const void *context, uint32_t x, uint32_t y)
 {
     const struct never_row *rows = context, *a = &rows[x], *b = &rows[y];
-    if (a->entered_elsewhere != b->entered_elsewhere) {
-        return a->entered_elsewhere ? 1 : -1;
+    if (never_is_whole(a) != never_is_whole(b)) {
+        return never_is_whole(a) ? -1 : 1;
     }
     return a->bytes != b->bytes ? compare_u64(b->bytes, a->bytes)
                                 : compare_u64(a->function->address, b->function->address);
@@ -98,13 +114,14 @@ static void never_collect(const struct report *r, const char *build_id, struct n
 }
 
 enum profd_status never_called_make(struct arena *a, const struct report *r, const char *build_id,
-                                    struct never_called *out, struct profd_error *e)
+                                    const struct object *o, struct never_called *out, struct profd_error *e)
 {
     const size_t most = (size_t)r->not_called_count + r->function_count;
-    struct never_work w = {.items = ARENA_ARRAY(a, most, const struct report_function *)};
+    struct never_work w = {.object = o, .items = ARENA_ARRAY(a, most, const struct report_function *)};
     uint32_t *order = ARENA_ARRAY(a, most * 2, uint32_t);
     *out = (struct never_called){.rows = ARENA_ARRAY(a, r->not_called_count, struct never_row),
-                                 .counted = r->counted_functions};
+                                 .counted = r->counted_functions,
+                                 .knows_inlined = o != NULL && o->knows_inlined};
     bool done = w.items != NULL && order != NULL && out->rows != NULL;
     if (done) {
         never_collect(r, build_id, &w);

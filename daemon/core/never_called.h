@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/object.h"
 #include "core/report.h"
 #include "proto/status.h"
 
@@ -15,21 +16,23 @@ struct never_row {
     uint64_t bytes;                         /* of all of them that were not entered */
     uint32_t copies;                        /* how many these are */
     bool entered_elsewhere;                 /* another copy was entered: this one never was */
+    bool inlined; /* other functions have copies of it, which count no calls: its code may have run. So it is if the
+                     build's debug information says so, and if only a part of it (.part) is left of the function */
 };
 
 struct never_called {
     uint32_t count;
     struct never_row *rows; /* whole functions first; by bytes, largest first */
-    uint32_t functions;     /* whole functions among the rows, and their bytes */
-    uint64_t bytes;
-    uint64_t copy_bytes;
-    uint32_t counted; /* functions that call a counter, in all builds of the report */
+    uint32_t functions;     /* whole functions among the rows: neither entered elsewhere nor inlined */
+    uint64_t bytes;         /* theirs */
+    uint64_t copy_bytes;    /* of the other rows */
+    bool knows_inlined;     /* the build's debug information was read */
+    uint32_t counted;       /* functions that call a counter, in all builds of the report */
 };
 
-/* Of the report's build with this id (core/report.h: not_called). Only functions that call a counter can be listed, and
- * no start-up code. Code that was inlined into another function is not that function: it may have run. Everything lives
- * in the arena. NO_MEMORY or OK. O(n log n). */
+/* Of the report's build with this id (core/report.h: not_called). o: its object, or NULL. Only functions that call a
+ * counter can be listed, and no start-up code. Everything lives in the arena. NO_MEMORY or OK. O(n log n). */
 enum profd_status never_called_make(struct arena *a, const struct report *r, const char *build_id,
-                                    struct never_called *out, struct profd_error *e);
+                                    const struct object *o, struct never_called *out, struct profd_error *e);
 
 #endif

@@ -1,10 +1,11 @@
-/* The stored form of an object, version 3; version 2 has no returns, and in version 1 symbols have no UNLISTED. Varints
- * (proto/varint.h) unless said otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits;
- * flags; executable_start; etext; note; names; symbols: count, then per symbol address (zigzag difference to the one
- * before), size, name (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind |
- * type << 2 | flags << 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size,
- * import; arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an
- * import; returns, then signal returns: count, then differences. */
+/* The stored form of an object, version 4; version 3 ends behind the returns, version 2 has none, and in version 1
+ * symbols have no UNLISTED. Varints (proto/varint.h) unless said otherwise: 3 magic bytes and the version; id, variant:
+ * length and bytes; machine; bits; flags; executable_start; etext; note; names; symbols: count, then per symbol address
+ * (zigzag difference to the one before), size, name (likewise), demangled − name (zigzag), file (zigzag difference to
+ * the one before), line, bind | type << 2 | flags << 5; ranges: count, then kind, low, high − low;   plt: count, then
+ * address (difference), size, import; arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag),
+ * or plain to if there is an import; returns, then signal returns: count, then differences; code of each symbol; 1 if
+ * inlined names are known, else 0; inlined: count, then name (zigzag difference to the one before). */
 #include "core/object.h"
 
 #include <string.h>
@@ -19,7 +20,8 @@ static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 
 #define OBJECT_VERSION_BY_NAME 1u
 #define OBJECT_VERSION_WITHOUT_RETURNS 2u
-#define OBJECT_VERSION 3u
+#define OBJECT_VERSION_WITHOUT_CODE 3u
+#define OBJECT_VERSION 4u
 
 #define OBJECT_FLAG_BIG_ENDIAN 1u
 #define OBJECT_FLAG_POSITION_INDEPENDENT 2u
@@ -60,9 +62,10 @@ static void object_put_head(struct buffer *b, const struct object *o)
                      (o->has_executable_start ? OBJECT_FLAG_HAS_EXECUTABLE_START : 0u) |
                      (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u);
     buffer_add(b, object_magic, sizeof object_magic);
-    buffer_add_char(b, o->by_name         ? OBJECT_VERSION_BY_NAME
-                       : o->knows_returns ? OBJECT_VERSION
-                                          : OBJECT_VERSION_WITHOUT_RETURNS);
+    buffer_add_char(b, o->by_name          ? OBJECT_VERSION_BY_NAME
+                       : !o->knows_returns ? OBJECT_VERSION_WITHOUT_RETURNS
+                       : !o->knows_code    ? OBJECT_VERSION_WITHOUT_CODE
+                                           : OBJECT_VERSION);
     object_put_text(b, o->id.text, strlen(o->id.text));
     object_put_text(b, o->variant, strlen(o->variant));
     object_put(b, o->machine);
@@ -100,6 +103,18 @@ static void object_put_addresses(struct buffer *b, const uint64_t *addresses, ui
     }
 }
 
+static void object_put_code(struct buffer *b, const struct object *o)
+{
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        object_put(b, o->symbols[i].code);
+    }
+    object_put(b, o->knows_inlined);
+    object_put(b, o->inlined_count);
+    for (uint32_t i = 0; i < o->inlined_count; i++) {
+        object_put_difference(b, o->inlined[i], i > 0 ? o->inlined[i - 1] : 0);
+    }
+}
+
 static void object_put_rest(struct buffer *b, const struct object *o)
 {
     object_put(b, o->range_count);
@@ -132,6 +147,9 @@ static void object_put_rest(struct buffer *b, const struct object *o)
     if (o->knows_returns && !o->by_name) {
         object_put_addresses(b, o->returns, o->return_count);
         object_put_addresses(b, o->signal_returns, o->signal_return_count);
+        if (o->knows_code) {
+            object_put_code(b, o);
+        }
     }
 }
 
@@ -292,10 +310,11 @@ static void object_get_head(struct object_reader *r, struct object *o)
     r->at += sizeof object_magic;
     uint64_t version = object_get(r);
     if (version < OBJECT_VERSION_BY_NAME || version > OBJECT_VERSION) {
-        object_fail(r, "version", version, "must be 1 to 3");
+        object_fail(r, "version", version, "must be 1 to 4");
     }
     o->by_name = version == OBJECT_VERSION_BY_NAME;
-    o->knows_returns = version == OBJECT_VERSION;
+    o->knows_returns = version >= OBJECT_VERSION_WITHOUT_CODE;
+    o->knows_code = version == OBJECT_VERSION;
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
@@ -448,6 +467,21 @@ static uint64_t *object_get_addresses(struct object_reader *r, uint32_t *count, 
     return addresses;
 }
 
+#define OBJECT_CODE_MOST ((UINT64_C(1) << 56) - 1)
+
+static void object_get_code(struct object_reader *r, struct object *o)
+{
+    for (uint32_t i = 0; i < o->symbol_count && r->failed == PROFD_OK; i++) {
+        o->symbols[i].code = object_get_up_to(r, OBJECT_CODE_MOST, "code of a symbol");
+    }
+    o->knows_inlined = object_get_up_to(r, 1, "whether inlined functions are known") != 0;
+    o->inlined_count = object_get_count(r, LIMIT_SYMBOLS, 1, "inlined functions");
+    o->inlined = object_take(r, o->inlined_count, sizeof *o->inlined);
+    for (uint32_t i = 0; i < o->inlined_count && r->failed == PROFD_OK; i++) {
+        o->inlined[i] = object_get_name(r, o, i > 0 ? o->inlined[i - 1] : 0, "name of an inlined function at offset");
+    }
+}
+
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e)
 {
@@ -467,6 +501,9 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     if (o->knows_returns) {
         o->returns = object_get_addresses(&r, &o->return_count, "return addresses");
         o->signal_returns = object_get_addresses(&r, &o->signal_return_count, "signal returns");
+    }
+    if (o->knows_code) {
+        object_get_code(&r, o);
     }
     if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");

@@ -30,6 +30,7 @@ struct object_symbol {
     uint32_t file;      /* offset of the source file's path, 0 (the empty string) if unknown */
     uint32_t line;      /* 0 if unknown */
     uint8_t bind, type, flags;
+    uint64_t code; /* hash of a function's code without addresses (elf/elf_code.h), < 2^56; 0 if unknown */
 };
 
 enum object_range_kind { OBJECT_RANGE_TEXT, OBJECT_RANGE_EXECUTABLE, OBJECT_RANGE_PLT, OBJECT_RANGE_SEGMENT };
@@ -96,6 +97,11 @@ struct object {
     bool knows_returns;
     uint32_t return_count, signal_return_count;
     uint64_t *returns, *signal_returns;
+    /* From version 4 on: codes of symbols; and, where debug information was read, the names of functions of which it
+     * has inlined copies, each once, in strcmp order. Static functions of several files have one name. */
+    bool knows_code, knows_inlined;
+    uint32_t inlined_count;
+    uint32_t *inlined; /* offsets into names */
     uint32_t name_bytes;
     const char *names;   /* NUL-terminated strings; offset 0 is the empty string */
     const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
@@ -110,7 +116,7 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes version 1 to 3, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+/* Decodes version 1 to 4, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
  * values, low ≤ high, ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e);
@@ -132,6 +138,10 @@ enum object_call {
 };
 /* arc: untouched unless DIRECT. O(log arcs). */
 enum object_call object_find_call(const struct object *o, uint64_t return_address, const struct object_arc **arc);
+
+/* True if the object has inlined copies of a function with this raw name of n bytes, as far as is known. O(log names).
+ */
+bool object_has_inlined(const struct object *o, const char *name, size_t n);
 
 /* True if the address lies in an executable range of any kind. O(ranges). */
 bool object_holds(const struct object *o, uint64_t address);

@@ -184,7 +184,7 @@ static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS]
     if (status == PROFD_OK || !lesser) {
         return status;
     }
-    job->options.lines = job->options.demangle = false;
+    job->options.lines = job->options.inlined = job->options.demangle = false;
     snprintf(job->left_out, sizeof job->left_out, "Source lines and demangled names were left out: %.150s.",
              e->sentence);
     struct profd_error second;
@@ -242,7 +242,8 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         }
         struct profd_error e = {""};
         struct broker_reply reply = {.magic = BROKER_MAGIC, .status = PROFD_INTERNAL};
-        struct worker_job job = {.options = {.static_arcs = true, .demangle = true, .lines = true}, .limits = *limits};
+        struct worker_job job = {.options = {.static_arcs = true, .demangle = true, .lines = true, .inlined = true},
+                                 .limits = *limits};
         int answer = -1;
         if (got < 0 || request.magic != BROKER_MAGIC || fds[0] < 0) {
             profd_error_set(&e, PROFD_INTERNAL, "the broker received a malformed request");

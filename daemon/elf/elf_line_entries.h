@@ -1,5 +1,5 @@
 /* Reads the entries of .debug_info (DWARF 2 to 5), one after the other, as far as needed to find functions and their
- * inlined copies. For profctl's local verbs, which may read whole sections; the worker does not use it. */
+ * inlined copies. Reads whole sections: the worker does so up to LIMIT_INLINED_BYTES only. */
 #ifndef PROFD_ELF_ELF_LINE_ENTRIES_H
 #define PROFD_ELF_ELF_LINE_ENTRIES_H
 

@@ -4,9 +4,11 @@
 
 #include "elf/elf_arcs.h"
 #include "elf/elf_build.h"
+#include "elf/elf_code.h"
 #include "elf/elf_demangle.h"
 #include "elf/elf_file.h"
 #include "elf/elf_id.h"
+#include "elf/elf_inlined.h"
 #include "elf/elf_line.h"
 #include "elf/elf_plt.h"
 #include "elf/elf_ranges.h"
@@ -15,12 +17,13 @@
 
 #define NOTE_MAX 4000 /* bytes; object_decode takes LIMIT_SYMBOL_NAME */
 
-/* Reads each executable section once: hashes it, and finds its arcs (arcs may be NULL). */
-static enum profd_status read_code(const struct elf_file *f, struct arena *scratch, struct elf_arcs *arcs,
-                                   struct sha256_ctx *hash, uint32_t *count, struct profd_error *e)
+/* Reads each executable section once: hashes it and its functions, and finds its arcs (arcs may be NULL). */
+static enum profd_status read_code(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
+                                   struct elf_arcs *arcs, struct sha256_ctx *hash, uint32_t *count,
+                                   struct profd_error *e)
 {
     uint32_t *code;
-    enum profd_status status = elf_file_code(f, scratch, &code, count, e);
+    enum profd_status status = elf_file_code(f, b->scratch, &code, count, e);
     for (uint32_t i = 0; status == PROFD_OK && i < *count; i++) {
         const GElf_Shdr *s = &f->sections[code[i]];
         const uint8_t *bytes;
@@ -28,6 +31,9 @@ static enum profd_status read_code(const struct elf_file *f, struct arena *scrat
         if (status == PROFD_OK) {
             elf_id_hash_section(hash, s, bytes);
             status = arcs != NULL ? elf_arcs_scan(arcs, s, bytes, e) : PROFD_OK;
+        }
+        if (status == PROFD_OK && arcs != NULL) {
+            elf_code_hash(b, f, functions, s, bytes);
         }
     }
     return status;
@@ -43,10 +49,11 @@ static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f
         status = elf_arcs_new(b, f, &functions, plt, &arcs, e);
     }
     if (status == PROFD_OK) {
-        status = read_code(f, b->scratch, arcs, hash, sections, e);
+        status = read_code(b, f, &functions, arcs, hash, sections, e);
     }
     if (status == PROFD_OK && arcs != NULL) {
         status = elf_arcs_finish(arcs, e);
+        b->object->knows_code = b->object->knows_returns;
     }
     elf_arcs_free(arcs);
     return status;
@@ -136,6 +143,9 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
     }
     if (status == PROFD_OK && (options->lines || options->all_lines)) {
         status = elf_line_read(b, f, *separate, options->all_lines, options->line_table, e);
+    }
+    if (status == PROFD_OK && options->inlined) {
+        status = elf_inlined_read(b, f, *separate, e);
     }
     if (status == PROFD_OK && options->demangle) {
         elf_demangle_all(b, !options->no_cxx, !options->no_rust);

@@ -12,7 +12,8 @@
 struct elf_read_options {
     bool static_arcs; /* decode the machine code */
     bool demangle;
-    bool lines; /* file and line of static functions, if there is DWARF (gprof's index shows them) */
+    bool lines;   /* file and line of static functions, if there is DWARF (gprof's index shows them) */
+    bool inlined; /* names of inlined functions, if there is DWARF */
     /* For local verbs: */
     bool all_lines;       /* file and line of every function, not only static ones */
     bool line_table;      /* the object's lines */

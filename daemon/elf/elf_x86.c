@@ -26,7 +26,7 @@ static const char two_bytes[257] = "mmmm-.....-.-m.Bmmmmmmmmmmmmmmmm"
 /* The instruction being decoded. */
 struct cursor {
     const uint8_t *p;
-    size_t n, at;
+    size_t n, at, address;
     bool wide, operand16, address_override, rex_w;
     bool failed;
 };
@@ -60,6 +60,7 @@ static uint8_t skip_operand(struct cursor *c)
         return modrm;
     }
     uint8_t base = rm == 4 ? next_byte(c) & 7 : rm;
+    c->address = mod == 0 && base == 5 ? c->at : 0;
     skip(c, mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0);
     return modrm;
 }
@@ -240,6 +241,11 @@ bool elf_x86_decode(const uint8_t *p, size_t n, bool wide, struct elf_x86 *out)
     if (c.failed) {
         return false;
     }
-    *out = (struct elf_x86){(uint8_t)c.at, (uint8_t)at, opcode, at + 1 < c.at ? p[at + 1] : 0, plain};
+    *out = (struct elf_x86){.length = (uint8_t)c.at,
+                            .at = (uint8_t)at,
+                            .opcode = opcode,
+                            .address = (uint8_t)c.address,
+                            .second = at + 1 < c.at ? p[at + 1] : 0,
+                            .plain = plain};
     return true;
 }

@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 struct elf_x86 {
-    uint8_t length; /* of the whole instruction, 1–15 */
-    uint8_t at;     /* offset of the opcode: behind all prefixes */
-    uint8_t opcode; /* first opcode byte; 0x0f for the two-byte map */
-    uint8_t second; /* the byte behind it: second opcode byte or ModRM, where there is one */
-    bool plain;     /* in the one-byte or two-byte map: not VEX, EVEX or XOP */
+    uint8_t length;  /* of the whole instruction, 1–15 */
+    uint8_t at;      /* offset of the opcode: behind all prefixes */
+    uint8_t opcode;  /* first opcode byte; 0x0f for the two-byte map */
+    uint8_t address; /* offset of 32 bits that are an address, by itself or relative to the next instruction: of an
+                      * operand without a base register; 0 if there are none */
+    uint8_t second;  /* the byte behind it: second opcode byte or ModRM, where there is one */
+    bool plain;      /* in the one-byte or two-byte map: not VEX, EVEX or XOP */
 };
 
 /* Decodes at p, at most n bytes. False where no instruction of the mode begins there, or it is longer than n. Lengths

@@ -1,4 +1,6 @@
 /* /api/v1/builds/{id}/never-called: functions that no process of the window entered. */
+#include <string.h>
+
 #include "core/never_called.h"
 
 #include "query/handlers.h"
@@ -12,9 +14,13 @@ enum profd_status never_called_show(struct job *job, struct profd_error *e)
     bool fresh = false;
     size_t limit = 0;
     struct never_called never;
+    const struct object *object = NULL;
     enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
+    for (uint32_t i = 0; status == PROFD_OK && !fresh && i < w.load.profile->build_count; i++) {
+        object = strcmp(w.load.profile->builds[i], w.id.text) == 0 ? w.objects[i] : object;
+    }
     if (status == PROFD_OK && !fresh) {
-        status = never_called_make(job->arena, w.report, w.id.text, &never, e);
+        status = never_called_make(job->arena, w.report, w.id.text, object, &never, e);
     }
     if (status == PROFD_OK && !fresh) {
         const struct render_input in = work_make_input(&w);

@@ -74,6 +74,8 @@ static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
     json_add_count(out, "clones_b", r->count[1]);
     add_place(out, d, row, 0);
     add_place(out, d, row, 1);
+    json_add_text(out, "renamed_from",
+                  r->renamed ? d->sides[0]->functions[d->match.member[0][r->first[0]]].name : NULL);
 }
 
 static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool known)
@@ -149,6 +151,7 @@ static void add_only(struct buffer *out, const struct render_diff *in, uint32_t 
         json_add_number(out, "self", row_share(d, s, row, d->row_self[s]));
         json_add_number(out, "total", row_share(d, s, row, d->row_total[s]));
         json_add_number(out, "calls", d->row_calls[s][(size_t)row * DIFF_VALUES]);
+        json_add_flag(out, "inlined", d->match.rows[row].inlined);
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]}");

@@ -28,6 +28,7 @@ void render_never(const struct render_input *in, const struct never_called *neve
         json_add_count(out, "bytes", row->bytes);
         json_add_count(out, "copies", row->copies);
         json_add_flag(out, "entered_elsewhere", row->entered_elsewhere);
+        json_add_flag(out, "inlined", row->inlined);
         JSON_ADD(out, "}");
     }
     JSON_ADD(out, "]");
@@ -38,6 +39,7 @@ void render_never(const struct render_input *in, const struct never_called *neve
     json_add_count(out, "functions", never->functions);
     json_add_count(out, "bytes", never->bytes);
     json_add_count(out, "copy_bytes", never->copy_bytes);
+    json_add_flag(out, "inlined_known", never->knows_inlined);
     json_add_count(out, "counted_functions", never->counted);
     json_add_count(out, "processes_started", p->processes);
     add_bound(out, p);

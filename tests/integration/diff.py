@@ -1,12 +1,19 @@
 #!/usr/bin/python3
 """profctl diff: two versions of a real program, of which one function got slower, one is called once more, one was
-moved and one is new. The counts of 96 processes a side are made up, so that every verdict is known."""
+moved, one renamed, one inlined, and one is new. The counts of 96 processes a side are made up, so that every verdict is
+known."""
 import json
 import sys
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, until  # noqa: E402
 from shop import NOW, PROCESSES, build, build_id, fleet  # noqa: E402
+
+OLD = """__attribute__((noinline)) int quote(int i) { while (i > 9) n += i /= 7; return n; }
+__attribute__((noinline)) static int wrap(int i) { return n * i; }"""
+NEW = """__attribute__((noinline)) int fresh(int i) { return n |= i; }
+__attribute__((noinline)) int quote_all(int i) { while (i > 9) n += i /= 7; return n; }
+static inline __attribute__((always_inline)) int wrap(int i) { return n * i; }"""
 
 
 def table(diff, metric):
@@ -43,8 +50,15 @@ def verdicts(tap, d, a, b):
     r = row(diff, "self", "parse")
     tap.point(r["verdict"] == "changed" and within(r, share[1] / share[0] * 15.2 / 16.2 - 1),
               "its share grew by what fresh left of it", r)
-    tap.point([f["function"] for f in diff["only_in_b"]["rows"]] == ["fresh"] and diff["only_in_a"]["count"] == 0,
+    tap.point([f["function"] for f in diff["only_in_b"]["rows"]] == ["fresh"],
               "fresh is only in B; parse is matched in spite of its new address", diff["only_in_b"])
+    r = row(diff, "calls-per-parent", "quote_all", "step")
+    tap.point(r and (r["renamed_from"], r["verdict"]) == ("quote", "constant") and not any(
+        r["renamed_from"] for r in table(diff, "calls-per-parent")["rows"] if r["function"] != "quote_all"),
+        "quote was renamed: the code is the same", r or table(diff, "calls-per-parent"))
+    tap.point([(f["function"], f["inlined"]) for f in diff["only_in_a"]["rows"]] == [("wrap", True)]
+              and not diff["only_in_b"]["rows"][0]["inlined"], "wrap is only in A: B has inlined it",
+              diff["only_in_a"])
     return diff
 
 
@@ -53,6 +67,9 @@ def words(tap, d, a, b):
     lines = [line for line in text.splitlines() if line.startswith("  parse ")]
     tap.point(any("slower" in line for line in lines) and "Only in B: 1 function" in text,
               "the text says which function is slower", text)
+    tap.point("  wrap  self 0%" in text and "the other side has inlined it" in text
+              and "quote_all (in A quote, the same code)" in d.ctl("diff", a, b, "--all").stdout,
+              "it says what was inlined, and what was renamed", text)
     tap.point("the same in every group of processes" in text and "2% needs" in text,
               "it says what is certain, and how much data 2 % needs", text)
     csv = d.ctl("diff", a, b, "-f", "csv", "--metric", "self").stdout.splitlines()
@@ -132,8 +149,8 @@ def by_name(tap, d, exe):
 def rolled_up(tap, old, new, raw):
     """The same fleet in hourly sums: groups are kept, so every number is."""
     with Daemon("--raw-age", "1s") as d:
-        fleet(d, old, 1, "1", 1.0, 0, NOW - 7200)
-        fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True)
+        fleet(d, old, 1, "1", 1.0, 0, NOW - 7200, also=("quote", "wrap"))
+        fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True, also=("quote_all",))
         status = until(lambda: (s := json.loads(d.get("/api/v1/status")[2]))["raw_uploads"] == 0 and s)
         done = d.ctl("diff", old, new, "--json")
         sums = json.loads(done.stdout) if done.returncode == 0 else {"metrics": None}
@@ -142,10 +159,10 @@ def rolled_up(tap, old, new, raw):
 
 
 with Tap() as tap, Daemon() as d:
-    old = build(d.folder, "shop1", "", "")
-    new = build(d.folder, "shop2", "__attribute__((noinline)) int fresh(int i) { return n |= i; }", "+ fresh(n)")
-    fleet(d, old, 1, "1", 1.0, 0, NOW - 7200)
-    fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True)
+    old = build(d.folder, "shop1", OLD, "+ quote(n) + wrap(n)")
+    new = build(d.folder, "shop2", NEW, "+ fresh(n) + quote_all(n) + wrap(n)")
+    fleet(d, old, 1, "1", 1.0, 0, NOW - 7200, also=("quote", "wrap"))
+    fleet(d, new, 2, "2", 1.3, 1, NOW - 7200, fresh=True, also=("quote_all",))
     rolled_up(tap, old, new, verdicts(tap, d, old, new))
     words(tap, d, old, new)
     results(tap, d, old, new)

@@ -55,9 +55,10 @@ def upload(exe, process, ticks, calls, labels, end):
             + field(11, "ab" * 16) + field(12, struct.pack("<QQ", process, 1)))
 
 
-def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda process: {}):
+def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda process: {},
+          also=()):
     """Processes of different work: requests, and ticks that vary by chance. slower: of parse; more: calls of render.
-    labels: of a process, beside its version."""
+    labels: of a process, beside its version. also: functions that step calls once a request."""
     draw = random.Random(seed)
     bodies = []
     for p in range(PROCESSES):
@@ -65,7 +66,7 @@ def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda pro
         ticks = {name: max(1, round(requests * weight * draw.uniform(0.8, 1.2)))
                  for name, weight in (("parse", 4 * slower), ("render", 5), ("idle", 3), ("step", 2))}
         calls = {("main", "step"): requests, ("step", "parse"): requests, ("step", "render"): (2 + more) * requests,
-                 ("step", "idle"): requests}
+                 ("step", "idle"): requests, **{("step", name): requests for name in also}}
         if fresh:
             ticks["fresh"], calls["step", "fresh"] = requests, requests
         bodies.append(upload(exe, seed * 1000 + p, ticks, calls, {"version": label, **labels(p)}, end))

@@ -308,6 +308,43 @@ Test(diff_match, names_files_and_clones)
     arena_free(a);
 }
 
+/* A renamed function has the code that it had. Code that several functions have says nothing; nor do equal names with
+ * other code keep a function from being the same. */
+Test(diff_match, the_same_code_under_another_name)
+{
+    static const char *const OLD[] = {"main", "parse", "twin1", "twin2", "same", "tiny"};
+    static const char *const NEW[] = {"main", "parse_all", "twin3", "same"};
+    static const uint64_t OLD_CODE[] = {1, 7, 8, 8, 9, 11}, NEW_CODE[] = {1, 7, 8, 10};
+    static uint32_t inlined[1];
+    struct arena *a = arena_new(0);
+    bed_init(&before, A, OLD, NULL, functions = 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        before.fixture.symbols[i].code = OLD_CODE[i];
+    }
+    bed_run(&before, a, fill_even);
+    bed_init(&after, B, NEW, NULL, functions = 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        after.fixture.symbols[i].code = NEW_CODE[i];
+    }
+    inlined[0] = fixture_name(&after.fixture, "tiny");
+    after.fixture.object.inlined = inlined;
+    after.fixture.object.inlined_count = 1;
+    bed_run(&after, a, fill_even);
+    struct diff d = compare(a, (struct diff_request){.raw = true});
+    cr_assert_eq(d.match.row_count, 7, "%u", d.match.row_count);
+    const struct diff_row *row = &d.match.rows[find(&d, DIFF_SELF, "parse_all")->row];
+    cr_assert(row->renamed && row->count[0] == 1 && row->count[1] == 1);
+    cr_assert_str_eq(before.side.functions[d.match.member[0][row->first[0]]].name, "parse");
+    cr_assert(!d.match.rows[find(&d, DIFF_SELF, "same")->row].renamed);
+    cr_assert_eq(d.only_count[0], 3, "twin1, twin2 and tiny");
+    cr_assert_eq(d.only_count[1], 1, "twin3");
+    for (uint32_t i = 0; i < 3; i++) {
+        bool tiny = strcmp(diff_function(&d, d.only[0][i])->name, "tiny") == 0;
+        cr_assert_eq(d.match.rows[d.only[0][i]].inlined, tiny);
+    }
+    arena_free(a);
+}
+
 /* One build before and after: twelve functions, all of them a tenth slower in B but one that is half as fast. */
 static bool slow;
 static void fill_common(struct upload *u, unsigned g)

@@ -11,17 +11,19 @@ static struct upload upload;
 /* main calls used and sort.part.0. Everything but plain calls mcount, at its first byte. */
 static struct never_called example(struct arena *a, const char *build_id)
 {
-    static const char *const NAMES[] = {"_start",          "main",       "used", "dead", "sort", "sort.part.0", "big",
-                                        "big.constprop.0", "big.isra.1", "plain"},
+    static const char *const NAMES[] = {"_start",     "main",        "used",        "dead",
+                                        "sort",       "sort.part.0", "big",         "big.constprop.0",
+                                        "big.isra.1", "cut.part.0",  "tiny.isra.0", "plain"},
                              *const IDS[] = {ID};
+    static uint32_t inlined[2];
     static const struct object *objects[1];
     static struct report_request request;
     struct never_called never;
     struct report *r;
     fixture_init(&fixture, ID);
-    for (uint32_t i = 0; i < 10; i++) {
+    for (uint32_t i = 0; i < 12; i++) {
         fixture_function(&fixture, NAMES[i], 0x1000 + i * 0x100, 0x10 * (i + 1));
-        if (i < 9) {
+        if (i < 11) {
             fixture_arc(&fixture, 0x1000 + i * 0x100, 0, "mcount");
         }
     }
@@ -31,10 +33,15 @@ static struct never_called example(struct arena *a, const char *build_id)
     upload_bin(&upload, 0x100 / 4, 1);
     upload_arc(&upload, 0, 0x1108, 0, 0x1200, 3);
     upload_arc(&upload, 0, 0x110c, 0, 0x1500, 1);
+    inlined[0] = fixture_name(&fixture, "tin");
+    inlined[1] = fixture_name(&fixture, "tiny");
+    fixture.object.inlined = inlined;
+    fixture.object.inlined_count = 2;
+    fixture.object.knows_inlined = true;
     objects[0] = &fixture.object;
     request = (struct report_request){.profile = upload_profile(&upload, a, IDS, 1), .objects = objects};
     cr_assert_eq(report_build(a, &request, &r, NULL), PROFD_OK);
-    cr_assert_eq(never_called_make(a, r, build_id, &never, NULL), PROFD_OK);
+    cr_assert_eq(never_called_make(a, r, build_id, objects[0], &never, NULL), PROFD_OK);
     return never;
 }
 
@@ -50,14 +57,18 @@ Test(never_called, copies_are_one_function)
 {
     struct arena *a = arena_new(0);
     struct never_called never = example(a, ID);
-    cr_assert_eq(never.count, 3, "no start-up code, and nothing that does not count: %u", never.count);
+    cr_assert_eq(never.count, 5, "no start-up code, and nothing that does not count: %u", never.count);
     row(&never.rows[0], "big.isra.1", 0x70 + 0x80 + 0x90, 3, false);
     row(&never.rows[1], "dead", 0x40, 1, false);
-    row(&never.rows[2], "sort", 0x50, 1, true);
+    row(&never.rows[2], "tiny.isra.0", 0xb0, 1, false);
+    row(&never.rows[3], "cut.part.0", 0xa0, 1, false);
+    row(&never.rows[4], "sort", 0x50, 1, true);
+    cr_assert(never.rows[2].inlined && never.rows[3].inlined, "by debug information, and by what is left of it");
+    cr_assert(!never.rows[0].inlined && !never.rows[1].inlined && !never.rows[4].inlined && never.knows_inlined);
     cr_assert_eq(never.functions, 2);
     cr_assert_eq(never.bytes, 0x70 + 0x80 + 0x90 + 0x40);
-    cr_assert_eq(never.copy_bytes, 0x50);
-    cr_assert_eq(never.counted, 9);
+    cr_assert_eq(never.copy_bytes, 0x50 + 0xb0 + 0xa0);
+    cr_assert_eq(never.counted, 11);
     cr_assert_eq(example(a, "another").count, 0, "of one build only");
     arena_free(a);
 }

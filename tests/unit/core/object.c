@@ -6,6 +6,7 @@
 #include "tests/unit/core/fixture.h"
 
 static struct fixture f;
+static uint32_t inlined[2];
 static uint64_t returns[] = {11, 12, 0xffffffff80000010, UINT64_MAX};
 
 static void setup(void)
@@ -38,6 +39,12 @@ static void setup(void)
     f.object.return_count = f.object.signal_return_count = 3;
     f.object.returns = returns;
     f.object.signal_returns = returns + 1;
+    f.object.knows_code = f.object.knows_inlined = true;
+    f.symbols[0].code = (UINT64_C(1) << 56) - 1;
+    inlined[0] = fixture_name(&f, "also");
+    inlined[1] = file;
+    f.object.inlined = inlined;
+    f.object.inlined_count = 2;
 }
 
 static uint8_t *encode(size_t *size)
@@ -77,7 +84,7 @@ Test(object, comes_back_as_it_went, .init = setup)
         const struct object_symbol *x = &o->symbols[i], *y = &f.symbols[i];
         cr_assert(x->address == y->address && x->size == y->size && x->name == y->name && x->demangled == y->demangled);
         cr_assert(x->file == y->file && x->line == y->line && x->bind == y->bind && x->type == y->type &&
-                  x->flags == y->flags);
+                  x->flags == y->flags && x->code == y->code);
     }
     for (uint32_t i = 0; i < 4; i++) {
         cr_assert(o->ranges[i].low == f.ranges[i].low && o->ranges[i].high == f.ranges[i].high &&
@@ -91,6 +98,8 @@ Test(object, comes_back_as_it_went, .init = setup)
         cr_assert(o->arcs[i].from == f.arcs[i].from && o->arcs[i].to == f.arcs[i].to &&
                   o->arcs[i].import == f.arcs[i].import && o->arcs[i].kind == f.arcs[i].kind);
     }
+    cr_assert(o->knows_code && o->knows_inlined && o->inlined_count == 2 && o->inlined[0] == inlined[0] &&
+              o->inlined[1] == inlined[1]);
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(bytes);
@@ -104,6 +113,7 @@ Test(object, return_addresses, .init = setup)
     struct arena *a = arena_new(0);
     struct object *o = NULL;
     const struct object_arc *arc = NULL;
+    f.object.knows_code = false;
     for (int version = 3; version >= 2; version--) {
         f.object.knows_returns = version == 3;
         size_t n;
@@ -152,9 +162,9 @@ Test(object, version_one_is_judged_by_name)
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(second);
-    bytes[3] = 4;
+    bytes[3] = 5;
     cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "version 4: must be 1 to 3"), "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "version 5: must be 1 to 4"), "%s", e.sentence);
     free(bytes);
     arena_free(a);
 }
