@@ -101,7 +101,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real collect-real
+INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real insight collect-real
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -406,6 +406,21 @@ bins:
 	$(SUB) all
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 sed || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/bins.py --ticks $(TICKS) --packages build/oracle-real
+
+# make insight PROCESSES=1500 SPLITS=300 COMPARISONS=1000: error rates and power of profctl diff, on profiles of Lua and SQLite that are
+# gathered once, and beside pprof and perf diff; profctl never-called beside gcov, cppcheck included.
+PROCESSES ?= 600
+SPLITS ?= 300
+COMPARISONS ?= 1000
+POWER ?= 40
+.PHONY: insight
+insight:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all
+	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 cppcheck || true
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/insight.py build/insight build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
+	  comparisons=$(COMPARISONS) power=$(POWER)
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/dead.py build/insight build/oracle-real
 
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.

@@ -130,7 +130,7 @@ for part in $parts; do
         done ;;
     script)
         for t in tests/oracle/*.sh tests/{oracle,lint}/test_*.py tests/integration/*.sh \
-            tests/{integration,collect,record,fleet}/*.py; do
+            tests/{integration,collect,record,fleet,insight}/*.py; do
             grep -q '^# not a test' "$t" && continue
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;

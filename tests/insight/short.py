@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""The short form of `make insight`, without packages of a network: one call more in 1 of 200 functions is found, equal
+sides are equal, a slower function is slower, and what gcov saw running is not listed as never called."""
+import os
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import dead  # noqa: E402
+import insight  # noqa: E402
+import programs  # noqa: E402
+import tables  # noqa: E402
+from harness import Tap  # noqa: E402
+from pool import gather  # noqa: E402
+
+PROCESSES, SPLITS = 64, 8
+SOURCE = """#include <stdlib.h>
+#include <time.h>
+static volatile int n;
+__attribute__((noinline)) void rest(int most) { for (int i = 0; i < most; i++) n += i; }
+int mix(int x, int rounds)
+{
+    for (int i = 0; i < rounds; i++) x = x * 1103515245 + 12345 + n;
+    return x;
+}
+int main(int argc, char **argv)
+{
+    int seed = atoi(argv[argc - 1]);
+    clock_t end = clock() + CLOCKS_PER_SEC / 100 * (10 + seed % 5);
+    for (int i = 0; clock() < end; i++) {
+        n += mix(i, 3000);
+        rest(700 + 60 * (seed % 7));
+    }
+    return 0;
+}
+"""
+# both is inlined, and its own copy is never entered.
+MADE = """static volatile int n;
+int both(int x) { return n += x; }
+__attribute__((noinline)) int used(int x) { return both(x) * 2; }
+__attribute__((noinline)) int dead(int x) { while (x-- > n) n += used(x); return n; }
+int main(int argc, char **argv)
+{
+    (void)argv;
+    return argc > 5 ? dead(argc) : used(argc) > 100 ? both(1) : 0;
+}
+"""
+
+
+def equal_and_slower(tap, folder):
+    with open(os.path.join(folder, "mix.c"), "w") as f:
+        f.write(SOURCE)
+    program = programs.Program("mix", folder, ["mix.c"], ("mix.c", "mix"), [], [],
+                               lambda where, seed: ([str(seed)], b""))
+    program.build(os.path.join(folder, "built"), HERE)
+    pools = gather(program, ("base", "10"), PROCESSES, programs.RATE)
+    with open(os.path.join(folder, "raw.tsv"), "w") as raw:
+        equal = tables.equal_sides(program, {"base": pools["base"]}, SPLITS, raw)
+        tap.point(equal["self"][0] >= SPLITS // 2 and equal["self"][2] <= SPLITS // 2,
+                  f"{SPLITS} random halves of one variant: they are compared, and seldom differ", equal)
+        s = tables.Slower(program, pools, raw, 2)
+        with s.comparer:
+            change = s.whole("10")
+    tap.point(0 < change["time-per-call"] < 0.3, "a function that does a tenth more takes longer", change)
+
+
+with Tap() as tap, tempfile.TemporaryDirectory(prefix="profd-insight-") as folder:
+    row, others = insight.show_one_more(folder)
+    tap.point(row["verdict"] == "changed" and row["low"] > 0.2 and not others,
+              "one call more in 1 of 200 functions is found with 50 processes a side, and nothing else", (row, others))
+    equal_and_slower(tap, folder)
+    with open(os.path.join(folder, "made.c"), "w") as f:
+        f.write(MADE)
+    answer, rows, wrong = dead.compare("made", folder, folder)
+    tap.point([(r["function"], r["ran"]) for r in rows] == [("dead", 0)] and not wrong
+              and [r["function"] for r in answer["rows"] if r["inlined"]] == ["both"],
+              "of what is never called, gcov saw nothing run; what was inlined and ran is marked", answer["rows"])
