@@ -213,6 +213,52 @@ def process(tap, program):
                   done.stderr)
 
 
+# Works for 3 s of CPU time, becomes another user, and works for as long again.
+BECOMES = r"""
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) static void work(void)
+{
+    for (clock_t end = clock() + 3 * CLOCKS_PER_SEC; clock() < end;) {
+    }
+    __asm__ volatile("");
+}
+__attribute__((noinline)) void before(void) { work(); __asm__ volatile(""); }
+__attribute__((noinline)) void after(void) { work(); __asm__ volatile(""); }
+int main(void)
+{
+    before();
+    if (setuid(65534) != 0) {
+        return 1;
+    }
+    after();
+    return 0;
+}
+"""
+
+
+def another_user(tap, folder):
+    """A process that becomes another user counts as that one's from then on, but for a second until it is read."""
+    source, program = os.path.join(folder, "becomes.c"), os.path.join(folder, "becomes")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(BECOMES)
+    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-o", program, source)
+    tap.point(done.returncode == 0, "a program that becomes another user", done.stderr)
+    with Daemon() as d:
+        os.chmod(d.socket, 0o666)
+        done = record(d, "--", program)
+        r, row = stored(d, program)
+        client = readable_copy(PROFCTL, d.folder)
+        seen = run(*AS_NOBODY, client, "report", program, "--json", env=dict(d.env, PROFD_SPOOL=""))
+        tap.point(done.returncode == 0 and seen.returncode == 0 and row["processes_started"] == 1,
+                  "a process that becomes another user is one process of both", (done.stderr, seen.stderr, row))
+        measured = {f["name"]: f["measured_total"] for f in json.loads(seen.stdout)["functions"]}
+        tap.point("before" not in measured and measured.get("after", 0) > 0,
+                  "the other user sees what it did from then on", measured)
+        both = {f["name"]: f["measured_total"] for f in r["functions"]}
+        tap.point(both["before"] > 0 and both["after"] > measured["after"] - 1e-9, "root sees all of it", both)
+
+
 def lost(tap, program):
     """While record is stopped, its memory for samples becomes full."""
     with Daemon() as d:
@@ -482,6 +528,8 @@ def main():
         storm(tap, program)
         process(tap, program)
         lost(tap, program)
+        if os.geteuid() == 0:
+            another_user(tap, folder)
         rights(tap, program)
         without_daemon(tap, program)
         claims(tap)

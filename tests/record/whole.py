@@ -64,8 +64,8 @@ def perf_stacks(folder, arguments):
 
 def record_stacks(d, *arguments):
     done = d.ctl("record", "--verbose", "--rate", RATE, "--unwind", "table", *arguments, timeout=LONG)
-    found = re.search(r"(\d+) samples: (\d+) in functions.* (\d+) whole stacks", done.stderr)
-    return (int(found.group(2)), int(found.group(3))) if found else (0, 0)
+    found = re.search(r"(\d+) in functions, (\d+) in the kernel, .* (\d+) whole stacks", done.stderr)
+    return (int(found.group(1)) + int(found.group(2)), int(found.group(3))) if found else (0, 0)
 
 
 def sampled(tap):
