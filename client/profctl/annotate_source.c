@@ -81,11 +81,13 @@ static char *find_text(const struct source_finder *f, const char *name, char pat
 {
     char *text = NULL;
     for (size_t i = 0; !text && i < f->folder_count; i++) {
-        for (const char *end = name; !text && end; end = strchr(end, '/')) {
+        const char *end = name;
+        do {
             end += *end == '/';
             (void)snprintf(path, 4096, "%s/%s", f->folders[i], end);
             text = read_file(path, size);
-        }
+            end = strchr(end, '/');
+        } while (!text && end);
     }
     if (!text) {
         (void)snprintf(path, 4096, "%s", name);

@@ -18,9 +18,10 @@ static enum profd_status start(const char *const *words, const char *package, pi
     int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
     if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
         char *copies[16] = {NULL}; /* posix_spawn promises not to write to them, its prototype does not */
-        for (size_t i = 0; words[i] && i + 1 < sizeof copies / sizeof copies[0]; i++) {
+        size_t i = 0;
+        do {
             memcpy(&copies[i], &words[i], sizeof copies[i]);
-        }
+        } while (words[++i] && i + 1 < sizeof copies / sizeof copies[0]);
         (void)setenv("LC_ALL", "C", 1);
         error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         error = error ? error : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -42,7 +43,7 @@ static enum profd_status start(const char *const *words, const char *package, pi
 enum profd_status pipe_read_lines(const char *const *words, const char *package,
                                   bool (*each)(void *context, char *line), void *context, struct profd_error *e)
 {
-    pid_t pid;
+    pid_t pid = 0;
     int from = -1, how = 0;
     char *line = NULL;
     size_t size = 0;
@@ -68,10 +69,10 @@ enum profd_status pipe_read_lines(const char *const *words, const char *package,
     } else {
         close(from);
     }
-    if (!goes_on || !in) {
+    if (pid > 0 && (!goes_on || !in)) {
         kill(pid, SIGTERM);
     }
-    while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
+    while (pid > 0 && waitpid(pid, &how, 0) < 0 && errno == EINTR) {
     }
     if (goes_on && (!in || !WIFEXITED(how) || WEXITSTATUS(how) != 0)) {
         status = profd_error_set(e, PROFD_INTERNAL, "%s failed", words[0]);

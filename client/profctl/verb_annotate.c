@@ -137,9 +137,10 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
         sources = calloc(code.place_count + 1, sizeof *sources);
         if (!sources || !annotate_sum_make(answer, &code, &sum)) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu instructions", code.count);
+        } else {
+            status = find_sources(call, executable, &code, sources, e);
         }
     }
-    status = status == PROFD_OK ? find_sources(call, executable, &code, sources, e) : status;
     if (status == PROFD_OK) {
         const struct annotate_print p = {.answer = answer,
                                          .code = &code,
