@@ -1,10 +1,26 @@
 /* profctl symbols: sends executables of builds that have no symbols yet. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
+#include "profctl/profctl_build.h"
+#include "profctl/profctl_debuginfod.h"
 #include "profctl/profctl_json.h"
+#include "profctl/profctl_rows.h"
+#include "proto/object_note.h"
+
+#define TIMEOUT_USUAL 120
+#define TIMEOUT_MOST 86400
+
+static const struct profctl_option options[] = {
+    {"debuginfod", 0, NULL,
+     "download the names of stored builds without names from a debuginfod server, and send them"},
+    {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
+    {"timeout", 0, "SECONDS", "time for one file, 1 to 86400 (default 120)"},
+};
 
 /* Where function names may come from. Servers know build-ids only, not our hashes of code. */
 static void symbols_advise(const char *path, const char *id)
@@ -37,10 +53,24 @@ static enum profd_status executable_put(struct profd_conn *conn, void *executabl
     return profd_put_executable(conn, executable, sink, context, e);
 }
 
-static enum profd_status symbols_send(struct profd_conn *conn, const char *path, bool json, struct profd_error *e)
+/* Opens a file, which must be of the build if one is given. */
+static enum profd_status file_open(const char *path, const char *build_id, struct profd_executable **x,
+                                   struct profd_error *e)
+{
+    enum profd_status status = profd_executable_open(path, x, e);
+    if (status == PROFD_OK && build_id && strcmp(profd_executable_build_id(*x), build_id) != 0) {
+        status = profd_error_set(e, PROFD_WRONG_BUILD, "%s: the server sent a file of build %.12s for build %.12s",
+                                 path, profd_executable_build_id(*x), build_id);
+        profd_executable_free(*x);
+    }
+    return status;
+}
+
+static enum profd_status symbols_send(struct profd_conn *conn, const char *path, const char *build_id, bool json,
+                                      struct profd_error *e)
 {
     struct profd_executable *x;
-    enum profd_status status = profd_executable_open(path, &x, e);
+    enum profd_status status = file_open(path, build_id, &x, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -63,17 +93,117 @@ static enum profd_status symbols_send(struct profd_conn *conn, const char *path,
     return status;
 }
 
+/* Downloads and sends the names of one build. */
+static enum profd_status build_fetch(struct profd_conn *conn, const struct profctl_call *call, const char *build_id,
+                                     unsigned seconds, struct profd_error *e)
+{
+    char *path = NULL;
+    enum profd_status status = debuginfod_fetch(profctl_value(call, "url"), build_id, seconds, &path, e);
+    if (status == PROFD_OK) {
+        status = symbols_send(conn, path, build_id, call->json, e);
+        if (status == PROFD_WRONG_BUILD || status == PROFD_MALFORMED) {
+            (void)unlink(path); /* or the cache would give it again */
+        }
+    }
+    free(path);
+    return status;
+}
+
+/* Is it one of the builds asked for? Without arguments: does it lack names, and can a server know it? */
+static bool build_is_wanted(const struct rows *builds, size_t i, const char *prefix)
+{
+    const char *id = rows_text(builds, i, "build_id");
+    if (prefix) {
+        return strncmp(id, prefix, strlen(prefix)) == 0;
+    }
+    return strncmp(id, "sha256-", 7) != 0 &&
+           (!rows_flag(builds, i, "symbols") || strstr(rows_text(builds, i, "note"), OBJECT_NOTE_EXPORTED) != NULL);
+}
+
+/* A server that does not answer is not asked again. */
+static bool is_end(enum profd_status status)
+{
+    return status == PROFD_TIMEOUT || status == PROFD_UNAVAILABLE || status == PROFD_USAGE;
+}
+
+static enum profd_status builds_fetch(struct profd_conn *conn, const struct profctl_call *call,
+                                      const struct rows *builds, const char *prefix, unsigned seconds)
+{
+    enum profd_status first = PROFD_OK, status = PROFD_OK;
+    size_t wanted = 0, missing = 0;
+    for (size_t i = 0; i < rows_count(builds) && !is_end(status); i++) {
+        struct profd_error why = {""};
+        if (!build_is_wanted(builds, i, prefix)) {
+            continue;
+        }
+        wanted++;
+        status = build_fetch(conn, call, rows_text(builds, i, "build_id"), seconds, &why);
+        if (status != PROFD_OK) {
+            profctl_complain("%s", why.sentence);
+            bool lacks = status == PROFD_NOT_FOUND && !prefix; /* of many builds a server has some */
+            missing += lacks;
+            first = first == PROFD_OK && !lacks ? status : first;
+        }
+    }
+    first = first == PROFD_OK && wanted > 0 && missing == wanted ? PROFD_NOT_FOUND : first;
+    if (wanted == 0 && !prefix && !call->json) {
+        puts("All stored builds have names.");
+    }
+    return first;
+}
+
+static enum profd_status debuginfod_run(struct profd_conn *conn, const struct profctl_call *call, struct profd_error *e)
+{
+    const char *timeout = profctl_value(call, "timeout");
+    char *end = NULL, id[160];
+    unsigned long seconds = timeout ? strtoul(timeout, &end, 10) : TIMEOUT_USUAL;
+    struct ask_target target;
+    struct rows *builds = NULL;
+    if (timeout && (*timeout < '0' || *timeout > '9' || *end || seconds < 1 || seconds > TIMEOUT_MOST)) {
+        return profd_error_set(e, PROFD_USAGE, "symbols: --timeout \"%s\" is not a number of seconds from 1 to %d",
+                               timeout, TIMEOUT_MOST);
+    }
+    ask_target_init(&target, "/api/v1/builds", NULL);
+    enum profd_status first = rows_read(conn, &target, &builds, e);
+    if (first == PROFD_OK && call->argument_count == 0) {
+        first = builds_fetch(conn, call, builds, NULL, (unsigned)seconds);
+    }
+    for (size_t i = 0; i < call->argument_count && builds; i++) {
+        struct profd_error why = {""};
+        enum profd_status status = build_find(call, call->arguments[i], id, &why);
+        if (status != PROFD_OK) {
+            profctl_complain("%s", why.sentence);
+        } else {
+            status = builds_fetch(conn, call, builds, id, (unsigned)seconds);
+        }
+        first = first == PROFD_OK ? status : first;
+    }
+    rows_free(builds);
+    return first;
+}
+
 static enum profd_status symbols_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct profd_conn *conn;
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
+    bool download = profctl_value(call, "debuginfod") != NULL;
+    if (download ? false : call->argument_count == 0 || profctl_value(call, "url") || profctl_value(call, "timeout")) {
+        return profd_error_set(e, PROFD_USAGE,
+                               call->argument_count == 0 ? "symbols: no file given; see profctl symbols --help"
+                                                         : "symbols: --url and --timeout are for --debuginfod");
+    }
     enum profd_status first = profd_conn_open(&o, &conn, e);
     if (first != PROFD_OK) {
         return first;
     }
+    if (download) {
+        first = debuginfod_run(conn, call, e);
+        profd_conn_close(conn);
+        return first;
+    }
     for (size_t i = 0; i < call->argument_count; i++) { /* one bad file does not keep the others back */
         struct profd_error why = {""};
-        enum profd_status status = symbols_send(conn, call->arguments[i], call->json, &why);
+        enum profd_status status = symbols_send(conn, call->arguments[i], NULL, call->json, &why);
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
             first = first == PROFD_OK ? status : first;
@@ -85,14 +215,20 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
 
 const struct profctl_verb verb_symbols = {
     .name = "symbols",
-    .arguments = "FILE...",
+    .arguments = "FILE... | --debuginfod [BUILD...]",
     .summary = "Send executables with the function names of stored profiles",
     .details =
         "Names may be sent before or after the profiles; both are stored by build-id. An installed debug file is "
-        "found by\nbuild-id and .gnu_debuglink and sent, too. A debug file can also be named itself.\n\nTo an http or "
+        "found by\nbuild-id and .gnu_debuglink and sent, too. A debug file can also be named itself.\n\nWith "
+        "--debuginfod, "
+        "debug files are downloaded: of BUILDs (a build-id, a name that profctl builds\nprints, or a file), otherwise "
+        "of "
+        "all stored builds without names. The daemon itself has no network.\n\nTo an http or "
         "https server an "
         "administrator of its readers may send them; they name functions of that\nreader's tenants.\n",
-    .arguments_least = 1,
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_least = 0,
     .arguments_most = (size_t)-1,
     .run = symbols_run,
 };

@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+"""profctl symbols --debuginfod: names of stripped programs and libraries from the real debuginfod server, while a
+process runs. Servers that are absent, slow or hostile, and files that are not what was asked for: one sentence each."""
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+from harness import Daemon, Tap, free_port, run, until  # noqa: E402
+
+LIBRARY = "__attribute__((noinline)) static long inner(long n) { volatile long m = n; return m + 1; }\n" \
+          "long shared_work(long n) { return inner(n) * 2; }\n"
+PROGRAM = """#include <unistd.h>
+long shared_work(long n);
+__attribute__((noinline)) static long local_work(long n) { return shared_work(n) + 1; }
+int main(int argc, char **argv)
+{
+    volatile long n = 0;
+    (void)argv;
+    do { n = local_work(n & 7); usleep(argc > 1 ? 1000 : 0); } while (argc > 1);
+    return 0;
+}
+"""
+
+
+def cc(*options):
+    done = run("gcc", "-pg", "-O1", "-g", "-fno-inline", "-fno-optimize-sibling-calls", *options)
+    assert done.returncode == 0, done.stderr
+
+
+def strip(path, debug):
+    """Leaves no symbols but those of the dynamic loader in path; the rest goes to the file debug."""
+    assert run("objcopy", "--only-keep-debug", path, debug).returncode == 0
+    assert run("strip", path).returncode == 0
+
+
+def build_id(path):
+    return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path).stdout).group(1)
+
+
+def build(folder):
+    """Stripped program and library; their debug files are below debug/."""
+    debug = os.path.join(folder, "debug")
+    os.mkdir(debug)
+    for name, text in (("lib.c", LIBRARY), ("p.c", PROGRAM)):
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+    library, exe = os.path.join(folder, "libshared.so"), os.path.join(folder, "p")
+    cc("-shared", "-fPIC", "-o", library, os.path.join(folder, "lib.c"))
+    cc("-o", exe, os.path.join(folder, "p.c"), library, f"-Wl,-rpath,{folder}")
+    for path in (library, exe):
+        strip(path, os.path.join(debug, os.path.basename(path) + ".debug"))
+    return exe, library, debug
+
+
+def environment(d, cache):
+    env = {k: v for k, v in d.env.items() if not k.lower().endswith("_proxy") and not k.startswith("DEBUGINFOD")}
+    return dict(env, DEBUGINFOD_CACHE_PATH=os.path.join(d.folder, cache))
+
+
+class Server:
+    """The real server on a private folder."""
+
+    def __init__(self, d, debug):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = open(os.path.join(d.folder, "debuginfod.log"), "wb")
+        env = dict(environment(d, "server-cache"), TMPDIR=d.folder)
+        self.process = subprocess.Popen(["debuginfod", "-p", str(self.port), "-d", os.path.join(d.folder, "di.sqlite"),
+                                         "-F", debug], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
+                                        env=env)
+
+    def has(self, build_id):
+        done = run("curl", "-s", "--noproxy", "*", "-o", "/dev/null", "-w", "%{http_code}",
+                   f"{self.url}/buildid/{build_id}/debuginfo")
+        return done.stdout == "200"
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+
+
+class Fake:
+    """Answers each request with these bytes; more(connection) goes on."""
+
+    def __init__(self, answer, more=None):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.answer, self.more = answer, more
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.reply, args=(connection,), daemon=True).start()
+
+    def reply(self, connection):
+        with connection:
+            try:
+                data = b""
+                while b"\r\n\r\n" not in data and (piece := connection.recv(65536)):
+                    data += piece
+                connection.sendall(self.answer)
+                if self.more:
+                    self.more(connection)
+            except OSError:
+                pass
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def file_of(data):
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(data) + data
+
+
+def wait_for_end(connection):
+    while connection.recv(4096):
+        pass
+
+
+def drip(connection):
+    end = threading.Event()
+    while not end.wait(0.2):
+        connection.sendall(b"x")
+
+
+def names(d, exe):
+    done = d.ctl("report", exe, "--json")
+    return {f["name"] for f in json.loads(done.stdout)["functions"]} if done.returncode == 0 else set()
+
+
+def test_names(tap, d, exe, library, server):
+    process = subprocess.Popen([*run_command(d), exe, "forever"], env=d.env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: d.ctl("report", exe).returncode == 0 and "main" not in names(d, exe))
+        missing = d.ctl("symbols", "--debuginfod", env=environment(d, "c0"))
+        tap.point(missing.returncode == 64 and "there is no debuginfod server" in missing.stderr,
+                  "no server is named: nothing is asked for", missing)
+        env = dict(environment(d, "c1"), DEBUGINFOD_URLS=server.url)
+        done = d.ctl("symbols", "--debuginfod", build_id(exe), env=env)
+        tap.point(done.returncode == 0 and build_id(exe)[:12] in done.stdout and done.stderr == "",
+                  "names of a stripped program are fetched, by build-id and DEBUGINFOD_URLS", done)
+        tap.point(until(lambda: {"main", "local_work"} <= names(d, exe)) and process.poll() is None,
+                  "reports have them while the process runs", names(d, exe))
+        done = d.ctl("symbols", "--debuginfod", "--url", server.url, env=environment(d, "c2"))
+        tap.point(done.returncode == 0 and build_id(library)[:12] in done.stdout
+                  and "has no debug file of build" in done.stderr,
+                  "those of all other stripped builds, as far as the server has them", done)
+        tap.point(until(lambda: "inner" in names(d, exe)), "a library's own functions have names then", names(d, exe))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def run_command(d):
+    return [os.path.join(os.path.dirname(d.program), "profctl"), "run"]
+
+
+def test_faults(tap, d, exe, library, server, debug):
+    """Each has a cache of its own, because libdebuginfod remembers answers."""
+    wrong = os.path.join(debug, "libshared.so.debug")
+    with open(wrong, "rb") as f:
+        other = f.read()
+    with open(os.path.join(debug, "p.debug"), "rb") as f:
+        mine = f.read()
+    at = int.from_bytes(mine[40:48], "little")  # section headers
+    cases = {
+        "a server that is absent": (None, 69, r"cannot fetch the debug file"),
+        "one that does not have it": (Fake(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), 66,
+                                      "has no debug file of build"),
+        "one that never answers": (Fake(b"", wait_for_end), 75, "did not arrive within 2 s"),
+        "one that never ends": (Fake(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", drip), 75,
+                                "did not arrive within 2 s"),
+        "one that sends too much": (Fake(b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n" + b"x" * 4096,
+                                         wait_for_end), 65, "has more than 512 MiB"),
+        "the file of another build": (Fake(file_of(other)), 65, f"of build {build_id(library)[:12]} for build"),
+        "no ELF": (Fake(file_of(b"<html>moved</html>" * 100)), 65, "ELF"),
+        "a cut file": (Fake(file_of(mine[:at // 2])), 65, "ELF|section|file"),
+        "hostile section headers": (Fake(file_of(mine[:at] + b"\xff" * (len(mine) - at))), 65, "ELF|section|file"),
+    }
+    for number, (name, (fake, status, sentence)) in enumerate(cases.items()):
+        url = fake.url if fake else f"http://127.0.0.1:{free_port()}"
+        env = environment(d, f"fault{number}")
+        done = d.ctl("symbols", "--debuginfod", "--url", url, "--timeout", "2", build_id(exe), env=env)
+        tap.point(done.returncode == status and re.search(sentence, done.stderr) and done.stderr.count("\n") == 1
+                  and done.stdout == "", f"{name}: {sentence}", done)
+        if status == 65 and fake and fake.more is None:
+            done = d.ctl("symbols", "--debuginfod", "--url", server.url, build_id(exe), env=env)
+            tap.point(done.returncode == 0, f"{name}: it is not kept, and a good server helps", done)
+        if fake:
+            fake.stop()
+
+
+def test_usage(tap, d):
+    for arguments, sentence in ((["--url", "http://127.0.0.1:1"], "no file given"),
+                                (["--url", "http://127.0.0.1:1", "f"], "are for --debuginfod"),
+                                (["--debuginfod", "--timeout", "0"], "is not a number of seconds"),
+                                ([], "no file given"),
+                                (["--debuginfod", "--url", "http://127.0.0.1:1", "nothing-here"], "nothing-here")):
+        done = d.ctl("symbols", *arguments, env=environment(d, "usage"))
+        tap.point(done.returncode in (64, 66) and sentence in done.stderr and done.stderr.count("\n") == 1,
+                  f"symbols {' '.join(arguments)}: {sentence}", done)
+
+
+with Tap() as tap, Daemon() as d:
+    exe, library, debug = build(d.folder)
+    if shutil.which("debuginfod") is None:
+        tap.skip("names from debuginfod", "no debuginfod here")
+        sys.exit(0)
+    server = Server(d, debug)
+    try:
+        until(lambda: server.has(build_id(exe)) and server.has(build_id(library)))
+        test_names(tap, d, exe, library, server)
+        test_faults(tap, d, exe, library, server, debug)
+    finally:
+        server.stop()
+    test_usage(tap, d)
