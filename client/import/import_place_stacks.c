@@ -43,11 +43,12 @@ static bool is_whole(const struct stacks *s, const uint32_t *frames, uint32_t n)
 }
 
 /* Return address of a caller. Its frame is at the last byte of the call; at a function's first address where the file
- * names the function only, which reports take for that function. */
+ * names the function only, which reports take for that function. Code that no function covers has no name. */
 static uint64_t return_address(const struct place *w, uint32_t frame)
 {
     const struct place_frame *f = &w->frames[frame];
-    return f->at + (w->profile->frames[frame].offset != 0 && f->at != f->entry);
+    const struct import_frame *given = &w->profile->frames[frame];
+    return f->at + (given->offset != 0 && (f->at != f->entry || !given->name));
 }
 
 /* Adds the stacks that end at a node. */
