@@ -85,7 +85,8 @@ static const struct {
      "functions were left out of counting on request (PROFD_LEAVE_OUT): calls into them are missing, all others are "
      "counted"},
     {INEXACT_SAMPLED, "sampled",
-     "a program does not count its calls: their number is how often a tick found the callee below its caller"},
+     "a program does not count its calls: where there is a number, it is how often a tick found the callee below its "
+     "caller"},
 };
 
 const char *message_inexact_name(uint32_t bit)

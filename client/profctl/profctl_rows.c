@@ -227,7 +227,12 @@ void rows_calls(const struct rows *r, size_t i, char *out, size_t size)
         const char *reason = json_string_value(json_array_get(reasons, k));
         mark = reason && strcmp(reason, "sampled") == 0 ? "~" : mark;
     }
-    (void)snprintf(out, size, "%s%" PRIu64, mark, rows_number(r, i, "calls"));
+    const uint64_t calls = rows_number(r, i, "calls");
+    if (*mark != '\0' && calls == 0) { /* none was counted */
+        (void)snprintf(out, size, "-");
+    } else {
+        (void)snprintf(out, size, "%s%" PRIu64, mark, calls);
+    }
 }
 
 enum profd_status rows_print_json(const struct rows *r, struct profd_error *e)

@@ -205,6 +205,12 @@ static void add_measured(struct buffer *out, const struct report *r, const uint3
         next(out, &rest);
     }
     JSON_ADD(out, "]");
+    begin(out, ",\"measured_differs\":[", &rest, n);
+    for (uint32_t i = 0; i < n; i++) {
+        buffer_add_text(out, r->functions[list[i]].measured->differs ? "true" : "false");
+        next(out, &rest);
+    }
+    JSON_ADD(out, "]");
 }
 
 static void add_short_names(struct buffer *out, const struct report *r, const char *const *shorts, const uint32_t *list,

@@ -127,7 +127,7 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
         add_count(out, in->provenance->down_count, "stop", "stops");
         buffer_add_text(out, "):\n          processes that began and ended then are in no report\n");
     }
-    if ((inexact & INEXACT_SAMPLED) != 0) {
+    if ((inexact & INEXACT_SAMPLED) != 0 && in->report->calls > 0) {
         buffer_add_text(out,
                         "~calls    sampled, at least in part: where a program does not count its calls, they are the "
                         "ticks that found\n" INDENT "the callee below its caller; counted calls of other uploads "
@@ -165,8 +165,12 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
 {
     buffer_add_text(out, "Total     ");
     add_amount(out, r);
-    buffer_add_format(out, ", %s%" PRIu64 " %s%s\n", mark, r->calls, noun_for(r->calls, "call", "calls"),
-                      r->saturated ? "; a sum reached the limit of 2^63-1" : "");
+    if (*mark != '\0' && r->calls == 0) {
+        buffer_add_text(out, ", calls were not counted\n");
+    } else {
+        buffer_add_format(out, ", %s%" PRIu64 " %s%s\n", mark, r->calls, noun_for(r->calls, "call", "calls"),
+                          r->saturated ? "; a sum reached the limit of 2^63-1" : "");
+    }
     if (amount_is_rough(r)) {
         buffer_add_text(out, INDENT "(of so few ticks, times and percentages are rough)\n");
     }

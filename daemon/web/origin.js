@@ -179,7 +179,9 @@ export function truth(report) {
   return [
     inexact(p),
     gaps(p),
-    sampled(report) ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`) : null,
+    sampled(report) && report.totals.calls > 0
+      ? el("p", { class: "warning", id: "sampled" }, `~ Calls are ${SAMPLED}.`)
+      : null,
     coverage(report.collector, report.totals),
     unnamed("profctl symbols FILE sends them", nameless.filter(isFile)),
     unnamed(
@@ -190,12 +192,15 @@ export function truth(report) {
   ];
 }
 
+/** Nothing was lost, but calls are no counts. */
+const onlySampled = (p) => p.inexact_reasons.length === 1 && p.inexact_reasons[0] === "sampled";
+
 /** What a chip says of a provenance: the worst first. */
 function words(p, collector) {
   if (p.uploads === 0) return "No data";
   const low = collector?.coverage !== null && collector?.coverage < 0.9;
   return [
-    p.exact ? "✓ Exact" : "≈ Not exact",
+    p.exact ? "✓ Exact" : onlySampled(p) ? "≈ Sampled" : "≈ Not exact",
     low ? `coverage ${format.percent(Math.floor(100 * collector.coverage), 1)}` : "",
     p.down_count || p.not_read ? "gaps" : "",
   ]
@@ -206,7 +211,7 @@ function words(p, collector) {
 /** The chip that explains how true the numbers are. content: of its panel. */
 export function truthChip(p, collector, content) {
   const [sign, ...rest] = words(p, collector).split(" ");
-  const label = el("span", { class: p.exact ? "chip" : "chip warning" }, sign, el("span", {}, ` ${rest.join(" ")}`));
+  const label = el("span", { class: p.exact || onlySampled(p) ? "chip" : "chip warning" }, sign, el("span", {}, ` ${rest.join(" ")}`));
   return menu("truth", "How exact these numbers are", label, content);
 }
 
@@ -223,7 +228,8 @@ export function headline(report) {
   const values = p.host_labels > 0 && p.host_labels !== p.hosts;
   const labels = values ? format.many(p, "host_labels", "value of the label host", "values of the label host") : null;
   const mark = sampled(report) ? "~" : "";
-  const calls = `${mark}${format.many(report.totals, "calls", "call", "calls")}`;
+  const counted = `${mark}${format.many(report.totals, "calls", "call", "calls")}`;
+  const calls = mark && report.totals.calls === 0 ? "calls were not counted" : counted;
   const processes = format.many(p, "processes_started", "process", "processes");
   const machines = el("span", { title: labels }, format.many(p, "hosts", "machine", "machines"));
   const on = p.hosts > 0 ? [" on ", machines] : null;

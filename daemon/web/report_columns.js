@@ -44,18 +44,12 @@ function nameColumn(flat, now) {
 /** The interval of a measured time, and whether the time by calls is outside it. */
 function rangeColumn(flat, timed) {
   const c = flat.columns;
-  const { coverage } = flat.report.stacks;
   const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
-  const least = 1e-6;
-  const differs = (i) => {
-    const part = c.total[i] * coverage;
-    return part < c.measured_low[i] * (1 - least) - least || part > c.measured_high[i] * (1 + least) + least;
-  };
   const cell = (i) => {
     if (!c.measured_samples[i]) return "";
     const text = format.between(c.measured_low[i], c.measured_high[i], timed);
     const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total[i])}`;
-    return el("span", { title: about }, text, differs(i) ? el("span", { class: "differs" }, " ≠") : null);
+    return el("span", { title: about }, text, c.measured_differs[i] ? el("span", { class: "differs" }, " ≠") : null);
   };
   const hint = "95 % interval of the measured total; ≠ where the time by numbers of calls is outside it";
   return {

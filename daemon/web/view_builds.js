@@ -98,6 +98,8 @@ function listColumns(rows, total) {
     ...numeric((group) => sum(group.builds, field)),
     cell: (i) => {
       const all = sum(rows[i].builds, field);
+      if (field === "calls" && all === 0 && rows[i].builds.some((b) => b.inexact_reasons?.includes("sampled")))
+        return el("span", { title: "calls were not counted" }, "–");
       return isFold(i) ? "" : el("span", { title: format.count(all) }, format.short(all));
     },
   });

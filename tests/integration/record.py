@@ -145,6 +145,14 @@ def commands(tap, program):
                   "the time is in the function that works", r["functions"][:2])
         tap.point(abs(total["seconds"] - seconds(a)) < 1e-9, "the report has every tick", (total, a))
         tap.point(row["processes_started"] == 1, "one process is counted", row)
+        known = r["provenance"]
+        tap.point(known["inexact_reasons"] == ["sampled"] and known["ticks_exact"] and not known["calls_exact"],
+                  "calls that nobody counted are not called exact", known)
+        text, listed = d.ctl("report", program).stdout, d.ctl("builds").stdout
+        tap.point("Exact     no: sampled (ticks are exact, calls are not)" in text and
+                  ", calls were not counted\n" in text and " 0 calls" not in text, "the report says so", text[:1500])
+        tap.point(any(line.split()[5] == "-" for line in listed.splitlines() if line.startswith("paths")),
+                  "and so does the list of builds", listed)
         paths(tap, "a command", r)
         for how, status in (("exit 5", 5), ("kill -TERM $$", 143)):
             done = d.ctl("record", "sh", "-c", how)
