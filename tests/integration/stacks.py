@@ -83,9 +83,9 @@ def check_formats(tap, d, exe):
     tap.point("Inclusive times: measured" in shown("callgrind"), "callgrind: a line says so")
     graph = json.loads(shown("nodegraph"))
     arcs = [r for f in report(d, exe)["functions"] for r in f["callees"] if "measured_low" in r]
-    said = {(e["secondarystat"], e["detail__low"], e["detail__high"], e["detail__stacks"]) for e in graph["edges"]
-            if "detail__low" in e}
-    want = {tuple(r[f"measured_{k}"] for k in ("total", "low", "high", "samples")) for r in arcs}
+    said = {tuple(round(e[k], 9) for k in ("secondarystat", "detail__low", "detail__high", "detail__stacks"))
+            for e in graph["edges"] if "detail__low" in e}
+    want = {tuple(round(r[f"measured_{k}"], 9) for k in ("total", "low", "high", "samples")) for r in arcs}
     tap.point(said and graph["time"] == "measured" and said == want,
               "nodegraph: edges have measured times and intervals", (said, want))
     graph = json.loads(shown("nodegraph", "--time", "calls"))

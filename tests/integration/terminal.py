@@ -126,7 +126,7 @@ def test_values(tap, d, exe):
     offered = {(v, o): words.split() for v, o, words in re.findall(r"^ +(\w+):--([a-z-]+)(?:\|\S+)?\) "
             r"COMPREPLY=\(\$\(compgen -W '([^']+)'", script, re.M)}
     sentence = d.ctl("report", exe, "-f", "nonsense").stderr
-    formats = set(re.findall(r"[a-z]+", sentence.split("none of")[1]))
+    formats = set(re.findall(r"[a-z-]+", sentence.split("none of")[1]))
     tap.point("speedscope" in formats and set(offered["report", "format"]) == formats | {"svg", "png", "pdf"},
               "every format that the daemon names, the pictures that profctl has drawn, and no other",
               (sentence, offered["report", "format"]))
