@@ -17,7 +17,7 @@ extern char **environ;
 
 static const struct profctl_option options[] = {
     {"print", 'p', NULL, "only print the URL, start no browser"},
-    {"view", 0, "report|graph|flame|tree|compare|never|cycles", "view of the dashboard (default report)"},
+    {"view", 0, "report|graph|flame|tree|compare|never|cycles|code", "view of the dashboard (default report)"},
     OPTION_SINCE,
     OPTION_UNTIL,
     {"focus", 0, "NAME", "show only functions with this in their names"},

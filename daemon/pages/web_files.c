@@ -48,6 +48,7 @@
     X("/tree_grid.js", tree_grid_js, SCRIPT)                                                                           \
     X("/view_api.js", view_api_js, SCRIPT)                                                                             \
     X("/view_builds.js", view_builds_js, SCRIPT)                                                                       \
+    X("/view_code.js", view_code_js, SCRIPT)                                                                           \
     X("/view_compare.js", view_compare_js, SCRIPT)                                                                     \
     X("/view_cycles.js", view_cycles_js, SCRIPT)                                                                       \
     X("/view_flame.js", view_flame_js, SCRIPT)                                                                         \

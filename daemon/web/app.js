@@ -7,6 +7,7 @@ import * as toolbar from "./toolbar.js";
 import * as hosts from "./view_hosts.js";
 import * as interfaces from "./view_api.js";
 import * as builds from "./view_builds.js";
+import * as code from "./view_code.js";
 import * as compare from "./view_compare.js";
 import * as cycles from "./view_cycles.js";
 import * as flame from "./view_flame.js";
@@ -30,6 +31,7 @@ const views = {
   compare,
   never,
   cycles,
+  code,
 };
 const main = document.getElementById("main");
 const section = document.getElementById("question");

@@ -9,6 +9,7 @@ export const VIEWS = [
   ["compare", "Compare"],
   ["never", "Never called"],
   ["cycles", "Cycles"],
+  ["code", "Code"],
 ];
 export const FLEET = [
   ["builds", "Overview"],

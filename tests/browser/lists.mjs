@@ -76,15 +76,45 @@ async function cycles(page) {
   point(/call each other in a circle/.test(await text(page)), "cycles: without one, it says so", await text(page));
 }
 
+async function code(page) {
+  const step = (await get(`api/v1/builds/${shop}/functions?name=step`)).rows.find((f) => f.name === "step");
+  const wanted = await get(`api/v1/builds/${shop}/functions/${step.address}/addresses`);
+  await visit(page, `?build=${shop}&view=code&fn=${step.address}`);
+  const rows = await page.locator(ROW).allTextContents();
+  point(
+    rows.length === wanted.rows.length + wanted.calls.length &&
+      wanted.calls.every((c) =>
+        rows.some((r) => r.includes(`→ ${c.callee}`) && r.includes(c.calls.toLocaleString("en"))),
+      ),
+    "code: every call site with its calls, as the interface says",
+    [rows, wanted.calls],
+  );
+  const ticks = await page.locator(`${ROW} td:nth-child(3)`).allTextContents();
+  point(
+    ticks.filter(Boolean).join(";") === wanted.rows.map((r) => r.ticks.toLocaleString("en")).join(";"),
+    "code: the ticks of each address",
+    [ticks, wanted.rows],
+  );
+  await visit(page, `?build=${shop}&view=code`);
+  await page.locator(".offers a", { hasText: /^parse$/ }).click();
+  await page.waitForSelector(ROW);
+  point(/fn=0x/.test(page.url()), "code: without a function, those with the most time are offered", page.url());
+}
+
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles]) await part(page);
+  for (const part of [never, cycles, code]) await part(page);
   await page.context().close();
   for (const [theme, viewport] of kinds) {
     const look = await open({ colorScheme: theme, viewport });
     for (const [name, query] of [
       ["never called", `?build=${shop}&view=never`],
       ["cycles", `?build=${id("calc")}&view=cycles`],
+      [
+        "code",
+        `?build=${shop}&view=code&fn=${(await get(`api/v1/builds/${shop}/functions?name=step`)).rows[0].address}`,
+      ],
+      ["code of which function", `?build=${shop}&view=code`],
     ]) {
       await visit(look, query);
       await check(look, `${name}, ${theme}, ${viewport.width} wide`);

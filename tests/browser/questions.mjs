@@ -59,6 +59,11 @@ export async function questions() {
     [calc, tab("Cycles")],
     says(/hottest is cycle 1 .*parse_factor.*To break it, remove this call: parse_factor → parse_expression/s),
   );
+  await ask("6. which place of this function", [shop, [`${GRID} a`, /^parse$/], tab("Code")], async (page) => {
+    const said = await text(page, ".answer");
+    const lines = await page.locator("main button", { hasText: "source lines" }).getAttribute("title");
+    return [/Most time is at \+0x[0-9a-f]+: /.test(said) && /^profctl annotate \w+ parse$/.test(lines), [said, lines]];
+  });
   await ask("7. share exactly this view", [shop, ["#more"], ["button", "Copy link"]], async (page) => {
     const shared = await page.evaluate(() => document.querySelector("dialog textarea")?.value ?? "");
     const said = await text(page, "#status");
