@@ -5,6 +5,7 @@
 
 #include "import/import_pprof_internal.h"
 #include "import/import_scan.h"
+#include "proto/counts.h"
 
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2 };
 
@@ -114,6 +115,7 @@ static void judge_own(struct pprof *p)
 {
     p->calls = find_type(p, "calls", "count");
     p->own = p->calls != PPROF_TYPES && (comment_begins(p, PPROF_COMMENT_OWN) || comment_begins(p, PPROF_COMMENT_SEEN));
+    p->derived = p->own && !comment_begins(p, PPROF_COMMENT_SEEN);
     p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
     p->profile.lossy = p->own && comment_begins(p, PPROF_COMMENT_LOSSY);
     for (uint32_t i = 0; p->own && i < p->comment_count; i++) {
@@ -214,6 +216,7 @@ struct stack {
     uint64_t ticks, calls;
     uint32_t callee; /* previous frame of the stack; IMPORT_NONE at the leaf */
     uint32_t depth;
+    bool incomplete; /* its outermost frame stands for callers that are not known, in an export of profd */
 };
 
 /* Adds one more frame of a stack, from the leaf up. */
@@ -234,6 +237,18 @@ static bool stack_add(struct pprof *p, struct stack *s, uint32_t frame)
     p->chain[s->depth++] = frame;
     s->callee = frame;
     return good;
+}
+
+/* Adds the stack that was read. */
+static bool add_stack(struct pprof *p, const struct stack *s)
+{
+    if (p->derived || (s->incomplete && s->depth == 1)) {
+        return true;
+    }
+    if (s->incomplete) {
+        p->chain[s->depth - 1] = IMPORT_CUT;
+    }
+    return import_profile_add_stack(&p->profile, p->chain, s->depth, s->ticks);
 }
 
 static enum profd_status take_sample(struct pprof *p, struct pprof_cursor message, struct profd_error *e)
@@ -259,13 +274,14 @@ static enum profd_status take_sample(struct pprof *p, struct pprof_cursor messag
             if (!stack_add(p, &s, l->frame)) {
                 return import_profile_exhausted(p->arena, e);
             }
+            s.incomplete = p->own && l->mapping == 0 && l->address == COUNTS_FRAME_INCOMPLETE;
         }
         if (bad) {
             return pprof_broken(p, f.inside.at, "a location of a Sample is not a number", e);
         }
     }
     if ((s.depth == 1 && s.calls > 0 && !import_profile_add_pair(&p->profile, s.callee, s.callee, s.calls)) ||
-        (!p->own && !import_profile_add_stack(&p->profile, p->chain, s.depth, s.ticks))) {
+        !add_stack(p, &s)) {
         return import_profile_exhausted(p->arena, e);
     }
     return PROFD_OK;

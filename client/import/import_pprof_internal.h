@@ -106,7 +106,8 @@ struct pprof {
     uint32_t *chain, chain_capacity; /* frames of the sample that is being read, the leaf first */
     /* Columns of a sample's values that are imported; PPROF_TYPES: none. */
     uint32_t ticks, calls;
-    bool own; /* an export of profd: calls are exact, stacks are derived */
+    bool own;     /* an export of profd: calls are exact */
+    bool derived; /* its stacks were never observed */
 };
 
 /* Rows of every kind but samples. */

@@ -112,8 +112,9 @@ bool import_profile_take_frame(struct import_profile *p, const struct import_fra
 void import_profile_add_ticks(struct import_profile *p, uint32_t frame, uint64_t ticks);
 /* Adds calls of a pair. False if memory is exhausted. Expected O(1). */
 bool import_profile_add_pair(struct import_profile *p, uint32_t from, uint32_t to, uint64_t calls);
-/* Adds ticks of a stack of n frames, the leaf first. Frames beyond LIMIT_STACK_DEPTH are left out. Nothing is added if
- * there are no ticks or no frames. False if memory is exhausted. Expected O(n). */
+/* Adds ticks of a stack of n frames, the leaf first; the last one may be IMPORT_CUT, if there are others. Frames beyond
+ * LIMIT_STACK_DEPTH are left out. Nothing is added if there are no ticks or no frames. False if memory is exhausted.
+ * Expected O(n). */
 bool import_profile_add_stack(struct import_profile *p, const uint32_t *frames, uint32_t n, uint64_t ticks);
 /* Sets the sentence for exhausted memory: NO_MEMORY, or LIMIT if the arena's own limit was reached. */
 enum profd_status import_profile_exhausted(const struct arena *a, struct profd_error *e);

@@ -196,6 +196,14 @@ static void stacks_count(struct stacks_work *w, uint32_t i, const struct stacks_
     }
 }
 
+/* Is it the code that a signal's handler returns to, below a frame? What a signal interrupts calls nothing: a call
+ * stands before its address by chance only. But frame pointers do not have the interrupted function, and go on with
+ * callers of it: these would seem to call the handler. */
+static bool stacks_interrupts(const struct stacks_work *w, const struct stacks_read *f, uint32_t outer)
+{
+    return f->call == OBJECT_CALL_SIGNAL && (outer == REPORT_STACKS_ROOT || w->out->owner[outer] != w->out->incomplete);
+}
+
 /* Adds one stored node; its frames outside are the path. False when memory is exhausted. */
 static bool stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
 {
@@ -210,6 +218,12 @@ static bool stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
         w->cut_depth = depth < w->cut_depth ? depth : w->cut_depth;
         *frame = (struct stacks_frame){REPORT_STACKS_ROOT, SYMTAB_NONE, false};
         f.owner = w->out->incomplete;
+    } else if (stacks_interrupts(w, &f, outer.node)) {
+        w->cut_depth = depth > 0 && depth < w->cut_depth ? depth : w->cut_depth;
+        *frame = (struct stacks_frame){stacks_child(w, REPORT_STACKS_ROOT, w->out->incomplete, 0), SYMTAB_NONE, false};
+        if (frame->node == REPORT_STACKS_ROOT) {
+            return false;
+        }
     } else if (stacks_skipped(w, outer.callee, &f)) {
         frame->inferred = true;
         frame->node = stacks_child(w, outer.node, outer.callee, 1);

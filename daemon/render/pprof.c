@@ -184,6 +184,8 @@ static void add_function(struct pprof *p, struct buffer *message, uint32_t locat
     add_number(message, 1, (uint64_t)location + 1);
     if (f != NULL && f->build < r->build_count) {
         add_number(message, 2, f->build + 1);
+    }
+    if (f != NULL && f->address != 0) { /* outside all builds: COUNTS_FRAME_INCOMPLETE, by which an import knows it */
         add_number(message, 3, f->address);
     }
     add_message(message, 4, &line);

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -97,6 +98,43 @@ def check_formats(tap, d, exe):
               "csv: columns beside the others", rows[:2])
 
 
+def check_again(tap, d, exe, what, most=1.0):
+    """An export read by another daemon. most: of all ticks, those whose outer callers may be unknown."""
+    def named(text):  # the other daemon has no names of the vDSO
+        return re.sub(r"\[unknown [0-9a-f]+\]|__vdso_\w+", "[vdso]", text)
+
+    path, before = exe + ".pb", json.loads(named(d.ctl("report", exe, "--json").stdout))
+    paths = named(d.ctl("report", exe, "-f", "folded").stdout)
+    saved = d.ctl("report", exe, "-f", "pprof", "-o", path)
+    with Daemon() as other:
+        done = other.ctl("upload", path)
+        after, again = (named(other.ctl("report", exe, *o).stdout) for o in (["--json"], ["-f", "folded"]))
+        after = json.loads(after)
+    tap.point(saved.returncode == done.returncode == 0 and sorted(paths.splitlines()) == sorted(again.splitlines()),
+              f"{what}: a pprof export, read again: the same stacks with the same ticks",
+              (done.stderr, paths[:900], again[:900]))
+    counts = [{k: r["stacks"][k] for k in ("count", "incomplete", "coverage")} for r in (before, after)]
+    tap.point(counts[0] == counts[1] and counts[0]["incomplete"] <= most * counts[0]["count"],
+              f"{what}: as many of them without their outer callers", counts)
+    times = [{f["name"]: (f["ticks"], f["measured_total"]) for f in r["functions"] if f["measured_total"]}
+             for r in (before, after)]
+    arcs = [{(row["name"], f["name"]): row["measured_total"] for f in r["functions"] for row in f["callers"]
+             if row.get("measured_total")} for r in (before, after)]
+    tap.point(times[0] == times[1] and arcs[0] == arcs[1] and arcs[0], f"{what}: the same measured times",
+              (times, {k: (arcs[0].get(k), arcs[1].get(k)) for k in set(arcs[0]) | set(arcs[1])
+                       if arcs[0].get(k) != arcs[1].get(k)}))
+
+
+def check_interrupted(tap, d):
+    """Stacks that begin in [incomplete], because a signal's handler is on top of what it interrupted."""
+    exe = os.path.join(d.folder, "interrupted")
+    built = run("gcc", "-O2", "-o", exe, os.path.join(ROOT, "tests/programs/interrupted.c"))
+    done = d.ctl("run", "--rate", "250", "--", exe, "20")
+    tap.point(built.returncode == done.returncode == 0 and report(d, exe)["stacks"]["incomplete"] > 0,
+              "stacks of a signal's handler are marked", built.stderr + done.stderr)
+    check_again(tap, d, exe, "interrupted")
+
+
 def check_tree(tap, d, exe, said):
     tree = json.loads(d.ctl("report", exe, "-f", "tree").stdout)
     n = tree["nodes"]
@@ -140,6 +178,8 @@ def main():
         check_choice(tap, d, exe, said)
         check_formats(tap, d, exe)
         check_tree(tap, d, exe, said)
+        check_again(tap, d, exe, "callers", 0.05)
+        check_interrupted(tap, d)
         check_calls(tap, d, os.path.join(d.folder, "counted"))
 
 

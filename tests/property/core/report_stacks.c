@@ -152,11 +152,21 @@ static void naive_add(struct naive *n, uint32_t i, const struct object_arc **cal
         bool possible;
         *call = call_before(o, address, &possible);
         bool signal = *call == NULL && !possible && address == o->signal_returns[0];
+        bool inside = false;
+        if (*call == NULL && !possible && !signal && o->knows_returns) { /* the last byte of the call */
+            *call = call_before(o, address + 1, &inside);
+            possible = inside;
+            address += *call != NULL || inside;
+        }
         bool entry = *call == NULL && !signal && !(possible && o->knows_returns) && address >= 0x1000 &&
                      address < 0x1000 + FUNCTIONS * 40 && address % 40 == 0x1000 % 40;
         if (!entry && *call == NULL && !possible && !signal && o->knows_returns) {
             *n = (struct naive){.frames = {"[incomplete]"}, .count = 1, .cut = true};
             return;
+        }
+        if (signal && (n->count == 0 || strcmp(n->frames[n->count - 1], "[incomplete]") != 0)) {
+            *n = (struct naive){.frames = {"[incomplete]"}, .count = 1, .cut = n->count > 0};
+            before = NULL;
         }
         address -= !signal && !entry;
     }

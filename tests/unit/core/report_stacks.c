@@ -224,7 +224,7 @@ Test(report_stacks, cut, .init = setup)
     struct report *r = report(a, false);
     expect(r, "main", 23, 0.03, 0.23);
     expect(r, "work", 20, 0.2, 0.2);
-    expect(r, "[incomplete]", 16, 0, 0.16);
+    expect(r, "[incomplete]", 18, 0, 0.18);
     expect(r, "[outside]", 1, 0, 0.01);
     expect(r, "dear", 10, 0.01, 0.1);
     expect(r, "leaf", 11, 0.09, 0.11);
@@ -232,7 +232,7 @@ Test(report_stacks, cut, .init = setup)
     cr_expect_float_eq(arc(r, "leaf", "callback")->total, 0.02, 1e-12, "a signal handler");
     cr_expect_eq(r->stacks->cut, 13);
     cr_expect_eq(r->stacks->folded, 4);
-    cr_expect_eq(r->stacks->incomplete, 16);
+    cr_expect_eq(r->stacks->incomplete, 18);
     stacks.address[1] = WORK; /* the function is known, and no address in it */
     r = report(a, false);
     expect(r, "work", 33, 0.2, 0.33);
@@ -265,6 +265,38 @@ Test(report_stacks, last_byte_of_call, .init = setup)
     stacks.address[1] = WORK + 0x1e;
     r = report(a, false);
     cr_expect_eq(r->stacks->cut, 9, "no other byte of a call");
+    arena_free(a);
+}
+
+/* A handler on top of work, and another one on top of that: frame pointers have main, which called work, and the code
+ * that handlers return to. main called no handler, and that code was not called by itself. */
+Test(report_stacks, signals, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    fixture_arc(&program, MAIN + 0x10, WORK, NULL);
+    program.object.knows_returns = true;
+    program.object.signal_returns = returns;
+    program.object.signal_return_count = 1;
+    returns[0] = LEAF;
+    stacks_node(&stacks, 0, RETURN, 0, MAIN + 0x15, 0);
+    stacks_node(&stacks, 1, RETURN, 0, LEAF, 0);
+    stacks_node(&stacks, 2, RETURN, 0, LEAF, 0);
+    stacks_node(&stacks, 3, PC, 0, DEAR + 0x20, 5);
+    stacks_node(&stacks, 2, PC, 1, 0x110, 2);
+    stacks_node(&stacks, 1, PC, 0, WORK + 0x20, 20);
+    struct report *r = report(a, false);
+    expect(r, "main", 20, 0, 0.2);
+    expect(r, "leaf", 7, 0, 0.07);
+    expect(r, "[incomplete]", 7, 0, 0.07);
+    cr_expect_null(arc(r, "main", "leaf"), "nobody called it");
+    cr_expect_null(arc(r, "leaf", "leaf"));
+    cr_expect_float_eq(arc(r, "[incomplete]", "leaf")->total, 0.07, 1e-12);
+    cr_expect_float_eq(arc(r, "leaf", "dear")->total, 0.05, 1e-12);
+    cr_expect_float_eq(arc(r, "leaf", "callback")->total, 0.02, 1e-12);
+    cr_expect_float_eq(arc(r, "main", "work")->total, 0.2, 1e-12);
+    cr_expect_eq(r->stacks->cut, 7);
+    cr_expect_eq(r->stacks->incomplete, 7);
+    cr_expect_eq(r->stacks->inferred, 0);
     arena_free(a);
 }
 

@@ -1,0 +1,53 @@
+/* Signal handlers that work on top of work: one interrupts work(), and another one interrupts that. main never calls
+ * either. It ends when they were called so often. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+static volatile unsigned long sink;
+static volatile sig_atomic_t calls;
+
+__attribute__((noinline)) void burn(unsigned long n)
+{
+    for (unsigned long i = 0; i < n; i++) {
+        sink += i;
+    }
+    sink++;
+}
+
+__attribute__((noinline)) void handler_inner(int number)
+{
+    burn(8000000);
+    sink += (unsigned long)number;
+}
+
+__attribute__((noinline)) void handler_outer(int number)
+{
+    burn(4000000);
+    raise(SIGUSR2);
+    burn(4000000);
+    calls = calls + 1;
+    sink += (unsigned long)number;
+}
+
+__attribute__((noinline)) void work(int most)
+{
+    while (calls < most) {
+        sink++;
+    }
+    sink++;
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction outer = {.sa_handler = handler_outer}, inner = {.sa_handler = handler_inner};
+    const struct itimerval often = {{0, 15000}, {0, 15000}}, never = {{0, 0}, {0, 0}};
+    sigaction(SIGVTALRM, &outer, NULL);
+    sigaction(SIGUSR2, &inner, NULL);
+    setitimer(ITIMER_VIRTUAL, &often, NULL);
+    work(argc > 1 ? atoi(argv[1]) : 100);
+    setitimer(ITIMER_VIRTUAL, &never, NULL);
+    printf("%lu\n", sink);
+    return 0;
+}
