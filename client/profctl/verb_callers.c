@@ -110,15 +110,23 @@ static void print_head(const json_t *all)
     print_clean(f, "name");
     printf(" in ");
     print_clean(all, "name");
-    printf(": %s %s with all that it calls, %s%" PRIu64 " %s by others\n", total, text_of(all, "dimension"),
-           json_is_true(json_object_get(all, "calls_exact")) ? "" : "at least ", calls,
-           noun_for(calls, "call", "calls"));
+    printf(": %s %s with all that it calls, ", total, text_of(all, "dimension"));
+    if (calls == 0) {
+        printf("no call by others was counted\n");
+    } else {
+        printf("%s%" PRIu64 " %s by others\n", json_is_true(json_object_get(all, "calls_exact")) ? "" : "at least ",
+               calls, noun_for(calls, "call", "calls"));
+    }
     print_method(all);
 }
 
 static void print_row(const json_t *row, double unit)
 {
-    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "", ratio[40] = "-";
+    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "", ratio[40] = "-", calls[40] = "-";
+    const json_int_t counted = json_integer_value(json_object_get(row, "calls"));
+    if (counted > 0) {
+        (void)snprintf(calls, sizeof calls, "%" JSON_INTEGER_FORMAT, counted);
+    }
     if (has(row, "seconds")) {
         show_amount(real_of(row, "seconds"), seconds, sizeof seconds);
     }
@@ -130,11 +138,10 @@ static void print_row(const json_t *row, double unit)
     if (has(row, "seconds_per_call")) {
         (void)snprintf(each, sizeof each, "%.4g", unit * real_of(row, "seconds_per_call"));
     }
-    if (has(row, "calls_per_caller_call")) {
+    if (counted > 0 && has(row, "calls_per_caller_call")) {
         (void)snprintf(ratio, sizeof ratio, "%.6g", real_of(row, "calls_per_caller_call"));
     }
-    printf("%10s %18s %14" JSON_INTEGER_FORMAT " %11s %11s %-10s ", seconds, interval,
-           json_integer_value(json_object_get(row, "calls")), each, ratio,
+    printf("%10s %18s %14s %11s %11s %-10s ", seconds, interval, calls, each, ratio,
            json_is_true(json_object_get(row, "inside")) ? "(cycle)" : text_of(row, "method"));
     print_clean(row, "caller");
     printf("\n");

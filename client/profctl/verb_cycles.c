@@ -9,6 +9,7 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
 #include "profctl/profctl_options.h"
+#include "profctl/profctl_show.h"
 #include "proto/noun.h"
 
 #define ANSWER_MOST ((size_t)256 << 20)
@@ -63,12 +64,13 @@ static void print_cycle(const json_t *cycle, const char *dimension)
     const json_t *members = json_object_get(cycle, "members"), *arcs = json_object_get(cycle, "arcs"), *member;
     const uint64_t breaking = number(cycle, "break_count"), calls = number(cycle, "break_calls");
     size_t i;
-    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time, %.6g %s in it and %.6g below; %" PRIu64
+    char own[40], below[40];
+    show_amount(json_number_value(json_object_get(cycle, "self")), own, sizeof own);
+    show_amount(json_number_value(json_object_get(cycle, "children")), below, sizeof below);
+    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time, %s %s in it and %s below; %" PRIu64
            " calls from outside, %" PRIu64 " inside\n",
            number(cycle, "number"), number(cycle, "member_count"), json_number_value(json_object_get(cycle, "percent")),
-           json_number_value(json_object_get(cycle, "self")), dimension,
-           json_number_value(json_object_get(cycle, "children")), number(cycle, "calls_outside"),
-           number(cycle, "calls_inside"));
+           own, dimension, below, number(cycle, "calls_outside"), number(cycle, "calls_inside"));
     printf(" members, with their calls from inside:\n");
     json_array_foreach(members, i, member)
     {

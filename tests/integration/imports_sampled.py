@@ -287,6 +287,9 @@ def unwound(tap, folder):
                 arcs = measured(r)
                 tap.point({("main", "dear"), ("main", "cheap"), ("dear", "work"), ("cheap", "work")} <= set(arcs)
                           and ("main", "work") not in arcs, "and each time is its caller's", arcs)
+                text = d.ctl("callers", exe, "work").stdout
+                tap.point("no call by others was counted" in text and re.search(r" - +stacks +dear$", text, re.M),
+                          "callers: calls that are not counted are no 0", text)
 
 
 with Tap() as tap:
