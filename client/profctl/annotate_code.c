@@ -18,20 +18,16 @@ struct reading {
     bool failed;
 };
 
-static bool grow(void *list, size_t count, size_t *capacity, size_t size)
+/* The list with space for one more: it may have moved. NULL: no memory, and it is as it was. */
+static void *grow(void *list, size_t count, size_t *capacity, size_t size)
 {
-    void *old;
-    memcpy(&old, list, sizeof old);
     if (count < *capacity) {
-        return true;
+        return list;
     }
     size_t more = *capacity ? *capacity * 2 : 64;
-    void *grown = reallocarray(old, more, size);
-    if (grown) {
-        memcpy(list, &grown, sizeof grown);
-        *capacity = more;
-    }
-    return grown != NULL;
+    void *grown = reallocarray(list, more, size);
+    *capacity = grown ? more : *capacity;
+    return grown;
 }
 
 static const char *base_of(const char *path)
@@ -87,9 +83,11 @@ static bool find_place(struct reading *r, size_t *out)
             return true;
         }
     }
-    if (!grow(&c->places, c->place_count, &r->place_capacity, sizeof *c->places)) {
+    struct code_place *places = grow(c->places, c->place_count, &r->place_capacity, sizeof *c->places);
+    if (!places) {
         return false;
     }
+    c->places = places;
     *out = c->place_count;
     c->places[c->place_count++] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = r->line};
     return c->places[*out].file && c->places[*out].chain;
@@ -100,7 +98,12 @@ static bool add_instruction(struct reading *r, uint64_t address, const char *tex
 {
     struct code *c = r->code;
     size_t place;
-    if (!grow(&c->instructions, c->count, &r->capacity, sizeof *c->instructions) || !find_place(r, &place)) {
+    struct code_instruction *instructions = grow(c->instructions, c->count, &r->capacity, sizeof *c->instructions);
+    if (!instructions) {
+        return false;
+    }
+    c->instructions = instructions;
+    if (!find_place(r, &place)) {
         return false;
     }
     if (c->count > 0) {

@@ -108,7 +108,7 @@ static double fit_condition(const struct fit *f)
  * condition is at most that of all causes. */
 static void fit_solve(const struct fit *f, const uint32_t *set, uint32_t n, const double *right, double *out)
 {
-    double l[K][K], z[K];
+    double l[K][K], z[K] = {0};
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j <= i; j++) {
             double sum = f->gram[set[i]][set[j]];

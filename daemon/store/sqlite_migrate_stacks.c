@@ -24,7 +24,7 @@ static enum profd_status count_hour(struct sqlite_store *s, struct arena *a, con
 static enum profd_status enter_series(struct sqlite_store *s, const struct sqlite_identity *series,
                                       struct profd_error *e)
 {
-    struct sqlite_sums sum, own;
+    struct sqlite_sums sum, own = {.stack_ticks_unknown = false};
     bool found;
     enum profd_status status = sqlite_ledger_sum(s, series->id, INT64_MIN, INT64_MAX, series->build_count, &sum, e);
     if (status == PROFD_OK) {
