@@ -7,6 +7,7 @@
 
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_rows.h"
+#include "profctl/run_delivery.h"
 
 #define ID_SIZE 160
 #define PREFIX_LEAST 4
@@ -103,6 +104,18 @@ static size_t count_named(const struct rows *builds, bool program, const char *n
     return count;
 }
 
+/* A command of that name may be a link to a file with another name. */
+static bool find_command(const struct rows *builds, const char *name, char id[ID_SIZE])
+{
+    char path[RUN_PATH_SIZE], found[ID_SIZE];
+    if (!run_delivery_find_command(name, path) || profd_executable_read_id(path, found, ID_SIZE, NULL) != PROFD_OK ||
+        !begins_id(builds, found)) {
+        return false;
+    }
+    memcpy(id, found, ID_SIZE);
+    return true;
+}
+
 /* The build of the program with that name, or of the library if there is no such program. What has the form of the
  * beginning of a build-id is one if no program has the name. */
 static enum profd_status find_name(struct profd_conn *conn, const char *name, char id[ID_SIZE], struct profd_error *e)
@@ -122,7 +135,9 @@ static enum profd_status find_name(struct profd_conn *conn, const char *name, ch
         program = count > 0;
         count = program ? count : count_named(builds, false, name, id);
     }
-    if (status == PROFD_OK && count == 0 && !is_prefix(name)) {
+    if (status == PROFD_OK && count == 0 && find_command(builds, name, id)) {
+        count = 1;
+    } else if (status == PROFD_OK && count == 0 && !is_prefix(name)) {
         status = list_programs(builds, name, e);
     } else if (status == PROFD_OK && count == 0 && !begins_id(builds, name)) {
         status = profd_error_set(

@@ -75,7 +75,15 @@ enum profd_status side_add(const struct profctl_call *call, const char *argument
     (void)snprintf(program, sizeof program, "%.*s", (int)(at - argument), argument);
     (void)snprintf(label, sizeof label, "%.*s", (int)(equals - at - 1), at + 1);
     (void)snprintf(prefix, sizeof prefix, "%s.", name);
-    enum profd_status status = profd_conn_open(&o, &conn, e);
+    enum profd_status status = PROFD_OK;
+    if (strchr(program, '/')) {
+        char path[ID_SIZE];
+        memcpy(path, program, sizeof path);
+        status = profd_executable_read_id(path, program, sizeof program, e);
+    }
+    if (status == PROFD_OK) {
+        status = profd_conn_open(&o, &conn, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }

@@ -134,7 +134,7 @@ static void session_report(const struct session *s)
     if (s->verbose) {
         profctl_complain("record: %" PRIu64 " samples: %" PRIu64 " in functions, %" PRIu64 " in the kernel, %" PRIu64
                          " outside, %" PRIu64 " lost, %" PRIu64 " of processes under the collector; %" PRIu64
-                         " whole stacks; %" PRIu64 " uploads",
+                         " whole stacks; uploads: %" PRIu64,
                          n->samples, n->functions, n->kernel, n->outside, n->lost, n->elsewhere, n->complete,
                          n->uploads);
     }

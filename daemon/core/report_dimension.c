@@ -59,9 +59,8 @@ static enum profd_status dimension_refuse(const struct report_dimension *list, u
     for (uint32_t i = 0; i < n && !b.failed; i++) {
         buffer_add_format(&b, "%s%s", i > 0 ? ", " : "", list[i].name);
     }
-    enum profd_status status =
-        profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples have only the dimensions %.*s%s", asked,
-                        (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
+    enum profd_status status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples have %.*s%s", asked,
+                                               (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
     buffer_done(&b);
     return status;
 }

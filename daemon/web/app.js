@@ -72,7 +72,7 @@ function advice(error, state) {
 
 /** The token is kept for this tab, and sent with every question. */
 function tokenForm(status) {
-  const field = el("input", { id: "token", type: "password", autocomplete: "off", size: 40 });
+  const field = el("input", { id: "token", type: "password", size: 40 });
   const apply = (event) => {
     event.preventDefault();
     api.useToken(field.value.trim());

@@ -91,7 +91,7 @@ function chooser(state) {
   const build = el("select", { id: "against" }, el("option", { value: state.against || state.build }, "this build"));
   const since = el("input", { id: "bsince", value: state.bsince, placeholder: "as A", size: 18 });
   const until = el("input", { id: "buntil", value: state.buntil, placeholder: "as A", size: 18 });
-  const label = el("input", { id: "bmatch", placeholder: 'host="db3", != =~ !~', size: 24, autocomplete: "off" });
+  const label = el("input", { id: "bmatch", placeholder: 'host="db3", != =~ !~', size: 24 });
   const apply = (event) => {
     event.preventDefault();
     const added = matcherOf(label.value.trim());

@@ -16,6 +16,7 @@ const SPOKEN = new Set(["title", "placeholder", "aria-label", "aria-valuetext", 
 /** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings, arrays, null. */
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
+  if ("autocomplete" in node) node.autocomplete = "off"; // the address is the state: a browser restores none beside it
   set(node, props);
   node.append(...parts(children));
   return node;

@@ -115,7 +115,7 @@ function choices(box, names, state) {
 export function labelsMenu(state) {
   const list = el("datalist", { id: "label-names" });
   const placeholder = 'service="shop", != =~ !~';
-  const field = el("input", { id: "match", placeholder, list: "label-names", size: 28, autocomplete: "off" });
+  const field = el("input", { id: "match", placeholder, list: "label-names", size: 28 });
   const offer = completed(field, list, state);
   const apply = (event) => {
     event.preventDefault();

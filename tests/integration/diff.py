@@ -3,6 +3,7 @@
 moved, one renamed, one inlined, and one is new. The counts of 96 processes a side are made up, so that every verdict is
 known."""
 import json
+import os
 import sys
 
 sys.dont_write_bytecode = True
@@ -99,6 +100,15 @@ def sides(tap, d, a, b):
     diff = json.loads(done.stdout) if done.returncode == 0 else {}
     tap.point(diff and [diff[s]["build_id"] for s in "ab"] == [build_id(a), build_id(b)]
               and diff["a"]["match"] == 'version="1"', "versions are found by label", done.stderr + done.stdout[:300])
+    done = d.ctl("diff", f"{a}@version=1", f"{b}@version=2", "--json", "--metric", "self")
+    named = json.loads(done.stdout) if done.returncode == 0 else {}
+    tap.point(named and named["a"] == diff["a"] and named["b"] == diff["b"], "and of an executable",
+              done.stderr + done.stdout[:300])
+    os.symlink(a, os.path.join(d.folder, "alias"))
+    done = d.ctl("diff", "alias", b, "--json", "--metric", "self",
+                 env=dict(d.env, PATH=d.folder + ":" + os.environ["PATH"]))
+    linked = json.loads(done.stdout) if done.returncode == 0 else {}
+    tap.point(linked and linked["a"]["build_id"] == build_id(a), "a command of PATH that is a link", done.stderr)
     done = d.ctl("diff", "shop@version=1", "shop@version=9")
     tap.point(done.returncode == 66 and "version" in done.stderr, "a version that is not there", done.stderr)
     done = d.ctl("diff", b, b, "--a-until", str(NOW - 3600), "--b-since", str(NOW - 3600), "--json")

@@ -3,7 +3,7 @@
 import re
 
 ACCOUNT = re.compile(r"(\d+) samples: (\d+) in functions, (\d+) in the kernel, (\d+) outside, (\d+) lost, (\d+) of "
-                     r"processes under the collector; (\d+) whole stacks; (\d+) uploads")
+                     r"processes under the collector; (\d+) whole stacks; uploads: (\d+)")
 NAMES = ("samples", "functions", "kernel", "outside", "lost", "elsewhere", "whole", "uploads")
 
 
