@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "profctl/profctl.h"
+#include "profctl/profctl_labels.h"
 #include "profctl/run_command.h"
 #include "record/record.h"
 
@@ -23,11 +24,13 @@ static const struct profctl_option options[] = {
     {"cgroup", 0, "G", "sample the processes of this control group, such as system.slice/redis.service"},
     {"rate", 0, "HZ", "ticks per second of CPU time, 1 to 10000 (default 19)"},
     {"unwind", 0, "fp|table", "how callers are found: by frame pointers (default), or by unwind tables"},
+    {"label", 'l', "K=V", "attach a label to everything that is sampled; may be repeated"},
     {"kernel", 0, NULL, "name the functions of the kernel, which otherwise is one function"},
     {"verbose", 'v', NULL, "report at the end what became of the samples"},
 };
 
 struct session {
+    const struct profctl_call *call;
     struct record_config config;
     struct record *record;
     bool verbose;
@@ -79,19 +82,30 @@ static void outcome_note(void *context, const struct profd_outcome *o)
     s->failed += o->status != PROFD_OK;
 }
 
+static enum profd_status session_label(void *context, struct profd_upload *u, struct profd_error *e)
+{
+    const struct session *s = context;
+    return labels_add(s->call, u, e);
+}
+
 static enum profd_status options_take(const struct profctl_call *call, struct session *s, struct profd_error *e)
 {
     const bool all = profctl_value(call, "all") != NULL, command = call->argument_count > 0;
     s->config = (struct record_config){.daemon = profctl_options(call, 0),
                                        .rate = RECORD_RATE_DEFAULT,
                                        .on_exec = command,
+                                       .label = session_label,
                                        .sink = outcome_note,
                                        .context = s};
     s->config.cgroup = profctl_value(call, "cgroup");
     s->config.kernel = profctl_value(call, "kernel") != NULL;
     s->config.daemon.connect_ms = CONNECT_MS;
     s->verbose = profctl_value(call, "verbose") != NULL;
-    enum profd_status status = number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e);
+    s->call = call;
+    enum profd_status status = labels_check(call, e);
+    if (status == PROFD_OK) {
+        status = number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e);
+    }
     if (status == PROFD_OK) {
         status = number_parse(call, "pid", INT32_MAX, &s->config.pid, e);
     }

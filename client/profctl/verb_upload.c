@@ -7,6 +7,7 @@
 #include "import/import_any.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_json.h"
+#include "profctl/profctl_labels.h"
 #include "profctl/profctl_progress.h"
 #include "proto/buildid.h"
 #include "proto/noun.h"
@@ -100,41 +101,16 @@ static void outcome_take(void *context, const struct profd_outcome *o)
     }
 }
 
-/* -l K=V of the command line, and the name of this host where none is given. */
-static enum profd_status labels_add(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e)
+/* Those of the command line, and the name of this host where none is given. */
+static enum profd_status upload_label(const struct profctl_call *call, struct profd_upload *u, struct profd_error *e)
 {
     char host[256] = "";
-    for (size_t i = 0; i < call->given_count; i++) {
-        if (strcmp(call->given[i].option->name, "label") != 0) {
-            continue;
-        }
-        const char *text = call->given[i].value, *equals = strchr(text, '=');
-        char name[160];
-        if (!equals || (size_t)(equals - text) >= sizeof name) {
-            return profd_error_set(e, PROFD_USAGE, "upload: -l %s is not NAME=VALUE", text);
-        }
-        (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-        enum profd_status status = profd_upload_add_label(u, name, equals + 1, e);
-        if (status != PROFD_OK) {
-            return profd_error_wrap(e, PROFD_USAGE, "upload: -l %s", text);
-        }
-    }
-    if (profd_upload_has_label(u, "host") || gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') {
-        return PROFD_OK;
+    enum profd_status status = labels_add(call, u, e);
+    if (status != PROFD_OK || profd_upload_has_label(u, "host") || gethostname(host, sizeof host - 1) != 0 ||
+        host[0] == '\0') {
+        return status;
     }
     return profd_upload_add_label(u, "host", host, e);
-}
-
-/* Bad labels are refused before anything is read or sent. */
-static enum profd_status labels_check(const struct profctl_call *call, struct profd_error *e)
-{
-    struct profd_upload *u;
-    enum profd_status status = profd_upload_new(&u, e);
-    if (status == PROFD_OK) {
-        status = labels_add(call, u, e);
-        profd_upload_free(u);
-    }
-    return status;
 }
 
 static void program_note(struct tally *t, const char *build_id, const char *path)
@@ -152,7 +128,7 @@ static void program_note(struct tally *t, const char *build_id, const char *path
 static enum profd_status upload_send(struct upload_run *r, struct profd_upload *u, const char *name,
                                      struct profd_error *e)
 {
-    enum profd_status status = labels_add(r->call, u, e);
+    enum profd_status status = upload_label(r->call, u, e);
     if (status == PROFD_OK) {
         program_note(&r->tally, profd_upload_build_id(u, 0), profd_upload_build_name(u, 0));
         status = profd_delivery_upload(r->delivery, u, name, e);

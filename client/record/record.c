@@ -416,6 +416,28 @@ static void process_end(void *context, struct process *p)
     account_add(p);
 }
 
+static enum profd_status send_sum(struct record *r, const struct sum *s, const struct sums_window *window,
+                                  struct profd_error *e)
+{
+    struct profd_upload *u;
+    enum profd_status status = profd_upload_new(&u, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (r->config.label) {
+        status = r->config.label(r->config.context, u, e);
+    }
+    if (status == PROFD_OK) {
+        status = sum_fill_upload(s, r->images, window, u, e);
+    }
+    if (status == PROFD_OK) {
+        claim(r, u, s->origin.uid);
+        status = profd_delivery_upload(r->delivery, u, s->origin.comm, e);
+    }
+    profd_upload_free(u);
+    return status;
+}
+
 static void interval_end(struct record *r, struct profd_error *e)
 {
     processes_each(r->processes, clock_add, r);
@@ -427,13 +449,7 @@ static void interval_end(struct record *r, struct profd_error *e)
     struct sum *s;
     STAILQ_FOREACH(s, &r->sums.list, link)
     {
-        struct profd_upload *u;
-        enum profd_status status = sum_make_upload(s, r->images, &window, &u, e);
-        if (status == PROFD_OK) {
-            claim(r, u, s->origin.uid);
-            status = profd_delivery_upload(r->delivery, u, s->origin.comm, e);
-            profd_upload_free(u);
-        }
+        const enum profd_status status = send_sum(r, s, &window, e);
         if (status == PROFD_OK) {
             r->counts.uploads++;
         } else {

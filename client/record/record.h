@@ -14,6 +14,8 @@ struct record_config {
     uint32_t pid;       /* sample this process and what it starts; 0: all */
     const char *cgroup; /* sample the processes of this control group, a path; NULL: no matter which */
     bool on_exec;       /* pid is about to call execve; its ticks before that are of no interest */
+    /* Gives an upload labels of the caller's, which go before those that record finds; NULL: none. */
+    enum profd_status (*label)(void *context, struct profd_upload *u, struct profd_error *e);
     profd_outcome_sink sink;
     void *context;
 };

@@ -98,10 +98,12 @@ struct sum *sums_take(struct sums *s, uint32_t program, const struct origin *ori
     return found;
 }
 
-/* A label without a value is left out; one that breaks a rule, too, which the upload says. */
+/* A label without a value is left out, and one that the upload has already; one that breaks a rule, too, which the
+ * upload says. */
 static bool add_label(struct profd_upload *u, const char *name, const char *value)
 {
-    return value[0] == '\0' || profd_upload_add_label(u, name, value, NULL) == PROFD_OK;
+    return value[0] == '\0' || profd_upload_has_label(u, name) ||
+           profd_upload_add_label(u, name, value, NULL) == PROFD_OK;
 }
 
 static void add_labels(struct profd_upload *u, const struct sum *s)
@@ -142,23 +144,16 @@ static enum profd_status add_counts(struct profd_upload *u, const struct sum *s,
     return status;
 }
 
-enum profd_status sum_make_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
-                                  struct profd_upload **out, struct profd_error *e)
+enum profd_status sum_fill_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
+                                  struct profd_upload *u, struct profd_error *e)
 {
-    struct profd_upload *u;
-    enum profd_status status = profd_upload_new(&u, e);
+    enum profd_status status = add_counts(u, s, images, e);
     if (status != PROFD_OK) {
-        return status;
-    }
-    status = add_counts(u, s, images, e);
-    if (status != PROFD_OK) {
-        profd_upload_free(u);
         return status;
     }
     add_labels(u, s);
     profd_upload_set_window(u, w->start, w->end);
     profd_upload_set_processes_started(u, s->started);
     upload_set_process(u, s->key);
-    *out = u;
     return PROFD_OK;
 }

@@ -45,9 +45,9 @@ void sums_clear(struct sums *s);
 struct sums_window {
     uint64_t start, end;
 };
-/* Creates the upload of a sum: builds, counts and the labels host, comm, unit, container and cgroup. The caller frees
- * it. */
-enum profd_status sum_make_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
-                                  struct profd_upload **out, struct profd_error *e);
+/* Fills the upload of a sum: builds, counts and the labels host, comm, unit, container and cgroup, of which it keeps
+ * those that it has. */
+enum profd_status sum_fill_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
+                                  struct profd_upload *u, struct profd_error *e);
 
 #endif

@@ -29,26 +29,43 @@ def gprof(exe, *files):
                           check=True).stdout.decode()
 
 
-def numbers(encoded, at):
-    """The varints from there to the end; None if the last has no end."""
-    found, value, shift = [], 0, 0
-    for byte in encoded[at:]:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            found.append(value)
-            value = shift = 0
-    return found if shift == 0 else None
+class Reader:
+    """Of an encoded object."""
+
+    def __init__(self, encoded):
+        self.encoded, self.at = encoded, 4  # behind magic and version
+
+    def numbers(self, count):
+        for _ in range(count):
+            while self.encoded[self.at] >= 128:
+                self.at += 1
+            self.at += 1
+
+    def count(self):
+        value = shift = 0
+        while True:
+            byte = self.encoded[self.at]
+            value |= (byte & 127) << shift
+            self.at, shift = self.at + 1, shift + 7
+            if byte < 128:
+                return value
+
+    def text(self):
+        size = self.count()
+        self.at += size
 
 
-def without_returns(encoded):
-    """Without what version 3 has at its end: the return addresses, as a count and so many numbers, and those of
-    signals, of which this program has none."""
-    for at in range(len(encoded) - 2, 4, -1):
-        rest = numbers(encoded, at) if encoded[at - 1] < 128 else None
-        if rest and len(rest) == rest[0] + 2 and rest[-1] == 0 and rest[0] > 2:
-            return encoded[:at]
-    raise ValueError("this object has no return addresses")
+def without_later(encoded):
+    """What version 1 has: identity, names, symbols, ranges, entries of the plt, static arcs."""
+    r = Reader(encoded)
+    r.text()
+    r.text()
+    r.numbers(5)
+    r.text()
+    r.text()
+    for numbers_each in (7, 3, 3, 3):
+        r.numbers(numbers_each * r.count())
+    return encoded[:r.at]
 
 
 def make_old(path):
@@ -63,7 +80,7 @@ def make_old(path):
         # A local function in code: bind | type << 2 | flags << 5, with and without the flag of value 8.
         unlisted, listed = b"\xa8\x02", b"\x28"
         found = encoded.count(unlisted)
-        old = encoded[:3] + b"\x01" + without_returns(encoded)[4:].replace(unlisted, listed)
+        old = encoded[:3] + b"\x01" + without_later(encoded)[4:].replace(unlisted, listed)
         db.execute("UPDATE object SET outdated=1, size=?, compressed=0, encoded=? WHERE id=?", (len(old), old, number))
     return found
 

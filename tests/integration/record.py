@@ -157,6 +157,13 @@ def commands(tap, program):
         for how, status in (("exit 5", 5), ("kill -TERM $$", 143)):
             done = d.ctl("record", "sh", "-c", how)
             tap.point(done.returncode == status, f"sh -c '{how}': exit status {status}", (done.returncode, done.stderr))
+        done = d.ctl("record", "-l", "version=1.2", "-l", "comm=mine", "--rate", "499", "--", program, "20", "0", "0")
+        own = d.json("report", program, "-l", "version=1.2", "-l", "comm=mine", "--json")
+        tap.point(done.returncode == 3 and busiest(own)["name"] == "work", "labels are attached, and go before its own",
+                  done.stderr)
+        for bad in ("version", "__x=1"):
+            done = d.ctl("record", "-l", bad, "--", program)
+            tap.point(done.returncode == 64 and f"record: -l {bad}" in done.stderr, f"-l {bad} is refused", done.stderr)
         done = d.ctl("record", "--", "/nonexistent/program")
         tap.point(done.returncode == 127 and "No such file" in done.stderr, "a command that does not exist: 127",
                   done.stderr)

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
+#include <time.h>
 
 static volatile unsigned long sink;
 static volatile sig_atomic_t calls;
+static unsigned long millisecond; /* of CPU, in rounds of burn */
 
 __attribute__((noinline)) void burn(unsigned long n)
 {
@@ -18,15 +20,15 @@ __attribute__((noinline)) void burn(unsigned long n)
 
 __attribute__((noinline)) void handler_inner(int number)
 {
-    burn(8000000);
+    burn(5 * millisecond);
     sink += (unsigned long)number;
 }
 
 __attribute__((noinline)) void handler_outer(int number)
 {
-    burn(4000000);
+    burn(2 * millisecond);
     raise(SIGUSR2);
-    burn(4000000);
+    burn(2 * millisecond);
     calls = calls + 1;
     sink += (unsigned long)number;
 }
@@ -39,10 +41,21 @@ __attribute__((noinline)) void work(int most)
     sink++;
 }
 
+__attribute__((noinline)) unsigned long measure(void)
+{
+    const unsigned long rounds = 4000000;
+    const clock_t begin = clock();
+    for (unsigned long i = 0; i < rounds; i++) {
+        sink += i;
+    }
+    return (unsigned long)((double)rounds / ((double)(clock() - begin + 1) * 1000 / CLOCKS_PER_SEC));
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction outer = {.sa_handler = handler_outer}, inner = {.sa_handler = handler_inner};
     const struct itimerval often = {{0, 15000}, {0, 15000}}, never = {{0, 0}, {0, 0}};
+    millisecond = measure();
     sigaction(SIGVTALRM, &outer, NULL);
     sigaction(SIGUSR2, &inner, NULL);
     setitimer(ITIMER_VIRTUAL, &often, NULL);
