@@ -307,6 +307,11 @@ void sample_prepare(void)
     struct sigaction old, ours;
     raw_zero(&ours, sizeof ours);
     ours.sa_sigaction = tick;
+    /* A handler of the program on top of tick() would run with SIGPROF blocked: all its ticks would count where tick()
+     * was called. */
+    for (size_t i = 0; i < sizeof ours.sa_mask / sizeof(long); i++) {
+        ((unsigned long *)&ours.sa_mask)[i] = ~0UL;
+    }
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     if (!option.timers) {
         return;

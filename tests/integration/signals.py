@@ -37,8 +37,10 @@ def faults_of(frames):
 def one(tap, d, kind, *how):
     what, exe = " ".join(kind + how), os.path.join(d.folder, "interrupted-" + "".join(kind + how))
     built = run(kind[0], *kind[1:], "-g", "-o", exe, SOURCE)
+    truth = [0.0, 0.0]  # CPU seconds in handlers, and all
     for _ in range(20):  # the kernel gives few ticks a second on a busy machine
         done = d.ctl(*(how or ("run",)), "--rate", "250", "--", exe, "20")
+        truth = [a + float(b) for a, b in zip(truth, done.stdout.split())]
         folded = [line.rsplit(" ", 1) for line in d.ctl("report", exe, "-f", "folded").stdout.splitlines()]
         stacks = {tuple(path.split(";")): int(n) for path, n in folded}
         seen = {name for path in stacks for name in path}
@@ -54,7 +56,9 @@ def one(tap, d, kind, *how):
     tap.point(arcs <= CALLS, f"{what}: no arc of the report is a call that nobody made", arcs - CALLS)
     burned = sum(n for path, n in stacks.items() if set(path) & set(HANDLERS))
     marked = sum(n for path, n in stacks.items() if path[0] == "[incomplete]")
-    print(f"# {what}: {burned / sum(stacks.values()):.0%} of the time is in handlers, "
+    share, real = burned / sum(stacks.values()), truth[0] / truth[1]
+    tap.point(abs(share - real) < 0.25, f"{what}: handlers have their share of the ticks", (share, real))
+    print(f"# {what}: {share:.0%} of the ticks are in handlers, {real:.0%} of the time, and "
           f"{marked / sum(stacks.values()):.0%} in stacks that begin in [incomplete]", flush=True)
 
 

@@ -1,5 +1,5 @@
 /* Signal handlers that work on top of work: one interrupts work(), and another one interrupts that. main never calls
- * either. It ends when they were called so often. */
+ * either. It ends when they were called so often, and prints the CPU seconds in handlers and in all. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,28 +8,33 @@
 
 static volatile unsigned long sink;
 static volatile sig_atomic_t calls;
-static unsigned long millisecond; /* of CPU, in rounds of burn */
+static clock_t in_handlers;
 
-__attribute__((noinline)) void burn(unsigned long n)
+__attribute__((noinline)) void burn(double milliseconds)
 {
-    for (unsigned long i = 0; i < n; i++) {
-        sink += i;
-    }
+    const clock_t begin = clock();
+    do {
+        for (unsigned i = 0; i < 100000; i++) {
+            sink += i;
+        }
+    } while ((double)(clock() - begin) * 1000 / CLOCKS_PER_SEC < milliseconds);
     sink++;
 }
 
 __attribute__((noinline)) void handler_inner(int number)
 {
-    burn(5 * millisecond);
+    burn(8);
     sink += (unsigned long)number;
 }
 
 __attribute__((noinline)) void handler_outer(int number)
 {
-    burn(2 * millisecond);
+    const clock_t begin = clock();
+    burn(4);
     raise(SIGUSR2);
-    burn(2 * millisecond);
+    burn(4);
     calls = calls + 1;
+    in_handlers += clock() - begin;
     sink += (unsigned long)number;
 }
 
@@ -41,26 +46,15 @@ __attribute__((noinline)) void work(int most)
     sink++;
 }
 
-__attribute__((noinline)) unsigned long measure(void)
-{
-    const unsigned long rounds = 4000000;
-    const clock_t begin = clock();
-    for (unsigned long i = 0; i < rounds; i++) {
-        sink += i;
-    }
-    return (unsigned long)((double)rounds / ((double)(clock() - begin + 1) * 1000 / CLOCKS_PER_SEC));
-}
-
 int main(int argc, char **argv)
 {
     struct sigaction outer = {.sa_handler = handler_outer}, inner = {.sa_handler = handler_inner};
-    const struct itimerval often = {{0, 15000}, {0, 15000}}, never = {{0, 0}, {0, 0}};
-    millisecond = measure();
+    const struct itimerval often = {{0, 30000}, {0, 30000}}, never = {{0, 0}, {0, 0}};
     sigaction(SIGVTALRM, &outer, NULL);
     sigaction(SIGUSR2, &inner, NULL);
     setitimer(ITIMER_VIRTUAL, &often, NULL);
     work(argc > 1 ? atoi(argv[1]) : 100);
     setitimer(ITIMER_VIRTUAL, &never, NULL);
-    printf("%lu\n", sink);
+    printf("%.3f %.3f\n", (double)in_handlers / CLOCKS_PER_SEC, (double)clock() / CLOCKS_PER_SEC);
     return 0;
 }
