@@ -16,11 +16,13 @@
 #define FUSE_MAGIC 0x65735546 /* a user who owns such a file system may never answer */
 
 /* The place of a file, without opening it. RESOLVE_CACHED: a mapped file's path is in the kernel's memory, so that no
- * file system is asked; kernels before 5.12 do not know the flag. */
-static int place_open(int root, const char *path, uint64_t more)
+ * file system is asked; kernels before 5.12 do not know the flag. RESOLVE_NO_SYMLINKS: the kernel's path of a mapped
+ * file has none, so that one that is there now was put there to lead this process, which may read everything, to a
+ * file that the other process may not read. */
+static int place_open(int root, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED | more};
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_CACHED};
     long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
     if (fd < 0 && errno == EINVAL) {
         how.resolve &= ~(uint64_t)RESOLVE_CACHED;
@@ -29,7 +31,7 @@ static int place_open(int root, const char *path, uint64_t more)
     return (int)fd;
 }
 
-static int file_open(uint32_t pid, const char *path, uint64_t resolve, struct stat *st)
+static int file_open(uint32_t pid, const char *path, struct stat *st)
 {
     char name[64];
     struct statfs fs;
@@ -38,7 +40,7 @@ static int file_open(uint32_t pid, const char *path, uint64_t resolve, struct st
     if (root < 0) {
         return -1;
     }
-    const int place = place_open(root, path, resolve);
+    const int place = place_open(root, path);
     int fd = -1;
     if (place >= 0 && fstat(place, st) == 0 && S_ISREG(st->st_mode) && st->st_size > 0 && fstatfs(place, &fs) == 0 &&
         fs.f_type != FUSE_MAGIC) {
@@ -54,7 +56,7 @@ static int file_open(uint32_t pid, const char *path, uint64_t resolve, struct st
 
 int image_open(uint32_t pid, const char *path, struct stat *st)
 {
-    const int fd = file_open(pid, path, 0, st);
+    const int fd = file_open(pid, path, st);
     if (fd >= 0 && (unsigned long long)st->st_size > LIMIT_OBJECT_BYTES) {
         close(fd);
         return -1;
@@ -65,7 +67,7 @@ int image_open(uint32_t pid, const char *path, struct stat *st)
 int image_open_of_user(uint32_t pid, const char *path, uint32_t uid)
 {
     struct stat st;
-    const int fd = file_open(pid, path, RESOLVE_NO_SYMLINKS, &st);
+    const int fd = file_open(pid, path, &st);
     if (fd >= 0 && st.st_uid != uid) {
         close(fd);
         return -1;

@@ -5,13 +5,12 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Opens a regular file for reading by its path in the root directory of a process, of this one if pid is 0. No
- * symbolic link leads out of that directory. −1: there is none, it is on a FUSE file system, it has more than
- * LIMIT_OBJECT_BYTES, or permission is missing. Does not block. */
+/* Opens a regular file for reading by its path in the root directory of a process, of this one if pid is 0. No part of
+ * the path may be a symbolic link. −1: there is none, it is on a FUSE file system, it has more than LIMIT_OBJECT_BYTES,
+ * or permission is missing. Does not block. */
 int image_open(uint32_t pid, const char *path, struct stat *st);
 
-/* Opens a regular file of that user likewise. No part of its path is a symbolic link. −1: as above, or it is another
- * user's. */
+/* Opens a regular file of that user likewise. −1: as above, or it is another user's. */
 int image_open_of_user(uint32_t pid, const char *path, uint32_t uid);
 
 /* A copy of this process's vDSO, which all 64-bit processes share. −1: there is none. */
