@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record/scan.h"
@@ -279,19 +280,39 @@ enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
     return status;
 }
 
+static uint64_t event_clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * USER_NS + (uint64_t)now.tv_nsec;
+}
+
+/* What it did before its user was read is that of the user it had: events are older than what /proc says. */
+static bool user_look(struct process *p, uint64_t time)
+{
+    if (time > p->user_read + USER_NS && !p->ended && p->known) {
+        p->user_read = time;
+        p->next_user = p->origin.uid;
+        (void)origin_read_user(p->pid, &p->next_user);
+        p->next_from = event_clock_now();
+    }
+    if (p->next_from == 0 || time < p->next_from) {
+        return false;
+    }
+    const bool other = p->next_user != p->origin.uid;
+    p->origin.uid = p->next_user;
+    p->next_from = 0;
+    return other;
+}
+
 bool process_look(struct process *p, uint64_t time)
 {
-    const uint32_t user = p->origin.uid;
-    if (p->looked && !p->ended && p->known && time > p->user_read + USER_NS) {
-        p->user_read = time;
-        (void)origin_read_user(p->pid, &p->origin.uid);
-        return p->origin.uid != user;
-    }
     if (p->looked) {
-        return false;
+        return user_look(p, time);
     }
     p->looked = true;
     p->user_read = time;
+    p->next_from = 0;
     if (p->ended || !origin_read(p->pid, &p->origin)) {
         p->collected |= p->preloaded;
         return false;
@@ -311,6 +332,20 @@ const uint8_t *process_get_key(struct process *p)
         memcpy(p->key + sizeof p->pid, &start, sizeof start);
     }
     return p->key;
+}
+
+static void process_keep(void *context, struct process *before)
+{
+    struct process *p = before->counted || before->wanted ? processes_find(context, before->pid) : NULL;
+    if (p && memcmp(process_get_key(p), process_get_key(before), sizeof p->key) == 0) {
+        p->counted = before->counted;
+        p->wanted = before->wanted;
+    }
+}
+
+void processes_keep_counted(struct processes *t, struct processes *before)
+{
+    processes_each(before, process_keep, t);
 }
 
 /* --- records --- */
@@ -380,7 +415,9 @@ static bool apply_fork(struct processes *t, const struct event *e)
     if (!parent || !p || !maps_copy(p, parent)) {
         return false;
     }
-    (void)process_look(parent, e->time);
+    if (!parent->looked) {
+        (void)process_look(parent, e->time);
+    }
     t->ended -= p->ended;
     jit_free(p->jit);
     p->jit = NULL;

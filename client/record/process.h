@@ -36,6 +36,8 @@ struct process {
     uint32_t program;         /* the file of its main executable; IMAGE_NONE */
     struct origin origin;
     uint64_t user_read; /* time of the event at which its user was read */
+    uint64_t next_from; /* next_user is its user from then on; 0: no other was read */
+    uint32_t next_user;
     bool has_key;
     uint8_t key[LIMIT_PROCESS]; /* of this process among all of this host */
     struct jit *jit;            /* NULL: no tick was in generated code */
@@ -55,6 +57,8 @@ void processes_free(struct processes *t);
 
 /* Reads all processes that exist, but this one, from /proc. NO_INPUT: there is no /proc. */
 enum profd_status processes_read_all(struct processes *t, struct profd_error *e);
+/* Processes of another table that still live keep that they were counted, and that they are wanted. O(processes). */
+void processes_keep_counted(struct processes *t, struct processes *before);
 /* Applies a record: MMAP2, COMM, FORK or EXIT. False: no memory. */
 bool processes_apply(struct processes *t, const struct event *e);
 /* The process of that number; NULL: it is not known. O(1). */
@@ -62,8 +66,9 @@ struct process *processes_find(const struct processes *t, uint32_t pid);
 /* The process of that number; one that is not known is read from /proc. NULL: no memory. O(1). */
 struct process *processes_take(struct processes *t, uint32_t pid);
 /* Reads user and cgroup of a process, once in an interval, and whether it has a collector; and the user again, once a
- * second of time, which is that of an event. A process that ended before keeps the user of its parent. True: the user
- * is another one than before, in this interval. */
+ * second of time, which is that of an event, on the monotonic clock. A user that was read again is its user from the
+ * time of the reading on. A process that ended before keeps the user of its parent. True: the user is another one than
+ * before, in this interval. */
 bool process_look(struct process *p, uint64_t time);
 /* The key of a process: the same as long as it lives, and of no other one that lives. */
 const uint8_t *process_get_key(struct process *p);

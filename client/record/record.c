@@ -465,7 +465,7 @@ static void interval_end(struct record *r, struct profd_error *e)
 /* Forgets every process and file, and reads those that are there. */
 static enum profd_status tables_renew(struct record *r, struct profd_error *e)
 {
-    processes_free(r->processes);
+    struct processes *before = r->processes;
     kernel_close(r->kernel);
     images_free(r->images);
     r->processes = NULL;
@@ -477,8 +477,10 @@ static enum profd_status tables_renew(struct record *r, struct profd_error *e)
         status = processes_read_all(r->processes, e);
     }
     if (status == PROFD_OK) {
+        processes_keep_counted(r->processes, before);
         processes_each(r->processes, clock_begin, NULL);
     }
+    processes_free(before);
     return status;
 }
 

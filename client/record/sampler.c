@@ -16,7 +16,7 @@
 #define RING_PAGES 128u
 #define RING_PAGES_STACKS 512u /* where the kernel allows that much, and samples have copies of stacks */
 #define STACK_BYTES 32768u     /* of the user's stack, copied at each sample */
-#define STACK_END_BYTES 512u   /* the same where there are chains: for a function without a frame, and its caller */
+#define STACK_END_BYTES 2048u  /* the same where there are chains: for functions without a frame record */
 #define SETTLED_NS 5000000u    /* what is older is completely written */
 
 /* The two rings of a CPU: samples, and what happens to processes. So a flood of one loses nothing of the other. */

@@ -61,13 +61,12 @@ static void frames_reverse(struct stack *s)
 struct walk {
     struct images *images;
     const struct process *process;
-    uint64_t until; /* the walk ends at this return address; 0: nowhere */
 };
 
 static bool table_find(void *context, uint64_t address, struct unwind_object *out)
 {
     const struct walk *w = context;
-    const struct process_map *map = address + 1 == w->until ? NULL : process_find_map(w->process, address);
+    const struct process_map *map = process_find_map(w->process, address);
     uint64_t link;
     if (!map || images_find_build(w->images, map->file, w->process->pid, w->process->origin.uid) == IMAGE_NONE ||
         !images_find_address(w->images, map->file, address - map->start + map->offset, &link)) {
@@ -77,15 +76,20 @@ static bool table_find(void *context, uint64_t address, struct unwind_object *ou
     return out->table != NULL;
 }
 
-/* Sets chain to the addresses of a stack, innermost first, as far as `until`. True if it is complete. */
-static bool walk_chain(struct images *images, const struct process *p, const struct event *e, uint64_t until,
-                       uint64_t *chain, uint64_t *count)
+#if defined __aarch64__
+#define MACHINE UNWIND_AARCH64
+#else
+#define MACHINE UNWIND_X86_64
+#endif
+
+/* Sets chain to the addresses of a stack, innermost first. True if it is complete. */
+static bool walk_chain(struct walk *w, const struct event *e, uint64_t *chain, uint64_t *count,
+                       struct unwind_records *records)
 {
-    struct walk walk = {images, p, until};
     const uint64_t *r = e->registers;
     uint32_t returns;
 #if defined __aarch64__
-    const struct unwind_thread t = {.machine = UNWIND_AARCH64,
+    const struct unwind_thread t = {.machine = MACHINE,
                                     .fp = r[0],
                                     .link = r[1],
                                     .sp = r[2],
@@ -94,41 +98,50 @@ static bool walk_chain(struct images *images, const struct process *p, const str
                                     .stack = e->stack,
                                     .size = e->stack_size};
 #else
-    const struct unwind_thread t = {.machine = UNWIND_X86_64,
-                                    .fp = r[0],
-                                    .sp = r[1],
-                                    .pc = r[2],
-                                    .base = r[1],
-                                    .stack = e->stack,
-                                    .size = e->stack_size};
+    const struct unwind_thread t = {
+        .machine = MACHINE, .fp = r[0], .sp = r[1], .pc = r[2], .base = r[1], .stack = e->stack, .size = e->stack_size};
 #endif
     chain[0] = t.pc;
-    const enum unwind_end end = unwind_walk(&t, table_find, &walk, chain + 1, NULL, &returns);
+    const enum unwind_end end = unwind_walk(&t, table_find, w, chain + 1, NULL, &returns, records);
     *count = returns + 1;
     return end == UNWIND_COMPLETE;
 }
 
-/* By frame pointers the callers of functions that keep none are skipped: of a leaf, and of every function that was
- * interrupted in its prologue. The end of the stack and the unwind tables tell these. Puts what the walk found in front
- * of the first address of the chain that both have; if they have none in common, the walk's first caller, because the
- * frame pointer is then that of a function further out. */
-static void chain_complete(const uint64_t *walked, uint64_t walked_count, const uint64_t **chain, uint64_t *count,
-                           uint64_t joined[STACK_CHAIN])
+/* Whether the frame record behind that of a return address is that of its function: a function that keeps none uses the
+ * frame pointer for anything. Without a table it is taken to keep one. */
+static bool leads_on(struct walk *w, uint64_t address)
 {
-    uint64_t skipped = 0;
-    if (walked_count < 2 || *count < 2 || *count > STACK_CHAIN - UNWIND_RETURNS || walked[0] != (*chain)[0]) {
-        return;
+    struct unwind_object object;
+    if (!table_find(w, address - 1, &object)) {
+        return true;
     }
-    while (1 + skipped < walked_count && walked[1 + skipped] != (*chain)[1]) {
-        skipped++;
+    const struct unwind_rule *r = unwind_table_find(object.table, address - 1 - object.bias);
+    return r && unwind_keeps_record(MACHINE, r);
+}
+
+/* Sets joined to the addresses of a stack, innermost first: what the walk by tables finds in the copied end of the
+ * stack, and behind it the kernel's chain of frame records, as far as each is known to be the next. True if it is
+ * complete: the walk says so, or the chain ends. */
+static bool chain_join(struct walk *w, const struct event *e, const uint64_t *chain, uint64_t chain_count,
+                       uint64_t joined[STACK_CHAIN], uint64_t *count)
+{
+    struct unwind_records records;
+    if (walk_chain(w, e, joined, count, &records)) {
+        return true;
     }
-    skipped = 1 + skipped < walked_count ? skipped : 1;
-    if (skipped > 0) {
-        memcpy(joined, walked, (1 + skipped) * sizeof *joined);
-        memcpy(joined + 1 + skipped, *chain + 1, (*count - 1) * sizeof *joined);
-        *chain = joined;
-        *count += skipped;
+    if (!records.next || chain_count == 0 || chain[0] != joined[0]) {
+        return false;
     }
+    for (uint64_t i = 1 + (uint64_t)records.passed; i < chain_count; i++) {
+        if (*count == STACK_CHAIN) {
+            return false;
+        }
+        joined[(*count)++] = chain[i];
+        if (i + 1 < chain_count && !leads_on(w, chain[i])) {
+            return false;
+        }
+    }
+    return chain_count > 1 && chain_count < LIMIT_STACK_DEPTH - 1;
 }
 
 /* The kernel's part, innermost first; returns its length. An interrupted or calling address of the user that follows
@@ -153,16 +166,13 @@ static uint32_t kernel_frames(const struct kernel *k, const struct event *e, str
 /* The user's part behind what is there already; returns whether the outermost frame is known. */
 static bool user_frames(struct images *images, struct process *p, const struct event *e, struct stack *out)
 {
-    uint64_t n, walked_count = 0, walked[UNWIND_RETURNS + 1], joined[STACK_CHAIN];
+    uint64_t n, joined[STACK_CHAIN];
     const uint64_t *chain = user_part(e, &n);
     bool complete = n > 1 && n < LIMIT_STACK_DEPTH - 1;
-    const bool walked_whole = e->registers && walk_chain(images, p, e, n > 1 ? chain[1] : 0, walked, &walked_count);
-    if (n == 0 && e->registers) {
-        chain = walked;
-        n = walked_count;
-        complete = walked_whole;
-    } else if (n > 0) {
-        chain_complete(walked, walked_count, &chain, &n, joined);
+    if (e->registers) {
+        struct walk walk = {images, p};
+        complete = chain_join(&walk, e, chain, n, joined, &n);
+        chain = joined;
     }
     const uint32_t first = out->count;
     for (uint64_t i = 0; i < n; i++) {

@@ -9,7 +9,10 @@
 struct frame {
     uint64_t pc, sp, fp, link;
     bool fp_known, link_known;
-    bool called; /* pc is a return address */
+    bool called;     /* pc is a return address */
+    bool on_records; /* fp is that of the thread, or of the records that it leads to */
+    bool is_record;  /* the function's record is at fp */
+    uint32_t passed;
 };
 
 /* Reads a word of the copied stack. */
@@ -78,6 +81,13 @@ static uint8_t fp_place(const struct frame *f, const struct unwind_rule *r, uint
     return popped ? UNWIND_SAME : r->fp;
 }
 
+bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *r)
+{
+    return r->fp == UNWIND_AT_CFA && r->link == UNWIND_AT_CFA &&
+           (int64_t)r->link_offset == (int64_t)r->fp_offset + WORD &&
+           (machine == UNWIND_AARCH64 || (r->cfa == UNWIND_CFA_FP && r->cfa_offset + (int64_t)r->fp_offset == 0));
+}
+
 /* Steps to the caller; *outermost is set if there is none. */
 static enum unwind_end step(const struct unwind_thread *t, struct frame *f, const struct unwind_object *object,
                             bool *outermost)
@@ -91,11 +101,13 @@ static enum unwind_end step(const struct unwind_thread *t, struct frame *f, cons
         *outermost = true;
         return UNWIND_COMPLETE;
     }
+    f->is_record = f->on_records && unwind_keeps_record(t->machine, r);
     enum unwind_end end = find_cfa(t, f, r, pc, &cfa);
     if (end != UNWIND_COMPLETE) {
         return end;
     }
     struct frame caller = {.sp = cfa, .called = !r->is_signal};
+    f->is_record = f->is_record && (!f->fp_known || cfa + (uint64_t)(int64_t)r->fp_offset == f->fp);
     /* Each call uses some of the stack, except that of the innermost function on a machine with a link register. A
      * signal's handler may have a stack of its own. */
     bool further = t->machine == UNWIND_AARCH64 && !f->called ? cfa >= f->sp : cfa > f->sp;
@@ -111,37 +123,48 @@ static enum unwind_end step(const struct unwind_thread *t, struct frame *f, cons
     }
     caller.fp_known =
         find_value(t, f, fp_place(f, r, cfa), r->fp_offset, cfa, f->fp_known, f->fp, &caller.fp) == UNWIND_COMPLETE;
+    const bool same = caller.fp_known ? f->fp_known && caller.fp == f->fp : !f->fp_known && r->fp == UNWIND_SAME;
+    caller.on_records = f->is_record || (f->on_records && same);
+    caller.passed = f->passed + f->is_record;
     *outermost = caller.pc == 0;
     *f = caller;
     return UNWIND_COMPLETE;
 }
 
 enum unwind_end unwind_walk(const struct unwind_thread *thread, unwind_find *find, void *context, uint64_t *returns,
-                            bool *interrupted, uint32_t *count)
+                            bool *interrupted, uint32_t *count, struct unwind_records *records)
 {
     struct frame f = {.pc = thread->pc,
                       .sp = thread->sp,
                       .fp = thread->fp,
                       .link = thread->link,
                       .fp_known = true,
+                      .on_records = true,
                       .link_known = thread->machine == UNWIND_AARCH64};
     struct unwind_object object = {NULL, 0};
-    for (uint32_t n = 0;; n++) {
-        bool outermost = false;
-        *count = n;
+    enum unwind_end end = UNWIND_COMPLETE;
+    bool outermost = false;
+    for (*count = 0;; ++*count) {
         if (!find(context, f.pc - f.called, &object)) {
-            return UNWIND_NO_TABLE;
+            end = UNWIND_NO_TABLE;
+            break;
         }
-        enum unwind_end end = step(thread, &f, &object, &outermost);
+        end = step(thread, &f, &object, &outermost);
+        if (end == UNWIND_COMPLETE && !outermost && *count == UNWIND_RETURNS) {
+            end = UNWIND_DEEP;
+        }
         if (end != UNWIND_COMPLETE || outermost) {
-            return end;
+            break;
         }
-        if (n == UNWIND_RETURNS) {
-            return UNWIND_DEEP;
-        }
-        returns[n] = f.pc;
+        returns[*count] = f.pc;
         if (interrupted) {
-            interrupted[n] = !f.called;
+            interrupted[*count] = !f.called;
         }
     }
+    if (records) {
+        records->passed = f.passed;
+        records->next =
+            end == UNWIND_NO_TABLE ? f.on_records : (end == UNWIND_SHORT || end == UNWIND_NO_RULE) && f.is_record;
+    }
+    return end;
 }

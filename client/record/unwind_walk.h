@@ -36,11 +36,22 @@ enum unwind_end {
     UNWIND_BROKEN,   /* the caller's frame does not lie above that of its callee */
 };
 
+/* How a walk went along the frame records that the thread's frame pointer leads to: the caller's frame pointer, and
+ * behind it the return address. A chain of them holds the return addresses of functions that keep a record only. */
+struct unwind_records {
+    uint32_t passed; /* of these records, the return addresses were found */
+    bool next;       /* the next record is that of the function at which the walk ended, as far as can be known */
+};
+
 /* Sets *count return addresses as they are in the process (AArch64: without their signatures), that of the innermost
  * function first; returns holds UNWIND_RETURNS. What was found before an end other than UNWIND_COMPLETE is right as far
  * as it goes. A signal handler's frame is left like a call: the interrupted address is among the return addresses, and
- * interrupted, if not NULL, has a true at its index. O(frames · log rows). */
+ * interrupted, if not NULL, has a true at its index. records may be NULL. A function without a table is taken to keep a
+ * record. O(frames · log rows). */
 enum unwind_end unwind_walk(const struct unwind_thread *thread, unwind_find *find, void *context, uint64_t *returns,
-                            bool *interrupted, uint32_t *count);
+                            bool *interrupted, uint32_t *count, struct unwind_records *records);
+
+/* Whether the function at an address keeps a frame record there, as its rule says. */
+bool unwind_keeps_record(enum unwind_machine machine, const struct unwind_rule *r);
 
 #endif

@@ -46,7 +46,7 @@ static void check_walk(const struct unwind_table *t, const uint64_t *registers, 
                                          .base = registers[4] & 1 ? registers[1] : registers[4],
                                          .stack = stack,
                                          .size = size};
-    enum unwind_end end = unwind_walk(&thread, find, (void *)(uintptr_t)t, returns, interrupted, &count);
+    enum unwind_end end = unwind_walk(&thread, find, (void *)(uintptr_t)t, returns, interrupted, &count, NULL);
     if (count > UNWIND_RETURNS || (end == UNWIND_DEEP && count != UNWIND_RETURNS)) {
         abort();
     }

@@ -233,7 +233,7 @@ static int print_stopped(int pid)
     }
     uint64_t returns[UNWIND_RETURNS];
     uint32_t count;
-    enum unwind_end end = unwind_walk(&t, find, &pid, returns, NULL, &count);
+    enum unwind_end end = unwind_walk(&t, find, &pid, returns, NULL, &count, NULL);
     printf("%" PRIx64 "\n", t.pc);
     for (uint32_t i = 0; i < count; i++) {
         printf("%" PRIx64 "\n", returns[i]);
@@ -273,7 +273,7 @@ static void take_sample(const uint8_t *at, const uint8_t *end)
     uint64_t returns[UNWIND_RETURNS];
     uint32_t count;
     int pid = (int)ids[0];
-    enum unwind_end why = unwind_walk(&t, find, &pid, returns, NULL, &count);
+    enum unwind_end why = unwind_walk(&t, find, &pid, returns, NULL, &count, NULL);
     ends[why]++;
     frames += count + 1;
     if (why != UNWIND_COMPLETE && ends[why] <= DETAILS) {

@@ -144,3 +144,22 @@ Test(process, this_process_is_read_from_proc)
     const struct tally_range range = images_get_range(images, build);
     cr_assert(range.low <= address && address < range.high);
 }
+
+Test(process, what_was_counted_stays_counted)
+{
+    struct processes *later;
+    const uint32_t self = (uint32_t)getpid(), parent = (uint32_t)getppid();
+    take(self)->counted = true;
+    (void)process_get_key(take(self));
+    take(parent)->counted = true;
+    (void)process_get_key(take(parent));
+    take(parent)->key[sizeof take(parent)->key - 1] ^= 1; /* another process had its number */
+    take(CHILD)->counted = true;
+    cr_assert_eq(processes_new(images, &later, NULL), PROFD_OK);
+    cr_assert(processes_take(later, self) && processes_take(later, parent));
+    processes_keep_counted(later, processes);
+    cr_assert(processes_find(later, self)->counted && !processes_find(later, self)->wanted);
+    cr_assert(!processes_find(later, parent)->counted);
+    cr_assert_null(processes_find(later, CHILD));
+    processes_free(later);
+}

@@ -84,7 +84,7 @@ static enum unwind_end walk(struct unwind_table *t, uint32_t pc, const uint64_t 
                                          .base = STACK,
                                          .stack = (const uint8_t *)stack,
                                          .size = words * 8};
-    return unwind_walk(&thread, find, t, returns, interrupted, count);
+    return unwind_walk(&thread, find, t, returns, interrupted, count, NULL);
 }
 
 #define RETURN(offset) (BIAS + CODE + (offset))
