@@ -5,6 +5,8 @@
     with Tap() as tap, Daemon() as d:
         tap.point(d.ctl("builds").returncode == 0, "an empty daemon lists no builds")
 """
+import contextlib
+import fcntl
 import json
 import os
 import random
@@ -332,3 +334,12 @@ def profile(folder, exe, arguments, n):
     done = run(exe, *arguments, cwd=where)
     assert done.returncode == 0, done.stderr
     return os.path.join(where, "gmon.out")
+
+
+@contextlib.contextmanager
+def perf_lock():
+    """While this is held, no other suite samples the whole host or runs perf record, which the former makes abort: see
+    record in profctl(1)."""
+    with open(os.path.join(tempfile.gettempdir(), "profd-test-perf.lock"), "w", encoding="utf-8") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield

@@ -2,6 +2,7 @@
 """Samples of other tools by `profctl upload`: CPU profiles of gperftools through the pprof tool, of Go programs, and
 perf's text have their samples on the functions that ran, and on the callers that their stacks have. No number of
 samples is taken for a number of calls."""
+import contextlib
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import LONG, PROFCTL, Daemon, Tap, run, symbols
+from harness import LONG, PROFCTL, Daemon, Tap, perf_lock, run, symbols
 from import_bed import PPROF, busy, counted, perf_text, report, write
 
 PROFILER = next((os.path.join(f, "libprofiler.so.0") for f in ("/usr/lib/x86_64-linux-gnu",
@@ -298,7 +299,8 @@ with Tap() as tap:
     try:
         for part in (gperftools, go, perf_written, perf_recorded, skipped, unwound):
             began = time.monotonic()
-            part(tap, folder)
+            with perf_lock() if part in (perf_recorded, skipped, unwound) else contextlib.nullcontext():
+                part(tap, folder)
             print(f"# {part.__name__}: {time.monotonic() - began:.1f} s", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,12 +1,13 @@
 """The examples of profctl(1): each command ends with status 0, run in this order, and prints what the page shows. The
 commands of profd(8) that copy a damaged database, and that keep and restore a compressed backup."""
+import contextlib
 import os
 import re
 import shutil
 import signal
 import tempfile
 
-from harness import BUILD, ROOT, Daemon, Tap, run, until
+from harness import BUILD, ROOT, Daemon, Tap, perf_lock, run, until
 
 # Runs for ever as `profctl run -l service=demo` starts it, as an example expects of it.
 FIB = """#include <stdlib.h>
@@ -42,23 +43,28 @@ def absent(command, env):
     return None
 
 
+def check_command(tap, d, env, folder, name, command, shown):
+    if tool := absent(command, env):
+        tap.skip(name, f"{tool} is not installed, or may not be used")
+        return
+    command = command.replace("/srv/backup", folder)
+    if "1a2b" in command:
+        command = re.sub(r"\b1a2b\w*", build_id(d)[:12], command)
+    if command.endswith("&"):  # the next commands need the process
+        command = f"{command[:-1]} >run.log 2>&1 & until profctl ps --json | grep -q pid; do sleep 0.1; done"
+    done = run("bash", "-c", f"set -o pipefail; {command}", cwd=folder, env=env)
+    wanted = re.sub(r"1a2b\w*", build_id(d)[:12], shown) if shown else ""
+    tap.point(done.returncode == 0 and wanted in done.stdout, name, done.stderr + done.stdout)
+
+
 def check_profctl(tap, d, env, folder):
     for name, text in (("fib.c", FIB), ("Makefile", "all:\n\t./fib\n")):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
             f.write(text)
     for command, shown in examples("client/profctl.1"):
         name = f"profctl(1): {command}"
-        if tool := absent(command, env):
-            tap.skip(name, f"{tool} is not installed, or may not be used")
-            continue
-        command = command.replace("/srv/backup", folder)
-        if "1a2b" in command:
-            command = re.sub(r"\b1a2b\w*", build_id(d)[:12], command)
-        if command.endswith("&"):  # the next commands need the process
-            command = f"{command[:-1]} >run.log 2>&1 & until profctl ps --json | grep -q pid; do sleep 0.1; done"
-        done = run("bash", "-c", f"set -o pipefail; {command}", cwd=folder, env=env)
-        wanted = re.sub(r"1a2b\w*", build_id(d)[:12], shown) if shown else ""
-        tap.point(done.returncode == 0 and wanted in done.stdout, name, done.stderr + done.stdout)
+        with perf_lock() if "perf " in command else contextlib.nullcontext():
+            check_command(tap, d, env, folder, name, command, shown)
     for row in d.json("ps", "--json")["rows"]:
         os.kill(row["pid"], signal.SIGKILL)
     until(lambda: not d.json("ps", "--json")["rows"])

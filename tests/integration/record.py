@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, readable_copy, run, until
+from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, readable_copy, perf_lock, run, until
 from record_bed import account, adds_up, stored
 from wire import Wire, field, sender_number, upload
 
@@ -548,10 +548,12 @@ def main():
         rights(tap, program)
         without_daemon(tap, program)
         claims(tap)
-        host(tap, program, folder)
+        with perf_lock():
+            host(tap, program, folder)
         collected(tap, program)
         kernel(tap, folder)
-        cgroup(tap, program)
+        with perf_lock():
+            cgroup(tap, program)
 
 
 main()

@@ -3,9 +3,9 @@
 most inclusive time in either, the shares of all samples. What perf recorded is counted here: each address of a stack
 belongs to the function of our report that has it, so that only the stacks are compared, and no names. Debian's programs
 have no frame pointers: perf copies stacks (--call-graph dwarf), and record uses unwind tables. Of a program that has
-them, but is also called by libc, which has none, record by frame pointers may know less than perf, but
-nothing else. Perf's stacks lack functions that left by a tail call, which reports
-take from the call instruction: they are put in here by code of its own, before the shares are compared."""
+them, but is also called by libc, which has none, record by frame pointers may know less than perf, but nothing else.
+Perf's stacks lack functions that left by a tail call, which reports take from the call instruction: they are put in
+here by code of its own, before the shares are compared."""
 import bisect
 import math
 import os
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import LONG, PROFCTL, Daemon, Tap, free_port, run, until  # noqa: E402
+from harness import LONG, PROFCTL, Daemon, Tap, free_port, perf_lock, run, until  # noqa: E402
 
 RATE = 199
 SAMPLES = int(os.environ.get("BESIDE_SAMPLES", "600"))
@@ -180,14 +180,16 @@ def perf_stacks(folder, data):
 
 def perf_shares(stacks, functions, calls):
     """The share of the samples that have a function somewhere on their stack. calls: also a function that is called
-    there, below a known one: it may have left the stack by a tail call, as reports of profd show it."""
+    there, below a known one of the same object: it may have left the stack by a tail call, as reports of profd show it.
+    Between two objects there may have been the run-time linker."""
     counts, files = {}, Files()
     for stack in stacks:
         keys = set()
         for i, (path, offset) in enumerate(stack):
             place = files.find(path, offset - (i > 0))
             inner, key = (key if i > 0 else None), functions.find(place) if place else None
-            keys |= {key, files.call(path, offset, functions) if calls and inner else None}
+            target = files.call(path, offset, functions) if calls and inner else None
+            keys |= {key, target if target and target[0] == inner[0] else None}
         for key in keys - {None}:
             counts[key] = counts.get(key, 0) + 1
     return {key: n / len(stacks) for key, n in counts.items()}
@@ -242,7 +244,8 @@ def compare(tap, name, report, stacks, said, whole):
 
 def beside(tap, name, program, pid, unwind):
     with Daemon() as d, tempfile.TemporaryDirectory() as folder:
-        stacks, said = sample(folder, d, pid, unwind)
+        with perf_lock():
+            stacks, said = sample(folder, d, pid, unwind)
         rows = [r for r in d.json("builds", "--json")["rows"] if r["name"] == os.path.realpath(program)]
         if tap.point(rows, f"{name}: its samples are stored", d.ctl("builds").stdout + said):
             compare(tap, name, d.json("report", rows[0]["build_id"], "--json"), stacks, said, bool(unwind))
@@ -283,7 +286,9 @@ def cases(folder):
 
 def main():
     with Tap() as tap, tempfile.TemporaryDirectory() as folder:
-        if run("perf", "record", "-q", "-e", "cpu-clock", "-o", os.path.join(folder, "try"), "true").returncode != 0:
+        with perf_lock():
+            tried = run("perf", "record", "-q", "-e", "cpu-clock", "-o", os.path.join(folder, "try"), "true")
+        if tried.returncode != 0:
             return tap.skip("beside perf record", "perf may not sample here")
         wanted = sys.argv[1:]
         for name, program, start, unwind in cases(folder):

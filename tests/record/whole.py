@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import BUILD, LONG, Daemon, Tap, run, until  # noqa: E402
+from harness import BUILD, LONG, Daemon, Tap, perf_lock, run, until  # noqa: E402
 
 UNWINDER = os.path.join(BUILD, "tests", "unwinder")
 RATE = "499"
@@ -51,8 +51,9 @@ def is_whole(frame):
 def perf_stacks(folder, arguments):
     """Samples with user frames and those of them that are complete, or what perf said."""
     data = os.path.join(folder, "perf.data")
-    done = run("perf", "record", "-q", "-e", "cpu-clock", "-F", RATE, "--call-graph", "dwarf,32768", "-o", data, "--",
-               *arguments, timeout=LONG)
+    with perf_lock():
+        done = run("perf", "record", "-q", "-e", "cpu-clock", "-F", RATE, "--call-graph", "dwarf,32768", "-o", data,
+                   "--", *arguments, timeout=LONG)
     if done.returncode != 0:
         return done.stderr.strip().replace("\n", " ")[:100]
     text = run("perf", "script", "-i", data, "-F", "ip,sym,symoff,dso", timeout=LONG).stdout
