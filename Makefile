@@ -41,12 +41,12 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # --- components: sources, libraries, and what each may link --------------------------------------------------
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
-COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages client gprof import record profctl \
+COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages watch client gprof import record profctl \
               tls relay gate signer
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -78,8 +78,9 @@ NEEDS_tls := tls proto
 NEEDS_relay := relay config log tls net core proto
 NEEDS_gate := gate config elf log tls net core proto
 NEEDS_signer := signer log tls proto
-NEEDS_server := server requests live pages writer config log query ingest admin render compat elf net store core proto
+NEEDS_server := server requests live pages watch writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
+NEEDS_watch := watch writer log admin query render compat net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
 NEEDS_pages := pages writer log admin query render compat net store core proto
 NEEDS_requests := requests live pages writer log query ingest admin render compat elf net store core proto

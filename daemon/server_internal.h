@@ -31,6 +31,7 @@
 #include "requests/sync.h"
 #include "requests/upload.h"
 #include "store/store.h"
+#include "watch/watcher.h"
 #include "writer/file_check.h"
 #include "writer/health.h"
 #include "writer/run_times.h"
@@ -76,6 +77,7 @@ struct server {
     struct object_service *objects;
     struct upload_service *uploads;
     struct query_service *queries;
+    struct watcher *watcher;
     struct admin_service *admin;
     struct relay_service *relay;
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
@@ -101,6 +103,7 @@ enum profd_status server_finish_restore(const char *state_dir, bool *restored, s
 struct store_policy server_get_policy(const struct config *c);
 struct status_setup server_get_setup(const struct config *c);
 struct store_detail server_get_detail(const struct config *c);
+enum profd_status server_make_watcher(struct server *s, struct profd_error *e);
 struct endpoints_access server_get_access(const struct config *c);
 /* Reads the configuration again, and changes what can be changed. On an error nothing has changed. Logs what it did. */
 enum profd_status server_reload(struct server *s, struct config_change *change, struct profd_error *e);

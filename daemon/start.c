@@ -576,7 +576,7 @@ enum profd_status server_start(struct server *s, struct profd_error *e)
     typedef enum profd_status start_step(struct server *, struct profd_error *);
     static start_step *const steps[] = {server_take_passed,   server_start_brokers, server_open_directory,
                                         server_open_store,    server_start_writer,  server_make_live,
-                                        server_make_services, server_open_endpoints};
+                                        server_make_services, server_make_watcher,  server_open_endpoints};
     enum profd_status status = PROFD_OK;
 
     umask(0077);

@@ -10,7 +10,7 @@
 #include "config/config_file.h"
 #include "config/config_internal.h"
 
-enum config_kind { TEXT, FLAG, ONLY_OPTION, ONLY_FLAG };
+enum config_kind { TEXT, LIST, FLAG, ONLY_OPTION, ONLY_FLAG };
 
 static const struct config_row {
     const char *name;
@@ -41,6 +41,23 @@ static enum profd_status config_set(struct config *config, enum config_option op
     }
     config->values[option] = strndup(value, n);
     return config->values[option] ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+}
+
+/* Appends a line to a list. */
+static enum profd_status config_append(struct config *config, enum config_option option, const char *value, size_t n,
+                                       struct profd_error *e)
+{
+    char *old = config->values[option], *text = NULL;
+
+    if (!old) {
+        return config_set(config, option, value, n, e);
+    }
+    if (asprintf(&text, "%s\n%.*s", old, (int)n, value) < 0) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
+    }
+    config->values[option] = text;
+    free(old);
+    return PROFD_OK;
 }
 
 /* The option of an unambiguous name, or CONFIG_COUNT. */
@@ -93,7 +110,7 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     if (option == CONFIG_COUNT) {
         return profd_error_set(e, PROFD_CONFIG, "unknown key \"%.*s\"", (int)(key_size < 100 ? key_size : 100), line);
     }
-    if (seen[option]) {
+    if (seen[option] && config_rows[option].kind != LIST) {
         return profd_error_set(e, PROFD_CONFIG, "the key \"%s\" occurs twice", config_rows[option].name);
     }
     if (!value_size) {
@@ -102,6 +119,9 @@ static enum profd_status config_parse_line(struct config *config, const char *li
     if (config_rows[option].kind == FLAG && !config_is_flag_value(value, value_size)) {
         return profd_error_set(e, PROFD_CONFIG, "the value of \"%s\" is \"%.*s\", not yes or no",
                                config_rows[option].name, (int)(value_size < 100 ? value_size : 100), value);
+    }
+    if (seen[option]) {
+        return config->lines[option] ? config_append(config, option, value, value_size, e) : PROFD_OK;
     }
     seen[option] = true;
     config->lines[option] = config->values[option] ? 0 : number;
@@ -161,7 +181,7 @@ static enum profd_status config_parse_options(enum config_program program, struc
             status = profd_error_set(e, PROFD_USAGE, "option \"%s\" requires a value; try --help", shown);
         } else if (got != 'o') {
             status = profd_error_set(e, PROFD_USAGE, "unknown option \"%s\"; try --help", shown);
-        } else if (config->values[meant[index]]) {
+        } else if (config->values[meant[index]] && config_rows[meant[index]].kind != LIST) {
             status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" was given twice", options[index].name);
         } else if (meant[index] == CONFIG_relay_proxy && strchr(optarg, '@')) {
             status =
@@ -171,7 +191,7 @@ static enum profd_status config_parse_options(enum config_program program, struc
         } else if (optarg && !*optarg) {
             status = profd_error_set(e, PROFD_USAGE, "option \"--%s\" has an empty value", options[index].name);
         } else {
-            status = config_set(config, meant[index], optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
+            status = config_append(config, meant[index], optarg ? optarg : "yes", optarg ? strlen(optarg) : 3, e);
         }
     }
     if (!status && optind < argc) {

@@ -12,7 +12,8 @@
 #include "proto/status.h"
 
 /* X(field, name, kind, programs, argument, help). Names of kind ONLY_… are options only; every other name is also a
- * key. The three programs read one file: an option belongs to the programs named, a key of another is ignored. */
+ * key. A LIST may be repeated: its values are lines of one text, and those of the command line replace the file's. The
+ * three programs read one file: an option belongs to the programs named, a key of another is ignored. */
 #define CONFIG_LIST(X)                                                                                                 \
     X(config, "config", ONLY_OPTION, OF_ALL, "FILE", "read FILE instead of the default profd.conf")                    \
     X(state_dir, "state-dir", TEXT, OF_PROFD, "DIR", "directory for all data")                                         \
@@ -58,6 +59,10 @@
     X(gate_listen, "gate-listen", TEXT, OF_GATE, "ADDR:PORT", "listen there, if no socket is passed in")               \
     X(harvest_interval, "harvest-interval", TEXT, OF_PROFD, "TIME",                                                    \
       "interval between harvests of a live process (default 10s)")                                                     \
+    X(watch, "watch", LIST, OF_PROFD, "LABELS:FUNCTIONS",                                                              \
+      "count these functions for Prometheus and compare new versions; may be repeated")                                \
+    X(watch_interval, "watch-interval", TEXT, OF_PROFD, "TIME",                                                        \
+      "interval between looks at the watched functions (default 60s)")                                                 \
     X(log_level, "log-level", TEXT, OF_ALL, "LEVEL", "error, warning, notice (default), info or debug")                \
     X(restore, "restore", ONLY_OPTION, OF_PROFD, "FILE", "replace the stored data by the backup FILE and exit")        \
     X(help, "help", ONLY_FLAG, OF_ALL, NULL, "print this text")                                                        \
@@ -103,6 +108,8 @@ struct config {
     uint64_t raw_bytes, keep_bytes; /* keep 0: no limit */
     unsigned user_share;            /* percent; 100: no bound */
     int64_t harvest_interval;       /* nanoseconds */
+    const char *watch;              /* lines of core/watch_list.h, valid; NULL: nothing is watched */
+    int64_t watch_interval;         /* nanoseconds */
     enum log_level log_level;
     bool http_given;   /* not by default */
     const char *relay; /* NULL: nothing is forwarded */

@@ -10,6 +10,8 @@
 #include "config/config_file.h"
 #include "config/config_network.h"
 #include "config/config_units.h"
+#include "core/arena.h"
+#include "core/watch_list.h"
 #include "net/http_target.h"
 #include "net/listen.h"
 #include "net/peer.h"
@@ -19,6 +21,7 @@
 #define RAW_BYTES_MIN (64u << 10)
 #define KEEP_BYTES_MIN (1u << 20)
 #define RELAY_KEEP_MIN (1u << 20)
+#define WATCH_ARENA (1u << 20)
 #define INTERVAL_MIN INT64_C(1000000000)
 #define INTERVAL_MAX INT64_C(3600000000000)
 
@@ -342,11 +345,24 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
     return PROFD_OK;
 }
 
+static enum profd_status config_check_watch(struct config *c, struct profd_error *e)
+{
+    struct arena *a = arena_new(WATCH_ARENA);
+    struct watch_list list;
+    enum profd_status status = a ? watch_list_parse(c->values[CONFIG_watch], a, &list, e) : profd_no_memory(e);
+
+    arena_free(a);
+    c->watch = c->values[CONFIG_watch];
+    return status ? status
+                  : config_check_interval("watch-interval", config_or(c->values[CONFIG_watch_interval], "60s"),
+                                          &c->watch_interval, e);
+}
+
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
     static enum profd_status (*const checks[])(struct config *, struct profd_error *) = {
-        config_check_gate,  config_check_detail, config_check_proxy,
-        config_check_relay, config_check_origin, config_check_http};
+        config_check_gate,   config_check_detail, config_check_proxy, config_check_relay,
+        config_check_origin, config_check_http,   config_check_watch};
     const char *open = config->values[CONFIG_http_open];
     enum profd_status status = config_check_level(config, e);
 

@@ -108,4 +108,12 @@ struct process_row {
     int64_t harvested;     /* 0: not yet */
 };
 
+/* A version of a program: the uploads with one value of the label `version`. */
+struct version_row {
+    const char *program, *version; /* version "": uploads without the label */
+    const char *build_id;
+    int64_t first, last; /* ns: earliest start and latest end */
+    uint64_t uploads;
+};
+
 #endif

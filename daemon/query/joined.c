@@ -6,6 +6,7 @@
 
 #include "core/buffer.h"
 #include "core/sum.h"
+#include "core/watch_list.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/set.h"
@@ -324,13 +325,27 @@ static int by_sort(const void *left, const void *right, void *context)
     return order != 0 ? order : strcmp(a->file, b->file);
 }
 
+/* Is it one of watch=, if there are any, and does it have the text of name=? */
+static bool is_wanted(const struct asking *q, const char *name)
+{
+    const struct params *p = q->job->params;
+    bool any = false, wanted = false;
+    for (size_t i = 0; i < p->count; i++) {
+        if (strcmp(p->items[i].name, "watch") == 0) {
+            any = true;
+            wanted |= watch_list_means(p->items[i].value, name);
+        }
+    }
+    return (wanted || !any) && (q->name == NULL || strstr(name, q->name) != NULL);
+}
+
 static void show(struct asking *q, struct joined *j, const int64_t edges[2])
 {
     static const char *const SORTS[] = {"", "self", "total", "calls"};
     uint32_t n = 0;
     char next[24] = "";
     for (uint32_t i = 0; i < j->names.count; i++) {
-        if (q->name == NULL || strstr(j->rows[i].name, q->name) != NULL) {
+        if (is_wanted(q, j->rows[i].name)) {
             j->rows[n++] = j->rows[i];
         }
     }

@@ -315,6 +315,22 @@ void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const cha
     json_add_end(out, next);
 }
 
+void render_versions(const struct version_row *rows, size_t n, const char *next, struct buffer *out)
+{
+    JSON_ADD(out, "{\"rows\":[");
+    for (size_t i = 0; i < n; i++) {
+        buffer_add_text(out, i > 0 ? ",\n{\"program\":" : "\n{\"program\":");
+        render_json_string(out, rows[i].program);
+        json_add_text(out, "version", rows[i].version[0] != '\0' ? rows[i].version : NULL);
+        json_add_text(out, "build_id", rows[i].build_id);
+        json_add_time(out, "first", rows[i].first);
+        json_add_time(out, "last", rows[i].last);
+        json_add_count(out, "uploads", rows[i].uploads);
+        JSON_ADD(out, "}");
+    }
+    json_add_end(out, next);
+}
+
 static void add_build_fields(struct buffer *out, const struct build_row *row)
 {
     JSON_ADD(out, "{\"build_id\":");

@@ -95,6 +95,8 @@ void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
 void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
 /* Hosts of a centre; now: from which their lag is counted. */
 void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out);
+/* Versions of programs. */
+void render_versions(const struct version_row *rows, size_t n, const char *next, struct buffer *out);
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
 /* Groups of uploads by the values of labels. step: ns, 0 if there are none; since and until: the edges that were used.
  */

@@ -11,6 +11,7 @@
 #include "net/lock.h"
 #include "net/loop.h"
 #include "net/work.h"
+#include "pages/metrics_watch.h"
 #include "requests/body.h"
 #include "requests/readers.h"
 #include "requests/session.h"
@@ -59,6 +60,7 @@ struct query {
     struct query_answer answer;
     struct status_store store; /* for status and metrics */
     struct metrics_hosts hosts;
+    struct buffer watch_text; /* of metrics */
     struct query_cache_use cache_use;
     enum profd_status totals_status;
     struct profd_error totals_error;
@@ -76,6 +78,7 @@ static void query_free(struct query *q)
     }
     arena_free(q->arena);
     metrics_hosts_done(&q->hosts);
+    buffer_done(&q->watch_text);
     free(q->target);
     free(q->if_none_match);
     free(q);
@@ -133,6 +136,9 @@ static void query_read_totals(struct query *q, struct store *store)
     }
     if (!q->totals_status) {
         q->totals_status = metrics_hosts_format(&q->hosts, store, &q->request.scope, e);
+    }
+    if (!q->totals_status && q->source == QUERY_METRICS && q->request.scope.all) {
+        q->totals_status = metrics_watch_format(store, &q->watch_text, e);
     }
     q->cache_use = query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
 }
@@ -215,6 +221,7 @@ static void query_done(void *context, struct work_item *item)
         } else {
             pages_make_metrics(s->config.pages, q->request.scope.all ? &q->store : NULL, &q->cache_use, &q->hosts,
                                &page);
+            buffer_add(&page.body, q->watch_text.data, q->watch_text.size);
         }
         if (query_code(s, q, &page)) {
             return;
@@ -306,6 +313,7 @@ static struct query *query_make(struct query_service *s, const char *target, con
         return NULL;
     }
     q->service = s;
+    buffer_init(&q->watch_text, METRICS_WATCH_BYTES);
     q->source = query_find_source(target, &q->kind);
     q->began = loop_now();
     q->request.target = q->target;
@@ -569,4 +577,9 @@ const struct durations *query_service_get_durations(const struct query_service *
 struct query_answers_use query_service_measure_answers(const struct query_service *s)
 {
     return query_answers_measure(s->answers);
+}
+
+struct query_cache *query_service_get_cache(const struct query_service *s)
+{
+    return s->cache;
 }

@@ -63,6 +63,8 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
 
 /* QUERY_KINDS of them: from the request to its answer. */
 const struct durations *query_service_get_durations(const struct query_service *s);
+/* The cache of sums, for other readers of the same database. */
+struct query_cache *query_service_get_cache(const struct query_service *s);
 struct query_answers_use query_service_measure_answers(const struct query_service *s);
 
 #endif

@@ -178,12 +178,20 @@ struct memory_instance {
     size_t snapshot_size;
 };
 
+struct memory_watch_row {
+    enum store_watch_kind kind;
+    char *key, *document; /* owned */
+    int64_t changed;
+};
+
 /* Arrays with the given capacity. */
 struct memory_store {
     struct store base;
     struct store_reader *readers;
     size_t reader_count, reader_capacity;
-    uint64_t reader_number; /* of the latest */
+    uint64_t reader_number;              /* of the latest */
+    struct memory_watch_row *watch_rows; /* ascending by kind and key */
+    size_t watch_row_count, watch_row_capacity;
     uint64_t number, list_epoch, series;
     uint64_t uploads_total, ticks, calls;
     uint64_t retired_uploads, retired_ticks, retired_calls;
@@ -201,6 +209,8 @@ struct memory_store {
     size_t object_count, object_capacity, object_sender_count, object_sender_capacity, user_count, user_capacity;
 };
 
+/* Frees the rows of the watch list. */
+void memory_remove_watch_rows(struct memory_store *s);
 static inline struct memory_store *memory_self(struct store *s)
 {
     return (struct memory_store *)s;

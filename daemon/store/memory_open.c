@@ -34,6 +34,7 @@ static void close_memory(struct store *base)
     free(s->object_senders);
     free(s->users);
     free(s->readers);
+    memory_remove_watch_rows(s);
     free(s);
 }
 

@@ -15,7 +15,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 11
+#define SQLITE_SCHEMA_VERSION 12
 #define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */

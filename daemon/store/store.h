@@ -23,6 +23,7 @@
 #include "store/enrolments.h"
 #include "store/readers.h"
 #include "store/segments.h"
+#include "store/watches.h"
 
 struct store;
 struct store_filter;
@@ -364,8 +365,7 @@ enum profd_status store_epoch_all(struct store *s, const struct store_scope *sco
                                   struct profd_error *e);
 
 /* Checks that the files of this handle still have their names. IO: a file was removed or replaced, or the handle has
- * failed before; it never writes again. Every writing verb checks before it writes and after its commit. Microseconds.
- */
+ * failed before; it never writes again. Writing verbs check before they write and after their commit. Microseconds. */
 enum profd_status store_look(struct store *s, struct profd_error *e);
 
 #define STORE_LARGEST_USERS 20u

@@ -99,6 +99,10 @@
       (struct store * s, bool (*each)(void *context, const struct store_reader *r), void *context,                     \
        struct profd_error *e),                                                                                         \
       (s, each, context, e))                                                                                           \
+    V(each_watch_row,                                                                                                  \
+      (struct store * s, enum store_watch_kind kind, bool (*each)(void *context, const struct store_watch_row *row),   \
+       void *context, struct profd_error *e),                                                                          \
+      (s, kind, each, context, e))                                                                                     \
     V(get_relay, (struct store * s, struct store_relay * out, struct profd_error * e), (s, out, e))                    \
     V(verify,                                                                                                          \
       (struct store * s, struct store_cursor * cursor, void (*mismatch)(void *context, const char *sentence),          \
@@ -160,6 +164,8 @@
       (s, list, n, out, e))                                                                                            \
     V(add_reader, (struct store * s, const struct store_reader *reader, struct profd_error *e), (s, reader, e))        \
     V(remove_reader, (struct store * s, const char *name, struct profd_error *e), (s, name, e))                        \
+    V(put_watch_rows, (struct store * s, const struct store_watch_row *rows, size_t n, struct profd_error *e),         \
+      (s, rows, n, e))                                                                                                 \
     V(shrink, (struct store * s, uint64_t bytes, struct store_progress * progress, struct profd_error * e),            \
       (s, bytes, progress, e))
 

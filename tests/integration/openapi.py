@@ -298,7 +298,7 @@ def bad_requests(path, facts, target, port):
         if parameter == "match":
             yield None, target + joint + HOPELESS + ("" if "{id}" in path
                                                      or path in ("/api/v1/functions", "/api/v1/processes",
-                                                                 "/api/v1/diff", "/api/v1/load")
+                                                                 "/api/v1/diff", "/api/v1/load", "/api/v1/versions")
                                                      else "&build_id=abcd00"), {}
         if parameter == "b":
             for other in ("ffffffffffff", "abcd", "ab"):

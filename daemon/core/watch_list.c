@@ -1,0 +1,152 @@
+#include "core/watch_list.h"
+
+#include <string.h>
+
+bool watch_list_means(const char *wanted, const char *name)
+{
+    const size_t n = strlen(wanted);
+    return strncmp(name, wanted, n) == 0 && (name[n] == '\0' || name[n] == '(');
+}
+
+/* Blanks at both ends go. */
+static void trim(const char **text, size_t *n)
+{
+    while (*n > 0 && (*text)[0] == ' ') {
+        (*text)++;
+        (*n)--;
+    }
+    while (*n > 0 && (*text)[*n - 1] == ' ') {
+        (*n)--;
+    }
+}
+
+/* Bytes up to a comma that stands outside parentheses and angle brackets. */
+static size_t find_end(const char *text, size_t n)
+{
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        depth += text[i] == '(' || text[i] == '<';
+        depth -= text[i] == ')' || text[i] == '>';
+        if (text[i] == ',' && depth <= 0) {
+            return i;
+        }
+    }
+    return n;
+}
+
+/* Takes the next item of a list off its beginning; its copy, NULL without memory. */
+static const char *take_item(struct arena *a, const char **text, size_t *n)
+{
+    const char *item = *text;
+    size_t end = find_end(item, *n), size = end;
+    const size_t whole = end < *n ? end + 1 : end;
+    trim(&item, &size);
+    *text += whole;
+    *n -= whole;
+    return arena_copy(a, item, size);
+}
+
+static bool is_label(const char *label)
+{
+    const size_t n = strcspn(label, "=");
+    return n > 0 && label[n] == '=' && label[n + 1] != '\0' && strcspn(label, "!~<>\"'") == strlen(label);
+}
+
+static bool has_item(const char *const *items, size_t n, const char *item)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(items[i], item) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum profd_status parse_labels(const char *text, size_t n, struct arena *a, struct watch *w,
+                                      struct profd_error *e)
+{
+    w->name = arena_copy(a, text, n);
+    while (n > 0 && w->name != NULL) {
+        const char *label = take_item(a, &text, &n);
+        if (label == NULL) {
+            return profd_no_memory(e);
+        }
+        if (!is_label(label)) {
+            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": \"%s\" is not NAME=VALUE", w->name, label);
+        }
+        if (w->label_count == WATCH_LIST_LABELS) {
+            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" has more than %u labels", w->name, WATCH_LIST_LABELS);
+        }
+        w->labels[w->label_count++] = label;
+    }
+    return w->name != NULL ? PROFD_OK : profd_no_memory(e);
+}
+
+static enum profd_status parse_functions(const char *text, size_t n, struct arena *a, struct watch *w,
+                                         struct profd_error *e)
+{
+    while (n > 0) {
+        const char *function = take_item(a, &text, &n);
+        if (function == NULL) {
+            return profd_no_memory(e);
+        }
+        if (function[0] == '\0' || strlen(function) > WATCH_LIST_FUNCTION_BYTES) {
+            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": a function has between 1 and %u bytes", w->name,
+                                   WATCH_LIST_FUNCTION_BYTES);
+        }
+        if (has_item(w->functions, w->function_count, function)) {
+            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" names %s twice", w->name, function);
+        }
+        if (w->function_count == WATCH_LIST_FUNCTIONS) {
+            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" has more than %u functions", w->name,
+                                   WATCH_LIST_FUNCTIONS);
+        }
+        w->functions[w->function_count++] = function;
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status parse_line(const char *line, size_t n, struct arena *a, struct watch_list *list,
+                                    struct profd_error *e)
+{
+    const char *colon = memchr(line, ':', n);
+    const size_t left = colon != NULL ? (size_t)(colon - line) : 0;
+    struct watch *w = &list->watches[list->count];
+    if (left == 0 || left + 1 == n || n > WATCH_LIST_BYTES) {
+        return profd_error_set(e, PROFD_CONFIG,
+                               "watch is \"%.*s\", not NAME=VALUE[,NAME=VALUE]:FUNCTION[,FUNCTION] of at most %u bytes",
+                               (int)(n < 100 ? n : 100), line, WATCH_LIST_BYTES);
+    }
+    if (list->count == WATCH_LIST_MOST) {
+        return profd_error_set(e, PROFD_CONFIG, "watch occurs more than %u times", WATCH_LIST_MOST);
+    }
+    enum profd_status status = parse_labels(line, left, a, w, e);
+    if (status == PROFD_OK) {
+        status = parse_functions(colon + 1, n - left - 1, a, w, e);
+    }
+    for (size_t i = 0; status == PROFD_OK && i < list->count; i++) {
+        if (strcmp(list->watches[i].name, w->name) == 0) {
+            status = profd_error_set(e, PROFD_CONFIG, "watch \"%s\" occurs twice; name all functions in one", w->name);
+        }
+    }
+    list->count += status == PROFD_OK;
+    return status;
+}
+
+enum profd_status watch_list_parse(const char *text, struct arena *a, struct watch_list *out, struct profd_error *e)
+{
+    struct watch_list list = {.watches = ARENA_ARRAY(a, WATCH_LIST_MOST + 1, struct watch)};
+    enum profd_status status = list.watches != NULL ? PROFD_OK : profd_no_memory(e);
+    while (status == PROFD_OK && text != NULL && *text != '\0') {
+        const size_t whole = strcspn(text, "\n");
+        const char *line = text;
+        size_t n = whole;
+        trim(&line, &n);
+        status = parse_line(line, n, a, &list, e);
+        text += whole + (text[whole] == '\n');
+    }
+    if (status == PROFD_OK) {
+        *out = list;
+    }
+    return status;
+}

@@ -1,0 +1,77 @@
+#include "pages/metrics_watch.h"
+
+#include "render/document.h"
+
+/* The value of a label: a backslash, a quote and a line feed are escaped. */
+static void add_label(struct buffer *out, const char *name, const json_t *document, const char *field)
+{
+    const char *text = json_string_value(json_object_get(document, field));
+
+    buffer_add_text(out, name);
+    buffer_add_text(out, "=\"");
+    for (; text && *text; text++) {
+        if (*text == '\\' || *text == '"') {
+            buffer_add_char(out, '\\');
+        }
+        buffer_add_text(out, *text == '\n' ? "\\n" : "");
+        if (*text != '\n') {
+            buffer_add_char(out, *text);
+        }
+    }
+    buffer_add_char(out, '"');
+}
+
+/* One family of metrics: a field of all documents of a kind. */
+struct family {
+    const char *name, *type, *help, *field;
+};
+
+static bool take_document(void *context, const struct store_watch_row *row)
+{
+    json_t *document = json_loads(row->document, 0, NULL);
+
+    return !document || !json_array_append_new(context, document);
+}
+
+static void add_number(struct buffer *out, const json_t *value)
+{
+    if (json_is_integer(value)) {
+        buffer_add_u64(out, (uint64_t)json_integer_value(value), 0);
+    } else {
+        buffer_add_shortest(out, json_number_value(value));
+    }
+    buffer_add_char(out, '\n');
+}
+
+static void add_family(struct buffer *out, const struct family *f, const json_t *documents)
+{
+    buffer_add_format(out, "# HELP profd_%s %s\n# TYPE profd_%s %s\n", f->name, f->help, f->name, f->type);
+    for (size_t i = 0; i < json_array_size(documents); i++) {
+        const json_t *document = json_array_get(documents, i);
+
+        buffer_add_format(out, "profd_%s{", f->name);
+        add_label(out, "watch", document, "watch");
+        add_label(out, ",function", document, "function");
+        buffer_add_text(out, "} ");
+        add_number(out, json_object_get(document, f->field));
+    }
+}
+
+enum profd_status metrics_watch_format(struct store *store, struct buffer *out, struct profd_error *e)
+{
+    static const struct family families[] = {
+        {"watch_self_seconds_total", "counter", "Self time of a watched function.", "self"},
+        {"watch_total_seconds_total", "counter", "Time of a watched function and of what it called.", "total"},
+        {"watch_calls_total", "counter", "Calls of a watched function.", "calls"},
+        {"watch_removals_total", "counter",
+         "Looks that found counts of a watched function removed: what arrived in between may be missing.", "removals"}};
+    json_t *documents = json_array();
+    enum profd_status status =
+        documents ? store_each_watch_row(store, STORE_WATCH_COUNT, take_document, documents, e) : profd_no_memory(e);
+
+    for (size_t i = 0; !status && json_array_size(documents) && i < sizeof families / sizeof *families; i++) {
+        add_family(out, &families[i], documents);
+    }
+    json_decref(documents);
+    return status;
+}
