@@ -250,6 +250,8 @@ static void count_inside(struct pprof *p)
         struct pprof_mapping *m = found ? &p->mappings[found - p->mappings] : NULL;
         if (m && l->address != 0) {
             *(l->address >= m->start && l->address < m->limit ? &m->inside : &m->outside) += 1;
+            m->lowest = m->lowest == 0 || l->address < m->lowest ? l->address : m->lowest;
+            m->highest = l->address > m->highest ? l->address : m->highest;
         }
     }
 }
@@ -277,6 +279,10 @@ static enum profd_status add_object(struct pprof *p, const struct pprof_mapping 
     o->addressing = addressing_of(m);
     o->low = o->addressing == IMPORT_LINK_TIME ? 0 : m->offset;
     o->high = o->addressing == IMPORT_LINK_TIME ? m->limit - m->start : m->offset + (m->limit - m->start);
+    if (o->addressing == IMPORT_LINK_TIME && m->limit > INT64_MAX) { /* it says nothing about the size of the code */
+        o->low = m->lowest;
+        o->high = m->highest + (m->highest < UINT64_MAX);
+    }
     return PROFD_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_rows.h"
@@ -179,4 +180,13 @@ enum profd_status build_find(const struct profctl_call *call, const char *argume
         profd_conn_close(conn);
     }
     return status;
+}
+
+bool build_is_file(const char *path, const char *id)
+{
+    struct profd_executable *x = NULL;
+    bool same = access(path, R_OK) == 0 && profd_executable_open(path, &x, NULL) == PROFD_OK &&
+                strcmp(profd_executable_build_id(x), id) == 0;
+    profd_executable_free(x);
+    return same;
 }

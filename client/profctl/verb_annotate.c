@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profctl/annotate_print.h"
 #include "profctl/profctl.h"
@@ -37,15 +36,6 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static bool is_build(const char *path, const char *id)
-{
-    struct profd_executable *x = NULL;
-    bool same = access(path, R_OK) == 0 && profd_executable_open(path, &x, NULL) == PROFD_OK &&
-                strcmp(profd_executable_build_id(x), id) == 0;
-    profd_executable_free(x);
-    return same;
-}
-
 /* The file with the function's code: --exe, the argument, or the path that the process had, if it is that build. */
 static enum profd_status find_executable(const struct profctl_call *call, const json_t *answer, const char **out,
                                          struct profd_error *e)
@@ -54,7 +44,7 @@ static enum profd_status find_executable(const struct profctl_call *call, const 
     const char *id = text_of(f, "build_id");
     const char *candidates[] = {profctl_value(call, "exe"), call->arguments[0], text_of(f, "object")};
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
-        if (candidates[i] && is_build(candidates[i], id)) {
+        if (candidates[i] && build_is_file(candidates[i], id)) {
             *out = candidates[i];
             return PROFD_OK;
         }

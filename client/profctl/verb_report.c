@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profctl/export_lines.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
@@ -12,6 +13,7 @@
 #include "profctl/profctl_output.h"
 #include "profctl/profctl_pager.h"
 #include "profctl/profctl_paint.h"
+#include "proto/limits.h"
 #include "proto/report_format.h"
 
 #define OR_FORMAT(name, word, content_type, wants_report, lists_rows, functions) "|" word
@@ -125,10 +127,35 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
     return status;
 }
 
-static enum profd_status shown_fill(struct shown *s, struct profd_conn *conn, const struct ask_target *target,
-                                    struct profd_error *e)
+/* An export of which the addresses get their lines here. */
+static enum profd_status write_with_lines(const struct profctl_call *call, struct shown *s, struct profd_conn *conn,
+                                          const struct ask_target *target, struct profd_error *e)
 {
-    enum profd_status status = ask_run(conn, target, piece_write, s, e);
+    char *body = NULL, *text = NULL;
+    size_t size = 0, n = 0;
+    enum profd_status status = ask_read(conn, target, LIMIT_REPORT_BYTES, &body, &size, e);
+    FILE *out = status == PROFD_OK ? open_memstream(&text, &n) : NULL;
+    if (out) {
+        status = export_lines_fill(profctl_value(call, "format"), call->arguments[0], body, size, out, e);
+        const bool whole = !ferror(out);
+        if (fclose(out) != 0 || !whole) {
+            status = profd_no_memory(e);
+        }
+        status = status == PROFD_OK ? output_write(&s->out, text, n, e) : status;
+    } else if (status == PROFD_OK) {
+        status = profd_no_memory(e);
+    }
+    free(body);
+    free(text);
+    return status;
+}
+
+static enum profd_status shown_fill(const struct profctl_call *call, struct shown *s, struct profd_conn *conn,
+                                    const struct ask_target *target, struct profd_error *e)
+{
+    enum profd_status status = export_lines_has(profctl_value(call, "format"))
+                                   ? write_with_lines(call, s, conn, target, e)
+                                   : ask_run(conn, target, piece_write, s, e);
     if (status == PROFD_OK && s->picture) {
         status = drawing_run(&s->drawing, s->picture, &s->out, e);
     }
@@ -157,7 +184,7 @@ static enum profd_status report_run(const struct profctl_call *call, struct prof
     if (status == PROFD_OK) {
         status = shown_open(call, s, e);
         if (status == PROFD_OK) {
-            status = shown_fill(s, conn, &target, e);
+            status = shown_fill(call, s, conn, &target, e);
         }
         profd_conn_close(conn);
     }

@@ -127,6 +127,7 @@ struct report_function {
     uint64_t address, size;                 /* link-time; "[gap]", "[unknown …]" and "[outside]" have address 0,
                                              * "[incomplete]" has COUNTS_FRAME_INCOMPLETE */
     const char *file;                       /* "" if unknown */
+    uint32_t line;                          /* of its beginning; 0 if unknown */
     uint64_t code;                          /* as of its symbol (core/object.h); 0 if unknown */
     uint64_t ticks_total;                   /* whole ticks of its bins where one rate is used, rounded; else 0 */
     double self, children, percent;         /* percent of the report's total; children of a class of addresses: what its

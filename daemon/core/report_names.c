@@ -95,6 +95,7 @@ bool report_names_describe(struct arena *a, const struct report_builds *b, uint3
     f->name = object_name(t->object, s->demangled);
     f->raw = object_name(t->object, s->name);
     f->file = object_name(t->object, s->file);
+    f->line = s->line;
     f->code = s->code;
     return names_aliases(a, t, o, f);
 }

@@ -393,6 +393,7 @@ struct render_input work_make_input(const struct work *w)
     const struct options *o = &w->options;
     return (struct render_input){
         .report = w->report,
+        .profile = w->load.profile,
         .provenance = &w->load.provenance,
         .coverage = &w->coverage,
         .build_id = w->id.text,

@@ -1,10 +1,14 @@
 /* format=callgrind: the profile format of Valgrind's callgrind (manual, "Callgrind Format Specification"), for
  * KCachegrind and callgrind_annotate. Call counts are exact unless a line "desc: Calls:" says otherwise. Costs are
  * nanoseconds, or what else was sampled; if all ticks have one rate, a line "desc: Ticks a second:" states it. Arcs
- * inside a cycle carry calls and no time. */
+ * inside a cycle carry calls and no time.
+ *
+ * Costs stand at addresses: at those of the bins that lie wholly in the function, and at its first one for the rest.
+ * Lines are the first of each function; "desc: Build of (N):" says where a reader may look the others up. */
 #include <math.h>
 #include <string.h>
 
+#include "core/report_places.h"
 #include "proto/message.h"
 #include "render/formats.h"
 #include "render/reasons.h"
@@ -13,6 +17,7 @@
 /* Names are written once and then by number. */
 struct callgrind {
     const struct report *report;
+    struct report_places places;
     const struct name_list *names;
     struct arena *arena;
     struct buffer *out;
@@ -78,12 +83,42 @@ static void add_position(struct callgrind *c, const char *prefix, uint32_t posit
     buffer_add_char(c->out, '\n');
 }
 
+static void add_cost(struct callgrind *c, const struct report_function *f, uint64_t address, uint64_t units)
+{
+    buffer_add_format(c->out, "0x%llx %lu %llu\n", (unsigned long long)address, (unsigned long)f->line,
+                      (unsigned long long)units);
+}
+
+/* Rounded so that the sum is the rounded self time. The rest, if it is 0 too, stands first: a reader finds there where
+ * the function begins. */
+static void add_places(struct callgrind *c, uint32_t position)
+{
+    const struct report_function *f = &c->report->functions[position];
+    const uint32_t begin = c->places.first[position], end = c->places.first[position + 1];
+    double sum = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        sum += c->places.list[i].seconds;
+    }
+    const uint64_t whole = cost(c->report, f->self);
+    uint64_t said = cost(c->report, sum);
+    add_cost(c, f, f->address, said < whole ? whole - said : 0);
+    for (uint32_t i = begin; i < end; i++) {
+        const double rest = sum - c->places.list[i].seconds;
+        uint64_t left = cost(c->report, i + 1 < end ? rest : 0);
+        said = said < whole ? said : whole;
+        left = left < said ? left : said;
+        add_cost(c, f, c->places.list[i].address, said - left);
+        said = left;
+        sum = rest;
+    }
+}
+
 static void add_function(struct callgrind *c, uint32_t position)
 {
     const struct report_function *f = &c->report->functions[position];
     buffer_add_char(c->out, '\n');
     add_position(c, "", position, false);
-    buffer_add_format(c->out, "0 %llu\n", (unsigned long long)cost(c->report, f->self));
+    add_places(c, position);
     if (report_kind_is_class(f->kind) && f->callee_count > 0) {
         add_position(c, "", position, true);
     }
@@ -93,8 +128,10 @@ static void add_function(struct callgrind *c, uint32_t position)
             continue;
         }
         add_position(c, "c", arc->other, false);
-        buffer_add_format(c->out, "calls=%llu 0\n0 %llu\n", (unsigned long long)arc->calls,
-                          (unsigned long long)cost(c->report, arc->self + arc->children));
+        const struct report_function *callee = &c->report->functions[arc->other];
+        buffer_add_format(c->out, "calls=%llu 0x%llx %lu\n", (unsigned long long)arc->calls,
+                          (unsigned long long)callee->address, (unsigned long)callee->line);
+        add_cost(c, f, f->address, cost(c->report, arc->self + arc->children));
     }
 }
 
@@ -111,6 +148,9 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
     }
     enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
+    if (status == PROFD_OK) {
+        status = report_places_make(a, r, in->profile, &c.places, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
@@ -123,7 +163,7 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
                       command != NULL ? command : "");
     const uint32_t inexact = in->provenance->inexact;
     const char *reasons = reasons_list(in, a);
-    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: line\n",
+    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: instr line\n",
                       in->build_id,
                       (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, at least in part\n"
                       : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
@@ -135,6 +175,15 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
     if (r->time_measured) {
         buffer_add_text(out,
                         "desc: Inclusive times: measured, from stacks; calls=0: a call seen in stacks, not counted\n");
+    }
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        buffer_add_format(out, "desc: Build of (%u): %s\n", i + 1, r->builds[i]);
+    }
+    if (c.places.bin_bytes > 0) {
+        buffer_add_format(out,
+                          "desc: Addresses: beginnings of bins of up to %llu bytes; of calls, and of what shares bins: "
+                          "of functions\ndesc: Lines: the first of each function\n",
+                          (unsigned long long)c.places.bin_bytes);
     }
     add_event(out, r);
     buffer_add_format(out, "summary: %llu\n", (unsigned long long)total);

@@ -1,10 +1,14 @@
 /* format=pprof: profile.proto of github.com/google/pprof, as protobuf without gzip (every reader takes both). Sample
  * types are samples/count, cpu/nanoseconds (wall/nanoseconds, or DIMENSION/count for what is no time) and calls/count.
  * Stacks are derived, and a comment in the payload says so; call counts stand in samples of caller and callee alone,
- * where they are as counted. */
+ * where they are as counted. The leaf of a sample is an address, where one is known; other frames are functions.
+ *
+ * Addresses are link-time addresses. A mapping from 0 to the end of the address space tells readers that: they must not
+ * relocate them. It has no lines, so that the pprof tool looks them up in the executable. */
 #include <math.h>
 #include <string.h>
 
+#include "core/report_places.h"
 #include "proto/message.h"
 #include "proto/pprof.h"
 #include "proto/varint.h"
@@ -12,13 +16,24 @@
 #include "render/reasons.h"
 #include "render/stacks.h"
 
+#define SMALL 1e-12 /* of all time: less is what rounding leaves */
+
 /* What was added up, and how much of it was said in whole numbers. */
 struct rounding {
     double exact, said;
 };
 
+/* How much of a function's time has found its address: places[next − 1] has left seconds of its own. */
+struct placing {
+    uint32_t next, end;
+    double left, scale;
+};
+
 struct pprof {
     const struct render_input *in;
+    struct report_places places;
+    struct placing *placing; /* by function */
+    bool *place_used;
     const struct name_list *names;
     struct stacks stacks;
     struct arena *arena;
@@ -26,7 +41,7 @@ struct pprof {
     struct buffer strings; /* table of strings, each a whole field */
     uint64_t string_count;
     struct rounding *ticks, *amount; /* by location: each function has the ticks that the report gives it */
-    bool *used;                      /* functions, then cycles, then the cut frame: those that have a location */
+    bool *used; /* functions, then cycles, then the cut frame: those that have a location. Places come behind them */
 };
 
 static void add_varint(struct buffer *b, uint64_t value)
@@ -79,15 +94,21 @@ static uint32_t location_of(const struct pprof *p, uint32_t frame)
                                   : frame;
 }
 
+static uint32_t place_location(const struct pprof *p, uint32_t place)
+{
+    return p->in->report->function_count + p->in->report->cycle_count + 1 + place;
+}
+
 /* locations: leaf first. */
 static void add_sample(struct pprof *p, struct buffer *message, const uint32_t *locations, uint32_t n, uint64_t ticks,
                        uint64_t nanoseconds, uint64_t calls)
 {
+    const uint32_t first = place_location(p, 0);
     struct buffer packed;
     buffer_init(&packed, 1 << 20);
     for (uint32_t i = 0; i < n; i++) {
         add_varint(&packed, (uint64_t)locations[i] + 1);
-        p->used[locations[i]] = true;
+        *(locations[i] < first ? &p->used[locations[i]] : &p->place_used[locations[i] - first]) = true;
     }
     add_message(message, 1, &packed);
     add_varint(&packed, ticks);
@@ -108,11 +129,62 @@ static uint64_t round_on(double value, struct rounding *r)
     return (uint64_t)whole;
 }
 
+/* The next address of a function that has time left, and at most these seconds of it. False: the function itself
+ * stands for the rest. Stacks of a function get its addresses in order: both sums are true, their pairing is not known.
+ */
+static bool take_place(struct pprof *p, uint32_t function, double most, uint32_t *location, double *seconds)
+{
+    struct placing *g = &p->placing[function];
+    const double small = SMALL * p->in->report->total;
+    while (!(g->left > small) && g->next < g->end) {
+        g->left += p->places.list[g->next++].seconds * g->scale;
+    }
+    if (!(g->left > small)) {
+        return false;
+    }
+    *seconds = most - g->left > small ? g->left : most;
+    g->left -= *seconds;
+    *location = place_location(p, g->next - 1);
+    return true;
+}
+
+static void add_leaves(struct pprof *p, struct buffer *message, uint32_t *leaf_first, const struct stack_node *n)
+{
+    const struct report *r = p->in->report;
+    const uint32_t own = leaf_first[0];
+    const double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1;
+    double rest = n->self;
+    while (rest > 0 && !p->out->failed) {
+        double seconds = rest;
+        if (own >= r->function_count || !take_place(p, own, rest, &leaf_first[0], &seconds)) {
+            leaf_first[0] = own;
+        }
+        rest -= seconds;
+        p->used[own] = true;
+        const uint64_t ticks = round_on(seconds * rate, &p->ticks[own]);
+        add_sample(p, message, leaf_first, n->depth + 1, ticks, round_on(seconds * scale, &p->amount[own]), 0);
+    }
+}
+
+/* Of each function the time below which stacks end: its places have as much. */
+static void scale_places(struct pprof *p)
+{
+    const struct report *r = p->in->report;
+    for (uint32_t i = 0; i < p->stacks.count; i++) {
+        if (p->stacks.nodes[i].frame < r->function_count) {
+            p->placing[p->stacks.nodes[i].frame].scale += p->stacks.nodes[i].self;
+        }
+    }
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        p->placing[i].next = p->places.first[i];
+        p->placing[i].end = p->places.first[i + 1];
+        p->placing[i].scale = r->functions[i].self > 0 ? p->placing[i].scale / r->functions[i].self : 0;
+    }
+}
+
 static void add_stacks(struct pprof *p, struct buffer *message)
 {
     uint32_t path[STACKS_DEPTH + 2], leaf_first[STACKS_DEPTH + 2];
-    const struct report *r = p->in->report;
-    double rate = r->rate_count > 0 ? r->rates[0] : 0, scale = r->in_seconds ? 1e9 : 1;
     for (uint32_t i = 0; i < p->stacks.count && !p->out->failed; i++) {
         const struct stack_node *n = &p->stacks.nodes[i];
         path[n->depth] = location_of(p, n->frame);
@@ -122,9 +194,7 @@ static void add_stacks(struct pprof *p, struct buffer *message)
         for (uint32_t d = 0; d <= n->depth; d++) {
             leaf_first[d] = path[n->depth - d];
         }
-        uint64_t ticks = round_on(n->self * rate, &p->ticks[path[n->depth]]);
-        uint64_t nanoseconds = round_on(n->self * scale, &p->amount[path[n->depth]]);
-        add_sample(p, message, leaf_first, n->depth + 1, ticks, nanoseconds, 0);
+        add_leaves(p, message, leaf_first, n);
     }
 }
 
@@ -146,20 +216,49 @@ static void add_calls(struct pprof *p, struct buffer *message)
 static void add_mappings(struct pprof *p, struct buffer *message)
 {
     const struct report *r = p->in->report;
-    uint32_t k = 0; /* functions ascend by build */
     for (uint32_t i = 0; i < r->build_count; i++) {
-        uint64_t limit = 1;
-        for (; k < r->function_count && r->functions[k].build == i; k++) {
-            uint64_t end = r->functions[k].address + r->functions[k].size;
-            limit = end > limit ? end : limit;
-        }
         const char *name = name_make_safe(p->arena, r->build_names[i] != NULL ? r->build_names[i] : "");
         add_number(message, 1, i + 1);
-        add_number(message, 3, limit);
+        add_number(message, 3, UINT64_MAX);
         add_number(message, 5, add_string(p, name != NULL ? name : ""));
         add_number(message, 6, add_string(p, r->builds[i]));
         add_number(message, 7, 1);
         add_message(p->out, PPROF_MAPPING, message);
+    }
+}
+
+/* function: of this number, or none. */
+static void add_location(struct pprof *p, struct buffer *message, uint32_t location, uint32_t function,
+                         uint64_t address)
+{
+    const struct report *r = p->in->report;
+    const struct report_function *f = function < r->function_count ? &r->functions[function] : NULL;
+    struct buffer line;
+    buffer_init(&line, 64);
+    add_number(&line, 1, (uint64_t)function + 1);
+    if (f != NULL && f->line > 0) {
+        add_number(&line, 2, f->line);
+    }
+    add_number(message, 1, (uint64_t)location + 1);
+    if (f != NULL && f->build < r->build_count) {
+        add_number(message, 2, f->build + 1);
+    }
+    if (address != 0) { /* outside all builds: COUNTS_FRAME_INCOMPLETE, by which an import knows it */
+        add_number(message, 3, address);
+    }
+    add_message(message, 4, &line);
+    buffer_done(&line);
+    add_message(p->out, PPROF_LOCATION, message);
+}
+
+static void add_places(struct pprof *p, struct buffer *message)
+{
+    for (uint32_t i = 0; i < p->in->report->function_count; i++) {
+        for (uint32_t k = p->places.first[i]; k < p->places.first[i + 1] && !p->out->failed; k++) {
+            if (p->place_used[k]) {
+                add_location(p, message, place_location(p, k), i, p->places.list[k].address);
+            }
+        }
     }
 }
 
@@ -177,20 +276,11 @@ static void add_function(struct pprof *p, struct buffer *message, uint32_t locat
     add_number(message, 2, add_string(p, name != NULL ? name : "?"));
     add_number(message, 3, add_string(p, raw != NULL ? raw : "?"));
     add_number(message, 4, add_string(p, file != NULL ? file : ""));
+    if (f != NULL && f->line > 0) {
+        add_number(message, 5, f->line);
+    }
     add_message(p->out, PPROF_FUNCTION, message);
-    struct buffer line;
-    buffer_init(&line, 64);
-    add_number(&line, 1, (uint64_t)location + 1);
-    add_number(message, 1, (uint64_t)location + 1);
-    if (f != NULL && f->build < r->build_count) {
-        add_number(message, 2, f->build + 1);
-    }
-    if (f != NULL && f->address != 0) { /* outside all builds: COUNTS_FRAME_INCOMPLETE, by which an import knows it */
-        add_number(message, 3, f->address);
-    }
-    add_message(message, 4, &line);
-    buffer_done(&line);
-    add_message(p->out, PPROF_LOCATION, message);
+    add_location(p, message, location, location, f != NULL ? f->address : 0);
 }
 
 #define COMMENT_DERIVED                                                                                                \
@@ -221,6 +311,14 @@ static void add_heading(struct pprof *p, struct buffer *message)
                                  ", where they were not counted"
                              : (from->inexact & INEXACT_CALLS) == 0 ? "calls: exact"
                                                                     : PPROF_COMMENT_LOSSY));
+    if (p->places.bin_bytes > 0) {
+        const char *bins =
+            arena_format(p->arena,
+                         "addresses: beginnings of bins of up to %llu bytes; each function's sums by address and by "
+                         "stack are true, which address is of which stack is not known; " PPROF_LINES_FUNCTION,
+                         (unsigned long long)p->places.bin_bytes);
+        add_number(p->out, PPROF_COMMENT, add_string(p, bins != NULL ? bins : ""));
+    }
     const char *reasons = reasons_list(p->in, p->arena),
                *comment = reasons != NULL ? arena_format(p->arena, PPROF_COMMENT_REASONS "%s", reasons) : NULL;
     add_number(p->out, PPROF_COMMENT, add_string(p, comment != NULL ? comment : PPROF_COMMENT_REASONS "lost"));
@@ -242,17 +340,26 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     p.used = ARENA_ARRAY(a, locations, bool);
     p.ticks = ARENA_ARRAY(a, locations, struct rounding);
     p.amount = ARENA_ARRAY(a, locations, struct rounding);
-    enum profd_status status = p.used != NULL && p.ticks != NULL && p.amount != NULL
+    p.placing = ARENA_ARRAY(a, locations, struct placing);
+    enum profd_status status = p.placing != NULL && p.used != NULL && p.ticks != NULL && p.amount != NULL
                                    ? name_list_make(in->report, in->show.short_names, a, &names, e)
                                    : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &p.stacks, e);
+    }
+    if (status == PROFD_OK) {
+        status = report_places_make(a, in->report, in->profile, &p.places, e);
+    }
+    if (status == PROFD_OK) {
+        p.place_used = ARENA_ARRAY(a, (size_t)p.places.first[in->report->function_count] + 1, bool);
+        status = p.place_used != NULL ? PROFD_OK : profd_no_memory(e);
     }
     if (status != PROFD_OK) {
         return status;
     }
     buffer_init(&message, 1 << 20);
     buffer_init(&p.strings, out->limit);
+    scale_places(&p);
     add_heading(&p, &message);
     add_stacks(&p, &message);
     add_calls(&p, &message);
@@ -262,6 +369,7 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
             add_function(&p, &message, i);
         }
     }
+    add_places(&p, &message);
     out->failed |= p.strings.failed;
     buffer_add(out, p.strings.data, p.strings.size);
     buffer_done(&message);

@@ -42,7 +42,8 @@ struct render_choice {
 };
 
 struct render_input {
-    const struct report *report; /* NULL for formats that do not need it */
+    const struct report *report;   /* NULL for formats that do not need it */
+    const struct profile *profile; /* that the report is of; NULL: formats with addresses have those of functions */
     const struct provenance *provenance;
     const struct coverage *coverage;   /* NULL or empty: the sum has no counters of collectors */
     const char *build_id, *build_name; /* what was asked for */

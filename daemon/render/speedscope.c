@@ -32,6 +32,9 @@ static void add_frames(struct buffer *out, const struct render_input *in, const 
         const char *file = function ? in->report->functions[frame].file : NULL;
         if (file != NULL && file[0] != '\0') {
             json_add_text(out, "file", file);
+            if (in->report->functions[frame].line > 0) {
+                json_add_count(out, "line", in->report->functions[frame].line);
+            }
         }
         JSON_ADD(out, "}");
     }

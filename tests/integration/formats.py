@@ -38,8 +38,9 @@ def text(d, exe, form, *options):
 
 def pprof_top(path, index, folder):
     """name → (flat, cumulative) as the pprof tool adds them up."""
-    done = run(PPROF, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", f"-sample_index={index}", "-unit=ns"
-               if index == "cpu" else "-unit=count", path, env=dict(os.environ, HOME=folder, PPROF_TMPDIR=folder))
+    unit = "ns" if index == "cpu" else "count"
+    done = run(PPROF, "-top", "-noinlines", "-nodecount=0", "-nodefraction=0", "-edgefraction=0",
+               f"-sample_index={index}", f"-unit={unit}", path, env=dict(os.environ, HOME=folder, PPROF_TMPDIR=folder))
     rows, started = {}, False
     for line in done.stdout.splitlines():
         words = line.split(None, 5)

@@ -41,9 +41,9 @@ Test(render_formats, callgrind_example_names_once_and_counts_exactly)
     struct render_input in = cycle_input();
     char *text = render("callgrind", &in);
     expect(text, "events: ns\nsummary: 1930000000\n");
-    expect(text, "ob=(1) /srv/bin/cycle\nfl=(1) ???\nfn=(1) start\n0 0\ncob=(1)\ncfi=(2) ???\ncfn=(2) main\ncalls=1 "
-                 "0\n0 1930000000\n");
-    expect(text, "fn=(3)\n0 750000000\ncob=(1)\ncfi=(5) ???\ncfn=(5) c\ncalls=3 0\n0 0\n");
+    expect(text, "ob=(1) /srv/bin/cycle\nfl=(1) ???\nfn=(1) start\n0x401000 0 0\ncob=(1)\ncfi=(2) ???\ncfn=(2) "
+                 "main\ncalls=1 0x401010 0\n0x401000 0 1930000000\n");
+    expect(text, "fn=(3)\n0x401020 0 750000000\ncob=(1)\ncfi=(5) ???\ncfn=(5) c\ncalls=3 0x401040 0\n0x401020 0 0\n");
     cr_assert_null(strstr(strstr(text, " main") + 1, " main"), "a name stands once");
     free(text);
 }
@@ -288,7 +288,7 @@ Test(render_formats, stacks_do_not_pass_through_a_class_of_addresses)
                            "[synthetic stacks];main;f;[gap] 1000000\n");
     free(text);
     text = render("callgrind", &in);
-    expect(text, "\nfl=(3)\nfn=(3)\n0 4000000000\nob=(1)\nfl=(6) (calls out of it)\nfn=(3)\ncob=(1)\n");
+    expect(text, "\nfl=(3)\nfn=(3)\n0x0 0 4000000000\nob=(1)\nfl=(6) (calls out of it)\nfn=(3)\ncob=(1)\n");
     free(text);
     in.show.view = RENDER_VIEW_FLAT;
     text = render("text", &in);

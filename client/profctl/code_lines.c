@@ -1,0 +1,213 @@
+#include "profctl/code_lines.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DW_AT_GNU_discriminator 0x2136u /* LLVM's, of inlined calls; elfutils has no name for it */
+
+/* A range of a function's code. */
+struct code_range {
+    Dwarf_Addr low, high;
+    Dwarf_Die function, unit;
+};
+
+struct code_lines {
+    Dwarf *dwarf;
+    int fd;
+    struct code_range *ranges; /* ascending */
+    size_t count, capacity;
+    Dwarf_Die unit; /* that is being read */
+    bool failed;    /* no memory */
+};
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const struct code_range *a = left, *b = right;
+    return (a->low > b->low) - (a->low < b->low);
+}
+
+static int add_function(Dwarf_Die *function, void *context)
+{
+    struct code_lines *l = context;
+    Dwarf_Addr base, low, high;
+    ptrdiff_t next = 0;
+    while ((next = dwarf_ranges(function, next, &base, &low, &high)) > 0) {
+        if (l->count == l->capacity) {
+            size_t more = l->capacity ? 2 * l->capacity : 256;
+            struct code_range *grown = reallocarray(l->ranges, more, sizeof *grown);
+            if (!grown) {
+                l->failed = true;
+                return DWARF_CB_ABORT;
+            }
+            l->ranges = grown;
+            l->capacity = more;
+        }
+        l->ranges[l->count++] = (struct code_range){low, high, *function, l->unit};
+    }
+    return DWARF_CB_OK;
+}
+
+static void read_functions(struct code_lines *l)
+{
+    Dwarf_CU *unit = NULL;
+    while (!l->failed && dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &l->unit, NULL) == 0) {
+        (void)dwarf_getfuncs(&l->unit, add_function, l, 0);
+    }
+    if (l->count > 0) {
+        qsort(l->ranges, l->count, sizeof *l->ranges, compare_ranges);
+    }
+}
+
+/* Not a NULL dwarf only if the file has functions with code. */
+static void read_file(struct code_lines *l, const char *path)
+{
+    l->fd = open(path, O_RDONLY | O_CLOEXEC);
+    l->dwarf = l->fd >= 0 ? dwarf_begin(l->fd, DWARF_C_READ) : NULL;
+    if (l->dwarf) {
+        read_functions(l);
+    }
+    if (l->count == 0) {
+        (void)dwarf_end(l->dwarf);
+        l->dwarf = NULL;
+        if (l->fd >= 0) {
+            close(l->fd);
+        }
+        l->fd = -1;
+    }
+}
+
+enum profd_status code_lines_open(const char *path, const char *build_id, struct code_lines **out,
+                                  struct profd_error *e)
+{
+    struct code_lines *l = calloc(1, sizeof *l);
+    if (!l) {
+        return profd_no_memory(e);
+    }
+    read_file(l, path);
+    if (!l->dwarf && !l->failed && strlen(build_id) > 2) {
+        char debug[256];
+        (void)snprintf(debug, sizeof debug, "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id, build_id + 2);
+        read_file(l, debug);
+    }
+    const bool failed = l->failed;
+    if (!l->dwarf || failed) {
+        code_lines_close(l);
+        l = NULL;
+    }
+    *out = l;
+    return failed ? profd_no_memory(e) : PROFD_OK;
+}
+
+void code_lines_close(struct code_lines *l)
+{
+    if (l) {
+        (void)dwarf_end(l->dwarf);
+        if (l->fd >= 0) {
+            close(l->fd);
+        }
+        free(l->ranges);
+        free(l);
+    }
+}
+
+static const struct code_range *find_range(const struct code_lines *l, uint64_t address)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (l->ranges[middle].low <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > 0 && address < l->ranges[low - 1].high ? &l->ranges[low - 1] : NULL;
+}
+
+static unsigned read_number(Dwarf_Die *die, unsigned attribute)
+{
+    Dwarf_Attribute a;
+    Dwarf_Word value;
+    return dwarf_attr_integrate(die, attribute, &a) && dwarf_formudata(&a, &value) == 0 && value <= UINT32_MAX
+               ? (unsigned)value
+               : 0;
+}
+
+static void describe_function(Dwarf_Die *die, struct code_frame *f)
+{
+    Dwarf_Attribute a;
+    const char *name = NULL;
+    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &a) || dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &a)) {
+        name = dwarf_formstring(&a);
+    }
+    name = name ? name : dwarf_diename(die);
+    f->function = name ? name : "";
+    f->first_line = read_number(die, DW_AT_decl_line);
+}
+
+/* Where the call stood that an inlined copy replaced. */
+static void describe_call(Dwarf_Die *copy, Dwarf_Die *unit, struct code_frame *f)
+{
+    Dwarf_Files *files = NULL;
+    const unsigned number = read_number(copy, DW_AT_call_file);
+    const char *file = dwarf_getsrcfiles(unit, &files, NULL) == 0 ? dwarf_filesrc(files, number, NULL, NULL) : NULL;
+    f->file = file ? file : "";
+    f->line = read_number(copy, DW_AT_call_line);
+    f->discriminator = read_number(copy, DW_AT_GNU_discriminator);
+}
+
+static void describe_instruction(Dwarf_Die *unit, uint64_t address, struct code_frame *f)
+{
+    Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+    const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+    int number = 0;
+    unsigned discriminator = 0;
+    f->file = file ? file : "";
+    f->line = line && dwarf_lineno(line, &number) == 0 && number > 0 ? (unsigned)number : 0;
+    f->discriminator = line && dwarf_linediscriminator(line, &discriminator) == 0 ? discriminator : 0;
+}
+
+/* The child of a block that holds the address: an inlined copy, or a block that may hold some. */
+static bool find_inner(Dwarf_Die *block, uint64_t address, Dwarf_Die *out)
+{
+    for (int more = dwarf_child(block, out); more == 0; more = dwarf_siblingof(out, out)) {
+        const int tag = dwarf_tag(out);
+        if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+             tag == DW_TAG_catch_block) &&
+            dwarf_haspc(out, address) == 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame frames[CODE_LINES_DEPTH])
+{
+    const struct code_range *r = find_range(l, address);
+    Dwarf_Die chain[CODE_LINES_DEPTH], block, unit;
+    size_t n = 0;
+    if (!r) {
+        return 0;
+    }
+    unit = r->unit;
+    chain[n++] = block = r->function;
+    for (Dwarf_Die inner; n < CODE_LINES_DEPTH && find_inner(&block, address, &inner); block = inner) {
+        if (dwarf_tag(&inner) == DW_TAG_inlined_subroutine) {
+            chain[n++] = inner;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        describe_function(&chain[n - 1 - i], &frames[i]);
+        if (i == 0) {
+            describe_instruction(&unit, address, &frames[i]);
+        } else {
+            describe_call(&chain[n - i], &unit, &frames[i]);
+        }
+    }
+    return n;
+}
