@@ -98,8 +98,9 @@
 #define LIMIT_NAME_BYTES (512u << 20)   /* of all names of one object */
 #define LIMIT_INLINED_BYTES (64u << 20) /* of .debug_info and of .debug_str, for inlined functions */
 #define LIMIT_STATIC_ARCS 16000000u
-#define LIMIT_RETURNS 16000000u    /* return addresses behind calls that are no static arcs */
-#define LIMIT_SECTIONS 65536u      /* executable sections and segments described */
+#define LIMIT_RETURNS 16000000u /* return addresses behind calls that are no static arcs */
+#define LIMIT_SECTIONS 65536u   /* executable sections and segments described */
+#define LIMIT_SECTION_NAMES (16u << 20)
 #define LIMIT_WORKER_CPU_SECONDS 5 /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
 #define LIMIT_WORKER_MEMORY (512ull << 20)    /* plus twice text and symbols */

@@ -55,7 +55,7 @@ static bool debug_fits(int debug, const struct buildid *id, uint32_t crc)
 {
     struct buildid other;
     if (strncmp(id->text, "sha256-", 7) != 0) {
-        return elf_read_id(debug, &other, NULL) == PROFD_OK && strcmp(id->text, other.text) == 0;
+        return elf_read_id(debug, LIMIT_OBJECT_BYTES, &other, NULL) == PROFD_OK && strcmp(id->text, other.text) == 0;
     }
     uint32_t found;
     return elf_read_crc(debug, LIMIT_OBJECT_BYTES, &found, NULL) == PROFD_OK && found == crc;
@@ -110,7 +110,7 @@ static enum profd_status executable_read(struct profd_executable *x, const char 
 {
     const struct elf_read_options options = {.static_arcs = false, .demangle = false, .lines = false};
     struct buildid id;
-    enum profd_status status = elf_read_id(x->fd, &id, e);
+    enum profd_status status = elf_read_id(x->fd, LIMIT_OBJECT_BYTES, &id, e);
     if (status == PROFD_OK) {
         x->debug = debug_open(x->fd, x->path, &id);
         x->debug = x->debug >= 0 ? x->debug : debug_open_by_id(&id);
@@ -246,7 +246,7 @@ enum profd_status profd_executable_read_id(const char *path, char *id, size_t si
     if (status != PROFD_OK) {
         return status;
     }
-    status = elf_read_id(fd, &found, e);
+    status = elf_read_id(fd, LIMIT_OBJECT_BYTES, &found, e);
     close(fd);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "%s", path);

@@ -13,6 +13,12 @@
 
 #define HEADERS_MEMORY ((size_t)16 << 20) /* for the program headers of one file */
 #define PAGE 4096u
+#define MEMORY_MAX ((size_t)128 << 20) /* for what is known of files, without their unwind tables */
+#define FILES_MAX 100000u
+#define HASHED_MAX ((uint64_t)32 << 20)     /* bytes of the code of a file without a build-id */
+#define LOADS_MAX 128u                      /* segments of a file */
+#define TABLES_MAX ((size_t)64 << 20)       /* bytes of unwind tables of files of users */
+#define TABLES_MAX_ROOT ((size_t)192 << 20) /* and of all, so that users' files cannot displace those of root */
 #define COLLECTOR_NAME "libprofd-collect.so"
 
 struct image_file {
@@ -44,12 +50,14 @@ struct images {
     struct image_file *files;
     struct image_build *builds;
     uint32_t file_count, file_capacity, build_count, build_capacity, reserved;
+    size_t tables;    /* bytes of unwind tables */
+    bool tables_full; /* a file has none because of that */
 };
 
 enum profd_status images_new(struct images **out, struct profd_error *e)
 {
     struct images *m = calloc(1, sizeof *m);
-    struct arena *a = arena_new(0);
+    struct arena *a = arena_new(MEMORY_MAX);
     if (!m || !a) {
         free(m);
         arena_free(a);
@@ -131,9 +139,10 @@ uint32_t images_take_file(struct images *m, const struct image_key *key)
     return m->file_count - 1;
 }
 
-uint32_t images_file_count(const struct images *m)
+bool images_full(const struct images *m)
 {
-    return m->file_count;
+    return m->file_count > FILES_MAX || m->reserved == IMAGE_RESERVED_MAX || m->tables_full ||
+           arena_hit_limit(m->arena);
 }
 
 bool images_is_collector(const struct images *m, uint32_t file)
@@ -199,7 +208,7 @@ static bool loads_read(struct images *m, struct image_file *f, int fd)
     struct arena *a = arena_new(HEADERS_MEMORY);
     struct elf_load *loads;
     uint32_t count;
-    if (!a || elf_read_loads(fd, a, &loads, &count, NULL) != PROFD_OK || count == 0) {
+    if (!a || elf_read_loads(fd, a, &loads, &count, NULL) != PROFD_OK || count == 0 || count > LOADS_MAX) {
         arena_free(a);
         return false;
     }
@@ -223,7 +232,8 @@ static int file_open(struct image_file *f, uint32_t pid, struct buildid *id)
     /* Some file systems have other device numbers here than there; then the path must do. */
     const bool same =
         f->id.text[0] || st.st_ino == f->inode || major(st.st_dev) != f->major || minor(st.st_dev) != f->minor;
-    if (!same || elf_read_id(fd, id, NULL) != PROFD_OK || (f->id.text[0] && strcmp(id->text, f->id.text) != 0)) {
+    if (!same || elf_read_id(fd, HASHED_MAX, id, NULL) != PROFD_OK ||
+        (f->id.text[0] && strcmp(id->text, f->id.text) != 0)) {
         close(fd);
         return -1;
     }
@@ -237,7 +247,7 @@ static int file_find(struct image_file *f, uint32_t pid, struct buildid *id)
 {
     if (strcmp(f->path, IMAGE_VDSO) == 0) {
         const int vdso = image_open_vdso();
-        if (vdso >= 0 && elf_read_id(vdso, id, NULL) == PROFD_OK) {
+        if (vdso >= 0 && elf_read_id(vdso, HASHED_MAX, id, NULL) == PROFD_OK) {
             return vdso;
         }
         if (vdso >= 0) {
@@ -249,6 +259,17 @@ static int file_find(struct image_file *f, uint32_t pid, struct buildid *id)
     }
     const int fd = file_open(f, pid, id);
     return fd < 0 && f->id.text[0] ? file_open(f, 0, id) : fd;
+}
+
+/* Through a file without a table no stack is walked. */
+static void table_read(struct images *m, struct image_file *f, int fd)
+{
+    const size_t most = f->owner == 0 ? TABLES_MAX_ROOT : TABLES_MAX;
+    if (m->tables >= most || unwind_elf_read(fd, &f->table, NULL) != PROFD_OK) {
+        m->tables_full |= m->tables >= most;
+        return;
+    }
+    m->tables += unwind_table_size(f->table);
 }
 
 static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, uint32_t uid)
@@ -266,7 +287,7 @@ static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, 
         range_extend(&m->builds[build].range, f->loads[i].address & ~(uint64_t)(PAGE - 1),
                      f->loads[i].address + f->loads[i].size);
     }
-    (void)unwind_elf_read(fd, &f->table, NULL); /* through a file without a table no stack is walked */
+    table_read(m, f, fd);
     build_set_file(&m->builds[build], fd, uid);
     return build;
 }

@@ -31,8 +31,8 @@ void images_free(struct images *m);
 
 /* The number of a mapped file, the same for every process that has mapped it. IMAGE_NONE: no memory. O(path). */
 uint32_t images_take_file(struct images *m, const struct image_key *key);
-/* Number of files. */
-uint32_t images_file_count(const struct images *m);
+/* True if something could not be remembered, or soon cannot be: then everything is to be forgotten and read again. */
+bool images_full(const struct images *m);
 /* True if the file has the name of the library that contains the collector. */
 bool images_is_collector(const struct images *m, uint32_t file);
 

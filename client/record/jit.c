@@ -14,12 +14,14 @@
 #include "record/scan.h"
 #include "record/synthetic.h"
 
-#define MEMORY_MAX ((size_t)16 << 20) /* for the functions of one process */
-#define FUNCTIONS_MAX 16384u          /* that samples found */
+#define MEMORY_MAX ((size_t)16 << 20)  /* for the functions of one process */
+#define MEMORY_SHARED (2 * MEMORY_MAX) /* of which the n-th process may take an n-th */
+#define FUNCTIONS_MAX 16384u           /* that samples found */
 #define NAME_BYTES_MAX 4096u
 #define READ_NS UINT64_C(200000000)
-#define FUNCTION_SIZE 16u /* in the build */
-#define AROUND 8u         /* functions before an address that are looked at */
+#define READ_NS_PER_FUNCTION 10000u /* longer after a long reading, so that it takes a small share of the time */
+#define FUNCTION_SIZE 16u           /* in the build */
+#define AROUND 8u                   /* functions before an address that are looked at */
 #define READ_BYTES 65536
 #define LIMIT_BYTES (UINT64_C(32) << 20) /* of the file: what comes behind is not known */
 #define ID_BYTES 20u
@@ -43,7 +45,8 @@ struct jit {
 static struct jit *jit_new(struct images *images)
 {
     struct jit *j = calloc(1, sizeof *j);
-    struct arena *a = arena_new(MEMORY_MAX);
+    const size_t share = MEMORY_SHARED / (images_reserved(images) + 1);
+    struct arena *a = arena_new(share < MEMORY_MAX ? share : MEMORY_MAX);
     const uint32_t build = j && a ? images_reserve_build(images, "generated code") : IMAGE_NONE;
     if (build == IMAGE_NONE) {
         arena_free(a);
@@ -126,7 +129,8 @@ static void refresh(struct jit *j, const struct jit_owner *owner, uint64_t time)
 {
     char path[64];
     uint32_t inner;
-    if ((j->read_at != 0 && time < j->read_at + READ_NS) || !origin_read_inner_pid(owner->pid, &inner)) {
+    const uint64_t pause = READ_NS + (uint64_t)j->range_count * READ_NS_PER_FUNCTION;
+    if ((j->read_at != 0 && time < j->read_at + pause) || !origin_read_inner_pid(owner->pid, &inner)) {
         return;
     }
     j->read_at = time;

@@ -13,6 +13,7 @@
 #include "record/scan.h"
 
 #define BUCKETS 4096u
+#define MAPS_MAX 8192u /* of a process */
 #define USER_NS UINT64_C(1000000000)
 #define COLLECTOR_MEMORY "/memfd:profd-collect" /* as it stands in /proc/PID/maps */
 
@@ -123,6 +124,9 @@ static bool map_add(struct process *p, const struct process_map *map)
 {
     if (!maps_reserve(p, 2)) {
         return false;
+    }
+    if (p->map_count >= MAPS_MAX) {
+        p->map_count = 0; /* the next ticks of such a process are outside */
     }
     uint32_t at = map_search(p, map->start), behind = at;
     struct process_map pieces[3];

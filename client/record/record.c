@@ -23,7 +23,6 @@
 #define INTERVAL_NS UINT64_C(10000000000)
 #define SECOND UINT64_C(1000000000)
 #define POLLS_MAX 2048u
-#define FILES_MAX 100000u /* then everything is forgotten and read again */
 
 struct record {
     struct record_config config;
@@ -333,7 +332,8 @@ static void process_event_take(struct record *r, const struct event *e)
     }
     struct process *p = processes_find(r->processes, pid);
     struct process *before = processes_find(r->processes, e->pid);
-    if (before && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_FORK)) {
+    const bool renewed = e->type == PERF_RECORD_COMM && e->misc & PERF_RECORD_MISC_COMM_EXEC;
+    if (before && (renewed || e->type == PERF_RECORD_FORK)) {
         jit_end(r, before);
     }
     if (p && e->pid == e->tid && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_EXIT)) {
@@ -504,8 +504,7 @@ enum profd_status record_step(struct record *r, const int *fds, size_t n, struct
     interval_end(r, e);
     images_close_old(r->images);
     const bool renew = r->stale && !is_selective(r);
-    const bool full = images_file_count(r->images) > FILES_MAX || images_reserved(r->images) == IMAGE_RESERVED_MAX;
-    return renew || full ? tables_renew(r, e) : PROFD_OK;
+    return renew || images_full(r->images) ? tables_renew(r, e) : PROFD_OK;
 }
 
 enum profd_status record_finish(struct record *r, struct profd_error *e)

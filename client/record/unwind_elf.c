@@ -3,6 +3,8 @@
 #include "core/arena.h"
 #include "elf/elf_file.h"
 
+#define MEMORY_MAX (2 * (size_t)UNWIND_SECTION) /* for sections and headers of a file */
+
 /* Reads a section; without it, *out stays empty. */
 static enum profd_status read_section(const struct elf_file *f, const char *name, struct arena *a,
                                       struct unwind_section *out, struct profd_error *e)
@@ -42,7 +44,7 @@ static enum profd_status make(const struct elf_file *f, struct arena *a, struct 
 enum profd_status unwind_elf_read(int fd, struct unwind_table **out, struct profd_error *e)
 {
     struct elf_file *f = NULL;
-    struct arena *a = arena_new(0);
+    struct arena *a = arena_new(MEMORY_MAX);
     if (!a) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to read unwind information");
     }

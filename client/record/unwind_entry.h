@@ -8,7 +8,7 @@
 
 #include "client/collect/frame_entry.h"
 
-#define UNWIND_SECTION (256u << 20) /* limit of bytes of a section */
+#define UNWIND_SECTION (64u << 20) /* limit of bytes of a section */
 
 /* Bytes of a section and its link-time address; size 0: absent. */
 struct unwind_section {

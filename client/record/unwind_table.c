@@ -338,7 +338,7 @@ enum profd_status unwind_table_make(const struct unwind_source *in, struct unwin
         return profd_error_set(e, PROFD_LIMIT, "a section of unwind information has %zu bytes; at most %u are read",
                                most, UNWIND_SECTION);
     }
-    m.arena = arena_new(0);
+    m.arena = arena_new(UNWIND_MEMORY);
     struct unwind_table *t = NULL;
     if (m.arena) {
         unwind_reader_init(&readers[0], &in->eh_frame, false);
@@ -356,6 +356,11 @@ enum profd_status unwind_table_make(const struct unwind_source *in, struct unwin
         *out = t;
     }
     return status;
+}
+
+size_t unwind_table_size(const struct unwind_table *t)
+{
+    return sizeof *t + t->row_count * sizeof *t->rows + t->rule_count * sizeof *t->rules;
 }
 
 void unwind_table_free(struct unwind_table *t)

@@ -11,7 +11,8 @@
 #include "proto/status.h"
 #include "record/unwind_entry.h"
 
-#define UNWIND_ROWS (16u << 20) /* limit of rows of a table */
+#define UNWIND_ROWS (8u << 20)            /* limit of rows of a table */
+#define UNWIND_MEMORY ((size_t)128 << 20) /* limit of what making it takes */
 
 enum unwind_machine { UNWIND_X86_64, UNWIND_AARCH64 };
 
@@ -64,8 +65,10 @@ struct unwind_source {
 
 /* Makes the table. Where both sections describe an address, .eh_frame counts. Entries that cannot be read and entries
  * more than 4 GiB behind the first are left out. The caller frees it. LIMIT: a section or the table is too large.
- * NO_MEMORY. O(bytes + entries log entries). */
+ * NO_MEMORY, also where UNWIND_MEMORY does not do. O(bytes + entries log entries). */
 enum profd_status unwind_table_make(const struct unwind_source *in, struct unwind_table **out, struct profd_error *e);
+/* Its bytes. */
+size_t unwind_table_size(const struct unwind_table *t);
 /* Accepts NULL. */
 void unwind_table_free(struct unwind_table *t);
 

@@ -1,15 +1,22 @@
 #include "elf/elf_file.h"
 
+#include <byteswap.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/compare.h"
 #include "proto/limits.h"
 
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define HOST_ORDER ELFDATA2LSB
+#else
+#define HOST_ORDER ELFDATA2MSB
+#endif
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static const char *kind_name(mode_t mode)
@@ -232,6 +239,12 @@ static enum profd_status read_names(struct elf_file *f, struct profd_error *e)
                                " and a string table, not number %zu",
                                f->section_count, number);
     }
+    if (f->sections[f->names].sh_size > LIMIT_SECTION_NAMES) {
+        const uint64_t bytes = f->sections[f->names].sh_size;
+        f->names = SHN_UNDEF;
+        return profd_error_set(e, PROFD_LIMIT, "the names of sections may have at most %u bytes, not %" PRIu64,
+                               LIMIT_SECTION_NAMES, bytes);
+    }
     return elf_file_data(f, &f->sections[f->names], &names, e);
 }
 
@@ -295,10 +308,43 @@ static enum profd_status check_ident(const struct elf_file *f, struct profd_erro
     return PROFD_OK;
 }
 
+/* libelf takes memory for as many sections as section 0 states where the header states 0: this is checked before. A
+ * table that does not fit into the file is refused later. */
+static enum profd_status check_section_zero(const struct elf_file *f, struct profd_error *e)
+{
+    union {
+        Elf64_Ehdr wide;
+        Elf32_Ehdr narrow;
+    } h = {.wide = {.e_shnum = 0}};
+    union {
+        Elf64_Shdr wide;
+        Elf32_Shdr narrow;
+    } s;
+    enum profd_status status = elf_file_read(f, 0, &h, sizeof h.narrow, e);
+    const bool wide = h.narrow.e_ident[EI_CLASS] == ELFCLASS64, swapped = h.narrow.e_ident[EI_DATA] != HOST_ORDER;
+    const size_t entry = wide ? sizeof s.wide : sizeof s.narrow;
+    if (status == PROFD_OK && wide) {
+        status = elf_file_read(f, 0, &h, sizeof h.wide, e);
+    }
+    uint64_t at = wide ? h.wide.e_shoff : h.narrow.e_shoff;
+    at = !swapped ? at : wide ? bswap_64(at) : bswap_32((uint32_t)at);
+    if (status != PROFD_OK || (wide ? h.wide.e_shnum : h.narrow.e_shnum) != 0 || !elf_file_holds(f, at, entry)) {
+        return status;
+    }
+    status = elf_file_read(f, at, &s, entry, e);
+    uint64_t n = wide ? s.wide.sh_size : s.narrow.sh_size;
+    n = !swapped ? n : wide ? bswap_64(n) : bswap_32((uint32_t)n);
+    return status != PROFD_OK || n > (f->size - at) / entry ? status : check_count("section", n, e);
+}
+
 static enum profd_status read_headers(struct elf_file *f, struct arena *a, struct profd_error *e)
 {
     GElf_Ehdr h;
     enum profd_status status = check_ident(f, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = check_section_zero(f, e);
     if (status != PROFD_OK) {
         return status;
     }

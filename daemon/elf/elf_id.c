@@ -2,6 +2,7 @@
 #include "proto/hex.h"
 
 #define NOTES_MAX (UINT64_C(1) << 20)
+#define PIECE 65536u
 
 /* Searches notes. True if a build-id was found. */
 static bool find_in_notes(Elf_Data *notes, struct buildid *id)
@@ -66,6 +67,23 @@ void elf_id_hash_section(struct sha256_ctx *hash, const GElf_Shdr *s, const uint
     hash_u64(hash, s->sh_addr);
     hash_u64(hash, s->sh_size);
     sha256_update(hash, (size_t)s->sh_size, bytes);
+}
+
+enum profd_status elf_id_hash_file(struct sha256_ctx *hash, const struct elf_file *f, const GElf_Shdr *s,
+                                   struct profd_error *e)
+{
+    uint8_t piece[PIECE];
+    enum profd_status status = PROFD_OK;
+    hash_u64(hash, s->sh_addr);
+    hash_u64(hash, s->sh_size);
+    for (uint64_t at = 0, n; at < s->sh_size && status == PROFD_OK; at += n) {
+        n = s->sh_size - at < PIECE ? s->sh_size - at : PIECE;
+        status = elf_file_read(f, s->sh_offset + at, piece, n, e);
+        if (status == PROFD_OK) {
+            sha256_update(hash, (size_t)n, piece);
+        }
+    }
+    return status;
 }
 
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,

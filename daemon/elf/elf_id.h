@@ -17,6 +17,10 @@ enum profd_status elf_id_from_notes(const struct elf_file *f, struct buildid *id
 /* One executable section of the hash over code: u64 address, u64 size (little-endian), bytes. Ascending by address. */
 void elf_id_hash_section(struct sha256_ctx *hash, const GElf_Shdr *s, const uint8_t *bytes);
 
+/* The same, of a section inside the file, in pieces: in constant memory. MALFORMED or IO as elf_file_read. */
+enum profd_status elf_id_hash_file(struct sha256_ctx *hash, const struct elf_file *f, const GElf_Shdr *s,
+                                   struct profd_error *e);
+
 /* Finishes a copy of the hash. MALFORMED if sections is 0: such a file cannot be identified. */
 enum profd_status elf_id_from_code(const struct sha256_ctx *hash, uint32_t sections, struct buildid *id,
                                    struct profd_error *e);

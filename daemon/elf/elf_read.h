@@ -36,7 +36,8 @@ struct elf_load {
 enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_load **out, uint32_t *count,
                                  struct profd_error *e);
 
-/* Reads only the build-id, from the notes or by hashing; for clients. */
-enum profd_status elf_read_id(int executable, struct buildid *id, struct profd_error *e);
+/* Reads only the build-id, from the notes or by hashing; for clients. LIMIT: more than `most` bytes of code are to be
+ * hashed. Memory does not depend on their number. */
+enum profd_status elf_read_id(int executable, uint64_t most, struct buildid *id, struct profd_error *e);
 
 #endif

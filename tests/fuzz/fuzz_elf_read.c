@@ -9,6 +9,7 @@
 
 #include "elf/elf_debuglink.h"
 #include "elf/elf_read.h"
+#include "proto/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -57,7 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else if (e.sentence[0] == '\0') {
         abort();
     }
-    if (elf_read_id(fd, &id, NULL) == PROFD_OK && buildid_parse(id.text, strlen(id.text), &id, NULL) != PROFD_OK) {
+    if (elf_read_id(fd, LIMIT_OBJECT_BYTES, &id, NULL) == PROFD_OK &&
+        buildid_parse(id.text, strlen(id.text), &id, NULL) != PROFD_OK) {
         abort();
     }
     struct elf_debuglink link;

@@ -2,12 +2,13 @@
 more memory than record may take, files of which the owner never answers."""
 import json
 import os
-import shutil
+import platform
 import signal
+import struct
 import subprocess
 import tempfile
 
-from harness import AS_NOBODY, PROFCTL, Daemon, Tap, readable_copy, run, until
+from harness import AS_NOBODY, PROFCTL, Daemon, Tap, perf_lock, run, until
 from record_bed import account, adds_up
 
 SPINS = r"""
@@ -88,12 +89,119 @@ def exchanged(tap, folder):
         tap.point("classified" not in found, "what it links to is not read", found)
 
 
+CODE = 0x1000  # offset of the code in a file made here, and its address
+RUNS = r"""
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+int main(int n, char **arguments)
+{
+    void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(arguments[n - 1], O_RDONLY), 4096);
+    if (code != MAP_FAILED) {
+        ((void (*)(void))code)();
+    }
+    return 1;
+}
+"""
+
+
+def elf(path, size, sections=(), stated=None, names=None):
+    """A file of that size with a loop at CODE. A section: (name, type, flags, offset, size). stated: the number of
+    sections that section 0 states; names: the size of the names of sections."""
+    texts, rows = b"\0.shstrtab\0", []
+    for name, kind, flags, offset, length in sections:
+        rows.append((len(texts), kind, flags, offset, offset, length, 0, 0, 1, 0))
+        texts += name.encode() + b"\0"
+    rows.insert(0, (0, 0, 0, 0, 0, stated or 0, 0, 0, 0, 0))
+    rows.append((1, 3, 0, 0, 0x200, names or len(texts), 0, 0, 1, 0))
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, 62, 1, CODE, 64, 0x400, 0, 64, 56, 1, 64,
+                         0 if stated else len(rows), len(rows) - 1)
+    load = struct.pack("<IIQQQQQQ", 1, 5, CODE, CODE, CODE, 4096, 4096, 4096)
+    with open(path, "wb") as f:
+        f.write((header + load).ljust(0x200, b"\0") + texts.ljust(0x200, b"\0"))
+        f.write(b"".join(struct.pack("<IIQQQQIIQQ", *row) for row in rows))
+        f.seek(CODE)
+        f.write(b"\xeb\xfe")
+        f.truncate(size)
+
+
+def frames(path):
+    """Unwind information of many functions, each with a rule of its own."""
+    common = struct.pack("<IIBBBBBBBBBBBBB", 20, 0, 1, ord("z"), ord("R"), 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90)
+    common += b"\1" + bytes(24 - len(common) - 1)
+    out, at = bytearray(common), len(common)
+    while len(out) < 60 << 20:
+        here = 0x10000 + len(out)
+        begin = CODE + 4096 + (len(out) - at) // 24 * 16
+        out += struct.pack("<IIiIB", 20, len(out) + 4, begin - here - 8, 16, 0) + b"\x0e"
+        value = len(out) // 24
+        for _ in range(3):
+            out.append(value & 0x7f | 0x80)
+            value >>= 7
+        out += bytes([value & 0x7f]) + b"\0\0"
+    elf(path, 0x10000 + len(out), [(".eh_frame", 1, 2, 0x10000, len(out))])
+    with open(path, "r+b") as f:
+        f.seek(0x10000)
+        f.write(out)
+
+
+GIB = 1 << 30
+BOMBS = {
+    "1 GiB of code without a build-id": lambda path: elf(path, GIB + 8192, [(".text", 1, 6, CODE, GIB)]),
+    "1 GiB of names of sections": lambda path: elf(path, GIB + 8192, names=GIB),
+    "16 million sections": lambda path: elf(path, GIB + 8192, stated=(GIB >> 6) - 64),
+    "2.6 million entries of unwind information": frames,
+}
+
+
+def peak(pid):
+    """KiB of memory that a process had at most."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return int(next(line for line in f if line.startswith("VmHWM")).split()[1])
+
+
+def bombs(tap, folder):
+    """Files that state more than they are."""
+    source, runs = os.path.join(folder, "runs.c"), os.path.join(folder, "runs")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(RUNS)
+    done = run("gcc", "-O1", "-fno-omit-frame-pointer", "-o", runs, source)
+    tap.point(done.returncode == 0, "a program that runs what is in a file", done.stderr)
+    plain = build(folder, "plain", "spinning")
+    for what, make in BOMBS.items():
+        path = os.path.join(folder, "bomb")
+        make(path)
+        with Daemon() as d:
+            sampling = subprocess.Popen([PROFCTL, "record", "--verbose", "--rate", "499", "-a"], env=d.env,
+                                        stderr=subprocess.PIPE, text=True)
+            until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+            theirs = subprocess.Popen([*AS_NOBODY, runs, path])
+            until(lambda: cpu_ticks(theirs.pid) >= 20)
+            other = subprocess.Popen([plain])
+            until(lambda: cpu_ticks(other.pid) >= 20)
+            most = peak(sampling.pid)
+            sampling.send_signal(signal.SIGINT)
+            said = sampling.communicate()[1]
+            for p in (theirs, other):
+                p.kill()
+                p.wait()
+            tap.point(sampling.returncode == 0 and adds_up(account(said)), f"{what}: every sample is accounted for",
+                      (sampling.returncode, said))
+            tap.point(most < 400 << 10, f"{what}: record stays small", most)
+            named = until(lambda: '"spinning"' in d.ctl("report", plain, "--json").stdout)  # its symbols were read
+            tap.point(named, f"{what}: others are sampled", said)
+        os.unlink(path)
+
+
 def main():
     with Tap() as tap, tempfile.TemporaryDirectory() as folder:
         if os.geteuid() != 0:
             return tap.skip("record as root", "this user is not root")
         os.chmod(folder, 0o755)
         exchanged(tap, folder)
+        if platform.machine() == "x86_64":
+            with perf_lock():
+                bombs(tap, folder)
 
 
 main()

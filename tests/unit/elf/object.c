@@ -7,6 +7,7 @@
 
 #include "elf/elf_read.h"
 #include "tests/unit/elf/tools.h"
+#include "proto/limits.h"
 
 static const char program[] =
     "#include <stdio.h>\n"
@@ -110,7 +111,7 @@ static void check_id(const char *file, const char *want)
 {
     struct buildid id;
     int fd = tools_open(file);
-    cr_assert_eq(elf_read_id(fd, &id, NULL), PROFD_OK);
+    cr_assert_eq(elf_read_id(fd, LIMIT_OBJECT_BYTES, &id, NULL), PROFD_OK);
     close(fd);
     cr_expect_str_eq(id.text, want);
     cr_expect_str_eq(tools_read(file, NULL)->id.text, want);

@@ -12,6 +12,7 @@
 
 #include "elf/elf_read.h"
 #include "tests/unit/elf/tools.h"
+#include "proto/limits.h"
 
 static void refuse(int fd, enum profd_status want, const char *word)
 {
@@ -24,7 +25,7 @@ static void refuse(int fd, enum profd_status want, const char *word)
     cr_expect_eq(status, want, "%s: %s, wanted %s", profd_status_name(status), e.sentence, word);
     cr_expect(strstr(e.sentence, word) != NULL, "'%s' does not say '%s'", e.sentence, word);
     cr_expect_eq(o, untouched);
-    cr_expect_eq(elf_read_id(fd, &id, &f), want, "%s", f.sentence);
+    cr_expect_eq(elf_read_id(fd, LIMIT_OBJECT_BYTES, &id, &f), want, "%s", f.sentence);
     cr_expect_str_eq(id.text, "kept");
     arena_free(a);
 }
@@ -68,7 +69,8 @@ Test(elf_refuse, memory_files_must_be_sealed)
     refuse(memory_of(bytes, (size_t)n, 0), PROFD_REFUSED, "seal");
     refuse(memory_of(bytes, (size_t)n, F_SEAL_SHRINK | F_SEAL_GROW), PROFD_REFUSED, "seal");
     struct buildid id;
-    cr_expect_eq(elf_read_id(memory_of(bytes, (size_t)n, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), &id, NULL),
+    cr_expect_eq(elf_read_id(memory_of(bytes, (size_t)n, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
+                             LIMIT_OBJECT_BYTES, &id, NULL),
                  PROFD_OK);
     free(bytes);
 }
@@ -156,7 +158,7 @@ Test(elf_refuse, tables)
 {
     struct image *m = image();
     struct buildid id;
-    cr_assert_eq(elf_read_id(sealed(m, sizeof *m), &id, NULL), PROFD_OK);
+    cr_assert_eq(elf_read_id(sealed(m, sizeof *m), LIMIT_OBJECT_BYTES, &id, NULL), PROFD_OK);
     cr_expect_eq(strncmp(id.text, "sha256-", 7), 0);
     m->sections[2].sh_size = 1u << 20;
     refuse(sealed(m, sizeof *m), PROFD_MALFORMED, m->sections[2].sh_size > sizeof *m ? "bytes" : "");
