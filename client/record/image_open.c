@@ -31,6 +31,20 @@ static int place_open(int root, const char *path)
     return (int)fd;
 }
 
+enum profd_status image_open_check(struct profd_error *e)
+{
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+    const long fd = syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof how);
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_UNAVAILABLE,
+                               "the system call openat2 is needed, and fails here: %s (Linux before 5.6 has none, and "
+                               "RestrictSUIDSGID= of a unit forbids it)",
+                               strerror(errno));
+    }
+    close((int)fd);
+    return PROFD_OK;
+}
+
 static int file_open(uint32_t pid, const char *path, struct stat *st)
 {
     char name[64];

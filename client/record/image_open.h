@@ -5,6 +5,11 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "proto/status.h"
+
+/* UNAVAILABLE: the kernel, or a filter of system calls, has not what the functions below need. */
+enum profd_status image_open_check(struct profd_error *e);
+
 /* Opens a regular file for reading by its path in the root directory of a process, of this one if pid is 0. No part of
  * the path may be a symbolic link. −1: there is none, it is on a FUSE file system, it has more than LIMIT_OBJECT_BYTES,
  * or permission is missing. Does not block. */

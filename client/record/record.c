@@ -14,6 +14,7 @@
 #include "lib/upload.h"
 #include "proto/process_group.h"
 #include "record/account.h"
+#include "record/image_open.h"
 #include "record/process.h"
 #include "record/sampler.h"
 #include "record/stack.h"
@@ -103,6 +104,9 @@ enum profd_status record_open(const struct record_config *config, struct record 
                                            .cgroup = cgroup,
                                            .pid = config->pid,
                                            .on_exec = config->on_exec};
+    if (status == PROFD_OK) {
+        status = image_open_check(e);
+    }
     if (status == PROFD_OK) {
         status = sampler_open(&sampler, &r->sampler, &r->whole, e);
     }
@@ -282,8 +286,14 @@ static void sample_take(struct record *r, const struct event *e)
     if (!is_wanted(r, e->pid)) {
         return;
     }
-    struct process *p = processes_take(r->processes, e->pid);
     r->counts.samples++;
+    if (e->pid == 0) { /* of a process outside this namespace of processes */
+        const bool inside = (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+        r->counts.kernel += inside;
+        r->counts.outside += !inside;
+        return;
+    }
+    struct process *p = processes_take(r->processes, e->pid);
     if (!p) {
         r->counts.lost++;
         return;
@@ -327,7 +337,7 @@ static void account_change(struct process *p, const struct event *e)
 static void process_event_take(struct record *r, const struct event *e)
 {
     const uint32_t pid = e->type == PERF_RECORD_FORK ? e->parent : e->pid;
-    if (pid != r->config.pid && !is_wanted(r, pid)) {
+    if (e->pid == 0 || (pid != r->config.pid && !is_wanted(r, pid))) {
         return;
     }
     struct process *p = processes_find(r->processes, pid);

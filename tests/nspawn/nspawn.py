@@ -24,7 +24,9 @@ UNITS = ("profd.socket", "profd-http.socket", "profd.service")
 
 
 def first_boot(tap, c):
-    tap.point(c.boot(), "the container boots", open(os.path.join(c.folder, "console"), errors="replace").read()[-2000:])
+    may_sample = ("--private-network", "--capability=CAP_PERFMON", "--system-call-filter=perf_event_open")
+    tap.point(c.boot(*may_sample), "the container boots",
+              open(os.path.join(c.folder, "console"), errors="replace").read()[-2000:])
     failed = c.do("systemctl", "--failed", "--plain", "--no-legend").stdout
     tap.point("profd" not in failed, "no unit of profd has failed",
               failed + c.do("journalctl", "-b", "--no-pager", "-u", "profd*").stdout[-2000:])
@@ -175,6 +177,42 @@ def configured(tap, c):
               done.stderr)
 
 
+def records(tap, c):
+    """profd-record.service as it is shipped: a user's program has its times as that user, with the unit as a label."""
+    unit = "profd-record.service"
+    started = c.do("systemctl", "enable", "--now", unit)
+    tap.point(started.returncode == 0 and wait_for(lambda: c.show("ActiveState", unit) == "active"),
+              "profd-record.service starts",
+              (started, c.do("journalctl", "-b", "--no-pager", "-u", unit).stdout[-2000:]))
+    pid = c.show("MainPID", unit)
+    said = c.do("cat", f"/proc/{pid}/status").stdout
+    status = {line.split(":")[0]: line.split()[1:] for line in said.splitlines() if ":" in line}
+    own = c.do("id", "-u", "profd-record").stdout.strip()
+    tap.point(int(status["CapEff"][0], 16) == 1 << 38 | 1 << 19 | 1 << 2 and status["Uid"] == [own] * 4
+              and status["NoNewPrivs"] == ["1"] and status["Seccomp"] == ["2"],
+              "as its user, with CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH alone, and filtered system calls",
+              {k: status[k] for k in ("NoNewPrivs", "CapEff", "Seccomp", "Uid")})
+    security = c.do("systemd-analyze", "security", "--no-pager", "--threshold=20", unit)
+    tap.point(security.returncode == 0, f"{unit}: {(security.stdout.strip().splitlines() or ['?'])[-1]}",
+              security.stdout[-1500:])
+    c.do("systemd-run", "--quiet", "--unit=busy", "-p", "User=games", "sh", "-c", "while :; do :; done")
+
+    def report(user):
+        done = c.as_user(user, "profctl", "report", "/usr/bin/dash", "-l", "unit=busy.service", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+    r = wait_for(lambda: report("games"))
+    tap.point(bool(r) and r["stacks"]["count"] > 20 and r["totals"]["seconds"] > 1,
+              "a user's program is sampled: the user sees it, and its unit is a label",
+              (r, c.do("profctl", "builds", "--all").stdout, c.do("journalctl", "-b", "--no-pager", "-u", unit).stdout))
+    tap.point(report("nobody") is None, "another user does not")
+    c.do("systemctl", "kill", "-s", "KILL", "--kill-whom=main", unit)
+    tap.point(wait_for(lambda: c.show("ActiveState", unit) == "active" and c.show("MainPID", unit) not in ("0", pid)),
+              f"{unit}, killed, is started again by systemd", c.show("ActiveState", unit))
+    c.do("systemctl", "disable", "--now", unit)
+    c.do("systemctl", "stop", "busy")
+    tap.point(c.show("Result", unit) == "success", "and systemctl stop ends it in order", c.show("Result", unit))
+
+
 def write(c, path, text, owner="root", mode=0o644):
     """A file in the container."""
     name = os.path.join(c.root, path)
@@ -304,7 +342,7 @@ def main():
                 shutil.copy(exe, test)
                 example(exe, os.path.join(test, "cycle.gmon"))
             run("chmod", "-R", "a+rX", test)
-            for part in (first_boot, uploads, lives, restarts, watchdog, sockets, configured):
+            for part in (first_boot, uploads, lives, restarts, watchdog, sockets, configured, records):
                 part(tap, c)
             fleet(tap, c, os.path.abspath(root))
         finally:
