@@ -129,6 +129,19 @@ static const struct code_range *find_range(const struct code_lines *l, uint64_t 
     return low > 0 && address < l->ranges[low - 1].high ? &l->ranges[low - 1] : NULL;
 }
 
+bool code_lines_range(const struct code_lines *l, uint64_t address, uint64_t *low, uint64_t *high, uint64_t *entry)
+{
+    const struct code_range *r = find_range(l, address);
+    if (r) {
+        Dwarf_Die function = r->function;
+        Dwarf_Addr at = 0;
+        *low = r->low;
+        *high = r->high;
+        *entry = dwarf_entrypc(&function, &at) == 0 ? at : 0;
+    }
+    return r != NULL;
+}
+
 static unsigned read_number(Dwarf_Die *die, unsigned attribute)
 {
     Dwarf_Attribute a;
@@ -210,4 +223,30 @@ size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame
         }
     }
     return n;
+}
+
+uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high)
+{
+    const struct code_range *r = find_range(l, address);
+    Dwarf_Die unit;
+    Dwarf_Lines *lines = NULL;
+    size_t count = 0, first = 0;
+    if (!r) {
+        return high;
+    }
+    unit = r->unit;
+    if (dwarf_getsrclines(&unit, &lines, &count) != 0) {
+        return high;
+    }
+    for (size_t end = count; first < end;) {
+        const size_t middle = first + (end - first) / 2;
+        Dwarf_Addr at = 0;
+        if (dwarf_lineaddr(dwarf_onesrcline(lines, middle), &at) == 0 && at < address) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    Dwarf_Addr at = high;
+    return first < count && dwarf_lineaddr(dwarf_onesrcline(lines, first), &at) == 0 && at < high ? at : high;
 }

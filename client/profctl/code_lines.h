@@ -30,5 +30,9 @@ void code_lines_close(struct code_lines *l);
 /* Frames of the instruction at an address, innermost first: at most CODE_LINES_DEPTH. 0: nothing is known.
  * O(log functions + size of the function's description). */
 size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame frames[CODE_LINES_DEPTH]);
+/* The bytes of a function that hold the address, and where it begins, perhaps elsewhere: false if none does. */
+bool code_lines_range(const struct code_lines *l, uint64_t address, uint64_t *low, uint64_t *high, uint64_t *entry);
+/* The first address from here on, below high, where a line begins; high if none does. O(log lines). */
+uint64_t code_lines_next(struct code_lines *l, uint64_t address, uint64_t high);
 
 #endif

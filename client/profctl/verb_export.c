@@ -1,10 +1,11 @@
-/* profctl export: the sum of a build as a gmon.out for gprof. */
+/* profctl export: the sum of a build as a gmon.out for gprof, or as a profile for clang. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "profctl/export_autofdo.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
@@ -19,6 +20,8 @@
 #define GPROF_BIN_MAX UINT32_MAX /* gprof adds up the records of a bin in 32 bits */
 
 static const struct profctl_option options[] = {
+    {"format", 'f', "gmon|autofdo", "gmon.out, or a sample profile of LLVM (default gmon)"},
+    {"exe", 'e', "FILE", "for -f autofdo: the executable, if it is not where it was"},
     {"output", 'o', "FILE", "output file, which appears when it is complete (- is stdout)"},
     OPTION_SINCE,
     OPTION_UNTIL,
@@ -36,11 +39,17 @@ struct export
     struct gmon_format format;
     uint8_t *file;
     size_t size;
+    size_t form; /* as in the list of -f */
 };
+enum { FORM_GMON, FORM_AUTOFDO };
 
-static enum profd_status check_call(const struct profctl_call *call, struct profd_error *e)
+static enum profd_status check_call(const struct profctl_call *call, size_t *form, struct profd_error *e)
 {
     const char *path = profctl_value(call, "output");
+    enum profd_status status = profctl_choose(call, "format", form, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     if (!path) {
         return profd_error_set(e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
     }
@@ -50,7 +59,7 @@ static enum profd_status check_call(const struct profctl_call *call, struct prof
     if (call->json) {
         return profd_error_set(e, PROFD_USAGE, "export: --json and -o - both use stdout");
     }
-    if (isatty(STDOUT_FILENO) == 1) {
+    if (*form == FORM_GMON && isatty(STDOUT_FILENO) == 1) {
         return profd_error_set(e, PROFD_USAGE, "export: -o -: a gmon.out cannot be written to a terminal");
     }
     return PROFD_OK;
@@ -112,6 +121,67 @@ static void warn_of_large_bins(const struct counts *c)
     }
 }
 
+/* The executable of the build: --exe, the argument, or the path that the daemon has. The caller frees *out. */
+static enum profd_status find_executable(const struct profctl_call *call, const char *id, char **out,
+                                         struct profd_error *e)
+{
+    struct ask_target target;
+    char *body = NULL;
+    size_t size = 0;
+    ask_target_init(&target, "/api/v1/builds/{}", id);
+    enum profd_status status = ask_fetch(call, &target, LIMIT_REPORT_BYTES, &body, &size, e);
+    json_t *answer = status == PROFD_OK ? json_loadb(body, size, 0, NULL) : NULL;
+    const char *whole = json_string_value(json_object_get(answer, "build_id")), *given = profctl_value(call, "exe"),
+               *candidates[] = {given, call->arguments[0], json_string_value(json_object_get(answer, "name"))};
+    whole = whole ? whole : id;
+    *out = NULL;
+    for (size_t i = 0; !*out && i < (given ? 1 : sizeof candidates / sizeof candidates[0]); i++) {
+        *out = candidates[i] && build_is_file(candidates[i], whole) ? strdup(candidates[i]) : NULL;
+    }
+    if (status == PROFD_OK && !*out) {
+        status = profd_error_set(e, PROFD_NOT_FOUND,
+                                 "-f autofdo reads the executable: %.200s is not a readable file of build %.12s; "
+                                 "-e FILE names it",
+                                 given ? given : call->arguments[0], whole);
+    }
+    json_decref(answer);
+    free(body);
+    return status;
+}
+
+static enum profd_status make_autofdo(const struct profctl_call *call, const char *id, struct export *x,
+                                      struct profd_error *e)
+{
+    char *path = NULL, *text = NULL;
+    struct code_lines *lines = NULL;
+    uint64_t left_out = 0, ticks, calls;
+    enum profd_status status = find_executable(call, id, &path, e);
+    if (status == PROFD_OK) {
+        (void)read_format(path, &x->format);
+        status = code_lines_open(path, id, &lines, e);
+    }
+    if (status == PROFD_OK && !lines) {
+        status = profd_error_set(e, PROFD_NOT_FOUND, "%s has no debug information; compile with -g", path);
+    }
+    FILE *out = status == PROFD_OK ? open_memstream(&text, &x->size) : NULL;
+    if (out) {
+        status = autofdo_write(&x->counts, lines, out, &left_out, e);
+        if (fclose(out) != 0 && status == PROFD_OK) {
+            status = profd_no_memory(e);
+        }
+        x->file = (uint8_t *)text;
+    } else if (status == PROFD_OK) {
+        status = profd_no_memory(e);
+    }
+    if (status == PROFD_OK && left_out > 0) {
+        counts_totals(&x->counts, &ticks, &calls);
+        profctl_complain("%" PRIu64 " of %" PRIu64 " ticks have no source line and are left out", left_out, ticks);
+    }
+    code_lines_close(lines);
+    free(path);
+    return status;
+}
+
 static enum profd_status fetch(const struct profctl_call *call, struct profd_conn *conn, const char *id,
                                const struct ask_target *target, struct export *x, struct profd_error *e)
 {
@@ -119,7 +189,7 @@ static enum profd_status fetch(const struct profctl_call *call, struct profd_con
     char *bytes = NULL;
     size_t size = 0;
     enum profd_status status = ask_read_answer(conn, target, LIMIT_REPORT_BYTES, &bytes, &size, &answer, e);
-    if (status == PROFD_OK) {
+    if (status == PROFD_OK && x->form == FORM_GMON) {
         status = find_format(call, id, &answer, &x->format, e);
     }
     if (status == PROFD_OK) {
@@ -132,6 +202,9 @@ static enum profd_status fetch(const struct profctl_call *call, struct profd_con
             e, PROFD_NOT_FOUND,
             "build %s has neither a histogram nor calls of its own here; gprof refuses an empty gmon.out",
             call->arguments[0]);
+    }
+    if (status == PROFD_OK && x->form == FORM_AUTOFDO) {
+        return make_autofdo(call, id, x, e);
     }
     return status == PROFD_OK ? gmon_format_file(&x->counts, &x->format, &x->file, &x->size, e) : status;
 }
@@ -186,7 +259,7 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
     struct profd_conn *conn = NULL;
     struct export x = {.file = NULL};
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
-    enum profd_status status = check_call(call, e);
+    enum profd_status status = check_call(call, &x.form, e);
     if (status == PROFD_OK) {
         status = build_find(call, call->arguments[0], id, e);
     }
@@ -203,7 +276,7 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
     if (status == PROFD_OK) {
         status = write_file(profctl_value(call, "output"), &x, e);
     }
-    if (status == PROFD_OK) {
+    if (status == PROFD_OK && x.form == FORM_GMON) {
         warn_of_large_bins(&x.counts);
     }
     if (status == PROFD_OK && call->json) {
@@ -217,9 +290,11 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
 const struct profctl_verb verb_export = {
     .name = "export",
     .arguments = "PROGRAM|BUILD|EXE",
-    .summary = "Write all stored counts as a gmon.out for gprof",
+    .summary = "Write all stored counts as a gmon.out for gprof, or as a sample profile for clang",
     .details = "gprof -b EXE FILE then prints the same as profctl report BUILD -f gprof. Counts that exceed the 16 and "
-               "32 bits of\na gmon.out are written as several records, which gprof adds up.\n",
+               "32 bits of\na gmon.out are written as several records, which gprof adds up. -f autofdo is for "
+               "llvm-profdata merge --sample and\n"
+               "clang -fprofile-sample-use; it needs exact addresses, as profctl run counts them.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,
