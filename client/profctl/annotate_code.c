@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profctl/code_lines.h"
 #include "profctl/profctl_pipe.h"
 
 #define CHAIN_MOST 2000
 
 struct reading {
     struct code *code;
+    struct code_lines *lines; /* NULL: the file has none */
     size_t capacity, place_capacity;
     char *file, *function; /* of the next instruction */
     unsigned line;
@@ -69,16 +71,20 @@ static bool same_place(const struct code_place *p, const char *file, unsigned li
     return p->line == line && strcmp(p->file, file) == 0 && strcmp(p->chain, chain) == 0;
 }
 
-static bool find_place(struct reading *r, size_t *out)
+/* objdump 2.40 confuses the files of clang's DWARF 5, so files and lines are those of libdw. */
+static bool find_place(struct reading *r, uint64_t address, size_t *out)
 {
     struct code *c = r->code;
+    struct code_frame frames[CODE_LINES_DEPTH];
     char chain[CHAIN_MOST + 256] = "";
-    const char *file = r->file ? r->file : "";
+    const bool known = r->lines && code_lines_find(r->lines, address, frames) > 0 && frames[0].line > 0;
+    const char *file = known ? frames[0].file : r->file ? r->file : "";
+    const unsigned line = known ? frames[0].line : r->line;
     if (r->chain[0]) {
         (void)snprintf(chain, sizeof chain, "%.200s, inlined%s", r->function ? r->function : "?", r->chain);
     }
     for (size_t i = c->place_count; i-- > 0;) {
-        if (same_place(&c->places[i], file, r->line, chain)) {
+        if (same_place(&c->places[i], file, line, chain)) {
             *out = i;
             return true;
         }
@@ -89,7 +95,7 @@ static bool find_place(struct reading *r, size_t *out)
     }
     c->places = places;
     *out = c->place_count;
-    c->places[c->place_count++] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = r->line};
+    c->places[c->place_count++] = (struct code_place){.file = strdup(file), .chain = strdup(chain), .line = line};
     return c->places[*out].file && c->places[*out].chain;
 }
 
@@ -103,7 +109,7 @@ static bool add_instruction(struct reading *r, uint64_t address, const char *tex
         return false;
     }
     c->instructions = instructions;
-    if (!find_place(r, &place)) {
+    if (!find_place(r, address, &place)) {
         return false;
     }
     if (c->count > 0) {
@@ -143,7 +149,8 @@ static bool take_line(void *context, char *line)
     return !r->failed;
 }
 
-enum profd_status code_read(const char *path, uint64_t low, uint64_t high, struct code *out, struct profd_error *e)
+enum profd_status code_read(const char *path, const char *build_id, uint64_t low, uint64_t high, struct code *out,
+                            struct profd_error *e)
 {
     struct reading r = {.code = out};
     char from[40], to[40];
@@ -152,7 +159,9 @@ enum profd_status code_read(const char *path, uint64_t low, uint64_t high, struc
     *out = (struct code){.count = 0};
     (void)snprintf(from, sizeof from, "--start-address=0x%" PRIx64, low);
     (void)snprintf(to, sizeof to, "--stop-address=0x%" PRIx64, high);
-    enum profd_status status = pipe_read_lines(words, "binutils", take_line, &r, e);
+    enum profd_status status = code_lines_open(path, build_id, &r.lines, e);
+    status = status == PROFD_OK ? pipe_read_lines(words, "binutils", take_line, &r, e) : status;
+    code_lines_close(r.lines);
     free(r.file);
     free(r.function);
     if (status == PROFD_OK && r.failed) {

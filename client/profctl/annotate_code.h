@@ -30,7 +30,8 @@ struct code {
 
 /* Disassembles [low, high) of an executable, with objdump of binutils. code_done frees, after failure too. NOT_FOUND if
  * objdump is missing, or the file has no code there. */
-enum profd_status code_read(const char *path, uint64_t low, uint64_t high, struct code *out, struct profd_error *e);
+enum profd_status code_read(const char *path, const char *build_id, uint64_t low, uint64_t high, struct code *out,
+                            struct profd_error *e);
 void code_done(struct code *c);
 /* The number of the instruction that holds the address; count if none does. O(log n). */
 size_t code_find(const struct code *c, uint64_t address);

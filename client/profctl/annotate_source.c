@@ -133,18 +133,39 @@ static bool split(struct source *s)
     return s->lines != NULL;
 }
 
+/* The text of a file from elsewhere, if it is what the compiler read. */
+static bool take_fetched(const struct source_finder *f, const char *name, struct source *s)
+{
+    char *path = f->fetch ? f->fetch(f->context, name) : NULL;
+    size_t size = 0;
+    struct source fetched = {.text = path ? read_file(path, &size) : NULL};
+    if (fetched.text && check_text(f, name, path, size, &fetched)) {
+        free(s->text);
+        *s = (struct source){.text = fetched.text};
+        free(path);
+        return true;
+    }
+    free(fetched.text);
+    free(path);
+    return false;
+}
+
 enum profd_status source_find(const struct source_finder *f, const char *name, struct source *out,
                               struct profd_error *e)
 {
     char path[4096];
     size_t size = 0;
     *out = (struct source){.text = find_text(f, name, path, &size)};
+    bool good = out->text && check_text(f, name, path, size, out) && !out->note[0];
+    if (!good && take_fetched(f, name, out)) {
+        return split(out) ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the lines of %.200s", name);
+    }
     if (!out->text) {
         (void)snprintf(out->note, sizeof out->note, "%.300s is not on this machine; --source-path names its directory",
                        name);
         return PROFD_OK;
     }
-    if (!check_text(f, name, path, size, out)) {
+    if (!good && !check_text(f, name, path, size, out)) {
         free(out->text);
         out->text = NULL;
         return PROFD_OK;

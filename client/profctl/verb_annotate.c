@@ -2,11 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "profctl/annotate_fetch.h"
 #include "profctl/annotate_print.h"
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
+#include "profctl/profctl_debuginfod.h"
 #include "profctl/profctl_function.h"
 #include "profctl/profctl_json.h"
 #include "profctl/profctl_options.h"
@@ -19,6 +22,9 @@ static const struct profctl_option options[] = {
     {"asm", 0, NULL, "by instruction"},
     {"source-path", 0, "DIR", "look for sources here first; may be repeated"},
     {"exe", 'e', "FILE", "the executable or library with the function, if it is not where it was"},
+    {"debuginfod", 0, NULL, "download what is not here from a debuginfod server"},
+    {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
+    {"timeout", 0, "SECONDS", "time for one file, 1 to 86400 (default 120)"},
     {"format", 'f', "text|json|csv", "format (default text)"},
     OPTION_SINCE,
     OPTION_UNTIL,
@@ -58,11 +64,50 @@ static enum profd_status find_executable(const struct profctl_call *call, const 
                            text_of(f, "object"), id);
 }
 
-static enum profd_status find_sources(const struct profctl_call *call, const char *executable, const struct code *code,
-                                      struct source *sources, struct profd_error *e)
+/* Files that annotate reads: the executable, where it was downloaded or joined with its debug file. */
+struct files {
+    struct annotate_fetch fetch;
+    const char *executable;
+    char *downloaded, *joined;
+};
+
+static enum profd_status find_files(const struct profctl_call *call, const json_t *answer, struct files *f,
+                                    struct profd_error *e)
+{
+    enum profd_status status = find_executable(call, answer, &f->executable, e);
+    if (!profctl_value(call, "debuginfod")) {
+        return status;
+    }
+    f->fetch.url = profctl_value(call, "url");
+    f->fetch.build_id = text_of(json_object_get(answer, "function"), "build_id");
+    if (status == PROFD_NOT_FOUND && !profctl_value(call, "exe")) {
+        status = annotate_fetch_executable(&f->fetch, &f->downloaded, e);
+        f->executable = f->downloaded;
+    }
+    if (status == PROFD_OK) {
+        status = annotate_fetch_lines(&f->fetch, f->executable, &f->joined, e);
+        f->executable = f->joined ? f->joined : f->executable;
+    }
+    return status;
+}
+
+static void files_done(struct files *f)
+{
+    if (f->joined) {
+        (void)unlink(f->joined);
+    }
+    free(f->joined);
+    free(f->downloaded);
+}
+
+static enum profd_status find_sources(const struct profctl_call *call, const struct files *files,
+                                      const struct code *code, struct source *sources, struct profd_error *e)
 {
     const char *folders[FOLDERS_MOST];
-    struct source_finder finder = {.executable = executable, .folders = folders};
+    struct source_finder finder = {.executable = files->executable,
+                                   .folders = folders,
+                                   .fetch = profctl_value(call, "debuginfod") ? annotate_fetch_source : NULL,
+                                   .context = &files->fetch};
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < call->given_count && finder.folder_count < FOLDERS_MOST; i++) {
         if (strcmp(call->given[i].option->name, "source-path") == 0) {
@@ -117,18 +162,20 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
     const json_t *f = json_object_get(answer, "function");
     const uint64_t low = strtoull(text_of(f, "address"), NULL, 16);
     const uint64_t bytes = (uint64_t)json_integer_value(json_object_get(f, "bytes"));
-    const char *executable = NULL;
+    struct files files = {.executable = NULL};
     struct code code = {.count = 0};
     struct annotate_sum sum = {.span = NULL};
     struct source *sources = NULL;
-    enum profd_status status = find_executable(call, answer, &executable, e);
-    status = status == PROFD_OK ? code_read(executable, low, low + bytes, &code, e) : status;
+    enum profd_status status = debuginfod_read_timeout(call, &files.fetch.seconds, e);
+    status = status == PROFD_OK ? find_files(call, answer, &files, e) : status;
+    status =
+        status == PROFD_OK ? code_read(files.executable, text_of(f, "build_id"), low, low + bytes, &code, e) : status;
     if (status == PROFD_OK) {
         sources = calloc(code.place_count + 1, sizeof *sources);
         if (!sources || !annotate_sum_make(answer, &code, &sum)) {
             status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu instructions", code.count);
         } else {
-            status = find_sources(call, executable, &code, sources, e);
+            status = find_sources(call, &files, &code, sources, e);
         }
     }
     if (status == PROFD_OK) {
@@ -142,6 +189,7 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
     free_sources(&code, sources);
     annotate_sum_done(&sum);
     code_done(&code);
+    files_done(&files);
     return status;
 }
 
@@ -154,6 +202,10 @@ static enum profd_status annotate_run(const struct profctl_call *call, struct pr
     enum profd_status status = profctl_choose(call, "format", &format, e);
     if (status == PROFD_OK && profctl_value(call, "asm") && profctl_value(call, "source")) {
         status = profd_error_set(e, PROFD_USAGE, "annotate: --source and --asm are given both; choose one");
+    }
+    if (status == PROFD_OK && !profctl_value(call, "debuginfod") &&
+        (profctl_value(call, "url") || profctl_value(call, "timeout"))) {
+        status = profd_error_set(e, PROFD_USAGE, "annotate: --url and --timeout are for --debuginfod");
     }
     status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
     status = status == PROFD_OK ? function_find(call, id, call->arguments[1], &place, e) : status;

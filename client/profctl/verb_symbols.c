@@ -12,9 +12,6 @@
 #include "profctl/profctl_rows.h"
 #include "proto/object_note.h"
 
-#define TIMEOUT_USUAL 120
-#define TIMEOUT_MOST 86400
-
 static const struct profctl_option options[] = {
     {"debuginfod", 0, NULL,
      "download the names of stored builds without names from a debuginfod server, and send them"},
@@ -98,7 +95,9 @@ static enum profd_status build_fetch(struct profd_conn *conn, const struct profc
                                      unsigned seconds, struct profd_error *e)
 {
     char *path = NULL;
-    enum profd_status status = debuginfod_fetch(profctl_value(call, "url"), build_id, seconds, &path, e);
+    const struct debuginfod_file file = {
+        .url = profctl_value(call, "url"), .build_id = build_id, .kind = DEBUGINFOD_DEBUG, .seconds = seconds};
+    enum profd_status status = debuginfod_fetch(&file, &path, e);
     if (status == PROFD_OK) {
         status = symbols_send(conn, path, build_id, call->json, e);
         if (status == PROFD_WRONG_BUILD || status == PROFD_MALFORMED) {
@@ -154,19 +153,18 @@ static enum profd_status builds_fetch(struct profd_conn *conn, const struct prof
 
 static enum profd_status debuginfod_run(struct profd_conn *conn, const struct profctl_call *call, struct profd_error *e)
 {
-    const char *timeout = profctl_value(call, "timeout");
-    char *end = NULL, id[160];
-    unsigned long seconds = timeout ? strtoul(timeout, &end, 10) : TIMEOUT_USUAL;
+    char id[160];
+    unsigned seconds = 0;
     struct ask_target target;
     struct rows *builds = NULL;
-    if (timeout && (*timeout < '0' || *timeout > '9' || *end || seconds < 1 || seconds > TIMEOUT_MOST)) {
-        return profd_error_set(e, PROFD_USAGE, "symbols: --timeout \"%s\" is not a number of seconds from 1 to %d",
-                               timeout, TIMEOUT_MOST);
+    enum profd_status first = debuginfod_read_timeout(call, &seconds, e);
+    if (first != PROFD_OK) {
+        return first;
     }
     ask_target_init(&target, "/api/v1/builds", NULL);
-    enum profd_status first = rows_read(conn, &target, &builds, e);
+    first = rows_read(conn, &target, &builds, e);
     if (first == PROFD_OK && call->argument_count == 0) {
-        first = builds_fetch(conn, call, builds, NULL, (unsigned)seconds);
+        first = builds_fetch(conn, call, builds, NULL, seconds);
     }
     for (size_t i = 0; i < call->argument_count && builds; i++) {
         struct profd_error why = {""};
@@ -174,7 +172,7 @@ static enum profd_status debuginfod_run(struct profd_conn *conn, const struct pr
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
         } else {
-            status = builds_fetch(conn, call, builds, id, (unsigned)seconds);
+            status = builds_fetch(conn, call, builds, id, seconds);
         }
         first = first == PROFD_OK ? status : first;
     }
