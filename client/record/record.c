@@ -323,13 +323,28 @@ static void jit_end(struct record *r, struct process *p)
     }
 }
 
+/* A process that no tick found takes CPU time, too: it counts where its program has a sum. Without these, the CPU time
+ * of short processes would be less than their ticks. */
+static void sum_find_without_tick(struct record *r, struct process *p)
+{
+    if (p->sum || !p->cpu_read || !p->cpu_begun || p->cpu_now <= p->cpu_before || p->program == IMAGE_NONE ||
+        !images_has_build(r->images, p->program)) {
+        return;
+    }
+    (void)process_look(p, 0);
+    if (!p->collected && sums_has(&r->sums, program_find(r, p), &p->origin)) {
+        (void)sum_find(r, p);
+    }
+}
+
 /* The process gets another name or program, or ends: its CPU time until now goes to its sum. */
-static void account_change(struct process *p, const struct event *e)
+static void account_change(struct record *r, struct process *p, const struct event *e)
 {
     if (e->misc & PERF_RECORD_MISC_COMM_EXEC && e->type == PERF_RECORD_COMM) {
         account_exec(p);
     } else {
         account_read(p);
+        sum_find_without_tick(r, p);
         account_add(p);
     }
 }
@@ -347,7 +362,7 @@ static void process_event_take(struct record *r, const struct event *e)
         jit_end(r, before);
     }
     if (p && e->pid == e->tid && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_EXIT)) {
-        account_change(p, e);
+        account_change(r, p, e);
     }
     r->stale |= !processes_apply(r->processes, e);
     p = processes_find(r->processes, pid);
@@ -398,7 +413,6 @@ static void clock_read(void *context, struct process *p)
     account_read(p);
 }
 
-/* Processes that no tick found take CPU time, too: it counts where their program has a sum. */
 static void clock_add(void *context, struct process *p)
 {
     struct record *r = context;
@@ -410,13 +424,7 @@ static void clock_add(void *context, struct process *p)
         account_begin(p);
         return;
     }
-    if (!p->sum && p->cpu_read && p->cpu_begun && p->cpu_now > p->cpu_before && p->program != IMAGE_NONE &&
-        images_has_build(r->images, p->program)) {
-        (void)process_look(p, 0);
-        if (!p->collected && sums_has(&r->sums, program_find(r, p), &p->origin)) {
-            (void)sum_find(r, p);
-        }
-    }
+    sum_find_without_tick(r, p);
     account_add(p);
 }
 
