@@ -63,7 +63,8 @@ static struct named *intern(void **tree, const struct named *like, int (*compare
 static void put_number(FILE *out, uint64_t value)
 {
     uint8_t bytes[VARINT_MAX];
-    (void)fwrite(bytes, 1, (size_t)(varint_put(bytes, value) - bytes), out);
+    const uint8_t *end = varint_put(bytes, value);
+    (void)fwrite(bytes, 1, (size_t)(end - bytes), out);
 }
 
 static void put_field(FILE *out, unsigned field, uint64_t value)
