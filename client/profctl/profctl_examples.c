@@ -38,6 +38,8 @@ static const struct {
              "  profctl diff shop@version=1.2 shop@version=1.3 --plan        two versions; how much data 2 % needs\n"
              "  profctl diff shop shop --a-until now-1d --b-since now-1d     one build, before and since yesterday\n"
              "  profctl diff 1a2b 9f3c --fail-on 'self>2%' --watch parse     in CI: exit status 1 if parse grew\n"},
+    {"verdicts", "  profctl verdicts                         what is known of new versions\n"
+                 "  profctl verdicts --since now-1d -f csv   of the last day, for a spreadsheet\n"},
     {"functions", "  profctl functions -l service=api                 over all programs and builds of a service\n"
                   "  profctl functions --name parse --since now-1d    with this in their names\n"},
     {"callers", "  profctl callers ./shop parse                     its callers, and how long their calls took\n"

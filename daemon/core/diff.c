@@ -326,6 +326,18 @@ static void compare_items(const struct diff_work *w, struct diff_table *t)
     }
 }
 
+static void set_confidence(const struct diff_request *r, struct diff_table *t)
+{
+    for (uint32_t i = 0; i < t->count && r->confidence > 0; i++) {
+        if (t->items[i].estimated) {
+            diff_stat_set_confidence(&t->items[i].estimate, r->confidence);
+        }
+    }
+    if (r->confidence > 0 && t->common.functions > 0) {
+        diff_stat_set_confidence(&t->common.estimate, r->confidence);
+    }
+}
+
 static enum profd_status make_table(struct diff_work *w, enum diff_metric metric, struct profd_error *e)
 {
     struct diff_table *t = &w->out->tables[metric];
@@ -363,6 +375,7 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
         t->items[i].ticks[0] = w->ticks[0][t->items[i].row];
         t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
     }
+    set_confidence(r, t);
     done = done && give_verdicts(w, t) && find_visible(w, t) && sort_items(w, t);
     return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", t->count);
 }
@@ -378,7 +391,8 @@ static bool list_only(struct diff_work *w, uint32_t s)
         return false;
     }
     for (uint32_t i = 0; i < d->match.row_count; i++) {
-        if (d->match.rows[i].count[1 - s] == 0 && (w->is_watched == NULL || w->is_watched[i])) {
+        const bool any = d->row_calls[s][(size_t)i * V] > 0 || w->ticks[s][i] > 0;
+        if (d->match.rows[i].count[1 - s] == 0 && any && (w->is_watched == NULL || w->is_watched[i])) {
             order[n++] = (struct sort_item){~sort_key_double(d->row_self[s][(size_t)i * V]), i};
         }
     }

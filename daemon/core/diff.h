@@ -19,7 +19,8 @@ struct diff_request {
     bool paired;                      /* processes may be on both sides: one build */
     bool raw;                         /* no common factor */
     bool metrics[DIFF_METRIC_COUNT];
-    double fdr; /* in (0, 1) */
+    double fdr;        /* in (0, 1) */
+    double confidence; /* of intervals and of what is visible, in (0, 1); 0: DIFF_CONFIDENCE */
     uint32_t watch_count;
     const char *const *watch; /* only these functions, by name, are tested; those of arcs are callees */
     bool judge;               /* by this threshold: an increase of the metric by more than this fraction */

@@ -82,6 +82,16 @@ void diff_stat_compare(const double a[DIFF_VALUES], const double b[DIFF_VALUES],
     out->visible = (t + DIFF_POWER) * out->error;
 }
 
+void diff_stat_set_confidence(struct diff_estimate *x, double confidence)
+{
+    if (x->error > 0) {
+        const double t = student_quantile(x->freedom, confidence);
+        x->low = x->log - t * x->error;
+        x->high = x->log + t * x->error;
+        x->visible = (t + DIFF_POWER) * x->error;
+    }
+}
+
 double diff_stat_plan(const struct diff_estimate *x, double log, bool several)
 {
     double needed = several ? sqrt(20.0) * x->error : x->visible;

@@ -37,6 +37,9 @@ struct diff_estimate {
 void diff_stat_compare(const double a[DIFF_VALUES], const double b[DIFF_VALUES], const uint16_t groups[2], bool paired,
                        struct diff_estimate *out);
 
+/* Computes low, high and visible for another confidence, in (0, 1), from error and freedom. */
+void diff_stat_set_confidence(struct diff_estimate *x, double confidence);
+
 /* How many times the data is needed so that an increase by this logarithm becomes visible; of several: after the
  * correction for many tests (insight: (t + z)² is 20 instead of 8.4). */
 double diff_stat_plan(const struct diff_estimate *x, double log, bool several);

@@ -1,5 +1,7 @@
 #include "pages/metrics_watch.h"
 
+#include <string.h>
+
 #include "render/document.h"
 
 /* The value of a label: a backslash, a quote and a line feed are escaped. */
@@ -57,6 +59,72 @@ static void add_family(struct buffer *out, const struct family *f, const json_t 
     }
 }
 
+/* Is the verdict at i the latest of its function in its program? */
+static bool is_latest(const json_t *documents, size_t i)
+{
+    static const char *const same[] = {"watch", "program", "function"};
+    const json_t *d = json_array_get(documents, i);
+
+    for (size_t k = 0; k < json_array_size(documents); k++) {
+        const json_t *other = json_array_get(documents, k);
+        bool equal = k != i && (json_integer_value(json_object_get(other, "decided")) >
+                                json_integer_value(json_object_get(d, "decided")));
+
+        for (size_t f = 0; equal && f < sizeof same / sizeof *same; f++) {
+            equal = json_equal(json_object_get(d, same[f]), json_object_get(other, same[f]));
+        }
+        if (equal) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The latest verdict of each function that has one: the change as a part, and whether it is an increase. */
+static void add_verdict_family(struct buffer *out, const char *name, const char *help, bool change,
+                               const json_t *documents)
+{
+    buffer_add_format(out, "# HELP profd_%s %s\n# TYPE profd_%s gauge\n", name, help, name);
+    for (size_t i = 0; i < json_array_size(documents); i++) {
+        const json_t *d = json_array_get(documents, i);
+        const char *verdict = json_string_value(json_object_get(d, "verdict"));
+
+        if (!json_is_number(json_object_get(d, "change")) || !json_integer_value(json_object_get(d, "decided")) ||
+            !is_latest(documents, i)) {
+            continue;
+        }
+        buffer_add_format(out, "profd_%s{", name);
+        add_label(out, "watch", d, "watch");
+        add_label(out, ",program", d, "program");
+        add_label(out, ",function", d, "function");
+        add_label(out, ",metric", d, "metric");
+        add_label(out, ",version", d, "after");
+        add_label(out, ",before", d, "before");
+        buffer_add_text(out, "} ");
+        if (change) {
+            add_number(out, json_object_get(d, "change"));
+        } else {
+            buffer_add_text(out, verdict && !strcmp(verdict, "increased") ? "1\n" : "0\n");
+        }
+    }
+}
+
+static enum profd_status add_verdicts(struct store *store, struct buffer *out, struct profd_error *e)
+{
+    json_t *documents = json_array();
+    enum profd_status status =
+        documents ? store_each_watch_row(store, STORE_WATCH_VERDICT, take_document, documents, e) : profd_no_memory(e);
+
+    if (!status && json_array_size(documents)) {
+        add_verdict_family(out, "regression",
+                           "1: a watched function takes more in the newest version that has a verdict.", false,
+                           documents);
+        add_verdict_family(out, "verdict_change_ratio", "Change of that function: 0.05 is 5 % more.", true, documents);
+    }
+    json_decref(documents);
+    return status;
+}
+
 enum profd_status metrics_watch_format(struct store *store, struct buffer *out, struct profd_error *e)
 {
     static const struct family families[] = {
@@ -73,5 +141,5 @@ enum profd_status metrics_watch_format(struct store *store, struct buffer *out, 
         add_family(out, &families[i], documents);
     }
     json_decref(documents);
-    return status;
+    return status ? status : add_verdicts(store, out, e);
 }

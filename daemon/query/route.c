@@ -17,13 +17,14 @@ static const char *const SERIES[] = {"step",   "since", "until",    "match",    
                                      "static", "uid",   "build_id", "dimension", NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
                                      "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
+static const char *const VERDICTS[] = {"since", "until", "format", NULL};
 static const char *const VERSIONS[] = {"match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
-static const char *const DIFF[] = {"a",         "b",         "since",   "until",   "match",   "label.*",
-                                   "a.since",   "a.until",   "a.match", "b.since", "b.until", "b.match",
-                                   "a.label.*", "b.label.*", "scope",   "uid",     "metric",  "fdr",
-                                   "raw",       "dimension", "watch",   "fail_on", "limit",   NULL};
+static const char *const DIFF[] = {"a",       "b",       "since",      "until",   "match",   "label.*",   "a.since",
+                                   "a.until", "a.match", "b.since",    "b.until", "b.match", "a.label.*", "b.label.*",
+                                   "scope",   "uid",     "metric",     "fdr",     "raw",     "dimension", "watch",
+                                   "fail_on", "limit",   "confidence", NULL};
 static const char *const ADDRESSES[] = {"since", "until",    "match",     "label.*", "scope",
                                         "uid",   "build_id", "dimension", NULL};
 static const char *const CALLERS[] = {"since",    "until",     "match",  "label.*", "scope", "uid",
@@ -55,6 +56,7 @@ static const struct route ROUTES[] = {
     {"/api/v1/diff", QUERY_STORE, QUERY_REPORT, diff_show, DIFF, true},
     {"/api/v1/load", QUERY_STORE, QUERY_GROUPS, loads_list, LOADS, true},
     {"/api/v1/functions", QUERY_STORE, QUERY_FUNCTIONS, joined_list, JOINED, true},
+    {"/api/v1/verdicts", QUERY_STORE, QUERY_OTHER, verdicts_list, VERDICTS, true},
     {"/api/v1/versions", QUERY_STORE, QUERY_LABELS, versions_list, VERSIONS, true},
     {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
     {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, VALUES, false},

@@ -199,6 +199,7 @@ void render_diff(const struct render_diff *in, struct buffer *out)
     json_add_flag(out, "paired", in->request->paired);
     json_add_flag(out, "raw", in->request->raw);
     json_add_number(out, "fdr", in->request->fdr);
+    json_add_number(out, "confidence", in->request->confidence > 0 ? in->request->confidence : DIFF_CONFIDENCE);
     json_add_number(out, "planned", in->request->threshold);
     add_judgement(out, in);
     add_missing(out, in);

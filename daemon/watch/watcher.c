@@ -12,6 +12,7 @@
 #include "store/store.h"
 #include "watch/watch_counts.h"
 #include "watch/watch_rows.h"
+#include "watch/watch_verdicts.h"
 #include "writer/writer.h"
 
 #define FIRST_MS 1000
@@ -22,6 +23,7 @@ struct watcher {
     struct watcher_config config;
     char *list; /* owned; NULL: nothing is watched */
     int64_t interval;
+    struct watch_judging judging; /* the metric is the setup's */
     struct loop_timer *timer;
     struct store *store;
     struct work *work;
@@ -33,6 +35,7 @@ struct watcher {
     struct writer_job job;
     struct arena *arena;
     struct watch_list watches;
+    struct watch_judging look; /* of this look */
     struct watch_rows rows;
     int64_t now;
     enum profd_status status, failed; /* failed: of the look before, so that a failure is logged once */
@@ -60,8 +63,11 @@ static void watcher_look(struct watcher *w, struct store *store)
     }
     for (size_t i = 0; w->status != PROFD_NO_MEMORY && i < w->watches.count; i++) {
         struct profd_error e;
-        const enum profd_status status = watch_counts_look(&ask, &w->watches.watches[i], &w->rows, &e);
+        enum profd_status status = watch_counts_look(&ask, &w->watches.watches[i], &w->rows, &e);
 
+        if (!status) {
+            status = watch_verdicts_look(&ask, &w->watches.watches[i], &w->look, &w->rows, &e);
+        }
         if (status && !w->status) {
             w->status = profd_error_set(&w->error, status, "watch %s: %s", w->watches.watches[i].name, e.sentence);
         }
@@ -81,7 +87,7 @@ static void watcher_rest(struct watcher *w)
 {
     w->running = false;
     if (w->status && w->status != w->failed) {
-        log_write(LOG_LEVEL_WARNING, "watch", "the watched functions were not counted: %s", w->error.sentence);
+        log_write(LOG_LEVEL_WARNING, "watch", "the watched functions were not all looked at: %s", w->error.sentence);
     }
     w->failed = w->status;
     if (!w->stopped && (w->list || w->changed || w->status)) {
@@ -148,7 +154,10 @@ static void watcher_begin(void *context)
     w->now = loop_clock();
     w->rows.count = 0;
     w->status = PROFD_OK;
-    if (w->list) {
+    w->look = w->judging;
+    w->look.metric = arena_copy(w->arena, w->judging.metric, strlen(w->judging.metric));
+    w->status = w->look.metric ? PROFD_OK : profd_no_memory(&w->error);
+    if (w->list && !w->status) {
         list = arena_copy(w->arena, w->list, strlen(w->list));
         w->status = list ? PROFD_OK : profd_no_memory(&w->error);
     }
@@ -186,10 +195,14 @@ static enum profd_status watcher_open(struct watcher *w, struct profd_error *e)
 
 void watcher_set(struct watcher *w, const struct watcher_setup *setup)
 {
-    const bool same = w->interval == setup->interval &&
+    const bool judging = !strcmp(w->judging.metric, setup->judging.metric) &&
+                         !(w->judging.threshold < setup->judging.threshold) &&
+                         !(w->judging.threshold > setup->judging.threshold);
+    const bool same = judging && w->interval == setup->interval &&
                       (w->list && setup->list ? !strcmp(w->list, setup->list) : !w->list && !setup->list);
     char *list = setup->list ? strdup(setup->list) : NULL;
 
+    w->judging.metric = setup->judging.metric; /* the old text goes with the old configuration */
     if (same || (setup->list && !list)) {
         free(list);
         return;
@@ -197,6 +210,7 @@ void watcher_set(struct watcher *w, const struct watcher_setup *setup)
     free(w->list);
     w->list = list;
     w->interval = setup->interval;
+    w->judging = setup->judging;
     w->changed = w->running;
     if (!w->running && !w->stopped) {
         loop_timer_set(w->timer, 1);
@@ -213,6 +227,7 @@ enum profd_status watcher_start(const struct watcher_config *config, const struc
         w->config = *config;
         w->item = (struct work_item){.uid = UINT32_MAX}; /* not charged to any user's part of the queue */
         w->interval = setup->interval;
+        w->judging = setup->judging;
         w->list = setup->list ? strdup(setup->list) : NULL;
         w->arena = arena_new(ARENA_MOST);
         w->timer = loop_timer_new(config->loop, watcher_begin, w);

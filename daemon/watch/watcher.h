@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "proto/status.h"
+#include "watch/watch_verdicts.h"
 
 struct loop;
 struct query_cache;
@@ -17,6 +18,7 @@ struct writer;
 struct watcher_setup {
     const char *list; /* lines of core/watch_list.h, valid; NULL: nothing is watched */
     int64_t interval; /* ns */
+    struct watch_judging judging;
 };
 
 struct watcher_config {
@@ -28,10 +30,11 @@ struct watcher_config {
     uint64_t salt;    /* store_set_salt */
 };
 
-/* Copies the setup. All parts of the config outlive the watcher. */
+/* Copies the setup, but for the name of the metric. All parts of the config outlive the watcher. */
 enum profd_status watcher_start(const struct watcher_config *config, const struct watcher_setup *setup,
                                 struct watcher **out, struct profd_error *e);
-/* The setup from now on: the next look is soon. Without memory it stays as it was. */
+/* The setup from now on, with which the old one need not exist any more: the next look is soon. Without memory it stays
+ * as it was. */
 void watcher_set(struct watcher *w, const struct watcher_setup *setup);
 /* No further look begins. */
 void watcher_stop(struct watcher *w);

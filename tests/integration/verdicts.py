@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""The watch list: counters of watched functions for Prometheus, which never decrease."""
+"""The watch list: counters of watched functions for Prometheus, which never decrease, and verdicts on new versions."""
 import json
 import re
 import sys
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, run, until  # noqa: E402
-from shop import NOW, PROCESSES, build, build_id, fleet  # noqa: E402
+from shop import NOW, PROCESSES, build, build_id, fleet, upload  # noqa: E402
+from wire import Wire  # noqa: E402
 
 WATCH = ("--watch", "service=api:parse,render", "--watch-interval", "1s")
 
@@ -82,6 +83,96 @@ def versions(tap, d, exe):
               == [("/srv/shop", "1", build_id(exe), PROCESSES)], "the versions of a service", rows)
 
 
+def verdicts(d, **wanted):
+    """Rows of profctl verdicts with these fields."""
+    return [r for r in json.loads(d.ctl("verdicts", "--json").stdout)["rows"]
+            if all(r[k] == v for k, v in wanted.items())]
+
+
+def metric(d, name, version):
+    return [value for n, labels, value in samples(d) if n == name and f'version="{version}"' in labels]
+
+
+def compared(tap):
+    """Version 2 is as version 1; version 3 has a slower parse; of version 4 there is too little."""
+    api = {"labels": service("api")}
+    with Daemon(*WATCH, "--watch-threshold", "10%") as d:
+        a, b = build(d.folder, "one", "", ""), build(d.folder, "two", "int other;", "+ 1")
+        tap.point(d.ctl("verdicts").stdout.startswith("no verdicts"), "without data there is no verdict")
+        fleet(d, a, 1, "1", 1, 0, NOW - 7200, **api)
+        fleet(d, b, 2, "2", 1, 0, NOW - 3600, **api)
+        tap.point(until(lambda: verdicts(d, after="2", function="parse", verdict="no-difference")),
+                  "the same program once more: no difference", verdicts(d))
+        r = verdicts(d, after="2", function="parse")[0]
+        tap.point(r["before"] == "1" and r["build_id_before"] == build_id(a) and r["build_id_after"] == build_id(b)
+                  and r["low"] < 0 < r["high"] and r["looks"] == 1 and r["visible"] <= 0.1
+                  and abs(r["confidence"] - (1 - 0.05 / (2 * 1 * 2))) < 1e-9,
+                  "with an interval of the confidence of the first of its looks", r)
+        d.stop()
+        fleet_after_restart(tap, d, r)
+        fleet(d, a, 3, "3", 1.6, 0, NOW - 1800, **api)
+        tap.point(until(lambda: verdicts(d, after="3", function="parse", verdict="increased")),
+                  "a function that got slower is found", verdicts(d))
+        r = verdicts(d, after="3", function="parse")[0]
+        truth = (6.4 / 16.4) / (4 / 14) - 1
+        tap.point(r["before"] == "2" and r["low"] <= truth <= r["high"], "and the interval holds the truth", (r, truth))
+        tap.point(metric(d, "profd_regression", "3") and max(metric(d, "profd_regression", "3")) == 1
+                  and not metric(d, "profd_regression", "2"), "the metric tells of the newest verdict", scrape(d)[-900:])
+        done = run("promtool", "check", "metrics", input=scrape(d))
+        tap.point(done.returncode == 0 and not done.stdout + done.stderr, "promtool check metrics finds nothing",
+                  done.stdout + done.stderr)
+        exports(tap, d)
+        too_little(tap, d, b)
+
+
+def fleet_after_restart(tap, d, before):
+    d.start()
+    looks = [counters(d)["calls_total"], verdicts(d, after="2", function="parse")]
+    tap.point(looks[1] == [before], "a restart keeps the verdict, and does not compare again", looks)
+
+
+def exports(tap, d):
+    status, headers, text = d.get("/api/v1/verdicts")
+    again = d.get("/api/v1/verdicts", If_None_Match=headers["etag"])
+    tap.point(status == 200 and again[0] == 304, "an ETag", (status, again[:2]))
+    rows = json.loads(d.get("/api/v1/verdicts?format=annotations")[2])
+    tap.point(rows and all(set(r) == {"time", "title", "text", "tags"} and isinstance(r["time"], int) for r in rows)
+              and any("increased" in r["tags"] and "parse" in r["tags"] for r in rows), "annotations for Grafana", rows)
+    later = json.loads(d.get(f"/api/v1/verdicts?since={NOW + 10 ** 6}")[2])
+    tap.point(later["rows"] == [], "a time range", later)
+    csv = d.ctl("verdicts", "-f", "csv").stdout.splitlines()
+    tap.point(csv[0].startswith("watch,program,function") and len(csv) > 3, "CSV", csv)
+    text = d.ctl("verdicts").stdout
+    tap.point("increased" in text and "parse (self)" in text and "3 after 2" in text, "text", text)
+    tap.point(d.get("/api/v1/verdicts?format=xml")[0] == 400, "a format that is none is refused")
+    token = d.ctl("reader", "add", "tenant", "--tenant", "t").stdout.strip()
+    tap.point(d.get("/api/v1/verdicts", Authorization=f"Bearer {token}")[0] == 403,
+              "a reader of one tenant may not read verdicts")
+
+
+def too_little(tap, d, exe):
+    """One process is too little for a verdict; when more of them come, there is one, over a restart in between."""
+    few = draw_few(d, exe)
+    tap.point(few and few[0]["why"], "too little data: cannot tell yet, and why", verdicts(d, after="4"))
+    tap.point("cannot tell yet" in d.ctl("verdicts").stdout, "in the text too")
+    d.stop()
+    d.start()
+    tap.point(verdicts(d, after="4", function="parse", verdict="waiting"), "it waits over a restart")
+    fleet(d, exe, 5, "4", 1, 0, NOW - 600, labels=service("api"))
+    tap.point(until(lambda: verdicts(d, after="4", function="parse", verdict="decreased")),
+              "with more data there is a verdict: faster than version 3", verdicts(d, after="4"))
+
+
+def draw_few(d, exe):
+    body = upload(exe, 77, {"parse": 3, "step": 2}, {("main", "step"): 1, ("step", "parse"): 1},
+                  {"version": "4", "service": "api"}, NOW - 900)
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body)
+        until(lambda: w.take()[0] == "ACK")
+    until(lambda: verdicts(d, after="4", function="parse", verdict="waiting"))
+    return verdicts(d, after="4", function="parse", verdict="waiting")
+
+
 def configuration(tap):
     with Daemon(start=False) as d:
         for value, word in (("parse", "NAME=VALUE"), ("a=b:", "NAME=VALUE"), ("a:f", "is not NAME=VALUE"),
@@ -106,5 +197,6 @@ def rights(tap):
 
 with Tap() as TAP:
     counts(TAP)
+    compared(TAP)
     configuration(TAP)
     rights(TAP)

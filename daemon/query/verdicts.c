@@ -1,0 +1,100 @@
+/* /api/v1/verdicts: what the watch list says of new versions. */
+#include <nettle/sha2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/handlers.h"
+#include "query/query.h"
+#include "query/when.h"
+#include "render/render.h"
+#include "store/store.h"
+
+struct verdicts {
+    struct job *job;
+    int64_t since, until;
+    struct verdict_row *rows;
+    uint32_t count, capacity;
+    struct sha256_ctx sha;
+    bool failed;
+};
+
+static bool take_row(void *context, const struct store_watch_row *row)
+{
+    struct verdicts *v = context;
+    if (row->changed < v->since || (v->until > 0 && row->changed >= v->until)) {
+        return true;
+    }
+    struct verdict_row *rows = arena_extend(v->job->arena, v->rows, v->count, &v->capacity, sizeof *rows);
+    if (rows == NULL) {
+        v->failed = true;
+        return false;
+    }
+    v->rows = rows;
+    rows[v->count++] =
+        (struct verdict_row){.changed = row->changed, .document = job_copy(v->job, row->document, &v->failed)};
+    sha256_update(&v->sha, sizeof row->changed, (const uint8_t *)&row->changed);
+    sha256_update(&v->sha, strlen(row->document) + 1, (const uint8_t *)row->document);
+    return !v->failed;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct verdict_row *a = left, *b = right;
+    return a->changed != b->changed ? (a->changed < b->changed) - (a->changed > b->changed)
+                                    : strcmp(a->document, b->document);
+}
+
+static enum profd_status parse(struct verdicts *v, bool *annotations, struct profd_error *e)
+{
+    const struct params *p = v->job->params;
+    const char *since = params_find(p, "since"), *until = params_find(p, "until"), *format = params_find(p, "format");
+    enum profd_status status = PROFD_OK;
+    if (!v->job->request->scope.all) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "verdicts are of the data of all users; only users who may read all profiles may read "
+                               "them");
+    }
+    *annotations = format != NULL && strcmp(format, "annotations") == 0;
+    if (format != NULL && !*annotations && strcmp(format, "json") != 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "format=%.80s is none of: json, annotations", format);
+    }
+    if (since != NULL) {
+        status = when_parse("since", since, v->job->request->now, &v->since, e);
+    }
+    if (status == PROFD_OK && until != NULL) {
+        status = when_parse("until", until, v->job->request->now, &v->until, e);
+    }
+    return status;
+}
+
+enum profd_status verdicts_list(struct job *job, struct profd_error *e)
+{
+    struct verdicts v = {.job = job};
+    struct store_epoch epoch;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    bool annotations = false;
+    enum profd_status status = parse(&v, &annotations, e);
+    sha256_init(&v.sha);
+    if (status == PROFD_OK) {
+        status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
+    }
+    if (status == PROFD_OK) {
+        status = store_each_watch_row(job->store, STORE_WATCH_VERDICT, take_row, &v, e);
+    }
+    if (status == PROFD_OK && v.failed) {
+        status = profd_no_memory(e);
+    }
+    sha256_digest(&v.sha, sizeof digest, digest);
+    if (status != PROFD_OK || job_set_etag(job, digest, sizeof digest, &epoch)) {
+        return status;
+    }
+    if (v.count > 0) {
+        qsort(v.rows, v.count, sizeof *v.rows, compare_rows);
+    }
+    if (annotations) {
+        render_annotations(v.rows, v.count, &job->answer->body);
+    } else {
+        render_verdicts(v.rows, v.count, &job->answer->body);
+    }
+    return status;
+}

@@ -1,0 +1,293 @@
+#include "watch/watch_verdicts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LIMIT_PAGES 10u
+#define MORE_DATA 2 /* times the ticks of the look before: the next look */
+
+struct version {
+    const char *name; /* the label's value, or the build-id */
+    const char *label, *build_id;
+    int64_t uploads;
+};
+
+/* A pair of versions of one program. */
+struct pair {
+    const struct watch_ask *ask;
+    const struct watch *watch;
+    const struct watch_judging *judging;
+    struct watch_rows *rows;
+    const char *program;
+    struct version before, after;
+    bool waiting[WATCH_LIST_FUNCTIONS];
+    int64_t looks, ticks; /* so far, and of the new version at the latest look */
+};
+
+static const char *make_key(const struct pair *p, const char *function)
+{
+    return arena_format(p->rows->arena, "%s\n%s\n%s\n%s", p->watch->name, p->program, p->after.name, function);
+}
+
+/* All versions of the watch, by program and time. */
+static enum profd_status list_versions(const struct watch_ask *ask, const struct watch *w, json_t *list,
+                                       struct profd_error *e)
+{
+    char cursor[24] = "0";
+    enum profd_status status = PROFD_OK;
+    for (unsigned page = 0; status == PROFD_OK && page < LIMIT_PAGES && cursor[0] != '\0'; page++) {
+        struct buffer target;
+        json_t *answer = NULL;
+        watch_ask_begin(&target, "/api/v1/versions");
+        watch_ask_add(&target, "limit", "0");
+        watch_ask_add(&target, "cursor", cursor);
+        watch_ask_add_labels(&target, w);
+        status = watch_ask_send(ask, &target, &answer, e);
+        if (status == PROFD_OK && json_array_extend(list, json_object_get(answer, "rows")) != 0) {
+            status = profd_no_memory(e);
+        }
+        (void)snprintf(cursor, sizeof cursor, "%s", watch_text(answer, "next"));
+        json_decref(answer);
+    }
+    return status;
+}
+
+static struct version read_version(const json_t *row)
+{
+    const char *label = watch_text(row, "version"), *build_id = watch_text(row, "build_id");
+    return (struct version){label[0] != '\0' ? label : build_id, label, build_id, watch_integer(row, "uploads")};
+}
+
+/* The version of a name among the rows from begin to end; of several builds that with the most uploads. */
+static bool find_version(const json_t *list, size_t begin, size_t end, const char *name, struct version *out)
+{
+    bool found = false;
+    for (size_t i = begin; i < end; i++) {
+        const struct version v = read_version(json_array_get(list, i));
+        if (strcmp(v.name, name) == 0 && (!found || v.uploads > out->uploads)) {
+            *out = v;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* The name of the version that appeared last, not counting one of this name; NULL: none. A version appears with its
+ * first row. */
+static const char *find_newest(const json_t *list, size_t begin, size_t end, const char *except)
+{
+    const char *newest = NULL;
+    for (size_t i = begin; i < end; i++) {
+        const char *name = read_version(json_array_get(list, i)).name;
+        bool seen = except != NULL && strcmp(name, except) == 0;
+        for (size_t k = begin; k < i && !seen; k++) {
+            seen = strcmp(read_version(json_array_get(list, k)).name, name) == 0;
+        }
+        newest = seen ? newest : name;
+    }
+    return newest;
+}
+
+static enum profd_status put(const struct pair *p, const char *key, json_t *document, struct profd_error *e)
+{
+    return document != NULL && key != NULL ? watch_rows_put(p->rows, STORE_WATCH_VERDICT, key, p->ask->now, document, e)
+                                           : profd_no_memory(e);
+}
+
+/* Versions that are not the newest any more wait for nothing. */
+static enum profd_status supersede(const struct pair *p, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    const char *key;
+    json_t *old;
+    void *next;
+    json_object_foreach_safe(p->rows->stored[STORE_WATCH_VERDICT], next, key, old)
+    {
+        if (status == PROFD_OK && strcmp(watch_text(old, "verdict"), "waiting") == 0 &&
+            strcmp(watch_text(old, "watch"), p->watch->name) == 0 &&
+            strcmp(watch_text(old, "program"), p->program) == 0 &&
+            strcmp(watch_text(old, "after"), p->after.name) != 0) {
+            json_t *document = json_copy(old);
+            const bool set = json_object_set_new(document, "verdict", json_string("superseded")) == 0 &&
+                             json_object_set_new(document, "why", json_string("a newer version came first")) == 0 &&
+                             json_object_set_new(document, "decided", json_integer(p->ask->now)) == 0;
+            status = set ? put(p, arena_copy(p->rows->arena, key, strlen(key)), document, e) : profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+/* What is stored of the pair: which functions wait, and for how many looks. True if any does. The predecessor is that
+ * of the first look. */
+static bool read_stored(struct pair *p, const char **before)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->watch->function_count; i++) {
+        const char *key = make_key(p, p->watch->functions[i]);
+        const json_t *old = key != NULL ? watch_rows_find(p->rows, STORE_WATCH_VERDICT, key) : NULL;
+        const int64_t looks = watch_integer(old, "looks");
+        p->waiting[i] = old == NULL || strcmp(watch_text(old, "verdict"), "waiting") == 0;
+        any |= p->waiting[i];
+        if (old != NULL) {
+            *before = watch_text(old, "before");
+        }
+        if (looks >= p->looks) {
+            p->looks = looks;
+            p->ticks = watch_integer(old, "ticks");
+        }
+    }
+    return any;
+}
+
+static void add_side(struct buffer *target, const char *build, const char *label, const struct version *v)
+{
+    watch_ask_add(target, build, v->build_id);
+    if (v->label[0] != '\0') {
+        watch_ask_add(target, label, v->label);
+    }
+}
+
+static enum profd_status compare(const struct pair *p, double confidence, json_t **out, struct profd_error *e)
+{
+    struct buffer target;
+    char text[40];
+    watch_ask_begin(&target, "/api/v1/diff");
+    add_side(&target, "a", "a.label.version", &p->before);
+    add_side(&target, "b", "b.label.version", &p->after);
+    watch_ask_add_labels(&target, p->watch);
+    watch_ask_add_functions(&target, p->watch);
+    watch_ask_add(&target, "metric", p->judging->metric);
+    (void)snprintf(text, sizeof text, "%.12f", confidence);
+    watch_ask_add(&target, "confidence", text);
+    return watch_ask_send(p->ask, &target, out, e);
+}
+
+static const json_t *find_row(const json_t *table, const char *function)
+{
+    const json_t *list = json_object_get(table, "rows");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (watch_list_means(function, watch_text(json_array_get(list, i), "function"))) {
+            return json_array_get(list, i);
+        }
+    }
+    return NULL;
+}
+
+/* The verdict of a row, and for "waiting" the reason. */
+static const char *judge(const json_t *table, const json_t *row, double threshold, const char **why)
+{
+    const json_t *visible = json_object_get(row, "visible");
+    const char *verdict = watch_text(row, "verdict");
+    *why = NULL;
+    if (row == NULL || !json_is_number(json_object_get(row, "change"))) {
+        const char *hindrance = watch_text(table, "not_computed");
+        *why = hindrance[0] != '\0' ? hindrance
+               : row == NULL        ? "not in both versions, or nothing is known of it"
+                                    : "too few samples";
+        return "waiting";
+    }
+    if (json_is_number(visible) && json_number_value(visible) > threshold) {
+        *why = "the smallest visible change is above the threshold";
+        return "waiting";
+    }
+    const bool changed = !json_is_number(visible) && strcmp(verdict, "constant-changed") == 0;
+    if (watch_real(row, "low") > 0 || (changed && watch_real(row, "change") > 0)) {
+        return "increased";
+    }
+    return watch_real(row, "high") < 0 ? "decreased" : "no-difference";
+}
+
+static json_t *make_document(const struct pair *p, const char *function, const json_t *table, double confidence)
+{
+    static const char *const fields[] = {"change", "low", "high", "p", "visible", "a", "b", "ticks_a", "ticks_b"};
+    const json_t *row = find_row(table, function);
+    const char *why, *verdict = judge(table, row, p->judging->threshold, &why);
+    json_t *d = json_pack("{ss ss ss ss ss? ss ss ss ss ss sf sf sI sI sI}", "watch", p->watch->name, "program",
+                          p->program, "function", function, "verdict", verdict, "why", why, "metric",
+                          p->judging->metric, "before", p->before.name, "after", p->after.name, "build_id_before",
+                          p->before.build_id, "build_id_after", p->after.build_id, "threshold", p->judging->threshold,
+                          "confidence", confidence, "looks", (json_int_t)p->looks, "ticks", (json_int_t)p->ticks,
+                          "decided", (json_int_t)(strcmp(verdict, "waiting") == 0 ? 0 : p->ask->now));
+    for (size_t i = 0; d != NULL && i < sizeof fields / sizeof *fields; i++) {
+        json_t *value = json_object_get(row, fields[i]);
+        if (json_object_set_new(d, fields[i], value != NULL ? json_incref(value) : json_null()) != 0) {
+            json_decref(d);
+            d = NULL;
+        }
+    }
+    return d;
+}
+
+/* True if the data is to be looked at: a function that waits has an estimate, and there is enough more data. */
+static bool is_look(const struct pair *p, const json_t *table, int64_t ticks)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->watch->function_count; i++) {
+        const json_t *row = p->waiting[i] ? find_row(table, p->watch->functions[i]) : NULL;
+        any |= json_is_number(json_object_get(row, "change"));
+    }
+    return any && ticks > 0 && ticks / MORE_DATA >= p->ticks;
+}
+
+/* A look: its verdicts. Before the first one, the functions are listed as waiting. */
+static enum profd_status take_answer(struct pair *p, const json_t *answer, double confidence, struct profd_error *e)
+{
+    const json_t *table = json_array_get(json_object_get(answer, "metrics"), 0);
+    const int64_t ticks = watch_integer(json_object_get(answer, "b"), "ticks");
+    const bool look = is_look(p, table, ticks);
+    enum profd_status status = PROFD_OK;
+    if (look) {
+        p->looks++;
+        p->ticks = ticks;
+    }
+    for (size_t i = 0; status == PROFD_OK && i < p->watch->function_count; i++) {
+        const char *function = p->watch->functions[i], *key = make_key(p, function);
+        const bool known = key != NULL && watch_rows_find(p->rows, STORE_WATCH_VERDICT, key) != NULL;
+        if (p->waiting[i] && (look || !known)) {
+            status = put(p, key, make_document(p, function, table, confidence), e);
+        }
+    }
+    return status;
+}
+
+/* The rows of one program, from begin to end. */
+static enum profd_status look_at_program(struct pair *p, const json_t *list, size_t begin, size_t end,
+                                         struct profd_error *e)
+{
+    const char *newest = find_newest(list, begin, end, NULL), *before = find_newest(list, begin, end, newest);
+    json_t *answer = NULL;
+    if (newest == NULL || before == NULL || !find_version(list, begin, end, newest, &p->after)) {
+        return PROFD_OK;
+    }
+    enum profd_status status = supersede(p, e);
+    if (status != PROFD_OK || !read_stored(p, &before) || !find_version(list, begin, end, before, &p->before)) {
+        return status;
+    }
+    const double k = (double)(p->looks + 1), n = (double)p->watch->function_count;
+    const double confidence = 1 - WATCH_VERDICTS_ALPHA / (n * k * (k + 1));
+    status = compare(p, confidence, &answer, e);
+    if (status == PROFD_OK) {
+        status = take_answer(p, answer, confidence, e);
+    }
+    json_decref(answer);
+    return status;
+}
+
+enum profd_status watch_verdicts_look(const struct watch_ask *ask, const struct watch *w,
+                                      const struct watch_judging *judging, struct watch_rows *rows,
+                                      struct profd_error *e)
+{
+    json_t *list = json_array();
+    enum profd_status status = list != NULL ? list_versions(ask, w, list, e) : profd_no_memory(e);
+    for (size_t begin = 0, end; status == PROFD_OK && begin < json_array_size(list); begin = end) {
+        struct pair p = {.ask = ask, .watch = w, .judging = judging, .rows = rows};
+        p.program = watch_text(json_array_get(list, begin), "program");
+        for (end = begin + 1;
+             end < json_array_size(list) && strcmp(watch_text(json_array_get(list, end), "program"), p.program) == 0;) {
+            end++;
+        }
+        status = look_at_program(&p, list, begin, end, e);
+    }
+    json_decref(list);
+    return status;
+}
