@@ -115,7 +115,7 @@ static enum profd_status add_verdicts(struct store *store, struct buffer *out, s
     enum profd_status status =
         documents ? store_each_watch_row(store, STORE_WATCH_VERDICT, take_document, documents, e) : profd_no_memory(e);
 
-    if (!status && json_array_size(documents)) {
+    if (status == PROFD_OK) {
         add_verdict_family(out, "regression",
                            "1: a watched function takes more in the newest version that has a verdict.", false,
                            documents);
@@ -137,9 +137,9 @@ enum profd_status metrics_watch_format(struct store *store, struct buffer *out, 
     enum profd_status status =
         documents ? store_each_watch_row(store, STORE_WATCH_COUNT, take_document, documents, e) : profd_no_memory(e);
 
-    for (size_t i = 0; !status && json_array_size(documents) && i < sizeof families / sizeof *families; i++) {
+    for (size_t i = 0; status == PROFD_OK && i < sizeof families / sizeof *families; i++) {
         add_family(out, &families[i], documents);
     }
     json_decref(documents);
-    return status ? status : add_verdicts(store, out, e);
+    return status != PROFD_OK ? status : add_verdicts(store, out, e);
 }

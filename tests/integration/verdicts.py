@@ -115,9 +115,11 @@ def compared(tap):
                   "a function that got slower is found", verdicts(d))
         r = verdicts(d, after="3", function="parse")[0]
         truth = (6.4 / 16.4) / (4 / 14) - 1
-        tap.point(r["before"] == "2" and r["low"] <= truth <= r["high"], "and the interval holds the truth", (r, truth))
+        tap.point(r["before"] == "2" and r["low"] <= truth <= r["high"], "and the interval holds the truth",
+                  (r, truth))
         tap.point(metric(d, "profd_regression", "3") and max(metric(d, "profd_regression", "3")) == 1
-                  and not metric(d, "profd_regression", "2"), "the metric tells of the newest verdict", scrape(d)[-900:])
+                  and not metric(d, "profd_regression", "2"), "the metric tells of the newest verdict",
+                  scrape(d)[-900:])
         done = run("promtool", "check", "metrics", input=scrape(d))
         tap.point(done.returncode == 0 and not done.stdout + done.stderr, "promtool check metrics finds nothing",
                   done.stdout + done.stderr)

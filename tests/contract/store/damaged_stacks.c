@@ -276,7 +276,8 @@ static void make_version_10(void)
                               "WHERE s.uid=user_bytes.uid); "
                               "UPDATE ledger SET shares=forget_last(shares); "
                               "UPDATE series SET shares=forget_last(shares); "
-                              "ALTER TABLE segment DROP COLUMN stack_ticks; PRAGMA user_version=10; COMMIT";
+                              "ALTER TABLE segment DROP COLUMN stack_ticks; DROP TABLE watch; "
+                              "PRAGMA user_version=10; COMMIT";
     sqlite3 *db;
     char *why = NULL;
     cr_assert_eq(sqlite3_open(f.path, &db), SQLITE_OK);
