@@ -4,6 +4,7 @@
 
 #include "core/compare.h"
 #include "core/report_measure.h"
+#include "core/sum.h"
 #include "proto/bins.h"
 #include "query/function.h"
 #include "query/handlers.h"
@@ -32,6 +33,23 @@ static int compare_calls(const void *left, const void *right)
     const struct address_calls *a = left, *b = right;
     int order = (a->address > b->address) - (a->address < b->address);
     return order != 0 ? order : (a->callee > b->callee) - (a->callee < b->callee);
+}
+
+/* Histograms of several rates have the same bins: one row each. The rows are sorted. */
+static void join_ticks(struct listing *l)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i < l->tick_count; i++) {
+        struct address_ticks *last = &l->ticks[kept];
+        const struct address_ticks *next = &l->ticks[i];
+        if (compare_ticks(last, next) != 0) {
+            l->ticks[++kept] = *next;
+            continue;
+        }
+        last->ticks = sum_all((const uint64_t[]){last->ticks, next->ticks}, 2);
+        last->seconds += next->seconds;
+    }
+    l->tick_count = kept + 1;
 }
 
 /* Of one histogram the bins that have a byte of the function. */
@@ -102,6 +120,7 @@ static bool fill(struct listing *l, struct arena *a)
     }
     if (l->tick_count > 0) {
         qsort(l->ticks, l->tick_count, sizeof *l->ticks, compare_ticks);
+        join_ticks(l);
     }
     if (l->call_count > 0) {
         qsort(l->calls, l->call_count, sizeof *l->calls, compare_calls);

@@ -25,7 +25,7 @@ struct address_calls {
 struct render_addresses {
     const struct report_function *function;
     uint32_t tick_count, call_count;
-    const struct address_ticks *ticks; /* ascending by address, then bytes; one row for each rate */
+    const struct address_ticks *ticks; /* ascending by address, then bytes */
     const struct address_calls *calls; /* ascending by address */
     double overdispersion;             /* variance of a number of ticks over that of independent ones */
 };

@@ -8,7 +8,7 @@ import { filterField, pictureTable, plain } from "./table.js";
 import { matcher } from "./view_report.js";
 
 const ROW = 20;
-const WIDTH = innerWidth < 700 ? 640 : 1200;
+const NARROWEST = 300; // pixels of the picture
 const LEAST = 0.6; // pixels of the narrowest box that is drawn
 const SAME = 0.0005; // a difference of shares that is shown as none
 const STRONG = 0.1; // a difference of shares that has the full colour
@@ -94,9 +94,16 @@ class Difference {
       "aria-label": "Differences of stacks",
       tabindex: "-1",
     });
-    this.detail = el("p", { class: "hint detail", "aria-live": "polite" });
+    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "Point at a box, or move with the arrows.");
     this.view.addEventListener("keydown", (event) => this.key(event));
-    this.zoom(boxAt(boxes[0], state.zoom), false);
+    this.width = NARROWEST;
+    this.top = boxAt(boxes[0], state.zoom);
+  }
+
+  /** Draws it as wide as its place in the page is, so that texts keep their size. */
+  fit() {
+    this.width = Math.max(NARROWEST, this.view.parentElement.clientWidth);
+    this.draw();
   }
 
   zoom(box, focus = true) {
@@ -108,10 +115,10 @@ class Difference {
   }
 
   draw() {
-    const scale = WIDTH / (this.top.value || 1);
+    const scale = this.width / (this.top.value || 1);
     const above = [];
     for (let b = this.top.parent; b; b = b.parent) above.unshift(b);
-    const shown = above.map((b) => ({ b, x: 0, w: WIDTH }));
+    const shown = above.map((b) => ({ b, x: 0, w: this.width }));
     const walk = [this.top];
     while (walk.length) {
       const b = walk.pop();
@@ -120,7 +127,7 @@ class Difference {
       walk.push(...[...b.children].reverse());
     }
     const depth = shown.reduce((most, s) => Math.max(most, s.b.level), 0);
-    this.view.setAttribute("viewBox", `0 0 ${WIDTH} ${(depth + 1) * ROW}`);
+    this.view.setAttribute("viewBox", `0 0 ${this.width} ${(depth + 1) * ROW}`);
     this.nodes = new Map();
     replace(
       this.view,
@@ -131,7 +138,7 @@ class Difference {
 
   box({ b, x, w }) {
     const d = b.b - b.a;
-    const chars = Math.floor((w - 6) / 7);
+    const chars = Math.floor((w - 6) / 7.3);
     const label = `${Math.abs(d) < SAME ? "=" : `${signOf(d)} ${points(d)}`} ${b.label}`;
     const edge = { x: 0, width: Math.max(w - 0.5, 0.4).toFixed(2), height: 3, class: "edge" };
     const node = svg(
@@ -258,5 +265,6 @@ export async function show(main, bars, state, signal) {
       plain("Boxes by difference", columns, largest.map(line)),
     ),
   );
+  flame.fit();
   if (state.q) flame.search(state.q);
 }

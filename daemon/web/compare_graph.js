@@ -5,7 +5,7 @@ import { sideQuestion } from "./compare_sides.js";
 import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
 import { clip } from "./graph_draw.js";
-import { layout } from "./graph_layout.js";
+import { busiest, layout } from "./graph_layout.js";
 import { another, go } from "./state.js";
 import { pictureTable, plain } from "./table.js";
 
@@ -156,4 +156,7 @@ export async function show(main, bars, state, signal) {
   );
   view.classList.toggle("bare", !places.labelled);
   replace(box, view);
+  const window = { w: box.clientWidth, h: box.clientHeight };
+  const middle = busiest(shown.nodes, places, window, (n) => Math.abs(n.b - n.a));
+  box.scrollTo(middle.x - window.w / 2, middle.y - window.h / 2);
 }

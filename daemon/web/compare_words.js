@@ -170,6 +170,13 @@ export function headline(table, metric) {
   ];
 }
 
+/** Why nothing can be told, where a side has too few processes for any verdict. */
+export function fewGroups(table, diff) {
+  const [a, b] = [diff.a.groups, diff.b.groups];
+  if (!(table.counts["too-few"] > 0) || Math.min(a, b) >= LEAST_GROUPS) return "";
+  return ` Too few processes: a verdict needs ${LEAST_GROUPS} groups of processes on each side; A has ${a}, B has ${b}.`;
+}
+
 /** What all functions have in common; rows do not contain it. */
 export const common = (table, metric) =>
   table.common

@@ -138,6 +138,16 @@ export function clock(time) {
 export const span = (first, last) => [...new Set([both(first), both(last)])].join(" to ");
 export const base = (path) => (path || "").replace(/^.*\//, "");
 export const brief = (id) => (id.length > 12 ? `${id.slice(0, 12)}…` : id);
+/** A name of C++ without its template arguments, like names=short of the interface. */
+export function shortName(name) {
+  if (/operator ?[<>-]/.test(name)) return name;
+  let short = name.replace(/std::(__cxx11::)?basic_string<char, std::char_traits<char>, std::allocator<char> ?>/g, "std::string");
+  for (let before = ""; before !== short; ) {
+    before = short;
+    short = short.replace(/(?<=[\w:])<[^<>]*>/g, "\0"); // from the inside out
+  }
+  return short.replaceAll("\0", "<…>");
+}
 /** A word for a shell. */
 export const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 

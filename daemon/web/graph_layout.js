@@ -52,6 +52,22 @@ function place(dagre, { nodes, edges, groups }, rankdir, size) {
   };
 }
 
+/** The middle of the window of that size that shows most weight. weight(node); must: a node that it shows. */
+export function busiest(nodes, places, size, weight, must) {
+  const at = (n) => places.nodes.get(n.id);
+  const clamp = (middle, part, whole) => (part >= whole ? whole / 2 : Math.min(Math.max(middle, part / 2), whole - part / 2));
+  const shows = (middle, n) =>
+    Math.abs(at(n).x - middle.x) <= (size.w - n.w) / 2 && Math.abs(at(n).y - middle.y) <= (size.h - n.h) / 2;
+  let best = { sum: -1 };
+  for (const n of must ? [must, ...nodes] : nodes) {
+    const middle = { x: clamp(at(n).x, size.w, places.width), y: clamp(at(n).y, size.h, places.height) };
+    if (must && n !== must && !shows(middle, must)) continue;
+    const sum = nodes.reduce((all, m) => all + (shows(middle, m) ? weight(m) : 0), 0);
+    if (sum > best.sum) best = { ...middle, sum };
+  }
+  return best;
+}
+
 /** graph: {nodes: {id, w, h}, edges: {source, target, text}, groups: {id, members}}; size: of the window that shows it.
  *  Of downwards and to the right, the direction that needs less shrinking. */
 export async function layout(graph, size) {

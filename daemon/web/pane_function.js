@@ -22,7 +22,9 @@ function resolver(state, flat) {
 function cyclePart(cycle, look, state) {
   const outside = `${look.mark}${format.exact(cycle, "calls_outside")} times from outside`;
   const inside = `${look.mark}${format.exact(cycle, "calls_inside")} times inside`;
-  const time = `${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent, look.ticks)}`;
+  const time = hasMeasured(cycle, look)
+    ? `${look.amount(cycle.measured_total)} measured, ${shareOf(cycle.measured_total, look)}`
+    : `${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent, look.ticks)}`;
   const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}`);
   const members = cycle.members.map((m) => ({ ...m, inside: false }));
   return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
@@ -56,6 +58,7 @@ const heading = (name, state, short = name) =>
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
     el("a", around(state), "In the call graph"),
     el("a", inStacks(state), "In stacks"),
+    el("a", to(state, another("code")), "Code"),
     el("a", { ...to(state, { fn: "", of: "" }), id: "pane-close" }, "Close"),
   );
 const list = (facts) =>
@@ -103,10 +106,12 @@ function lookOf(answer, own, all) {
   return { amount, mark, title, total: seconds, ticks, own, all, measured: answer.time === "measured" };
 }
 
+const shareOf = (time, look) => format.percent(look.total > 0 ? (100 * time) / look.total : 0, look.ticks);
+
 /** A measured time, its interval, and that by numbers of calls where it is another. */
 function measuredOf(f, look) {
   const range = format.between(f.measured_low, f.measured_high, look.title === "Time");
-  const share = format.percent(look.total > 0 ? (100 * f.measured_total) / look.total : 0, look.ticks);
+  const share = shareOf(f.measured_total, look);
   const calls = f.measured_differs ? `; by numbers of calls ${look.amount(f.total)}, outside the interval` : "";
   const stacks = format.several(f.measured_samples, "stack", "stacks");
   return `${look.amount(f.measured_total)} (${share}), 95 %: ${range}, ${stacks}${calls}`;
@@ -118,7 +123,7 @@ function factsOf(f, look) {
   const calls =
     look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
   const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "unknown");
-  const share = format.percent(look.total > 0 ? (100 * f.self) / look.total : 0, look.ticks);
+  const share = shareOf(f.self, look);
   const range = Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : "";
   const none = "no calls from other functions in this time range";
   const whole = hasMeasured(f, look) ? f.measured_total : f.total;

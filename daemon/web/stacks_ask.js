@@ -5,7 +5,7 @@ import { matchOf, valuesOf } from "./choices.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { menu } from "./menu.js";
-import { question } from "./state.js";
+import { question, to } from "./state.js";
 import { interval, joined, treeOf } from "./stacks.js";
 
 const VALUES = 12; // of a label: a tree for each
@@ -98,6 +98,14 @@ function facts(answer, amount) {
     cut > 0 ? `${stacks(cut)} lost outer callers, because no call stands before a return address.` : "",
     folded > 0 ? `${stacks(folded)} lost inner functions, because there was no space.` : "",
   ].filter(Boolean);
+}
+
+/** Why there is no stack, and a way to where there are some. */
+export function noStacks(state) {
+  const narrowed = state.since || state.until || state.match.length;
+  const all = () => el("a", to(state, { since: "", until: "", match: [] }), "Remove all filters");
+  const none = narrowed ? ["No sample has these labels in this time range. ", all()] : "This build has no samples.";
+  return el("p", { class: "empty" }, none);
 }
 
 /** A chip that says how the stacks came about. */

@@ -110,7 +110,7 @@ function listColumns(rows, total) {
       key: "share",
       title: "CPU share",
       hint: "time in its own code, of that of all builds",
-      width: 9.2,
+      width: 9.8,
       bars: true,
       ...numeric((group) => group.seconds),
       cell: (i) => bar(share(i) > 0 ? format.percent(share(i)) : "0 %", share(i)),
@@ -151,7 +151,7 @@ function dayColumns(rows) {
   return {
     load: column("load", "Last day", 8.5, spark, true),
     service: column("service", "Service", 8, (d) => words(d.services)),
-    version: column("version", "Version", 7, (d) => words(d.versions)),
+    version: column("version", "Version", 8.5, (d) => words(d.versions)),
     hosts: column("hosts", "Hosts", 5, hosts, true),
   };
 }

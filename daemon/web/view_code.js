@@ -23,7 +23,14 @@ function rowsOf(answer) {
   return [...ticks, ...calls].sort((a, b) => a.at - b.at || Boolean(a.call) - Boolean(b.call));
 }
 
-function columns(rows, answer) {
+/** The callee as a link to its row in the table. */
+function calleeCell(name, state) {
+  if (!name) return "→ outside";
+  const q = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return ["→ ", el("a", { ...to(state, { ...another("report"), fn: "", of: "", q }), tabIndex: -1, title: name }, format.shortName(name))];
+}
+
+function columns(rows, answer, state) {
   const { seconds } = answer.function.self > 0 ? { seconds: answer.function.self } : { seconds: 1 };
   const amount = format.amounts(answer.dimension, answer);
   const share = (r) => (100 * (r.seconds ?? 0)) / seconds;
@@ -72,7 +79,7 @@ function columns(rows, answer) {
       title: "Calls what",
       width: 18,
       value: (i) => rows[i].callee ?? "",
-      cell: (i) => (rows[i].call ? el("span", { title: rows[i].callee }, `→ ${rows[i].callee || "outside"}`) : ""),
+      cell: (i) => (rows[i].call ? calleeCell(rows[i].callee, state) : ""),
     },
   ];
 }
@@ -117,7 +124,7 @@ export async function draw(main, state, signal) {
   const bar2 = el(
     "div",
     { class: "bar compare" },
-    el("h2", { class: "function", title: f.raw_name }, f.name),
+    el("h2", { class: "function", title: f.name }, format.shortName(f.name)),
     report,
     lines,
   );
@@ -140,7 +147,7 @@ export async function draw(main, state, signal) {
   }
   const table = new Table({
     label: "Addresses",
-    columns: columns(rows, answer),
+    columns: columns(rows, answer, state),
     count: rows.length,
     state,
     sort: "name",

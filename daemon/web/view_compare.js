@@ -49,8 +49,9 @@ function rowsOf(diff, table, metric) {
 function nameColumn(rows, state) {
   const cell = (i) => {
     const row = rows[i];
-    const name = row.caller === null ? row.function : `${row.caller} → ${row.function}`;
-    return el("a", { ...to(state, there(row, state)), tabIndex: -1, title: name }, name);
+    const names = row.caller === null ? [row.function] : [row.caller, row.function];
+    const link = { ...to(state, there(row, state)), tabIndex: -1, title: names.join(" → ") };
+    return el("a", link, names.map(format.shortName).join(" → "));
   };
   const value = (i) => (rows[i].caller === null ? "" : `${rows[i].caller} `) + rows[i].function;
   return { key: "name", title: "Function", value, cell };
@@ -73,7 +74,10 @@ function verdictColumns(rows, metric, diff) {
     const row = rows[i];
     return el("span", { title: `95 % interval: ${words.interval(row) || "certain"}` }, words.changeOf(row));
   };
-  const plan = (i) => words.plan(rows[i], metric, diff);
+  const plan = (i) => {
+    const needs = words.plan(rows[i], metric, diff);
+    return el("span", { title: needs }, needs);
+  };
   const planned = format.percent(100 * diff.planned, 200);
   return [
     {
@@ -105,7 +109,7 @@ function verdictColumns(rows, metric, diff) {
       key: "plan",
       title: `To tell ${planned}`,
       hint: `data that is missing before an increase by ${planned} can be told from chance`,
-      width: 8.6,
+      width: 10,
       numeric: true,
       still: true,
       cell: plan,
@@ -130,7 +134,7 @@ function valueColumns(rows, metric) {
       key: "share",
       title: "CPU share",
       hint: "of the function, on the side where it is larger",
-      width: 8.6,
+      width: 9.6,
       bars: true,
       numeric: true,
       value: (i) => rows[i].share,
@@ -225,6 +229,7 @@ function showTable(main, bars, diff, state) {
         { class: "answer" },
         el("strong", {}, answer),
         ` ${rest}`,
+        words.fewGroups(table, diff),
         alone(diff, state, metric),
         shared ? ` ${shared}` : "",
       );

@@ -13,7 +13,7 @@ const CYCLES_MOST = 50;
 function member(cycle, name, state) {
   const found = cycle.members.find((m) => m.name === name);
   if (!found) return name;
-  return el("a", { ...to(state, { ...another("report"), fn: found.address, of: "" }), title: found.raw_name }, name);
+  return el("a", { ...to(state, { ...another("report"), fn: found.address, of: "" }), title: found.name }, format.shortName(name));
 }
 
 const calls = (row) => format.exact(row, "calls");
@@ -39,7 +39,7 @@ function members(cycle, state, amount) {
   ];
   const columns = [["Member"], ["Self", 1], ["From outside", 1], ["From members", 1]];
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
-  const title = format.several(cycle.member_count, "member", "members");
+  const title = el("span", { class: "unseen" }, format.several(cycle.member_count, "member", "members"));
   return el("div", { class: "picture-table" }, el("div", region, plain(title, columns, rows.map(line))));
 }
 
@@ -64,20 +64,19 @@ function section(cycle, state, amount) {
     "section",
     { class: "one-cycle", "aria-label": `Cycle ${cycle.number}` },
     el(
-      "h3",
-      {},
-      `Cycle ${cycle.number}`,
-      " ",
-      el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "in the call graph"),
-    ),
-    el("p", { class: "measure" }, bar(`${format.percent(cycle.percent, 200)} of the time`, cycle.percent)),
-    el(
-      "p",
-      {},
-      `${amount(whole)} with callees, ${amount(cycle.self)} in its members; ${format.exact(cycle, "calls_outside")} calls from outside, ${format.exact(cycle, "calls_inside")} among members.`,
+      "div",
+      { class: "bar" },
+      el("h3", {}, `Cycle ${cycle.number}`),
+      el("span", { class: "measure" }, bar(`${format.percent(cycle.percent, 200)} of the time`, cycle.percent)),
+      el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "In the call graph"),
     ),
     breaking(cycle, state),
     members(cycle, state, amount),
+    el(
+      "p",
+      {},
+      `${format.several(cycle.member_count, "member", "members")}: ${amount(whole)} with callees, ${amount(cycle.self)} in its members; ${format.exact(cycle, "calls_outside")} calls from outside, ${format.exact(cycle, "calls_inside")} among members.`,
+    ),
     arcs(cycle, state),
   );
 }
@@ -104,12 +103,13 @@ export async function draw(main, state, signal) {
   const names = [...first.members]
     .sort((a, b) => b.self - a.self)
     .slice(0, 3)
-    .map((m) => m.name);
+    .map((m) => format.shortName(m.name));
   const hot = `The hottest is cycle ${first.number} with ${format.percent(first.percent, 200)} of the time: ${names.join(", ")}${first.member_count > 3 ? ` and ${format.several(first.member_count - 3, "other", "others")}` : ""}.`;
   replace(
     main,
     title,
     el("p", { class: "answer" }, el("strong", {}, hot)),
     hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount)),
+    el("p", { class: "hint" }, "The time with callees is divided among callers by their numbers of calls, as in gprof."),
   );
 }

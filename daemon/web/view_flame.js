@@ -4,7 +4,7 @@ import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, textOf } from "./flame_draw.js";
 import { around, boxAt, functions, leaves, matched, pathOf } from "./stacks.js";
-import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
+import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, focusOf, functionAt, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { bar } from "./report_columns.js";
@@ -175,8 +175,7 @@ export async function draw(main, state, signal) {
   const title = el("h2", { class: "unseen" }, "Flame graph");
   const times = timeChoice(found.answer, { zoom: "" });
   if (!(found.root.value > 0)) {
-    const none = el("p", { class: "empty" }, "No samples in this time range.");
-    replace(main, el("div", { class: "bar" }, title, chip, times), none);
+    replace(main, el("div", { class: "bar" }, title, times), noStacks(state));
     return;
   }
   const all = new Stacks(found, state);

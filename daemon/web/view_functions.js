@@ -6,10 +6,11 @@ import { sampled, SAMPLED, truthChip } from "./origin.js";
 import { another, fleetQuestion, go, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { labelChips, labelsMenu, timeMenu } from "./toolbar.js";
-import { bar, matcher } from "./view_report.js";
+import { bar, matcher, NARROW } from "./view_report.js";
 
 const MOST = 5000; // names that are fetched; the daemon sorts, so that these are the first ones
 const PROGRAMS = 20; // that are asked where a function is
+const FEW = ["self", "calls"]; // columns where there is little space
 const SORTS = ["self", "total", "calls"];
 
 /** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
@@ -233,7 +234,7 @@ export async function draw(main, state, signal) {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
     say(
-      `${format.count(table.rows.length)} of ${format.count(rows.length)}${more ? ` (the first by ${sort} of ${format.count(first.names)})` : ""} functions`,
+      `${format.count(table.rows.length)} of ${more ? `the first ${format.count(rows.length)} by ${sort}, of ${format.count(first.names)}` : format.count(rows.length)} functions`,
     );
   };
   replace(
@@ -260,6 +261,7 @@ export async function draw(main, state, signal) {
       ? el("div", { class: "split" }, table.node, pane)
       : el("p", { class: "empty" }, "No upload has these labels in this time range."),
   );
+  if (innerWidth < NARROW) table.show(FEW, true);
   apply(state.q);
   table.restore();
   if (state.fn && !state.row && !state.top)

@@ -5,7 +5,7 @@ import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { fold, near } from "./graph_fold.js";
 import { clip, drawGraph, sizeOf } from "./graph_draw.js";
-import { layout } from "./graph_layout.js";
+import { busiest, layout } from "./graph_layout.js";
 import { sampled } from "./origin.js";
 import { Camera } from "./picture.js";
 import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
@@ -58,15 +58,17 @@ function chosen(graph, state) {
 
 const limitOf = (state) => Math.min(MOST, Number(state.nodes) || USUAL);
 
-/** Where the picture begins when it is too large for the window: at the function asked for, else at a root. */
-function anchor(shown, places) {
+/** Where the picture begins when it is too large for the window: at the function asked for, else where a root and most
+ *  of the time are. */
+function anchor(shown, places, size) {
   const y = (n) => places.nodes.get(n.id).y;
   const x = (n) => places.nodes.get(n.id).x;
   const root = shown.nodes.reduce((a, b) => {
     const before = x(b) + y(b) < x(a) + y(a) - 1;
     return b.mainstat > a.mainstat || (b.mainstat === a.mainstat && before) ? b : a;
   });
-  return places.nodes.get((shown.start ?? root).id);
+  if (shown.start) return places.nodes.get(shown.start.id);
+  return busiest(shown.nodes, places, size, (n) => n.mainstat, root);
 }
 
 /** What is shown, how much is not, and ways to see more or less. */
@@ -78,9 +80,16 @@ function sentence(shown, state) {
     nodes > 10 && shown.nodes.length >= nodes ? link({ nodes: String(Math.ceil(nodes / 2)) }, "fewer") : null;
   const left = shown.left ? `; ${format.several(shown.left, "other is", "others are")} not shown` : "";
   const ways = [more, fewer].filter(Boolean).flatMap((way, i) => [i ? " or " : ". Show ", way]);
+  const [first] = shown.nodes;
+  if (!shown.start && shown.nodes.length === 1 && first.whole?.members_shown) {
+    const all = `All shown functions call each other in ${first.title}. `;
+    return el("p", {}, all, link({ zoom: first.cycle }, "Open it"), ".");
+  }
   const what = shown.start
     ? `${shown.start.title} and what is near`
-    : `The ${shown.nodes.length} boxes with the most time`;
+    : shown.nodes.length === 1
+      ? "The box with the most time"
+      : `The ${shown.nodes.length} boxes with the most time`;
   return el("p", {}, what, left, ways, ".");
 }
 
@@ -99,7 +108,7 @@ async function picture(graph, shown, state, box) {
   const total = Math.max(0, ...graph.nodes.map(share));
   for (const n of shown.nodes) Object.assign(n, sizeOf(n, look));
   for (const e of shown.edges)
-    e.text = e.calls > 0 || !look.measured ? look.mark + format.short(e.calls) : look.amount(e.time);
+    e.text = e.calls > 0 || !look.measured ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time);
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
   const places = await layout(shown, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
@@ -113,7 +122,7 @@ async function picture(graph, shown, state, box) {
     follow: (n) => go({ ...another("report"), ...functionAt(state, n.detail__address, n.detail__build_id) }),
     focus: focused,
   });
-  const camera = new Camera(drawn.view, places, size, state.at, (at) => note(state, { at }), anchor(shown, places));
+  const camera = new Camera(drawn.view, places, size, state.at, (at) => note(state, { at }), anchor(shown, places, size));
   replace(box, drawn.view);
   return { ...drawn, camera, places };
 }
@@ -179,8 +188,8 @@ export async function draw(main, state, signal) {
   if (state.q) apply(state.q);
 }
 
-const DIVIDED = "The time of a function or cycle is divided among its callers by their numbers of calls, as in gprof.";
+const DIVIDED = "The time of a function or cycle is divided among its callers by their numbers of calls (×), as in gprof.";
 const MEASURED =
-  "Times are measured: each stack counts once for a function, and for the caller that it shows. Numbers at the lines " +
-  "are calls, or the time where calls are not counted.";
+  "Times are measured: each stack counts once for a function, and for the caller that it shows. At the lines: the " +
+  "number of calls (×), or the time where calls are not counted.";
 const WAYS = "A box opens its function in the table; its circle, or the key f, shows only what is near.";

@@ -73,7 +73,7 @@ function columns(rows, state) {
     {
       key: "state",
       title: "State",
-      width: 10,
+      width: 9.2,
       value: (i) => `${stateOf(rows[i]).rank}${String(1e9 - (rows[i].lag_seconds ?? 0)).padStart(10, "0")}`,
       cell: (i) => {
         const { kind, sign, text: word, about } = stateOf(rows[i]);
@@ -89,7 +89,7 @@ function columns(rows, state) {
       key: "lag",
       title: "Lag",
       hint: "time since the host arrived last",
-      width: 5.5,
+      width: 4.2,
       numeric: true,
       value: (i) => rows[i].lag_seconds ?? Number.NaN,
       cell: (i) => (rows[i].lag_seconds === null ? "–" : lag(rows[i].lag_seconds)),

@@ -16,7 +16,7 @@ const columns = (rows) => [
     title: "Function",
     value: (i) => rows[i].function,
     cell: (i) => [
-      el("span", { title: rows[i].raw_name }, rows[i].function),
+      el("span", { title: rows[i].function }, format.shortName(rows[i].function)),
       rows[i].entered_elsewhere
         ? el(
             "span",

@@ -5,9 +5,10 @@ import * as format from "./format.js";
 import { another, to, go } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { labelChips, labelsMenu } from "./toolbar.js";
-import { matcher } from "./view_report.js";
+import { matcher, NARROW } from "./view_report.js";
 
 const AGAIN = 5000; // ms
+const FEW = ["state", "persecond"]; // columns where there is little space
 const STATES = {
   counting: "counting",
   paused: "paused, does not count",
@@ -54,7 +55,7 @@ const columns = (rows, state) => [
   },
   {
     key: "pid",
-    width: 5.2,
+    width: 5,
     title: "Process",
     numeric: true,
     value: (i) => rows[i].pid,
@@ -70,10 +71,11 @@ const columns = (rows, state) => [
         String(rows[i].pid),
       ),
   },
-  { key: "uid", width: 4, title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
+  { key: "uid", width: 3.6, title: "User", numeric: true, value: (i) => rows[i].uid, cell: (i) => String(rows[i].uid) },
   {
     key: "state",
     title: "State",
+    width: 6.4,
     value: (i) => rows[i].state,
     cell: (i) =>
       el(
@@ -85,16 +87,15 @@ const columns = (rows, state) => [
         rows[i].state,
       ),
   },
-  { key: "mode", width: 4.2, title: "Mode", value: (i) => rows[i].mode ?? "", cell: (i) => rows[i].mode },
   {
     key: "rate",
-    width: 5.2,
+    width: 5.6,
     title: "Ticks/s",
-    hint: "actual sampling rate, and requested rate",
+    hint: "actual sampling rate, and requested rate; of CPU time or of elapsed time (wall)",
     numeric: true,
     value: (i) => rows[i].rate,
     cell: (i) =>
-      `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}`,
+      `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}${rows[i].mode === "wall" ? " wall" : ""}`,
   },
   {
     key: "persecond",
@@ -107,7 +108,7 @@ const columns = (rows, state) => [
   },
   {
     key: "calls",
-    width: 5.5,
+    width: 5.2,
     title: "Calls",
     numeric: true,
     value: (i) => rows[i].calls,
@@ -123,7 +124,7 @@ const columns = (rows, state) => [
   },
   {
     key: "overhead",
-    width: 6.4,
+    width: 6.6,
     title: "Overhead",
     hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting",
     numeric: true,
@@ -135,7 +136,7 @@ const columns = (rows, state) => [
   },
   {
     key: "age",
-    width: 7.6,
+    width: 6.6,
     title: "Runs for",
     numeric: true,
     value: (i) => rows[i].age_seconds,
@@ -143,7 +144,7 @@ const columns = (rows, state) => [
   },
   {
     key: "memory",
-    width: 5.8,
+    width: 5.6,
     title: "Memory",
     hint: "of the counters",
     numeric: true,
@@ -152,7 +153,7 @@ const columns = (rows, state) => [
   },
   {
     key: "harvested",
-    width: 8.4,
+    width: 7.6,
     title: "Last read",
     numeric: true,
     value: (i) => Date.parse(rows[i].harvested) || 0,
@@ -167,7 +168,7 @@ const columns = (rows, state) => [
   },
   {
     key: "labels",
-    width: 10,
+    width: 14,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),
@@ -198,17 +199,18 @@ function show(state, answer, box) {
   };
   box.apply = (text) => say(apply(text));
   const focused =
-    box.firstElementChild?.contains(document.activeElement) && document.activeElement.getAttribute("role") === "grid";
+    box.querySelector(".scroll")?.contains(document.activeElement) && document.activeElement.getAttribute("role") === "grid";
   const aside = box.querySelector(".scroll")?.scrollLeft ?? 0;
   replace(
     box,
-    table.node,
     el(
       "p",
-      { id: "live-sum" },
+      { id: "live-sum", class: "headline" },
       `${format.many({ n: rows.length }, "n", "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, ${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
     ),
+    table.node,
   );
+  if (innerWidth < NARROW) table.show(FEW, true);
   apply(state.q);
   table.restore();
   table.node.scrollLeft = aside;
@@ -223,7 +225,7 @@ export async function draw(main, state, signal) {
   const hold = (wanted) => {
     const resumed = still && !wanted;
     still = wanted;
-    replace(stop, still ? "▶ Resume" : "⏸ Pause");
+    replace(stop, still ? "Resume" : "Pause");
     stop.setAttribute("aria-label", still ? "Resume updates" : "Pause updates");
     replace(since, still ? `Paused at ${format.clock(new Date().toISOString())}` : "");
     if (resumed) refresh();

@@ -3,7 +3,7 @@ import { splitChoice, timeChoice } from "./choices.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { boxAt, leaves, matched, pathOf, walk } from "./stacks.js";
-import { lookOf, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
+import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, functionAt, go, note, to } from "./state.js";
 import { filterField } from "./table.js";
 import { TreeGrid } from "./tree_grid.js";
@@ -129,8 +129,7 @@ export async function draw(main, state, signal) {
   const choices = [modeChoice(state), split, timeChoice(answer, { zoom: "" })];
   const title = el("h2", { class: "unseen" }, "Call tree");
   if (!(root.value > 0)) {
-    const none = el("p", { class: "empty" }, "No samples in this time range.");
-    replace(main, el("div", { class: "bar" }, title, chip, choices), none);
+    replace(main, el("div", { class: "bar" }, title, choices), noStacks(state));
     return;
   }
   const top = state.mode === "leaves" ? leaves(root) : root;

@@ -161,6 +161,20 @@ def made_up(tap, d):
               d.ctl("annotate", exe, "outer", "--asm").stdout, "no false precision by instruction", steps)
 
 
+def two_rates(tap, d):
+    """Uploads of one program that were sampled at two rates."""
+    exe, _ = build(d, "rates", "gcc", "-O0")
+    at = symbols(exe)["outer"][0] + 16
+    for rate, ticks in ((100, 3), (250, 5)):
+        path = Gmon(*bounds(exe), rate=rate).tick(at, ticks).write(os.path.join(d.folder, f"rate{rate}.out"))
+        assert d.ctl("upload", "-e", exe, path).returncode == 0
+    build_id = d.json("report", exe, "--json")["build_id"]
+    path = f"/api/v1/builds/{build_id}/functions/{symbols(exe)['outer'][0]:#x}/addresses"
+    rows = json.loads(d.get(path)[2])["rows"]
+    tap.point([r["ticks"] for r in rows] == [8] and abs(rows[0]["seconds"] - 0.05) < 1e-9,
+              "two rates: an address has one row, with the ticks and seconds of both", rows)
+
+
 def line_table(exe):
     """Address → line of each instruction, as addr2line has it."""
     words = [line.split(":")[0].strip() for line in
@@ -204,4 +218,5 @@ def sources(tap, d):
 with Tap() as tap, Daemon() as d:
     counted(tap, d)
     made_up(tap, d)
+    two_rates(tap, d)
     sources(tap, d)
