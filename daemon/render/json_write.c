@@ -1,6 +1,7 @@
 #include "render/json_write.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "proto/message.h"
@@ -33,6 +34,15 @@ void json_add_number(struct buffer *out, const char *key, double value)
 {
     add_key(out, key);
     buffer_add_shortest(out, value);
+}
+
+void json_add_known(struct buffer *out, const char *key, double value, bool known)
+{
+    if (known && isfinite(value)) {
+        json_add_number(out, key, value);
+    } else {
+        json_add_text(out, key, NULL);
+    }
 }
 
 void json_add_text(struct buffer *out, const char *key, const char *text)

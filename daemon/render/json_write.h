@@ -14,6 +14,8 @@
 /* Each appends `,"key":value`; a key is plain ASCII. */
 void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and "key_str" beyond 2^53 (DECISIONS 5) */
 void json_add_number(struct buffer *out, const char *key, double value);
+/* null where the value is not known, and for a value that no JSON number has. */
+void json_add_known(struct buffer *out, const char *key, double value, bool known);
 void json_add_text(struct buffer *out, const char *key, const char *text); /* NULL becomes null */
 void json_add_flag(struct buffer *out, const char *key, bool value);
 void json_add_time(struct buffer *out, const char *key, int64_t nanoseconds); /* 0 becomes null */

@@ -6,15 +6,6 @@
 
 static const char *const METHODS[] = {"none", "stacks", "regression", "calls"};
 
-static void add_known(struct buffer *out, const char *key, double value, bool known)
-{
-    if (known) {
-        json_add_number(out, key, value);
-    } else {
-        json_add_text(out, key, NULL);
-    }
-}
-
 static void add_identity(struct buffer *out, const struct report *r, const struct report_function *f)
 {
     render_json_string(out, f->name);
@@ -31,14 +22,14 @@ static void add_row(struct buffer *out, const struct report *r, const struct cal
     JSON_ADD(out, "{\"caller\":");
     add_identity(out, r, &r->functions[arc->other]);
     json_add_count(out, "calls", arc->calls);
-    add_known(out, "calls_per_caller_call", row->per_caller, row->per_caller >= 0);
+    json_add_known(out, "calls_per_caller_call", row->per_caller, row->per_caller >= 0);
     json_add_text(out, "method", METHODS[row->method]);
-    add_known(out, "seconds", row->seconds, timed);
-    add_known(out, "low", row->low, interval);
-    add_known(out, "high", row->high, interval);
-    add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
-              timed && arc->calls > 0 && exact);
-    add_known(out, "seconds_by_calls", arc->self + arc->children, timed);
+    json_add_known(out, "seconds", row->seconds, timed);
+    json_add_known(out, "low", row->low, interval);
+    json_add_known(out, "high", row->high, interval);
+    json_add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
+                   timed && arc->calls > 0 && exact);
+    json_add_known(out, "seconds_by_calls", arc->self + arc->children, timed);
     json_add_flag(out, "inside", arc->inside);
     JSON_ADD(out, "}");
 }
@@ -67,8 +58,8 @@ static void add_fit(struct buffer *out, const struct callers *c, uint32_t inexac
     JSON_ADD(out, ",\"regression\":{\"equations\":");
     buffer_add_u64(out, c->fit.equations, 0);
     json_add_text(out, "refused", c->fit.refused);
-    add_known(out, "condition", c->fit.condition, c->fit.condition > 0);
-    add_known(out, "worst_error", c->fit.worst_error, c->fit.worst_error >= 0);
+    json_add_known(out, "condition", c->fit.condition, c->fit.condition > 0);
+    json_add_known(out, "worst_error", c->fit.worst_error, c->fit.worst_error >= 0);
     add_assumptions(out, &c->fit, inexact);
     JSON_ADD(out, "}");
 }
@@ -89,7 +80,7 @@ void render_callers(const struct render_input *in, const struct callers *c, size
     json_add_count(out, "cycle", f->cycle);
     json_add_number(out, "self", f->self);
     json_add_number(out, "children", f->children);
-    add_known(out, "measured_total", f->measured != NULL ? f->measured->total : 0, f->measured != NULL);
+    json_add_known(out, "measured_total", f->measured != NULL ? f->measured->total : 0, f->measured != NULL);
     JSON_ADD(out, "}");
     json_add_count(out, "row_count", c->row_count);
     json_add_text(out, "method", METHODS[c->method]);

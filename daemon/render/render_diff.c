@@ -5,16 +5,6 @@
 
 #include "render/json_write.h"
 
-/* Values that a JSON number may not have: null. */
-static void add_real(struct buffer *out, const char *key, double value, bool known)
-{
-    if (known && isfinite(value)) {
-        json_add_number(out, key, value);
-    } else {
-        json_add_text(out, key, NULL);
-    }
-}
-
 static void add_side(struct buffer *out, const struct render_diff *in, uint32_t s)
 {
     const struct render_input *side = &in->sides[s];
@@ -80,10 +70,10 @@ static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
 
 static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool known)
 {
-    add_real(out, "change", expm1(x->log), known);
-    add_real(out, "low", expm1(x->low), known);
-    add_real(out, "high", expm1(x->high), known);
-    add_real(out, "p", x->p, known && x->error > 0);
+    json_add_known(out, "change", expm1(x->log), known);
+    json_add_known(out, "low", expm1(x->low), known);
+    json_add_known(out, "high", expm1(x->high), known);
+    json_add_known(out, "p", x->p, known && x->error > 0);
 }
 
 static void add_item(struct buffer *out, const struct render_diff *in, const struct diff_item *x)
@@ -93,13 +83,13 @@ static void add_item(struct buffer *out, const struct render_diff *in, const str
     add_function(out, d, x->row);
     json_add_text(out, "caller", x->caller == DIFF_NONE ? NULL : diff_function(d, x->caller)->name);
     json_add_text(out, "verdict", diff_verdict_name(x->verdict));
-    add_real(out, "a", x->ratio[0], x->verdict != DIFF_ONLY_B);
-    add_real(out, "b", x->ratio[1], x->verdict != DIFF_ONLY_A);
+    json_add_known(out, "a", x->ratio[0], x->verdict != DIFF_ONLY_B);
+    json_add_known(out, "b", x->ratio[1], x->verdict != DIFF_ONLY_A);
     add_estimate(out, &x->estimate, x->estimated);
-    add_real(out, "q", x->q, tested);
-    add_real(out, "visible", expm1(x->estimate.visible), tested);
-    add_real(out, "data_needed",
-             diff_stat_plan(&x->estimate, log1p(in->request->threshold), in->request->watch_count == 0), tested);
+    json_add_known(out, "q", x->q, tested);
+    json_add_known(out, "visible", expm1(x->estimate.visible), tested);
+    json_add_known(out, "data_needed",
+                   diff_stat_plan(&x->estimate, log1p(in->request->threshold), in->request->watch_count == 0), tested);
     json_add_number(out, "ticks_a", x->ticks[0]);
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);
@@ -131,7 +121,7 @@ static void add_table(struct buffer *out, const struct render_diff *in, enum dif
     } else {
         json_add_text(out, "common", NULL);
     }
-    add_real(out, "visible", expm1(t->visible), t->visible > 0);
+    json_add_known(out, "visible", expm1(t->visible), t->visible > 0);
     JSON_ADD(out, ",\"rows\":[");
     for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");

@@ -7,11 +7,8 @@
  * three"). Only counts that lack nothing bound anything. */
 static void add_bound(struct buffer *out, const struct provenance *p)
 {
-    if (p->processes >= 3 && (p->inexact & INEXACT_CALLS) == 0) {
-        json_add_number(out, "bound", 3 / (double)p->processes);
-    } else {
-        json_add_text(out, "bound", NULL);
-    }
+    const bool known = p->processes >= 3 && (p->inexact & INEXACT_CALLS) == 0;
+    json_add_known(out, "bound", known ? 3 / (double)p->processes : 0, known);
 }
 
 void render_never(const struct render_input *in, const struct never_called *never, size_t limit, struct buffer *out)

@@ -24,11 +24,7 @@ static void add_row(struct buffer *out, const json_t *d, int64_t changed)
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         const json_t *value = json_object_get(d, numbers[i]);
-        if (json_is_number(value)) {
-            json_add_number(out, numbers[i], json_number_value(value));
-        } else {
-            json_add_text(out, numbers[i], NULL);
-        }
+        json_add_known(out, numbers[i], json_number_value(value), json_is_number(value));
     }
     json_add_time(out, "decided", json_integer_value(json_object_get(d, "decided")));
     json_add_time(out, "changed", changed);
