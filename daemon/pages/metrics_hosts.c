@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "pages/metrics_label.h"
 #include "proto/hex.h"
 
 #define NS 1e9
@@ -59,18 +60,6 @@ static int counted_compare(const void *a, const void *b)
     return memcmp(a, b, STORE_HOST_SIZE); /* host is the first member */
 }
 
-/* A label value, as the text format wants it. */
-static char *put_escaped(char *to, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\\' || *text == '"' || *text == '\n') {
-            *to++ = '\\';
-        }
-        *to++ = *text == '\n' ? 'n' : *text;
-    }
-    return to;
-}
-
 static char *make_labels(struct arena *arena, const struct store_fleet_host *h)
 {
     /* Each byte of the texts may be escaped; beside them there are fewer than 100 bytes. */
@@ -79,8 +68,8 @@ static char *make_labels(struct arena *arena, const struct store_fleet_host *h)
     if (!labels) {
         return NULL;
     }
-    to = put_escaped(stpcpy(to, "host=\""), h->name);
-    to = put_escaped(stpcpy(to, "\",tenant=\""), h->tenant);
+    to = metrics_put_value(stpcpy(to, "host=\""), h->name);
+    to = metrics_put_value(stpcpy(to, "\",tenant=\""), h->tenant);
     to = hex_put(stpcpy(to, "\",identity=\""), h->host, STORE_HOST_SIZE);
     *to++ = '"';
     return labels;

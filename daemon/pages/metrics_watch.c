@@ -2,22 +2,19 @@
 
 #include <string.h>
 
+#include "pages/metrics_label.h"
 #include "render/document.h"
 
-/* The value of a label: a backslash, a quote and a line feed are escaped. */
 static void add_label(struct buffer *out, const char *name, const json_t *document, const char *field)
 {
     const char *text = json_string_value(json_object_get(document, field));
 
     buffer_add_text(out, name);
     buffer_add_text(out, "=\"");
-    for (; text && *text; text++) {
-        if (*text == '\\' || *text == '"') {
-            buffer_add_char(out, '\\');
-        }
-        buffer_add_text(out, *text == '\n' ? "\\n" : "");
-        if (*text != '\n') {
-            buffer_add_char(out, *text);
+    if (text != NULL) {
+        char *to = buffer_open(out, 2 * strlen(text));
+        if (to != NULL) {
+            buffer_close(out, metrics_put_value(to, text));
         }
     }
     buffer_add_char(out, '"');
@@ -59,38 +56,58 @@ static void add_family(struct buffer *out, const struct family *f, const json_t 
     }
 }
 
-/* Is the verdict at i the latest of its function in its program? */
-static bool is_latest(const json_t *documents, size_t i)
+/* What a verdict is of: its watch, program and function. */
+static json_t *make_key(const json_t *d)
 {
-    static const char *const same[] = {"watch", "program", "function"};
-    const json_t *d = json_array_get(documents, i);
+    return json_sprintf("%s\n%s\n%s", json_string_value(json_object_get(d, "watch")),
+                        json_string_value(json_object_get(d, "program")),
+                        json_string_value(json_object_get(d, "function")));
+}
 
-    for (size_t k = 0; k < json_array_size(documents); k++) {
-        const json_t *other = json_array_get(documents, k);
-        bool equal = k != i && (json_integer_value(json_object_get(other, "decided")) >
-                                json_integer_value(json_object_get(d, "decided")));
+/* The time of the latest verdict by key; NULL: no memory. */
+static json_t *find_latest(const json_t *documents)
+{
+    json_t *latest = json_object();
+    bool good = latest != NULL;
 
-        for (size_t f = 0; equal && f < sizeof same / sizeof *same; f++) {
-            equal = json_equal(json_object_get(d, same[f]), json_object_get(other, same[f]));
+    for (size_t i = 0; good && i < json_array_size(documents); i++) {
+        json_t *d = json_array_get(documents, i), *key = make_key(d), *decided = json_object_get(d, "decided");
+        const char *text = json_string_value(key);
+
+        good = text != NULL;
+        if (good && json_integer_value(decided) > json_integer_value(json_object_get(latest, text))) {
+            good = json_object_set(latest, text, decided) == 0;
         }
-        if (equal) {
-            return false;
-        }
+        json_decref(key);
     }
-    return true;
+    if (!good) {
+        json_decref(latest);
+        return NULL;
+    }
+    return latest;
+}
+
+static bool is_latest(const json_t *latest, const json_t *d)
+{
+    json_t *key = make_key(d);
+    const int64_t decided = json_integer_value(json_object_get(d, "decided"));
+    const bool is =
+        decided > 0 && key && decided == json_integer_value(json_object_get(latest, json_string_value(key)));
+
+    json_decref(key);
+    return is;
 }
 
 /* The latest verdict of each function that has one: the change as a part, and whether it is an increase. */
 static void add_verdict_family(struct buffer *out, const char *name, const char *help, bool change,
-                               const json_t *documents)
+                               const json_t *documents, const json_t *latest)
 {
     buffer_add_format(out, "# HELP profd_%s %s\n# TYPE profd_%s gauge\n", name, help, name);
     for (size_t i = 0; i < json_array_size(documents); i++) {
         const json_t *d = json_array_get(documents, i);
         const char *verdict = json_string_value(json_object_get(d, "verdict"));
 
-        if (!json_is_number(json_object_get(d, "change")) || !json_integer_value(json_object_get(d, "decided")) ||
-            !is_latest(documents, i)) {
+        if (!json_is_number(json_object_get(d, "change")) || !is_latest(latest, d)) {
             continue;
         }
         buffer_add_format(out, "profd_%s{", name);
@@ -115,12 +132,19 @@ static enum profd_status add_verdicts(struct store *store, struct buffer *out, s
     enum profd_status status =
         documents ? store_each_watch_row(store, STORE_WATCH_VERDICT, take_document, documents, e) : profd_no_memory(e);
 
+    json_t *latest = status == PROFD_OK ? find_latest(documents) : NULL;
+
+    if (status == PROFD_OK && latest == NULL) {
+        status = profd_no_memory(e);
+    }
     if (status == PROFD_OK) {
         add_verdict_family(out, "regression",
                            "1: a watched function takes more in the newest version that has a verdict.", false,
-                           documents);
-        add_verdict_family(out, "verdict_change_ratio", "Change of that function: 0.05 is 5 % more.", true, documents);
+                           documents, latest);
+        add_verdict_family(out, "verdict_change_ratio", "Change of that function: 0.05 is 5 % more.", true, documents,
+                           latest);
     }
+    json_decref(latest);
     json_decref(documents);
     return status;
 }
