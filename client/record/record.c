@@ -258,18 +258,19 @@ static void stack_add(struct record *r, struct process *p, const struct stack *s
     r->counts.complete += stack->frames[0].build != COUNTS_NOWHERE;
 }
 
+/* Counts a sample that goes to no sum. */
+static void count_without_sum(struct record *r, bool in_kernel)
+{
+    r->counts.kernel += in_kernel;
+    r->counts.outside += !in_kernel;
+}
+
 static void sample_place(struct record *r, struct process *p, const struct event *e)
 {
     struct stack stack;
-    if (!stack_find(r->images, r->kernel, p, e, &stack)) {
-        r->counts.kernel += p->in_kernel;
-        r->counts.outside += !p->in_kernel;
-        return;
-    }
-    struct sum *s = sum_find(r, p);
+    struct sum *s = stack_find(r->images, r->kernel, p, e, &stack) ? sum_find(r, p) : NULL;
     if (!s) {
-        r->counts.kernel += p->in_kernel;
-        r->counts.outside += !p->in_kernel;
+        count_without_sum(r, p->in_kernel);
         return;
     }
     sum_add_time(r, s, COLLECTOR_SAMPLED_NS);
@@ -288,9 +289,7 @@ static void sample_take(struct record *r, const struct event *e)
     }
     r->counts.samples++;
     if (e->pid == 0) { /* of a process outside this namespace of processes */
-        const bool inside = (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-        r->counts.kernel += inside;
-        r->counts.outside += !inside;
+        count_without_sum(r, (e->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL);
         return;
     }
     struct process *p = processes_take(r->processes, e->pid);
