@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profctl/profctl_ask.h"
 #include "profctl/profctl_rows.h"
 
 #define SHOWN 4 /* of several functions that are meant */
@@ -88,4 +87,11 @@ enum profd_status function_find(const struct profctl_call *call, const char *bui
     status = status == PROFD_OK ? choose(found, text, out, e) : status;
     rows_free(found);
     return status;
+}
+
+void function_target_init(struct ask_target *target, const char *path, const char *build_id,
+                          const struct function_place *place)
+{
+    ask_target_init_two(target, path, build_id, place->address);
+    ask_target_add(target, "build_id", strcmp(place->build_id, build_id) != 0 ? place->build_id : NULL);
 }

@@ -3,6 +3,7 @@
 #define PROFD_CLIENT_PROFCTL_FUNCTION_H
 
 #include "profctl/profctl.h"
+#include "profctl/profctl_ask.h"
 
 struct function_place {
     char name[256];     /* fit for a terminal */
@@ -15,5 +16,9 @@ struct function_place {
  * that the call's options select. NOT_FOUND; AMBIGUOUS, with some of them. */
 enum profd_status function_find(const struct profctl_call *call, const char *build_id, const char *text,
                                 struct function_place *out, struct profd_error *e);
+
+/* Sets the path of a function that was found in a build's report. path has {} for the build and for the address. */
+void function_target_init(struct ask_target *target, const char *path, const char *build_id,
+                          const struct function_place *place);
 
 #endif

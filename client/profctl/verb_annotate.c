@@ -210,8 +210,7 @@ static enum profd_status annotate_run(const struct profctl_call *call, struct pr
     status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
     status = status == PROFD_OK ? function_find(call, id, call->arguments[1], &place, e) : status;
     if (status == PROFD_OK) {
-        ask_target_init_two(&target, "/api/v1/builds/{}/functions/{}/addresses", id, place.address);
-        ask_target_add(&target, "build_id", strcmp(place.build_id, id) != 0 ? place.build_id : NULL);
+        function_target_init(&target, "/api/v1/builds/{}/functions/{}/addresses", id, &place);
         status = ask_target_add_given(&target, call, "since|until|scope|uid|dimension", e);
     }
     status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;

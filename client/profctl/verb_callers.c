@@ -236,8 +236,7 @@ static enum profd_status show_build(struct shown *s, const char *id, const char 
     if (status != PROFD_OK) {
         return status;
     }
-    ask_target_init_two(&target, "/api/v1/builds/{}/functions/{}/callers", id, place.address);
-    ask_target_add(&target, "build_id", strcmp(place.build_id, id) != 0 ? place.build_id : NULL);
+    function_target_init(&target, "/api/v1/builds/{}/functions/{}/callers", id, &place);
     ask_target_add(&target, "limit", profctl_value(call, "limit") || s->format != FORMAT_TEXT ? NULL : "40");
     status = ask_target_add_given(&target, call, "since|until|scope|uid|dimension|method|limit", e);
     status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
