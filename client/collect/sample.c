@@ -307,8 +307,8 @@ void sample_prepare(void)
     struct sigaction old, ours;
     raw_zero(&ours, sizeof ours);
     ours.sa_sigaction = tick;
-    /* A handler of the program on top of tick() would run with SIGPROF blocked: all its ticks would count where tick()
-     * was called. */
+    /* All signals are blocked in tick(). A handler of the program that interrupted tick() would run with SIGPROF
+     * blocked, and its ticks would count for the code that tick() had interrupted. */
     for (size_t i = 0; i < sizeof ours.sa_mask / sizeof(long); i++) {
         ((unsigned long *)&ours.sa_mask)[i] = ~0UL;
     }

@@ -322,8 +322,8 @@ static void jit_end(struct record *r, struct process *p)
     }
 }
 
-/* A process that no tick found takes CPU time, too: it counts where its program has a sum. Without these, the CPU time
- * of short processes would be less than their ticks. */
+/* A process without a sample uses CPU time, too. It counts if another process of its program had a sample. Otherwise
+ * short processes would have more time in samples than CPU time. */
 static void sum_find_without_tick(struct record *r, struct process *p)
 {
     if (p->sum || !p->cpu_read || !p->cpu_begun || p->cpu_now <= p->cpu_before || p->program == IMAGE_NONE ||

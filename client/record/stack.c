@@ -107,8 +107,9 @@ static bool walk_chain(struct walk *w, const struct event *e, uint64_t *chain, u
     return end == UNWIND_COMPLETE;
 }
 
-/* Whether the frame record behind that of a return address is that of its function: a function that keeps none uses the
- * frame pointer for anything. Without a table it is taken to keep one. */
+/* Whether the kernel's chain can be followed beyond a return address: the function that it returns to must keep a frame
+ * record. One that keeps none may use the frame pointer for something else, and the next record is not its own. A
+ * function without a table is taken to keep one. */
 static bool leads_on(struct walk *w, uint64_t address)
 {
     struct unwind_object object;

@@ -36,11 +36,12 @@ enum unwind_end {
     UNWIND_BROKEN,   /* the caller's frame does not lie above that of its callee */
 };
 
-/* How a walk went along the frame records that the thread's frame pointer leads to: the caller's frame pointer, and
- * behind it the return address. A chain of them holds the return addresses of functions that keep a record only. */
+/* A frame record is the saved frame pointer of the caller, followed by the return address. The records form a chain
+ * that begins at the thread's frame pointer. Functions that keep no record are not in it. This says how far a walk by
+ * tables came along that chain. */
 struct unwind_records {
-    uint32_t passed; /* of these records, the return addresses were found */
-    bool next;       /* the next record is that of the function at which the walk ended, as far as can be known */
+    uint32_t passed; /* records of which the walk found the return address */
+    bool next;       /* true: the next record belongs to the function at which the walk ended */
 };
 
 /* Sets *count return addresses as they are in the process (AArch64: without their signatures), that of the innermost
