@@ -408,9 +408,11 @@ bins:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 sed || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/bins.py --ticks $(TICKS) --packages build/oracle-real
 
-# make insight PROCESSES=1500 SPLITS=300 COMPARISONS=1000: error rates and power of profctl diff, on profiles of Lua and SQLite that are
-# gathered once, and beside pprof and perf diff; profctl never-called beside gcov, cppcheck included.
-PROCESSES ?= 600
+# make insight PROCESSES=700 SPLITS=300 COMPARISONS=1000: error rates and power of profctl diff, on profiles of Lua and SQLite that are
+# gathered once, and beside pprof and perf diff; profctl never-called beside gcov, cppcheck included. INSIGHT keeps profiles and raw
+# results.
+INSIGHT ?= build/insight
+PROCESSES ?= 700
 SPLITS ?= 300
 COMPARISONS ?= 1000
 POWER ?= 40
@@ -419,9 +421,9 @@ insight:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 cppcheck || true
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/insight.py build/insight build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
 	  comparisons=$(COMPARISONS) power=$(POWER)
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/dead.py build/insight build/oracle-real
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/dead.py $(INSIGHT)/dead build/oracle-real
 
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.

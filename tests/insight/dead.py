@@ -7,6 +7,7 @@ profctl lists, those of functions that gcov saw running are counted. Functions a
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -39,7 +40,8 @@ def compile_all(folder, sources, flags, libraries, compiler="gcc"):
         return exe
     for source in sources:
         objects.append(os.path.join(folder, os.path.basename(source).rpartition(".")[0] + ".o"))
-        commands.append([compiler, *flags, "-I" + os.path.dirname(source), "-c", "-o", objects[-1], source])
+        if not os.path.exists(objects[-1]):
+            commands.append([compiler, *flags, "-I" + os.path.dirname(source), "-c", "-o", objects[-1], source])
     for at in range(0, len(commands), os.cpu_count()):
         for process in [subprocess.Popen(c) for c in commands[at:at + os.cpu_count()]]:
             assert process.wait() == 0, process.args
@@ -47,27 +49,47 @@ def compile_all(folder, sources, flags, libraries, compiler="gcc"):
     return exe
 
 
-def build(name, folder, sources, more):
-    tree = os.path.join(sources, name, "tree")
+# What packages.sh defines for them.
+DEFINED = {"lua5.4": ["-DLUA_USE_POSIX"], "sqlite3": ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION"]}
+PARTS = {"lua5.4": ("src/*.c",), "sqlite3": ("pg/sqlite3.c", "pg/shell.c"),
+         "cppcheck": ("cli/*.cpp", "lib/*.cpp", "externals/*/*.cpp")}
+
+
+def beside(folder, tree):
+    """cppcheck reads its libraries' descriptions from the folder of its program."""
+    os.makedirs(folder, exist_ok=True)
+    if os.path.isdir(os.path.join(tree, "cfg")) and not os.path.exists(os.path.join(folder, "cfg")):
+        os.symlink(os.path.join(tree, "cfg"), os.path.join(folder, "cfg"))
+
+
+def build_counted(name, folder, sources):
+    """The program for gcov, without optimisation: whatever is inlined elsewhere is a function there."""
+    flags, tree = ["-O0", "-g1", "-w", "--coverage"], os.path.join(sources, name, "tree")
     if name == "made": # of short.py, in SOURCES itself
-        return compile_all(folder, [os.path.join(sources, "made.c")], ["-pg", "-O2", "-g", *more], [])
-    if name == "lua5.4":
-        files = [f for f in sorted(glob.glob(os.path.join(tree, "src/*.c"))) if not f.endswith("luac.c")]
-        return compile_all(folder, files, ["-pg", "-O2", "-g", "-DLUA_USE_POSIX", *more], ["-lm"])
-    if name == "sqlite3":
-        files = [os.path.join(tree, "pg", f) for f in ("sqlite3.c", "shell.c")]
-        return compile_all(folder, files, ["-pg", "-O2", "-g", "-DSQLITE_THREADSAFE=0",
-                                           "-DSQLITE_OMIT_LOAD_EXTENSION", *more], ["-lm"])
-    files = [f for pattern in ("cli/*.cpp", "lib/*.cpp", "externals/*/*.cpp") for f in
-             sorted(glob.glob(os.path.join(tree, pattern)))]
+        return compile_all(folder, [os.path.join(sources, "made.c")], flags, [])
+    files = [f for part in PARTS[name] for f in sorted(glob.glob(os.path.join(tree, part)))
+             if not f.endswith("luac.c")]
+    if name != "cppcheck":
+        return compile_all(folder, files, [*flags, *DEFINED[name]], ["-lm"])
     includes = ["-I" + os.path.join(tree, i) for i in ("lib", "externals/simplecpp", "externals/tinyxml2",
                                                        "externals/picojson", "externals")]
-    return compile_all(folder, files, ["-pg", "-O2", "-g1", "-w", *includes, *more], [], "g++")
+    beside(folder, tree)
+    return compile_all(folder, files, [*flags, *includes], [], "g++")
+
+
+def build_profiled(name, folder, sources):
+    """The program of packages.sh."""
+    if name == "made":
+        return compile_all(folder, [os.path.join(sources, "made.c")], ["-pg", "-O2", "-g"], [])
+    beside(folder, os.path.join(sources, name, "tree"))
+    exe = os.path.join(folder, "exe")
+    shutil.copy2(os.path.join(sources, name, "exe"), exe)
+    return exe
 
 
 def ran(folder, name, sources):
     """{(function, base name of its file): how often it ran} by gcov."""
-    exe, counts = build(name, folder, sources, ["--coverage"]), {}
+    exe, counts = build_counted(name, folder, sources), {}
     for old in glob.glob(os.path.join(folder, "*.gcda")):
         os.unlink(old)
     for n, (arguments, given) in enumerate(runs(name, folder, sources)):
@@ -100,7 +122,7 @@ def execute(command, given, where, env=None):
 
 def listed(folder, name, sources):
     """The answer of profctl never-called."""
-    exe = build(name, folder, sources, [])
+    exe = build_profiled(name, folder, sources)
     with Daemon() as d:
         todo = runs(name, folder, sources)
         for n, (arguments, given) in enumerate(todo):

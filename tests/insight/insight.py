@@ -2,7 +2,7 @@
 # not a test
 """What profctl diff and never-called are worth, measured on real programs.
 
-insight.py FOLDER SOURCES [processes=600] [splits=300] [comparisons=1000] [power=40] [only=lua,sqlite] [peers=yes]
+insight.py FOLDER SOURCES [processes=700] [splits=300] [comparisons=1000] [power=40] [only=lua,sqlite] [peers=yes]
 
 SOURCES is that of tests/oracle/packages.sh. FOLDER keeps the pools of profiles, and the raw results as *.tsv."""
 import os
@@ -84,7 +84,8 @@ def one_request(exe, folder, seed, more):
 
 
 def main(folder, sources, **options):
-    processes, splits = int(options.get("processes", 600)), int(options.get("splits", 300))
+    sys.stdout.reconfigure(line_buffering=True)
+    processes, splits = int(options.get("processes", 700)), int(options.get("splits", 300))
     os.makedirs(folder, exist_ok=True)
     show_one_more(folder)
     for program in programs.real(sources):
@@ -100,7 +101,6 @@ def main(folder, sources, **options):
                 lines = tables.peers(program, c, tables.sample(draw, pools["base"], len(pools["base"])),
                                      tables.sample(draw, pools["10"], len(pools["10"])), folder)
             print("\n" + "\n".join("  " + line for line in lines))
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ build_tcc() {
 build_sqlite3() {
     mkdir -p pg && cd pg && ../configure --disable-tcl --disable-readline --disable-load-extension &&
         make sqlite3.c shell.c &&
-        gcc -pg -O2 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -o ../../exe shell.c sqlite3.c -lm
+        gcc -pg -O2 -g1 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -o ../../exe shell.c sqlite3.c -lm
 }
 build_ninja_build() {
     local sources
