@@ -1,6 +1,7 @@
 /* profctl callers: the callers of a function, how long their calls took, and how that is known. */
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,28 @@ static void print_head(const json_t *all)
     print_method(all);
 }
 
+/* Significant digits of a row's times: as many as its interval knows, 4 at most; without an interval 2. */
+static int digits_of(const json_t *row)
+{
+    const double seconds = real_of(row, "seconds"), half = (real_of(row, "high") - real_of(row, "low")) / 2;
+    int digits = 1;
+    if (!has(row, "low")) {
+        return 2;
+    }
+    for (double part = half; digits < 4 && part < 0.1 * seconds; part *= 10) {
+        digits++;
+    }
+    return digits;
+}
+
+/* The value rounded to so many significant digits, without an exponent. */
+static void format_rounded(double value, int digits, char *out, size_t size)
+{
+    const int places = value > 0 ? digits - 1 - (int)floor(log10(value)) : 0;
+    const double step = pow(10, places < 0 ? -places : 0);
+    (void)snprintf(out, size, "%.*f", places > 0 ? places : 0, step * round(value / step));
+}
+
 static void print_row(const json_t *row, double unit)
 {
     char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "", ratio[40] = "-", calls[40] = "-";
@@ -136,7 +159,7 @@ static void print_row(const json_t *row, double unit)
         (void)snprintf(interval, sizeof interval, "%s to %s", low, high);
     }
     if (has(row, "seconds_per_call")) {
-        (void)snprintf(each, sizeof each, "%.4g", unit * real_of(row, "seconds_per_call"));
+        format_rounded(unit * real_of(row, "seconds_per_call"), digits_of(row), each, sizeof each);
     }
     if (counted > 0 && has(row, "calls_per_caller_call")) {
         (void)snprintf(ratio, sizeof ratio, "%.6g", real_of(row, "calls_per_caller_call"));

@@ -59,7 +59,8 @@ static void print_rest(uint64_t all, const json_t *list)
     }
 }
 
-static void print_cycle(const json_t *cycle, const char *dimension)
+/* how: where the times come from. */
+static void print_cycle(const json_t *cycle, const char *dimension, const char *how)
 {
     const json_t *members = json_object_get(cycle, "members"), *arcs = json_object_get(cycle, "arcs"), *member;
     const uint64_t breaking = number(cycle, "break_count"), calls = number(cycle, "break_calls");
@@ -67,10 +68,10 @@ static void print_cycle(const json_t *cycle, const char *dimension)
     char own[40], below[40];
     show_amount(json_number_value(json_object_get(cycle, "self")), own, sizeof own);
     show_amount(json_number_value(json_object_get(cycle, "children")), below, sizeof below);
-    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time, %s %s in it and %s below; %" PRIu64
+    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time%s, %s %s in it and %s below; %" PRIu64
            " calls from outside, %" PRIu64 " inside\n",
            number(cycle, "number"), number(cycle, "member_count"), json_number_value(json_object_get(cycle, "percent")),
-           own, dimension, below, number(cycle, "calls_outside"), number(cycle, "calls_inside"));
+           how, own, dimension, below, number(cycle, "calls_outside"), number(cycle, "calls_inside"));
     printf(" members, with their calls from inside:\n");
     json_array_foreach(members, i, member)
     {
@@ -96,7 +97,8 @@ static enum profd_status print_answer(const struct profctl_call *call, const cha
 {
     json_t *all = json_loadb(body, size, 0, NULL);
     const json_t *rows = json_object_get(all, "rows"), *cycle;
-    const char *dimension = json_string_value(json_object_get(all, "dimension"));
+    const char *dimension = json_string_value(json_object_get(all, "dimension")),
+               *time = json_string_value(json_object_get(all, "time"));
     size_t i;
     enum profd_status status = PROFD_OK;
     if (!json_is_array(rows)) {
@@ -109,7 +111,8 @@ static enum profd_status print_answer(const struct profctl_call *call, const cha
         json_array_foreach(rows, i, cycle)
         {
             printf(i > 0 ? "\n" : "");
-            print_cycle(cycle, dimension ? dimension : "seconds");
+            print_cycle(cycle, dimension ? dimension : "seconds",
+                        time && strcmp(time, "measured") == 0 ? " (measured)" : "");
         }
     }
     json_decref(all);

@@ -21,7 +21,8 @@ static const struct profctl_option options[] = {
 static void print_head(const struct rows *all)
 {
     char bytes[40];
-    const uint64_t functions = rows_number(all, 0, "functions"), processes = rows_number(all, 0, "processes_started");
+    const uint64_t functions = rows_number(all, 0, "functions"), processes = rows_number(all, 0, "processes_started"),
+                   reported = rows_number(all, 0, "not_called");
     const double bound = rows_real(all, 0, "bound");
     char reasons[200];
     if (rows_number(all, 0, "counted_functions") == 0) {
@@ -43,6 +44,11 @@ static void print_head(const struct rows *all)
            rows_flag(all, 0, "inlined_known")
                ? ""
                : " There is no debug information: code of theirs that was inlined elsewhere may have run.");
+    if (reported > functions) {
+        printf("A report says %" PRIu64 " not called: there each copy of a function counts, also where another was "
+               "entered or inlined,\nand so does start-up code, in all builds of the report.\n",
+               reported);
+    }
 }
 
 static void print_table(const struct rows *all, const struct rows *r)

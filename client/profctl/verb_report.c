@@ -53,7 +53,9 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
 {
     char id[160];
     const char *format = profctl_value(call, "format");
-    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    size_t chosen;
+    enum profd_status status = profctl_choose(call, "format", &chosen, e);
+    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
     if (status != PROFD_OK) {
         return status;
     }

@@ -121,6 +121,7 @@ enum profd_status never_called_make(struct arena *a, const struct report *r, con
     uint32_t *order = ARENA_ARRAY(a, most * 2, uint32_t);
     *out = (struct never_called){.rows = ARENA_ARRAY(a, r->not_called_count, struct never_row),
                                  .counted = r->counted_functions,
+                                 .not_called = r->not_called_count,
                                  .knows_inlined = o != NULL && o->knows_inlined};
     bool done = w.items != NULL && order != NULL && out->rows != NULL;
     if (done) {

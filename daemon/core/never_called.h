@@ -28,6 +28,7 @@ struct never_called {
     uint64_t copy_bytes;    /* of the other rows */
     bool knows_inlined;     /* the build's debug information was read */
     uint32_t counted;       /* functions that call a counter, in all builds of the report */
+    uint32_t not_called;    /* report's not_called_count: each copy by itself, in all builds of it */
 };
 
 /* Of the report's build with this id (core/report.h: not_called). o: its object, or NULL. Only functions that call a

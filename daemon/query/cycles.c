@@ -78,7 +78,7 @@ enum profd_status cycles_list(struct job *job, struct profd_error *e)
     if (status != PROFD_OK || fresh) {
         return status;
     }
-    status = find_cycles(job, w.report, &cycles, e);
+    status = find_cycles(job, w.report->shown, &cycles, e);
     if (status == PROFD_OK) {
         const struct render_input in = work_make_input(&w);
         render_cycles(&in, cycles, limit, &job->answer->body);

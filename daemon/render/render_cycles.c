@@ -72,18 +72,20 @@ static void add_cycle(struct buffer *out, const struct report *r, const struct r
 
 void render_cycles(const struct render_input *in, const struct render_cycle *cycles, size_t limit, struct buffer *out)
 {
+    const struct report *r = in->report->shown;
     JSON_ADD(out, "{\"rows\":[");
-    for (uint32_t i = 0; i < in->report->cycle_count; i++) {
+    for (uint32_t i = 0; i < r->cycle_count; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
-        add_cycle(out, in->report, &cycles[i], limit);
+        add_cycle(out, r, &cycles[i], limit);
     }
     JSON_ADD(out, "]");
     json_add_text(out, "build_id", in->build_id);
     json_add_text(out, "name", in->build_name);
     json_add_text(out, "scope", in->scope);
-    json_add_text(out, "dimension", in->report->dimension);
-    json_add_count(out, "ticks", in->report->ticks);
-    json_add_number(out, "seconds", in->report->total);
+    json_add_text(out, "dimension", r->dimension);
+    json_add_text(out, "time", r->time_measured ? "measured" : "calls");
+    json_add_count(out, "ticks", r->ticks);
+    json_add_number(out, "seconds", r->total);
     json_add_exact(out, in->provenance->inexact);
     json_add_window(out, in->used_since, in->used_until);
     JSON_ADD(out, "}\n");

@@ -4,6 +4,7 @@ costs are known, by numbers of calls where both are refused, each for its reason
 import csv
 import io
 import json
+import math
 import os
 import random
 import sys
@@ -173,6 +174,12 @@ def measured(tap, d):
     tap.point(all(r["calls_per_caller_call"] == r["calls"] / (r["calls"] / n)
                   for k, n in (("tiny", 80000), ("small", 20000), ("large", 1200), ("huge", 70)) for r in [got[k]]),
               "calls per call of the caller", got)
+    text = d.ctl("callers", exe, "callee").stdout
+    each = {line.split()[-1]: line.split()[-4] for line in text.splitlines() if " stacks " in line}
+    known = {k: math.floor(math.log10(2 * r["seconds"] / (r["high"] - r["low"]))) + 1 for k, r in got.items()}
+    tap.point(set(each) == set(got) and all(1 <= len(v.replace(".", "").strip("0")) <= max(1, min(4, known[k]))
+                                            for k, v in each.items()),
+              "the time of a call has the digits that its interval knows", (text, known))
     total = sum(t for _, t in truth.values())
     scale = total / sum(r["seconds"] for r in said["rows"])
     wrong = sum(abs(got[k]["seconds"] * scale - t) for k, (_, t) in truth.items()) / 2 / total

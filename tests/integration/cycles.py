@@ -16,6 +16,37 @@ OWN void handle(int i, int depth) { parse(i); parse(i); if (i == 7 && depth == 0
 OWN void loop(int depth) { for (int i = 0; i < 10; i++) handle(i, depth); }
 int main(void) { loop(0); return 0; }
 """
+# By numbers of calls nearly all time of spin is that of other; by stacks it is the cycle's.
+SPINS = """#include <time.h>
+#define OWN __attribute__((noinline))
+static volatile int n;
+OWN void spin(int k) { for (int i = 0; i < k; i++) n += i; }
+OWN void a(int depth);
+OWN void b(int depth) { spin(90000); if (depth > 0) a(depth - 1); n++; }
+OWN void a(int depth) { spin(90000); if (depth > 0) b(depth - 1); n++; }
+OWN void other(void) { for (int i = 0; i < 400; i++) spin(1); n++; }
+int main(void) { while (clock() < 3 * CLOCKS_PER_SEC / 10) { a(6); other(); } return 0; }
+"""
+
+
+def measured(tap, d):
+    """Where stacks cover the ticks, a cycle's time is measured, as that of its members is."""
+    source, exe = os.path.join(d.folder, "spins.c"), os.path.join(d.folder, "spins")
+    with open(source, "w") as f:
+        f.write(SPINS)
+    done = run("gcc", "-pg", "-O1", "-fno-inline", "-fno-omit-frame-pointer", "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    done = d.ctl("run", "--rate", "250", exe)
+    assert done.returncode == 0, done.stderr
+    until(lambda: d.ctl("cycles", exe).returncode == 0)
+    said, report = (json.loads(d.ctl(*what, exe, "--json").stdout) for what in (["cycles"], ["report"]))
+    whole = [c["self"] + c["children"] for c in said["rows"]]
+    members = {f["name"]: f["measured_total"] for f in report["functions"] if f["name"] in ("a", "b")}
+    tap.point(said["time"] == report["time"] == "measured" and len(whole) == 1 and len(members) == 2
+              and max(members.values()) > 0 and whole[0] >= max(members.values()) - 1e-9,
+              "a cycle's measured time is not less than a member's", (said, members))
+    text = d.ctl("cycles", exe).stdout
+    tap.point("% of the time (measured), " in text, "which the text says", text)
 
 with Tap() as tap, Daemon() as d:
     source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
@@ -40,3 +71,4 @@ with Tap() as tap, Daemon() as d:
               and "handle -> loop" in text and re.search(r", (<0\.01|\d+\.\d\d) seconds in it and ", text), "as text",
               text)
     tap.point(d.ctl("cycles", exe, "-l", "host=nowhere").returncode == 1, "of nothing")
+    measured(tap, d)

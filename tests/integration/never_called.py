@@ -24,6 +24,12 @@ int main(int argc, char **argv)
 }
 """
 RUNS = 4
+# both is inlined, and its own copy is never entered.
+INLINED = """static volatile int n;
+int both(int x) { return n += x; }
+__attribute__((noinline)) int dead(int x) { while (x-- > n) n += both(x) * 2; return n; }
+int main(int argc, char **argv) { (void)argv; return argc > 5 ? dead(argc) : both(argc) > 100; }
+"""
 
 
 def listed(d, exe, *options):
@@ -33,6 +39,19 @@ def listed(d, exe, *options):
 
 def names(answer):
     return [r["function"] for r in answer["rows"]]
+
+
+def inlined(tap, d):
+    """A report counts each copy, never-called functions: the text says why the numbers differ."""
+    source, exe = os.path.join(d.folder, "inlined.c"), os.path.join(d.folder, "inlined")
+    with open(source, "w") as f:
+        f.write(INLINED)
+    assert run("gcc", "-pg", "-O2", "-g", "-o", exe, source).returncode == 0
+    assert d.ctl("run", exe).returncode == 0
+    until(lambda: listed(d, exe).get("processes_started") == 1)
+    answer, text, report = listed(d, exe), d.ctl("never-called", exe).stdout, d.ctl("report", exe).stdout
+    tap.point(answer["functions"] == 1 and answer["not_called"] == 2 and "Not called 2 of " in report
+              and "A report says 2 not called: " in text, "a report's number is explained where it differs", text)
 
 
 with Tap() as tap, Daemon() as d:
@@ -76,3 +95,4 @@ with Tap() as tap, Daemon() as d:
     text = d.ctl("never-called", plain).stdout
     tap.point(text == "unknown: no function of this build counts its calls (gcc -pg)\n",
               "of a build that counts no calls nothing is known", text)
+    inlined(tap, d)
