@@ -135,12 +135,12 @@ static int digits_of(const json_t *row)
     return digits;
 }
 
-/* The value rounded to so many significant digits, without an exponent. */
+/* The value rounded to this number of significant digits, without an exponent. */
 static void format_rounded(double value, int digits, char *out, size_t size)
 {
     const int places = value > 0 ? digits - 1 - (int)floor(log10(value)) : 0;
-    const double step = pow(10, places < 0 ? -places : 0);
-    (void)snprintf(out, size, "%.*f", places > 0 ? places : 0, step * round(value / step));
+    const double step = pow(10, -places); /* above 1 where whole numbers have more digits than are known */
+    (void)snprintf(out, size, "%.*f", places > 0 ? places : 0, places > 0 ? value : step * round(value / step));
 }
 
 static void print_row(const json_t *row, double unit)

@@ -1,4 +1,5 @@
 """profctl at a terminal: top, and completion scripts that shells accept and that know every verb and option."""
+import json
 import os
 import pty
 import re
@@ -125,11 +126,15 @@ def test_values(tap, d, exe):
     script = run(PROFCTL, "completion", "bash").stdout
     offered = {(v, o): words.split() for v, o, words in re.findall(r"^ +(\w+):--([a-z-]+)(?:\|\S+)?\) "
             r"COMPREPLY=\(\$\(compgen -W '([^']+)'", script, re.M)}
-    sentence = d.ctl("report", exe, "-f", "nonsense").stderr
-    formats = set(re.findall(r"[a-z-]+", sentence.split("none of")[1]))
+    build = d.json("builds", "--json")["rows"][0]["build_id"]
+    sentence = d.get(f"/api/v1/builds/{build}/report?format=nonsense")[2].decode()
+    formats = set(re.findall(r"[a-z-]+", json.loads(sentence)["detail"].split("none of")[1]))
     tap.point("speedscope" in formats and set(offered["report", "format"]) == formats | {"svg", "png", "pdf"},
               "every format that the daemon names, the pictures that profctl has drawn, and no other",
               (sentence, offered["report", "format"]))
+    refusal = d.ctl("report", exe, "-f", "nonsense")
+    tap.point(refusal.returncode == 64 and set(re.findall(r"[a-z-]+", refusal.stderr.split("one of ")[1].split(",")[0]))
+              == set(offered["report", "format"]), "and profctl refuses another one with the same list", refusal)
     before = {"report": [exe], "top": [exe, "-n", "1"], "groups": [exe, "--by", "host"],
               "export": [exe, "-o", os.path.join(d.folder, "exported")],
               "builds": [], "open": [exe]}
