@@ -39,17 +39,21 @@ static void print_clean(const char *text, size_t most)
     fputs(clean, stdout);
 }
 
-/* What people call a metric, the words for more and less of it, and how its values are shown. */
+/* What people call a metric, the words for more and less of it, what a function needs to have it, and how its values
+ * are shown. */
 struct metric_words {
-    const char *metric, *title, *more, *less, *common;
+    const char *metric, *title, *more, *less, *common, *needs;
     bool percent;
 };
 static const struct metric_words METRICS[] = {
-    {"self", "Self time, as a share of all time", "takes a larger share", "takes a smaller share", "", true},
-    {"total", "Time with callees, as a share of all time", "takes a larger share", "takes a smaller share", "", true},
-    {"time-per-call", "Self time per call", "slower", "faster", "all functions", false},
-    {"calls-per-process", "Calls per process", "called more often", "called less often", "all functions", false},
-    {"calls-per-parent", "Calls per call of the caller", "called more often", "called less often", "", false},
+    {"self", "Self time, as a share of all time", "takes a larger share", "takes a smaller share", "", "ticks", true},
+    {"total", "Time with callees, as a share of all time", "takes a larger share", "takes a smaller share", "", "ticks",
+     true},
+    {"time-per-call", "Self time per call", "slower", "faster", "all functions", "ticks and counted calls", false},
+    {"calls-per-process", "Calls per process", "called more often", "called less often", "all functions",
+     "counted calls", false},
+    {"calls-per-parent", "Calls per call of the caller", "called more often", "called less often", "", "counted calls",
+     false},
 };
 
 static const struct metric_words *words_of(const json_t *table)
@@ -59,7 +63,7 @@ static const struct metric_words *words_of(const json_t *table)
             return &METRICS[i];
         }
     }
-    static const struct metric_words OTHER = {"", "Another metric", "more", "less", "", false};
+    static const struct metric_words OTHER = {"", "Another metric", "more", "less", "", "values", false};
     return &OTHER;
 }
 
@@ -109,7 +113,8 @@ static void print_side(const json_t *diff, const char *name)
     const json_t *side = json_object_get(diff, name);
     const char *path = text_of(side, "name"), *slash = strrchr(path, '/');
     char title[2] = {(char)(name[0] - 'a' + 'A'), '\0'};
-    const uint64_t machines = (uint64_t)real_of(side, "hosts");
+    const uint64_t machines = (uint64_t)real_of(side, "hosts"),
+                   processes = (uint64_t)real_of(side, "processes_started");
     printf("%s  ", title);
     print_clean(slash ? slash + 1 : path, 60);
     printf(" %.12s", text_of(side, "build_id"));
@@ -117,9 +122,9 @@ static void print_side(const json_t *diff, const char *name)
         printf(" with ");
         print_clean(text_of(side, "match"), 120);
     }
-    printf("\n   %.19sZ to %.19sZ; %.0f processes started, %" PRIu64 " %s; %.0f ticks, %.6g %s\n",
-           text_of(side, "first"), text_of(side, "last"), real_of(side, "processes_started"), machines,
-           noun_for(machines, "machine", "machines"), real_of(side, "ticks"), real_of(side, "seconds"),
+    printf("\n   %.19sZ to %.19sZ; %" PRIu64 " %s started, %" PRIu64 " %s; %.0f ticks, %.6g %s\n",
+           text_of(side, "first"), text_of(side, "last"), processes, noun_for(processes, "process", "processes"),
+           machines, noun_for(machines, "machine", "machines"), real_of(side, "ticks"), real_of(side, "seconds"),
            text_of(diff, "dimension"));
     if (!json_is_true(json_object_get(side, "exact"))) {
         printf("   not exact:");
@@ -131,6 +136,15 @@ static void print_side(const json_t *diff, const char *name)
         }
         printf("\n");
     }
+}
+
+#define FEW_TICKS 150 /* of a function with fewer on a side nothing is tested (DIFF_TICKS of profd) */
+
+/* Not tested because one side has few ticks, and the other many: most likely a great change. */
+static bool is_one_sided(const json_t *row)
+{
+    const double a = real_of(row, "ticks_a"), b = real_of(row, "ticks_b");
+    return is(row, "too-few") && (a < FEW_TICKS) != (b < FEW_TICKS);
 }
 
 /* What a row says. */
@@ -152,6 +166,8 @@ static void print_verdict(const struct metric_words *w, const json_t *row, bool 
         printf("may be chance (p %s)", p);
     } else if (is(row, "constant")) {
         printf("exactly as before");
+    } else if (is_one_sided(row)) {
+        printf("too few ticks in %s for a test", real_of(row, "ticks_a") < FEW_TICKS ? "A" : "B");
     } else {
         printf("too few samples or processes to tell");
     }
@@ -230,7 +246,8 @@ static void print_common(const struct metric_words *w, const json_t *common)
 
 static bool is_changed(const json_t *row)
 {
-    return is(row, "changed") || is(row, "constant-changed") || is(row, "only-in-a") || is(row, "only-in-b");
+    return is(row, "changed") || is(row, "constant-changed") || is(row, "only-in-a") || is(row, "only-in-b") ||
+           is_one_sided(row);
 }
 
 static double count_of(const json_t *table, const char *what)
@@ -238,14 +255,17 @@ static double count_of(const json_t *table, const char *what)
     return real_of(json_object_get(table, "counts"), what);
 }
 
-static void print_rest(const json_t *table, double changed)
+/* one_sided: rows of too few samples that are listed. */
+static void print_rest(const json_t *table, const struct metric_words *w, double changed, double one_sided)
 {
     const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
-                 few = count_of(table, "too-few");
+                 few = count_of(table, "too-few") - one_sided;
     const bool arcs = strcmp(text_of(table, "metric"), "calls-per-parent") == 0;
     const char *noun = arcs ? "arcs" : "functions", *one = arcs ? "arc" : "function";
     char visible[40];
-    if (changed <= 0) {
+    if (count_of(table, "rows") <= 0) {
+        printf("  nothing to compare: no function has %s on both sides\n", w->needs);
+    } else if (changed <= 0 && same + constant > 0) {
         printf("  no significant change\n");
     }
     if (same > 0) {
@@ -267,11 +287,9 @@ static void print_rest(const json_t *table, double changed)
 static void print_table(const json_t *diff, const json_t *table, const struct diff_print *how)
 {
     const struct metric_words *w = words_of(table);
-    const json_t *common = json_object_get(table, "common"), *row;
-    const double changed = count_of(table, "changed") + count_of(table, "constant-changed") +
-                           count_of(table, "only-in-a") + count_of(table, "only-in-b");
+    const json_t *common = json_object_get(table, "common"), *rows = json_object_get(table, "rows"), *row;
     size_t i;
-    long shown = 0;
+    long shown = 0, one_sided = 0;
     printf("\n%s\n", w->title);
     if (json_is_string(json_object_get(table, "not_computed"))) {
         printf("  cannot be compared: %s\n", text_of(table, "not_computed"));
@@ -280,42 +298,65 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     if (json_is_object(common)) {
         print_common(w, common);
     }
-    json_array_foreach(json_object_get(table, "rows"), i, row)
+    json_array_foreach(rows, i, row)
     {
+        one_sided += is_one_sided(row);
         if ((is_changed(row) || how->all) && shown < how->limit) {
             print_row(diff, w, row, json_is_object(common), how->plan);
             shown++;
         }
     }
+    const double changed = count_of(table, "changed") + count_of(table, "constant-changed") +
+                           count_of(table, "only-in-a") + count_of(table, "only-in-b") + (double)one_sided;
     double left = (how->all ? count_of(table, "rows") : changed) - (double)shown;
     if (left > 0) {
         printf("  %.0f more; --limit shows them\n", left);
     }
-    print_rest(table, changed);
+    print_rest(table, w, changed, (double)one_sided);
 }
 
-static void print_only(const json_t *diff, const char *key, const char *title, const struct diff_print *how)
+/* Calls, where they were counted, and what is known of the function on the other side. */
+static void print_only_rest(const json_t *row, char other)
 {
-    const json_t *only = json_object_get(diff, key), *row;
+    const double calls = real_of(row, "calls");
+    const bool idle = json_is_true(json_object_get(row, "idle")),
+               inlined = json_is_true(json_object_get(row, "inlined"));
+    if (calls > 0) {
+        printf(", %.0f %s", calls, calls == 1 ? "call" : "calls");
+    }
+    if (idle || inlined) {
+        printf("; %c %s", other, inlined ? "has inlined it" : "has it, too");
+        printf("%s", idle && inlined ? ", and has it, too" : "");
+    }
+    printf("\n");
+}
+
+/* Functions of one side. True if one is inlined on the other side. */
+static bool print_only(const json_t *diff, bool first, const struct diff_print *how)
+{
+    const json_t *only = json_object_get(diff, first ? "only_in_a" : "only_in_b"), *row;
+    const char side = first ? 'A' : 'B', other = first ? 'B' : 'A';
     size_t i;
     const double count = real_of(only, "count");
+    bool inlined = false;
     if (count <= 0) {
-        return;
+        return false;
     }
-    printf("\n%s: %.0f %s\n", title, count, noun_for((uint64_t)count, "function", "functions"));
+    printf("\nSeen only in %c: %.0f %s\n", side, count, noun_for((uint64_t)count, "function", "functions"));
     json_array_foreach(json_object_get(only, "rows"), i, row)
     {
         if ((long)i < how->limit) {
             printf("  ");
             print_clean(text_of(row, "function"), 200);
-            printf("  self %.3g%%, with callees %.3g%%, %.0f calls%s\n", 100 * real_of(row, "self"),
-                   100 * real_of(row, "total"), real_of(row, "calls"),
-                   json_is_true(json_object_get(row, "inlined")) ? "; the other side has inlined it" : "");
+            printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self"), 100 * real_of(row, "total"));
+            print_only_rest(row, other);
+            inlined |= json_is_true(json_object_get(row, "inlined"));
         }
     }
     if (count > (double)how->limit) {
         printf("  %.0f more; --limit shows them\n", count - (double)how->limit);
     }
+    return inlined;
 }
 
 static void print_judgement(const json_t *diff)
@@ -356,10 +397,9 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     {
         print_table(diff, table, how);
     }
-    print_only(diff, "only_in_a", "Only in A", how);
-    print_only(diff, "only_in_b", "Only in B", how);
-    if (real_of(json_object_get(diff, "only_in_a"), "count") + real_of(json_object_get(diff, "only_in_b"), "count") >
-        0) {
+    bool inlined = print_only(diff, true, how);
+    inlined |= print_only(diff, false, how);
+    if (inlined) {
         printf("  The time of a function that was inlined is in its callers: compare their total time.\n");
     }
     print_judgement(diff);

@@ -302,8 +302,8 @@ static const char *find_hindrance(const struct diff *d, enum diff_metric metric)
 {
     for (uint32_t s = 0; s < 2; s++) {
         if (diff_stat_count(d->sides[s]->groups) < 2) {
-            return s == 0 ? "the processes of A are all in one random group, so nothing says how much they vary"
-                          : "the processes of B are all in one random group, so nothing says how much they vary";
+            return s == 0 ? "A has one random group of processes; 12 are needed, which 60 processes have"
+                          : "B has one random group of processes; 12 are needed, which 60 processes have";
         }
         if (metric == DIFF_CALLS && d->sides[s]->processes_unknown > 0) {
             return "for some processes, stored by an older version, the random group is not known";

@@ -11,12 +11,18 @@
 /* A function of one side. */
 struct match_item {
     uint64_t hash; /* of object and name */
+    uint64_t code; /* of the function, 0 if unknown */
     const char *object, *name, *file;
     size_t object_length, name_length;
     uint32_t side, function;
     uint32_t row; /* DIFF_NONE: not matched yet */
     bool renamed;
+    bool idle;        /* the other side's object has the function */
+    bool common_code; /* an object has another function of the same code */
+    uint64_t twin;    /* address of the function with the same code in the other side's object, 0: none */
 };
+
+typedef int match_order(const struct match_item *a, const struct match_item *b);
 
 struct match_work {
     const struct diff_side *const *sides;
@@ -54,7 +60,8 @@ static void match_make_item(const struct match_work *w, uint32_t s, uint32_t fun
 {
     const struct diff_side *side = w->sides[s];
     const struct report_function *f = &side->functions[function];
-    *item = (struct match_item){.side = s, .function = function, .row = DIFF_NONE, .name = f->raw, .file = f->file};
+    *item = (struct match_item){
+        .side = s, .function = function, .row = DIFF_NONE, .name = f->raw, .file = f->file, .code = f->code};
     match_name_object(side, f->build, w->programs[s], item);
     item->name_length = f->kind == REPORT_FUNCTION ? clone_base(f->raw) : strlen(f->raw);
     if (f->kind == REPORT_ADDRESS) { /* an address says nothing about another build */
@@ -225,26 +232,93 @@ struct match_sides {
     uint32_t number; /* of the row, when some are empty */
 };
 
+static int match_compare_codes(const struct match_item *a, const struct match_item *b)
+{
+    int order = compare_u64(a->code, b->code);
+    return order != 0 ? order : match_compare_texts(a->object, a->object_length, b->object, b->object_length);
+}
+
 static int match_compare_code(const void *context, uint32_t x, uint32_t y)
 {
     const struct match_work *w = context;
     const struct match_item *a = &w->items[x], *b = &w->items[y];
-    int order = compare_u64(match_function(w, a)->code, match_function(w, b)->code);
-    order = order != 0 ? order : match_compare_texts(a->object, a->object_length, b->object, b->object_length);
+    int order = match_compare_codes(a, b);
     return order != 0 ? order : compare_pairs(a->side, b->side, a->function, b->function);
 }
 
-static bool match_is_same_code(const struct match_work *w, const struct match_item *a, const struct match_item *b)
+/* The first of n items, which are in this order, that is not before like. */
+static uint32_t match_find(const struct match_work *w, const uint32_t *order, uint32_t n, const struct match_item *like,
+                           match_order *compare)
 {
-    return match_function(w, a)->code == match_function(w, b)->code &&
-           match_compare_texts(a->object, a->object_length, b->object, b->object_length) == 0;
+    uint32_t low = 0;
+    while (low < n) {
+        uint32_t middle = low + (n - low) / 2;
+        if (compare(&w->items[order[middle]], like) < 0) {
+            low = middle + 1;
+        } else {
+            n = middle;
+        }
+    }
+    return low;
+}
+
+/* What a symbol of side like->side says about items of its name. order: all items, by name. */
+static void match_idle(const struct match_work *w, const struct match_item *like)
+{
+    for (uint32_t i = match_find(w, w->order, w->count, like, match_compare_names);
+         i < w->count && match_compare_names(match_at(w, i), like) == 0; i++) {
+        struct match_item *item = match_at(w, i);
+        item->idle |= item->side != like->side &&
+                      (item->file[0] == '\0' || like->file[0] == '\0' || match_common(item->file, like->file) > 0);
+    }
+}
+
+/* What a symbol of side like->side at an address says about items of its code. order: n items, by code. */
+static void match_twin(const struct match_work *w, const uint32_t *order, uint32_t n, const struct match_item *like,
+                       uint64_t address)
+{
+    for (uint32_t i = match_find(w, order, n, like, match_compare_codes);
+         i < n && match_compare_codes(&w->items[order[i]], like) == 0; i++) {
+        struct match_item *item = &w->items[order[i]];
+        uint64_t known = item->side == like->side ? match_function(w, item)->address : item->twin;
+        item->common_code |= known != 0 && known != address;
+        item->twin = item->side == like->side ? item->twin : address;
+    }
+}
+
+/* Looks items up in the symbol tables of both sides. by_code: n items with a code, in its order. */
+static void match_look_up(const struct match_work *w, const uint32_t *by_code, uint32_t n)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = w->sides[s];
+        for (uint32_t b = 0; b < side->build_count; b++) {
+            const struct object *o = side->objects[b];
+            struct match_item like = {.side = s};
+            match_name_object(side, b, w->programs[s], &like);
+            for (uint32_t i = 0; o != NULL && i < o->symbol_count; i++) {
+                const struct object_symbol *symbol = &o->symbols[i];
+                if (symbol->type != OBJECT_TYPE_FUNCTION && symbol->type != OBJECT_TYPE_IFUNC) {
+                    continue;
+                }
+                like.name = object_name(o, symbol->name);
+                like.name_length = clone_base(like.name);
+                like.file = object_name(o, symbol->file);
+                like.hash = match_hash(like.name, like.name_length, match_hash(like.object, like.object_length, 0));
+                like.code = symbol->code;
+                match_idle(w, &like);
+                if (like.code != 0) {
+                    match_twin(w, by_code, n, &like, symbol->address);
+                }
+            }
+        }
+    }
 }
 
 /* Items of one code: a row of A and one of B become one. */
 static void match_join(struct match_work *w, const uint32_t *order, uint32_t n, struct match_sides *rows)
 {
     struct match_item *a = &w->items[order[0]], *b = &w->items[order[n - 1]];
-    if (n != 2 || a->side == b->side) {
+    if (n != 2 || a->side == b->side || a->idle || b->idle || a->common_code || b->common_code) {
         return;
     }
     struct match_sides *x = &rows[a->row], *y = &rows[b->row];
@@ -266,13 +340,14 @@ static bool match_renamed(struct arena *a, struct match_work *w)
     }
     for (uint32_t i = 0; i < w->count; i++) {
         rows[w->items[i].row].count[w->items[i].side]++;
-        if (match_function(w, &w->items[i])->code != 0) {
+        if (w->items[i].code != 0) {
             order[n++] = i;
         }
     }
     sort_merge(order, order + w->count, n, match_compare_code, w);
+    match_look_up(w, order, n);
     for (uint32_t i = 0, next; i < n; i = next) {
-        for (next = i + 1; next < n && match_is_same_code(w, &w->items[order[i]], &w->items[order[next]]); next++) {
+        for (next = i + 1; next < n && match_compare_codes(&w->items[order[i]], &w->items[order[next]]) == 0; next++) {
             continue;
         }
         match_join(w, order + i, next - i, rows);
@@ -288,7 +363,7 @@ static bool match_renamed(struct arena *a, struct match_work *w)
     return true;
 }
 
-/* Has the object of this name on the other side inlined the function? */
+/* Has the object of this name on the other side inlined the function? One build has inlined the same on both sides. */
 static bool match_is_inlined(const struct match_work *w, const struct match_item *item)
 {
     const uint32_t s = 1 - item->side;
@@ -297,6 +372,7 @@ static bool match_is_inlined(const struct match_work *w, const struct match_item
         struct match_item named;
         match_name_object(other, i, w->programs[s], &named);
         if (other->objects[i] != NULL && match_function(w, item)->kind == REPORT_FUNCTION &&
+            strcmp(other->builds[i], w->sides[item->side]->builds[match_function(w, item)->build]) != 0 &&
             match_compare_texts(named.object, named.object_length, item->object, item->object_length) == 0 &&
             object_has_inlined(other->objects[i], item->name, item->name_length)) {
             return true;
@@ -333,6 +409,7 @@ static bool match_list(struct arena *a, struct match_work *w)
         const struct match_item *item = &w->items[i];
         struct diff_row *row = &out->rows[item->row];
         row->renamed |= item->renamed;
+        row->idle |= row->count[1 - item->side] == 0 && item->idle;
         row->inlined |= row->count[1 - item->side] == 0 && match_is_inlined(w, item);
         out->member[item->side][row->first[item->side] + filled[item->row * 2 + item->side]++] = item->function;
         out->row_of[item->side][item->function] = item->row;

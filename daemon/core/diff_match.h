@@ -6,7 +6,8 @@
  * before the base name in common, the base name itself at least. Then one that remains on each side is the same
  * function if a file is not known, or if no other functions have the name. Functions without names are the same only if
  * build and address are. At last, a function that only one side has is one that only the other has, renamed, if both
- * have the same code (elf/elf_code.h) and no other function of the object has it on either side. */
+ * have the same code (elf/elf_code.h) and no other function of the object has it on either side. A side has the
+ * functions of its symbol tables, those without ticks and calls among them. */
 #ifndef PROFD_CORE_DIFF_MATCH_H
 #define PROFD_CORE_DIFF_MATCH_H
 
@@ -21,9 +22,10 @@
 
 /* A function of the comparison. Its members on side s are member[s][first[s] … first[s] + count[s]). */
 struct diff_row {
-    uint32_t first[2], count[2]; /* 0: the side does not have it */
+    uint32_t first[2], count[2]; /* 0: the side has no tick and no call of it */
     bool renamed;                /* it has two names, and the same code */
-    bool inlined;                /* only one side has it; the other's debug information says that it was inlined */
+    bool idle;                   /* seen on one side only, and the other has it, too, by its symbol table */
+    bool inlined; /* seen on one side only; the debug information of the other's other build has inlined copies */
 };
 
 struct diff_match {
@@ -34,7 +36,8 @@ struct diff_match {
 };
 
 /* programs[s]: build-id of the side's own build, which has the same name on both sides whatever its file is called.
- * Everything lives in the arena. NO_MEMORY or OK. O(n log n) comparisons of numbers. */
+ * Everything lives in the arena. NO_MEMORY or OK. O((n + symbols) log n)
+ * comparisons of numbers. */
 enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
                                   const char *const programs[2], struct diff_match *out, struct profd_error *e);
 

@@ -141,6 +141,7 @@ static void add_only(struct buffer *out, const struct render_diff *in, uint32_t 
         json_add_number(out, "self", row_share(d, s, row, d->row_self[s]));
         json_add_number(out, "total", row_share(d, s, row, d->row_total[s]));
         json_add_number(out, "calls", d->row_calls[s][(size_t)row * DIFF_VALUES]);
+        json_add_flag(out, "idle", d->match.rows[row].idle);
         json_add_flag(out, "inlined", d->match.rows[row].inlined);
         JSON_ADD(out, "}");
     }

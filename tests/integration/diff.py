@@ -8,13 +8,18 @@ import sys
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, until  # noqa: E402
-from shop import NOW, PROCESSES, build, build_id, fleet  # noqa: E402
+from shop import NOW, PROCESSES, build, build_id, fleet, upload  # noqa: E402
+from wire import Wire  # noqa: E402
 
 OLD = """__attribute__((noinline)) int quote(int i) { while (i > 9) n += i /= 7; return n; }
 __attribute__((noinline)) static int wrap(int i) { return n * i; }"""
 NEW = """__attribute__((noinline)) int fresh(int i) { return n |= i; }
 __attribute__((noinline)) int quote_all(int i) { while (i > 9) n += i /= 7; return n; }
 static inline __attribute__((always_inline)) int wrap(int i) { return n * i; }"""
+
+TWINS = """__attribute__((noinline)) int quiet(int i) { return n += 5 * i; }
+__attribute__((noinline)) int left(int i) { return n += 3 * i; }
+__attribute__((noinline)) int right(int i) { return n += 3 * i; }"""
 
 
 def table(diff, metric):
@@ -57,18 +62,18 @@ def verdicts(tap, d, a, b):
     tap.point(r and (r["renamed_from"], r["verdict"]) == ("quote", "constant") and not any(
         r["renamed_from"] for r in table(diff, "calls-per-parent")["rows"] if r["function"] != "quote_all"),
         "quote was renamed: the code is the same", r or table(diff, "calls-per-parent"))
-    tap.point([(f["function"], f["inlined"]) for f in diff["only_in_a"]["rows"]] == [("wrap", True)]
-              and not diff["only_in_b"]["rows"][0]["inlined"], "wrap is only in A: B has inlined it",
-              diff["only_in_a"])
+    tap.point([(f["function"], f["inlined"], f["idle"]) for f in diff["only_in_a"]["rows"]] == [("wrap", True, False)]
+              and not any(diff["only_in_b"]["rows"][0][flag] for flag in ("inlined", "idle")),
+              "wrap is only in A: B has inlined it", diff["only_in_a"])
     return diff
 
 
 def words(tap, d, a, b):
     text = d.ctl("diff", a, b, "--plan").stdout
     lines = [line for line in text.splitlines() if line.startswith("  parse ")]
-    tap.point(any("slower" in line for line in lines) and "Only in B: 1 function" in text,
+    tap.point(any("slower" in line for line in lines) and "Seen only in B: 1 function" in text,
               "the text says which function is slower", text)
-    tap.point("  wrap  self 0%" in text and "the other side has inlined it" in text
+    tap.point("  wrap  self 0%" in text and "; B has inlined it\n" in text
               and "quote_all (in A quote, the same code)" in d.ctl("diff", a, b, "--all").stdout,
               "it says what was inlined, and what was renamed", text)
     tap.point("the same in every group of processes" in text and "2% needs" in text,
@@ -168,7 +173,44 @@ def rolled_up(tap, old, new, raw):
                   "sums say what single uploads said, to the last digit", done.stderr or sums["metrics"])
 
 
+def same_build(tap):
+    """One build on both sides, which has two functions of the same code: each is called on one side only."""
+    with Daemon() as d:
+        exe = build(d.folder, "twins", TWINS, "+ left(n) + right(n) + quiet(n)")
+        fleet(d, exe, 1, "1", 1.0, 0, NOW, also=("left",), spent={"quiet": 0})
+        fleet(d, exe, 2, "2", 1.0, 0, NOW, also=("right",), spent={"quiet": 5})
+        sides = "shop@version=1", "shop@version=2"
+        done = d.ctl("diff", *sides, "--json")
+        diff = json.loads(done.stdout) if done.returncode == 0 else {}
+        rows = diff and [[(r["function"], r["idle"], r["inlined"]) for r in diff[f"only_in_{s}"]["rows"]] for s in "ab"]
+        tap.point(rows == [[("left", True, False)], [("right", True, False)]],
+                  "what is called on one side only is on the other, too, and is not renamed", done.stderr or rows)
+        text = d.ctl("diff", *sides).stdout
+        tap.point("Seen only in A: 1 function\n  left  self 0%, with callees 0%, " in text and "; B has it, too" in text
+                  and "A has it, too" in text and "the same code" not in text and "inlined" not in text,
+                  "and the text says so", text)
+        lines = [line for line in text.splitlines() if line.startswith("  quiet ")]
+        tap.point(len(lines) == 2 and all(line.endswith("  too few ticks in A for a test") for line in lines),
+                  "what took no time before, and much now, is shown although it cannot be tested", text)
+        few(tap, d, exe)
+
+
+def few(tap, d, exe):
+    """What is not compared is not called unchanged."""
+    with Wire(d.socket) as w:
+        for process in range(24):
+            w.send("UPLOAD", upload(exe, process, {"parse": 2}, {}, {"version": "ab"[process % 2]}, NOW))
+            tap.point((answer := w.take())[0] == "ACK", "an upload without calls", answer)
+    done = d.ctl("diff", "shop@version=a", "shop@version=b")
+    tap.point(done.stdout.count("1 function: too few samples (150 a side, in 12 groups) for a test") == 2
+              and done.stdout.count("nothing to compare: no function has counted calls on both sides") == 2
+              and "no function has ticks and counted calls on both sides" in done.stdout
+              and "no significant change" not in done.stdout, "what was not tested is not called unchanged",
+              done.stderr + done.stdout)
+
+
 with Tap() as tap, Daemon() as d:
+    same_build(tap)
     old = build(d.folder, "shop1", OLD, "+ quote(n) + wrap(n)")
     new = build(d.folder, "shop2", NEW, "+ fresh(n) + quote_all(n) + wrap(n)")
     fleet(d, old, 1, "1", 1.0, 0, NOW - 7200, also=("quote", "wrap"))

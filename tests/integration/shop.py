@@ -56,15 +56,17 @@ def upload(exe, process, ticks, calls, labels, end):
 
 
 def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda process: {},
-          also=()):
+          also=(), spent=None):
     """Processes of different work: requests, and ticks that vary by chance. slower: of parse; more: calls of render.
-    labels: of a process, beside its version. also: functions that step calls once a request."""
+    labels: of a process, beside its version. also: functions that step calls once a request. spent: ticks a request of
+    further functions; each process has one at least."""
     draw = random.Random(seed)
     bodies = []
     for p in range(PROCESSES):
         requests = draw.randint(10, 30)
         ticks = {name: max(1, round(requests * weight * draw.uniform(0.8, 1.2)))
-                 for name, weight in (("parse", 4 * slower), ("render", 5), ("idle", 3), ("step", 2))}
+                 for name, weight in (("parse", 4 * slower), ("render", 5), ("idle", 3), ("step", 2),
+                                      *(spent or {}).items())}
         calls = {("main", "step"): requests, ("step", "parse"): requests, ("step", "render"): (2 + more) * requests,
                  ("step", "idle"): requests, **{("step", name): requests for name in also}}
         if fresh:
