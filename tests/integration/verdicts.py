@@ -93,14 +93,24 @@ def metric(d, name, version):
     return [value for n, labels, value in samples(d) if n == name and f'version="{version}"' in labels]
 
 
+def unwatched(d, *what):
+    """A fleet that comes while nothing is watched: the first comparison is of all of it."""
+    d.stop()
+    d.options, watching = (), d.options
+    d.start()
+    fleet(d, *what, labels=service("api"))
+    d.stop()
+    d.options = watching
+    d.start()
+
+
 def compared(tap):
     """Version 2 is as version 1; version 3 has a slower parse; of version 4 there is too little."""
-    api = {"labels": service("api")}
     with Daemon(*WATCH, "--watch-threshold", "10%") as d:
         a, b = build(d.folder, "one", "", ""), build(d.folder, "two", "int other;", "+ 1")
         tap.point(d.ctl("verdicts").stdout.startswith("no verdicts"), "without data there is no verdict")
-        fleet(d, a, 1, "1", 1, 0, NOW - 7200, **api)
-        fleet(d, b, 2, "2", 1, 0, NOW - 3600, **api)
+        unwatched(d, a, 1, "1", 1, 0, NOW - 7200)
+        unwatched(d, b, 2, "2", 1, 0, NOW - 3600)
         tap.point(until(lambda: verdicts(d, after="2", function="parse", verdict="no-difference")),
                   "the same program once more: no difference", verdicts(d))
         r = verdicts(d, after="2", function="parse")[0]
@@ -110,7 +120,7 @@ def compared(tap):
                   "with an interval of the confidence of the first of its looks", r)
         d.stop()
         fleet_after_restart(tap, d, r)
-        fleet(d, a, 3, "3", 1.6, 0, NOW - 1800, **api)
+        unwatched(d, a, 3, "3", 1.6, 0, NOW - 1800)
         tap.point(until(lambda: verdicts(d, after="3", function="parse", verdict="increased")),
                   "a function that got slower is found", verdicts(d))
         r = verdicts(d, after="3", function="parse")[0]
@@ -160,7 +170,7 @@ def too_little(tap, d, exe):
     d.stop()
     d.start()
     tap.point(verdicts(d, after="4", function="parse", verdict="waiting"), "it waits over a restart")
-    fleet(d, exe, 5, "4", 1, 0, NOW - 600, labels=service("api"))
+    unwatched(d, exe, 5, "4", 1, 0, NOW - 600)
     tap.point(until(lambda: verdicts(d, after="4", function="parse", verdict="decreased")),
               "with more data there is a verdict: faster than version 3", verdicts(d, after="4"))
 
