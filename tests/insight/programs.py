@@ -12,7 +12,8 @@ import subprocess
 
 RATE = 250  # ticks a second: the kernel's own, above which ticks come in bundles
 NEVER = 0xffffffff
-VARIANTS = {"base": NEVER, "again": NEVER, "2": 50, "5": 20, "10": 10}  # again: the same code, another build-id
+# again: the same code, another build-id
+VARIANTS = {"base": NEVER, "again": NEVER, "2": 50, "5": 20, "10": 10, "100": 1}
 
 LUA = """local seed = tonumber(arg[1])
 math.randomseed(seed)
