@@ -49,7 +49,7 @@ class Judge:
             return "" if names in self.prefixes else "no such path"
         if len(frames) > 128:
             return "too deep"
-        leaf = names[-1].replace("leaf_", "") if names else ""
+        leaf = names[-1][5:] if names and names[-1].startswith("leaf_") else ""
         if len(names) < 2:  # where the thread is, and no caller
             return ""
         if leaf in CUT:
