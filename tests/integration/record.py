@@ -1,5 +1,6 @@
 """profctl record: programs whose call paths are known, storms of processes, threads, users without rights. Every sample
 is accounted for, and no function gets a parent that never called it."""
+import contextlib
 import json
 import os
 import shutil
@@ -11,7 +12,9 @@ from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, readable_c
 from record_bed import account, adds_up, stored
 from wire import Wire, field, sender_number, upload
 
-# Two paths with 1 and 3 parts of the work; as many threads as asked; as many processes as asked, each of one part.
+# Two paths with 1 and 3 parts of the work; as many threads as asked; as many processes as asked, each of one round. A
+# round is a thousand times both paths: in pieces that are far shorter than the time between ticks, whose beat with the
+# ticks would be seen in the shares.
 PATHS = r"""
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +23,7 @@ PATHS = r"""
 static volatile unsigned long sink;
 __attribute__((noinline)) void work(unsigned long n)
 {
-    for (unsigned long i = 0; i < n * 1000000; i++) {
+    for (unsigned long i = 0; i < n * 1000; i++) {
         sink += i;
     }
     __asm__ volatile("");
@@ -29,7 +32,7 @@ __attribute__((noinline)) void cheap(void) { work(1); __asm__ volatile(""); }
 __attribute__((noinline)) void dear(void) { work(3); __asm__ volatile(""); }
 static void *body(void *rounds)
 {
-    for (long i = 0; i < (long)rounds; i++) {
+    for (long i = 0; i < 1000 * (long)rounds; i++) {
         cheap();
         dear();
     }
@@ -65,6 +68,11 @@ def seconds(a):
     return (a["functions"] + a["kernel"]) / 499
 
 
+def sampled(a):
+    """More than 100 samples of a program that ran for 300; lost ones may be its own."""
+    return a["functions"] > 0 and a["functions"] + a["lost"] > 100
+
+
 def build_paths(folder, name="paths"):
     """Each with a build-id that no other process on this host has."""
     source, program = os.path.join(folder, f"{name}.c"), os.path.join(folder, name)
@@ -86,6 +94,18 @@ def record(d, *arguments, **options):
     return d.ctl("record", "--verbose", "--rate", "499", *arguments, **options)
 
 
+@contextlib.contextmanager
+def recorded(*arguments):
+    """A daemon with what was recorded of a command, and what record said. On a machine that gives record no CPU time
+    for longer than its memory for samples lasts, the kernel loses some, of whatever program: then once more."""
+    for left in range(9, -1, -1):
+        with Daemon() as d:
+            done = record(d, *arguments)
+            if left == 0 or account(done.stderr).get("lost") == 0:
+                yield d, done
+                return
+
+
 # Callers that each function may have; above these stand the callers in libc, or nothing.
 CALLERS = {"work": {"cheap", "dear"}, "cheap": {"body", "main"}, "dear": {"body", "main"}}
 
@@ -105,9 +125,9 @@ def paths(tap, what, r):
 LEAF = r"""
 static volatile double sink;
 __attribute__((noinline)) static void work(long n) { for (long i = 0; i < n; i++) sink += i * 0.5; }
-__attribute__((noinline)) void cheap(void) { work(3000000); }
-__attribute__((noinline)) void dear(void) { work(9000000); }
-int main(void) { for (int i = 0; i < 100; i++) { cheap(); dear(); } }
+__attribute__((noinline)) void cheap(void) { work(3000); }
+__attribute__((noinline)) void dear(void) { work(9000); }
+int main(void) { for (int i = 0; i < 100000; i++) { cheap(); dear(); } }
 """
 
 
@@ -133,8 +153,7 @@ def leaf(tap, folder):
 
 
 def commands(tap, program):
-    with Daemon() as d:
-        done = record(d, "--", program, "300", "0", "0")
+    with recorded("--", program, "300", "0", "0") as (d, done):
         a = account(done.stderr)
         tap.point(done.returncode == 3, "the exit status is that of the command", (done.returncode, done.stderr))
         tap.point(adds_up(a) and a["functions"] > 50, "every sample of a command is accounted for", done.stderr)
@@ -157,7 +176,7 @@ def commands(tap, program):
         for how, status in (("exit 5", 5), ("kill -TERM $$", 143)):
             done = d.ctl("record", "sh", "-c", how)
             tap.point(done.returncode == status, f"sh -c '{how}': exit status {status}", (done.returncode, done.stderr))
-        done = d.ctl("record", "-l", "version=1.2", "-l", "comm=mine", "--rate", "499", "--", program, "20", "0", "0")
+        done = d.ctl("record", "-l", "version=1.2", "-l", "comm=mine", "--rate", "499", "--", program, "99", "0", "0")
         own = d.json("report", program, "-l", "version=1.2", "-l", "comm=mine", "--json")
         tap.point(done.returncode == 3 and busiest(own)["name"] == "work", "labels are attached, and go before its own",
                   done.stderr)
@@ -207,18 +226,21 @@ def process(tap, program):
         sampling.send_signal(signal.SIGINT)
         said = sampling.communicate()[1]
         a = account(said)
-        tap.point(sampling.returncode == 0 and adds_up(a) and a["functions"] > 100, "-p: until Ctrl-C", said)
+        tap.point(sampling.returncode == 0 and adds_up(a) and sampled(a), "-p: until Ctrl-C", said)
         r, row = stored(d, program)
         tap.point(r and busiest(r)["name"] == "work" and row["processes_started"] == 1,
                   "-p: what it did is stored", row)
         c = r["collector"]
+        slack = 5 * (c["cpu_seconds"] * 499) ** 0.5 + 20
         tap.point(c["processes"] == c["processes_recorded"] == 1 and c["unclocked_seconds"] == 0 and
-                  abs(c["cpu_seconds"] - seconds(a)) * 499 < 5 * (c["cpu_seconds"] * 499) ** 0.5 + 20 and
+                  -slack < c["cpu_seconds"] * 499 - a["functions"] - a["kernel"] < slack + a["lost"] and
                   c["coverage"] is not None and c["overhead"] is None,
                   "-p: its CPU time is known, and what share of it the ticks cover", (c, said))
         sampling = subprocess.Popen([PROFCTL, "record", "-p", str(victim.pid)], env=d.env, stderr=subprocess.PIPE,
                                     text=True)
         until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
+        before = cpu_ticks(victim.pid)
+        until(lambda: cpu_ticks(victim.pid) > before + 30)
         victim.kill()
         victim.wait()
         said = sampling.communicate()[1]
@@ -284,7 +306,9 @@ def lost(tap, program):
         sampling.send_signal(signal.SIGSTOP)
         before = cpu_ticks(victim.pid)
         until(lambda: cpu_ticks(victim.pid) > before + 200)
+        read = cpu_ticks(sampling.pid)
         sampling.send_signal(signal.SIGCONT)
+        until(lambda: cpu_ticks(sampling.pid) > read + 1)  # it has read what is there
         after = cpu_ticks(victim.pid)
         until(lambda: cpu_ticks(victim.pid) > after + 5)  # the kernel says what it lost with the next sample
         sampling.send_signal(signal.SIGINT)
@@ -425,8 +449,7 @@ def kernel(tap, folder):
     assert done.returncode == 0, done.stderr
     with open("/proc/kallsyms", encoding="utf-8") as f:
         names = {line.split()[2] for line in f}
-    with Daemon() as d:
-        done = record(d, "--kernel", "--", program)
+    with recorded("--kernel", "--", program) as (d, done):
         a = account(done.stderr)
         tap.point(done.returncode == 0 and adds_up(a) and a["kernel"] > 20 and a["lost"] == 0,
                   "--kernel: every sample is accounted for", done.stderr)
@@ -447,7 +470,8 @@ def kernel(tap, folder):
         callers = {c["name"] for f in whole["functions"] if f["name"] == "[kernel]" for c in f["callers"]}
         tap.point("pread64" in callers or "__libc_pread64" in callers or "__libc_pread" in callers,
                   "it is below the function that called it", callers)
-        user = sum(f["self"] for f in whole["functions"] if f["name"] not in names | {"[kernel]"}) * 499
+        user = sum(f["self"] for f in whole["functions"]
+                   if f["name"] != "[kernel]" and f["build_id"] != rows["[kernel]"]["build_id"]) * 499
         tap.point(abs(user - a["functions"] - b["functions"]) < 0.5, "the user's time is apart from it",
                   (user, a, b))
 
@@ -474,7 +498,7 @@ def cgroup(tap, program):
             said = sampling.communicate()[1]
             a = account(said)
             r, row = stored(d, program)
-            tap.point(adds_up(a) and a["functions"] > 100 and row["processes_started"] == 1,
+            tap.point(adds_up(a) and sampled(a) and row["processes_started"] == 1,
                       "--cgroup: the processes of the group alone", (said, row))
             labels = d.ctl("report", program, "-l", f"cgroup=/{os.path.basename(group)}", "--json")
             tap.point(labels.returncode == 0, "--cgroup: its path is a label", labels.stderr)
@@ -505,7 +529,8 @@ def collected(tap, program):
         a = account(said)
         os.kill(pid, signal.SIGTERM)
         counting.wait()
-        tap.point(adds_up(a) and a["elsewhere"] == a["samples"] > 10, "a process under the collector counts once", said)
+        tap.point(adds_up(a) and a["elsewhere"] + a["lost"] == a["samples"] and a["elsewhere"] > 10,
+                  "a process under the collector counts once", said)
 
 
 def usage(tap):
