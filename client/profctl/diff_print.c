@@ -348,7 +348,8 @@ static bool print_only(const json_t *diff, bool first, const struct diff_print *
         if ((long)i < how->limit) {
             printf("  ");
             print_clean(text_of(row, "function"), 200);
-            printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self"), 100 * real_of(row, "total"));
+            printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self_share"),
+                   100 * real_of(row, "total_share"));
             print_only_rest(row, other);
             inlined |= json_is_true(json_object_get(row, "inlined"));
         }

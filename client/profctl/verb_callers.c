@@ -106,8 +106,7 @@ static void print_head(const json_t *all)
     char total[40];
     const bool stacks = strcmp(text_of(all, "method"), "stacks") == 0 && has(f, "measured_total");
     const uint64_t calls = (uint64_t)json_integer_value(json_object_get(f, "calls"));
-    show_amount(stacks ? real_of(f, "measured_total") : real_of(f, "self") + real_of(f, "children"), total,
-                sizeof total);
+    show_amount(stacks ? real_of(f, "measured_total") : real_of(f, "total_seconds"), total, sizeof total);
     print_clean(f, "name");
     printf(" in ");
     print_clean(all, "name");
@@ -124,7 +123,7 @@ static void print_head(const json_t *all)
 /* Significant digits of a row's times: as many as its interval knows, 4 at most; without an interval 2. */
 static int digits_of(const json_t *row)
 {
-    const double seconds = real_of(row, "seconds"), half = (real_of(row, "high") - real_of(row, "low")) / 2;
+    const double seconds = real_of(row, "total_seconds"), half = (real_of(row, "high") - real_of(row, "low")) / 2;
     int digits = 1;
     if (!has(row, "low")) {
         return 2;
@@ -150,8 +149,8 @@ static void print_row(const json_t *row, double unit)
     if (counted > 0) {
         (void)snprintf(calls, sizeof calls, "%" JSON_INTEGER_FORMAT, counted);
     }
-    if (has(row, "seconds")) {
-        show_amount(real_of(row, "seconds"), seconds, sizeof seconds);
+    if (has(row, "total_seconds")) {
+        show_amount(real_of(row, "total_seconds"), seconds, sizeof seconds);
     }
     if (has(row, "low")) {
         show_amount(real_of(row, "low"), low, sizeof low);
@@ -196,12 +195,13 @@ static void print_csv(const json_t *all, bool head)
 {
     static const char *const TEXTS[] = {"caller", "file", "address"};
     static const char *const REALS[] = {
-        "seconds", "low", "high", "calls", "calls_per_caller_call", "seconds_per_call", "seconds_by_calls"};
+        "total_seconds",    "low",          "high", "calls", "calls_per_caller_call", "seconds_per_call",
+        "seconds_by_calls", "total_seconds"};
     const json_t *row;
     size_t i, k;
     if (head) {
         printf("build_id,function,caller,file,address,method,seconds,low,high,calls,calls_per_caller_call,"
-               "seconds_per_call,seconds_by_calls\r\n");
+               "seconds_per_call,seconds_by_calls,total_seconds\r\n"); /* seconds: what total_seconds was called */
     }
     json_array_foreach(json_object_get(all, "rows"), i, row)
     {

@@ -66,8 +66,8 @@ static void print_cycle(const json_t *cycle, const char *dimension, const char *
     const uint64_t breaking = number(cycle, "break_count"), calls = number(cycle, "break_calls");
     size_t i;
     char own[40], below[40];
-    show_amount(json_number_value(json_object_get(cycle, "self")), own, sizeof own);
-    show_amount(json_number_value(json_object_get(cycle, "children")), below, sizeof below);
+    show_amount(json_number_value(json_object_get(cycle, "self_seconds")), own, sizeof own);
+    show_amount(json_number_value(json_object_get(cycle, "children_seconds")), below, sizeof below);
     printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time%s, %s %s in it and %s below; %" PRIu64
            " calls from outside, %" PRIu64 " inside\n",
            number(cycle, "number"), number(cycle, "member_count"), json_number_value(json_object_get(cycle, "percent")),

@@ -59,8 +59,8 @@ static void print_table(const struct rows *all, const struct rows *r)
     printf("%7s %11s %7s %11s %14s %6s %s\n", "% SELF", "SELF", "% TOTAL", "TOTAL", "CALLS", "BUILDS", "FUNCTION");
     for (size_t i = 0; i < rows_count(r); i++) {
         const char *name = rows_text(r, i, "short_name"), *file = rows_text(r, i, "file");
-        show_amount(rows_real(r, i, "self"), self, sizeof self);
-        show_amount(rows_real(r, i, "total"), total, sizeof total);
+        show_amount(rows_real(r, i, "self_seconds"), self, sizeof self);
+        show_amount(rows_real(r, i, "total_seconds"), total, sizeof total);
         (void)snprintf(calls, sizeof calls, "%" PRIu64, rows_number(r, i, "calls"));
         printf("%7.2f %11s %7.2f %11s %14s %6" PRIu64 " %s%s%s%s\n", rows_real(r, i, "percent"), self,
                rows_real(r, i, "total_percent"), total, calls, rows_number(r, i, "builds"),

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/report.h"
 #include "proto/buildid.h"
 
 /* One build as lists show it; the creator of the row owns the strings. Times: ns since the epoch, UTC. */
@@ -66,6 +67,9 @@ struct series_row {
     double seconds;             /* of all functions */
     uint64_t uploads, processes;
     uint32_t inexact;
+    bool has_stacks, time_measured; /* as in a report */
+    bool is_measured;               /* has_stacks, and the function is in the report: measured is set */
+    struct report_measured measured;
 };
 
 /* Functions of one name, joined over the programs that were asked for. */

@@ -14,7 +14,7 @@ static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scop
 static const char *const FUNCTION[] = {"since",    "until",     "match", "label.*", "scope", "static", "uid",
                                        "build_id", "dimension", "time",  "rows",    "names", NULL};
 static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
-                                     "static", "uid",   "build_id", "dimension", NULL};
+                                     "static", "uid",   "build_id", "dimension", "time",    NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
                                      "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
 static const char *const VERDICTS[] = {"since", "until", "format", NULL};

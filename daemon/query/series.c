@@ -121,6 +121,10 @@ static enum profd_status describe(struct series *s, const struct work *w, struct
         row->calls = f->calls;
         row->self_calls = f->self_calls;
         row->cycle = f->cycle;
+        if (f->measured != NULL) {
+            row->is_measured = true;
+            row->measured = *f->measured;
+        }
         if (s->head.name == NULL) {
             s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
             s->head.address = f->address;
@@ -152,7 +156,9 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
                              .uploads = w.load.provenance.uploads,
                              .processes = w.load.provenance.processes,
                              .inexact = w.load.provenance.inexact,
-                             .seconds = w.report->total};
+                             .seconds = w.report->total,
+                             .has_stacks = w.report->stacks != NULL,
+                             .time_measured = w.report->time_measured};
     if (w.used_until > time + s->step ||
         w.used_since < time) { /* inside an hour that is one sum by now, or a slice of a live process */
         row.time = w.used_since;

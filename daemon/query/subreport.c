@@ -160,13 +160,10 @@ const char *subreport_dimension(const struct options *o)
 
 static enum profd_status build_report(struct subreport *p, struct work *w, struct profd_error *e)
 {
-    struct report_request request = {.profile = w->load.profile,
-                                     .objects = w->objects,
-                                     .names = w->load.names,
-                                     .ever = p->ever,
-                                     .static_arcs = w->options.static_arcs,
-                                     .dimension = subreport_dimension(&w->options),
-                                     .dimension_may_lack = true};
+    struct report_request request = work_begin_request(w);
+    request.ever = p->ever;
+    request.dimension = subreport_dimension(&w->options);
+    request.dimension_may_lack = true;
     enum profd_status status = PROFD_OK;
     if (p->ever == NULL) {
         status = work_load_ever(&p->job, w, &request.ever, e);

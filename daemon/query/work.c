@@ -333,10 +333,9 @@ static unsigned count_groups(const struct random_groups *g)
     return n;
 }
 
-enum profd_status work_make_request(struct job *job, const struct work *w, struct report_request *out,
-                                    struct profd_error *e)
+struct report_request work_begin_request(const struct work *w)
 {
-    *out = (struct report_request){
+    return (struct report_request){
         .profile = w->load.profile,
         .objects = w->objects,
         .names = w->load.names,
@@ -345,6 +344,12 @@ enum profd_status work_make_request(struct job *job, const struct work *w, struc
         .time = (enum report_time)w->options.time,
         .groups = count_groups(&w->load.provenance.groups),
     };
+}
+
+enum profd_status work_make_request(struct job *job, const struct work *w, struct report_request *out,
+                                    struct profd_error *e)
+{
+    *out = work_begin_request(w);
     return work_load_ever(job, w, &out->ever, e);
 }
 

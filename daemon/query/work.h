@@ -57,7 +57,9 @@ enum profd_status work_find_object(struct job *job, const struct work *w, const 
 /* The arcs ever observed; NULL: the options narrow nothing, so that they are those that were loaded. */
 enum profd_status work_load_ever(struct job *job, const struct work *w, const struct profile **ever,
                                  struct profd_error *e);
-/* What a report of the loaded data is made from. Loads the arcs ever observed. */
+/* What a report of the loaded data is made from, without the arcs ever observed. */
+struct report_request work_begin_request(const struct work *w);
+/* The same with these arcs, which it loads. */
 enum profd_status work_make_request(struct job *job, const struct work *w, struct report_request *out,
                                     struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */

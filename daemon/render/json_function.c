@@ -95,8 +95,7 @@ struct row_list {
     bool last_is_heaviest, is_static;
 };
 
-/* What stacks say; nothing where there are none. */
-static void add_measured(struct buffer *out, const struct report_measured *m)
+void json_add_measured(struct buffer *out, const struct report_measured *m)
 {
     if (m == NULL) {
         return;
@@ -136,9 +135,9 @@ static void add_row(struct buffer *out, const struct report *r, const struct jso
     add_other(out, r, names, arc->other, build);
     json_add_count(out, "calls", arc->calls);
     json_add_count(out, "of_calls", arc->of_calls);
-    json_add_number(out, "self", arc->self);
-    json_add_number(out, "children", arc->children);
-    add_measured(out, arc->measured);
+    json_add_renamed(out, "self_seconds", "self", arc->self);
+    json_add_renamed(out, "children_seconds", "children", arc->children);
+    json_add_measured(out, arc->measured);
     if (arc->measured != NULL && !arc->inside && arc->calls > 0 && names->calls_exact) {
         json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);
     }
@@ -233,15 +232,13 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     json_add_text(out, "kind", kind_name(f->kind));
     json_add_text(out, "file", f->file == NULL ? "" : f->file);
     json_add_count(out, "ticks", f->ticks_total);
-    json_add_number(out, "self", f->self);
+    json_add_times(out, f->self, f->children);
     if (f->self_estimated) {
         json_add_number(out, "self_least", f->self_least);
         json_add_number(out, "self_most", f->self_most);
     }
-    json_add_number(out, "children", f->children);
-    json_add_number(out, "total", f->self + f->children);
     json_add_number(out, "percent", f->percent);
-    add_measured(out, f->measured);
+    json_add_measured(out, f->measured);
     json_add_count(out, "calls", f->calls);
     json_add_count(out, "calls_outside", f->calls_outside);
     json_add_count(out, "calls_inside", f->calls_inside);
@@ -261,10 +258,8 @@ void json_add_cycle(struct buffer *out, const struct report *report, const struc
     buffer_add_u64(out, c->index, 0);
     json_add_count(out, "number", c->number);
     json_add_number(out, "percent", c->percent);
-    json_add_number(out, "self", c->self);
-    json_add_number(out, "children", c->children);
-    json_add_number(out, "total", c->self + c->children);
-    add_measured(out, c->measured);
+    json_add_times(out, c->self, c->children);
+    json_add_measured(out, c->measured);
     json_add_count(out, "calls_outside", c->calls_outside);
     json_add_count(out, "calls_inside", c->calls_inside);
     uint32_t build = c->member_count > 0 ? report->functions[c->members[0].other].build : 0;

@@ -29,6 +29,8 @@ void json_add_function(struct buffer *out, const struct report *report, const st
 /* Likewise a cycle with its members, callers and callees. */
 void json_add_cycle(struct buffer *out, const struct report *report, const struct json_names *names, uint32_t position,
                     uint32_t rows);
+/* measured_self, measured_total and the others of m; nothing if it is NULL. */
+void json_add_measured(struct buffer *out, const struct report_measured *m);
 /* `,"stacks":{…}`: what measured times rest on, and which times sort; nothing where the report has no stacks. */
 void json_add_stacks(struct buffer *out, const struct report *report);
 /* Id of a build of the report, "" for what is outside all. */

@@ -14,9 +14,11 @@ static void add_series_row(struct buffer *out, const struct series_row *row)
     JSON_ADD(out, "{\"width\":");
     buffer_add_u64(out, (uint64_t)row->width / 1000000000u, 0);
     json_add_time(out, "time", row->time);
-    json_add_number(out, "self", row->self);
-    json_add_number(out, "children", row->children);
-    json_add_number(out, "total", row->self + row->children);
+    json_add_times(out, row->self, row->children);
+    if (row->has_stacks) {
+        json_add_text(out, "time_shown", row->time_measured ? "measured" : "calls");
+    }
+    json_add_measured(out, row->is_measured ? &row->measured : NULL);
     json_add_count(out, "calls", row->calls);
     json_add_count(out, "self_calls", row->self_calls);
     json_add_flag(out, "in_cycle", row->cycle != 0);
@@ -98,8 +100,8 @@ static void add_joined_row(struct buffer *out, const struct joined_row *row, con
         json_add_text(out, "short_name", short_name);
     }
     json_add_text(out, "file", row->file);
-    json_add_number(out, "self", row->self);
-    json_add_number(out, "total", row->total);
+    json_add_renamed(out, "self_seconds", "self", row->self);
+    json_add_renamed(out, "total_seconds", "total", row->total);
     json_add_number(out, "percent", seconds > 0 ? 100 * row->self / seconds : 0);
     json_add_number(out, "total_percent", seconds > 0 ? 100 * row->total / seconds : 0);
     json_add_count(out, "calls", row->calls);
@@ -432,9 +434,7 @@ void render_functions(const struct report *report, const uint32_t *positions, si
         json_add_text(out, "build_id", json_find_build(report, f->build));
         json_add_address(out, "address", f->address);
         json_add_count(out, "index", f->index);
-        json_add_number(out, "self", f->self);
-        json_add_number(out, "children", f->children);
-        json_add_number(out, "total", f->self + f->children);
+        json_add_times(out, f->self, f->children);
         json_add_number(out, "percent", f->percent);
         json_add_count(out, "calls", f->calls);
         json_add_count(out, "self_calls", f->self_calls);

@@ -37,13 +37,13 @@ function gather(answer, root, side) {
       parent.byName.set(key, box);
     }
     at.push(box);
-    const total = answer.self[i] / (answer.whole || 1);
+    const total = answer.self_seconds[i] / (answer.whole || 1);
     for (let b = box; b; b = b.parent) b[side] += total;
   });
 }
 
 function boxesOf(a, b) {
-  for (const answer of [a, b]) answer.whole = answer.self.reduce((sum, s) => sum + s, 0);
+  for (const answer of [a, b]) answer.whole = answer.self_seconds.reduce((sum, s) => sum + s, 0);
   const root = { label: "total", name: "total", level: 0, byName: new Map(), a: 0, b: 0 };
   gather(a, root, "a");
   gather(b, root, "b");

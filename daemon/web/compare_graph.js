@@ -22,13 +22,13 @@ const ask = (state, side, signal) => {
 /** Adds the nodes and edges of a side, as shares of its time. */
 function gather(graph, nodes, edges, side) {
   const total =
-    Math.max(0, ...graph.nodes.map((n) => (n.detail__percent > 0 ? (100 * n.mainstat) / n.detail__percent : 0))) || 1;
+    Math.max(0, ...graph.nodes.map((n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0))) || 1;
   const names = new Map();
   for (const n of graph.nodes) {
     const id = n.detail__name ?? n.title;
     names.set(n.id, id);
     const node = nodes.get(id) ?? nodes.set(id, { id, title: n.title, a: 0, b: 0, ...SIZE }).get(id);
-    node[side] += n.mainstat / total;
+    node[side] += n.total_seconds / total;
     node[`at_${side}`] = { fn: n.detail__address, of: n.detail__build_id };
   }
   for (const e of graph.edges) {
@@ -36,8 +36,8 @@ function gather(graph, nodes, edges, side) {
     if (source === undefined || target === undefined || source === target) continue;
     const key = `${source}\n${target}`;
     const edge = edges.get(key) ?? edges.set(key, { source, target, a: 0, b: 0, calls_a: 0, calls_b: 0 }).get(key);
-    edge[side] += e.secondarystat / total;
-    edge[`calls_${side}`] += Number(e.mainstat);
+    edge[side] += e.total_seconds / total;
+    edge[`calls_${side}`] += Number(e.calls);
   }
 }
 

@@ -55,23 +55,23 @@ function drawEdge(e, place, total, look) {
 export function cycleText(c, look) {
   const outside = format.many(c, "calls_outside", "call", "calls");
   const among = format.exact(c, "calls_inside");
-  return `self ${look.amount(c.self)}, ${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
+  return `self ${look.amount(c.self_seconds)}, ${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
 }
 
 /** What a box says below its name, and what its title says beyond that. */
 function textsOf(n, look) {
   if (n.rest) {
-    const calls = format.several(n.rest.mainstat, "call", "calls");
-    return { times: look.amount(n.mainstat), more: `, ${look.mark}${calls}` };
+    const calls = format.several(n.rest.calls, "call", "calls");
+    return { times: look.amount(n.total_seconds), more: `, ${look.mark}${calls}` };
   }
   if (!n.whole) {
-    const times = `${look.amount(n.mainstat)} · self ${look.amount(n.detail__self_seconds)}`;
+    const times = `${look.amount(n.total_seconds)} · self ${look.amount(n.self_seconds)}`;
     const again = n.detail__self_calls ? `, ${format.count(n.detail__self_calls)} recursive` : "";
     const range = rangeOf({ low: n.detail__low, high: n.detail__high, stacks: n.detail__stacks }, look);
-    return { times, more: `${range}, ${look.mark}${format.several(n.secondarystat, "call", "calls")}${again}` };
+    return { times, more: `${range}, ${look.mark}${format.several(n.calls, "call", "calls")}${again}` };
   }
   const opens = n.whole.members_shown ? ", opens in place" : "";
-  const times = `${format.several(n.whole.members, "function", "functions")}, ${look.amount(n.whole.mainstat)}`;
+  const times = `${format.several(n.whole.members, "function", "functions")}, ${look.amount(n.whole.total_seconds)}`;
   return { times, more: `, ${cycleText(n.whole, look)}${opens}` };
 }
 
@@ -84,7 +84,7 @@ export function sizeOf(n, look) {
 
 /** on: {open(cycle), follow(node), focus(node), mark(id or null)}. */
 function drawNode(n, place, total, look, on) {
-  const share = total > 0 ? Math.min(1, n.mainstat / total) : 0;
+  const share = total > 0 ? Math.min(1, n.total_seconds / total) : 0;
   const cycle = n.whole !== undefined;
   const { times, more } = textsOf(n, look);
   const act = () => (n.rest || n.whole?.members_shown === 0 ? undefined : cycle ? on.open(n.cycle) : on.follow(n));
@@ -123,8 +123,8 @@ function drawGroup(g, place, look, close) {
   const top = place.y - place.height / 2;
   const hidden = g.whole.members - g.members.length;
   const others = hidden > 0 ? ` ${format.several(hidden, "member is", "members are")} not shown.` : "";
-  const about = `${g.title}: ${look.amount(g.whole.mainstat)}, ${cycleText(g.whole, look)}.${others}`;
-  const text = `× ${g.title}, ${look.amount(g.whole.mainstat)}`;
+  const about = `${g.title}: ${look.amount(g.whole.total_seconds)}, ${cycleText(g.whole, look)}.${others}`;
+  const text = `× ${g.title}, ${look.amount(g.whole.total_seconds)}`;
   const keys = (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();

@@ -8,7 +8,7 @@ const cycleNode = (c) => ({
   title: `cycle ${c.cycle}`,
   cycle: String(c.cycle),
   whole: c,
-  mainstat: c.mainstat,
+  total_seconds: c.total_seconds,
 });
 
 /** Sums of edges by their ends. */
@@ -36,16 +36,16 @@ function around(c, { nodes, edges, known, of }) {
     if (!more.functions) return null;
     const key = `${id}-${kind}s`;
     const title = format.several(more.functions, `other ${kind}`, `other ${kind}s`);
-    nodes.set(key, { id: key, title, mainstat: more.secondarystat, rest: more });
+    nodes.set(key, { id: key, title, total_seconds: more.total_seconds, rest: more });
     return key;
   };
-  for (const row of c.callers) edges.add(drawn(row), id, row.mainstat, row.secondarystat);
+  for (const row of c.callers) edges.add(drawn(row), id, row.calls, row.total_seconds);
   // A callee that is a folded cycle has this edge among its callers.
-  for (const row of c.callees) if (of(row.id) === row.id) edges.add(id, drawn(row), row.mainstat, row.secondarystat);
+  for (const row of c.callees) if (of(row.id) === row.id) edges.add(id, drawn(row), row.calls, row.total_seconds);
   const callers = rest(c.more_callers, "caller");
   const callees = rest(c.more_callees, "callee");
-  if (callers) edges.add(callers, id, c.more_callers.mainstat, c.more_callers.secondarystat);
-  if (callees) edges.add(id, callees, c.more_callees.mainstat, c.more_callees.secondarystat);
+  if (callers) edges.add(callers, id, c.more_callers.calls, c.more_callers.total_seconds);
+  if (callees) edges.add(id, callees, c.more_callees.calls, c.more_callees.total_seconds);
 }
 
 /** graph: the daemon's answer. open: numbers of the cycles that are open, as texts. Gives {nodes, edges, groups}: an
@@ -63,7 +63,7 @@ export function fold(graph, open) {
   for (const e of graph.edges) {
     const plain = of(e.source) === e.source && of(e.target) === e.target;
     const known = { low: e.detail__low, high: e.detail__high, stacks: e.detail__stacks };
-    if (plain) edges.add(e.source, e.target, e.mainstat, e.secondarystat, e.detail__inside_cycle, known);
+    if (plain) edges.add(e.source, e.target, e.calls, e.total_seconds, e.detail__inside_cycle, known);
   }
   for (const c of folded) around(c, { nodes, edges, known, of });
   const opened = graph.cycles.filter((c) => open.has(String(c.cycle)));
@@ -98,7 +98,7 @@ export function near({ nodes, edges, groups }, start, depth, most) {
   const up = reached(start, depth, ends(edges, "target"), "source");
   const down = reached(start, depth, ends(edges, "source"), "target");
   const level = (n) => Math.min(up.get(n.id) ?? Infinity, down.get(n.id) ?? Infinity);
-  const all = nodes.filter((n) => level(n) < Infinity).sort((a, b) => level(a) - level(b) || b.mainstat - a.mainstat);
+  const all = nodes.filter((n) => level(n) < Infinity).sort((a, b) => level(a) - level(b) || b.total_seconds - a.total_seconds);
   const kept = new Set(all.slice(0, most).map((n) => n.id));
   const within = groups.map((g) => ({ ...g, members: g.members.filter((id) => kept.has(id)) }));
   return {

@@ -18,12 +18,12 @@ function nameCell(r, look) {
 }
 
 /** The time of an arc, as it was chosen. */
-const timeOf = (r, look) => (look.measured && r.measured_total !== undefined ? r.measured_total : r.self + r.children);
+const timeOf = (r, look) => (look.measured ? r.measured_total : undefined) ?? r.self_seconds + r.children_seconds;
 
 /** Where a measured time comes from. */
 function measured(r, look) {
   const range = format.between(r.measured_low, r.measured_high, look.title === "Time");
-  const calls = r.measured_differs ? `; by numbers of calls ${look.amount(r.self + r.children)}` : "";
+  const calls = r.measured_differs ? `; by numbers of calls ${look.amount(r.self_seconds + r.children_seconds)}` : "";
   return `95 %: ${range}, ${format.several(r.measured_samples, "stack", "stacks")}${calls}`;
 }
 

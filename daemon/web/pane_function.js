@@ -24,7 +24,7 @@ function cyclePart(cycle, look, state) {
   const inside = `${look.mark}${format.exact(cycle, "calls_inside")} times inside`;
   const time = hasMeasured(cycle, look)
     ? `${look.amount(cycle.measured_total)} measured, ${shareOf(cycle.measured_total, look)}`
-    : `${look.amount(cycle.self + cycle.children)}, ${format.percent(cycle.percent, look.ticks)}`;
+    : `${look.amount(cycle.total_seconds)}, ${format.percent(cycle.percent, look.ticks)}`;
   const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}`);
   const members = cycle.members.map((m) => ({ ...m, inside: false }));
   return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
@@ -83,10 +83,10 @@ function early(pane, state, flat) {
     i < 0
       ? []
       : [
-          ["Self", format.self(amount, c.self[i], c.self_least?.[i])],
+          ["Self", format.self(amount, c.self_seconds[i], c.self_least?.[i])],
           isMeasured(flat.report)
             ? ["Total, measured", amount(c.measured_total[i])]
-            : ["Total", `${amount(c.total[i])} (${format.percent(c.percent[i], flat.report.totals.ticks)})`],
+            : ["Total", `${amount(c.total_seconds[i])} (${format.percent(c.percent[i], flat.report.totals.ticks)})`],
           ["Calls", calls],
         ];
   replace(
@@ -112,7 +112,7 @@ const shareOf = (time, look) => format.percent(look.total > 0 ? (100 * time) / l
 function measuredOf(f, look) {
   const range = format.between(f.measured_low, f.measured_high, look.title === "Time");
   const share = shareOf(f.measured_total, look);
-  const calls = f.measured_differs ? `; by numbers of calls ${look.amount(f.total)}, outside the interval` : "";
+  const calls = f.measured_differs ? `; by numbers of calls ${look.amount(f.total_seconds)}, outside the interval` : "";
   const stacks = format.several(f.measured_samples, "stack", "stacks");
   return `${look.amount(f.measured_total)} (${share}), 95 %: ${range}, ${stacks}${calls}`;
 }
@@ -123,17 +123,17 @@ function factsOf(f, look) {
   const calls =
     look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
   const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "unknown");
-  const share = shareOf(f.self, look);
+  const share = shareOf(f.self_seconds, look);
   const range = Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : "";
   const none = "no calls from other functions in this time range";
-  const whole = hasMeasured(f, look) ? f.measured_total : f.total;
+  const whole = hasMeasured(f, look) ? f.measured_total : f.total_seconds;
   return [
-    ["Self", `${format.self(look.amount, f.self, f.self_least)} (${share}${range})`],
+    ["Self", `${format.self(look.amount, f.self_seconds, f.self_least)} (${share}${range})`],
     hasMeasured(f, look)
       ? ["Total, measured", measuredOf(f, look)]
-      : ["Total", `${look.amount(f.total)} (${format.percent(f.percent, look.ticks)})`],
+      : ["Total", `${look.amount(f.total_seconds)} (${format.percent(f.percent, look.ticks)})`],
     ["Calls", calls],
-    look.mark ? null : ["Per call", f.calls ? `${each(f.self)} self, ${each(whole)} total` : none],
+    look.mark ? null : ["Per call", f.calls ? `${each(f.self_seconds)} self, ${each(whole)} total` : none],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,
@@ -159,7 +159,7 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
   }
   const f = answer.functions[0];
   const look = lookOf(answer, resolver(state, flat), () => functionPane(pane, state, flat, signal, 0));
-  const spontaneous = { name: "<spontaneous>", calls: 0, of_calls: 0, self: f.self, children: f.children };
+  const spontaneous = { name: "<spontaneous>", calls: 0, of_calls: 0, self_seconds: f.self_seconds, children_seconds: f.children_seconds };
   const callers = [...(f.spontaneous ? [spontaneous] : []), ...[...f.callers].reverse(), ...f.static_callers];
   const callees = [...f.callees, ...f.static_callees];
   const of = callsOf(flat);

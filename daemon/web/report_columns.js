@@ -12,7 +12,7 @@ export const bar = (text, share, title) =>
 export const isMeasured = (report) => report.time === "measured" && Boolean(report.stacks);
 
 /** The time of each function with its callees, as it was chosen. */
-export const totalsOf = (flat) => (isMeasured(flat.report) ? flat.columns.measured_total : flat.columns.total);
+export const totalsOf = (flat) => (isMeasured(flat.report) ? flat.columns.measured_total : flat.columns.total_seconds);
 
 /** Times of one call, and why they are not known. */
 function perCall(flat) {
@@ -48,7 +48,7 @@ function rangeColumn(flat, timed) {
   const cell = (i) => {
     if (!c.measured_samples[i]) return "";
     const text = format.between(c.measured_low[i], c.measured_high[i], timed);
-    const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total[i])}`;
+    const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total_seconds[i])}`;
     return el("span", { title: about }, text, c.measured_differs[i] ? el("span", { class: "differs" }, " ≠") : null);
   };
   const hint = "95 % interval of the measured total; ≠ where the time by numbers of calls is outside it";
@@ -72,15 +72,15 @@ function timeColumns(flat) {
   const times = totalsOf(flat);
   const amount = format.amounts(totals.dimension, totals);
   const percent = (value) => (value === 0 ? "0 %" : format.percent(value, totals.ticks));
-  const own = (i) => (100 * c.self[i]) / whole;
+  const own = (i) => (100 * c.self_seconds[i]) / whole;
   const share = (i) => (measured ? (100 * times[i]) / whole : c.percent[i]);
   const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
-  const self = (i) => bar(format.self(amount, c.self[i], c.self_least?.[i]), own(i), range(i));
+  const self = (i) => bar(format.self(amount, c.self_seconds[i], c.self_least?.[i]), own(i), range(i));
   const both = { numeric: true, width: 9.2, bars: true };
   const total = (i) => times[i];
   return [
-    { key: "self", title: "Self", hint: "time in the function itself", ...both, value: (i) => c.self[i], cell: self },
-    { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self[i], cell: (i) => percent(own(i)) },
+    { key: "self", title: "Self", hint: "time in the function itself", ...both, value: (i) => c.self_seconds[i], cell: self },
+    { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self_seconds[i], cell: (i) => percent(own(i)) },
     {
       key: "total",
       title: "Total",
@@ -137,7 +137,7 @@ function callColumns(flat) {
       value: perCaller,
       cell: (i) => format.ratio(perCaller(i)),
     },
-    { key: "percall", title: "Self/call", ...time(c.self) },
+    { key: "percall", title: "Self/call", ...time(c.self_seconds) },
     { key: "totalcall", title: "Total/call", ...time(totalsOf(flat)) },
   ];
 }
@@ -151,11 +151,11 @@ function partColumns(flat, parts) {
     const { totals } = part.report;
     const amount = format.amounts(totals.dimension, totals);
     const whole = amount(totals.seconds);
-    const share = (i) => (at[i] === undefined ? 0 : (100 * part.columns.self[at[i]]) / (totals.seconds || 1));
+    const share = (i) => (at[i] === undefined ? 0 : (100 * part.columns.self_seconds[at[i]]) / (totals.seconds || 1));
     const about = (i) =>
       at[i] === undefined
         ? "no time and no call"
-        : `self ${amount(part.columns.self[at[i]])} of ${whole}, ${format.count(part.columns.calls[at[i]])} calls`;
+        : `self ${amount(part.columns.self_seconds[at[i]])} of ${whole}, ${format.count(part.columns.calls[at[i]])} calls`;
     const ticks = (i) => (share(i) / 100) * totals.ticks;
     const cell = (i) => el("span", { title: about(i) }, share(i) > 0 ? format.percent(share(i), ticks(i)) : "0 %");
     const hint = `self time of ${value || "(empty)"}, in percent of its own ${whole}`;

@@ -37,12 +37,14 @@ function chart(range, rows, [title, value, text]) {
   );
 }
 
+const totalOf = (r) => (r.time_shown === "measured" ? r.measured_total : undefined) ?? r.total_seconds;
+
 function drawn(rows, step, state, look) {
   const range = axis(step, [...rows.map(begin), ...rows.map((r) => begin(r) + r.width)]);
   const number = (v) => look.mark + format.count(v);
   const parts = [
-    ["Self", (r) => r.self, look.amount],
-    ["Total", (r) => r.total, look.amount],
+    ["Self", (r) => r.self_seconds, look.amount],
+    ["Total", totalOf, look.amount],
     [`${look.mark}Calls`, (r) => r.calls, number],
   ];
   const when = (r) =>
@@ -53,10 +55,10 @@ function drawn(rows, step, state, look) {
     );
   const line = (r) => [
     when(r),
-    look.amount(r.self),
-    look.amount(r.total),
+    look.amount(r.self_seconds),
+    look.amount(totalOf(r)),
     look.mark + format.exact(r, "calls") + (r.self_calls ? ` + ${format.exact(r, "self_calls")}` : ""),
-    r.calls > 0 ? look.amount(r.self / r.calls) : "",
+    r.calls > 0 ? look.amount(r.self_seconds / r.calls) : "",
     r.exact ? "yes" : r.inexact_reasons.join(", "),
   ];
   return [
@@ -84,7 +86,7 @@ export function seriesPart(state, f, answer, look, signal) {
   const step = names.includes(state.step) && span / secondsOf(state.step) <= LIMIT ? state.step : stepFor(span, MOST);
   const box = el("div", { id: "series" }, el("p", { role: "status" }, "Loading…"));
   const path = api.path(state.build, `/functions/${encodeURIComponent(f.address)}/series`, {
-    ...question({ ...state, time: "" }), // its times are by calls
+    ...question(state),
     build_id: state.of || undefined,
     step,
   });

@@ -19,7 +19,7 @@ export function treeOf(answer, label, under) {
     frame.key ??= keyOf(frame);
     const parent = boxes[answer.parent[i] + 1];
     const box = { label: frame.name, name: frame.full_name ?? frame.name, frame, key: frame.key, parent };
-    const times = { self: answer.self[i], cut: answer.cut[i], value: answer.self[i] };
+    const times = { self: answer.self_seconds[i], cut: answer.cut[i], value: answer.self_seconds[i] };
     const rest = { level: parent.level + 1, inferred: answer.inferred[i] === 1, children: [] };
     boxes.push(Object.assign(box, times, rest));
     parent.children.push(box);

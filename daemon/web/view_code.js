@@ -31,7 +31,7 @@ function calleeCell(name, state) {
 }
 
 function columns(rows, answer, state) {
-  const { seconds } = answer.function.self > 0 ? { seconds: answer.function.self } : { seconds: 1 };
+  const { seconds } = answer.function.self_seconds > 0 ? { seconds: answer.function.self_seconds } : { seconds: 1 };
   const amount = format.amounts(answer.dimension, answer);
   const share = (r) => (100 * (r.seconds ?? 0)) / seconds;
   const place = (r) =>
@@ -131,7 +131,7 @@ export async function draw(main, state, signal) {
   const hottest = answer.rows.reduce((a, b) => (b.seconds > (a?.seconds ?? 0) ? b : a), null);
   const amount = format.amounts(answer.dimension, answer);
   const most = hottest
-    ? `Most time is at ${rows.find((r) => r.address === hottest.address && !r.call).offset}: ${amount(hottest.seconds)} of ${amount(f.self)}. `
+    ? `Most time is at ${rows.find((r) => r.address === hottest.address && !r.call).offset}: ${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
     : "No tick fell into this function. ";
   const sites = answer.call_sites ? "" : "A gmon.out is among the uploads: its call sites are rounded. ";
   const said = el(

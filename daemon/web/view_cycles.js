@@ -30,10 +30,10 @@ function breaking(cycle, state) {
 }
 
 function members(cycle, state, amount) {
-  const rows = [...cycle.members].sort((a, b) => b.self - a.self);
+  const rows = [...cycle.members].sort((a, b) => b.self_seconds - a.self_seconds);
   const line = (m) => [
     member(cycle, m.name, state),
-    amount(m.self),
+    amount(m.self_seconds),
     format.exact(m, "calls_outside"),
     format.exact(m, "calls_inside"),
   ];
@@ -59,7 +59,7 @@ function arcs(cycle, state) {
 }
 
 function section(cycle, state, amount) {
-  const whole = cycle.self + cycle.children;
+  const whole = cycle.total_seconds;
   return el(
     "section",
     { class: "one-cycle", "aria-label": `Cycle ${cycle.number}` },
@@ -75,7 +75,7 @@ function section(cycle, state, amount) {
     el(
       "p",
       {},
-      `${format.several(cycle.member_count, "member", "members")}: ${amount(whole)} with callees, ${amount(cycle.self)} in its members; ${format.exact(cycle, "calls_outside")} calls from outside, ${format.exact(cycle, "calls_inside")} among members.`,
+      `${format.several(cycle.member_count, "member", "members")}: ${amount(whole)} with callees, ${amount(cycle.self_seconds)} in its members; ${format.exact(cycle, "calls_outside")} calls from outside, ${format.exact(cycle, "calls_inside")} among members.`,
     ),
     arcs(cycle, state),
   );
@@ -101,7 +101,7 @@ export async function draw(main, state, signal) {
   const hottest = [...rows].sort((a, b) => b.percent - a.percent);
   const [first] = hottest;
   const names = [...first.members]
-    .sort((a, b) => b.self - a.self)
+    .sort((a, b) => b.self_seconds - a.self_seconds)
     .slice(0, 3)
     .map((m) => format.shortName(m.name));
   const hot = `The hottest is cycle ${first.number} with ${format.percent(first.percent, 200)} of the time: ${names.join(", ")}${first.member_count > 3 ? ` and ${format.several(first.member_count - 3, "other", "others")}` : ""}.`;

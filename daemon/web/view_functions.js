@@ -14,7 +14,7 @@ const FEW = ["self", "calls"]; // columns where there is little space
 const SORTS = ["self", "total", "calls"];
 
 /** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
-const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self / row.calls : Number.NaN);
+const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
 
 function columns(rows, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
@@ -37,8 +37,8 @@ function columns(rows, amount, mark, state) {
       title: "Self",
       width: 9.2,
       numeric: true,
-      value: (i) => rows[i].self,
-      cell: (i) => bar(amount(rows[i].self), rows[i].percent),
+      value: (i) => rows[i].self_seconds,
+      cell: (i) => bar(amount(rows[i].self_seconds), rows[i].percent),
     },
     {
       key: "percent",
@@ -53,8 +53,8 @@ function columns(rows, amount, mark, state) {
       title: "Total",
       hint: "self time and callees, added up over the reports of the programs",
       numeric: true,
-      value: (i) => rows[i].total,
-      cell: (i) => bar(amount(rows[i].total), rows[i].total_percent),
+      value: (i) => rows[i].total_seconds,
+      cell: (i) => bar(amount(rows[i].total_seconds), rows[i].total_percent),
     },
     {
       key: "calls",
@@ -180,8 +180,8 @@ async function where(pane, state, signal) {
         " ",
         el("code", { title: program.build_id }, format.brief(program.build_id)),
       ),
-      el("td", { class: "n" }, amount(r.self)),
-      el("td", { class: "n" }, amount(r.total)),
+      el("td", { class: "n" }, amount(r.self_seconds)),
+      el("td", { class: "n" }, amount(r.total_seconds)),
       el("td", { class: "n" }, format.exact(r, "calls")),
     );
   const head = el(

@@ -32,13 +32,13 @@ const nameOf = (node, state) => focusOf(state, node.detail__address, node.detail
 function table(graph, state) {
   const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
-  const edges = [...graph.edges].sort((a, b) => b.secondarystat - a.secondarystat || b.mainstat - a.mainstat);
+  const edges = [...graph.edges].sort((a, b) => b.total_seconds - a.total_seconds || b.calls - a.calls);
   const range = (e) => (e.detail__low === undefined ? "" : format.between(e.detail__low, e.detail__high, look.timed));
   const line = (e) => [
     name.get(e.source),
     name.get(e.target),
-    look.mark + format.count(e.mainstat),
-    e.detail__inside_cycle ? "inside a cycle" : look.amount(e.secondarystat),
+    look.mark + format.count(e.calls),
+    e.detail__inside_cycle ? "inside a cycle" : look.amount(e.total_seconds),
     ...(look.measured ? [range(e)] : []),
   ];
   const columns = [["Caller"], ["Callee"], [`${look.mark}Calls`, 1], ["Time", 1]];
@@ -65,10 +65,10 @@ function anchor(shown, places, size) {
   const x = (n) => places.nodes.get(n.id).x;
   const root = shown.nodes.reduce((a, b) => {
     const before = x(b) + y(b) < x(a) + y(a) - 1;
-    return b.mainstat > a.mainstat || (b.mainstat === a.mainstat && before) ? b : a;
+    return b.total_seconds > a.total_seconds || (b.total_seconds === a.total_seconds && before) ? b : a;
   });
   if (shown.start) return places.nodes.get(shown.start.id);
-  return busiest(shown.nodes, places, size, (n) => n.mainstat, root);
+  return busiest(shown.nodes, places, size, (n) => n.total_seconds, root);
 }
 
 /** What is shown, how much is not, and ways to see more or less. */
@@ -104,7 +104,7 @@ function depths(state) {
 
 async function picture(graph, shown, state, box) {
   const look = lookOf(graph);
-  const share = (n) => (n.detail__percent > 0 ? (100 * n.mainstat) / n.detail__percent : 0);
+  const share = (n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0);
   const total = Math.max(0, ...graph.nodes.map(share));
   for (const n of shown.nodes) Object.assign(n, sizeOf(n, look));
   for (const e of shown.edges)

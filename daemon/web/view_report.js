@@ -109,7 +109,7 @@ async function build(main, state, signal) {
     const wanted = matcher(text);
     kept.table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
     let share = 0;
-    for (const i of kept.table.rows) share += flat.columns.self[i];
+    for (const i of kept.table.rows) share += flat.columns.self_seconds[i];
     say(
       `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`,
     );

@@ -99,6 +99,23 @@ def check_formats(tap, d, exe):
               "csv: columns beside the others", rows[:2])
 
 
+def check_series(tap, d, said):
+    """A step of a day, or two around midnight, beside the report of all."""
+    callee = by_name(said)["callee"]
+    path = f"/api/v1/builds/{said['build_id']}/functions/{callee['address']}/series?step=1d"
+    rows, calls = ([r for r in json.loads(d.get(path + time)[2])["rows"]] for time in ("", "&time=calls"))
+    total = sum(r["measured_total"] for r in rows)
+    tap.point(abs(total - callee["measured_total"]) < 1e-9 and {r["time_shown"] for r in rows} == {"measured"},
+              "series: measured times are shown", rows)
+    tap.point({r["time_shown"] for r in calls} == {"calls"}
+              and [{**r, "time_shown": 0} for r in calls] == [{**r, "time_shown": 0} for r in rows],
+              "series: with time=calls the others, and both are there", calls)
+    tap.point(rows[0]["measured_low"] <= rows[0]["measured_total"] <= rows[0]["measured_high"],
+              "series: with the interval", rows[0])
+    status, _, body = d.get(path + "&time=guessed")
+    tap.point(status == 400 and b"guessed" in body, "series: another word is refused", body)
+
+
 def check_again(tap, d, exe, what, most=1.0):
     """An export read by another daemon. most: of all ticks, those whose outer callers may be unknown."""
     def named(text):  # the other daemon has no names of the vDSO
@@ -188,6 +205,7 @@ def main():
         check_times(tap, said, truth_of(done.stdout))
         check_choice(tap, d, exe, said)
         check_formats(tap, d, exe)
+        check_series(tap, d, said)
         check_tree(tap, d, exe, said)
         check_again(tap, d, exe, "callers", 0.05)
         check_interrupted(tap, d)
