@@ -11,43 +11,53 @@ const resolved = (part, all) =>
         .reduce((at, key) => at[key], all)
     : part;
 
-function valuesOf({ schema = {} }) {
+function valuesOf(schema = {}) {
   const one = schema.items ?? schema;
-  return one.enum ? one.enum.join(", ") : (one.type ?? "");
+  return one.enum ? one.enum.join(", ") : [one.type ?? ""].flat().join(" or ");
 }
 
-function parameters(list, all) {
-  if (!list?.length) return null;
-  const line = (p) =>
-    el("tr", {}, el("td", {}, el("code", {}, p.name)), el("td", {}, valuesOf(p)), el("td", {}, p.description ?? ""));
-  const head = el(
-    "tr",
-    {},
-    ["Parameter", "Values", "Meaning"].map((t) => el("th", { scope: "col" }, t)),
-  );
-  return el(
-    "table",
-    {},
-    el("thead", {}, head),
-    el(
-      "tbody",
-      {},
-      list.map((p) => line(resolved(p, all))),
-    ),
-  );
+/** rows: [name, schema, meaning]. */
+function listed(title, rows) {
+  if (!rows.length) return null;
+  const head = [title, "Values", "Meaning"].map((text) => el("th", { scope: "col" }, text));
+  const line = ([name, schema, meaning]) =>
+    el("tr", {}, el("td", {}, el("code", {}, name)), el("td", {}, valuesOf(schema)), el("td", {}, meaning));
+  return el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows.map(line)));
 }
 
-function operation([path, { get }], all) {
-  if (!get) return null;
-  const plain = !path.includes("{");
-  const name = el("code", {}, path);
+const parameters = (list = [], all) =>
+  listed(
+    "Parameter",
+    list.map((part) => resolved(part, all)).map((p) => [p.name, p.schema, p.description ?? ""]),
+  );
+
+/** The fields of an answer in JSON; those of its rows after a dot. What is deprecated says so. */
+function fields({ responses }, all) {
+  const found = [];
+  const add = (schema, before) => {
+    for (const [name, part] of Object.entries(schema.properties ?? {})) {
+      const one = resolved(part, all);
+      const items = one.items ? resolved(one.items, all) : {};
+      found.push([before + name, one, (one.deprecated ? "deprecated: " : "") + (one.description ?? "")]);
+      add(items, `${before}${name}.`);
+    }
+  };
+  const answer = Object.entries(responses["200"]?.content ?? {}).find(([kind]) => kind.includes("json"));
+  if (answer) add(resolved(answer[1].schema, all), "");
+  return listed("Field of the answer", found);
+}
+
+function operation(path, method, one, all) {
+  const plain = method === "get" && !path.includes("{");
+  const name = el("code", {}, method === "get" ? path : `${method.toUpperCase()} ${path}`);
   return el(
     "details",
     {},
-    el("summary", {}, name, ` ${get.summary ?? ""}`),
-    get.description ? el("p", {}, get.description) : null,
+    el("summary", {}, name, ` ${one.summary ?? ""}`),
+    one.description ? el("p", {}, one.description) : null,
     plain ? el("p", {}, el("a", { href: path.slice(1), target: "_blank", rel: "noopener" }, `Open ${path}`)) : null,
-    parameters(get.parameters, all),
+    parameters(one.parameters, all),
+    fields(one, all),
   );
 }
 
@@ -57,11 +67,13 @@ export async function draw(main, state, signal) {
   replace(
     main,
     el("h1", {}, "HTTP interface"),
-    el("p", {}, "All requests are GET or HEAD. The specification, for programs: ", raw, "."),
+    el("p", {}, "Requests are GET or HEAD unless stated. The specification, for programs: ", raw, "."),
     el(
       "div",
       { class: "interface" },
-      Object.entries(all.paths).map((entry) => operation(entry, all)),
+      Object.entries(all.paths).flatMap(([path, of]) =>
+        Object.entries(of).map(([method, one]) => operation(path, method, one, all)),
+      ),
     ),
   );
 }

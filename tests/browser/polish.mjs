@@ -48,11 +48,20 @@ async function page() {
   await ready(shown);
   const { paths } = await get("openapi.json");
   const listed = await shown.locator(".interface summary code").allTextContents();
-  const wanted = Object.keys(paths).filter((p) => paths[p].get);
+  const line = (path, method) => (method === "get" ? path : `${method.toUpperCase()} ${path}`);
+  const wanted = Object.entries(paths).flatMap(([path, of]) => Object.keys(of).map((method) => line(path, method)));
   point(listed.join() === wanted.join(), "interface: every path has a line", listed);
   await shown.locator(".interface summary", { hasText: "/report" }).first().press("Enter");
   const row = await shown.locator(".interface details[open] tr", { hasText: "static" }).first().textContent();
   point(/yes/.test(row) && /machine code/.test(row), "interface: and its parameters, with values and meanings", row);
+  await shown.locator(".interface summary", { hasText: "/series" }).first().press("Enter");
+  const fields = await shown.locator(".interface details[open] tr", { hasText: /^rows\.(self|self_seconds)number/ });
+  const said = await fields.allTextContents();
+  point(
+    said.length === 2 && /in the function itself/.test(said[0]) && /deprecated: /.test(said[1]),
+    "interface: and the fields of its answer; old names are marked",
+    said,
+  );
   await shown.context().close();
 }
 
