@@ -84,8 +84,12 @@ static void print_cycle(const json_t *cycle, const char *dimension, const char *
     print_arcs(arcs);
     print_rest(number(cycle, "arc_count"), arcs);
     if (breaking > 0) {
-        printf(" without %s %" PRIu64 " %s (%" PRIu64 " %s) it is no cycle:\n", breaking == 1 ? "this" : "these",
-               breaking, noun_for(breaking, "arc", "arcs"), calls, noun_for(calls, "call", "calls"));
+        if (breaking == 1) {
+            printf(" to break it, remove this arc");
+        } else {
+            printf(" to break it, remove these %" PRIu64 " arcs", breaking);
+        }
+        printf(" (%" PRIu64 " %s):\n", calls, noun_for(calls, "call", "calls"));
         print_arcs(json_object_get(cycle, "break"));
     } else {
         printf(" its members do not call each other in a circle in this window\n");

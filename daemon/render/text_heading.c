@@ -303,8 +303,9 @@ static void add_stacks(struct buffer *out, const struct report *r)
                              : "children, callers and callees are times by numbers of calls (--time calls);\n" INDENT
                                "--time measured shows those of the stacks\n");
     if (r->time_measured && any_differs(r)) {
-        buffer_add_text(out,
-                        INDENT "(*: the time by numbers of calls lies outside the 95 % interval of the measured)\n");
+        buffer_add_text(out, INDENT
+                        "* marks a time for which the division by numbers of calls gives a value outside\n" INDENT
+                        "the 95 % interval of the measured time\n");
     }
     const struct {
         uint64_t count;

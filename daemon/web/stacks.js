@@ -148,6 +148,17 @@ export function functions(root) {
   return [...all.values()];
 }
 
+/** The functions of the stacks that pass through a box of leaves(): its own, those between it and the leaf in which all of
+ *  them end, and its callers. */
+export function functionsAbove(box) {
+  const way = [];
+  for (let b = box; b.frame; b = b.parent) way.unshift(b);
+  const rows = new Map(functions(box).map((row) => [row.key, { ...row, self: 0 }]));
+  for (const { key, label, name, frame } of way) rows.set(key, { key, label, name, frame, self: 0, total: box.value });
+  rows.get(way[0].key).self = box.value;
+  return [...rows.values()];
+}
+
 /** Time below the topmost matches of each path, so that nothing is counted twice, and how many boxes match. */
 export function matched(root, wanted) {
   let boxes = 0;

@@ -3,17 +3,20 @@ import { el, replace } from "./dom.js";
 import { note, remembersOpen } from "./state.js";
 
 const ROW = 30; // pixels: rows have one height, so that places can be computed
-const PAPER = 2000; // rows that are printed
+export const PAPER = 2000; // rows that are printed
 const NAME = 9.5; // rem that a column of names has at least
 const NUMBER = 6.2;
 const TEXT = 7;
 const shown = new Set();
 let tables = 0;
 
+/** A list of which only the rows in sight are in the page; paper(true) puts them all there, to be printed. */
+export const prints = (list) => shown.add(list);
+
 function print(whole) {
-  for (const table of shown) {
-    if (table.node.isConnected) table.paper(whole);
-    else shown.delete(table);
+  for (const list of shown) {
+    if (list.node.isConnected) list.paper(whole);
+    else shown.delete(list);
   }
 }
 addEventListener("beforeprint", () => print(true));
@@ -56,7 +59,7 @@ export class Table {
     this.body.addEventListener("click", (event) => this.choose(event), { capture: true });
     this.body.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.draw()).observe(this.node);
-    shown.add(this);
+    prints(this);
     this.setSort(state.sort || sort, state.dir || undefined);
   }
 

@@ -1,5 +1,6 @@
 // A tree as rows, of which only those in sight are in the page. One tab stop; arrows move, open and close.
 import { el, replace } from "./dom.js";
+import { PAPER, prints } from "./table.js";
 
 const ROW = 30; // pixels, as in table.js
 const MOST = 20000; // rows that are opened at once
@@ -39,6 +40,7 @@ export class TreeGrid {
     this.table.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
     new ResizeObserver(() => this.draw()).observe(this.node);
+    prints(this);
     this.reveal(at);
   }
 
@@ -88,10 +90,17 @@ export class TreeGrid {
     this.move(0);
   }
 
+  /** All open rows, to be printed. */
+  paper(whole) {
+    this.whole = whole;
+    this.draw();
+  }
+
   draw() {
     const height = this.node.clientHeight || 600;
-    const first = Math.min(Math.max(0, Math.floor(this.node.scrollTop / ROW) - 10), Math.max(0, this.rows.length - 1));
-    const last = Math.min(this.rows.length, first + Math.ceil(height / ROW) + 20);
+    const top = this.whole ? 0 : Math.floor(this.node.scrollTop / ROW) - 10;
+    const first = Math.min(Math.max(0, top), Math.max(0, this.rows.length - 1));
+    const last = Math.min(this.rows.length, this.whole ? PAPER : first + Math.ceil(height / ROW) + 20);
     if (first === this.from && last === this.to) return;
     Object.assign(this, { from: first, to: last });
     const tall = (n) => el("td", { colSpan: this.columns.length, style: { height: `${n * ROW}px` } });

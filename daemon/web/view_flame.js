@@ -3,7 +3,7 @@ import { splitChoice, timeChoice } from "./choices.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { Flame, textOf } from "./flame_draw.js";
-import { around, boxAt, functions, leaves, matched, pathOf } from "./stacks.js";
+import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, focusOf, functionAt, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
@@ -41,10 +41,23 @@ function links({ frame }, state) {
 class Stacks {
   constructor({ root, answer, others }, state) {
     Object.assign(this, { root, answer, others, state, look: lookOf(answer, root), rows: functions(root) });
+    this.beside = el("div", { class: "listed" });
     this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "Point at a box, or move with the arrows.");
     this.sum = el("output", { class: "hint", for: "filter" });
     this.flames = this.pictures();
-    this.table = this.functionTable();
+    this.list();
+  }
+
+  /** The table beside the picture: of the stacks that fill its width. A sandwich has one of all: there it chooses. */
+  list() {
+    const [flame] = this.flames;
+    const box = this.state.mode !== "sandwich" && flame?.top.parent ? flame.top : null;
+    if (box === this.listed) return;
+    this.listed = box;
+    if (!box) this.rows = functions(this.root);
+    else this.rows = this.state.mode === "leaves" ? functionsAbove(box) : functions(box);
+    this.table = this.functionTable(box);
+    replace(this.beside, this.table.node);
   }
 
   /** self: what the time is called that ends in a box. half: of a sandwich. */
@@ -52,8 +65,10 @@ class Stacks {
     const zoomed = (box) => {
       const path = pathOf(box);
       const zoom = path && half ? `${half}~${path}` : path;
-      if (zoom !== this.state.zoom) note(this.state, { zoom });
+      if (zoom !== this.state.zoom) note(this.state, { zoom, row: "", top: "" });
       this.away.hidden = !zoom;
+      this.list();
+      this.filter(matcher(this.state.q));
       const others = this.flames.filter((other) => half && other.half !== half && other.top.parent);
       for (const other of others) other.zoom(this.rootOf(other), false);
     };
@@ -94,14 +109,19 @@ class Stacks {
   search(text) {
     const wanted = matcher(text);
     for (const flame of this.flames) flame.mark(wanted, flame.chosen);
-    this.table.filter(wanted ? (i) => wanted(this.rows[i].name) : undefined);
+    this.filter(wanted);
     if (!wanted) return void replace(this.sum);
     const { boxes, time } = matched(this.root, wanted);
     const share = this.look.percent(time);
     replace(this.sum, `${format.several(boxes, "box", "boxes")}: ${this.look.amount(time)}, ${share} of the time`);
   }
 
-  functionTable() {
+  filter(wanted) {
+    this.table.filter(wanted ? (i) => wanted(this.rows[i].name) : undefined);
+  }
+
+  /** box: the one that fills the width; null: all. */
+  functionTable(box) {
     const { rows, look, state } = this;
     const percent = (value) => (100 * value) / look.whole;
     const interval = (value) => {
@@ -118,14 +138,15 @@ class Stacks {
       const link = to(state, { mode: "sandwich", focus: nameOf(frame, state), zoom: "" });
       return el("a", { ...link, tabIndex: -1, title: `${name}: callers and callees in stacks` }, label);
     };
+    const hint = box ? `of the stacks through ${box.name ?? box.label}` : "of all stacks";
     const columns = [
-      { key: "name", title: "Function", value: (i) => rows[i].name, cell: name },
+      { key: "name", title: box ? "Function, in the zoom" : "Function", hint, value: (i) => rows[i].name, cell: name },
       time("self", "Self", "time of the stacks that end in it"),
       time("total", "Total", "time of the stacks that it is in; each counts once"),
     ];
     const open = (i) => this.tell({ ...rows[i], value: rows[i].total, cut: 0, inferred: false }, "self");
     return new Table({
-      label: "Functions in these stacks",
+      label: box ? `Functions of the stacks through ${box.name ?? box.label}` : "Functions in these stacks",
       columns,
       count: rows.length,
       state,
@@ -191,7 +212,7 @@ export async function draw(main, state, signal) {
     main,
     el("div", { class: "bar" }, title, filter, chip, modeChoice(state), split, times, all.away, all.sum),
     remarks(found, state),
-    el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, state), all.detail), all.table.node),
+    el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, state), all.detail), all.beside),
   );
   for (const flame of all.flames) flame.draw();
   all.table.restore();

@@ -147,8 +147,24 @@ function heaviest(tree) {
   return tree.frames[tree.frame[below.reduce((a, b) => (sums[b] > sums[a] ? b : a))]];
 }
 
+/** The names of the functions in the table, sorted. */
+const listed = async (page) =>
+  (await page.locator("[role=grid] tbody tr[data-at] td:first-child").allTextContents()).sort().join();
+
+/** The table beside the flame has the functions of the box that fills the width, with their times below it. */
+async function follows(page, tree, name) {
+  const at = tree.frame.map((_, i) => i).filter((i) => nameAt(tree, i) === name);
+  const below = (root) => tree.frame.map((_, i) => i).filter((i) => i === root || above(tree, i).includes(root));
+  const sets = at.map((root) => [...new Set(below(root).map((i) => nameAt(tree, i)))].sort().join());
+  const zoomed = await listed(page);
+  point(sets.includes(zoomed), "flame: the table beside it follows the zoom", [zoomed, sets]);
+  const title = await page.getAttribute("table[role=grid]", "aria-label");
+  point(title.endsWith(name), "flame: and says of what it is", title);
+}
+
 async function zoom(page) {
-  const { name } = heaviest(await treeOf(calc));
+  const tree = await treeOf(calc);
+  const { name } = heaviest(tree);
   const box = page.locator(`${BOX}[aria-label^="${name},"]`).first();
   const top = () => page.locator(`${BOX}:not(.above)`).first().getAttribute("aria-label");
   await visit(page, `?build=${calc}&view=flame`);
@@ -158,11 +174,14 @@ async function zoom(page) {
   await box.click();
   await page.waitForFunction(() => new URLSearchParams(location.search).has("zoom"));
   point((await top()).startsWith(`${name}, `), "flame: a click zooms", await top());
+  await follows(page, tree, name);
   const path = new URL(page.url()).searchParams.get("zoom");
   await visit(page, `?build=${calc}&view=flame&until=2099-01-01&zoom=${encodeURIComponent(path)}`);
   point((await top()).startsWith(`${name}, `), "flame: the address has the path to it", path);
   await page.locator("button", { hasText: "Reset zoom" }).click();
   await address(page, "zoom", "");
+  const all = [...new Set(tree.frame.map((_, i) => nameAt(tree, i)))].sort().join();
+  point((await listed(page)) === all, "flame: without a zoom the table has all functions", [await listed(page), all]);
   await box.focus();
   await check(page, "flame with links");
   await page.locator(".detail a", { hasText: "Callers and callees" }).press("Enter");

@@ -486,6 +486,22 @@ async function unticked(page) {
   );
 }
 
+/** On paper the call tree has every row that is open, and no other. */
+async function openRows(page) {
+  await page.emulateMedia({ media: "screen" });
+  await visit(page, `?build=${id("stacks100")}&view=tree`);
+  await page.getByRole("button", { name: "Open all" }).press("Enter");
+  await page.evaluate(() => (document.querySelector(".scroll.treegrid").style.height = "60px"));
+  const rows = () => page.locator("[role=treegrid] tr[data-at]").count();
+  const all = Number(await page.getAttribute("[role=treegrid]", "aria-rowcount")) - 1;
+  await page.waitForFunction((n) => document.querySelectorAll("[role=treegrid] tr[data-at]").length < n, all);
+  const before = await rows();
+  await page.emulateMedia({ media: "print", reducedMotion: "reduce" });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  point((await rows()) === all && before < all, `print: all ${all} open rows of the call tree`, [before, await rows()]);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+}
+
 /** On paper: no controls, every row and not only those in sight. */
 async function paper(page) {
   await visit(page, "?view=functions");
@@ -504,6 +520,7 @@ async function paper(page) {
     await rows(),
   );
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await openRows(page);
   point(
     (await page.evaluate(() => getComputedStyle(document.querySelector(".menu > summary")).transitionDuration)) ===
       "0s",

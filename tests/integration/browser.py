@@ -12,6 +12,8 @@ from formats_hostile import hostile_program
 from harness import BUILD, LONG, NODE_MODULES, PROFCTL, ROOT, Daemon, free_port, profile, programs, run, until
 from shop import send_sampled
 from wire import Wire, encoded, field, sender_number, varint
+sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+import stack_tree  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 RUNS = {"cycle": ["30"], "calc": ["-s", "7", "-n", "30000"], "shapes": ["60000"], "uselib": ["50"],
@@ -126,6 +128,9 @@ def fill(d):
     send_sampled(d)
     send_named(d)
     send_kernel(d)
+    path, build, begin = stack_tree.executable(d.folder, 100)
+    assert d.ctl("symbols", path).returncode == 0
+    stack_tree.send(d.socket, path, build, begin, 100, 200)
     run_measured(d)
     exe, gmon = hostile_program(d.folder)
     assert d.ctl("upload", "-e", exe, gmon).returncode == 0

@@ -60,9 +60,10 @@ def fields(data):
 
 
 def zstd(raw):
-    """A zstd frame of one raw block: legal, and nothing to compress with is needed."""
-    assert len(raw) < 1 << 17
-    return struct.pack("<IBI", 0xFD2FB528, 0xA0, len(raw)) + struct.pack("<I", len(raw) << 3 | 1)[:3] + raw
+    """A zstd frame of raw blocks: legal, and nothing to compress with is needed."""
+    parts = [raw[i:i + (1 << 17)] for i in range(0, len(raw), 1 << 17)] or [b""]
+    blocks = [struct.pack("<I", len(part) << 3 | (part is parts[-1]))[:3] + part for part in parts]
+    return struct.pack("<IBI", 0xFD2FB528, 0xA0, len(raw)) + b"".join(blocks)
 
 
 def counts(ticks, low=0x1000, high=0x2000, bins=1024):
