@@ -1,10 +1,10 @@
 // What a reader waits for, in a headless Chromium: first paint and interactions. node bench.mjs MODULES BASE-URL ROUNDS
 // Prints one line of JSON: milliseconds, medians. Paint is counted to the frame that shows the result.
 import { createRequire } from "node:module";
+import { act, median, painted, shown } from "./timing.mjs";
 
 const [modules, base, rounds] = process.argv.slice(2);
 const { chromium } = createRequire(`${modules}/`)("playwright-core");
-const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 const { rows } = await (await fetch(new URL("api/v1/builds", base))).json();
 const build = rows.find((r) => r.name.includes("graph")).build_id;
 const tree = rows.find((r) => r.name.includes("stacks"))?.build_id;
@@ -14,36 +14,6 @@ const browser = await chromium.launch({
 });
 const times = {};
 const put = (what, ms) => (times[what] ??= []).push(ms);
-
-/** From the start of the navigation to the frame in which the condition holds. */
-const shown = (page, selector) =>
-  page.evaluate(
-    (wanted) =>
-      new Promise((resolve) => {
-        const look = () =>
-          document.querySelector(wanted)
-            ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now())))
-            : requestAnimationFrame(look);
-        look();
-      }),
-    selector,
-  );
-
-/** From the start of the navigation to the first frame that shows something. */
-const painted = (page) => page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
-
-/** The longest time from an event to the painted frame after it, while action() runs in the page. */
-const act = (page, action, argument) =>
-  page.evaluate(
-    async ([text, value]) => {
-      const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-      const began = performance.now();
-      await new Function("painted", "value", `return (${text})(painted, value)`)(painted, value);
-      await painted();
-      return performance.now() - began;
-    },
-    [action.toString(), argument],
-  );
 
 /** A tree of 20,000 nodes that were measured. */
 async function stacks(page) {
