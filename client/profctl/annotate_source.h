@@ -20,8 +20,8 @@ struct source_finder {
     const char *const *folders;
     size_t folder_count;
     /* Downloads a file that is not here and returns its path, which the finder frees; NULL: it cannot. May be NULL. */
-    char *(*fetch)(const void *context, const char *name);
-    const void *context; /* its */
+    char *(*fetch)(void *context, const char *name);
+    void *context; /* its */
 };
 
 /* The text of a file as DWARF names it. A folder is tried with the whole name, then with its ends, the longest first. A

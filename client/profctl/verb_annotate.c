@@ -24,7 +24,7 @@ static const struct profctl_option options[] = {
     {"exe", 'e', "FILE", "the executable or library with the function, if it is not where it was"},
     {"debuginfod", 0, NULL, "download what is not here from a debuginfod server"},
     {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
-    {"timeout", 0, "SECONDS", "time for one file, 1 to 86400 (default 120)"},
+    {"timeout", 0, "SECONDS", "time for one file, and for all sources together, 1 to 86400 (default 120)"},
     {"format", 'f', "text|json|csv", "format (default text)"},
     OPTION_SINCE,
     OPTION_UNTIL,
@@ -100,8 +100,8 @@ static void files_done(struct files *f)
     free(f->downloaded);
 }
 
-static enum profd_status find_sources(const struct profctl_call *call, const struct files *files,
-                                      const struct code *code, struct source *sources, struct profd_error *e)
+static enum profd_status find_sources(const struct profctl_call *call, struct files *files, const struct code *code,
+                                      struct source *sources, struct profd_error *e)
 {
     const char *folders[FOLDERS_MOST];
     struct source_finder finder = {.executable = files->executable,

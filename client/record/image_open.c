@@ -3,17 +3,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/limits.h"
 #include "record/scan.h"
 
-#define FUSE_MAGIC 0x65735546 /* a user who owns such a file system may never answer */
+#define FUSE_MAGIC 0x65735546
+#define ANSWER_MS 1000 /* for a file system */
+#define SILENT_MAX 3u  /* times that one may not answer */
 
 /* The place of a file, without opening it. RESOLVE_CACHED: a mapped file's path is in the kernel's memory, so that no
  * file system is asked; kernels before 5.12 do not know the flag. RESOLVE_NO_SYMLINKS: the kernel's path of a mapped
@@ -45,10 +52,85 @@ enum profd_status image_open_check(struct profd_error *e)
     return PROFD_OK;
 }
 
+/* The number of the mount that a descriptor is on. */
+static bool mount_number(int fd, uint64_t *number)
+{
+    char name[64], text[512];
+    (void)snprintf(name, sizeof name, "/proc/self/fdinfo/%d", fd);
+    const int info = open(name, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = info < 0 ? -1 : read(info, text, sizeof text - 1);
+    if (info >= 0) {
+        close(info);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, "mnt_id:\t");
+    at = at ? at + strlen("mnt_id:\t") : text;
+    return scan_number(&at, 10, number);
+}
+
+/* True if that list of mounts has the one of that number; then *fuse: a process of a user answers for it. */
+static bool mount_find(const char *list, uint64_t wanted, bool *fuse)
+{
+    char *line = NULL;
+    size_t size = 0;
+    uint64_t number;
+    const char *type = NULL;
+    FILE *f = fopen(list, "re");
+    while (f && !type && getline(&line, &size, f) > 0) {
+        const char *at = line;
+        type = scan_number(&at, 10, &number) && number == wanted ? strstr(at, " - ") : NULL;
+    }
+    const bool found = type != NULL;
+    *fuse = found && (strncmp(type, " - fuse", 7) == 0 || strncmp(type, " - virtiofs", 11) == 0);
+    free(line);
+    if (f) {
+        (void)fclose(f);
+    }
+    return found;
+}
+
+/* Asks the file system itself, in a process that can be killed when there is no answer. */
+static bool place_asked(int place)
+{
+    static unsigned silent; /* times that there was none */
+    struct statfs fs;
+    int how = 0;
+    const pid_t child = silent < SILENT_MAX ? fork() : -1;
+    if (child == 0) {
+        _exit(fstatfs(place, &fs) == 0 && fs.f_type != FUSE_MAGIC ? 0 : 1);
+    }
+    const int ended = child > 0 ? (int)syscall(SYS_pidfd_open, child, 0) : -1;
+    struct pollfd wait = {.fd = ended, .events = POLLIN};
+    if (child > 0 && (ended < 0 || poll(&wait, 1, ANSWER_MS) <= 0)) {
+        silent++;
+        kill(child, SIGKILL);
+    }
+    if (ended >= 0) {
+        close(ended);
+    }
+    return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/* Does the kernel itself answer for the file system of a place? stat() and statfs() cannot be asked first, because the
+ * user who owns a FUSE file system may never answer. Lists of mounts lack the one that a process's root directory is in
+ * after chroot(). */
+static bool place_answers(uint32_t pid, int place)
+{
+    char list[64];
+    uint64_t number;
+    bool fuse = false;
+    (void)snprintf(list, sizeof list, "/proc/%u/mountinfo", pid);
+    if (!mount_number(place, &number)) {
+        return false;
+    }
+    return (pid && mount_find(list, number, &fuse)) || mount_find("/proc/self/mountinfo", number, &fuse)
+               ? !fuse
+               : place_asked(place);
+}
+
 static int file_open(uint32_t pid, const char *path, struct stat *st)
 {
     char name[64];
-    struct statfs fs;
     (void)snprintf(name, sizeof name, pid ? "/proc/%u/root" : "/", pid);
     const int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0) {
@@ -56,8 +138,7 @@ static int file_open(uint32_t pid, const char *path, struct stat *st)
     }
     const int place = place_open(root, path);
     int fd = -1;
-    if (place >= 0 && fstat(place, st) == 0 && S_ISREG(st->st_mode) && st->st_size > 0 && fstatfs(place, &fs) == 0 &&
-        fs.f_type != FUSE_MAGIC) {
+    if (place >= 0 && place_answers(pid, place) && fstat(place, st) == 0 && S_ISREG(st->st_mode) && st->st_size > 0) {
         (void)snprintf(name, sizeof name, "/proc/self/fd/%d", place);
         fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     }

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -87,6 +88,9 @@ class Server:
         self.log.close()
 
 
+NOT_THERE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
 class Fake:
     """Answers each request with these bytes; more(connection) goes on."""
 
@@ -110,15 +114,32 @@ class Fake:
                 data = b""
                 while b"\r\n\r\n" not in data and (piece := connection.recv(65536)):
                     data += piece
-                connection.sendall(self.answer)
-                if self.more:
-                    self.more(connection)
+                answer, more = self.choose(data)
+                connection.sendall(answer)
+                if more:
+                    more(connection)
             except OSError:
                 pass
+
+    def choose(self, _):
+        return self.answer, self.more
 
     def stop(self):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+
+class Routed(Fake):
+    """Answers by what is asked for, such as "source"; counts the requests."""
+
+    def __init__(self, answers):
+        self.answers, self.asked = answers, {}
+        super().__init__(b"")
+
+    def choose(self, request):
+        kind = request.split(b" ")[1].split(b"/")[3].decode() if request else ""
+        self.asked[kind] = self.asked.get(kind, 0) + 1
+        return self.answers.get(kind, (NOT_THERE, None))
 
 
 def file_of(data):
@@ -267,6 +288,84 @@ def test_annotate(tap, d, elsewhere, server, exe):
     tap.point(done.returncode == 64 and "are for --debuginfod" in done.stderr, "--url alone", done)
 
 
+def spread(folder):
+    """A program with a function of which each line is of another file, none of them here."""
+    source, exe = os.path.join(folder, "spread.c"), os.path.join(folder, "spread")
+    lines = "".join(f'# line 3 "/nowhere/f{i}.c"\n n += i;\n' for i in range(30))
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("static volatile long n;\n"
+                "__attribute__((noinline)) long busy(long k) { for (long i = 0; i < k; i++) {\n"
+                f"{lines}}}\n return n; }}\nint main(void) {{ return busy(4000000) == 1; }}\n")
+    cc("-o", exe, source)
+    return exe
+
+
+def again(connection):
+    end = threading.Event()
+    while not end.wait(0.001):
+        connection.sendall(b"x" * 65536)
+
+
+def test_sources(tap, d):
+    """However many sources a function has, they do not take longer together than one file may."""
+    exe = spread(d.folder)
+    assert d.ctl("run", "--rate", "250", "--", exe).returncode == 0
+    until(lambda: d.ctl("report", exe).returncode == 0)
+    moved = b"HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    late = "the source file of build [0-9a-f]+ did not arrive within [12] s"
+    for number, (name, answer, sentence) in enumerate((
+            ("a slow server", (b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", drip), late),
+            ("one that never answers", (b"", wait_for_end), late),
+            ("one that sends without an end", (b"HTTP/1.1 200 OK\r\n\r\n", again), late + "|more than 512 MiB"),
+            ("one that leads to a file of this machine", (moved % b"file:///etc/passwd", None), None))):
+        server = Routed({"source": answer})
+        done = d.ctl("annotate", exe, "busy", "--debuginfod", "--url", server.url, "--timeout", "2", "--json",
+                     env=environment(d, f"source{number}"))
+        said = re.fullmatch(f"profctl: .*({sentence}).*\n", done.stderr) if sentence else True
+        tap.point(done.returncode == 0 and said and not any(r["source"] for r in json.loads(done.stdout)["rows"]
+                                                            if r["file"].startswith("/nowhere/")),
+                  f"{name}: no source, one sentence", (server.asked, done))
+        if sentence:
+            tap.point(server.asked["source"] == 1, f"{name}: it is not asked again", server.asked)
+        server.stop()
+
+
+def inflating(path, section, older):
+    """Makes a section one of 3 GiB, compressed."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    sections, count, names = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 60)
+    texts = struct.unpack_from("<Q", data, sections + 64 * names + 24)[0]
+    for at in range(sections, sections + 64 * count, 64):
+        begin = texts + struct.unpack_from("<I", data, at)[0]
+        if data[begin:data.index(0, begin)] == section:
+            flags, _, offset = struct.unpack_from("<QQQ", data, at + 8)
+            size = struct.pack(">4sQ", b"ZLIB", 3 << 30) if older else struct.pack("<IIQQ", 1, 0, 3 << 30, 1)
+            struct.pack_into("<Q", data, at + 8, flags | (0 if older else 0x800))
+            data[offset:offset + len(size)] = size
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def test_bombs(tap, d, exe, whole):
+    """Files of the right build that become much larger when they are read."""
+    for number, older in enumerate((False, True)):
+        bomb, section = os.path.join(d.folder, "bomb"), b".debug_line"
+        shutil.copy(whole, bomb)
+        if older:
+            section = b".zdebug_line"
+            assert run("objcopy", "--rename-section", ".debug_line=.zdebug_line", bomb).returncode == 0
+        inflating(bomb, section, older)
+        with open(bomb, "rb") as f:
+            server = Routed({"debuginfo": (file_of(f.read()), None)})
+        done = d.ctl("annotate", exe, "busy", "--debuginfod", "--url", server.url, "--timeout", "20",
+                     env=environment(d, f"bomb{number}"))
+        tap.point(done.returncode == 65 and done.stderr.count("\n") == 1
+                  and "the compressed sections have more than 2048 MiB" in done.stderr,
+                  f"a debug file of 3 GiB in {os.path.getsize(bomb)} bytes is refused", done)
+        server.stop()
+
+
 def test_usage(tap, d):
     for arguments, sentence in ((["--url", "http://127.0.0.1:1"], "no file given"),
                                 (["--url", "http://127.0.0.1:1", "f"], "are for --debuginfod"),
@@ -294,4 +393,8 @@ with Tap() as tap, Daemon() as d:
         test_annotate(tap, d, elsewhere, server, stripped)
     finally:
         server.stop()
+    if os.path.exists(stripped + ".gone"):
+        os.rename(stripped + ".gone", stripped)
+    test_sources(tap, d)
+    test_bombs(tap, d, stripped, os.path.join(elsewhere, "whole"))
     test_usage(tap, d)

@@ -1,5 +1,6 @@
 """profctl record, run by root, beside processes of a user who wants what is not theirs: files that only root may read,
 more memory than record may take, files of which the owner never answers."""
+import ctypes
 import json
 import os
 import platform
@@ -7,9 +8,12 @@ import signal
 import struct
 import subprocess
 import tempfile
+import threading
 
 from harness import AS_NOBODY, PROFCTL, Daemon, Tap, perf_lock, run, until
 from record_bed import account, adds_up
+
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 SPINS = r"""
 #include <fcntl.h>
@@ -145,6 +149,91 @@ def frames(path):
         f.write(out)
 
 
+def build_runs(folder):
+    """A program that runs what is in a file."""
+    source, runs = os.path.join(folder, "runs.c"), os.path.join(folder, "runs")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(RUNS)
+    done = run("gcc", "-O1", "-fno-omit-frame-pointer", "-o", runs, source)
+    assert done.returncode == 0, done.stderr
+    return runs
+
+
+class Silent:
+    """A FUSE file system with one file, "file", which answers until it is told to be silent."""
+
+    def __init__(self, where, data):
+        self.data, self.silent, self.fd = data, False, os.open("/dev/fuse", os.O_RDWR)
+        self.where = where
+        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if LIBC.mount(b"silent", where.encode(), b"fuse", 6, options.encode()) != 0:
+            raise OSError(ctypes.get_errno(), "mount")
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def attributes(self, node):
+        mode, size = (0o40755, 0) if node == 1 else (0o100755, len(self.data))
+        return struct.pack("<6Q10I", node, size, 8, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+    def answer(self, kind, node, body):
+        """Of attributes the kernel keeps nothing, of names everything."""
+        if kind == 26:  # INIT
+            return struct.pack("<4I2H2I2H8I", 7, 31, 1 << 17, 0, 0, 0, 1 << 16, 1, 0, 0, *[0] * 8)
+        if kind == 1:  # LOOKUP
+            return struct.pack("<4Q2I", 2, 0, 3600, 0, 0, 0) + self.attributes(2) if body == b"file\0" else None
+        if kind == 3:  # GETATTR
+            return struct.pack("<Q2I", 0, 0, 0) + self.attributes(node)
+        if kind in (14, 27):  # OPEN, OPENDIR
+            return struct.pack("<Q2I", 1, 2, 0)
+        if kind == 15:  # READ
+            _, offset, size = struct.unpack_from("<QQI", body)
+            return self.data[offset:offset + size]
+        return {17: bytes(80), 18: b"", 25: b""}.get(kind)  # STATFS, RELEASE, FLUSH
+
+    def serve(self):
+        while True:
+            try:
+                request = os.read(self.fd, 1 << 18)
+            except OSError:
+                return
+            _, kind, unique, node = struct.unpack_from("<IIQQ", request)
+            if self.silent or kind in (2, 42):  # FORGET, BATCH_FORGET
+                continue
+            out = self.answer(kind, node, request[40:])
+            head = struct.pack("<IiQ", 16 + len(out or b""), -38 if out is None else 0, unique)
+            os.write(self.fd, head + (out or b""))
+
+    def stop(self):
+        LIBC.umount2(self.where.encode(), 3)  # MNT_FORCE, MNT_DETACH: who waits gets an error
+        os.close(self.fd)
+
+
+def silent(tap, folder, runs):
+    """The file system of a mapped file does not answer any more; also where lists of mounts do not have it."""
+    path, where = os.path.join(folder, "file"), os.path.join(folder, "mounted")
+    elf(path, 16384)
+    os.mkdir(where)
+    with open(path, "rb") as f:
+        data = f.read()
+    for what, command in (("maps it", [*AS_NOBODY, runs, os.path.join(where, "file")]),
+                          ("has it as its root", ["unshare", "-m", "chroot", where, "/file"])):
+        try:
+            fs = Silent(where, data)
+        except OSError as e:
+            return tap.skip("a file system that does not answer", f"none can be mounted here: {e.strerror}")
+        with Daemon() as d:
+            theirs = subprocess.Popen(command)
+            until(lambda: cpu_ticks(theirs.pid) >= 5)
+            fs.silent = True
+            said = sample(d, theirs.pid)
+            theirs.kill()
+            fs.stop()
+            theirs.wait()
+            a = account(said)
+            tap.point(adds_up(a) and a["outside"] > 0, f"a file system that does not answer to record, of a process "
+                      f"that {what}", said)
+    return None
+
+
 GIB = 1 << 30
 BOMBS = {
     "1 GiB of code without a build-id": lambda path: elf(path, GIB + 8192, [(".text", 1, 6, CODE, GIB)]),
@@ -160,13 +249,8 @@ def peak(pid):
         return int(next(line for line in f if line.startswith("VmHWM")).split()[1])
 
 
-def bombs(tap, folder):
+def bombs(tap, folder, runs):
     """Files that state more than they are."""
-    source, runs = os.path.join(folder, "runs.c"), os.path.join(folder, "runs")
-    with open(source, "w", encoding="utf-8") as f:
-        f.write(RUNS)
-    done = run("gcc", "-O1", "-fno-omit-frame-pointer", "-o", runs, source)
-    tap.point(done.returncode == 0, "a program that runs what is in a file", done.stderr)
     plain = build(folder, "plain", "spinning")
     for what, make in BOMBS.items():
         path = os.path.join(folder, "bomb")
@@ -200,8 +284,10 @@ def main():
         os.chmod(folder, 0o755)
         exchanged(tap, folder)
         if platform.machine() == "x86_64":
+            runs = build_runs(folder)
             with perf_lock():
-                bombs(tap, folder)
+                bombs(tap, folder, runs)
+            silent(tap, folder, runs)
 
 
 main()
