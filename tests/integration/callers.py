@@ -161,7 +161,7 @@ def measured(tap, d):
     source = os.path.join(ROOT, "tests/programs/callers.c")
     done = run("gcc", "-O2", "-pg", "-fno-omit-frame-pointer", "-o", exe, source)
     assert done.returncode == 0, done.stderr
-    done = d.ctl("run", "--rate", "250", "--", exe, "4", "1")
+    done = d.ctl("run", "--rate", "250", "--", exe, "6", "1")  # some 15 ticks below tiny
     assert done.returncode == 0, done.stderr
     truth = {name: (int(calls), float(time)) for name, calls, time in map(str.split, done.stdout.splitlines())}
     until(lambda: len(rows(answer(d, exe, "callee"))) == 4)
