@@ -1,11 +1,13 @@
 #include "profctl/annotate_print.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_csv.h"
+#include "profctl/profctl_function.h"
 #include "profctl/profctl_json.h"
 #include "proto/noun.h"
 
@@ -53,10 +55,10 @@ static void print_amount(const struct annotate_print *p, const struct annotate_a
     if (a && a->possible > 0) {
         (void)snprintf(ticks, sizeof ticks, "%s%.0f", a->estimated ? "~" : "", a->ticks);
         (void)snprintf(percent, sizeof percent, "%.1f", p->sum->ticks > 0 ? 100 * a->ticks / p->sum->ticks : 0);
-        (void)snprintf(interval, sizeof interval, "%.0f to %.0f", a->low, a->high);
+        (void)snprintf(interval, sizeof interval, "%.0f to %.0f", floor(a->low), ceil(a->high));
     }
     if (a && a->calls > 0) {
-        (void)snprintf(calls, sizeof calls, "%" PRIu64, a->calls);
+        (void)snprintf(calls, sizeof calls, "%s%" PRIu64, function_is_sampled(p->answer) ? "~" : "", a->calls);
     }
     printf("%8s %5s %14s %12s ", ticks, percent, interval, calls);
 }
@@ -84,8 +86,8 @@ static void print_head(const struct annotate_print *p)
     print_clean(text_of(f, "name"));
     printf(" in ");
     print_clean(text_of(f, "object"));
-    printf(": %.0f of %.0f ticks, called %" JSON_INTEGER_FORMAT " times by others\n", ticks, all,
-           json_integer_value(json_object_get(f, "calls")));
+    printf(": %.0f of %.0f ticks, ", ticks, all);
+    function_print_calls(p->answer);
     for (size_t i = 0; i < p->code->place_count; i++) {
         bool said = p->sources[i].note[0] == '\0';
         for (size_t k = 0; k < i; k++) {
@@ -270,8 +272,10 @@ json_t *annotate_print_json(const struct annotate_print *p)
             (void)json_array_append_new(notes, json_string(p->sources[i].note));
         }
     }
-    return json_pack("{sosOsOsfsfsIsbso}", "rows", rows, "function", json_object_get(p->answer, "function"),
-                     "dimension", json_object_get(p->answer, "dimension"), "ticks", p->sum->ticks, "shared_ticks",
+    return json_pack("{sosOsOsOsOsfsfsIsbso}", "rows", rows, "function", json_object_get(p->answer, "function"),
+                     "dimension", json_object_get(p->answer, "dimension"), "calls_exact",
+                     json_object_get(p->answer, "calls_exact"), "inexact_reasons",
+                     json_object_get(p->answer, "inexact_reasons"), "ticks", p->sum->ticks, "shared_ticks",
                      p->sum->shared, "calls_without_site", json_count(p->sum->calls_no_site), "call_sites",
                      (int)p->sum->call_sites, "notes", notes);
 }

@@ -1,9 +1,11 @@
 #include "profctl/profctl_function.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "profctl/profctl_rows.h"
+#include "proto/noun.h"
 
 #define SHOWN 4 /* of several functions that are meant */
 
@@ -94,4 +96,36 @@ void function_target_init(struct ask_target *target, const char *path, const cha
 {
     ask_target_init_two(target, path, build_id, place->address);
     ask_target_add(target, "build_id", strcmp(place->build_id, build_id) != 0 ? place->build_id : NULL);
+}
+
+bool function_is_sampled(const json_t *answer)
+{
+    const json_t *reason;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "inexact_reasons"), i, reason)
+    {
+        if (strcmp(json_string_value(reason), "sampled") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void function_print_calls(const json_t *answer)
+{
+    const json_t *function = json_object_get(answer, "function");
+    const uint64_t calls = (uint64_t)json_integer_value(json_object_get(function, "calls"));
+    const bool exact = json_is_true(json_object_get(answer, "calls_exact")), sampled = function_is_sampled(answer);
+    if (calls == 0) {
+        printf("no call by others was counted\n");
+        return;
+    }
+    printf("%s%" PRIu64 " %s by others\n",
+           exact     ? ""
+           : sampled ? "~"
+                     : "at least ",
+           calls, noun_for(calls, "call", "calls"));
+    if (sampled) {
+        printf("~: sampled, at least in part: how often a tick found the function below its caller\n");
+    }
 }

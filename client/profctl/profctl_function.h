@@ -2,6 +2,9 @@
 #ifndef PROFD_CLIENT_PROFCTL_FUNCTION_H
 #define PROFD_CLIENT_PROFCTL_FUNCTION_H
 
+#include <jansson.h>
+#include <stdbool.h>
+
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 
@@ -20,5 +23,13 @@ enum profd_status function_find(const struct profctl_call *call, const char *bui
 /* Sets the path of a function that was found in a build's report. path has {} for the build and for the address. */
 void function_target_init(struct ask_target *target, const char *path, const char *build_id,
                           const struct function_place *place);
+
+/* Are calls of this answer sampled, at least in part? Its numbers of calls are then how often ticks found a callee
+ * below its caller, where a program does not count. */
+bool function_is_sampled(const json_t *answer);
+
+/* Prints the end of a heading line: "3 calls by others", "no call by others was counted"; how sampled calls are marked.
+ */
+void function_print_calls(const json_t *answer);
 
 #endif

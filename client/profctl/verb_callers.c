@@ -105,18 +105,12 @@ static void print_head(const json_t *all)
     const json_t *f = json_object_get(all, "function");
     char total[40];
     const bool stacks = strcmp(text_of(all, "method"), "stacks") == 0 && has(f, "measured_total");
-    const uint64_t calls = (uint64_t)json_integer_value(json_object_get(f, "calls"));
     show_amount(stacks ? real_of(f, "measured_total") : real_of(f, "total_seconds"), total, sizeof total);
     print_clean(f, "name");
     printf(" in ");
     print_clean(all, "name");
     printf(": %s %s with all that it calls, ", total, text_of(all, "dimension"));
-    if (calls == 0) {
-        printf("no call by others was counted\n");
-    } else {
-        printf("%s%" PRIu64 " %s by others\n", json_is_true(json_object_get(all, "calls_exact")) ? "" : "at least ",
-               calls, noun_for(calls, "call", "calls"));
-    }
+    function_print_calls(all);
     print_method(all);
 }
 
@@ -142,12 +136,12 @@ static void format_rounded(double value, int digits, char *out, size_t size)
     (void)snprintf(out, size, "%.*f", places > 0 ? places : 0, places > 0 ? value : step * round(value / step));
 }
 
-static void print_row(const json_t *row, double unit)
+static void print_row(const json_t *row, double unit, bool sampled)
 {
     char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "", ratio[40] = "-", calls[40] = "-";
     const json_int_t counted = json_integer_value(json_object_get(row, "calls"));
     if (counted > 0) {
-        (void)snprintf(calls, sizeof calls, "%" JSON_INTEGER_FORMAT, counted);
+        (void)snprintf(calls, sizeof calls, "%s%" JSON_INTEGER_FORMAT, sampled ? "~" : "", counted);
     }
     if (has(row, "total_seconds")) {
         show_amount(real_of(row, "total_seconds"), seconds, sizeof seconds);
@@ -184,7 +178,7 @@ static void print_text(const json_t *all)
            "CALLS/CALL", "METHOD", "CALLER");
     json_array_foreach(rows, i, row)
     {
-        print_row(row, seconds ? 1e6 : 1);
+        print_row(row, seconds ? 1e6 : 1, function_is_sampled(all));
     }
     if ((size_t)count > json_array_size(rows)) {
         printf("%zu more; --limit shows them\n", (size_t)count - json_array_size(rows));

@@ -15,21 +15,23 @@ static void add_identity(struct buffer *out, const struct report *r, const struc
     json_add_text(out, "file", f->file == NULL ? "" : f->file);
 }
 
-static void add_row(struct buffer *out, const struct report *r, const struct callers_row *row, bool exact)
+/* inexact: of sampled calls, a ratio says nothing. */
+static void add_row(struct buffer *out, const struct report *r, const struct callers_row *row, uint32_t inexact)
 {
     const struct report_arc *arc = row->arc;
     const bool timed = row->method != CALLERS_NONE, interval = timed && row->low <= row->high;
     JSON_ADD(out, "{\"caller\":");
     add_identity(out, r, &r->functions[arc->other]);
     json_add_count(out, "calls", arc->calls);
-    json_add_known(out, "calls_per_caller_call", row->per_caller, row->per_caller >= 0);
+    json_add_known(out, "calls_per_caller_call", row->per_caller,
+                   row->per_caller >= 0 && (inexact & INEXACT_SAMPLED) == 0);
     json_add_text(out, "method", METHODS[row->method]);
     json_add_known(out, "total_seconds", row->seconds, timed);
     json_add_known(out, "seconds", row->seconds, timed); /* what it was called */
     json_add_known(out, "low", row->low, interval);
     json_add_known(out, "high", row->high, interval);
     json_add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
-                   timed && arc->calls > 0 && exact);
+                   timed && arc->calls > 0 && (inexact & INEXACT_CALLS) == 0);
     json_add_known(out, "seconds_by_calls", arc->self + arc->children, timed);
     json_add_flag(out, "inside", arc->inside);
     JSON_ADD(out, "}");
@@ -72,7 +74,7 @@ void render_callers(const struct render_input *in, const struct callers *c, size
     JSON_ADD(out, "{\"rows\":[");
     for (uint32_t i = 0; i < c->row_count && i < limit; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
-        add_row(out, in->report, &c->rows[i], (inexact & INEXACT_CALLS) == 0);
+        add_row(out, in->report, &c->rows[i], inexact);
     }
     JSON_ADD(out, "],\"function\":{\"name\":");
     add_identity(out, in->report, f);

@@ -4,6 +4,7 @@ calls, and sources that are elsewhere, changed or missing."""
 import csv
 import io
 import json
+import math
 import os
 import shutil
 import sys
@@ -43,13 +44,13 @@ int main(void)
 LEAF, LOOP, OTHER, INNER = 14, 16, 18, 6  # lines
 
 
-def build(d, name, compiler, *options):
+def build(d, name, compiler, *options, counts=True):
     folder = os.path.join(d.folder, name)
     os.mkdir(folder)
     source, exe = os.path.join(folder, "t.c"), os.path.join(folder, name)
     with open(source, "w") as f:
         f.write(SOURCE)
-    done = run(compiler, "-g", "-pg", *options, "-o", exe, source)
+    done = run(compiler, "-g", *(["-pg"] if counts else []), *options, "-o", exe, source)
     assert done.returncode == 0, done.stderr
     return exe, source
 
@@ -85,11 +86,14 @@ def counted(tap, d):
               said["rows"])
     tap.point(lines[LEAF]["source"].strip() == "leaf();", "with the source text", lines[LEAF])
     text = d.ctl("annotate", exe, "outer").stdout
-    tap.point("leaf();" in text and "n += i;" in text and "called 400 times" in text and " 1200 " in text, "as text",
-              text)
+    tap.point("leaf();" in text and "n += i;" in text and "400 calls by others\n" in text and " 1200 " in text,
+              "as text", text)
     steps = answer(d, exe, "outer", "--asm")["rows"]
     tap.point(sum(r["calls"] for r in steps) == 1900 and all("call" in r["instruction"] for r in steps if r["calls"])
               and sum(r["ticks"] for r in steps) == self, "by instruction", steps)
+    shown = {(r["low"], r["high"]) for r in said["rows"] if r["ticks"] > 0}
+    tap.point(all(f"{math.floor(low)} to {math.ceil(high)} " in text for low, high in shown),
+              "intervals are not rounded to narrower ones", (shown, text))
     table = list(csv.DictReader(io.StringIO(d.ctl("annotate", exe, "outer", "--asm", "-f", "csv").stdout)))
     tap.point([r["address"] for r in table] == [r["address"] for r in steps]
               and [float(r["ticks"]) for r in table] == [r["ticks"] for r in steps], "as CSV", table[:2])
@@ -133,6 +137,7 @@ def made_up(tap, d):
     tap.point(abs(sum(r["ticks"] for r in said["rows"]) - sum(truth.values())) < 1e-6 and said["ticks"] ==
               sum(truth.values()), "no tick of a gmon.out is lost", (said["ticks"], sum(truth.values())))
     tap.point(not said["call_sites"] and said["calls_without_site"] == 21 and not any(r["calls"] for r in said["rows"])
+              and "at least 7 calls by others" in text
               and "rounds the addresses of callers: 21 calls from here have no line" in text,
               "callers of a gmon.out are rounded, and have no line", text)
     table = line_table(exe)
@@ -161,6 +166,25 @@ def made_up(tap, d):
               d.ctl("annotate", exe, "outer", "--asm").stdout, "no false precision by instruction", steps)
 
 
+def sampled(tap, d):
+    """A program that counts nothing: of its calls is known how often ticks found the callee below its caller."""
+    exe, _ = build(d, "sampled", "gcc", "-O1", "-fno-omit-frame-pointer", counts=False)
+    until(lambda: d.ctl("run", "--rate", "500", "--", exe).returncode == 0
+          and answer(d, exe, "outer").get("function", {}).get("calls", 0) > 0)
+    said, text = answer(d, exe, "outer"), d.ctl("annotate", exe, "outer").stdout
+    calls = said["function"]["calls"]
+    tap.point(not said["calls_exact"] and "sampled" in said["inexact_reasons"]
+              and f" ticks, ~{calls} calls by others\n~: sampled" in text and "called" not in text,
+              "calls of a program that counts none are marked as sampled", text)
+    line = next(r for r in answer(d, exe, "main")["rows"] if r["calls"] > 0)
+    tap.point(f" ~{line['calls']} " in d.ctl("annotate", exe, "main").stdout, "and those of a call site", line)
+    row = json.loads(d.ctl("callers", exe, "outer", "--json").stdout)["rows"][0]
+    text = d.ctl("callers", exe, "outer").stdout
+    tap.point(row["calls"] == calls and row["calls_per_caller_call"] is None and f" ~{calls} " in text
+              and f", ~{calls} calls by others\n~: sampled" in text, "callers marks them, and divides them by nothing",
+              (row, text))
+
+
 def two_rates(tap, d):
     """Uploads of one program that were sampled at two rates."""
     exe, _ = build(d, "rates", "gcc", "-O0")
@@ -170,6 +194,8 @@ def two_rates(tap, d):
         assert d.ctl("upload", "-e", exe, path).returncode == 0
     build_id = d.json("report", exe, "--json")["build_id"]
     path = f"/api/v1/builds/{build_id}/functions/{symbols(exe)['outer'][0]:#x}/addresses"
+    text = d.ctl("annotate", exe, "outer").stdout
+    tap.point(": 8 of 8 ticks, no call by others was counted\n" in text, "without calls, none is claimed", text)
     rows = json.loads(d.get(path)[2])["rows"]
     tap.point([r["ticks"] for r in rows] == [8] and abs(rows[0]["seconds"] - 0.05) < 1e-9,
               "two rates: an address has one row, with the ticks and seconds of both", rows)
@@ -219,4 +245,5 @@ with Tap() as tap, Daemon() as d:
     counted(tap, d)
     made_up(tap, d)
     two_rates(tap, d)
+    sampled(tap, d)
     sources(tap, d)
