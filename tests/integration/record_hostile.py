@@ -287,7 +287,7 @@ def main():
             runs = build_runs(folder)
             with perf_lock():
                 bombs(tap, folder, runs)
-            silent(tap, folder, runs)
+                silent(tap, folder, runs)  # which other recorders of the whole host would meet, too
 
 
 main()
