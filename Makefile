@@ -362,7 +362,7 @@ RESTORES ?= 30
 PARTITIONS ?= 10
 fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
-	  $(if $(SEED),seed=$(SEED)) $(if $(OLD),old=$(OLD))
+	  seed=$(or $(SEED),$$(shuf -i 1-999999 -n 1)) $(if $(OLD),old=$(OLD))
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
 # hosts that enrol and send.

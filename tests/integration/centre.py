@@ -161,7 +161,7 @@ def refused(tap):
         tap.point(kind == "NACK" and m[1] == 24 and b"gate is not configured" in m[4], "without gate it is no centre",
                   m)
     with Daemon("--gate", "--relay", "tls://c:1", start=False) as d:
-        done = run(*d.command(), timeout=10)
+        done = run(*d.command())
         tap.point(done.returncode == 78 and "exclude each other" in done.stderr, "a centre forwards nothing",
                   done.stderr)
     with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre, Wire(centre.socket) as w:
@@ -272,7 +272,7 @@ def minutes(tap):
 def hosts_apart(tap):
     """A centre that keeps no functions per host still knows what each host has counted, and says what it lacks."""
     with Daemon("--gate", "--host-detail", "some", start=False) as d:
-        done = run(*d.command(), timeout=10)
+        done = run(*d.command())
         tap.point(done.returncode == 78 and "must be auto, always or never" in done.stderr, "host-detail is checked",
                   done.stderr)
     with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, \
@@ -320,7 +320,7 @@ def restored(tap):
         before, first = calls_of(centre), g.incarnation
         tap.point(g.backup > 0, "hosts learn what is in the backup", g.backup)
         centre.stop()
-        done = run(*centre.command(), "--restore", copy, timeout=60)
+        done = run(*centre.command(), "--restore", copy)
         centre.start()
         lost = calls_of(centre)
         g.settle()
@@ -332,7 +332,7 @@ def restored(tap):
         with contextlib.closing(sqlite3.connect(copy)) as db, db:
             db.execute("UPDATE centre SET last=last-3*86400*1000000000")
         centre.stop()
-        done = run(*centre.command(), "--restore", copy, timeout=60)
+        done = run(*centre.command(), "--restore", copy)
         centre.start()
         tap.point("segment-missing" in reasons(centre), "a backup that is older than hosts keep segments: it is marked",
                   (done.stderr, reasons(centre)))
@@ -414,7 +414,7 @@ def control(tap):
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 6
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     with Tap() as tap:
         simple(tap)
         minutes(tap)

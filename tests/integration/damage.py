@@ -310,7 +310,7 @@ def alone(tap):
         for name in ("profd.db", "profd.db-shm", "lock"):
             os.unlink(os.path.join(d.state, name))
         log = content(os.path.join(d.state, "profd.db-wal"))
-        done = run(PROFD, "--state-dir", d.state, "--socket", d.socket, "--http-socket", "none", timeout=30)
+        done = run(PROFD, "--state-dir", d.state, "--socket", d.socket, "--http-socket", "none")
         tap.point(done.returncode == 78 and content(os.path.join(d.state, "profd.db-wal")) == log
                   and os.path.join(d.state, "profd.db-wal") in done.stderr and "start profd again" in done.stderr,
                   "a log without a database and without a record of one is refused, with what to do", done)

@@ -76,7 +76,7 @@ def main():
                            ("3/6", "3/6")):
             tap.point(part in text, f"the text shows {name}", text)
 
-        many = d.ctl("upload", "-e", exe, "-l", "service=cycle", *[one] * 999, timeout=120)
+        many = d.ctl("upload", "-e", exe, "-l", "service=cycle", *[one] * 999)
         tap.point(many.returncode == 0, "999 more uploads, each with an id of its own", many.stderr)
         check_cycle(tap, d.json("report", exe, "--json"), times=1000)
 

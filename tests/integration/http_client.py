@@ -93,7 +93,7 @@ def store_large_list(path):
     return "/api/v1/builds?limit=1000"
 
 
-def crowded_out(port, large, deadline=120):
+def crowded_out(port, large, deadline=300):
     """What one connection too many is told; None if every connection was served until the deadline. Each client asks
     for a large answer and takes only its first bytes, so its connection is neither idle nor waiting for a request:
     nothing may replace it. The small segments and buffers of these clients keep the kernel from taking the whole
@@ -157,6 +157,6 @@ class HalfRequests:
 
 def half_a_request(port):
     """What a client is told in the end that says half a request."""
-    with socket.create_connection(("127.0.0.1", port), 60) as s:
+    with socket.create_connection(("127.0.0.1", port), 300) as s:
         s.sendall(b"GET /healthz HT")
         return s.recv(4096)

@@ -122,7 +122,7 @@ def refused(tap):
         tap.point(d.json("status", "--json")["store"]["relay"] is None, "and status says nothing of them")
     for wrong in ("centre:7655", "tls://centre", "tls://centre:0", "tls://centre:99999", "http://centre:1", "tls://:1"):
         with Daemon("--relay", wrong, start=False) as d:
-            done = run(*d.command(), timeout=10)
+            done = run(*d.command())
             tap.point(done.returncode == 78 and "not tls://HOST:PORT" in done.stderr, f"relay = {wrong} is refused",
                       done.stderr)
     with Daemon("--relay", "tls://[::1]:7655") as d:
@@ -309,7 +309,7 @@ def killed(tap, seconds, seed):
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 4
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     with Tap() as tap:
         simple(tap)
         refused(tap)

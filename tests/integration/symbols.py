@@ -147,7 +147,7 @@ def again(tap, centre, hosts, copy):
     """What the centre loses comes again."""
     want = report(centre)
     centre.stop()
-    done = run(*centre.command(), "--restore", copy, timeout=60)
+    done = run(*centre.command(), "--restore", copy)
     centre.start()
     until(lambda: all(relay_once(h.relay).returncode == 0 for h in hosts))
     tap.point(done.returncode == 0 and report(centre) == want,
