@@ -9,6 +9,7 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_csv.h"
+#include "profctl/profctl_function.h"
 #include "proto/noun.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -140,15 +141,22 @@ static void print_side(const json_t *diff, const char *name)
 
 #define FEW_TICKS 150 /* of a function with fewer on a side nothing is tested (DIFF_TICKS of profd) */
 
-/* Not tested because one side has few ticks, and the other many: most likely a great change. */
-static bool is_one_sided(const json_t *row)
+/* Ticks of a row on a side: those of the metric, which are self ticks unless the callees count, too. */
+static double ticks_of(const json_t *diff, const struct metric_words *w, const json_t *row, bool first)
 {
-    const double a = real_of(row, "ticks_a"), b = real_of(row, "ticks_b");
-    return is(row, "too-few") && (a < FEW_TICKS) != (b < FEW_TICKS);
+    return w->percent ? real_of(row, first ? "a" : "b") * real_of(json_object_get(diff, first ? "a" : "b"), "ticks")
+                      : real_of(row, first ? "ticks_a" : "ticks_b");
+}
+
+/* Not tested because one side has few ticks, and the other many: most likely a great change. */
+static bool is_one_sided(const json_t *diff, const struct metric_words *w, const json_t *row)
+{
+    const double a = ticks_of(diff, w, row, true), b = ticks_of(diff, w, row, false);
+    return is(row, "too-few") && strncmp(w->needs, "ticks", 5) == 0 && (a < FEW_TICKS) != (b < FEW_TICKS);
 }
 
 /* What a row says. */
-static void print_verdict(const struct metric_words *w, const json_t *row, bool relative)
+static void print_verdict(const json_t *diff, const struct metric_words *w, const json_t *row, bool relative)
 {
     char p[32];
     const char *direction = real_of(row, "change") > 0 ? w->more : w->less;
@@ -166,8 +174,8 @@ static void print_verdict(const struct metric_words *w, const json_t *row, bool 
         printf("may be chance (p %s)", p);
     } else if (is(row, "constant")) {
         printf("exactly as before");
-    } else if (is_one_sided(row)) {
-        printf("too few ticks in %s for a test", real_of(row, "ticks_a") < FEW_TICKS ? "A" : "B");
+    } else if (is_one_sided(diff, w, row)) {
+        printf("too few ticks in %s for a test", ticks_of(diff, w, row, true) < FEW_TICKS ? "A" : "B");
     } else {
         printf("too few samples or processes to tell");
     }
@@ -227,7 +235,7 @@ static void print_row(const json_t *diff, const struct metric_words *w, const js
         printf(strcmp(low, high) == 0 ? "  %s" : "  %s [%s, %s]", change, low, high);
     }
     printf("  ");
-    print_verdict(w, row, relative);
+    print_verdict(diff, w, row, relative);
     if (plan) {
         print_plan(diff, row);
     }
@@ -244,10 +252,10 @@ static void print_common(const struct metric_words *w, const json_t *common)
            real_of(common, "functions"), change, low, high);
 }
 
-static bool is_changed(const json_t *row)
+static bool is_changed(const json_t *diff, const struct metric_words *w, const json_t *row)
 {
     return is(row, "changed") || is(row, "constant-changed") || is(row, "only-in-a") || is(row, "only-in-b") ||
-           is_one_sided(row);
+           is_one_sided(diff, w, row);
 }
 
 static double count_of(const json_t *table, const char *what)
@@ -300,8 +308,8 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     }
     json_array_foreach(rows, i, row)
     {
-        one_sided += is_one_sided(row);
-        if ((is_changed(row) || how->all) && shown < how->limit) {
+        one_sided += is_one_sided(diff, w, row);
+        if ((is_changed(diff, w, row) || how->all) && shown < how->limit) {
             print_row(diff, w, row, json_is_object(common), how->plan);
             shown++;
         }
@@ -316,13 +324,13 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
 }
 
 /* Calls, where they were counted, and what is known of the function on the other side. */
-static void print_only_rest(const json_t *row, char other)
+static void print_only_rest(const json_t *row, char other, bool sampled)
 {
     const double calls = real_of(row, "calls");
     const bool idle = json_is_true(json_object_get(row, "idle")),
                inlined = json_is_true(json_object_get(row, "inlined"));
     if (calls > 0) {
-        printf(", %.0f %s", calls, calls == 1 ? "call" : "calls");
+        printf(", %s%.0f %s", sampled ? "~" : "", calls, noun_for((uint64_t)calls, "call", "calls"));
     }
     if (idle || inlined) {
         printf("; %c %s", other, inlined ? "has inlined it" : "has it, too");
@@ -350,7 +358,7 @@ static bool print_only(const json_t *diff, bool first, const struct diff_print *
             print_clean(text_of(row, "function"), 200);
             printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self_share"),
                    100 * real_of(row, "total_share"));
-            print_only_rest(row, other);
+            print_only_rest(row, other, function_is_sampled(json_object_get(diff, first ? "a" : "b")));
             inlined |= json_is_true(json_object_get(row, "inlined"));
         }
     }

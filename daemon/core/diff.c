@@ -42,6 +42,7 @@ static bool sum_rows(struct diff_work *w)
     const uint32_t rows = d->match.row_count;
     for (uint32_t s = 0; s < 2; s++) {
         const struct diff_side *side = d->sides[s];
+        const double *total = d->measured[s] ? side->measured : side->total;
         d->row_self[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
         d->row_total[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
         d->row_calls[s] = ARENA_ARRAY(w->arena, (size_t)rows * V, double);
@@ -55,7 +56,7 @@ static bool sum_rows(struct diff_work *w)
         for (uint32_t i = 0; i < side->function_count; i++) {
             size_t row = d->match.row_of[s][i];
             add_values(&d->row_self[s][row * V], &side->self[(size_t)i * V]);
-            add_values(&d->row_total[s][row * V], &side->total[(size_t)i * V]);
+            add_values(&d->row_total[s][row * V], &total[(size_t)i * V]);
             add_values(&d->row_calls[s][row * V], &side->calls[(size_t)i * V]);
             w->ticks[s][row] += side->ticks[i];
             w->tick_groups[s][row] |= side->tick_groups[i];
@@ -297,8 +298,35 @@ static bool sort_items(struct diff_work *w, struct diff_table *t)
     return true;
 }
 
+/* Times of stacks are compared with such only. Where calls say nothing, times by calls are none. */
+static void choose_times(const struct diff_request *r, struct diff *d)
+{
+    const bool has[2] = {r->sides[0]->measured != NULL, r->sides[1]->measured != NULL};
+    for (uint32_t s = 0; s < 2; s++) {
+        d->measured[s] = has[s] && (has[1 - s] || r->sampled[s]);
+    }
+}
+
+/* Why what rests on calls cannot be compared; NULL: it can. */
+static const char *find_sampled(const struct diff_request *r, const struct diff *d, enum diff_metric metric)
+{
+    const bool total = metric == DIFF_TOTAL;
+    for (uint32_t s = 0; s < 2; s++) {
+        if (total && r->sampled[s] && !d->measured[s]) {
+            return s == 0 ? "A has neither stacks of most ticks nor counted calls, so times with callees are not known"
+                          : "B has neither stacks of most ticks nor counted calls, so times with callees are not known";
+        }
+        if (metric != DIFF_SELF && !total && r->sampled[s]) {
+            return s == 0 ? "calls of A were not counted, or are sampled"
+                          : "calls of B were not counted, or are sampled";
+        }
+    }
+    return total && d->measured[0] != d->measured[1] ? "only one side has stacks of most ticks, and counted no calls"
+                                                     : NULL;
+}
+
 /* Why a table cannot be made; NULL: it can. */
-static const char *find_hindrance(const struct diff *d, enum diff_metric metric)
+static const char *find_hindrance(const struct diff_request *r, const struct diff *d, enum diff_metric metric)
 {
     for (uint32_t s = 0; s < 2; s++) {
         if (diff_stat_count(d->sides[s]->groups) < 2) {
@@ -312,7 +340,7 @@ static const char *find_hindrance(const struct diff *d, enum diff_metric metric)
             return s == 0 ? "no process began in the window of A" : "no process began in the window of B";
         }
     }
-    return NULL;
+    return find_sampled(r, d, metric);
 }
 
 static void compare_items(const struct diff_work *w, struct diff_table *t)
@@ -343,7 +371,7 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
     struct diff_table *t = &w->out->tables[metric];
     const struct diff_request *r = w->request;
     const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
-    t->why_not = find_hindrance(w->out, metric);
+    t->why_not = find_hindrance(r, w->out, metric);
     if (t->why_not != NULL) {
         return PROFD_OK;
     }
@@ -391,7 +419,8 @@ static bool list_only(struct diff_work *w, uint32_t s)
         return false;
     }
     for (uint32_t i = 0; i < d->match.row_count; i++) {
-        const bool any = d->row_calls[s][(size_t)i * V] > 0 || w->ticks[s][i] > 0;
+        const bool any = d->row_calls[s][(size_t)i * V] > 0 || w->ticks[s][i] > 0 ||
+                         (d->measured[s] && d->row_total[s][(size_t)i * V] > 0);
         if (d->match.rows[i].count[1 - s] == 0 && any && (w->is_watched == NULL || w->is_watched[i])) {
             order[n++] = (struct sort_item){~sort_key_double(d->row_self[s][(size_t)i * V]), i};
         }
@@ -435,6 +464,7 @@ enum profd_status diff_make(struct arena *a, const struct diff_request *request,
 {
     struct diff_work w = {.arena = a, .request = request, .out = out};
     *out = (struct diff){.sides = {request->sides[0], request->sides[1]}};
+    choose_times(request, out);
     enum profd_status status = diff_match_make(a, request->sides, request->programs, &out->match, e);
     if (status == PROFD_OK && (!sum_rows(&w) || !find_watched(&w) || !rank_names(&w))) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", out->match.row_count);

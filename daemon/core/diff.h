@@ -18,6 +18,7 @@ struct diff_request {
     const char *programs[2];          /* build-ids */
     bool paired;                      /* processes may be on both sides: one build */
     bool raw;                         /* no common factor */
+    bool sampled[2];                  /* not all calls of the side were counted: its numbers of calls say nothing */
     bool metrics[DIFF_METRIC_COUNT];
     double fdr;        /* in (0, 1) */
     double confidence; /* of intervals and of what is visible, in (0, 1); 0: DIFF_CONFIDENCE */
@@ -30,6 +31,7 @@ struct diff_request {
 
 struct diff {
     const struct diff_side *sides[2];
+    bool measured[2]; /* row_total has the times of stacks */
     struct diff_match match;
     struct diff_table tables[DIFF_METRIC_COUNT];
     uint32_t only_count[2];                            /* functions that one side has, by self time, largest first */

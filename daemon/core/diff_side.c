@@ -1,5 +1,6 @@
 #include "core/diff_side.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/propagate.h"
@@ -24,6 +25,7 @@ struct side_work {
     double *calls;           /* of each arc of the graph: [arc·V] */
     uint16_t *arc_groups;
     double *self, *total, *node_calls; /* of each node: [node·V] */
+    double *measured;                  /* total of stacks, likewise; NULL: diff_side.h */
     uint16_t *tick_groups, *call_groups;
     struct diff_side *out;
 };
@@ -72,6 +74,36 @@ static bool side_take(struct side_work *w)
     return w->node_of_owner != NULL && w->arcs.seen != NULL && w->arcs.calls != NULL && w->graph_arc != NULL &&
            w->calls != NULL && w->arc_groups != NULL && w->self != NULL && w->total != NULL && w->node_calls != NULL &&
            w->tick_groups != NULL && w->call_groups != NULL && w->out->ticks != NULL;
+}
+
+/* Are the groups of all stacks known? */
+static bool side_knows_groups(const struct report_measures *m)
+{
+    double shared = 0;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        shared += m->group_seconds[g];
+    }
+    return m->node_groups != NULL && fabs(shared - m->seconds) <= 1e-9 * m->seconds;
+}
+
+/* Times with callees as stacks have them, as parts of the time of all samples, so that those without stacks are in no
+ * function's favour. */
+static bool side_measure(struct side_work *w)
+{
+    const struct report_measures *m = w->graph.measures;
+    const size_t nodes = w->graph.node_count;
+    if (!w->graph.time_measured || !side_knows_groups(m)) {
+        return true;
+    }
+    w->measured = ARENA_ARRAY(w->arena, nodes * V, double);
+    for (size_t v = 0; w->measured != NULL && v < nodes; v++) {
+        for (uint32_t k = 0; k < V; k++) {
+            const double stacks = m->seconds - (k > 0 ? m->group_seconds[k - 1] : 0),
+                         mine = m->nodes[v].total - (k > 0 ? m->node_groups[v * RANDOM_GROUPS + k - 1] : 0);
+            w->measured[v * V + k] = stacks > 0 && mine > 0 ? mine / stacks * w->out->seconds[k] : 0;
+        }
+    }
+    return w->measured != NULL;
 }
 
 /* Calls of arcs and functions with their groups. */
@@ -262,6 +294,9 @@ static bool side_fill(struct side_work *w)
         memmove(&w->self[(size_t)n * V], &w->self[(size_t)v * V], V * sizeof(double));
         memmove(&w->total[(size_t)n * V], &w->total[(size_t)v * V], V * sizeof(double));
         memmove(&w->node_calls[(size_t)n * V], &w->node_calls[(size_t)v * V], V * sizeof(double));
+        if (w->measured != NULL) {
+            memmove(&w->measured[(size_t)n * V], &w->measured[(size_t)v * V], V * sizeof(double));
+        }
         out->ticks[n] = out->ticks[v];
         w->tick_groups[n] = w->tick_groups[v];
         w->call_groups[n] = w->call_groups[v];
@@ -279,6 +314,7 @@ static bool side_fill(struct side_work *w)
     }
     out->self = w->self;
     out->total = w->total;
+    out->measured = w->measured;
     out->calls = w->node_calls;
     out->tick_groups = w->tick_groups;
     out->call_groups = w->call_groups;
@@ -338,6 +374,9 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     status = side_count_calls(&w, e);
     if (status == PROFD_OK) {
         status = side_add_values_of_groups(&w, e);
+    }
+    if (status == PROFD_OK && !side_measure(&w)) {
+        status = side_no_memory(&w, e);
     }
     if (status != PROFD_OK) {
         return status;

@@ -24,10 +24,12 @@ struct diff_side_request {
 /* Function i's values stand at [i·DIFF_VALUES]. */
 struct diff_side {
     uint32_t function_count;
-    struct report_function *functions;   /* kind, names, build, address, size and file only; by (build, address) */
-    double *self, *total;                /* seconds; total as in a report: time of callees flows along one graph */
-    double *calls;                       /* its own calls of itself included */
-    double *ticks;                       /* [i]: in self */
+    struct report_function *functions; /* kind, names, build, address, size and file only; by (build, address) */
+    double *self, *total;              /* seconds; total as in a report: time of callees flows along one graph */
+    double *measured; /* likewise total, of stacks; NULL where they do not cover REPORT_TIME_COVERAGE of the ticks,
+                         or their random groups are not known */
+    double *calls;    /* its own calls of itself included */
+    double *ticks;    /* [i]: in self */
     uint16_t *tick_groups, *call_groups; /* [i]: bit g is set if group g brought ticks, or calls */
     uint32_t arc_count;                  /* arcs with calls, ascending by (from, to) */
     uint32_t *from, *to;                 /* functions */

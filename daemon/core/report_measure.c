@@ -290,6 +290,7 @@ struct report_measures *report_measure(struct arena *a, const struct report_stac
     out->nodes = w.measured;
     out->components = w.measured + g->node_count;
     out->arcs = w.measured + arcs;
+    out->node_groups = w.group_seconds;
     out->arc_groups = w.group_seconds == NULL ? NULL : w.group_seconds + arcs * K;
     return out;
 }

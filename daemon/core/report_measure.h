@@ -19,7 +19,7 @@ struct report_measures {
     double overdispersion;
     bool saturated;
     double seconds, ticks, group_seconds[ROLLUP_GROUPS]; /* of all stacks */
-    const double *arc_groups;                            /* seconds of each arc, by group; NULL: not known */
+    const double *node_groups, *arc_groups;              /* seconds of each node and arc, by group; NULL: not known */
 };
 
 /* Ticks of a function are those of stacks that it is in, each once; of a component likewise with its members. Ticks of

@@ -231,6 +231,7 @@ static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *s
     }
     q->request.sides[s] = &q->made[s];
     q->request.programs[s] = w->id.text;
+    q->request.sampled[s] = (w->load.provenance.inexact & INEXACT_SAMPLED) != 0;
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", NAMES[s]);
 }
 

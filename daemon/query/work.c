@@ -174,7 +174,7 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     request.scope = w->options.visible;
     request.filter = work_make_filter(w);
     request.with_shares = w->with_shares;
-    request.stacks = w->with_shares ? LOAD_STACKS_NONE : LOAD_STACKS_SHARES; /* comparisons have no use for them */
+    request.stacks = LOAD_STACKS_SHARES;
     enum profd_status status;
     bool moved;
     do {

@@ -187,6 +187,7 @@ void render_diff(const struct render_diff *in, struct buffer *out)
     JSON_ADD(out, ",\"b\":");
     add_side(out, in, 1);
     json_add_text(out, "dimension", in->diff->sides[0]->dimension);
+    json_add_text(out, "time", in->diff->measured[0] && in->diff->measured[1] ? "measured" : "calls");
     json_add_flag(out, "paired", in->request->paired);
     json_add_flag(out, "raw", in->request->raw);
     json_add_number(out, "fdr", in->request->fdr);

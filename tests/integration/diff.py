@@ -4,11 +4,12 @@ moved, one renamed, one inlined, and one is new. The counts of 96 processes a si
 known."""
 import json
 import os
+import random
 import sys
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, until  # noqa: E402
-from shop import NOW, PROCESSES, build, build_id, fleet, upload  # noqa: E402
+from shop import NOW, PROCESSES, after_call, build, build_id, fleet, upload  # noqa: E402
 from wire import Wire  # noqa: E402
 
 OLD = """__attribute__((noinline)) int quote(int i) { while (i > 9) n += i /= 7; return n; }
@@ -193,6 +194,35 @@ def same_build(tap):
         tap.point(len(lines) == 2 and all(line.endswith("  too few ticks in A for a test") for line in lines),
                   "what took no time before, and much now, is shown although it cannot be tested", text)
         few(tap, d, exe)
+        sampled(tap, d, exe)
+
+
+def sampled(tap, d, exe):
+    """A program that counts no calls: times with callees are those of stacks, and nothing rests on calls. step takes
+    40 % of the time of A and 60 % of that of B, all of it in parse; the other time is in quiet, which main calls."""
+    stacks = {after_call(exe, "step", "parse"): "parse", after_call(exe, "main", "quiet"): "quiet"}
+    draw = random.Random(7)
+    with Wire(d.socket) as w:
+        for process in range(2 * PROCESSES):
+            part = (4, 6)[process % 2] * draw.uniform(0.8, 1.2)
+            ticks = {"parse": round(10 * part), "quiet": round(10 * (10 - part))}
+            w.send("UPLOAD", upload(exe, process, ticks, {}, {"version": "pq"[process % 2]}, NOW, stacks))
+            answer = w.take()
+            assert answer[0] == "ACK", answer
+    done = d.ctl("diff", "shop@version=p", "shop@version=q", "--json")
+    diff = json.loads(done.stdout) if done.returncode == 0 else {"metrics": []}
+    r = diff["metrics"] and row(diff, "total", "step")
+    tap.point(r and diff["time"] == "measured" and r["verdict"] == "changed" and abs(r["change"] - 0.5) < 0.15
+              and abs(r["a"] - 0.4) < 0.04 and abs(r["b"] - 0.6) < 0.06,
+              "time with callees is that of stacks, for a function without ticks of its own", done.stderr or r)
+    tap.point([m["metric"] for m in diff["metrics"] if m["not_computed"]]
+              == ["time-per-call", "calls-per-process", "calls-per-parent"]
+              and all("calls of A were not counted" in m["not_computed"] for m in diff["metrics"][2:]),
+              "what rests on calls is refused", diff["metrics"])
+    done = d.ctl("diff", "shop@version=1", "shop@version=q", "--metric", "self,total")
+    tap.point("cannot be compared: only one side has stacks of most ticks" in done.stdout
+              and done.stdout.count("cannot be compared") == 1, "times of stacks and times by calls are not compared",
+              done.stdout + done.stderr)
 
 
 def few(tap, d, exe):

@@ -39,19 +39,29 @@ def build_id(exe):
     return run("readelf", "-n", exe).stdout.split("Build ID: ")[1].split()[0]
 
 
-def upload(exe, process, ticks, calls, labels, end):
-    """The body of an UPLOAD: ticks by function, calls by (caller, callee)."""
+def after_call(exe, caller, callee):
+    """The return address of a call."""
+    lines = run("objdump", "-d", "--no-show-raw-insn", f"--disassemble={caller}", exe).stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.endswith(f"<{callee}>") and "call" in line)
+    return int(lines[at + 1].split(":")[0], 16)
+
+
+def upload(exe, process, ticks, calls, labels, end, stacks=None):
+    """The body of an UPLOAD: ticks by function, calls by (caller, callee). stacks: of all ticks, {return address:
+    function}; then calls were not counted."""
     table, (low, high) = look_up(exe)
     at = lambda name: table[name][0]  # noqa: E731
     used = {(at(name) + 8 - low) // 4: n for name, n in ticks.items()}
     bins = (high - low) // 4
     h = (0, low, low + 4 * bins, bins, 100, "seconds", "s", used)
     arcs = [(at(a) + 12, at(b), n) for (a, b), n in calls.items()]
+    found = stacks and {caller: {low + 4 * ((at(name) + 8 - low) // 4): ticks[name]} for caller, name in stacks.items()}
     return (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
             + field(6, field(1, build_id(exe)) + field(2, "/srv/shop"))
             + b"".join(field(7, field(1, k) + field(2, v)) for k, v in labels.items())
             + varint(3 << 3 | 1) + struct.pack("<Q", (end - 1) * 10**9) + varint(4 << 3 | 1)
-            + struct.pack("<Q", end * 10**9) + field(8, encoded([h], arcs)) + field(10, 1)
+            + struct.pack("<Q", end * 10**9) + field(8, encoded([h], arcs, stacks=found))
+            + (field(9, 128) if stacks else b"") + field(10, 1)
             + field(11, "ab" * 16) + field(12, struct.pack("<QQ", process, 1)))
 
 
