@@ -41,6 +41,25 @@ let shown = "";
 let asking = "";
 let first = true;
 
+const TITLES = {
+  400: "This question is not valid",
+  401: "Please log in",
+  403: "Access denied",
+  404: "Nothing found",
+  409: "More than one answer",
+  413: "The result is too large",
+  422: "The result is too large",
+  500: "The daemon failed to answer",
+  503: "The daemon is busy",
+};
+
+/** A message of the daemon as a sentence; what stands between backquotes is a command. */
+const sentence = (text) =>
+  text
+    .replace(/^[a-z](?=[a-z]* )/, (c) => c.toUpperCase())
+    .split("`")
+    .map((part, i) => (i % 2 ? el("code", {}, part) : part));
+
 /** What can be done about a refusal, besides asking again. */
 function advice(error, state) {
   if (error.status === undefined)
@@ -50,22 +69,23 @@ function advice(error, state) {
   if (error.status === 401 || error.status === 403) return [tokenForm(error.status)];
   const whole = () =>
     el("a", to(state, { since: "", until: "", match: [], dimension: "", scope: "", static: "" }), "remove all filters");
-  const less = () => [el("p", {}, "The result is too large. Choose a shorter time or fewer labels, or ", whole(), ".")];
+  const less = () => [el("p", {}, "Choose a shorter time or fewer labels, or ", whole(), ".")];
   const other = {
-    400: [el("p", {}, "The URL contains an invalid filter: ", whole(), ".")],
+    400: [el("p", {}, "A filter in the address cannot be read. You can ", whole(), ".")],
     404: [el("p", {}, "It may have been deleted, or belong to a user whose profiles you may not read.")],
     409: [
       el(
         "p",
         {},
-        "The build-id prefix must be unique, and samples of different kinds cannot be added up. Choose the build from the list, or ",
+        "The build-id prefix must be unique, and samples of different kinds cannot be added up. ",
+        "Choose the build from the list, or ",
         whole(),
         ".",
       ),
     ],
     413: less(),
     422: less(),
-    503: [el("p", {}, "The daemon is busy. Try again in a moment.")],
+    503: [el("p", {}, "Try again in a moment.")],
   };
   return other[error.status] ?? [];
 }
@@ -106,8 +126,8 @@ function problem(error, state) {
   if (asking === "") section.hidden = true;
   replace(
     main,
-    el(section.hidden ? "h1" : "h2", {}, away ? "The daemon does not answer" : error.title || "Refused"),
-    el("p", { class: "warning", role: "alert" }, error.message),
+    el(section.hidden ? "h1" : "h2", {}, away ? "The daemon does not answer" : (TITLES[error.status] ?? error.title)),
+    el("p", { class: "warning", role: "alert" }, sentence(error.message)),
     advice(error, state),
     el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "Overview")),
   );

@@ -107,6 +107,13 @@ export function plan(row, metric, diff) {
   return more(row.data_needed, diff);
 }
 
+/** What is known of a function on the side where it has no tick and no call. */
+function lacking({ idle, inlined }, side) {
+  const has = idle ? `${side} has the function, too.` : "";
+  const within = inlined ? `${side} has inlined it: its time there is in its callers.` : "";
+  return [`No tick and no call of it in ${side}.`, has, within].filter(Boolean).join(" ");
+}
+
 /** The verdict of a row: a sign that does not need colour, words, and what they mean. */
 export function verdict(row, metric, diff) {
   const up = row.change > 0;
@@ -125,8 +132,8 @@ export function verdict(row, metric, diff) {
       text: `${direction}, certain`,
       about: "The same number in every group of processes of a side, and another one on the other side.",
     }),
-    "only-in-a": () => ({ kind: "less", sign: "−", text: "only in A", about: "B does not have it." }),
-    "only-in-b": () => ({ kind: "more", sign: "+", text: "only in B", about: "A does not have it." }),
+    "only-in-a": () => ({ kind: "less", sign: "−", text: "only in A", about: lacking(row, "B") }),
+    "only-in-b": () => ({ kind: "more", sign: "+", text: "only in B", about: lacking(row, "A") }),
     "not-significant": () => ({
       kind: "same",
       sign: "≈",

@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { dayOf, forget, later, spark } from "./overview_day.js";
+import { changes, latest, verdictCell, verdicts } from "./overview_verdicts.js";
 import { another, go, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { bar, NARROW } from "./view_report.js";
@@ -149,10 +150,23 @@ function dayColumns(rows) {
     cell: of(show),
   });
   return {
-    load: column("load", "Last day", 8.5, spark, true),
-    service: column("service", "Service", 8, (d) => words(d.services)),
-    version: column("version", "Version", 8.5, (d) => words(d.versions)),
+    load: column("load", "Last day", 7.6, spark, true),
+    service: column("service", "Service", 7.4, (d) => words(d.services)),
+    version: column("version", "Version", 7.3, (d) => words(d.versions)),
     hosts: column("hosts", "Hosts", 5, hosts, true),
+  };
+}
+
+/** Is there only where the daemon watches functions, and where there is space; else changes stand above the table. */
+function verdictColumn(rows, state, all) {
+  const of = ({ builds, group }) => (group.folded ? [] : latest(all, builds));
+  return {
+    key: "verdict",
+    title: "Verdict",
+    hint: "watched functions in the newest version, compared with the one before",
+    width: 9.4,
+    still: true,
+    cell: (i) => verdictCell(of(rows[i]), state),
   };
 }
 
@@ -165,7 +179,9 @@ function columns(rows, state, view) {
   };
   const { share, seconds, calls, processes, last } = listColumns(rows, view.total);
   const { load, service, version, hosts } = dayColumns(rows);
-  return [name, version, share, seconds, load, service, hosts, calls, processes, last];
+  const wide = view.verdicts.length && innerWidth >= NARROW;
+  const verdict = wide ? [verdictColumn(rows, state, view.verdicts)] : [];
+  return [name, ...verdict, version, share, seconds, load, service, hosts, calls, processes, last];
 }
 
 /** What to do when there is nothing yet. */
@@ -200,7 +216,10 @@ function headline(builds, groups) {
 }
 
 export async function draw(main, state, signal) {
-  const { rows: builds, more } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
+  const [{ rows: builds, more }, judged] = await Promise.all([
+    api.rows("api/v1/builds?limit=1000", 20000, signal),
+    verdicts(signal),
+  ]);
   if (builds.length === 0) return empty(main);
   forget();
   const groups = groupsOf(builds);
@@ -208,6 +227,7 @@ export async function draw(main, state, signal) {
   const view = {
     open: new Set(state.open.split("|").filter(Boolean).map(decodeURIComponent)),
     total: sum(builds, "seconds"),
+    verdicts: judged,
   };
   const text = (row) =>
     row.builds
@@ -254,6 +274,7 @@ export async function draw(main, state, signal) {
     main,
     el("div", { class: "toolbar" }, el("h1", {}, "Overview"), filter),
     headline(builds, groups),
+    innerWidth < NARROW ? changes(groups, judged, state) : null,
     table.node,
   );
   table.show(

@@ -8,6 +8,8 @@ import { bar, load, NARROW } from "./view_report.js";
 
 const OFFERED = 12; // functions to choose from
 const FEW = ["ticks", "callee"]; // columns where there is little space
+const WIDE = 18; // rem of the callee
+const SLIM = 9.8; // where there is little space
 
 /** Ticks and calls by ascending address, as one list. */
 function rowsOf(answer) {
@@ -27,7 +29,8 @@ function rowsOf(answer) {
 function calleeCell(name, state) {
   if (!name) return "→ outside";
   const q = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  return ["→ ", el("a", { ...to(state, { ...another("report"), fn: "", of: "", q }), tabIndex: -1, title: name }, format.shortName(name))];
+  const link = { ...to(state, { ...another("report"), fn: "", of: "", q }), tabIndex: -1, title: name };
+  return el("span", { class: "callee" }, "→ ", el("a", link, format.shortName(name)));
 }
 
 function columns(rows, answer, state) {
@@ -40,6 +43,7 @@ function columns(rows, answer, state) {
     {
       key: "name",
       title: "Address",
+      width: innerWidth < NARROW ? 6.8 : undefined,
       value: (i) => String(rows[i].at).padStart(12, "0"),
       cell: (i) => [
         el("code", { title: place(rows[i]) }, rows[i].offset),
@@ -77,7 +81,7 @@ function columns(rows, answer, state) {
     {
       key: "callee",
       title: "Calls what",
-      width: 18,
+      width: innerWidth < NARROW ? SLIM : WIDE,
       value: (i) => rows[i].callee ?? "",
       cell: (i) => (rows[i].call ? calleeCell(rows[i].callee, state) : ""),
     },

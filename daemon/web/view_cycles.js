@@ -37,7 +37,7 @@ function members(cycle, state, amount) {
     format.exact(m, "calls_outside"),
     format.exact(m, "calls_inside"),
   ];
-  const columns = [["Member"], ["Self", 1], ["From outside", 1], ["From members", 1]];
+  const columns = [["Member"], ["Self", 1], ["Calls from outside", 1], ["Calls from members", 1]];
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
   const title = el("span", { class: "unseen" }, format.several(cycle.member_count, "member", "members"));
   return el("div", { class: "picture-table" }, el("div", region, plain(title, columns, rows.map(line))));
@@ -58,58 +58,64 @@ function arcs(cycle, state) {
   return remembersOpen(state, `arcs${cycle.number}`, el("details", { class: "picture-table" }, summary), make);
 }
 
-function section(cycle, state, amount) {
-  const whole = cycle.total_seconds;
+/** A cycle. heading: its level, "h2" where it is the only one. */
+function section(cycle, state, amount, heading) {
+  const of = (field) => format.exact(cycle, field);
+  const times = `${amount(cycle.total_seconds)} with callees, ${amount(cycle.self_seconds)} in its members`;
+  const counts = `${of("calls_outside")} calls from outside, ${of("calls_inside")} among members`;
   return el(
     "section",
     { class: "one-cycle", "aria-label": `Cycle ${cycle.number}` },
     el(
       "div",
-      { class: "bar" },
-      el("h3", {}, `Cycle ${cycle.number}`),
+      { class: "bar compare" },
+      el(heading, {}, `Cycle ${cycle.number}`),
       el("span", { class: "measure" }, bar(`${format.percent(cycle.percent, 200)} of the time`, cycle.percent)),
       el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "In the call graph"),
     ),
     breaking(cycle, state),
     members(cycle, state, amount),
-    el(
-      "p",
-      {},
-      `${format.several(cycle.member_count, "member", "members")}: ${amount(whole)} with callees, ${amount(cycle.self_seconds)} in its members; ${format.exact(cycle, "calls_outside")} calls from outside, ${format.exact(cycle, "calls_inside")} among members.`,
-    ),
+    el("p", {}, `${format.several(cycle.member_count, "member", "members")}: ${times}; ${counts}.`),
     arcs(cycle, state),
   );
 }
+
+/** How many there are, and which to look at. */
+function summary(rows, first) {
+  const { members: all, member_count: count } = first;
+  const names = [...all].sort((a, b) => b.self_seconds - a.self_seconds).slice(0, 3);
+  const listed = names.map((m) => format.shortName(m.name)).join(", ");
+  const others = count > 3 ? ` and ${format.several(count - 3, "other", "others")}` : "";
+  const share = `${format.percent(first.percent, 200)} of the time`;
+  const hot = `The hottest is cycle ${first.number} with ${share}: ${listed}${others}.`;
+  return el(
+    "div",
+    { class: "bar compare" },
+    el("h2", {}, format.several(rows.length, "cycle", "cycles")),
+    el("p", { class: "answer" }, el("strong", {}, hot)),
+  );
+}
+
+const NONE = "No functions of this build call each other in a circle. A function that only calls itself is no cycle.";
+const MEASURED = "Times are measured: a stack counts for the cycle if one of its members is in it.";
+const DIVIDED = "The time with callees is divided among callers by their numbers of calls, as in gprof.";
 
 export async function draw(main, state, signal) {
   const { since, until, match, scope, dimension } = question(state);
   const url = api.path(state.build, "/cycles", { since, until, match, scope, dimension, limit: ARCS_MOST });
   const answer = await api.json(url, signal);
   const { rows, dimension: sampled } = answer;
-  const title = el(
-    "div",
-    { class: "bar compare" },
-    el("h2", {}, rows.length ? format.several(rows.length, "cycle", "cycles") : "Cycles"),
-  );
   if (rows.length === 0) {
-    const none =
-      "No functions of this build call each other in a circle. A function that only calls itself is no cycle.";
-    replace(main, title, el("p", { class: "empty" }, none));
+    replace(main, el("div", { class: "bar compare" }, el("h2", {}, "Cycles")), el("p", { class: "empty" }, NONE));
     return;
   }
   const amount = format.amounts(sampled, answer);
   const hottest = [...rows].sort((a, b) => b.percent - a.percent);
-  const [first] = hottest;
-  const names = [...first.members]
-    .sort((a, b) => b.self_seconds - a.self_seconds)
-    .slice(0, 3)
-    .map((m) => format.shortName(m.name));
-  const hot = `The hottest is cycle ${first.number} with ${format.percent(first.percent, 200)} of the time: ${names.join(", ")}${first.member_count > 3 ? ` and ${format.several(first.member_count - 3, "other", "others")}` : ""}.`;
+  const several = rows.length > 1;
   replace(
     main,
-    title,
-    el("p", { class: "answer" }, el("strong", {}, hot)),
-    hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount)),
-    el("p", { class: "hint" }, "The time with callees is divided among callers by their numbers of calls, as in gprof."),
+    several ? summary(rows, hottest[0]) : null,
+    hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2")),
+    el("p", { class: "hint" }, answer.time === "measured" ? MEASURED : DIVIDED),
   );
 }

@@ -75,7 +75,7 @@ const columns = (rows, state) => [
   {
     key: "state",
     title: "State",
-    width: 6.4,
+    width: 7,
     value: (i) => rows[i].state,
     cell: (i) =>
       el(

@@ -47,8 +47,9 @@ async function cycles(page) {
   await visit(page, `?build=${calc}&view=cycles`);
   const shown = await text(page);
   const [hottest] = [...rows].sort((a, b) => b.percent - a.percent);
+  const said = rows.length > 1 ? `The hottest is cycle ${hottest.number} with` : `Cycle ${hottest.number}`;
   point(
-    (await text(page, ".answer")).startsWith(`The hottest is cycle ${hottest.number}`) &&
+    shown.includes(said) &&
       hottest.members.slice(0, 3).every((m) => shown.includes(m.name)),
     "cycles: which is hottest, and who is in it",
     shown,

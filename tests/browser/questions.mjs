@@ -57,7 +57,7 @@ export async function questions() {
   await ask(
     "5. which cycle is hottest, who is in it, which call would break it",
     [calc, tab("Cycles")],
-    says(/hottest is cycle 1 .*parse_factor.*To break it, remove this call: parse_factor → parse_expression/s),
+    says(/Cycle 1.* of the time.*To break it, remove this call: parse_factor → parse_expression.*Member.*parse_term/s),
   );
   await ask("6. which place of this function", [shop, [`${GRID} a`, /^parse$/], tab("Code")], async (page) => {
     const said = await text(page, ".answer");

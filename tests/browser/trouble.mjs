@@ -47,12 +47,12 @@ async function refused(page) {
 /** Answers that a real daemon gives seldom, with its own words: what the page makes of them. */
 async function seldom(page) {
   for (const [status, title, wanted] of [
-    [409, "Conflict", /must be unique/],
-    [413, "Content Too Large", /result is too large/],
-    [422, "Unprocessable Content", /result is too large/],
-    [503, "Service Unavailable", /in a moment/],
-    [401, "Unauthorized", /requires a token/],
-    [500, "Internal Server Error", /detail of 500/],
+    [409, "Conflict", /More than one answer.*must be unique/],
+    [413, "Content Too Large", /The result is too large.*shorter time/],
+    [422, "Unprocessable Content", /The result is too large.*shorter time/],
+    [503, "Service Unavailable", /is busy.*in a moment/],
+    [401, "Unauthorized", /log in.*requires a token/],
+    [500, "Internal Server Error", /failed to answer/],
   ]) {
     await page.route("**/report?*", (route) =>
       route.fulfill({
@@ -62,7 +62,7 @@ async function seldom(page) {
           type: "about:blank",
           title,
           status,
-          detail: `the detail of ${status}`,
+          detail: `the detail of ${status}, see \`profctl status\``,
           code: "x",
           retry: false,
         }),
@@ -71,8 +71,8 @@ async function seldom(page) {
     await visit(page, `?build=${id("shapes")}`);
     const shown = await text(page);
     point(
-      shown.includes(title) &&
-        shown.includes(`the detail of ${status}`) &&
+      !shown.includes(title) &&
+        shown.includes(`The detail of ${status}, see profctl status`) &&
         wanted.test(shown) &&
         (await page.locator("main [role=alert]").count()) === 1,
       `${status}: its sentence, and advice`,
@@ -83,6 +83,9 @@ async function seldom(page) {
   await page.locator("button", { hasText: "Try again" }).press("Enter");
   await page.waitForSelector("[role=grid]");
   point(true, "Try again asks again");
+  await visit(page, "?build=deadbeefdeadbeef");
+  const none = await text(page);
+  point(/^Nothing found/.test(none) && !/Not Found/.test(none), "404: words, not the phrase of HTTP", none);
 }
 
 async function away(page) {
