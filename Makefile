@@ -42,11 +42,11 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
 COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages watch client gprof import record profctl \
-              tls relay gate signer
+              tls relay gate signer clickhouse
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch tls relay gate signer clickhouse,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -71,14 +71,15 @@ NEEDS_client := client elf core proto
 NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
 NEEDS_record := record client elf core proto
-NEEDS_profctl := profctl record gprof import client compat elf core proto
+NEEDS_clickhouse := clickhouse core proto
+NEEDS_profctl := profctl record gprof import client clickhouse compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
 NEEDS_tls := tls proto
 NEEDS_relay := relay config log tls net core proto
 NEEDS_gate := gate config elf log tls net core proto
 NEEDS_signer := signer log tls proto
-NEEDS_server := server requests live pages watch writer config log query ingest admin render compat elf net store core proto
+NEEDS_server := server clickhouse requests live pages watch writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_watch := watch writer log admin query render compat net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
@@ -88,6 +89,7 @@ NEEDS_requests := requests live pages writer log query ingest admin render compa
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
 LIBS_import := -ldeflate
+LIBS_clickhouse := -lcurl
 LIBS_profctl := -ljansson -lelf -lcurl -ldebuginfod -ldw
 LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3 -lpcre2-8
@@ -126,6 +128,7 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 	@mkdir -p $(@D)
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
+EMBED_clickhouse := $(wildcard schema/clickhouse/*.sql)
 EMBED_query := schema/openapi.json
 # Debian's node-dagre-layout, which lays out the call graph in the browser.
 DAGRE ?= /usr/share/nodejs/dagre/dist/dagre.min.js

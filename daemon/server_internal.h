@@ -30,6 +30,7 @@
 #include "requests/reply.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
+#include "store/remote.h"
 #include "store/store.h"
 #include "watch/watcher.h"
 #include "writer/file_check.h"
@@ -59,6 +60,7 @@ struct server {
     struct run_times *run_times;
     struct space *space;
     struct store *write_store, *check_store;
+    struct remote_maker *remote; /* owned; NULL: there is no server */
     struct ingest_checker *checker;
     struct health *health;
     struct writer *writer;
@@ -96,6 +98,8 @@ struct server {
 
 /* start.c: makes everything. On failure server_end frees what was made. */
 enum profd_status server_start(struct server *s, struct profd_error *e);
+/* remote.c: attaches the writer to the server of the key store, without connecting. */
+enum profd_status server_open_remote(struct server *s, struct profd_error *e);
 /* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
 

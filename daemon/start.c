@@ -126,6 +126,9 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     if (!status) {
         status = server_watch_lock(s, e);
     }
+    if (!status) {
+        status = server_open_remote(s, e);
+    }
     /* Identifies this run of the daemon, to distinguish processes that an earlier daemon read. Without random numbers
      * the clock is used. */
     if (getrandom(&s->run, sizeof s->run, 0) != (ssize_t)sizeof s->run) {
@@ -209,7 +212,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                        .get_uploads = server_get_uploads,
                                        .context = s};
     const struct verifier_config verifier = {
-        .loop = s->loop, .path = s->path, .failed = server_on_read_failure, .context = s};
+        .loop = s->loop, .path = s->path, .remote = s->remote, .failed = server_on_read_failure, .context = s};
 
     if (!status) {
         status = writer_new(&writer, &s->writer, e);
@@ -430,6 +433,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .symbols = &s->symbols,
                                            .readers = &s->readers,
                                            .path = s->path,
+                                           .remote = s->remote,
                                            .run = s->run,
                                            .salt = s->salt,
                                            .downtime = run_times_get_downtime(s->run_times),

@@ -140,6 +140,7 @@ void server_end(struct server *s)
     run_times_beat(s->run_times, loop_clock());
     run_times_close(s->run_times);
     free(s->passed.kept);
+    free(s->remote);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
     }

@@ -22,8 +22,7 @@ static uint64_t at_most(uint64_t n, unsigned bits)
     return n < most ? n : most;
 }
 
-/* Order of first arrival in the fleet: the same whatever arrives first (DECISIONS 49). */
-static struct profile_order order_of(int64_t hour, const uint8_t *epoch, uint64_t sequence)
+struct profile_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence)
 {
     const uint64_t started = (uint64_t)epoch[0] << 24 | (uint64_t)epoch[1] << 16 | (uint64_t)epoch[2] << 8 | epoch[3];
     const uint64_t n = at_most(sequence, SEQUENCE_BITS);
@@ -151,14 +150,21 @@ static enum profd_status set_builds(struct arena *a, const struct segment *s, st
     return PROFD_OK;
 }
 
+void incoming_count_processes(const struct segment *s, struct random_groups *groups, uint64_t *processes, bool *stopped)
+{
+    *groups = (struct random_groups){.unknown = 0};
+    *processes = 0;
+    for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
+        groups->of[g] = s->processes[g];
+        sum_add(processes, s->processes[g], stopped);
+    }
+}
+
 static void set_processes(const struct segment *s, struct incoming *out)
 {
     bool stopped = false;
     out->uploads = s->uploads;
-    for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
-        out->groups.of[g] = s->processes[g];
-        sum_add(&out->processes, s->processes[g], &stopped);
-    }
+    incoming_count_processes(s, &out->groups, &out->processes, &stopped);
     out->upload.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
 }
 
@@ -172,7 +178,7 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     set_window(d, clock, u);
     out->hour = u->end / SEGMENT_HOUR;
     out->width = width_of(d, clock, out);
-    out->order = order_of(out->hour, d->epoch, d->sequence);
+    out->order = incoming_order(out->hour, d->epoch, d->sequence);
     enum profd_status status = rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e);
     if (status == PROFD_OK) {
         status = set_labels(a, d->segment, name, detail, out, e);

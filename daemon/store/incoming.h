@@ -25,6 +25,12 @@ struct incoming {
 enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, bool detail,
                                 int64_t clock, uint32_t uid, struct incoming *out, struct profd_error *e);
 
+/* Order of first arrival in the fleet of a segment's first row: the same whatever arrives first (DECISIONS 49). */
+struct profile_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence);
+/* The segment's processes that began, by group and together; *processes stops at 2^63−1, and *stopped says so. */
+void incoming_count_processes(const struct segment *s, struct random_groups *groups, uint64_t *processes,
+                              bool *stopped);
+
 /* The hour of a segment of which only the key is left. */
 int64_t incoming_hour(const struct segment *s, int64_t clock);
 

@@ -12,10 +12,11 @@
 #include "core/buffer.h"
 #include "core/hashmap.h"
 #include "store/outgoing.h"
+#include "store/remote.h"
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 12
+#define SQLITE_SCHEMA_VERSION 13
 #define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
@@ -106,6 +107,8 @@ struct sqlite_store {
     bool no_widening; /* slices that were to become wider cannot be accounted for: likewise */
 
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
+
+    struct remote *remote; /* server with the bytes of segments; NULL: there is none */
 };
 
 static inline struct sqlite_store *sqlite_self(struct store *s)

@@ -29,6 +29,9 @@ static void close_handle(struct store *base)
     buffer_done(&s->key);
     hashmap_clear(&s->owed);
     free(s->bounds);
+    if (s->remote) {
+        s->remote->ops->close(s->remote);
+    }
     free(s->path);
     free(s);
 }

@@ -6,7 +6,7 @@ extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_roll
     embed_schema_003_instance_sql[], embed_schema_004_truth_sql[], embed_schema_005_segment_sql[],
     embed_schema_006_centre_sql[], embed_schema_007_attest_sql[], embed_schema_008_people_sql[],
     embed_schema_009_restored_sql[], embed_schema_010_stacks_sql[], embed_schema_011_ledger_sql[],
-    embed_schema_012_watch_sql[];
+    embed_schema_012_watch_sql[], embed_schema_013_remote_sql[];
 
 /* Applied one after the other, they create an empty database of the newest version. The texts end with a NUL. */
 static const struct {
@@ -17,7 +17,8 @@ static const struct {
     {embed_schema_001_initial_sql, true}, {embed_schema_002_rollup_sql, true},   {embed_schema_003_instance_sql, false},
     {embed_schema_004_truth_sql, false},  {embed_schema_005_segment_sql, false}, {embed_schema_006_centre_sql, false},
     {embed_schema_007_attest_sql, false}, {embed_schema_008_people_sql, false},  {embed_schema_009_restored_sql, false},
-    {embed_schema_010_stacks_sql, false}, {embed_schema_011_ledger_sql, false},  {embed_schema_012_watch_sql, false}};
+    {embed_schema_010_stacks_sql, false}, {embed_schema_011_ledger_sql, false},  {embed_schema_012_watch_sql, false},
+    {embed_schema_013_remote_sql, false}};
 
 enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e)
 {

@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "net/loop.h"
 #include "net/work.h"
+#include "store/remote.h"
 #include "store/store.h"
 #include "watch/watch_counts.h"
 #include "watch/watch_rows.h"
@@ -185,6 +186,9 @@ static enum profd_status watcher_open(struct watcher *w, struct profd_error *e)
                                        .done_context = w};
     enum profd_status status = store_sqlite_open_reader(w->config.path, &w->store, e);
 
+    if (!status) {
+        status = store_sqlite_attach(w->store, w->config.remote, e);
+    }
     if (!status) {
         store_set_run(w->store, w->config.run);
         store_set_salt(w->store, w->config.salt);

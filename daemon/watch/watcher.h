@@ -12,6 +12,7 @@
 
 struct loop;
 struct query_cache;
+struct remote_maker;
 struct watcher;
 struct writer;
 
@@ -25,9 +26,10 @@ struct watcher_config {
     struct loop *loop;
     struct writer *writer;
     struct query_cache *cache;
-    const char *path; /* of the database, for watcher_start only */
-    uint64_t run;     /* store_set_run */
-    uint64_t salt;    /* store_set_salt */
+    const char *path;                  /* of the database, for watcher_start only */
+    const struct remote_maker *remote; /* as store_sqlite_attach */
+    uint64_t run;                      /* store_set_run */
+    uint64_t salt;                     /* store_set_salt */
 };
 
 /* Copies the setup, but for the name of the metric. All parts of the config outlive the watcher. */

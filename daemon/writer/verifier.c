@@ -6,6 +6,7 @@
 #include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
+#include "store/remote.h"
 #include "store/store.h"
 
 #define FIRST_MS 30000
@@ -163,6 +164,9 @@ static enum profd_status verifier_open(struct verifier *v, struct profd_error *e
                                        .done_context = v};
     enum profd_status status = store_sqlite_open_reader(v->config.path, &v->store, e);
 
+    if (!status) {
+        status = store_sqlite_attach(v->store, v->config.remote, e);
+    }
     contexts[0] = v->store;
     return status ? status : work_new(v->config.loop, &config, &v->work, e);
 }

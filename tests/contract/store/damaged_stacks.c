@@ -276,7 +276,7 @@ static void make_version_10(void)
                               "WHERE s.uid=user_bytes.uid); "
                               "UPDATE ledger SET shares=forget_last(shares); "
                               "UPDATE series SET shares=forget_last(shares); "
-                              "ALTER TABLE segment DROP COLUMN stack_ticks; DROP TABLE watch; "
+                              "ALTER TABLE segment DROP COLUMN stack_ticks; DROP TABLE watch; DROP TABLE remote; "
                               "PRAGMA user_version=10; COMMIT";
     sqlite3 *db;
     char *why = NULL;

@@ -126,7 +126,7 @@ Test(store_upgrade, everything_of_version_1_is_kept)
         cr_assert_eq(store_shrink(s, 1 << 20, &p, &e), PROFD_OK, "%s", e.sentence);
     }
     store_close(s);
-    cr_assert_eq(pragma("PRAGMA user_version"), 12);
+    cr_assert_eq(pragma("PRAGMA user_version"), 13);
     cr_assert_eq(pragma("PRAGMA auto_vacuum"), 2);
     cr_assert_eq(pragma("PRAGMA freelist_count"), 0, "free pages were given back");
     struct stat shrunk;

@@ -1,0 +1,274 @@
+#include "clickhouse/client.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACE_URL_MAX 400
+
+struct clickhouse {
+    CURL *curl;
+    struct curl_slist *headers;
+    struct clickhouse_limits limits;
+    char place[300];         /* "https://host:port" */
+    char url[PLACE_URL_MAX]; /* of a statement in the body */
+    char why[CURL_ERROR_SIZE];
+    /* of the statement that runs: */
+    char *reply;
+    size_t size, capacity;
+    bool too_large, no_memory;
+};
+
+/* Errors of the server that do not mean that the statement is wrong, by their numbers. */
+static const struct {
+    long code;
+    enum profd_status status;
+} codes[] = {
+    {159, PROFD_TIMEOUT},      /* TIMEOUT_EXCEEDED */
+    {160, PROFD_TIMEOUT},      /* TOO_SLOW */
+    {164, PROFD_FORBIDDEN},    /* READONLY */
+    {192, PROFD_UNAUTHORIZED}, /* UNKNOWN_USER */
+    {193, PROFD_UNAUTHORIZED}, /* WRONG_PASSWORD */
+    {194, PROFD_UNAUTHORIZED}, /* REQUIRED_PASSWORD */
+    {195, PROFD_FORBIDDEN},    /* IP_ADDRESS_NOT_ALLOWED */
+    {202, PROFD_BUSY},         /* TOO_MANY_SIMULTANEOUS_QUERIES */
+    {209, PROFD_BUSY},         /* SOCKET_TIMEOUT, of another server */
+    {210, PROFD_BUSY},         /* NETWORK_ERROR, as before */
+    {225, PROFD_BUSY},         /* NO_ZOOKEEPER */
+    {241, PROFD_BUSY},         /* MEMORY_LIMIT_EXCEEDED */
+    {242, PROFD_BUSY},         /* TABLE_IS_READ_ONLY: a replica without ZooKeeper */
+    {243, PROFD_FULL},         /* NOT_ENOUGH_SPACE */
+    {252, PROFD_BUSY},         /* TOO_MANY_PARTS */
+    {279, PROFD_BUSY},         /* ALL_CONNECTION_TRIES_FAILED */
+    {291, PROFD_FORBIDDEN},    /* DATABASE_ACCESS_DENIED */
+    {319, PROFD_BUSY},         /* UNKNOWN_STATUS_OF_INSERT */
+    {497, PROFD_FORBIDDEN},    /* ACCESS_DENIED, of newer servers */
+    {516, PROFD_UNAUTHORIZED}, /* AUTHENTICATION_FAILED, of newer servers */
+    {999, PROFD_BUSY},         /* KEEPER_EXCEPTION */
+};
+
+/* Takes memory for n more bytes and a NUL. */
+static bool reply_reserve(struct clickhouse *c, size_t n)
+{
+    if (n > c->limits.reply_bytes - c->size) {
+        c->too_large = true;
+        return false;
+    }
+    if (c->size + n + 1 > c->capacity) {
+        const size_t capacity = 2 * (c->size + n + 1);
+        char *longer = realloc(c->reply, capacity);
+        if (!longer) {
+            c->no_memory = true;
+            return false;
+        }
+        c->reply = longer;
+        c->capacity = capacity;
+    }
+    return true;
+}
+
+static size_t on_body(char *bytes, size_t one, size_t n, void *context)
+{
+    struct clickhouse *c = context;
+    (void)one;
+    if (!reply_reserve(c, n)) {
+        return 0;
+    }
+    memcpy(c->reply + c->size, bytes, n);
+    c->size += n;
+    return n;
+}
+
+static void headers_free(struct curl_slist *list)
+{
+    for (struct curl_slist *h = list; h; h = h->next) {
+        explicit_bzero(h->data, strlen(h->data));
+    }
+    curl_slist_free_all(list);
+}
+
+/* Adds "name: value"; false when out of memory. */
+static bool header_put(struct clickhouse *c, const char *name, const char *value)
+{
+    char line[64 + CLICKHOUSE_PASSWORD_MAX];
+    (void)snprintf(line, sizeof line, "%s: %s", name, value);
+    struct curl_slist *list = curl_slist_append(c->headers, line);
+    explicit_bzero(line, sizeof line);
+    if (list) {
+        c->headers = list;
+    }
+    return list != NULL;
+}
+
+static bool headers_make(struct clickhouse *c, const struct clickhouse_address *a)
+{
+    /* No "Expect": it costs a round trip. */
+    return header_put(c, "Expect", "") && header_put(c, "Content-Type", "text/plain; charset=UTF-8") &&
+           header_put(c, "X-ClickHouse-User", a->user) &&
+           (!a->password[0] || header_put(c, "X-ClickHouse-Key", a->password));
+}
+
+static void options_set(struct clickhouse *c, const struct clickhouse_address *a, const char *ca)
+{
+    /* The reply is buffered by the server until the query has ended, so an error is never found behind data that came
+     * with status 200. */
+    (void)snprintf(c->url, sizeof c->url, "%s/?wait_end_of_query=1&max_execution_time=%u", c->place,
+                   (c->limits.answer_ms + 999) / 1000);
+    curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, a->tls ? "https" : "http");
+    curl_easy_setopt(c->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(c->curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers);
+    curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)c->limits.connect_ms);
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)c->limits.answer_ms);
+    curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->why);
+    curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
+    curl_easy_setopt(c->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (ca) {
+        curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL);
+        curl_easy_setopt(c->curl, CURLOPT_CAINFO, ca);
+    }
+}
+
+enum profd_status clickhouse_open(const struct clickhouse_address *address, const char *ca,
+                                  const struct clickhouse_limits *limits, struct clickhouse **out,
+                                  struct profd_error *e)
+{
+    struct clickhouse *c = calloc(1, sizeof *c);
+    if (c) {
+        c->limits = *limits;
+        c->curl = curl_easy_init();
+        (void)snprintf(c->place, sizeof c->place, "%s://%s:%u", address->tls ? "https" : "http", address->host,
+                       address->port);
+    }
+    if (!c || !c->curl || !headers_make(c, address)) {
+        clickhouse_close(c);
+        return profd_no_memory(e);
+    }
+    options_set(c, address, ca);
+    *out = c;
+    return PROFD_OK;
+}
+
+void clickhouse_close(struct clickhouse *c)
+{
+    if (c) {
+        curl_easy_cleanup(c->curl);
+        headers_free(c->headers);
+        free(c->reply);
+        free(c);
+    }
+}
+
+/* The sentence for what libcurl reports. */
+static enum profd_status failure_describe(const struct clickhouse *c, CURLcode code, struct profd_error *e)
+{
+    const char *why = c->why[0] ? c->why : curl_easy_strerror(code);
+    if (c->too_large) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the reply of ClickHouse at %s has more than %zu bytes", c->place,
+                               c->limits.reply_bytes);
+    }
+    if (c->no_memory || code == CURLE_OUT_OF_MEMORY) {
+        return profd_no_memory(e);
+    }
+    switch (code) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return profd_error_set(e, PROFD_TIMEOUT, "ClickHouse at %s does not answer: %s", c->place, why);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return profd_error_set(e, PROFD_UNTRUSTED, "the certificate of ClickHouse at %s is not accepted: %s", c->place,
+                               why);
+    case CURLE_SSL_CACERT_BADFILE:
+        return profd_error_set(e, PROFD_NO_INPUT, "the certificates of the CAs for ClickHouse cannot be read: %s", why);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+        return profd_error_set(e, PROFD_PROTOCOL, "what answers at %s does not speak HTTP: %s", c->place, why);
+    default:
+        return profd_error_set(e, PROFD_UNAVAILABLE, "cannot ask ClickHouse at %s: %s", c->place, why);
+    }
+}
+
+/* The sentence of an error that the server reports: "Code: 60, e.displayText() = DB::Exception: Text, e.what() = …",
+ * or of newer ones "Code: 60. DB::Exception: Text (UNKNOWN_TABLE) (version …)". */
+static enum profd_status refusal_describe(const struct clickhouse *c, long http, struct profd_error *e)
+{
+    const char *at = strstr(c->reply, "Code: "), *text = at ? strstr(at, "Exception: ") : NULL;
+    enum profd_status status = PROFD_REFUSED;
+    if (!text) {
+        return profd_error_set(e, PROFD_PROTOCOL,
+                               "what answers at %s is not ClickHouse, or is behind a proxy that refuses: HTTP status "
+                               "%ld",
+                               c->place, http);
+    }
+    const long code = strtol(at + strlen("Code: "), NULL, 10);
+    text += strlen("Exception: ");
+    const char *end = strstr(text, ", e.what()");
+    const size_t n = end ? (size_t)(end - text) : strcspn(text, "\n");
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        status = codes[i].code == code ? codes[i].status : status;
+    }
+    return profd_error_set(e, status, "ClickHouse at %s: %.*s (code %ld)", c->place, n < 300 ? (int)n : 300, text,
+                           code);
+}
+
+/* Sends a body to a URL; the reply is in c->reply, NUL-terminated. */
+static enum profd_status perform(struct clickhouse *c, const char *url, const void *body, size_t size,
+                                 struct profd_error *e)
+{
+    long http = 0;
+    c->size = 0;
+    c->too_large = c->no_memory = false;
+    c->why[0] = '\0';
+    if (!reply_reserve(c, 0) || curl_easy_setopt(c->curl, CURLOPT_URL, url) != CURLE_OK) { /* it may have no body */
+        return profd_no_memory(e);
+    }
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
+    const CURLcode code = curl_easy_perform(c->curl);
+    if (code != CURLE_OK) {
+        return failure_describe(c, code, e);
+    }
+    c->reply[c->size] = '\0';
+    curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &http);
+    return http == 200 ? PROFD_OK : refusal_describe(c, http, e);
+}
+
+enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e)
+{
+    const enum profd_status status = perform(c, c->url, statement, strlen(statement), e);
+    if (status == PROFD_OK) {
+        *reply = c->reply;
+        c->reply = NULL;
+        c->capacity = 0;
+    }
+    return status;
+}
+
+enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
+                                  struct profd_error *e)
+{
+    const enum profd_status status = perform(c, c->url, statement, strlen(statement), e);
+    if (status == PROFD_OK) {
+        *bytes = (const uint8_t *)c->reply;
+        *size = c->size;
+    }
+    return status;
+}
+
+enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,
+                                    struct profd_error *e)
+{
+    char *query = curl_easy_escape(c->curl, statement, 0), *url = NULL;
+    enum profd_status status = PROFD_OK;
+    if (!query || asprintf(&url, "%s&insert_distributed_sync=1&query=%s", c->url, query) < 0) {
+        url = NULL;
+        status = profd_no_memory(e);
+    }
+    if (status == PROFD_OK) {
+        status = perform(c, url, data, size, e);
+    }
+    free(url);
+    curl_free(query);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* A client of ClickHouse's HTTP interface: one statement, one reply.
+ *
+ * A handle belongs to one thread. Certificates are verified, redirections and the environment's proxies are not
+ * followed. */
+#ifndef PROFD_CLICKHOUSE_CLIENT_H
+#define PROFD_CLICKHOUSE_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clickhouse/address.h"
+#include "proto/status.h"
+
+struct clickhouse;
+
+struct clickhouse_limits {
+    unsigned connect_ms; /* for the connection, with the TLS handshake */
+    unsigned answer_ms;  /* for all of a statement; the server ends a query then, too */
+    size_t reply_bytes;  /* a longer reply is refused */
+};
+
+/* Prepares for statements to the server, without connecting. ca: file with the certificates of the CAs that are
+ * trusted, NULL: the system's. The strings are copied. NO_MEMORY or OK; clickhouse_close frees *out. */
+enum profd_status clickhouse_open(const struct clickhouse_address *address, const char *ca,
+                                  const struct clickhouse_limits *limits, struct clickhouse **out,
+                                  struct profd_error *e);
+void clickhouse_close(struct clickhouse *c);
+
+/* Runs a statement and returns all of its reply in *reply, NUL-terminated; the caller frees it. Connections are kept
+ * between calls. On failure *reply is unchanged, and a statement that writes may or may not have run: it must be one
+ * that may be repeated.
+ *
+ * UNAVAILABLE: no connection. TIMEOUT, BUSY, FULL: may succeed later. UNTRUSTED: the certificate. UNAUTHORIZED,
+ * FORBIDDEN: the user. TOO_LARGE: the reply. PROTOCOL: what answers is not ClickHouse. REFUSED: any other error of the
+ * server, with its sentence and number. */
+enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
+
+/* The same of a query of which the reply is bytes: they are borrowed until the next call. */
+enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
+                                  struct profd_error *e);
+/* Inserts data in the format that the statement names. On OK every shard has stored its part. Otherwise as
+ * clickhouse_ask: some of the data may be stored. */
+enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,
+                                    struct profd_error *e);
+
+#endif

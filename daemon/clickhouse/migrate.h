@@ -1,0 +1,24 @@
+/* Makes profd's tables on a ClickHouse server, and brings those of an older profd to this version: numbered migrations,
+ * as schema/clickhouse has them. */
+#ifndef PROFD_CLICKHOUSE_MIGRATE_H
+#define PROFD_CLICKHOUSE_MIGRATE_H
+
+#include "clickhouse/address.h"
+#include "clickhouse/client.h"
+#include "proto/status.h"
+
+struct clickhouse_migrated {
+    unsigned before, after; /* versions of the tables; before is 0 if there were none */
+    char server[32];        /* version of the server, as "18.16.1" */
+};
+
+/* Makes the database and its tables on this one server. In a cluster each server wants it. Each migration is recorded
+ * in the database after it was made, and may be made again: a call that failed is completed by the next.
+ *
+ * REFUSED: the server has no cluster of this name; it has replicas, but replicated is not set, or the server is not
+ * configured for it; the database has tables, but not profd's; its tables were made for another layout. NEWER: they
+ * were made by a newer profd. Otherwise as clickhouse_ask. */
+enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address,
+                                     struct clickhouse_migrated *out, struct profd_error *e);
+
+#endif

@@ -1,0 +1,381 @@
+#!/usr/bin/python3
+"""A centre that keeps segments in ClickHouse: the same segments go to it and to a centre with SQLite alone, and both
+say the same. Then whatever fails: the server is away, slow, full, read-only, killed, or lacks what it had stored.
+`clickhouse_centre.py SECONDS SEED` kills for longer. Debian's 18.16."""
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import struct
+import sys
+import threading
+import time
+
+from centre import Gate
+from clickhouse_bed import PROGRAM, Bed
+from harness import NOBODY, PROFCTL, Daemon, Tap, private_mounts, run, until
+from judge import calls_of, difference, sums
+from relaying import BUILDS, Sender, body
+from wire import Wire, field, sender_number, varint
+
+HOUR = 3600
+DOWN = re.compile(rb'"down_count":\d+,"down_seconds":[0-9.e-]+')  # of this centre, which is restarted
+BUSY, FULL = 15, 16  # proto/status.h
+
+
+def init(bed, database="profd", **parameters):
+    for s in bed.servers:
+        done = run(PROFCTL, "clickhouse", "init", s.url(database, **parameters))
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+
+
+def at(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+class Fleet:
+    """Two hosts, a centre with ClickHouse and one without. What the hosts send reaches both."""
+
+    def __init__(self, url, *options):
+        self.stack = contextlib.ExitStack()
+        start = self.stack.enter_context
+        self.hosts = [start(Daemon("--relay", "tls://c:1")) for _ in range(2)]
+        self.plain = start(Daemon("--gate", *options))
+        self.kept = start(Daemon("--gate", "--store", url, *options))
+        self.gates, self.copies = ([Gate(h, c, name) for h, name in zip(self.hosts, ("a.example", "b.example"))]
+                                   for c in (self.kept, self.plain))
+        self.senders, self.sequences = [sender_number(), sender_number()], [0, 0]
+        self.dice, self.sent = random.Random(17), []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+    def upload(self, count, hours=(0,), spread=60):
+        """Each host stores uploads; their windows end in one of the hours before now, up to spread seconds earlier."""
+        now = int(time.time())
+        for k, h in enumerate(self.hosts):
+            with Wire(h.socket) as w:
+                for _ in range(count):
+                    self.sequences[k] += 1
+                    end = (now - self.dice.choice(hours) * HOUR - self.dice.randrange(spread)) * 10**9
+                    w.send("UPLOAD", body(self.senders[k], self.sequences[k], self.dice.choice(BUILDS),
+                                          self.dice.randrange(50), self.dice.randrange(1, 9))
+                           + b"".join(varint(n << 3 | 1) + struct.pack("<Q", t)
+                                      for n, t in ((3, end - 10**9), (4, end)))
+                           + field(12, b"%d" % self.dice.randrange(40)))
+                    while w.take()[0] != "ACK":
+                        pass
+
+    def settle(self):
+        """Delivers what is sealed, to the centre with ClickHouse first, until nothing is left."""
+        for g, copy in zip(self.gates, self.copies):
+            while g.round():
+                self.sent += [(g, s) for s in g.sent if (g, s) not in self.sent]
+            with Wire(self.plain.socket) as w:
+                copy.arrive(w)
+                for s in [s for of, s in self.sent if of is g]:
+                    copy.deliver(w, *s)
+                    kind, _, _, m = w.take()
+                    if kind != "ACKNOWLEDGE":
+                        raise RuntimeError(m)
+
+
+def paths(hours):
+    now = int(time.time())
+    first, *others = [f"/api/v1/builds/{b}" for b in BUILDS]
+    windows = [f"since={at(now - b * HOUR)}&until={at(now - a * HOUR)}" for a, b in zip(hours[1:], hours[2:])]
+    midnight = now // 86400 * 86400
+    windows += [f"since={at(midnight - 86400)}&until={at(midnight)}", "since=2020-01-01", "until=2020-01-01"]
+    return (["/api/v1/builds", "/api/v1/labels", first, first + "/labels", first + "/companions"]
+            + [p + "/report" for p in (first, *others)] + [first + "/report?" + w for w in windows]
+            + [first + "/report?" + q for q in (
+                "time=calls&limit=3", "scope=build", "label.host=a.example", "match=host%3D~%22b.*%22",
+                "match=host!%3D%22b.example%22", "format=text", "format=gprof", "format=pprof", "format=collapsed",
+                "view=flat", "static=1")]
+            + [first + "/groups?" + q for q in ("by=host", "by=host&step=1d", "step=1h", "by=host&" + windows[0])]
+            + [first + "/diff?" + q for q in ("other=" + BUILDS[1],)]
+            + ["/api/v1/functions?name=unknown"])
+
+
+def answers(d, asked):
+    with Wire(d.socket) as w:
+        return {p: (status, DOWN.sub(b"", text)) for p in asked for status, text in (w.query(p)[:2],)}
+
+
+def compare(tap, fleet, asked, name):
+    x, y = answers(fleet.kept, asked), answers(fleet.plain, asked)
+    good = [p for p in asked if y[p][0] == 200]
+    different = {p: (x[p], y[p]) for p in asked if x[p] != y[p]}
+    tap.point(not different and len(good) > len(asked) // 2, f"{name}: {len(asked)} answers have the bytes of SQLite",
+              different or [y[p] for p in asked if p not in good])
+    want, got = sums(*fleet.hosts), calls_of(fleet.kept)
+    tap.point(want == got and len(got) == len(BUILDS), f"{name}: reports are the sum of the hosts'",
+              difference(want, got))
+    done = fleet.kept.ctl("verify")
+    tap.point(done.returncode == 0, f"{name}: verification finds nothing", done.stdout + done.stderr)
+
+
+def delivered(fleet):
+    """What the centre says to a segment that the first host has sealed: (kind, message)."""
+    g = fleet.gates[0]
+    found = g.fetch_all()
+    with Wire(fleet.kept.socket) as w:
+        g.arrive(w)
+        g.deliver(w, *found[0])
+        kind, _, _, m = w.take()
+    return kind, m
+
+
+def refuses(tap, fleet, name, *words):
+    """Neither stores nor answers what it cannot, and says why; what needs no counts is answered."""
+    kind, m = delivered(fleet)
+    sentence = m.get(4, b"").decode() if kind == "NACK" else ""
+    tap.point(kind == "NACK" and m[1] == BUSY and m.get(2) and all(w in sentence for w in words),
+              f"{name}: a host is told to come again", (kind, m))
+    with Wire(fleet.kept.socket) as w:
+        status, text = w.query(f"/api/v1/builds/{BUILDS[0]}/report")[:2]
+        lists = w.query("/api/v1/builds")[0], w.query("/api/v1/labels")[0]
+    tap.point(lists == (200, 200), f"{name}: lists are answered", lists)
+    return status, text.decode()
+
+
+def is_503(got, *words):
+    return got[0] == 503 and all(w in json.loads(got[1])["detail"] for w in words)
+
+
+def same(tap, bed):
+    init(bed, cluster="shards")
+    hours = [0, 3, 5, 26, 50, 75]
+    with Fleet(bed.servers[0].url("profd", cluster="shards")) as fleet:
+        for _ in range(4):
+            fleet.upload(30, hours)
+            fleet.settle()
+        compare(tap, fleet, paths(hours), "two shards")
+        a, b = bed.servers
+        count, keys, uploads = map(int, a.query("SELECT count(), uniqExact(epoch, sequence), sum(uploads) "
+                                                "FROM profd.segment").split())
+        shards = [int(s.query("SELECT count() FROM profd.segment_local")) for s in bed.servers]
+        tap.point(count == keys == len(fleet.sent) and uploads == 240 and all(shards),
+                  "each segment is a row of a shard", (count, keys, len(fleet.sent), uploads, shards))
+        before = a.query("SELECT sum(number), count() FROM profd.segment")
+        with Wire(fleet.kept.socket) as w:
+            for g, s in fleet.sent:
+                g.arrive(w)
+                g.deliver(w, *s)
+                w.take()
+        tap.point(a.query("SELECT sum(number), count() FROM profd.segment") == before, "a repeat is not inserted")
+        foreign(tap, fleet, bed, hours)
+        fleet.kept.stop(signal.SIGKILL)
+        fleet.kept.start()
+        compare(tap, fleet, paths(hours), "after a kill")
+        lacking(tap, fleet, bed)
+
+
+def foreign(tap, fleet, bed, hours):
+    """Rows that are twice on the servers, also on the wrong one, and rows of segments that were never acknowledged."""
+    a, b = bed.servers
+    for x, y in ((a, b), (b, a)):
+        rows = x.raw("SELECT * FROM profd.segment_local FORMAT RowBinary")
+        for s in (a, b):
+            s.query("INSERT INTO profd.segment_local FORMAT RowBinary", rows)
+    columns = a.query("SELECT groupArray(name) FROM system.columns WHERE database = 'profd' "
+                      "AND table = 'segment_local'")
+    names = [n.strip("'") for n in columns.strip()[1:-1].split(",")]
+    a.query("INSERT INTO profd.segment SELECT " + ", ".join("sequence + 1000" if n == "sequence" else n for n in names)
+            + " FROM profd.segment_local", insert_distributed_sync=1)
+    count = int(a.query("SELECT count() FROM profd.segment"))
+    tap.point(count > 2 * len(fleet.sent), "rows are there several times, and others", count)
+    compare(tap, fleet, paths(hours), "rows twice and foreign rows")
+
+
+def lacking(tap, fleet, bed):
+    """What the server has lost is noticed."""
+    for s in bed.servers:
+        s.query("DROP TABLE profd.segment_local")
+    init(bed, "made", cluster="shards")
+    for s in bed.servers:
+        s.query("CREATE TABLE profd.segment_local AS made.segment_local ENGINE = ReplacingMergeTree(number) "
+                "PARTITION BY toYYYYMMDD(sent) ORDER BY (program, sent, epoch, sequence)")
+    with Wire(fleet.kept.socket) as w:
+        got = w.query(f"/api/v1/builds/{BUILDS[0]}/report?limit=1")
+    tap.point(is_503(got, "the server has 0 of the ", BUILDS[0]), "a report without lost segments is refused", got)
+    done = fleet.kept.ctl("verify")
+    tap.point(done.returncode == 65 and "the server has 0 of the" in done.stdout + done.stderr, "verification says so",
+              (done.returncode, done.stdout, done.stderr))
+    status = fleet.kept.json("status", "--json")["store"]
+    tap.point(fleet.kept.process.poll() is None and not status.get("failed"), "and the centre goes on", status)
+
+
+def failing(tap, bed):
+    """One server that fails in every way."""
+    a = bed.servers[0]
+    a.query("CREATE DATABASE IF NOT EXISTS one")
+    run(PROFCTL, "clickhouse", "init", a.url("one"))
+    with Fleet(a.url("one")) as fleet:
+        fleet.upload(20, (0, 4))
+        fleet.settle()
+        fleet.upload(20, (0, 4))
+        a.stop()
+        got = refuses(tap, fleet, "the server is away", "cannot ask ClickHouse")
+        tap.point(is_503(got, "cannot ask ClickHouse"), "the server is away: reports say why", got)
+        done = fleet.kept.ctl("verify")
+        tap.point(done.returncode == 75 and "ClickHouse" in done.stderr, "the server is away: verify says why", done)
+        a.start()
+        a.process.send_signal(signal.SIGSTOP)
+        answer = []
+        one = [f"/api/v1/builds/{BUILDS[1]}/report"]
+        asking = threading.Thread(target=lambda: answer.append(answers(fleet.kept, one)))
+        asking.start()
+        kind, m = delivered(fleet)
+        asking.join()
+        a.process.send_signal(signal.SIGCONT)
+        tap.point(kind == "NACK" and m[1] == BUSY and b"does not answer" in m[4], "the server hangs: hosts keep",
+                  (kind, m))
+        got = list(answer[0].values())[0]
+        tap.point(is_503(got, "does not answer"), "the server hangs: reports end", got)
+        fleet.kept.stop()
+        fleet.kept.options = ["--gate", "--store", a.url("one", user="reader")]
+        fleet.kept.start()
+        kind, m = delivered(fleet)
+        tap.point(kind == "NACK" and m[1] == BUSY and b"readonly" in m[4], "a user that may only read: hosts keep",
+                  (kind, m))
+        fleet.kept.stop()
+        fleet.kept.options = ["--gate"]
+        fleet.kept.start()
+        got = answers(fleet.kept, [f"/api/v1/builds/{BUILDS[0]}/report"])
+        tap.point(is_503(list(got.values())[0], "name it with the key store"), "without the key store: reports say so",
+                  got)
+        fleet.kept.stop()
+        fleet.kept.options = ["--gate", "--store", a.url("one")]
+        fleet.kept.start()
+        fleet.settle()
+        compare(tap, fleet, paths([0, 3, 5]), "after all of it")
+        deleted(tap, fleet)
+
+
+def full(tap, bed):
+    """The disk of the server is full."""
+    a = bed.servers[1]
+    data = os.path.join(a.folder, "data")
+    a.stop()
+    run("mount", "-t", "tmpfs", "-o", f"size=48m,mode=0700,uid={NOBODY},gid={NOBODY}", "tmpfs", data)
+    a.start()
+    if run(PROFCTL, "clickhouse", "init", a.url("full")).returncode:
+        raise RuntimeError("no tables")
+    with Fleet(a.url("full")) as fleet:
+        fleet.upload(20)
+        fleet.settle()
+        fleet.upload(20)
+        with contextlib.suppress(OSError), open(os.path.join(data, "foreign"), "wb", buffering=0) as f:
+            while True:
+                f.write(bytes(4096))
+        kind, m = delivered(fleet)
+        tap.point(kind == "NACK" and m[1] in (BUSY, FULL) and m.get(2), "the server is full: hosts keep", (kind, m))
+        got = answers(fleet.kept, [f"/api/v1/builds/{BUILDS[2]}/report"])
+        tap.point([x[0] for x in got.values()] == [200], "the server is full: reports are answered", got)
+        os.unlink(os.path.join(data, "foreign"))
+        tap.point(until(lambda: delivered(fleet)[0] == "ACKNOWLEDGE"), "with space again it counts")
+        fleet.settle()
+        compare(tap, fleet, paths([0, 3, 5]), "after that")
+
+
+def deleted(tap, fleet):
+    """What was deleted stays deleted, although the server still has the rows; what comes later counts."""
+    for d in (fleet.kept, fleet.plain, *fleet.hosts):
+        done = d.ctl("delete", BUILDS[0], "--yes")
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    got = calls_of(fleet.kept)
+    tap.point(set(got) == set(BUILDS[1:]) and got == calls_of(fleet.plain), "a deleted program is gone", got)
+    ended = int(time.time())
+    until(lambda: time.time() > ended + 2)  # what ended before the delete stays deleted
+    fleet.upload(30, spread=1)
+    fleet.settle()
+    tap.point(until(lambda: set(calls_of(fleet.kept)) == set(BUILDS)), "what is counted later is shown",
+              calls_of(fleet.kept))
+    compare(tap, fleet, paths([0, 3, 5]), "after a delete")
+
+
+def killed(tap, bed, seconds, seed):
+    """Shards and the centre are killed while hosts send."""
+    dice = random.Random(seed)
+    init(bed, "killed", cluster="shards")
+    with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, \
+            Daemon("--gate", "--store", bed.servers[0].url("killed", cluster="shards")) as centre:
+        gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
+        senders = [Sender(d, random.Random(seed + i), pause=0.02) for i, d in enumerate((a, b))]
+        for s in senders:
+            s.start()
+        stop = threading.Event()
+
+        def deliver(g):
+            order = random.Random(seed)
+            while not stop.is_set():
+                with contextlib.suppress(OSError, RuntimeError, TypeError):
+                    g.round(order)
+                time.sleep(0.01)
+
+        carriers = [threading.Thread(target=deliver, args=(g,)) for g in gates]
+        for c in carriers:
+            c.start()
+        ended, kills = time.monotonic() + seconds, 0
+        while time.monotonic() < ended or kills < 6:
+            time.sleep(dice.random())
+            victim = dice.choice([centre, *bed.servers])
+            victim.stop(signal.SIGKILL)
+            time.sleep(dice.random() * 0.3)
+            victim.start()
+            kills += 1
+        for s in senders:
+            s.ended = True
+        for s in senders:
+            s.join()
+        stop.set()
+        for c in carriers:
+            c.join()
+        for g in gates:
+            g.settle()
+        want, got = sums(a, b), calls_of(centre)
+        tap.point(want == got and len(got) == len(BUILDS), f"{kills} kills: the sums are exact", difference(want, got))
+        done = centre.ctl("verify")
+        tap.point(done.returncode == 0, f"{kills} kills: verification finds nothing", done.stdout + done.stderr)
+
+
+def refused(tap):
+    for words, options in ((("does not begin with clickhouse://",), ("--gate", "--store", "http://h")),
+                           (("only a centre",), ("--store", "clickhouse://h")),
+                           (("store-password",), ("--gate", "--store-password", "/etc/passwd")),
+                           (("cannot",), ("--gate", "--store", "clickhouse://[::1]", "--store-password", "/nowhere"))):
+        with Daemon(*options, start=False) as d:
+            done = run(*d.command(), timeout=60)
+            tap.point(done.returncode in (66, 78) and all(w in done.stderr for w in words),
+                      f"{' '.join(options)} is refused",
+                      (done.returncode, done.stderr))
+
+
+def main():
+    seconds, seed = (int(x) for x in (sys.argv[1:] + ["5", "1"][len(sys.argv) - 1:]))
+    mounts = private_mounts()
+    with Tap() as tap:
+        refused(tap)
+        if not PROGRAM:
+            tap.skip("servers of ClickHouse", "clickhouse-server is not installed")
+            return
+        with Bed(2) as bed:
+            killed(tap, bed, seconds, seed)
+            same(tap, bed)
+            failing(tap, bed)
+            if mounts:
+                full(tap, bed)
+            else:
+                tap.skip("a server that is full", "private mounts are not allowed here")
+
+
+if __name__ == "__main__":
+    main()
