@@ -2,7 +2,6 @@
 #include "profctl/diff_print.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +9,7 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_csv.h"
 #include "profctl/profctl_function.h"
+#include "profctl/profctl_show.h"
 #include "proto/noun.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -85,16 +85,6 @@ static void show_value(const struct metric_words *w, double value, char *out, si
         (void)snprintf(out, size, "%.3g %s", value / (UNITS[i].seconds > 0 ? UNITS[i].seconds : 1e-9), UNITS[i].unit);
     } else {
         (void)snprintf(out, size, value >= 1000 ? "%.0f" : "%.4g", value);
-    }
-}
-
-/* "+12.3%"; a factor where a percentage is hard to read. */
-static void show_change(double change, char *out, size_t size)
-{
-    if (change >= 9) {
-        (void)snprintf(out, size, "%.3gx", change + 1);
-    } else {
-        (void)snprintf(out, size, "%+.*f%%", fabs(change) < 0.1 ? 2 : 1, 100 * change);
     }
 }
 

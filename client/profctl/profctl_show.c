@@ -1,7 +1,9 @@
 #include "profctl/profctl_show.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,5 +59,17 @@ void show_percent(double percent, uint64_t ticks, char *out, size_t size)
         (void)snprintf(out, size, "<0.01%%");
     } else {
         (void)snprintf(out, size, "%.*f%%", decimals, percent);
+    }
+}
+
+void show_change(double change, char *out, size_t size)
+{
+    if (change >= 9) {
+        (void)snprintf(out, size, "%.3gx", change + 1);
+    } else {
+        (void)snprintf(out, size, "%+.*f%%", fabs(change) < 0.1 ? 2 : 1, 100 * change);
+    }
+    if (strtod(out, NULL) == 0) { /* without the sign of what is rounded away */
+        (void)snprintf(out, size, "0.00%%");
     }
 }

@@ -6,6 +6,7 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_csv.h"
 #include "profctl/profctl_rows.h"
+#include "profctl/profctl_show.h"
 
 static const struct profctl_option options[] = {
     {"format", 'f', "text|json|csv", "format (default text)"},
@@ -23,11 +24,12 @@ static void text_print(const struct rows *r)
     printf("%-14s %8s  %-19s  %s\n", "VERDICT", "CHANGE", "BETWEEN", "FUNCTION, VERSIONS");
     for (size_t i = 0; i < rows_count(r); i++) {
         const char *verdict = rows_text(r, i, "verdict"), *why = rows_text(r, i, "why");
-        char change[16] = "-", between[40] = "-";
+        char change[16] = "-", low[16], high[16], between[40] = "-";
         if (why[0] == '\0') {
-            (void)snprintf(change, sizeof change, "%+.2f%%", 100 * rows_real(r, i, "change"));
-            (void)snprintf(between, sizeof between, "%+.2f%% and %+.2f%%", 100 * rows_real(r, i, "low"),
-                           100 * rows_real(r, i, "high"));
+            show_change(rows_real(r, i, "change"), change, sizeof change);
+            show_change(rows_real(r, i, "low"), low, sizeof low);
+            show_change(rows_real(r, i, "high"), high, sizeof high);
+            (void)snprintf(between, sizeof between, "%s and %s", low, high);
         }
         printf("%-14s %8s  %-19s  %s (%s) in %s, %s, %.24s after %.24s%s%s\n",
                strcmp(verdict, "waiting") == 0 ? "cannot tell yet" : verdict, change, between,

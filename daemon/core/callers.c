@@ -31,7 +31,7 @@ static void callers_sort(struct callers *c)
 static struct callers_row callers_row(const struct report *r, const struct report_arc *arc, bool stacks)
 {
     const struct report_function *caller = &r->functions[arc->other];
-    double calls = (double)caller->calls + (double)caller->self_calls;
+    const double calls = report_all_calls(caller);
     struct callers_row row = {.arc = arc, .per_caller = calls > 0 ? (double)arc->calls / calls : -1, .low = 1};
     if (arc->inside) {
         return row;

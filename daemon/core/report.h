@@ -151,6 +151,12 @@ struct report_function {
     uint32_t static_caller_count;
 };
 
+/* Calls of a function, those by itself included: what its callees' calls are divided by to have the calls in each. */
+static inline double report_all_calls(const struct report_function *f)
+{
+    return (double)f->calls + (double)f->self_calls;
+}
+
 /* A cycle as a whole, shown if at least one member is an entry. Rows of callers have the cycle as callee: other =
  * function outside. members holds all of them, largest time first, those without counts in the window (index 0)
  * included. */

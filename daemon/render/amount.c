@@ -49,6 +49,21 @@ static char *drop_zeros(char *end)
     return end[-1] == '.' ? end - 1 : end;
 }
 
+void amount_add_ratio(struct buffer *out, double value, int width)
+{
+    static const char below[] = "<0.0001";
+    const unsigned decimals = value < 9.9995 ? value < 0.99995 ? 4 : 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0;
+    char text[BUFFER_FIXED_MOST], *end = buffer_put_fixed(text, value, 0, decimals);
+    end = decimals > 0 ? drop_zeros(end) : end;
+    if (value > 0 && value < 0.00005) {
+        end = text + sizeof below - 1;
+        memcpy(text, below, sizeof below - 1);
+    }
+    const int size = (int)(end - text);
+    buffer_add_repeat(out, ' ', width > size ? (size_t)(width - size) : 0);
+    buffer_add(out, text, (size_t)size);
+}
+
 #define DURATION_MOST (BUFFER_FIXED_MOST + 2)
 
 /* Writes at most DURATION_MOST bytes at text; returns their end. The unit is chosen after rounding: 999.7 us is "1ms".

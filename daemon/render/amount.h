@@ -33,6 +33,10 @@ double amount_round_percent(double percent, double ticks);
 /* Adds it: with two decimals as amount_add does, below 1,000 ticks as "2%", "0.25%", "81%". */
 void amount_add_percent(struct buffer *out, double percent, double ticks);
 
+/* Adds a ratio of counts, right-aligned in at least width bytes: with as many decimals as make four digits, 4 at most,
+ * without zeros at their end, "0.3333", "1.5", "12.35", "20000"; "<0.0001" for what is above 0 and would read 0. */
+void amount_add_ratio(struct buffer *out, double value, int width);
+
 /* Decimal digits of a count. */
 int amount_count_width(uint64_t value);
 

@@ -545,6 +545,7 @@ enum profd_status json_render(const struct render_input *in, struct arena *a, st
         struct json_names names;
         status = json_names_make(in->report, in->show.short_names, a, &names, e);
         names.calls_exact = (in->provenance->inexact & INEXACT_CALLS) == 0;
+        names.calls_sampled = (in->provenance->inexact & INEXACT_SAMPLED) != 0;
         if (status == PROFD_OK) {
             add_entries(out, in, &names, &s);
         }

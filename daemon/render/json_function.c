@@ -28,15 +28,17 @@ enum profd_status json_names_make(const struct report *report, bool is_short, st
     uint32_t n = report->function_count;
     size_t *start = ARENA_ARRAY(a, (size_t)n + 1, size_t), *other_start = ARENA_ARRAY(a, (size_t)n + 1, size_t);
     uint32_t *build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
-    *names = (struct json_names){.start = start, .other_start = other_start, .build = build};
+    double *calls = ARENA_ARRAY(a, (size_t)n + 1, double);
+    *names = (struct json_names){.start = start, .other_start = other_start, .build = build, .calls = calls};
     buffer_init(&names->text, NAMES_BYTES_MAX);
     buffer_init(&names->other, NAMES_BYTES_MAX);
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
-    bool ok = start != NULL && other_start != NULL && build != NULL && (shorts != NULL || !is_short);
+    bool ok = start != NULL && other_start != NULL && build != NULL && calls != NULL && (shorts != NULL || !is_short);
     for (uint32_t i = 0; ok && i < n; i++) {
         start[i] = names->text.size;
         other_start[i] = names->other.size;
         build[i] = report->functions[i].build;
+        calls[i] = report_all_calls(&report->functions[i]);
         render_json_string(&names->text, report->functions[i].name);
         if (shorts != NULL && shorts[i] != report->functions[i].name) {
             json_add_text(&names->text, "short_name", shorts[i]);
@@ -87,13 +89,15 @@ static void add_other(struct buffer *out, const struct report *r, const struct j
     }
 }
 
-/* A list of rows; what kind they are of, and how many are shown. */
+/* A list of rows; what kind they are of. */
 struct row_list {
     const char *key;
     const struct report_arc *arcs;
     uint32_t count;
     bool last_is_heaviest, is_static;
+    double caller_calls; /* CALLERS: of each row's other end; 0: not known */
 };
+#define CALLERS (-1.0)
 
 void json_add_measured(struct buffer *out, const struct report_measured *m)
 {
@@ -130,11 +134,16 @@ void json_add_stacks(struct buffer *out, const struct report *report)
 }
 
 static void add_row(struct buffer *out, const struct report *r, const struct json_names *names,
-                    const struct report_arc *arc, uint32_t build, bool is_static)
+                    const struct row_list *list, const struct report_arc *arc, uint32_t build)
 {
+    const bool callers = list->caller_calls < 0 && arc->other != REPORT_SPONTANEOUS;
+    const double caller_calls = callers ? names->calls[arc->other] : list->caller_calls;
     add_other(out, r, names, arc->other, build);
     json_add_count(out, "calls", arc->calls);
     json_add_count(out, "of_calls", arc->of_calls);
+    if (arc->calls > 0 && caller_calls > 0 && !names->calls_sampled) {
+        json_add_number(out, "calls_per_caller_call", (double)arc->calls / caller_calls);
+    }
     json_add_renamed(out, "self_seconds", "self", arc->self);
     json_add_renamed(out, "children_seconds", "children", arc->children);
     json_add_measured(out, arc->measured);
@@ -144,7 +153,7 @@ static void add_row(struct buffer *out, const struct report *r, const struct jso
     if (arc->inside) {
         JSON_ADD(out, ",\"inside\":true");
     }
-    if (is_static) {
+    if (list->is_static) {
         JSON_ADD(out, ",\"static\":true");
     }
     if (arc->by_name) {
@@ -163,7 +172,7 @@ static void add_rows(struct buffer *out, const struct report *r, const struct js
         if (i > 0) {
             JSON_ADD(out, ",");
         }
-        add_row(out, r, names, &list->arcs[cut.first + i], build, list->is_static);
+        add_row(out, r, names, list, &list->arcs[cut.first + i], build);
     }
     JSON_ADD(out, "]");
     if (cut.left > 0) {
@@ -207,10 +216,10 @@ static void add_function_rows(struct buffer *out, const struct report *r, const 
                               const struct report_function *f, uint32_t most)
 {
     const struct row_list lists[] = {
-        {"callers", f->callers, f->caller_count, true, false},
-        {"callees", f->callees, f->callee_count, false, false},
-        {"static_callers", f->static_callers, f->static_caller_count, false, true},
-        {"static_callees", f->static_callees, f->static_callee_count, false, true},
+        {"callers", f->callers, f->caller_count, true, false, CALLERS},
+        {"callees", f->callees, f->callee_count, false, false, report_all_calls(f)},
+        {"static_callers", f->static_callers, f->static_caller_count, false, true, CALLERS},
+        {"static_callees", f->static_callees, f->static_callee_count, false, true, report_all_calls(f)},
     };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         add_rows(out, r, names, &lists[i], f->build, most);
@@ -264,9 +273,9 @@ void json_add_cycle(struct buffer *out, const struct report *report, const struc
     json_add_count(out, "calls_inside", c->calls_inside);
     uint32_t build = c->member_count > 0 ? report->functions[c->members[0].other].build : 0;
     const struct row_list lists[] = {
-        {"members", c->members, c->member_count, false, false},
-        {"callers", c->callers, c->caller_count, true, false},
-        {"callees", c->callees, c->callee_count, false, false},
+        {"members", c->members, c->member_count, false, false, 0},
+        {"callers", c->callers, c->caller_count, true, false, CALLERS},
+        {"callees", c->callees, c->callee_count, false, false, (double)c->calls_outside},
     };
     json_add_count(out, "member_count", c->member_count);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {

@@ -14,7 +14,9 @@ struct graph {
     struct buffer *out;
     int index, self, children, count, of; /* widths of the columns */
     uint32_t rows;                        /* shown of each list; 0: all */
+    bool ratio;                           /* a column with the calls per call of the caller */
     bool per_call;                        /* a column with the measured time of a call from this caller */
+    const double *calls;                  /* of each function, those by itself included */
     struct buffer labels;
     const size_t *start; /* function_count + 1 offsets into labels */
 };
@@ -51,15 +53,16 @@ static void graph_measure(struct graph *g)
 }
 
 /* "NAME <cycle N> [INDEX]" and the end of the line, made once a function: a label stands in many rows, and the
- * functions themselves do not fit a cache. "(0)" for one without an entry, as gprof puts what it does not list in round
- * brackets. */
-static void graph_make_labels(struct graph *g, const struct name_list *names, size_t *start)
+ * functions themselves do not fit a cache. So are their calls. "(0)" for one without an entry, as gprof puts what it
+ * does not list in round brackets. */
+static void graph_make_labels(struct graph *g, const struct name_list *names, size_t *start, double *calls)
 {
     const struct report *r = g->report;
     struct buffer *labels = &g->labels;
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         start[i] = labels->size;
+        calls[i] = report_all_calls(f);
         buffer_add(labels, names->text[i], names->length[i]);
         if (f->cycle != 0) {
             buffer_add(labels, " <cycle ", 8);
@@ -72,9 +75,38 @@ static void graph_make_labels(struct graph *g, const struct name_list *names, si
     }
     start[r->function_count] = labels->size;
     g->start = start;
+    g->calls = calls;
 }
 
+#define GAP 5      /* blanks between the numbers of calls and the name */
+#define RATIO 4    /* width of the column beyond these blanks, with the blanks around it */
 #define PER_CALL 9 /* width of the column, with the blank behind it */
+
+/* Calls of a caller, those by itself included; of a cycle, those from outside. */
+static double caller_calls(const struct graph *g, uint32_t caller)
+{
+    return caller == REPORT_SPONTANEOUS ? 0
+           : caller & REPORT_CYCLE      ? (double)g->report->cycles[caller & ~REPORT_CYCLE].calls_outside
+                                        : g->calls[caller];
+}
+
+/* The cell of a row, and the blanks before the name. */
+static void add_ratio(const struct graph *g, uint64_t calls, uint32_t caller)
+{
+    const double of = g->ratio && calls > 0 ? caller_calls(g, caller) : 0;
+    if (of > 0) {
+        buffer_add_char(g->out, ' ');
+        amount_add_ratio(g->out, (double)calls / of, GAP + RATIO - 2);
+        buffer_add_char(g->out, ' ');
+    } else {
+        buffer_add_repeat(g->out, ' ', GAP + (g->ratio ? RATIO : 0));
+    }
+}
+
+static void skip_ratio(const struct graph *g)
+{
+    buffer_add_repeat(g->out, ' ', g->ratio ? RATIO : 0);
+}
 
 /* The cell of a row; arc NULL: an empty one. */
 static void add_per_call(const struct graph *g, const struct report_arc *arc)
@@ -107,19 +139,27 @@ static void add_label(const struct graph *g, uint32_t other)
 static void add_spontaneous(const struct graph *g)
 {
     buffer_add_repeat(g->out, ' ', (size_t)(g->index + 6 + g->self + g->children + g->count + g->of + 9));
+    skip_ratio(g);
     add_per_call(g, NULL);
     buffer_add_text(g->out, "<spontaneous>\n");
 }
 
-/* A row above or below an entry. of: calls of the callee among which the time is shared; 0 prints none. */
-static void add_row(const struct graph *g, const struct report_arc *arc, bool timed, bool counted, uint64_t of)
+/* What a row says beside the arc. */
+struct row {
+    bool timed, counted;
+    uint64_t of;     /* calls of the callee among which the time is shared */
+    uint32_t caller; /* that makes these calls */
+};
+
+/* A row above or below an entry. */
+static void add_row(const struct graph *g, const struct report_arc *arc, const struct row *row)
 {
     struct buffer *out = g->out;
     if (arc->other == REPORT_SPONTANEOUS) {
         add_spontaneous(g);
         return;
     }
-    if (timed) {
+    if (row->timed) {
         buffer_add_repeat(out, ' ', (size_t)(g->index + 6));
         buffer_add_char(out, differs_mark(g, arc->measured));
         amount_add(out, arc->self, g->self);
@@ -131,18 +171,20 @@ static void add_row(const struct graph *g, const struct report_arc *arc, bool ti
     }
     if (arc->calls == 0 && arc->measured != NULL) { /* stacks alone show it */
         buffer_add_repeat(out, ' ', (size_t)(g->count + g->of + 6));
+        skip_ratio(g);
         add_per_call(g, NULL);
         add_label(g, arc->other);
         return;
     }
     buffer_add_u64(out, arc->calls, g->count);
-    if (counted) {
+    if (row->counted) {
         buffer_add_char(out, '/');
-        buffer_add_u64(out, of, -g->of - 5);
+        buffer_add_u64(out, row->of, -g->of);
     } else {
-        buffer_add_repeat(out, ' ', (size_t)(g->of + 6));
+        buffer_add_repeat(out, ' ', (size_t)(g->of + 1));
     }
-    add_per_call(g, counted ? arc : NULL);
+    add_ratio(g, arc->calls, row->caller);
+    add_per_call(g, row->counted ? arc : NULL);
     add_label(g, arc->other);
 }
 
@@ -171,12 +213,10 @@ static void add_left_out(const struct graph *g, const struct row_cut *cut, const
     }
 }
 
-/* The heaviest rows, and a line about the others; entry is the callee of all of them, or REPORT_SPONTANEOUS when the
- * other end is. */
-static void add_rows(const struct graph *g, const struct report_arc *arcs, uint32_t count, uint32_t entry,
+/* The heaviest rows, and a line about the others; entry is their callee if they are callers, else their caller. */
+static void add_rows(const struct graph *g, const struct report_arc *arcs, uint32_t count, uint32_t entry, bool callers,
                      const char *what)
 {
-    bool callers = entry != REPORT_SPONTANEOUS;
     struct row_cut cut = row_cut_make(arcs, count, g->rows, callers);
     if (callers) {
         add_left_out(g, &cut, what);
@@ -187,7 +227,7 @@ static void add_rows(const struct graph *g, const struct report_arc *arcs, uint3
         if (of == 0 && !arc->inside) {
             of = callee_calls(g->report, callers ? entry : arc->other);
         }
-        add_row(g, arc, !arc->inside, !arc->inside, of);
+        add_row(g, arc, &(struct row){!arc->inside, !arc->inside, of, callers ? arc->other : entry});
     }
     if (!callers) {
         add_left_out(g, &cut, what);
@@ -245,14 +285,15 @@ static void add_function(const struct graph *g, uint32_t position)
     if (f->spontaneous && !has_spontaneous(f)) {
         add_spontaneous(g);
     }
-    add_rows(g, f->static_callers, f->static_caller_count, position, "callers in the machine code");
-    add_rows(g, f->callers, f->caller_count, position, "callers");
+    add_rows(g, f->static_callers, f->static_caller_count, position, true, "callers in the machine code");
+    add_rows(g, f->callers, f->caller_count, position, true, "callers");
     add_primary(g, f->index, f->percent, f->self, f->children, f->measured);
     add_called(g, f->cycle != 0 ? f->calls_outside : f->calls, inside, f->cycle != 0 || inside > 0);
+    skip_ratio(g);
     add_per_call(g, NULL);
     add_label(g, position);
-    add_rows(g, f->callees, f->callee_count, REPORT_SPONTANEOUS, "callees");
-    add_rows(g, f->static_callees, f->static_callee_count, REPORT_SPONTANEOUS, "callees in the machine code");
+    add_rows(g, f->callees, f->callee_count, position, false, "callees");
+    add_rows(g, f->static_callees, f->static_callee_count, position, false, "callees in the machine code");
 }
 
 /* gprof's entry for a cycle shows members only; this one has callers above and callees outside below, as gprof's manual
@@ -263,31 +304,36 @@ static void add_cycle(const struct graph *g, uint32_t position)
     if (c->caller_count == 0) {
         add_spontaneous(g);
     }
-    add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position, "callers");
+    add_rows(g, c->callers, c->caller_count, REPORT_CYCLE | position, true, "callers");
     add_primary(g, c->index, c->percent, c->self, c->children, c->measured);
     add_called(g, c->calls_outside, c->calls_inside, true);
+    skip_ratio(g);
     add_per_call(g, NULL);
     add_label(g, REPORT_CYCLE | position);
     struct row_cut cut = row_cut_make(c->members, c->member_count, g->rows, false);
     for (uint32_t i = 0; i < cut.count; i++) {
-        add_row(g, &c->members[i], true, false, 0);
+        add_row(g, &c->members[i], &(struct row){true, false, 0, REPORT_SPONTANEOUS});
     }
     add_left_out(g, &cut, "members");
-    add_rows(g, c->callees, c->callee_count, REPORT_SPONTANEOUS, "callees");
+    add_rows(g, c->callees, c->callee_count, REPORT_CYCLE | position, false, "callees");
 }
 
+/* Columns that gprof does not have have their titles in a line above: programs that read gprof's listing find its
+ * header below. */
 static void add_header(const struct graph *g, const struct render_input *in)
 {
     const char *mark = text_calls_mark(in);
+    const int beyond = g->ratio ? GAP + RATIO - 1 + (g->per_call ? PER_CALL : 0) : 0;
     buffer_add_text(g->out, in->show.view == RENDER_VIEW_GRAPH ? "\n" : "\f\n");
     buffer_add_text(g->out, "\t\t\tCall graph\n\n");
+    if (g->ratio) {
+        const int end = g->index + g->self + g->children + g->count + g->of + 10 + GAP + RATIO - 1;
+        buffer_add_format(g->out, "%*s", end, "calls/call");
+        buffer_add_format(g->out, g->per_call ? "%*s\n" : "\n", PER_CALL, "per call");
+    }
     buffer_add_format(g->out, "index%*s%*s  %*s%*s%s", g->index + 1, "% time", g->self + 1, "self", g->children + 1,
                       "children", g->count - 3, mark, "called");
-    if (g->per_call) {
-        buffer_add_format(g->out, "%*s  name\n", g->of + PER_CALL + 2, "per call");
-    } else {
-        buffer_add_format(g->out, "%*s\n", g->of + 2, "name");
-    }
+    buffer_add_format(g->out, "%*s\n", g->of + 2 + beyond, "name");
 }
 
 static void add_entries(const struct graph *g, const struct selection *shown)
@@ -310,13 +356,16 @@ enum profd_status text_add_graph(const struct text_parts *t, struct profd_error 
     struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
     g.per_call = g.report->time_measured && g.report->in_seconds && g.report->calls > 0 &&
                  (t->in->provenance->inexact & INEXACT_CALLS) == 0;
+    g.ratio = g.report->calls > 0 && (t->in->provenance->inexact & INEXACT_SAMPLED) == 0;
     size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
+    double *calls = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, double);
     enum profd_status status = PROFD_OK;
     buffer_init(&g.labels, LABELS_BYTES_MAX);
-    if (start != NULL) {
-        graph_make_labels(&g, t->names, start);
+    const bool has_memory = start != NULL && calls != NULL;
+    if (has_memory) {
+        graph_make_labels(&g, t->names, start, calls);
     }
-    if (start == NULL || g.labels.failed) {
+    if (!has_memory || g.labels.failed) {
         status =
             profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", g.report->function_count);
     } else {

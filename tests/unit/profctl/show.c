@@ -39,3 +39,25 @@ Test(profctl_show, a_percentage_has_the_digits_of_its_ticks)
     percents(0.0001, 3, "<0.01%");
     percents(0, 0, "0.00%");
 }
+
+static void changes(double value, const char *expected)
+{
+    char text[40];
+    show_change(value, text, sizeof text);
+    cr_assert_str_eq(text, expected, "%g is %s, not %s", value, text, expected);
+}
+
+Test(profctl_show, a_change_that_reads_0_has_no_sign)
+{
+    changes(0, "0.00%");
+    changes(-0.0, "0.00%");
+    changes(-0.00004, "0.00%");
+    changes(0.00004, "0.00%");
+    changes(-0.00006, "-0.01%");
+    changes(0.00006, "+0.01%");
+    changes(0.0251, "+2.51%");
+    changes(0.123, "+12.3%");
+    changes(-0.5, "-50.0%");
+    changes(-1, "-100.0%");
+    changes(9, "10x");
+}

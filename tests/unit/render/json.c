@@ -235,6 +235,50 @@ Test(render_json, lists_are_cut_to_their_heaviest_rows)
     json_decref(root);
 }
 
+static double per_call(const json_t *entry, const char *list, const char *name)
+{
+    const json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(entry, list), i, row)
+    {
+        if (strcmp(text(row, "name"), name) == 0) {
+            const json_t *value = json_object_get(row, "calls_per_caller_call");
+            return value != NULL ? json_number_value(value) : -1;
+        }
+    }
+    cr_assert_fail("no %s in %s", name, list);
+    return -1;
+}
+
+/* In its 3 calls b calls a twice; the cycle as a whole was called once and calls c 6 times. start
+ * was never called. */
+Test(render_json, calls_per_call_of_the_caller)
+{
+    struct render_input in = cycle_input();
+    struct provenance sampled = *in.provenance;
+    json_t *root = render(&in);
+    json_t *cycle = item(root, "cycles", 0), *functions = json_object_get(root, "functions"), *f;
+    size_t i;
+    cr_assert_float_eq(per_call(cycle, "callees", "c"), 6, 1e-12);
+    cr_assert_float_eq(per_call(cycle, "callers", "main"), 1, 1e-12);
+    cr_assert_lt(per_call(cycle, "members", "b"), 0, "a member's calls come from several functions");
+    json_array_foreach(functions, i, f)
+    {
+        if (strcmp(text(f, "name"), "b") == 0) {
+            cr_assert_float_eq(per_call(f, "callees", "a"), 2.0 / 3, 1e-12);
+            cr_assert_float_eq(per_call(f, "callers", "a"), 1, 1e-12);
+        } else if (strcmp(text(f, "name"), "main") == 0) {
+            cr_assert_lt(per_call(f, "callers", "start"), 0);
+        }
+    }
+    json_decref(root);
+    sampled.inexact |= INEXACT_SAMPLED;
+    in.provenance = &sampled;
+    root = render(&in);
+    cr_assert_lt(per_call(item(root, "cycles", 0), "callees", "c"), 0, "sampled calls are not counted calls");
+    json_decref(root);
+}
+
 Test(render_json, strings_survive_anything)
 {
     static const char *const CASES[][2] = {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "render/amount.h"
 #include "render/name.h"
 #include "tests/unit/render/cycle.h"
 
@@ -102,9 +103,10 @@ Test(render_text, columns_never_run_together)
     r.order_count = 6;
     in.report = &r;
     char *text = render(&in);
-    contains(text, " 123456789.25 1000000000.00 9223372036854775807/9223372036854775807     c [6]\n");
-    contains(text,
-             "[100000] 100.00  123456789.25          1.93 9223372036854775807+9223372036854775807 start [100000]\n");
+    contains(text, " 123456789.25 1000000000.00 9223372036854775807/9223372036854775807     0.5 c [6]\n");
+    contains(
+        text,
+        "[100000] 100.00  123456789.25          1.93 9223372036854775807+9223372036854775807     start [100000]\n");
     free(text);
 }
 
@@ -204,7 +206,7 @@ Test(render_text, functions_that_are_no_entries_stand_in_rows_only)
     r.function_count = CYCLE_FUNCTIONS + 1;
     in.report = &r;
     char *text = render(&in);
-    contains(text, "                0.00    0.00       0/0           idle (0)\n");
+    contains(text, "                0.00    0.00       0/0               idle (0)\n");
     cr_assert_null(strstr(text, "\n[0]"));
     cr_assert_null(strstr(text, "Shown"), "what is no entry was not cut");
     free(text);
@@ -216,8 +218,9 @@ Test(render_text, lists_are_cut_to_their_heaviest_rows)
     in.show.rows = 1;
     char *text = render(&in);
     contains(text, "(members: 1 more, with 2 calls and 0.75 seconds)\n");
-    contains(text, "(callers: 1 more, with 2 calls and 0.00 seconds)\n                1.77    0.00       1/1           "
-                   "main [1]\n[5]");
+    contains(text,
+             "(callers: 1 more, with 2 calls and 0.00 seconds)\n                1.77    0.00       1/1             1 "
+             "main [1]\n[5]");
     contains(text, "(callees: 1 more, with 3 calls and 0.00 seconds)\n");
     free(text);
 }
@@ -383,10 +386,10 @@ Test(render_text, nothing_above_0_reads_0)
     contains(text, "\nDown      profd was not running for <0.01 s of this time (1 stop):\n");
     contains(text, "  0.21      1.93    <0.01        6     700us     700us  c\n");
     contains(text, " <0.01      1.93   ~<0.01                               start\n");
-    contains(text, "[2]    <0.01   <0.01   <0.01                 start [2]\n"
-                   "               <0.01   <0.01       1/1           main [1]\n"
-                   "                0.01    0.00       1/1           c [6]\n");
-    contains(text, "[3]    <0.01    1.77   <0.01       1+5       <cycle 1 as a whole> [3]\n");
+    contains(text, "[2]    <0.01   <0.01   <0.01                     start [2]\n"
+                   "               <0.01   <0.01       1/1               main [1]\n"
+                   "                0.01    0.00       1/1               c [6]\n");
+    contains(text, "[3]    <0.01    1.77   <0.01       1+5           <cycle 1 as a whole> [3]\n");
     free(text);
     in.show.rows = 1;
     in.show.limit = 4;
@@ -399,6 +402,54 @@ Test(render_text, nothing_above_0_reads_0)
     in.show = cycle_input().show;
     text = render(&in);
     contains(text, "Total     <0.01 seconds in ");
+    free(text);
+}
+
+/* As many decimals as make four digits, 4 at most. */
+Test(render_text, ratios_of_counts)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } CASES[] = {
+        {1, "     1"},
+        {1.0 / 3, "0.3333"},
+        {2.0 / 3, "0.6667"},
+        {0.99994, "0.9999"},
+        {0.99996, "     1"},
+        {1.5, "   1.5"},
+        {9.9996, "    10"},
+        {12.345678, " 12.35"},
+        {123.456, " 123.5"},
+        {999.94, " 999.9"},
+        {999.96, "  1000"},
+        {20000, " 20000"},
+        {1234567.8, "1234568"},
+        {0.00005, "0.0001"},
+        {0.00004, "<0.0001"},
+        {0.25, "  0.25"},
+        {1e18, "1000000000000000000"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct buffer out;
+        buffer_init(&out, 100);
+        amount_add_ratio(&out, CASES[i].value, 6);
+        buffer_add_char(&out, '\0');
+        cr_assert_str_eq(out.data, CASES[i].text);
+        buffer_done(&out);
+    }
+}
+
+/* Without calls there is no such column, and the header is gprof's. */
+Test(render_text, nothing_called_has_no_calls_per_call)
+{
+    struct report r = cycle_report;
+    struct render_input in = cycle_input();
+    in.report = &r;
+    r.calls = 0;
+    char *text = render(&in);
+    contains(text, "Call graph\n\nindex % time    self  children    called     name\n");
+    cr_assert_null(strstr(text, "calls/call"));
     free(text);
 }
 
@@ -415,7 +466,7 @@ Test(render_text, graph_reads_as_gprof2dot_reads_it)
     };
     struct render_input in = cycle_input();
     char *text = render(&in), *save = NULL;
-    char *graph = strstr(text, "\nindex % time    self  children    called     name\n");
+    char *graph = strstr(text, "\nindex % time    self  children    called             name\n");
     regex_t compiled[4];
     int lines = 0;
     cr_assert_not_null(graph);
