@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h> /* madvise only */
+#include <sys/queue.h>
 
 #define ARENA_CHUNK ((size_t)64 << 10)
 #define ARENA_LINE ((size_t)64)
@@ -20,9 +21,12 @@ struct arena_block {
 };
 
 struct arena {
+    struct arena *parent; /* NULL: none */
+    LIST_HEAD(arena_list, arena) children;
+    LIST_ENTRY(arena) link; /* of its parent's children */
     struct arena_block *first, *current;
-    size_t limit, held, used;
-    bool limited; /* the limit refused something since the last reset */
+    size_t limit, held, used; /* held: with those of children */
+    bool limited;             /* the limit refused something since the last reset */
 };
 
 struct arena *arena_new(size_t limit)
@@ -34,11 +38,34 @@ struct arena *arena_new(size_t limit)
     return a;
 }
 
-void arena_free(struct arena *a)
+struct arena *arena_new_child(struct arena *parent)
 {
-    if (a == NULL) {
-        return;
+    struct arena *a = arena_new(0);
+    if (a != NULL) {
+        a->parent = parent;
+        LIST_INSERT_HEAD(&parent->children, a, link);
     }
+    return a;
+}
+
+/* Adds to what an arena and those above it hold. */
+static void arena_hold(struct arena *a, size_t size)
+{
+    for (; a != NULL; a = a->parent) {
+        a->held += size;
+    }
+}
+
+static void arena_leave_parent(struct arena *a)
+{
+    if (a->parent != NULL) {
+        LIST_REMOVE(a, link);
+        arena_hold(a->parent, (size_t)0 - a->held);
+    }
+}
+
+static void arena_free_alone(struct arena *a)
+{
     struct arena_block *next;
     for (struct arena_block *b = a->first; b != NULL; b = next) {
         next = b->next;
@@ -47,8 +74,32 @@ void arena_free(struct arena *a)
     free(a);
 }
 
+/* Frees those below an arena: one without children again and again, so nothing is recursive. */
+static void arena_free_children(struct arena *a)
+{
+    while (!LIST_EMPTY(&a->children)) {
+        struct arena *child = LIST_FIRST(&a->children);
+        while (!LIST_EMPTY(&child->children)) {
+            child = LIST_FIRST(&child->children);
+        }
+        arena_leave_parent(child);
+        arena_free_alone(child);
+    }
+}
+
+void arena_free(struct arena *a)
+{
+    if (a == NULL) {
+        return;
+    }
+    arena_free_children(a);
+    arena_leave_parent(a);
+    arena_free_alone(a);
+}
+
 void arena_reset(struct arena *a)
 {
+    arena_free_children(a);
     for (struct arena_block *b = a->first; b != NULL; b = b->next) {
         b->used = 0;
     }
@@ -81,13 +132,25 @@ static void arena_advise(void *block, size_t size)
     }
 }
 
+/* What the limits of an arena and of those above it leave. */
+static size_t arena_left(const struct arena *a)
+{
+    size_t left = SIZE_MAX;
+    for (; a != NULL; a = a->parent) {
+        left = a->limit - a->held < left ? a->limit - a->held : left;
+    }
+    return left;
+}
+
 /* A further block behind the current one. Each is at least a quarter of what is held, so that there are few. */
 static struct arena_block *arena_grow(struct arena *a, size_t size)
 {
     size_t extra = sizeof(struct arena_block) + ARENA_LINE;
-    size_t left = a->limit - a->held;
+    size_t left = arena_left(a);
     if (size > left || left - size < extra) {
-        a->limited = true;
+        for (struct arena *limited = a; limited != NULL; limited = limited->parent) {
+            limited->limited = true;
+        }
         return NULL;
     }
     size_t want = a->held / 4 > ARENA_CHUNK ? a->held / 4 : ARENA_CHUNK;
@@ -107,7 +170,7 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
     size_t past = ((uintptr_t)(b + 1)) & (ARENA_LINE - 1);
     b->bytes = (unsigned char *)(b + 1) + (past == 0 ? 0 : ARENA_LINE - past);
     b->size = want;
-    a->held += extra + want;
+    arena_hold(a, extra + want);
     b->next = a->current == NULL ? a->first : a->current->next;
     if (a->current == NULL) {
         a->first = b;

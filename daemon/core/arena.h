@@ -10,9 +10,12 @@ struct arena;
 
 /* A new arena that will never hold more than limit bytes (0: no limit). NULL when out of memory. */
 struct arena *arena_new(size_t limit);
-/* Frees all blocks. Accepts NULL. */
+/* An arena for what does not live as long as the job: its blocks count for the limit of its parent, and go with the
+ * parent at the latest. NULL when out of memory. */
+struct arena *arena_new_child(struct arena *parent);
+/* Frees all blocks and children. Accepts NULL. */
 void arena_free(struct arena *a);
-/* Keeps the blocks for the next job and discards their contents. */
+/* Keeps the blocks for the next job and discards their contents; frees children. */
 void arena_reset(struct arena *a);
 
 /* size bytes, zeroed, aligned for any type (64 bytes for sizes from 64). NULL when memory or the limit is exhausted. */
@@ -28,7 +31,8 @@ char *arena_copy(struct arena *a, const char *text, size_t n);
 char *arena_format(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Bytes handed out since the last reset. */
 size_t arena_used(const struct arena *a);
-/* True if the limit, not the machine, refused something since the last reset: asking again is no use. */
+/* True if the limit, not the machine, refused something since the last reset, to a child too: asking again is no use.
+ */
 bool arena_hit_limit(const struct arena *a);
 
 #define ARENA_NEW(a, type) ((type *)arena_take((a), sizeof(type)))

@@ -6,7 +6,7 @@
 #include "core/table.h"
 #include "proto/limits.h"
 
-#define TREE_HELD (16 * LIMIT_STACK_NODES) /* nodes of one clock; then they are folded */
+#define TREE_HELD (3 * LIMIT_STACK_NODES) /* nodes; then they are folded */
 
 /* The nodes of one clock, each after its parent, found by parent and frame. */
 struct tree_part {
@@ -20,10 +20,11 @@ struct tree_part {
 
 struct tree_sum {
     struct arena *arena;
-    uint64_t seed; /* where the arena lies: nothing that comes out depends on it */
+    struct arena *held, *scratch; /* of the parts, and while they are folded: children, which are used again */
+    uint64_t seed;                /* where the arena lies: nothing that comes out depends on it */
     bool shares, saturated;
     struct tree_part *parts; /* in the order of counts_compare_clocks */
-    uint32_t part_count;
+    uint32_t part_count, node_count;
 };
 
 struct tree_sum *tree_sum_new(struct arena *a, bool shares)
@@ -33,8 +34,13 @@ struct tree_sum *tree_sum_new(struct arena *a, bool shares)
     if (s == NULL || parts == NULL) {
         return NULL;
     }
-    *s = (struct tree_sum){.arena = a, .seed = table_mix((uintptr_t)s, (uintptr_t)a), .shares = shares, .parts = parts};
-    return s;
+    *s = (struct tree_sum){.arena = a,
+                           .held = arena_new_child(a),
+                           .scratch = arena_new_child(a),
+                           .seed = table_mix((uintptr_t)s, (uintptr_t)a),
+                           .shares = shares,
+                           .parts = parts};
+    return s->held != NULL && s->scratch != NULL ? s : NULL;
 }
 
 static uint64_t tree_hash_node(const struct counts_node *x, uint64_t seed)
@@ -52,7 +58,7 @@ static uint64_t tree_hash(const void *context, uint32_t i)
 static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t parent, const struct counts_frame *frame)
 {
     struct counts_node x = {.parent = parent, .frame = *frame};
-    if (!table_reserve(&p->table, s->arena, tree_hash, p)) {
+    if (!table_reserve(&p->table, s->held, tree_hash, p)) {
         return COUNTS_NOWHERE;
     }
     uint32_t at = table_slot(&p->table, tree_hash_node(&x, p->seed));
@@ -62,9 +68,9 @@ static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t par
             return p->table.slots[at] - 1;
         }
     }
-    void *nodes = arena_extend(s->arena, p->nodes, p->count, &p->capacity, sizeof *p->nodes);
+    void *nodes = arena_extend(s->held, p->nodes, p->count, &p->capacity, sizeof *p->nodes);
     void *shares = !s->shares || nodes == NULL ? NULL
-                                               : arena_extend(s->arena, p->shares, p->count, &p->share_capacity,
+                                               : arena_extend(s->held, p->shares, p->count, &p->share_capacity,
                                                               TREE_GROUPS * sizeof *p->shares);
     if (nodes == NULL || (s->shares && shares == NULL)) {
         return COUNTS_NOWHERE;
@@ -77,6 +83,7 @@ static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t par
     }
     p->table.slots[at] = ++p->count;
     p->table.used++;
+    s->node_count++;
     return p->count - 1;
 }
 
@@ -94,7 +101,9 @@ static struct tree_part *tree_find_part(struct tree_sum *s, const struct counts_
     if (at == LIMIT_STACK_TREES) {
         return NULL;
     }
-    s->part_count -= s->part_count == LIMIT_STACK_TREES;
+    if (s->part_count == LIMIT_STACK_TREES) {
+        s->node_count -= s->parts[--s->part_count].count;
+    }
     memmove(&s->parts[at + 1], &s->parts[at], (s->part_count - at) * sizeof *s->parts);
     s->parts[at] = (struct tree_part){.tree = *key, .seed = s->seed};
     s->part_count++;
@@ -158,15 +167,15 @@ static enum profd_status tree_add(struct tree_sum *s, struct tree_part *p, const
 }
 
 /* Arrays for n nodes. */
-static bool tree_take_total(struct tree_sum *s, size_t n, struct tree_total *t)
+static bool tree_take_total(struct arena *a, size_t n, bool shares, struct tree_total *t)
 {
-    *t = (struct tree_total){.trees = ARENA_ARRAY(s->arena, LIMIT_STACK_TREES, struct counts_tree),
-                             .nodes = {ARENA_ARRAY(s->arena, n, uint8_t), ARENA_ARRAY(s->arena, n, uint8_t),
-                                       ARENA_ARRAY(s->arena, n, uint32_t), ARENA_ARRAY(s->arena, n, uint64_t),
-                                       ARENA_ARRAY(s->arena, n, uint64_t)},
-                             .shares = s->shares ? ARENA_ARRAY(s->arena, n * TREE_GROUPS, uint64_t) : NULL};
+    *t = (struct tree_total){.trees = ARENA_ARRAY(a, LIMIT_STACK_TREES, struct counts_tree),
+                             .nodes = {ARENA_ARRAY(a, n, uint8_t), ARENA_ARRAY(a, n, uint8_t),
+                                       ARENA_ARRAY(a, n, uint32_t), ARENA_ARRAY(a, n, uint64_t),
+                                       ARENA_ARRAY(a, n, uint64_t)},
+                             .shares = shares ? ARENA_ARRAY(a, n * TREE_GROUPS, uint64_t) : NULL};
     return t->trees != NULL && t->nodes.depth != NULL && t->nodes.kind != NULL && t->nodes.build != NULL &&
-           t->nodes.address != NULL && t->nodes.ticks != NULL && (t->shares != NULL) == s->shares;
+           t->nodes.address != NULL && t->nodes.ticks != NULL && (t->shares != NULL) == shares;
 }
 
 /* Sorts a part behind the nodes of t. place has space for its nodes. */
@@ -203,7 +212,7 @@ static enum profd_status tree_fold(struct tree_sum *s, struct tree_total *t, uin
     if (status != PROFD_OK || t->node_count == before || t->shares == NULL) {
         return status;
     }
-    uint64_t *folded = ARENA_ARRAY(s->arena, (size_t)t->node_count * TREE_GROUPS, uint64_t);
+    uint64_t *folded = ARENA_ARRAY(s->scratch, (size_t)t->node_count * TREE_GROUPS, uint64_t);
     if (folded == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", before);
     }
@@ -216,46 +225,59 @@ static enum profd_status tree_fold(struct tree_sum *s, struct tree_total *t, uin
     return PROFD_OK;
 }
 
-static enum profd_status tree_make(struct tree_sum *s, const struct tree_part *parts, uint32_t count,
-                                   struct tree_total *t, struct profd_error *e)
+/* All nodes, sorted and folded, in the scratch arena. */
+static enum profd_status tree_make(struct tree_sum *s, struct tree_total *t, struct profd_error *e)
 {
-    size_t n = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        n += parts[i].count;
-    }
-    uint32_t *place = ARENA_ARRAY(s->arena, n, uint32_t);
-    if (n > UINT32_MAX || place == NULL || !tree_take_total(s, n, t)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %zu nodes of stacks", n);
+    uint32_t *place = ARENA_ARRAY(s->scratch, s->node_count, uint32_t);
+    if (place == NULL || !tree_take_total(s->scratch, s->node_count, s->shares, t)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %u nodes of stacks", s->node_count);
     }
     enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; i < count && status == PROFD_OK; i++) {
-        status = tree_sort(s, &parts[i], t, place, e);
+    for (uint32_t i = 0; i < s->part_count && status == PROFD_OK; i++) {
+        status = tree_sort(s, &s->parts[i], t, place, e);
     }
     return status == PROFD_OK ? tree_fold(s, t, place, e) : status;
 }
 
-/* Folds the nodes of a part and takes them back. */
-static enum profd_status tree_shrink(struct tree_sum *s, struct tree_part *p, struct profd_error *e)
+/* Takes the nodes of a folded tree back. Its part is empty. */
+static bool tree_take_back(struct tree_sum *s, struct tree_part *p, const struct tree_total *t,
+                           const struct counts_tree *tree)
+{
+    uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
+    for (uint32_t i = tree->first; i < tree->first + tree->used; i++) {
+        struct counts_frame f = counts_node_frame(&t->nodes, i);
+        uint32_t *at = &path[t->nodes.depth[i] + 1];
+        *at = tree_enter(s, p, at[-1], &f);
+        if (*at == COUNTS_NOWHERE) {
+            return false;
+        }
+        p->nodes[*at].ticks = t->nodes.ticks[i];
+    }
+    if (t->shares != NULL) {
+        memcpy(p->shares, t->shares + (size_t)tree->first * TREE_GROUPS,
+               (size_t)tree->used * TREE_GROUPS * sizeof *p->shares);
+    }
+    return true;
+}
+
+/* Folds all nodes and takes them back. */
+static enum profd_status tree_shrink(struct tree_sum *s, struct profd_error *e)
 {
     struct tree_total t;
-    uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
-    enum profd_status status = tree_make(s, p, 1, &t, e);
+    enum profd_status status = tree_make(s, &t, e);
     if (status != PROFD_OK) {
         return status;
     }
-    *p = (struct tree_part){.tree = p->tree, .seed = p->seed};
-    for (uint32_t i = 0; i < t.node_count; i++) {
-        struct counts_frame f = counts_node_frame(&t.nodes, i);
-        uint32_t *at = &path[t.nodes.depth[i] + 1];
-        *at = tree_enter(s, p, at[-1], &f);
-        if (*at == COUNTS_NOWHERE) {
+    arena_reset(s->held);
+    s->node_count = s->part_count = 0;
+    for (uint32_t i = 0; i < t.tree_count; i++) {
+        struct tree_part *p = &s->parts[s->part_count++];
+        *p = (struct tree_part){.tree = t.trees[i], .seed = s->seed};
+        if (!tree_take_back(s, p, &t, &t.trees[i])) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", t.node_count);
         }
-        p->nodes[*at].ticks = t.nodes.ticks[i];
     }
-    if (t.node_count > 0 && t.shares != NULL) {
-        memcpy(p->shares, t.shares, (size_t)t.node_count * TREE_GROUPS * sizeof *p->shares);
-    }
+    arena_reset(s->scratch);
     return PROFD_OK;
 }
 
@@ -268,16 +290,47 @@ enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *mor
             break;
         }
         status = tree_add(s, p, more, &more->list.trees[i], e);
-        if (status == PROFD_OK && p->count >= TREE_HELD) {
-            status = tree_shrink(s, p, e);
+        if (status == PROFD_OK && s->node_count >= TREE_HELD) {
+            status = tree_shrink(s, e);
         }
     }
     return status;
 }
 
+/* What was made, in the arena of the sum. */
+static enum profd_status tree_copy_total(struct tree_sum *s, const struct tree_total *t, struct tree_total *out,
+                                         struct profd_error *e)
+{
+    struct tree_total copy;
+    const size_t n = t->node_count;
+    if (!tree_take_total(s->arena, n, s->shares, &copy)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %zu nodes of stacks", n);
+    }
+    copy.tree_count = t->tree_count;
+    copy.node_count = t->node_count;
+    memcpy(copy.trees, t->trees, t->tree_count * sizeof *copy.trees);
+    memcpy(copy.nodes.depth, t->nodes.depth, n * sizeof *copy.nodes.depth);
+    memcpy(copy.nodes.kind, t->nodes.kind, n * sizeof *copy.nodes.kind);
+    memcpy(copy.nodes.build, t->nodes.build, n * sizeof *copy.nodes.build);
+    memcpy(copy.nodes.address, t->nodes.address, n * sizeof *copy.nodes.address);
+    memcpy(copy.nodes.ticks, t->nodes.ticks, n * sizeof *copy.nodes.ticks);
+    if (copy.shares != NULL) {
+        memcpy(copy.shares, t->shares, n * TREE_GROUPS * sizeof *copy.shares);
+    }
+    *out = copy;
+    return PROFD_OK;
+}
+
 enum profd_status tree_sum_finish(struct tree_sum *s, struct tree_total *out, bool *saturated, struct profd_error *e)
 {
-    enum profd_status status = tree_make(s, s->parts, s->part_count, out, e);
+    struct tree_total made;
+    enum profd_status status = tree_make(s, &made, e);
+    arena_free(s->held);
+    if (status == PROFD_OK) {
+        status = tree_copy_total(s, &made, out, e);
+    }
+    arena_free(s->scratch);
+    s->held = s->scratch = NULL;
     *saturated |= s->saturated;
     return status;
 }

@@ -32,12 +32,12 @@ struct tree_sum;
 struct tree_sum *tree_sum_new(struct arena *a, bool shares);
 /* Adds trees. alone: only stacks that end at a program counter in a build that stays count, as its histograms do, which
  * are all that is left of these; return addresses in other builds become COUNTS_FRAME_OUTSIDE, several in sequence one.
- * O(nodes) expected. When 16 times LIMIT_STACK_NODES nodes of a clock are held, they are folded.
- * Of more than LIMIT_STACK_TREES clocks the first ones in their order stay, as in sums (core/rollup.h). NO_MEMORY or
- * OK; except after OK, the sum is good for nothing more. */
+ * O(nodes) expected. When 3 times LIMIT_STACK_NODES nodes are held, of all clocks, they are folded: so the memory that
+ * a sum takes does not depend on how many are added. Of more than LIMIT_STACK_TREES clocks the first ones in their
+ * order stay, as in sums (core/rollup.h). NO_MEMORY or OK; except after OK, the sum is good for nothing more. */
 enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *more, struct profd_error *e);
-/* The sum, sorted and folded to LIMIT_STACK_NODES, in the arena. *saturated becomes true if ticks were limited to
- * 2^63−1, never false. O(n log n). */
+/* The sum, sorted and folded to LIMIT_STACK_NODES, in the arena. It is the last that is done with s. *saturated becomes
+ * true if ticks were limited to 2^63−1, never false. O(n log n). */
 enum profd_status tree_sum_finish(struct tree_sum *s, struct tree_total *out, bool *saturated, struct profd_error *e);
 
 #endif

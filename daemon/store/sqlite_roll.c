@@ -1,16 +1,21 @@
 /* Rolls up the single uploads of an hour. */
 #include "core/sum.h"
+#include "proto/limits.h"
 #include "proto/message.h"
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
+
+/* Nodes of stacks after which no further upload is taken: each may be another one, and adding them up takes longer than
+ * reading them. */
+#define NODES_MAX LIMIT_STACK_NODES
 
 /* Uploads of one series and hour that are being rolled up. */
 struct rolling {
     struct sqlite_store *s;
     struct arena *arena;
     struct sqlite_folding folding;
-    uint64_t bytes, live_bytes;
+    uint64_t bytes, live_bytes, nodes; /* nodes: of stacks */
     int64_t last_number;
     bool all; /* no upload of the hour is left */
 };
@@ -33,6 +38,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
                                 r->s->path, (long long)number);
     }
     status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, (uint32_t)sqlite3_column_int(q, 6), e);
+    const uint32_t nodes = c.node_count;
     counts_done(&c);
     out->uploads += (uint64_t)parts;
     struct random_groups started = {.unknown = 0};
@@ -44,6 +50,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     out->first = start < out->first ? start : out->first;
     out->last = end > out->last ? end : out->last;
     r->bytes += n;
+    r->nodes += nodes;
     r->live_bytes += slice.width > 0 ? n : 0;
     r->last_number = number;
     bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
@@ -65,7 +72,7 @@ static enum profd_status take_uploads(struct rolling *r, const struct sqlite_ide
     while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
         status = take_raw(r, q, series, e);
         budget->uploads -= budget->uploads > 0;
-        if (status != PROFD_OK || sqlite_budget_spent(budget)) {
+        if (status != PROFD_OK || sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
             sqlite_finish(q);
             break;
         }

@@ -6,7 +6,7 @@ import sqlite3
 import struct
 import time
 
-from harness import Daemon, Tap, until
+from harness import NOBODY, Daemon, Tap, as_user, until
 from wire import Wire, counts, encoded, field, header, sender_number, varint, zigzag, zstd
 
 BUILD, NAME = "5a" * 20, "/bin/stacked"
@@ -107,6 +107,7 @@ def main(tap):
         done = daemon.ctl("verify")
         tap.point(done.returncode == 0, "verify finds everything in order", done.stdout + done.stderr)
     rolled(tap)
+    flood(tap)
 
 
 def rolled(tap):
@@ -123,6 +124,49 @@ def rolled(tap):
         said = json.loads(daemon.ctl("report", BUILD, "--json").stdout).get("stacks", {})
         tap.point(said.get("count") == 3 * 7 and said["coverage"] == 1 and said["incomplete"] == 3,
                   "and its report has the stacks of all three", said)
+
+
+MOST = 65536  # nodes of an upload
+
+
+def raw_blocks(raw):
+    """As zstd(), of any size."""
+    pieces = [raw[at:at + 100000] for at in range(0, len(raw), 100000)]
+    return struct.pack("<IBI", 0xFD2FB528, 0xA0, len(raw)) + b"".join(
+        struct.pack("<I", len(piece) << 3 | (i + 1 == len(pieces)))[:3] + piece for i, piece in enumerate(pieces))
+
+
+def full(first):
+    """As many stacks as fit, of one program counter each, from that address on."""
+    raw = varint(1) + varint(1) + varint(0) + varint(1) + varint(MOST)
+    raw += varint(0) + varint(1024) + zigzag(0x1000) + varint(1 << 40) + varint(99) + varint(7) + b"secondss"
+    raw += varint(1) + varint(0) + varint(MOST) + varint(99) + varint(7) + b"secondss" + varint(MOST)
+    raw += b"\1" + b"\3" * (MOST - 1) + varint(MOST) + varint(1) + zigzag(first) + b"\2" * (MOST - 1) + b"\1" * MOST
+    return b"\x02" + varint(len(raw)) + raw_blocks(raw)
+
+
+def flood(tap):
+    """Each of many uploads has other stacks: reports take bounded memory, and say what was folded."""
+    uploads = 24
+    with Daemon() as daemon:
+        def ask():
+            with Versioned(daemon.socket, 2) as w:
+                sent = [w.ask(upload(sender_number(), 1, full(0x100000 + i * MOST)), 2)[0] for i in range(uploads)]
+                return sent, *w.query(f"/api/v1/builds/{BUILD}/report?limit=5")
+
+        def answer():
+            sent, status, body = ask()
+            return sent, status, body.decode()
+
+        sent, status, body = as_user(NOBODY, answer) if os.geteuid() == 0 else answer()
+        tap.point(sent == ["ACK"] * uploads, f"{uploads} uploads with {MOST} other stacks each are acknowledged", sent)
+        stacks = json.loads(body).get("stacks", {})
+        tap.point(status == 200 and stacks.get("count") == uploads * MOST
+                  and stacks["folded"] == (uploads - 1) * MOST + 1, "their report has all, folded to as many as fit",
+                  (status, body[:500]))
+        done = daemon.ctl("report", BUILD, "--json")
+        tap.point(done.returncode == 0 and json.loads(done.stdout)["stacks"] == stacks,
+                  "and so has that of all users", done.stderr)
 
 
 if __name__ == "__main__":

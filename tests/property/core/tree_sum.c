@@ -181,10 +181,11 @@ Test(tree_sum, sums_with_shares_add_up)
     arena_free(a);
 }
 
-/* More nodes than are held: folded on the way, no tick lost, of no group either. */
+/* More nodes than are held, of several clocks: folded on the way in bounded memory, no tick lost, of no group either.
+ */
 Test(tree_sum, many_stacks_are_folded_on_the_way)
 {
-    struct arena *a = arena_new(0);
+    struct arena *a = arena_new((size_t)320 << 20);
     struct tree_sum *s = tree_sum_new(a, true);
     struct tree_total t;
     uint64_t expected[TREE_GROUPS] = {0}, found[TREE_GROUPS] = {0};
@@ -193,7 +194,8 @@ Test(tree_sum, many_stacks_are_folded_on_the_way)
     for (uint32_t i = 0; i < 40; i++) {
         struct counts c;
         cr_assert_eq(counts_init_sizes(&c, &(struct counts_sizes){.trees = 1, .nodes = 60000}, NULL), PROFD_OK);
-        c.trees[0] = (struct counts_tree){.rate = 99, .dimension = "seconds", .abbreviation = 's', .used = 60000};
+        c.trees[0] =
+            (struct counts_tree){.rate = 99 + i % 5, .dimension = "seconds", .abbreviation = 's', .used = 60000};
         for (uint32_t k = 0; k < 60000; k++) {
             c.node_address[k] = (uint64_t)i * 60000 + k;
             c.node_kind[k] = COUNTS_NODE_PC;

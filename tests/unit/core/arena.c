@@ -82,6 +82,23 @@ Test(arena, tells_its_limit_from_the_machines)
     arena_free(a);
 }
 
+Test(arena, children_count_for_the_limit_and_go_with_their_parent)
+{
+    struct arena *a = arena_new(1 << 20), *child = arena_new_child(a), *below = arena_new_child(child);
+    cr_assert_not_null(arena_take(child, 600000));
+    cr_assert_null(arena_take(a, 600000), "the child holds more than half");
+    cr_assert_null(arena_take(below, 600000));
+    cr_assert(arena_hit_limit(below) && arena_hit_limit(child) && arena_hit_limit(a));
+    arena_reset(child);
+    cr_assert_not_null(arena_take(child, 600000), "it keeps its blocks");
+    arena_free(child);
+    cr_assert_not_null(arena_take(a, 600000), "what a child held is given back");
+    cr_assert_not_null(arena_take(arena_new_child(a), 100000));
+    arena_reset(a);
+    cr_assert_not_null(arena_take(arena_new_child(a), 200000), "children go when their parent is reset");
+    arena_free(a);
+}
+
 Test(arena, copies_and_formats_text)
 {
     struct arena *a = arena_new(0);
