@@ -205,7 +205,8 @@ class Daemon:
 
     def ctl(self, *arguments, **options):
         options.setdefault("env", self.env)
-        return run(PROFCTL, *arguments, **options)
+        with record_lock() if arguments[0] == "record" else contextlib.nullcontext():
+            return run(PROFCTL, *arguments, **options)
 
     def json(self, *arguments):
         """Output of a profctl verb as JSON."""
@@ -337,9 +338,21 @@ def profile(folder, exe, arguments, n):
 
 
 @contextlib.contextmanager
-def perf_lock():
-    """While this is held, no other suite samples the whole host or runs perf record, which the former makes abort: see
-    record in profctl(1)."""
-    with open(os.path.join(tempfile.gettempdir(), "profd-test-perf.lock"), "w", encoding="utf-8") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+def perf_lock(how=fcntl.LOCK_EX, held=[]):
+    """While this is held, no other suite runs perf record or profctl record, which makes the former abort where it may
+    sample the whole host: see record in profctl(1)."""
+    if held:
         yield
+        return
+    with open(os.path.join(tempfile.gettempdir(), "profd-test-perf.lock"), "w", encoding="utf-8") as f:
+        fcntl.flock(f, how)
+        held.append(f)
+        try:
+            yield
+        finally:
+            held.clear()
+
+
+def record_lock():
+    """While this is held, no other suite runs perf record."""
+    return perf_lock(fcntl.LOCK_SH)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 
-from harness import BUILD, ROOT, Daemon, Tap, perf_lock, run, until
+from harness import BUILD, ROOT, Daemon, Tap, perf_lock, record_lock, run, until
 
 # Runs for ever as `profctl run -l service=demo` starts it, as an example expects of it.
 FIB = """#include <stdlib.h>
@@ -63,7 +63,8 @@ def check_profctl(tap, d, env, folder):
             f.write(text)
     for command, shown in examples("client/profctl.1"):
         name = f"profctl(1): {command}"
-        with perf_lock() if "perf " in command else contextlib.nullcontext():
+        with (perf_lock() if "perf " in command else record_lock() if "record" in command
+              else contextlib.nullcontext()):
             check_command(tap, d, env, folder, name, command, shown)
     for row in d.json("ps", "--json")["rows"]:
         os.kill(row["pid"], signal.SIGKILL)

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import tempfile
 
-from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, readable_copy, perf_lock, run, until
+from harness import AS_NOBODY, NOBODY, PROFCTL, Daemon, Tap, as_user, perf_lock, readable_copy, record_lock, run
+from harness import until
 from record_bed import account, adds_up, stored
 from wire import Wire, field, sender_number, upload
 
@@ -566,16 +567,19 @@ def main():
         leaf(tap, folder)
         threads(tap, program)
         storm(tap, program)
-        process(tap, program)
-        lost(tap, program)
+        with record_lock():
+            process(tap, program)
+            lost(tap, program)
         if os.geteuid() == 0:
             another_user(tap, folder)
-        rights(tap, program)
+        with record_lock():
+            rights(tap, program)
         without_daemon(tap, program)
         claims(tap)
         with perf_lock():
             host(tap, program, folder)
-        collected(tap, program)
+        with record_lock():
+            collected(tap, program)
         kernel(tap, folder)
         with perf_lock():
             cgroup(tap, program)

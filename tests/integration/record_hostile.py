@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import AS_NOBODY, PROFCTL, Daemon, Tap, perf_lock, run, until
+from harness import AS_NOBODY, PROFCTL, Daemon, Tap, perf_lock, record_lock, run, until
 from record_bed import account, adds_up
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -282,7 +282,8 @@ def main():
         if os.geteuid() != 0:
             return tap.skip("record as root", "this user is not root")
         os.chmod(folder, 0o755)
-        exchanged(tap, folder)
+        with record_lock():
+            exchanged(tap, folder)
         if platform.machine() == "x86_64":
             runs = build_runs(folder)
             with perf_lock():

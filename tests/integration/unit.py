@@ -20,7 +20,7 @@ from harness import AS_NOBODY, BUILD, LONG, NOBODY, PROFD, ROOT, Tap, parse_resp
 sys.path.insert(0, os.path.join(ROOT, "tests", "collect"))
 from bed import Bed  # noqa: E402
 from example_gmon import example  # noqa: E402
-from harness import programs  # noqa: E402
+from harness import programs, record_lock  # noqa: E402
 
 
 def parse_unit(path):
@@ -313,7 +313,8 @@ def main():
             if starts(tap, m):
                 uploads(tap, m, folder)
                 lives(tap, m, folder)
-                records(tap, m, folder)
+                with record_lock():
+                    records(tap, m, folder)
                 m.process.terminate()
                 tap.point(m.process.wait(LONG) == 0 and all(os.path.exists(s["ListenStream"][0]) for s in m.sockets),
                           "SIGTERM: exit 0, the sockets stay", m.logged())
