@@ -8,7 +8,7 @@
 
 #include "proto/status.h"
 
-#define STORE_VERDICTS_MOST 1000u  /* those that changed last remain */
+#define STORE_VERDICTS_MOST 5000u  /* of all watches; those that changed last remain */
 #define STORE_WATCH_DOCUMENT 8192u /* bytes */
 
 enum store_watch_kind { STORE_WATCH_COUNT, STORE_WATCH_VERDICT };

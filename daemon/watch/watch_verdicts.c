@@ -1,6 +1,7 @@
 #include "watch/watch_verdicts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LIMIT_PAGES 10u
@@ -273,6 +274,41 @@ static enum profd_status look_at_program(struct pair *p, const json_t *list, siz
     return status;
 }
 
+/* A stored verdict of the watch. */
+struct aged {
+    int64_t decided; /* INT64_MAX: it waits */
+    const char *key;
+};
+
+static int compare_aged(const void *a, const void *b)
+{
+    const struct aged *x = a, *y = b;
+    return x->decided != y->decided ? x->decided < y->decided ? -1 : 1 : strcmp(x->key, y->key);
+}
+
+static enum profd_status remove_oldest(const struct watch *w, struct watch_rows *rows, struct profd_error *e)
+{
+    struct aged *list = ARENA_ARRAY(rows->arena, json_object_size(rows->stored[STORE_WATCH_VERDICT]) + 1, struct aged);
+    enum profd_status status = list != NULL ? PROFD_OK : profd_no_memory(e);
+    size_t n = 0;
+    const char *key;
+    json_t *document;
+    json_object_foreach(rows->stored[STORE_WATCH_VERDICT], key, document)
+    {
+        if (list != NULL && strcmp(watch_text(document, "watch"), w->name) == 0) {
+            const int64_t decided = watch_integer(document, "decided");
+            list[n++] = (struct aged){decided != 0 ? decided : INT64_MAX, key};
+        }
+    }
+    if (n > WATCH_VERDICTS_MOST) {
+        qsort(list, n, sizeof *list, compare_aged);
+    }
+    for (size_t i = 0; status == PROFD_OK && i + WATCH_VERDICTS_MOST < n; i++) {
+        status = watch_rows_put(rows, STORE_WATCH_VERDICT, list[i].key, 0, NULL, e);
+    }
+    return status;
+}
+
 enum profd_status watch_verdicts_look(const struct watch_ask *ask, const struct watch *w,
                                       const struct watch_judging *judging, struct watch_rows *rows,
                                       struct profd_error *e)
@@ -289,5 +325,5 @@ enum profd_status watch_verdicts_look(const struct watch_ask *ask, const struct 
         status = look_at_program(&p, list, begin, end, e);
     }
     json_decref(list);
-    return status;
+    return status == PROFD_OK ? remove_oldest(w, rows, e) : status;
 }

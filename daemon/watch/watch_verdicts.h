@@ -22,13 +22,15 @@
 #include "watch/watch_rows.h"
 
 #define WATCH_VERDICTS_ALPHA 0.05
+#define WATCH_VERDICTS_MOST 250u /* stored of one watch: 12 versions with 20 functions */
 
 struct watch_judging {
     const char *metric; /* as /api/v1/diff names it */
     double threshold;   /* a part: 0.02 */
 };
 
-/* Compares the newest versions of one watch. Errors as the queries. */
+/* Compares the newest versions of one watch, and removes the verdicts beyond WATCH_VERDICTS_MOST, those that were
+ * decided first before others, those that wait last. Errors as the queries. */
 enum profd_status watch_verdicts_look(const struct watch_ask *ask, const struct watch *w,
                                       const struct watch_judging *judging, struct watch_rows *rows,
                                       struct profd_error *e);
