@@ -7,11 +7,12 @@ import re
 import urllib.parse
 from datetime import datetime, timezone
 
-from harness import ROOT, Daemon, Tap, profile, programs
+from harness import ROOT, Daemon, Tap, profile, programs, until
+from shop import NOW, build, fleet
 
 PATH = os.path.join(ROOT, "schema/grafana-dashboard.json")
 INFINITY = "yesoreyeram-infinity-datasource"
-TYPES = {"string": str, "number": (int, float), "boolean": bool}
+TYPES = {"string": str, "number": (int, float), "boolean": bool, "timestamp_epoch": int}
 FORMATS = {"table", "timeseries", "node-graph-nodes", "node-graph-edges"}
 # What the panels of Grafana read by name.
 NEEDS = {"flamegraph": {"level", "value", "self", "label"}, "node-graph-nodes": {"id", "title", "mainstat"},
@@ -43,7 +44,7 @@ def ask(d, query, values):
     if status != 200 or "json" not in headers.get("content-type", ""):
         return target, None, f"{status} {headers.get('content-type')} {body[:300]}"
     rows = json.loads(body)
-    for word in query["root_selector"].split("."):
+    for word in query["root_selector"].split(".") if query["root_selector"] else []:
         rows = rows.get(word) if isinstance(rows, dict) else None
     if not isinstance(rows, list) or not rows:
         return target, None, f"no rows at {query['root_selector']}: {body[:300]}"
@@ -129,6 +130,30 @@ def test_narrowed(tap, d, dashboard, values):
                   f"{name}: {chosen} is {count} series", wrong)
     _, rows, wrong = ask(d, query, {**values, "__from": "1000000000000", "__to": "1000086400000"})
     tap.point(rows is None and "no rows" in wrong, "a day of 2001 has no rows, and is no error", wrong)
+
+
+def test_annotations(tap, dashboard):
+    """A verdict on a watched function, as the annotation query gets it: time in ms, title and text."""
+    listed = dashboard["annotations"]["list"]
+    target = listed[0]["target"]
+    tap.point(len(listed) == 1 and listed[0]["enable"] and target["type"] == "json" and target["parser"] == "backend"
+              and listed[0]["datasource"] == target["datasource"] == {"type": INFINITY, "uid": "${datasource}"}
+              and {"time", "title", "text"} <= {c["text"] for c in target["columns"]},
+              "one annotation query, with what Grafana reads of an annotation", listed)
+    with Daemon("--watch", "service=api:parse", "--watch-interval", "1s", "--watch-threshold", "50%") as d:
+        one, two = build(d.folder, "one", "", ""), build(d.folder, "two", "int other;", "+ 1")
+        for exe, seed, label, slower in ((one, 1, "1", 1), (two, 2, "2", 3)):
+            fleet(d, exe, seed, label, slower, 0, NOW - 3600 // seed, labels=lambda process: {"service": "api"})
+        decided = until(lambda: [r for r in d.json("verdicts", "--json")["rows"] if r["verdict"] == "increased"])
+        values = {"__from": str((NOW - 86400) * 1000), "__to": str((NOW + 86400) * 1000)}
+        address, rows, wrong = ask(d, target, values)
+        at = datetime.fromisoformat(decided[0]["decided"].replace("Z", "+00:00")).timestamp() if decided else 0
+        tap.point(rows and not wrong and len(rows) == 1 and abs(rows[0]["time"] / 1000 - at) < 1
+                  and "parse" in rows[0]["title"] and "increased" in rows[0]["title"]
+                  and "version 2 after 1" in rows[0]["text"], f"the verdict is an annotation: {address}",
+                  (rows, wrong, decided))
+        empty = d.get(ask(d, target, {"__from": "1000000000000", "__to": "1000086400000"})[0])
+        tap.point(empty[0] == 200 and json.loads(empty[2]) == [], "a day of 2001 has none", empty)
 
 
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -234,3 +259,4 @@ with Tap() as tap, Daemon() as d:
     values = test_answers(tap, d, dashboard, int(datetime.now(timezone.utc).timestamp()))
     test_narrowed(tap, d, dashboard, values)
     test_metrics(tap, d)
+    test_annotations(tap, dashboard)
