@@ -242,9 +242,11 @@ static int file_open(struct image_file *f, uint32_t pid, struct buildid *id)
     return fd;
 }
 
-/* Opens the file as the process sees it. If the process is gone, the build-id says whether ours is the same file. */
-static int file_find(struct image_file *f, uint32_t pid, struct buildid *id)
+/* Opens the file as the process sees it, or its elder. If both are gone, the build-id says whether ours is the same
+ * file. *gone: a later process may show the file. */
+static int file_find(struct image_file *f, const struct image_user *user, struct buildid *id, bool *gone)
 {
+    *gone = false;
     if (strcmp(f->path, IMAGE_VDSO) == 0) {
         const int vdso = image_open_vdso();
         if (vdso >= 0 && elf_read_id(vdso, HASHED_MAX, id, NULL) == PROFD_OK) {
@@ -257,7 +259,12 @@ static int file_find(struct image_file *f, uint32_t pid, struct buildid *id)
     if (f->path[0] != '/') {
         return -1;
     }
-    const int fd = file_open(f, pid, id);
+    int fd = file_open(f, user->pid, id);
+    *gone = fd < 0 && !image_process_lives(user->pid);
+    if (*gone && user->elder) {
+        fd = file_open(f, user->elder, id);
+        *gone = fd < 0 && !image_process_lives(user->elder);
+    }
     return fd < 0 && f->id.text[0] ? file_open(f, 0, id) : fd;
 }
 
@@ -272,10 +279,12 @@ static void table_read(struct images *m, struct image_file *f, int fd)
     m->tables += unwind_table_size(f->table);
 }
 
-static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, uint32_t uid)
+static uint32_t file_look(struct images *m, struct image_file *f, const struct image_user *user)
 {
     struct buildid id;
-    const int fd = file_find(f, pid, &id);
+    bool gone;
+    const int fd = file_find(f, user, &id, &gone);
+    f->looked = fd >= 0 || !gone;
     const uint32_t build = fd >= 0 && loads_read(m, f, fd) ? take_build(m, &id, f->path) : IMAGE_NONE;
     if (build == IMAGE_NONE) {
         if (fd >= 0) {
@@ -288,16 +297,15 @@ static uint32_t file_look(struct images *m, struct image_file *f, uint32_t pid, 
                      f->loads[i].address + f->loads[i].size);
     }
     table_read(m, f, fd);
-    build_set_file(&m->builds[build], fd, uid);
+    build_set_file(&m->builds[build], fd, user->uid);
     return build;
 }
 
-uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32_t uid)
+uint32_t images_find_build(struct images *m, uint32_t file, const struct image_user *user)
 {
     struct image_file *f = &m->files[file];
     if (!f->looked) {
-        f->looked = true;
-        f->build = file_look(m, f, pid, uid);
+        f->build = file_look(m, f, user);
     }
     return f->build;
 }

@@ -36,9 +36,15 @@ bool images_full(const struct images *m);
 /* True if the file has the name of the library that contains the collector. */
 bool images_is_collector(const struct images *m, uint32_t file);
 
-/* The build of a file, which process pid of that user has mapped: IMAGE_NONE if it is no readable ELF file, or not the
- * file that was mapped. Opens it at the first call. */
-uint32_t images_find_build(struct images *m, uint32_t file, uint32_t pid, uint32_t uid);
+/* A process that has mapped a file, of that user. Where it is gone, the file is opened as elder sees it, the process
+ * that it inherited its maps from: 0 after execve. */
+struct image_user {
+    uint32_t pid, elder, uid;
+};
+
+/* The build of a file that a process has mapped: IMAGE_NONE if it is no readable ELF file, or not the file that was
+ * mapped. Opens it at the first call, and again at later ones while no process is left that could show it. */
+uint32_t images_find_build(struct images *m, uint32_t file, const struct image_user *user);
 /* True if the build of a file was found before. */
 bool images_has_build(const struct images *m, uint32_t file);
 /* Adds a build that is no mapped file. fd is its ELF file, which the images own from then on; its code is at [low,

@@ -128,11 +128,26 @@ static bool place_answers(uint32_t pid, int place)
                : place_asked(place);
 }
 
-static int file_open(uint32_t pid, const char *path, struct stat *st)
+static int root_open(uint32_t pid)
 {
     char name[64];
     (void)snprintf(name, sizeof name, pid ? "/proc/%u/root" : "/", pid);
-    const int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool image_process_lives(uint32_t pid)
+{
+    const int root = root_open(pid);
+    if (root >= 0) {
+        close(root);
+    }
+    return root >= 0 || (errno != ENOENT && errno != ESRCH);
+}
+
+static int file_open(uint32_t pid, const char *path, struct stat *st)
+{
+    char name[64];
+    const int root = root_open(pid);
     if (root < 0) {
         return -1;
     }

@@ -2,6 +2,7 @@
 #ifndef PROFD_CLIENT_RECORD_IMAGE_OPEN_H
 #define PROFD_CLIENT_RECORD_IMAGE_OPEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -17,6 +18,9 @@ int image_open(uint32_t pid, const char *path, struct stat *st);
 
 /* Opens a regular file of that user likewise. −1: as above, or it is another user's. */
 int image_open_of_user(uint32_t pid, const char *path, uint32_t uid);
+
+/* False: the process has ended, so that files cannot be opened in its root directory. */
+bool image_process_lives(uint32_t pid);
 
 /* A copy of this process's vDSO, which all 64-bit processes share. −1: there is none. */
 int image_open_vdso(void);

@@ -82,6 +82,11 @@ static struct process *process_new(struct processes *t, uint32_t pid)
     return p;
 }
 
+uint32_t process_find_build(struct images *images, const struct process *p, uint32_t file)
+{
+    return images_find_build(images, file, &(struct image_user){p->pid, p->elder, p->origin.uid});
+}
+
 /* --- maps --- */
 
 /* The first map that ends above the address. O(log maps). */
@@ -386,6 +391,7 @@ static void process_renew(struct process *p)
     p->map_count = 0;
     p->in_kernel = false;
     p->program = IMAGE_NONE;
+    p->elder = 0;
     p->looked = p->known = p->collected = p->preloaded = p->counted = false;
     p->sum = NULL;
 }
@@ -426,6 +432,7 @@ static bool apply_fork(struct processes *t, const struct event *e)
     jit_free(p->jit);
     p->jit = NULL;
     p->program = parent->program;
+    p->elder = parent->ended ? parent->elder : parent->pid;
     p->origin = parent->origin;
     p->preloaded = parent->preloaded;
     p->in_kernel = parent->in_kernel;

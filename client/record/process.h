@@ -23,6 +23,7 @@ struct sum;
 struct process {
     LIST_ENTRY(process) link;
     uint32_t pid;
+    uint32_t elder; /* the process that had its maps when it was forked; 0: after execve, or it was not seen to begin */
     bool wanted;    /* its samples are taken */
     bool ended;     /* the kernel reported the end of its first thread */
     bool looked;    /* in this interval */
@@ -49,6 +50,9 @@ struct process {
 };
 
 struct processes;
+
+/* The build of a file that the process has mapped: see images_find_build. */
+uint32_t process_find_build(struct images *images, const struct process *p, uint32_t file);
 
 /* images outlives the processes. */
 enum profd_status processes_new(struct images *images, struct processes **out, struct profd_error *e);

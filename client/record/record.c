@@ -206,7 +206,7 @@ static uint32_t program_find(struct record *r, struct process *p)
     if (p->program == IMAGE_NONE) {
         return IMAGE_NONE;
     }
-    const uint32_t program = images_find_build(r->images, p->program, p->pid, p->origin.uid);
+    const uint32_t program = process_find_build(r->images, p, p->program);
     if (program != IMAGE_NONE && !p->known && images_find_setuid(r->images, p->program, &owner)) {
         p->origin.uid = owner;
     }

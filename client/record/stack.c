@@ -35,7 +35,7 @@ static bool frame_find(struct images *images, struct process *p, uint64_t time, 
         return false;
     }
     *out = OUTSIDE;
-    out->build = images_find_build(images, map->file, p->pid, p->origin.uid);
+    out->build = process_find_build(images, p, map->file);
     if (out->build == IMAGE_NONE) {
         struct jit_owner owner = {.pid = p->pid, .uid = p->origin.uid};
         memcpy(owner.key, process_get_key(p), sizeof owner.key);
@@ -68,7 +68,7 @@ static bool table_find(void *context, uint64_t address, struct unwind_object *ou
     const struct walk *w = context;
     const struct process_map *map = process_find_map(w->process, address);
     uint64_t link;
-    if (!map || images_find_build(w->images, map->file, w->process->pid, w->process->origin.uid) == IMAGE_NONE ||
+    if (!map || process_find_build(w->images, w->process, map->file) == IMAGE_NONE ||
         !images_find_address(w->images, map->file, address - map->start + map->offset, &link)) {
         return false;
     }

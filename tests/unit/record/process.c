@@ -136,13 +136,30 @@ Test(process, this_process_is_read_from_proc)
     const struct process_map *own = process_find_map(p, (uint64_t)(uintptr_t)&setup);
     cr_assert_not_null(own);
     cr_assert_eq(p->program, own->file);
-    const uint32_t build = images_find_build(images, own->file, p->pid, geteuid());
+    const uint32_t build = process_find_build(images, p, own->file);
     cr_assert_neq(build, IMAGE_NONE);
     uint64_t address;
     const uint64_t offset = (uint64_t)(uintptr_t)&setup - own->start + own->offset;
     cr_assert(images_find_address(images, own->file, offset, &address));
     const struct tally_range range = images_get_range(images, build);
     cr_assert(range.low <= address && address < range.high);
+}
+
+/* Processes of a server that end before their first tick is read: the program is found nevertheless. */
+Test(process, the_program_of_a_process_that_is_gone)
+{
+    const uint32_t self = (uint32_t)getpid();
+    const struct event fork_record = {.type = PERF_RECORD_FORK, .pid = CHILD, .tid = CHILD, .parent = self};
+    const struct event grandchild = {.type = PERF_RECORD_FORK, .pid = PARENT, .tid = PARENT, .parent = CHILD};
+    const struct event exit_record = {.type = PERF_RECORD_EXIT, .pid = CHILD, .tid = CHILD, .parent = self};
+    const uint32_t file = find(self, (uint64_t)(uintptr_t)&setup)->file;
+    struct process alone = {.pid = CHILD};
+    cr_assert_eq(process_find_build(images, &alone, file), IMAGE_NONE, "nobody can show the file");
+    cr_assert(processes_apply(processes, &fork_record));
+    cr_assert_neq(process_find_build(images, take(CHILD), file), IMAGE_NONE, "the process that started it can");
+    cr_assert(processes_apply(processes, &exit_record));
+    cr_assert(processes_apply(processes, &grandchild));
+    cr_assert_eq(take(PARENT)->elder, self);
 }
 
 Test(process, what_was_counted_stays_counted)
