@@ -392,7 +392,7 @@ def host(tap, program, folder):
                                     stderr=subprocess.PIPE, text=True)
         until(lambda: os.path.exists(f"/proc/{sampling.pid}/fd/8"))
         theirs = subprocess.Popen([*AS_NOBODY, other, "1000", "0", "0"])  # long enough for its user to be read
-        ours = subprocess.Popen([program, "50", "0", "20"])
+        ours = subprocess.Popen([program, "100", "0", "20"])
         short = [run("/bin/true").returncode for _ in range(100)]
         theirs.wait()
         ours.wait()
