@@ -1,13 +1,13 @@
 #!/bin/bash
 # Runs every test, PROFD_TEST_JOBS programs at a time (one more than there are cores), and counts. Usage: run.sh
-# BUILD-FOLDER [part…]; parts: lint script crash daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program
-# that prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before
-# the last line.
+# BUILD-FOLDER [part…]; parts: alone lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a
+# program that prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason
+# before the last line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-lint script crash daemons criterion sanitize tsan fuzz} # long programs first: the last end together
+parts=${*:-alone lint script disk daemons criterion sanitize tsan fuzz} # long programs first: the last end together
 JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))} # most of them wait now and then
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
@@ -15,8 +15,8 @@ trap 'rm -rf "$work"' EXIT
 export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
-# beside them.
-alone=" tests/integration/siege.py tests/integration/flow.py crash "
+# beside them. They are one part, so that the others are waited for at most once.
+alone="tests/integration/siege.py tests/integration/flow.py"
 
 # begun FILE: tests of Criterion that began and did not end.
 begun() {
@@ -49,7 +49,6 @@ count() {
 }
 
 declare -A names=() # of the programs that run, by process
-places=$JOBS         # 1 while a program runs alone
 
 mkfifo "$work/ends" && exec 3<>"$work/ends" # each process that ends writes its number there
 
@@ -64,13 +63,15 @@ reap() {
     unset "names[$pid]"
 }
 
+reap_all() {
+    while [ ${#names[@]} -gt 0 ]; do reap; done
+}
+
 # start NAME PROGRAM ARGUMENT…: runs it in the background when a place is free.
 start() {
-    local name=$1 most=$JOBS
+    local name=$1
     shift
-    case $alone in *" $name "*) most=1 ;; esac
-    while [ ${#names[@]} -ge $((most < places ? most : places)) ]; do reap; done
-    places=$most
+    while [ ${#names[@]} -ge "$JOBS" ]; do reap; done
     (
         folder=$work/$BASHPID
         mkdir -p "$folder"
@@ -118,6 +119,12 @@ export -f replay
 
 for part in $parts; do
     case $part in
+    alone)
+        for t in $alone; do reap_all && script "$t" /usr/bin/python3 "$t"; done
+        reap_all # `make crash` does more of the next
+        script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" tests/crash/version1.sql \
+            kills=100 cuts=25 eio=3 points=97 soak=6 seed=1
+        reap_all ;;
     criterion)
         for t in $(suites "$B/tests"); do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
     sanitize)
@@ -132,6 +139,7 @@ for part in $parts; do
         for t in tests/oracle/*.sh tests/{oracle,lint}/test_*.py tests/integration/*.sh \
             tests/{integration,collect,record,fleet,insight}/*.py; do
             grep -q '^# not a test' "$t" && continue
+            case " $alone " in *" $t "*) continue ;; esac
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
@@ -142,15 +150,13 @@ for part in $parts; do
         for t in example daemon upkeep http attach; do
             script "tsan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-tsan" /usr/bin/python3 "tests/integration/$t.py"
         done ;;
-    crash) # `make crash` does more of it
-        script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" tests/crash/version1.sql \
-            kills=200 cuts=50 eio=3 points=97 soak=6 seed=1
+    disk)
         script disk.py /usr/bin/python3 tests/crash/disk.py ;;
     lint)
         script lint /usr/bin/python3 tests/lint/structure.py ;;
     esac
 done
-while [ ${#names[@]} -gt 0 ]; do reap; done
+reap_all
 [ "$skipped" = 0 ] || { echo "Skipped:"; sort -u "$work/skips" | sed 's/^/  /'; }
 summary="$passed passed, $failed failed"
 [ "$skipped" = 0 ] || summary="$summary, $skipped skipped"
