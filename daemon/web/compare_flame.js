@@ -1,4 +1,5 @@
-// Two flame graphs as one. The width of a box is the mean of its shares on both sides; its sign, colour and edge say which has more.
+// Two flame graphs as one. The width of a box is the mean of its shares on both sides; its sign, colour and edge say
+// which has more.
 import * as api from "./api.js";
 import { sideQuestion } from "./compare_sides.js";
 import { el, replace, say, svg } from "./dom.js";

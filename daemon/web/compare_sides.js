@@ -11,7 +11,8 @@ const VALUES_MOST = 12; // values of a label that are offered
 const LABELS_MOST = 4;
 const RELATIVES_MOST = 8;
 
-/** What a report of one side is asked. The toolbar's time is of both sides unless B has its own; labels are of one side. */
+/** What a report of one side is asked. The toolbar's time is of both sides unless B has its own; labels are of one
+ *  side. */
 export function sideQuestion(state, side) {
   const own = side === "b" && (state.bsince || state.buntil);
   return {

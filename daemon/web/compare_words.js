@@ -1,7 +1,8 @@
 // The wording of a comparison: metrics, verdicts, intervals, and how much data is missing.
 import * as format from "./format.js";
 
-/** key of the interface; title; hint; what more and less of it are called; how its values read; "common": of all functions. */
+/** key of the interface; title; hint; what more and less of it are called; how its values read; "common": of all
+ *  functions. */
 export const METRICS = [
   {
     key: "time-per-call",
@@ -138,14 +139,18 @@ export function verdict(row, metric, diff) {
       kind: "same",
       sign: "≈",
       text: row.data_needed > 1 ? "cannot tell yet" : "no change",
-      about: `May be chance (p = ${Number((row.p ?? 1).toPrecision(2))}). An increase by ${change(row.visible ?? 0)} would have been seen.${missing}`,
+      about:
+        `May be chance (p = ${Number((row.p ?? 1).toPrecision(2))}). ` +
+        `An increase by ${change(row.visible ?? 0)} would have been seen.${missing}`,
     }),
     constant: () => ({ kind: "same", sign: "=", text: "exactly as before", about: "The same number in every group." }),
     "too-few": () => ({
       kind: "same",
       sign: "?",
       text: "cannot tell yet",
-      about: `A test needs ${LEAST_TICKS} ticks of the function on each side, and ${LEAST_GROUPS} groups of processes. Needed: ${needs}.`,
+      about:
+        `A test needs ${LEAST_TICKS} ticks of the function on each side, and ${LEAST_GROUPS} groups of processes. ` +
+        `Needed: ${needs}.`,
     }),
   }[row.verdict]();
 }

@@ -13,7 +13,8 @@ const parts = (children) =>
     .map((c) => (c instanceof Node ? c : visible(c)));
 const SPOKEN = new Set(["title", "placeholder", "aria-label", "aria-valuetext", "label"]);
 
-/** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings, arrays, null. */
+/** An element. props: properties, "class", "on…" handlers, "data-…"/"aria-…" attributes. children: nodes, strings,
+ *  arrays, null. */
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
   if ("autocomplete" in node) node.autocomplete = "off"; // the address is the state: a browser restores none beside it

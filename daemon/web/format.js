@@ -67,15 +67,15 @@ function rough(value) {
   return text.includes(".") ? text.replace(/\.?0+ /, " ") : text;
 }
 
-/** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. totals: of the report, so that
- * times have the digits of their ticks; of: the time that a quotient comes from. */
+/** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. totals: of the report, so
+ * that times have the digits of their ticks; of: the time that a quotient comes from. */
 export const amounts = (dimension, totals) =>
   ["seconds", "wall", undefined].includes(dimension)
     ? (value, of = value) =>
         seconds(value, totals?.seconds > 0 ? (Math.abs(of) * totals.ticks) / totals.seconds : undefined)
     : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : "");
 
-/** A self time: "~" where it is an estimate, because functions share bins of a histogram, and what it may be instead. */
+/** A self time: "~" where it is an estimate, as functions share bins of a histogram, and what it may be instead. */
 export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
 export const selfRange = (amount, least, most) =>
   Number.isFinite(least) ? `estimated: ${amount(least)} to ${amount(most)}` : "";
@@ -141,8 +141,11 @@ export const brief = (id) => (id.length > 12 ? `${id.slice(0, 12)}…` : id);
 /** A name of C++ without its template arguments, like names=short of the interface. */
 export function shortName(name) {
   if (/operator ?[<>-]/.test(name)) return name;
-  let short = name.replace(/std::(__cxx11::)?basic_string<char, std::char_traits<char>, std::allocator<char> ?>/g, "std::string");
-  for (let before = ""; before !== short; ) {
+  let short = name.replace(
+    /std::(__cxx11::)?basic_string<char, std::char_traits<char>, std::allocator<char> ?>/g,
+    "std::string",
+  );
+  for (let before = ""; before !== short;) {
     before = short;
     short = short.replace(/(?<=[\w:])<[^<>]*>/g, "\0"); // from the inside out
   }

@@ -98,7 +98,9 @@ export function near({ nodes, edges, groups }, start, depth, most) {
   const up = reached(start, depth, ends(edges, "target"), "source");
   const down = reached(start, depth, ends(edges, "source"), "target");
   const level = (n) => Math.min(up.get(n.id) ?? Infinity, down.get(n.id) ?? Infinity);
-  const all = nodes.filter((n) => level(n) < Infinity).sort((a, b) => level(a) - level(b) || b.total_seconds - a.total_seconds);
+  const all = nodes
+    .filter((n) => level(n) < Infinity)
+    .sort((a, b) => level(a) - level(b) || b.total_seconds - a.total_seconds);
   const kept = new Set(all.slice(0, most).map((n) => n.id));
   const within = groups.map((g) => ({ ...g, members: g.members.filter((id) => kept.has(id)) }));
   return {

@@ -55,7 +55,8 @@ function place(dagre, { nodes, edges, groups }, rankdir, size) {
 /** The middle of the window of that size that shows most weight. weight(node); must: a node that it shows. */
 export function busiest(nodes, places, size, weight, must) {
   const at = (n) => places.nodes.get(n.id);
-  const clamp = (middle, part, whole) => (part >= whole ? whole / 2 : Math.min(Math.max(middle, part / 2), whole - part / 2));
+  const clamp = (middle, part, whole) =>
+    part >= whole ? whole / 2 : Math.min(Math.max(middle, part / 2), whole - part / 2);
   const shows = (middle, n) =>
     Math.abs(at(n).x - middle.x) <= (size.w - n.w) / 2 && Math.abs(at(n).y - middle.y) <= (size.h - n.h) / 2;
   let best = { sum: -1 };

@@ -7,7 +7,8 @@ import { go } from "./state.js";
 /** Calls of much CPU time have no ticks: seconds divided by calls would be too small. */
 export const lacksTicks = (report) => report.collector?.without_ticks_seconds > 0;
 
-/** The share of ticks that found the collector. It is no share of the time: the processor executes functions while it counts. */
+/** The share of ticks that found the collector. It is no share of the time: the processor executes functions while it
+ *  counts. */
 const overhead = (c, percent) =>
   c.overhead_below !== null
     ? `Overhead: below ${format.percent(Math.ceil(10000 * c.overhead_below) / 100)} of the CPU time: no tick was inside the collector. `
@@ -15,7 +16,8 @@ const overhead = (c, percent) =>
       ? `Overhead: ${percent(c.overhead)} of the ticks were inside the collector, a rough estimate of the time spent counting. `
       : null;
 
-/** How much of the CPU time is in known objects, and what the collectors lost: one phrase for each number that is not 0. */
+/** How much of the CPU time is in known objects, and what the collectors lost: one phrase for each number that is not
+ *  0. */
 function coverage(c, totals) {
   if (!c) return null;
   const rate = totals.seconds > 0 ? totals.ticks / totals.seconds : 0;
@@ -211,7 +213,12 @@ function words(p, collector) {
 /** The chip that explains how true the numbers are. content: of its panel. */
 export function truthChip(p, collector, content) {
   const [sign, ...rest] = words(p, collector).split(" ");
-  const label = el("span", { class: p.exact || onlySampled(p) ? "chip" : "chip warning" }, sign, el("span", {}, ` ${rest.join(" ")}`));
+  const label = el(
+    "span",
+    { class: p.exact || onlySampled(p) ? "chip" : "chip warning" },
+    sign,
+    el("span", {}, ` ${rest.join(" ")}`),
+  );
   return menu("truth", "How exact these numbers are", label, content);
 }
 

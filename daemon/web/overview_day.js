@@ -10,15 +10,15 @@ let asked = null; // promise of the rows by build-id
 /** Answers are asked for again by the next drawing of the page. */
 export const forget = () => (asked = null);
 
-/** The window ends with the present hour, so that its beginning, and with it the address, stays the same for an hour. */
+/** The window ends with the present hour, so that its beginning, and so the address, stays the same for an hour. */
 function ask() {
   const since = new Date(Math.floor(Date.now() / HOUR) * HOUR - (HOURS - 1) * HOUR).toISOString();
   const url = `api/v1/load?${api.query({ by: ["service", "version"], step: "1h", since, limit: "1000" })}`;
   return api.rows(url, 20000).then(({ rows }) => new Map(rows.map((row) => [row.build_id, row])));
 }
 
-/** The days of builds as one: {load: by hour, services, versions, hosts, least}. hosts: the most machines of one hour and
- *  label, so there may be more if `least`. Builds that were not seen in the last day add nothing. */
+/** The days of builds as one: {load: by hour, services, versions, hosts, least}. hosts: the most machines of one hour
+ *  and label, so there may be more if `least`. Builds that were not seen in the last day add nothing. */
 export async function dayOf(builds) {
   const all = await (asked ??= ask());
   const rows = builds.map((b) => all.get(b.build_id)).filter(Boolean);

@@ -8,7 +8,8 @@ import { isMeasured } from "./report_columns.js";
 import { another, functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
-/** Where a row leads: indexes are those of the whole report, which the table knows. What was not called in the window has none. */
+/** Where a row leads: indexes are those of the whole report, which the table knows. What was not called in the window
+ *  has none. */
 function resolver(state, flat) {
   const places = new Map(Array.from(flat.columns.index, (index, i) => [index, i]));
   return (row) => {
@@ -159,7 +160,13 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
   }
   const f = answer.functions[0];
   const look = lookOf(answer, resolver(state, flat), () => functionPane(pane, state, flat, signal, 0));
-  const spontaneous = { name: "<spontaneous>", calls: 0, of_calls: 0, self_seconds: f.self_seconds, children_seconds: f.children_seconds };
+  const spontaneous = {
+    name: "<spontaneous>",
+    calls: 0,
+    of_calls: 0,
+    self_seconds: f.self_seconds,
+    children_seconds: f.children_seconds,
+  };
   const callers = [...(f.spontaneous ? [spontaneous] : []), ...[...f.callers].reverse(), ...f.static_callers];
   const callees = [...f.callees, ...f.static_callees];
   const of = callsOf(flat);

@@ -79,7 +79,14 @@ function timeColumns(flat) {
   const both = { numeric: true, width: 9.2, bars: true };
   const total = (i) => times[i];
   return [
-    { key: "self", title: "Self", hint: "time in the function itself", ...both, value: (i) => c.self_seconds[i], cell: self },
+    {
+      key: "self",
+      title: "Self",
+      hint: "time in the function itself",
+      ...both,
+      value: (i) => c.self_seconds[i],
+      cell: self,
+    },
     { key: "selfp", title: "Self %", numeric: true, value: (i) => c.self_seconds[i], cell: (i) => percent(own(i)) },
     {
       key: "total",

@@ -148,8 +148,8 @@ export function functions(root) {
   return [...all.values()];
 }
 
-/** The functions of the stacks that pass through a box of leaves(): its own, those between it and the leaf in which all of
- *  them end, and its callers. */
+/** The functions of the stacks that pass through a box of leaves(): its own, those between it and the leaf in which all
+ *  of them end, and its callers. */
 export function functionsAbove(box) {
   const way = [];
   for (let b = box; b.frame; b = b.parent) way.unshift(b);

@@ -73,7 +73,8 @@ export function href(state, changes = {}) {
   return text ? `?${text}` : "./";
 }
 
-// What a view remembers (a filter, a place) is written when it has come to rest: browsers refuse hundreds of changes a minute.
+// What a view remembers (a filter, a place) is written when it has come to rest: browsers refuse hundreds of changes a
+// minute.
 const REST = 150;
 let pending = {};
 let timer = 0;

@@ -1,4 +1,5 @@
-// A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move, Enter opens.
+// A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move,
+// Enter opens.
 import { el, replace } from "./dom.js";
 import { note, remembersOpen } from "./state.js";
 
@@ -23,8 +24,10 @@ addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
 /**
- * columns: {key, width in rem, still (no order by it), bars, title, hint, numeric, value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
- * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without it.
+ * columns: {key, width in rem, still (no order by it), bars, title, hint, numeric, value(i) to sort by, cell(i) → text
+ * or node}. count: rows 0 … count−1.
+ * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without
+ * it.
  * sorted(key, dir): told when the user sorts.
  */
 export class Table {
@@ -100,7 +103,8 @@ export class Table {
     const values = Array.from({ length: this.count }, (_, i) =>
       column.numeric ? Number(column.value(i)) : String(column.value(i)),
     );
-    // What is no number stands last in either direction; equals stay in the report's order. Text by its code units: fast.
+    // What is no number stands last in either direction; equals stay in the report's order. Text by its code units:
+    // fast.
     const none = (v) => (Number.isNaN(v) ? 1 : 0);
     this.order.sort((a, b) => {
       const x = values[a];
@@ -300,7 +304,7 @@ export function filterField(now, label, placeholder, apply, table) {
   return field;
 }
 
-/** A picture's content as a table, in a closed <details>. It is made when opened, because pictures may have many parts. */
+/** A picture's content as a table, in a closed <details>. It is made when opened: pictures may have many parts. */
 export const pictureTable = (state, key, summary, make) =>
   remembersOpen(
     state,

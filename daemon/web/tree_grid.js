@@ -12,7 +12,8 @@ let grids = 0;
 
 export class TreeGrid {
   /** root: a box of stacks.js; its children are the first rows. columns: {title, hint, numeric, width,
-   *  cell(box)}, the first with the names. at: the row that is active; moved(box): told when another is. open(box): Enter.
+   *  cell(box)}, the first with the names. at: the row that is active; moved(box): told when another is. open(box):
+   * Enter.
    *  narrow: there is little space. */
   constructor({ label, root, columns, at, moved, open, narrow }) {
     Object.assign(this, {

@@ -109,7 +109,7 @@ function verdictColumns(rows, metric, diff) {
       key: "plan",
       title: `To tell ${planned}`,
       hint: `data that is missing before an increase by ${planned} can be told from chance`,
-      width: 10,
+      width: 10.6,
       numeric: true,
       still: true,
       cell: plan,

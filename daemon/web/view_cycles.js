@@ -13,7 +13,11 @@ const CYCLES_MOST = 50;
 function member(cycle, name, state) {
   const found = cycle.members.find((m) => m.name === name);
   if (!found) return name;
-  return el("a", { ...to(state, { ...another("report"), fn: found.address, of: "" }), title: found.name }, format.shortName(name));
+  return el(
+    "a",
+    { ...to(state, { ...another("report"), fn: found.address, of: "" }), title: found.name },
+    format.shortName(name),
+  );
 }
 
 const calls = (row) => format.exact(row, "calls");

@@ -13,11 +13,22 @@ const PROGRAMS = 20; // that are asked where a function is
 const FEW = ["self", "calls"]; // columns where there is little space
 const SORTS = ["self", "total", "calls"];
 
+/** Calls, and those from itself. */
+const callsText = (row, mark) =>
+  mark + format.exact(row, "calls") + (row.self_calls ? `+${format.exact(row, "self_calls")}` : "");
+
+/** Of what has ticks but no calls nothing was counted. */
+const callsCell = (row, mark) =>
+  row.calls === 0 && row.self_calls === 0 && row.self_seconds > 0
+    ? el("span", { title: "ticks fell into it; no call was counted" }, "–")
+    : callsText(row, mark);
+
 /** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
 const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
 
 function columns(rows, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
+  const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
   return [
     {
       key: "name",
@@ -59,12 +70,11 @@ function columns(rows, amount, mark, state) {
     {
       key: "calls",
       title: `${mark}Calls`,
-      width: 12.5,
+      width: Math.max(12.5, 0.58 * widest + 2.5),
       hint,
       numeric: true,
       value: (i) => rows[i].calls,
-      cell: (i) =>
-        mark + format.exact(rows[i], "calls") + (rows[i].self_calls ? `+${format.exact(rows[i], "self_calls")}` : ""),
+      cell: (i) => callsCell(rows[i], mark),
     },
     {
       key: "percall",

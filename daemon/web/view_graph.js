@@ -122,7 +122,14 @@ async function picture(graph, shown, state, box) {
     follow: (n) => go({ ...another("report"), ...functionAt(state, n.detail__address, n.detail__build_id) }),
     focus: focused,
   });
-  const camera = new Camera(drawn.view, places, size, state.at, (at) => note(state, { at }), anchor(shown, places, size));
+  const camera = new Camera(
+    drawn.view,
+    places,
+    size,
+    state.at,
+    (at) => note(state, { at }),
+    anchor(shown, places, size),
+  );
   replace(box, drawn.view);
   return { ...drawn, camera, places };
 }
@@ -188,7 +195,8 @@ export async function draw(main, state, signal) {
   if (state.q) apply(state.q);
 }
 
-const DIVIDED = "The time of a function or cycle is divided among its callers by their numbers of calls (×), as in gprof.";
+const DIVIDED =
+  "The time of a function or cycle is divided among its callers by their numbers of calls (×), as in gprof.";
 const MEASURED =
   "Times are measured: each stack counts once for a function, and for the caller that it shows. At the lines: the " +
   "number of calls (×), or the time where calls are not counted.";

@@ -1,4 +1,5 @@
-// Processes that are counting now, with their rates, as the daemon sees them. The list is asked for again while it is looked at.
+// Processes that are counting now, with their rates, as the daemon sees them. The list is asked for again while it is
+// looked at.
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
@@ -136,7 +137,7 @@ const columns = (rows, state) => [
   },
   {
     key: "age",
-    width: 6.6,
+    width: 7.2,
     title: "Runs for",
     numeric: true,
     value: (i) => rows[i].age_seconds,
@@ -153,7 +154,7 @@ const columns = (rows, state) => [
   },
   {
     key: "harvested",
-    width: 7.6,
+    width: 8.4,
     title: "Last read",
     numeric: true,
     value: (i) => Date.parse(rows[i].harvested) || 0,
@@ -168,7 +169,7 @@ const columns = (rows, state) => [
   },
   {
     key: "labels",
-    width: 14,
+    width: 13.2,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),
@@ -199,14 +200,16 @@ function show(state, answer, box) {
   };
   box.apply = (text) => say(apply(text));
   const focused =
-    box.querySelector(".scroll")?.contains(document.activeElement) && document.activeElement.getAttribute("role") === "grid";
+    box.querySelector(".scroll")?.contains(document.activeElement) &&
+    document.activeElement.getAttribute("role") === "grid";
   const aside = box.querySelector(".scroll")?.scrollLeft ?? 0;
   replace(
     box,
     el(
       "p",
       { id: "live-sum", class: "headline" },
-      `${format.many({ n: rows.length }, "n", "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, ${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
+      `${format.several(rows.length, "process", "processes")}, ${format.rate(sum("calls_per_second"))} calls/s, `,
+      `${format.count(rows.filter((r) => r.state === "counting").length)} counting.`,
     ),
     table.node,
   );

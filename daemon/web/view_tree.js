@@ -59,7 +59,7 @@ function columnsOf(look, state) {
       cell: (box) => bar(look.amount(box.value), percent(box)),
       hint: "time of all stacks with this path",
     },
-    { title: "Total %", numeric: true, width: 5.6, cell: (box) => look.percent(box.value) },
+    { title: "Total %", numeric: true, width: 5.9, cell: (box) => look.percent(box.value) },
     { title: "95 %", numeric: true, width: 9.5, cell: range, hint: "interval of the total, from the number of stacks" },
     {
       title: "Self",

@@ -88,7 +88,8 @@ async function ofSpeedscope(page) {
     "speedscope",
     await act(page, () => {
       const box = [...document.querySelectorAll("div")].find(
-        (d) => d.scrollHeight > 2 * d.clientHeight && getComputedStyle(d).overflowY !== "visible" && d.clientHeight > 100,
+        (d) =>
+          d.scrollHeight > 2 * d.clientHeight && getComputedStyle(d).overflowY !== "visible" && d.clientHeight > 100,
       );
       box.scrollTop = box.scrollHeight / 2;
     }),
@@ -112,7 +113,11 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 for (let n = 0; n < Number(rounds); n++) {
-  for (const [who, one] of [[profd, ofProfd], [speedscope, ofSpeedscope], [pprof, ofPprof]]) {
+  for (const [who, one] of [
+    [profd, ofProfd],
+    [speedscope, ofSpeedscope],
+    [pprof, ofPprof],
+  ]) {
     if (!who) continue;
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, bypassCSP: true });
     const page = await context.newPage();

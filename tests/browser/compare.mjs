@@ -1,4 +1,5 @@
-// Two sides compared: what the interface says stands in the table, the flame graph and the graph; three clicks from the list.
+// Two sides compared: what the interface says stands in the table, the flame graph and the graph; three clicks from the
+// list.
 import { address, builds, check, get, open, point, ready, text, visit } from "./page.mjs";
 
 const GRID = "[role=grid][aria-label=Differences]";

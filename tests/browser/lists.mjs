@@ -49,8 +49,7 @@ async function cycles(page) {
   const [hottest] = [...rows].sort((a, b) => b.percent - a.percent);
   const said = rows.length > 1 ? `The hottest is cycle ${hottest.number} with` : `Cycle ${hottest.number}`;
   point(
-    shown.includes(said) &&
-      hottest.members.slice(0, 3).every((m) => shown.includes(m.name)),
+    shown.includes(said) && hottest.members.slice(0, 3).every((m) => shown.includes(m.name)),
     "cycles: which is hottest, and who is in it",
     shown,
   );

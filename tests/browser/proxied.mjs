@@ -1,4 +1,5 @@
-// The dashboard through a proxy with TLS and passwords. node proxied.mjs MODULES BASE-URL BUILD USER PASSWORD SCREENSHOT|"";
+// The dashboard through a proxy with TLS and passwords. node proxied.mjs MODULES BASE-URL BUILD USER PASSWORD
+// SCREENSHOT|"";
 // prints what came as JSON.
 import { launch } from "./launch.mjs";
 

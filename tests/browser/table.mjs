@@ -1,4 +1,5 @@
-// The table of functions and the pane beside it: numbers stay in sight, the clicked row is the marked one, keys, columns.
+// The table of functions and the pane beside it: numbers stay in sight, the clicked row is the marked one, keys,
+// columns.
 import { address, builds, check, get, id, open, point, ready, visit } from "./page.mjs";
 
 const calc = id("calc");

@@ -40,7 +40,11 @@ async function refused(page) {
   );
   for (const view of ["graph", "flame", "tree"]) {
     await visit(page, `?build=${id("calc")}&view=${view}&until=2001-01-01T00:00:00Z`);
-    point(/No function|No upload|No sample has these labels/.test(await text(page)), `${view}: an empty window`, await text(page));
+    point(
+      /No function|No upload|No sample has these labels/.test(await text(page)),
+      `${view}: an empty window`,
+      await text(page),
+    );
   }
 }
 

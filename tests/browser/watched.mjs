@@ -10,7 +10,10 @@ async function shown(page, name) {
   await visit(page, "");
   const link = page.locator(VERDICT);
   point((await link.count()) === 1, `${name}: only the watched program has a verdict`, await text(page));
-  const place = await page.locator(`${ROW}, .changes span`).filter({ has: page.locator("a.delta") }).textContent();
+  const place = await page
+    .locator(`${ROW}, .changes span`)
+    .filter({ has: page.locator("a.delta") })
+    .textContent();
   point(/^shop/.test(place), `${name}: it stands with its program`, place);
   const said = (await link.textContent()).trim();
   point(said === `▲ +${Math.round(100 * parse.change)} % parse`, `${name}: the largest change`, [said, parse]);
