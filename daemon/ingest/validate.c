@@ -294,6 +294,37 @@ enum profd_status validate_decoded(struct build_cache *cache, struct store_build
     return PROFD_OK;
 }
 
+/* Ticks of the histograms of a clock. */
+static uint64_t clock_ticks(const struct counts *c, const struct counts_tree *clock)
+{
+    uint64_t sum = 0;
+    bool ignored = false;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        if (h->rate == clock->rate && h->abbreviation == clock->abbreviation &&
+            strncmp(h->dimension, clock->dimension, sizeof clock->dimension) == 0) {
+            sum_add(&sum, sum_all(c->bin_ticks + h->first, h->used), &ignored);
+        }
+    }
+    return sum;
+}
+
+/* Stacks say where ticks of the histograms came from: there are no more of them. O(trees · histograms + nodes). */
+static enum profd_status check_stack_ticks(const struct counts *c, struct profd_error *e)
+{
+    for (uint32_t i = 0; i < c->tree_count; i++) {
+        const struct counts_tree *t = &c->trees[i];
+        const uint64_t stacks = sum_all(c->node_ticks + t->first, t->used), ticks = clock_ticks(c, t);
+        if (stacks > ticks) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "stacks %u have %" PRIu64 " ticks at %u a second; the histograms of this clock have "
+                                   "%" PRIu64,
+                                   i, stacks, t->rate, ticks);
+        }
+    }
+    return PROFD_OK;
+}
+
 enum profd_status validate_counts(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                   uint8_t **cut, struct profd_error *e)
 {
@@ -304,7 +335,10 @@ enum profd_status validate_counts(struct build_cache *cache, struct store_build 
     if (status != PROFD_OK) {
         return status;
     }
-    status = validate_decoded(cache, builds, u, &c, &changed, e);
+    status = check_stack_ticks(&c, e);
+    if (status == PROFD_OK) {
+        status = validate_decoded(cache, builds, u, &c, &changed, e);
+    }
     if (status == PROFD_OK && changed) {
         status = counts_encode(&c, cut, &size, e);
     }

@@ -94,6 +94,8 @@ def main(tap):
                      "node 1 of stacks is not after its sibling 0"),
                     ("a leaf without ticks", [(0, 0, 0, 0x1200, 0)], "node 0 of stacks is a leaf with 0 ticks"),
                     ("a build that the upload does not have", [(0, 1, 1, 0x1200, 1)], "the upload has 1"),
+                    ("more ticks than their histograms have", [(0, 1, 0, 0x1100, 5), (0, 1, 0, 0x1200, 3)],
+                     "stacks 0 have 8 ticks at 99 a second; the histograms of this clock have 7"),
                     ("an incomplete frame inside", [(0, 0, 0, 0x1200, 0), (1, 0, NOWHERE, 1, 1)],
                      "address 0x1 of no build at depth 1")):
                 kind, m = w.ask(upload(sender, 2, stacked([(99, tree)])), 2)
