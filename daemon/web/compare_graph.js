@@ -94,7 +94,7 @@ function drawNode(n, place, state) {
       onkeydown: keys,
     },
     svg("rect", { width: n.w, height: n.h, rx: 4, style: `--strong:${strength(d)}%` }),
-    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, clip(n.title, 24)),
+    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, clip(n.title, 22)),
     svg("text", { x: n.w / 2, y: 33, "text-anchor": "middle" }, change(n)),
     svg("title", {}, about),
   );

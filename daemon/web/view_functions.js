@@ -17,11 +17,13 @@ const SORTS = ["self", "total", "calls"];
 const callsText = (row, mark) =>
   mark + format.exact(row, "calls") + (row.self_calls ? `+${format.exact(row, "self_calls")}` : "");
 
-/** Of what has ticks but no calls nothing was counted. */
-const callsCell = (row, mark) =>
-  row.calls === 0 && row.self_calls === 0 && row.self_seconds > 0
-    ? el("span", { title: "ticks fell into it; no call was counted" }, "–")
-    : callsText(row, mark);
+/** Of what has ticks but no calls nothing was counted. Where there is little space, numbers are short. */
+function callsCell(row, mark) {
+  if (row.calls === 0 && row.self_calls === 0 && row.self_seconds > 0)
+    return el("span", { title: "ticks fell into it; no call was counted" }, "–");
+  const text = callsText(row, mark);
+  return innerWidth < NARROW ? el("span", { title: text }, mark + format.short(row.calls)) : text;
+}
 
 /** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
 const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
@@ -47,6 +49,7 @@ function columns(rows, amount, mark, state) {
       key: "self",
       title: "Self",
       width: 9.2,
+      bars: true,
       numeric: true,
       value: (i) => rows[i].self_seconds,
       cell: (i) => bar(amount(rows[i].self_seconds), rows[i].percent),
@@ -70,7 +73,7 @@ function columns(rows, amount, mark, state) {
     {
       key: "calls",
       title: `${mark}Calls`,
-      width: Math.max(12.5, 0.58 * widest + 2.5),
+      width: innerWidth < NARROW ? 7.2 : Math.max(12.5, 0.58 * widest + 2.5),
       hint,
       numeric: true,
       value: (i) => rows[i].calls,
