@@ -8,10 +8,10 @@
 #include "clickhouse/client.h"
 #include "core/buffer.h"
 
-#define INSERT_BYTES (8u << 20) /* of one statement, about */
+#define INSERT_BYTES (64u << 20) /* of one statement, about: what a centre stores at once is one */
 #define REPLY_BYTES (256u << 20)
 #define CONNECT_MS 3000
-#define ANSWER_MS 30000
+#define ANSWER_MS 20000 /* of storing, too: the writer does nothing else meanwhile, and its watchdog waits */
 
 /* In this order a row is inserted. Those from epoch on, but tenant and sums, are read. */
 #define INSERTED                                                                                                       \

@@ -108,10 +108,16 @@ def answers(d, asked):
         return {p: (status, DOWN.sub(b"", text)) for p in asked for status, text in (w.query(p)[:2],)}
 
 
+def shown(x, y):
+    """Where two answers begin to differ."""
+    at = next((i for i, (a, b) in enumerate(zip(x[1], y[1])) if a != b), 0)
+    return [(status, text[max(at - 200, 0):at + 100]) for status, text in (x, y)]
+
+
 def compare(tap, fleet, asked, name):
     x, y = answers(fleet.kept, asked), answers(fleet.plain, asked)
     good = [p for p in asked if y[p][0] == 200]
-    different = {p: (x[p], y[p]) for p in asked if x[p] != y[p]}
+    different = {p: shown(x[p], y[p]) for p in asked if x[p] != y[p]}
     tap.point(not different and len(good) > len(asked) // 2, f"{name}: {len(asked)} answers have the bytes of SQLite",
               different or [y[p] for p in asked if p not in good])
     want, got = sums(*fleet.hosts), calls_of(fleet.kept)
