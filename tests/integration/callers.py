@@ -157,14 +157,17 @@ def below(tap, d, exe):
 
 
 def measured(tap, d):
-    exe = os.path.join(d.folder, "measured")
     source = os.path.join(ROOT, "tests/programs/callers.c")
-    done = run("gcc", "-O2", "-pg", "-fno-omit-frame-pointer", "-o", exe, source)
-    assert done.returncode == 0, done.stderr
-    done = d.ctl("run", "--rate", "250", "--", exe, "6", "1")  # some 15 ticks below tiny
-    assert done.returncode == 0, done.stderr
-    truth = {name: (int(calls), float(time)) for name, calls, time in map(str.split, done.stdout.splitlines())}
-    until(lambda: len(rows(answer(d, exe, "callee"))) == 4)
+    for n in range(10):  # a process that waits for CPU time most of the time may lose ticks, and says so: another one
+        exe = os.path.join(d.folder, f"measured{n}")
+        done = run("gcc", "-O2", "-pg", "-fno-omit-frame-pointer", "-Wl,--build-id=uuid", "-o", exe, source)
+        assert done.returncode == 0, done.stderr
+        done = d.ctl("run", "--rate", "250", "--", exe, "6", "1")  # some 15 ticks below tiny
+        assert done.returncode == 0, done.stderr
+        truth = {name: (int(calls), float(time)) for name, calls, time in map(str.split, done.stdout.splitlines())}
+        until(lambda: len(rows(answer(d, exe, "callee"))) == 4)
+        if d.json("report", exe, "--json")["provenance"]["calls_exact"]:
+            break
     said = answer(d, exe, "callee")
     got = rows(said)
     tap.point(said["method"] == "stacks" and said["regression"] is None and said["stacks_refused"] is None
