@@ -8,6 +8,7 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
+#include "profctl/profctl_function.h"
 #include "profctl/profctl_look.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_rows.h"
@@ -30,7 +31,7 @@ static const struct profctl_option options[] = {
 };
 
 /* Time of what could not be joined by name. */
-static void print_rest(const char *body, size_t size, const char *dimension)
+static void print_rest(const json_t *all, const char *dimension)
 {
     char seconds[40];
     static const struct {
@@ -38,7 +39,6 @@ static void print_rest(const char *body, size_t size, const char *dimension)
     } PARTS[] = {{"unnamed_seconds", "functions of builds without symbols"},
                  {"ambiguous_seconds", "functions with the name and file of another one of their build"},
                  {"other_seconds", "[plt] and [gap]"}};
-    json_t *all = json_loadb(body, size, 0, NULL);
     for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
         const double rest = json_number_value(json_object_get(json_object_get(all, "not_joined"), PARTS[i].field));
         if (rest > 0) {
@@ -46,10 +46,9 @@ static void print_rest(const char *body, size_t size, const char *dimension)
             printf("%s %s more in %s\n", seconds, dimension, PARTS[i].what);
         }
     }
-    json_decref(all);
 }
 
-static void print_table(const struct rows *all, const struct rows *r)
+static void print_table(const struct rows *all, const struct rows *r, bool sampled)
 {
     char self[40], total[40], calls[32];
     const uint64_t programs = rows_number(all, 0, "programs"), processes = rows_number(all, 0, "processes_started");
@@ -61,7 +60,11 @@ static void print_table(const struct rows *all, const struct rows *r)
         const char *name = rows_text(r, i, "short_name"), *file = rows_text(r, i, "file");
         show_amount(rows_real(r, i, "self_seconds"), self, sizeof self);
         show_amount(rows_real(r, i, "total_seconds"), total, sizeof total);
-        (void)snprintf(calls, sizeof calls, "%" PRIu64, rows_number(r, i, "calls"));
+        const uint64_t counted = rows_number(r, i, "calls");
+        (void)snprintf(calls, sizeof calls, "%s%" PRIu64, sampled ? "~" : "", counted);
+        if (sampled && counted == 0) {
+            (void)snprintf(calls, sizeof calls, "-");
+        }
         printf("%7.2f %11s %7.2f %11s %14s %6" PRIu64 " %s%s%s%s\n", rows_real(r, i, "percent"), self,
                rows_real(r, i, "total_percent"), total, calls, rows_number(r, i, "builds"),
                name[0] != '\0' ? name : rows_text(r, i, "name"), file[0] != '\0' ? " (" : "", file,
@@ -76,6 +79,7 @@ static void print_table(const struct rows *all, const struct rows *r)
 static enum profd_status show(const char *body, size_t size, struct profd_error *e)
 {
     struct rows *all = NULL, *list = NULL;
+    json_t *answer = json_loadb(body, size, 0, NULL);
     enum profd_status status = rows_parse_object(body, size, &all, e);
     if (status == PROFD_OK) {
         status = rows_parse(body, size, &list, e);
@@ -83,9 +87,10 @@ static enum profd_status show(const char *body, size_t size, struct profd_error 
     if (status == PROFD_OK && rows_number(all, 0, "uploads") == 0) {
         status = profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
     } else if (status == PROFD_OK) {
-        print_table(all, list);
-        print_rest(body, size, rows_text(all, 0, "dimension"));
+        print_table(all, list, function_is_sampled(answer));
+        print_rest(answer, rows_text(all, 0, "dimension"));
     }
+    json_decref(answer);
     rows_free(all);
     rows_free(list);
     return status;

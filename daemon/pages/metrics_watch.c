@@ -154,7 +154,8 @@ enum profd_status metrics_watch_format(struct store *store, struct buffer *out, 
     static const struct family families[] = {
         {"watch_self_seconds_total", "counter", "Self time of a watched function.", "self"},
         {"watch_total_seconds_total", "counter", "Time of a watched function and of what it called.", "total"},
-        {"watch_calls_total", "counter", "Calls of a watched function.", "calls"},
+        {"watch_calls_total", "counter",
+         "Calls of a watched function; of programs that count none, ticks that found it below a caller.", "calls"},
         {"watch_removals_total", "counter",
          "Looks that found counts of a watched function removed: what arrived in between may be missing.", "removals"}};
     json_t *documents = json_array();

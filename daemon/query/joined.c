@@ -178,14 +178,15 @@ static enum profd_status add_functions(struct joined *j, const struct report *r,
     return status;
 }
 
-/* Adds one program's report. scratch: what only this call needs. O(functions) expected. NO_MEMORY or OK. */
+/* Adds one program's report, with the times that it shows. scratch: what only this call needs. O(functions) expected.
+ * NO_MEMORY or OK. */
 static enum profd_status joined_add(struct joined *j, const struct report *r, struct arena *scratch,
                                     struct profd_error *e)
 {
     struct buffer key;
     bool saturated = false;
     buffer_init(&key, 65536);
-    enum profd_status status = add_functions(j, r, scratch, &key);
+    enum profd_status status = add_functions(j, r->shown, scratch, &key);
     buffer_done(&key);
     j->rest.seconds += r->total;
     sum_add(&j->rest.calls, r->calls, &saturated);

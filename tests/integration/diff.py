@@ -197,6 +197,10 @@ def same_build(tap):
         sampled(tap, d, exe)
 
 
+def functions_of(d):
+    return json.loads(d.ctl("functions", "-m", 'version=~"1|p"', "--json").stdout)["rows"]
+
+
 def sampled(tap, d, exe):
     """A program that counts no calls: times with callees are those of stacks, and nothing rests on calls. step takes
     40 % of the time of A and 60 % of that of B, all of it in parse; the other time is in quiet, which main calls."""
@@ -219,6 +223,18 @@ def sampled(tap, d, exe):
               == ["time-per-call", "calls-per-process", "calls-per-parent"]
               and all("calls of A were not counted" in m["not_computed"] for m in diff["metrics"][2:]),
               "what rests on calls is refused", diff["metrics"])
+    done = d.ctl("functions", "-m", 'version=~"p|q"', "--json")
+    rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]} if done.returncode == 0 else {}
+    seconds = rows and json.loads(done.stdout)["seconds"]
+    tap.point(rows and abs(rows["step"]["total"] - seconds / 2) < seconds / 20 and rows["step"]["self"] == 0
+              and abs(rows["main"]["total"] - rows["quiet"]["self"]) < 1e-6,
+              "and so in the list of functions of all programs", done.stderr or (seconds, rows))
+    text = d.ctl("functions", "-m", 'version=~"p|q"').stdout
+    tap.point(any(line.split()[4:] == ["-", "1", "step"] for line in text.splitlines()),
+              "where no call is counted", text)
+    text = d.ctl("functions", "-m", 'version=~"1|p"').stdout
+    tap.point(any(line.split()[4:5] == [f"~{r['calls']}"] for line in text.splitlines() for r in functions_of(d)
+                  if r["name"] == "step"), "or where some are not", text)
     done = d.ctl("diff", "shop@version=1", "shop@version=q", "--metric", "self,total")
     tap.point("cannot be compared: only one side has stacks of most ticks" in done.stdout
               and done.stdout.count("cannot be compared") == 1, "times of stacks and times by calls are not compared",
