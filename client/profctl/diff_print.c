@@ -75,9 +75,12 @@ static void show_value(const struct metric_words *w, double value, char *out, si
         double seconds;
         const char *unit;
     } UNITS[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {0, "ns"}};
-    if (w->percent) {
+    const bool per_call = strcmp(w->metric, "time-per-call") == 0;
+    if (value == 0 && (w->percent || per_call)) {
+        (void)snprintf(out, size, "no ticks");
+    } else if (w->percent) {
         (void)snprintf(out, size, "%.3g%%", 100 * value);
-    } else if (strcmp(w->metric, "time-per-call") == 0) {
+    } else if (per_call) {
         size_t i = 0;
         while (value < UNITS[i].seconds) {
             i++;

@@ -57,6 +57,7 @@ const LEAST_GROUPS = 12;
 /** A value of a side. */
 export function value(metric, x) {
   if (x === null || x === undefined) return "–";
+  if (metric.timed && x === 0) return "no ticks";
   if (metric.unit === "share") return format.percent(100 * x, 200);
   if (metric.unit === "seconds") return format.seconds(x, 200);
   return x >= 1000 ? format.count(Math.round(x)) : String(Number(x.toPrecision(4)));

@@ -194,6 +194,7 @@ def same_build(tap):
         tap.point(len(lines) == 2 and all(line.endswith("  too few ticks in A for a test") for line in lines),
                   "what took no time before, and much now, is shown although it cannot be tested", text)
         few(tap, d, exe)
+        without_ticks(tap, d, exe)
         sampled(tap, d, exe)
 
 
@@ -253,6 +254,22 @@ def few(tap, d, exe):
               and "no function has ticks and counted calls on both sides" in done.stdout
               and "no significant change" not in done.stdout, "what was not tested is not called unchanged",
               done.stderr + done.stdout)
+
+
+def without_ticks(tap, d, exe):
+    """A function that is called on both sides, and has ticks in B only: it is not said to take no time in A."""
+    calls = {("main", "step"): 1, ("step", "parse"): 1, ("step", "render"): 1}
+    with Wire(d.socket) as w:
+        for process in range(2 * PROCESSES):
+            ticks = {"parse": 20, **({"render": 20} if process % 2 else {})}
+            w.send("UPLOAD", upload(exe, process, ticks, calls, {"version": "xy"[process % 2]}, NOW))
+            answer = w.take()
+            assert answer[0] == "ACK", answer
+    text = d.ctl("diff", "shop@version=x", "shop@version=y").stdout
+    lines = [line for line in text.splitlines() if line.startswith("  render ")]
+    shown = [line.split("  ")[2] for line in lines[:3]]
+    tap.point(shown == ["no ticks -> 50%", "no ticks -> 50%", "no ticks -> 200 ms"],
+              "a function without ticks takes no known time", text)
 
 
 with Tap() as tap, Daemon() as d:
