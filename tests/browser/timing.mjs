@@ -16,9 +16,16 @@ export const shown = (page, selector) =>
     selector,
   );
 
-/** From the start of the navigation to the first frame that shows something. */
+/** From the start of the navigation to the first frame that shows something. The browser may tell it later. */
 export const painted = (page) =>
-  page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const take = (list) =>
+          list.getEntriesByName("first-contentful-paint").forEach((entry) => resolve(entry.startTime));
+        new PerformanceObserver(take).observe({ type: "paint", buffered: true });
+      }),
+  );
 
 /** The longest time from an event to the painted frame after it, while action() runs in the page. */
 export const act = (page, action, argument) =>
