@@ -245,6 +245,27 @@ enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, ch
     return status;
 }
 
+enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_address *address, struct profd_error *e)
+{
+    const size_t n = strlen(c->url);
+    const int more = snprintf(c->url + n, sizeof c->url - n, "&database=%s", address->database);
+    return more > 0 && (size_t)more < sizeof c->url - n
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_INTERNAL, "a URL for ClickHouse has more than %zu bytes", sizeof c->url);
+}
+
+enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
+                                  struct profd_error *e)
+{
+    char *reply;
+    const enum profd_status status = clickhouse_ask(c, statement, &reply, e);
+    if (status == PROFD_OK) {
+        *bytes = (uint8_t *)reply;
+        *size = c->size;
+    }
+    return status;
+}
+
 enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
                                   struct profd_error *e)
 {

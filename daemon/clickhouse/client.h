@@ -35,7 +35,13 @@ void clickhouse_close(struct clickhouse *c);
  * server, with its sentence and number. */
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
 
-/* The same of a query of which the reply is bytes: they are borrowed until the next call. */
+/* Statements without a database in their names are about this address's from now on. */
+enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_address *address, struct profd_error *e);
+
+/* As clickhouse_ask, of a query of which the reply is bytes; the caller frees them. */
+enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
+                                  struct profd_error *e);
+/* The same; the bytes are borrowed until the next call. */
 enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
                                   struct profd_error *e);
 /* Inserts data in the format that the statement names. On OK every shard has stored its part. Otherwise as
