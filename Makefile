@@ -206,13 +206,15 @@ define suite
 SRC_$(1)_$(2) := $$(filter-out tests/$(1)/$(2)/tsan_%,$$(wildcard tests/$(1)/$(2)/*.c))
 ifneq ($$(SRC_$(1)_$(2)),)
 TESTS += $$(B)/tests/$(1)-$(2)
-$$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) $$(call archives_of,$(2))
+$$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) $$(call archives_of,$(3))
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(LDFLAGS_ALL) $(if $(ASAN_FORK),-static-libasan) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) -Wl,--start-group $$(call archives_of,$(2)) -Wl,--end-group $$(call libs_of,$(2)) -lcriterion -lm
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) $(if $(ASAN_FORK),-static-libasan) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) -Wl,--start-group $$(call archives_of,$(3)) -Wl,--end-group $$(call libs_of,$(3)) -lcriterion -lm
 endif
 endef
 SUITES := unit property contract golden
-$(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r)))))
+# The contract of the store is that of all engines.
+LINKS_contract_store := clickhouse
+$(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r),$(or $(LINKS_$(s)_$(r)),$(r))))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "clickhouse/script.h"
+#include "proto/hex.h"
 
 extern const unsigned char embed_schema_clickhouse_001_segment_sql[];
 extern const unsigned char embed_schema_clickhouse_002_store_sql[];
@@ -16,6 +18,7 @@ static const unsigned char *const migrations[] = {embed_schema_clickhouse_001_se
 #define VERSION (unsigned)(sizeof migrations / sizeof migrations[0])
 
 #define NUMBERS_MOST 3
+#define STATE_BYTES 24 /* of salt and incarnation */
 
 /* Formats a statement and runs it. *reply may be NULL: it is not wanted. */
 __attribute__((format(printf, 4, 5))) static enum profd_status ask(struct clickhouse *c, char **reply,
@@ -197,6 +200,29 @@ static enum profd_status statement_run(void *context, const char *statement, str
     return status;
 }
 
+/* Draws what identifies the data (table state), unless it is there. In a cluster that succeeds when all shards have
+ * their tables. */
+static enum profd_status state_make(struct clickhouse *c, const struct clickhouse_address *a, struct profd_error *e)
+{
+    uint8_t random[STATE_BYTES];
+    char text[2 * STATE_BYTES + 1];
+    unsigned long n[1];
+    enum profd_status status =
+        ask_numbers(c, n, 1, e, "SELECT count() FROM %s.state WHERE name = 'incarnation'", a->database);
+    if (status != PROFD_OK || n[0] > 0) {
+        return status;
+    }
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return profd_error_set(e, PROFD_INTERNAL, "no random numbers");
+    }
+    hex_put(text, random, sizeof random);
+    return ask(c, NULL, e,
+               "INSERT INTO %s.state (name, number, value) SELECT name, toUInt64(toUnixTimestamp(now())) * 1000000000, "
+               "unhex(value) FROM (SELECT arrayJoin(['incarnation', 'salt']) AS name, if(name = 'salt', '%.16s', "
+               "'%.32s') AS value)",
+               a->database, text, text + 16);
+}
+
 enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address,
                                      struct clickhouse_migrated *out, struct profd_error *e)
 {
@@ -220,6 +246,11 @@ enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhou
             status = ask(c, NULL, e, "INSERT INTO %s.migration (number, layout, profd) VALUES (%u, '%s', '%s')",
                          address->database, m.after, layout, PROFD_VERSION);
         }
+    }
+    if (status == PROFD_OK) {
+        struct profd_error incomplete;
+        status = state_make(c, address, address->cluster[0] ? &incomplete : e);
+        status = address->cluster[0] ? PROFD_OK : status;
     }
     if (status == PROFD_OK) {
         *out = m;

@@ -48,7 +48,7 @@ void begin(struct sender *s, unsigned second)
 struct sender *open_sender(uint8_t identity)
 {
     struct sender *s = calloc(1, sizeof *s);
-    fixture_open(&s->store, false);
+    fixture_open(&s->store, FIXTURE_MEMORY);
     memset(s->identity, identity, sizeof s->identity);
     begin(s, identity);
     return s;

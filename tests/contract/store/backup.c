@@ -38,7 +38,7 @@ Test(store_backup, copy_is_whole_while_uploads_go_on)
     char path[90], part[100];
     uint64_t left = 1, before = UINT64_MAX;
     uint32_t next = 201;
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     put_some(&f, 1, 200);
     compact_all(&f, HOUR, UINT64_MAX, MIDNIGHT + 40 * HOUR);
     snprintf(path, sizeof path, "%s/copy.db", f.directory);
@@ -78,7 +78,7 @@ Test(store_backup, copy_given_up_leaves_nothing)
     struct store_backup *b;
     char path[90], part[100];
     uint64_t left;
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     put_some(&f, 1, 100);
     snprintf(path, sizeof path, "%s/copy.db", f.directory);
     snprintf(part, sizeof part, "%s.part", path);
@@ -113,7 +113,7 @@ Test(store_backup, memory_says_no)
 {
     struct fixture f;
     struct store_backup *b;
-    fixture_open(&f, false);
+    fixture_open(&f, FIXTURE_MEMORY);
     FAILS(&f, PROFD_REFUSED, store_backup_begin(f.w, "x", &b, &f.e));
     fixture_close(&f);
 }
@@ -124,7 +124,7 @@ Test(store_backup, free_pages_are_given_back_in_slices)
     struct store_totals before, after;
     struct store_progress p;
     int calls = 0;
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     put_some(&f, 1, 400);
     OK(&f, store_shrink(f.w, 1 << 20, &p, &f.e));
     cr_assert_not(p.more, "nothing is free");

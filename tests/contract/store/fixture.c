@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/contract/store/clickhouse_server.h"
+
 const struct store_scope everybody = {.all = true};
 
 struct store_scope only(uint32_t uid)
@@ -17,13 +19,26 @@ struct store_scope only(uint32_t uid)
 
 static void open_handles(struct fixture *f)
 {
-    if (f->sqlite) {
+    switch (f->engine) {
+    case FIXTURE_SQLITE:
         OK(f, store_sqlite_open_writer(f->path, &f->w, &f->e));
         OK(f, store_sqlite_open_reader(f->path, &f->r, &f->e));
-    } else {
+        break;
+    case FIXTURE_MEMORY:
         OK(f, store_memory_open(&f->w, &f->e));
         f->r = f->w;
+        break;
+    case FIXTURE_CLICKHOUSE:
+        f->w = clickhouse_server_open(f->database, true);
+        f->r = clickhouse_server_open(f->database, false);
+        break;
     }
+}
+
+struct store *fixture_open_beside(struct fixture *f)
+{
+    cr_assert_eq(f->engine, FIXTURE_CLICKHOUSE);
+    return clickhouse_server_open(f->database, true);
 }
 
 static void close_handles(struct fixture *f)
@@ -34,22 +49,24 @@ static void close_handles(struct fixture *f)
     store_close(f->w);
 }
 
-void fixture_open(struct fixture *f, bool sqlite)
+void fixture_open(struct fixture *f, enum fixture_engine engine)
 {
-    *f = (struct fixture){.sqlite = sqlite};
+    *f = (struct fixture){.engine = engine, .sqlite = engine == FIXTURE_SQLITE};
     snprintf(f->directory, sizeof f->directory, "/tmp/profd-store-XXXXXX");
     cr_assert(mkdtemp(f->directory));
     snprintf(f->path, sizeof f->path, "%s/profd.db", f->directory);
+    if (engine == FIXTURE_CLICKHOUSE) {
+        clickhouse_server_make(f->database, sizeof f->database);
+    }
     open_handles(f);
 }
 
 void fixture_reopen(struct fixture *f)
 {
-    if (!f->sqlite) {
-        return;
+    if (f->engine != FIXTURE_MEMORY) {
+        close_handles(f);
+        open_handles(f);
     }
-    close_handles(f);
-    open_handles(f);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -63,6 +80,9 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void fixture_close(struct fixture *f)
 {
     close_handles(f);
+    if (f->engine == FIXTURE_CLICKHOUSE) {
+        clickhouse_server_remove(f->database);
+    }
     nftw(f->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -67,7 +67,7 @@ static void deliver_all(struct fixture *f, struct sender *s)
 /* Opens a centre that keeps totals, to which two hosts have sent all that they have. */
 static void open_with_two_hosts(struct fixture *f, struct sender *s, struct sender *t)
 {
-    fixture_open(f, true);
+    fixture_open(f, FIXTURE_SQLITE);
     set_detail(f, STORE_DETAIL_NEVER, 0);
     admit(f, s, "a.example", 0, 24);
     admit(f, t, "b.example", 0, 24);
@@ -116,7 +116,7 @@ Test(store_sqlite, host_totals_deleted)
     struct fixture f;
     struct sender *s = eight_hours(7);
     uint64_t uploads;
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     set_detail(&f, STORE_DETAIL_NEVER, 0);
     admit(&f, s, "a.example", 0, 24);
     deliver_all(&f, s);
@@ -133,7 +133,7 @@ Test(store_sqlite, host_detail_is_limited)
 {
     struct fixture f;
     struct sender *s[5];
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     set_detail(&f, STORE_DETAIL_AUTO, 2);
     for (unsigned i = 0; i < 5; i++) {
         char name[16];

@@ -58,7 +58,7 @@ static void open_two(struct fixture *f, struct sender *hosts[2], bool same)
     }
 }
 
-STORE_TEST(interval_of_minutes)
+STORE_TEST_LOCAL(interval_of_minutes)
 {
     struct sender *hosts[2];
     open_two(f, hosts, false);
@@ -81,7 +81,7 @@ STORE_TEST(interval_of_minutes)
 }
 
 /* A host that was away sends what is wider: it is in wider rows. What is older than the hour before is in its hour. */
-STORE_TEST(interval_of_a_host_that_was_away)
+STORE_TEST_LOCAL(interval_of_a_host_that_was_away)
 {
     struct sender *s = open_sender(7);
     admit(f, s, "a.example", 0, 90);
@@ -103,7 +103,7 @@ STORE_TEST(interval_of_a_host_that_was_away)
 }
 
 /* Its segments are of the time between two acknowledgements. */
-STORE_TEST(interval_widths_of_a_host)
+STORE_TEST_LOCAL(interval_widths_of_a_host)
 {
     static const struct {
         int apart;
@@ -159,7 +159,7 @@ Test(store_sqlite, interval_rows_become_an_hour)
 {
     struct fixture f;
     struct sender *hosts[2];
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     open_two(&f, hosts, true);
     send_half_hour(&f, hosts);
     cr_assert(count_rows(&f, "level=3") == 30 && count_rows(&f, "1") == 30);
@@ -189,7 +189,7 @@ Test(store_sqlite, interval_rows_become_wider)
 {
     struct fixture f;
     struct sender *hosts[2];
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
     open_two(&f, hosts, false);
     send_half_hour(&f, hosts);
     compact_all(&f, DAY, UINT64_MAX, NOW);
@@ -217,7 +217,7 @@ Test(store_sqlite, interval_rows_are_removed)
         struct fixture f;
         struct sender *hosts[2];
         uint64_t uploads = 90;
-        fixture_open(&f, true);
+        fixture_open(&f, FIXTURE_SQLITE);
         open_two(&f, hosts, false);
         send_half_hour(&f, hosts);
         run_sql(&f,
@@ -253,7 +253,7 @@ Test(store_sqlite, interval_damaged)
         struct fixture f;
         char sql[128];
         struct sender *s = open_sender(7);
-        fixture_open(&f, true);
+        fixture_open(&f, FIXTURE_SQLITE);
         admit(&f, s, "a.example", 0, 90);
         for (unsigned k = 0; k < 3; k++) {
             put_at(s, 1, 1 + k, NOW - 3 * DAY + k, 5);

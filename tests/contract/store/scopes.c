@@ -29,7 +29,7 @@ static bool add_text(void *context, const struct label_row *row)
     return true;
 }
 
-STORE_TEST(a_scope_of_several_users_has_what_they_have_together)
+STORE_TEST_LOCAL(a_scope_of_several_users_has_what_they_have_together)
 {
     char labels[64] = "";
     struct buildid id;
@@ -66,7 +66,7 @@ static struct epochs epochs_now(struct fixture *f)
     return (struct epochs){.program = epoch_of(f, both, "aa01"), .list = list.number};
 }
 
-STORE_TEST(epochs_of_several_users_change_with_each_of_them_and_with_no_other)
+STORE_TEST_LOCAL(epochs_of_several_users_change_with_each_of_them_and_with_no_other)
 {
     const struct store_scope first = only(FIRST);
     struct epochs before, after;
@@ -85,7 +85,7 @@ STORE_TEST(epochs_of_several_users_change_with_each_of_them_and_with_no_other)
     cr_assert_neq(before.list, after.list);
 }
 
-STORE_TEST(a_tenant_counts_no_variants_that_another_has_sent)
+STORE_TEST_LOCAL(a_tenant_counts_no_variants_that_another_has_sent)
 {
     const uint32_t uid = FIRST;
     const struct store_scope mine = only(FIRST);
@@ -143,7 +143,7 @@ static const char *list_readers(struct fixture *f)
     return text;
 }
 
-STORE_TEST(readers_have_tenants_which_are_made_when_they_are_named_first)
+STORE_TEST_LOCAL(readers_have_tenants_which_are_made_when_they_are_named_first)
 {
     struct store_reader one = {.name = "one", .has_token = true, .hash = {1}, .tenant_count = 2},
                         two = {.name = "two", .admin = true, .tenant_count = 1}, three = {.name = "three", .all = true};

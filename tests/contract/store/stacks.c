@@ -17,7 +17,7 @@ static void put_many(struct fixture *f, unsigned n)
     }
 }
 
-STORE_TEST(stacks_of_single_uploads_and_of_sums_are_the_same)
+STORE_TEST_LOCAL(stacks_of_single_uploads_and_of_sums_are_the_same)
 {
     put_many(f, 60);
     const struct seen raw = look_all(f);
@@ -32,7 +32,7 @@ STORE_TEST(stacks_of_single_uploads_and_of_sums_are_the_same)
     }
 }
 
-STORE_TEST(stacks_of_harvests_add_up)
+STORE_TEST_LOCAL(stacks_of_harvests_add_up)
 {
     for (unsigned i = 0; i < 40; i++) {
         harvest_one(f, 1, 1 + i % 2, i / 2, START + i * MINUTE, 3 + i % 4);
@@ -44,7 +44,7 @@ STORE_TEST(stacks_of_harvests_add_up)
     expect_clean(f);
 }
 
-STORE_TEST(stacks_go_with_what_is_deleted)
+STORE_TEST_LOCAL(stacks_go_with_what_is_deleted)
 {
     uint64_t gone;
     const struct store_scope first = only(1);
@@ -58,7 +58,7 @@ STORE_TEST(stacks_go_with_what_is_deleted)
     expect_clean(f);
 }
 
-STORE_TEST(stacks_arrive_at_the_centre)
+STORE_TEST_LOCAL(stacks_arrive_at_the_centre)
 {
     struct sender *s = eight_hours(7);
     const struct seen sent = look_all(&s->store);
@@ -87,7 +87,7 @@ static bool has_version_2(void *context, const struct store_segment *x)
 
 /* What is sealed for a centre that does not read stacks has none, and never gets them again; everything else is sent.
  */
-STORE_TEST(stacks_are_left_out_for_an_older_centre)
+STORE_TEST_LOCAL(stacks_are_left_out_for_an_older_centre)
 {
     const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1};
     struct store_sealed sealed;

@@ -86,7 +86,7 @@ static struct fixture f;
 
 static void open_it(void)
 {
-    fixture_open(&f, true);
+    fixture_open(&f, FIXTURE_SQLITE);
 }
 
 static void close_it(void)
