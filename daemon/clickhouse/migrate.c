@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
+#include "clickhouse/rows.h"
 #include "clickhouse/script.h"
-#include "proto/hex.h"
 
 extern const unsigned char embed_schema_clickhouse_001_segment_sql[];
 extern const unsigned char embed_schema_clickhouse_002_store_sql[];
@@ -18,7 +19,8 @@ static const unsigned char *const migrations[] = {embed_schema_clickhouse_001_se
 #define VERSION (unsigned)(sizeof migrations / sizeof migrations[0])
 
 #define NUMBERS_MOST 3
-#define STATE_BYTES 24 /* of salt and incarnation */
+#define INCARNATION_BYTES 16
+#define STATE_BYTES (INCARNATION_BYTES + 8) /* with the salt */
 
 /* Formats a statement and runs it. *reply may be NULL: it is not wanted. */
 __attribute__((format(printf, 4, 5))) static enum profd_status ask(struct clickhouse *c, char **reply,
@@ -205,7 +207,8 @@ static enum profd_status statement_run(void *context, const char *statement, str
 static enum profd_status state_make(struct clickhouse *c, const struct clickhouse_address *a, struct profd_error *e)
 {
     uint8_t random[STATE_BYTES];
-    char text[2 * STATE_BYTES + 1];
+    char statement[128];
+    struct buffer rows;
     unsigned long n[1];
     enum profd_status status =
         ask_numbers(c, n, 1, e, "SELECT count() FROM %s.state WHERE name = 'incarnation'", a->database);
@@ -215,12 +218,18 @@ static enum profd_status state_make(struct clickhouse *c, const struct clickhous
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         return profd_error_set(e, PROFD_INTERNAL, "no random numbers");
     }
-    hex_put(text, random, sizeof random);
-    return ask(c, NULL, e,
-               "INSERT INTO %s.state (name, number, value) SELECT name, toUInt64(toUnixTimestamp(now())) * 1000000000, "
-               "unhex(value) FROM (SELECT arrayJoin(['incarnation', 'salt']) AS name, if(name = 'salt', '%.16s', "
-               "'%.32s') AS value)",
-               a->database, text, text + 16);
+    buffer_init(&rows, 1024);
+    for (int salt = 0; salt < 2; salt++) {
+        rows_put_text(&rows, salt ? "salt" : "incarnation");
+        rows_put_u64(&rows, (uint64_t)time(NULL) * 1000000000u);
+        rows_put_bytes(&rows, salt ? random + INCARNATION_BYTES : random,
+                       salt ? STATE_BYTES - INCARNATION_BYTES : INCARNATION_BYTES);
+    }
+    (void)snprintf(statement, sizeof statement, "INSERT INTO %s.state (name, number, value) FORMAT RowBinary",
+                   a->database);
+    status = rows.failed ? profd_no_memory(e) : clickhouse_insert(c, statement, rows.data, rows.size, e);
+    buffer_done(&rows);
+    return status;
 }
 
 enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address,

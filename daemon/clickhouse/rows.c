@@ -63,7 +63,7 @@ int64_t rows_i64(struct row_reader *r)
     return n;
 }
 
-size_t rows_count(struct row_reader *r, size_t least)
+size_t rows_length(struct row_reader *r, size_t least)
 {
     uint64_t n = 0;
     for (unsigned shift = 0; shift < 63 && r->at < r->end; shift += 7) {
@@ -80,9 +80,9 @@ size_t rows_count(struct row_reader *r, size_t least)
     return 0;
 }
 
-const char *rows_text(struct row_reader *r, size_t *n)
+const char *rows_string(struct row_reader *r, size_t *n)
 {
-    *n = rows_count(r, 1);
+    *n = rows_length(r, 1);
     const char *text = (const char *)r->at;
     r->at += *n;
     return text;
@@ -91,14 +91,14 @@ const char *rows_text(struct row_reader *r, size_t *n)
 const char *rows_copy(struct row_reader *r, struct arena *a)
 {
     size_t n;
-    const char *text = rows_text(r, &n);
+    const char *text = rows_string(r, &n);
     return r->cut ? NULL : arena_copy(a, text, n);
 }
 
 #define ROWS_ARRAY(bits)                                                                                               \
     uint##bits##_t *rows_array_u##bits(struct row_reader *r, struct arena *a, size_t *n)                               \
     {                                                                                                                  \
-        *n = rows_count(r, sizeof(uint##bits##_t));                                                                    \
+        *n = rows_length(r, sizeof(uint##bits##_t));                                                                    \
         uint##bits##_t *out = ARENA_ARRAY(a, *n + 1, uint##bits##_t);                                                  \
         if (!out || r->cut) {                                                                                          \
             *n = 0;                                                                                                    \

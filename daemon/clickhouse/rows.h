@@ -35,11 +35,11 @@ int64_t rows_i64(struct row_reader *r);
 /* FixedString(n). */
 void rows_fixed(struct row_reader *r, void *out, size_t n);
 /* String: borrowed until rows_close, not NUL-terminated. */
-const char *rows_text(struct row_reader *r, size_t *n);
+const char *rows_string(struct row_reader *r, size_t *n);
 /* The same as a NUL-terminated copy in the arena; NULL: out of memory, or cut. */
 const char *rows_copy(struct row_reader *r, struct arena *a);
 /* Length of an Array: its elements follow, each of at least `least` bytes; 0 and cut if they cannot be there. */
-size_t rows_count(struct row_reader *r, size_t least);
+size_t rows_length(struct row_reader *r, size_t least);
 /* Array(UInt16), (UInt32), (UInt64) or (UInt8): an array of *n elements in the arena; NULL: out of memory, or cut. */
 uint8_t *rows_array_u8(struct row_reader *r, struct arena *a, size_t *n);
 uint16_t *rows_array_u16(struct row_reader *r, struct arena *a, size_t *n);
