@@ -42,8 +42,7 @@ enum profd_status server_make_watcher(struct server *s, struct profd_error *e)
     const struct watcher_config config = {.loop = s->loop,
                                           .writer = s->writer,
                                           .cache = query_service_get_cache(s->queries),
-                                          .path = s->path,
-                                          .remote = s->remote,
+                                          .opener = s->opener,
                                           .run = s->run,
                                           .salt = s->salt};
     const struct watcher_setup setup = server_get_watch(s->config);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clickhouse/opener.h"
 #include "config/config.h"
 #include "elf/broker.h"
 #include "ingest/ingest.h"
@@ -30,7 +31,7 @@
 #include "requests/reply.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
-#include "store/remote.h"
+#include "store/opener.h"
 #include "store/store.h"
 #include "watch/watcher.h"
 #include "writer/file_check.h"
@@ -60,7 +61,9 @@ struct server {
     struct run_times *run_times;
     struct space *space;
     struct store *write_store, *check_store;
-    struct remote_maker *remote; /* owned; NULL: there is no server */
+    struct store_sqlite_opener database;
+    struct clickhouse_opener *servers; /* of the key store; NULL: there is a database */
+    const struct store_opener *opener; /* one of the two */
     struct ingest_checker *checker;
     struct health *health;
     struct writer *writer;
@@ -98,8 +101,11 @@ struct server {
 
 /* start.c: makes everything. On failure server_end frees what was made. */
 enum profd_status server_start(struct server *s, struct profd_error *e);
-/* remote.c: attaches the writer to the server of the key store, without connecting. */
-enum profd_status server_open_remote(struct server *s, struct profd_error *e);
+/* storage.c: sets opener, and opens the writing handle. */
+enum profd_status server_open_storage(struct server *s, struct profd_error *e);
+void server_close_storage(struct server *s);
+/* The database is read as a whole at the next start. */
+void server_mark_damaged(struct server *s);
 /* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
 

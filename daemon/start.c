@@ -14,7 +14,6 @@
 #include "render/render.h"
 #include "requests/session.h"
 #include "server_internal.h"
-#include "writer/database.h"
 #include "writer/state_dir.h"
 
 #define CLOSER_THREADS 64u
@@ -110,25 +109,10 @@ static enum profd_status server_open_directory(struct server *s, struct profd_er
     return status ? status : space_open(&space, &s->space, e);
 }
 
-/* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
-static enum profd_status server_watch_lock(struct server *s, struct profd_error *e)
-{
-    char path[4096];
-    enum profd_status status = state_dir_lock_path(s->config->state_dir, path, sizeof path, e);
-
-    return status ? status : store_sqlite_watch(s->write_store, path, s->lock_fd, e);
-}
-
 static enum profd_status server_open_store(struct server *s, struct profd_error *e)
 {
-    enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
+    enum profd_status status = server_open_storage(s, e);
 
-    if (!status) {
-        status = server_watch_lock(s, e);
-    }
-    if (!status) {
-        status = server_open_remote(s, e);
-    }
     /* Identifies this run of the daemon, to distinguish processes that an earlier daemon read. Without random numbers
      * the clock is used. */
     if (getrandom(&s->run, sizeof s->run, 0) != (ssize_t)sizeof s->run) {
@@ -145,7 +129,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         status = readers_read(s->write_store, &s->readers.list, e);
     }
     if (!status) {
-        status = store_sqlite_open_reader(s->path, &s->check_store, e);
+        status = s->opener->open(s->opener, &s->check_store, e);
     }
     if (!status) {
         status = ingest_checker_new(s->check_store, &s->checker, e);
@@ -164,7 +148,7 @@ static void server_on_store_failure(void *context, bool damaged)
     struct server *s = context;
 
     if (damaged) {
-        database_mark_damaged(s->config->state_dir, s->lock_fd);
+        server_mark_damaged(s);
     }
     live_fail_syncs(s->live);
     if (s->managed) {
@@ -185,7 +169,7 @@ static void server_on_read_failure(void *context, const char *sentence)
               "profd could not read %s: %s; start profd again: it checks the whole file and puts a damaged one aside; "
               "profctl verify says which data is affected",
               s->path, sentence);
-    database_mark_damaged(s->config->state_dir, s->lock_fd);
+    server_mark_damaged(s);
 }
 
 static uint64_t server_get_uploads(void *context)
@@ -212,7 +196,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                        .get_uploads = server_get_uploads,
                                        .context = s};
     const struct verifier_config verifier = {
-        .loop = s->loop, .path = s->path, .remote = s->remote, .failed = server_on_read_failure, .context = s};
+        .loop = s->loop, .opener = s->opener, .failed = server_on_read_failure, .context = s};
 
     if (!status) {
         status = writer_new(&writer, &s->writer, e);
@@ -366,7 +350,7 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
     const struct live_config config = {.loop = s->loop,
                                        .conns = s->conns,
                                        .writer = s->writer,
-                                       .path = s->path,
+                                       .opener = s->opener,
                                        .harvest_interval = s->config->harvest_interval,
                                        .descriptors = descriptors,
                                        .run = s->run,
@@ -432,8 +416,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .replies = &s->replies,
                                            .symbols = &s->symbols,
                                            .readers = &s->readers,
-                                           .path = s->path,
-                                           .remote = s->remote,
+                                           .opener = s->opener,
                                            .run = s->run,
                                            .salt = s->salt,
                                            .downtime = run_times_get_downtime(s->run_times),
@@ -480,7 +463,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                           .sync = &s->sync,
                                           .closer = s->closer,
                                           .writer = s->writer,
-                                          .path = s->path,
+                                          .opener = s->opener,
                                           .brokers = s->brokers};
     struct upload_config uploads = {.conns = s->conns,
                                     .sync = &s->sync,

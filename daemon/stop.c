@@ -5,7 +5,6 @@
 #include "log/log.h"
 #include "log/notify.h"
 #include "server_internal.h"
-#include "writer/database.h"
 
 #define STOP_MS 4000 /* then the loop ends even if connections are open */
 #define LOOK_MS 10
@@ -60,15 +59,6 @@ void server_stop(struct server *s, int exit_status)
     loop_timer_set(s->stopping_timer, LOOK_MS);
 }
 
-static void server_close_database(struct server *s)
-{
-    if (s->write_store) {
-        database_note_end(s->config->state_dir, s->lock_fd, s->write_store, s->salt);
-    }
-    store_close(s->write_store);
-    s->write_store = NULL;
-}
-
 /* Everything that a job may still use is freed after the thread that ran it. */
 static void server_end_threads(struct server *s)
 {
@@ -85,7 +75,7 @@ static void server_end_threads(struct server *s)
         /* A thread is blocked by a worker or a long report: the process exits without waiting. Committed data is safe.
          */
         writer_free(s->writer);
-        server_close_database(s);
+        server_close_storage(s);
         log_write(LOG_LEVEL_NOTICE, NULL, "stopped while an executable was read or a query was running");
         _exit(s->exit_status);
     }
@@ -108,7 +98,7 @@ static void server_end_store(struct server *s)
     space_close(s->space);
     ingest_checker_free(s->checker);
     store_close(s->check_store);
-    server_close_database(s);
+    server_close_storage(s);
     health_free(s->health);
 }
 
@@ -140,7 +130,7 @@ void server_end(struct server *s)
     run_times_beat(s->run_times, loop_clock());
     run_times_close(s->run_times);
     free(s->passed.kept);
-    free(s->remote);
+    free(s->servers);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
     }

@@ -29,15 +29,16 @@ struct loop;
 struct writer;
 
 /* All parts outlive the live processes. */
+struct store_opener;
 struct live_config {
     struct loop *loop;
     struct conn_group *conns;
     struct writer *writer;
-    const char *path;         /* of the database, which the writer has open; for live_new only */
-    int64_t harvest_interval; /* nanoseconds */
-    size_t descriptors;       /* that connections and processes may hold together */
-    uint64_t run;             /* the random number of this run of the daemon */
-    bool managed;             /* a service manager keeps memories (log/notify.h) */
+    const struct store_opener *opener; /* for live_new only */
+    int64_t harvest_interval;          /* nanoseconds */
+    size_t descriptors;                /* that connections and processes may hold together */
+    uint64_t run;                      /* the random number of this run of the daemon */
+    bool managed;                      /* a service manager keeps memories (log/notify.h) */
 
     /* Where the connection's live process is kept; NULL stands there at first. */
     struct live_process **(*get_slot)(struct conn *c);

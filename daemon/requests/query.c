@@ -16,7 +16,7 @@
 #include "requests/readers.h"
 #include "requests/session.h"
 #include "requests/sync.h"
-#include "store/remote.h"
+#include "store/opener.h"
 #include "store/store.h"
 #include "writer/writer.h"
 
@@ -487,10 +487,7 @@ static enum profd_status query_service_open(struct query_service *s, struct prof
     enum profd_status status = query_service_make_caches(s, e);
 
     for (unsigned i = 0; i < READERS && !status; i++) {
-        status = store_sqlite_open_reader(s->config.path, &s->stores[i], e);
-        if (!status) {
-            status = store_sqlite_attach(s->stores[i], s->config.remote, e);
-        }
+        status = s->config.opener->open(s->config.opener, &s->stores[i], e);
         if (!status) {
             store_set_run(s->stores[i], s->config.run);
             store_set_salt(s->stores[i], s->config.salt);

@@ -19,7 +19,7 @@ struct live;
 struct loop;
 struct query_service;
 struct readers;
-struct remote_maker;
+struct store_opener;
 struct sync_config;
 struct writer;
 
@@ -34,11 +34,10 @@ struct query_service_config {
     const struct symbols *symbols; /* takes the bodies of PUT */
     const struct readers *readers; /* as HTTP admits them; NULL: none */
     struct replies *replies;
-    const char *path;                  /* of the database, which the writer has open; for query_service_start only */
-    const struct remote_maker *remote; /* as store_sqlite_attach */
-    uint64_t run;                      /* store_set_run */
-    uint64_t salt;                     /* store_set_salt */
-    const struct downtime *downtime;   /* does not change */
+    const struct store_opener *opener;                   /* for query_service_start only */
+    uint64_t run;                                        /* store_set_run */
+    uint64_t salt;                                       /* store_set_salt */
+    const struct downtime *downtime;                     /* does not change */
     void (*failed)(void *context, const char *sentence); /* a query met damage or an input/output error: why */
     void *context;
 };

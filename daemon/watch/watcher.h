@@ -12,7 +12,7 @@
 
 struct loop;
 struct query_cache;
-struct remote_maker;
+struct store_opener;
 struct watcher;
 struct writer;
 
@@ -26,8 +26,7 @@ struct watcher_config {
     struct loop *loop;
     struct writer *writer;
     struct query_cache *cache;
-    const char *path;                  /* of the database, for watcher_start only */
-    const struct remote_maker *remote; /* as store_sqlite_attach */
+    const struct store_opener *opener; /* for watcher_start only */
     uint64_t run;                      /* store_set_run */
     uint64_t salt;                     /* store_set_salt */
 };

@@ -12,7 +12,7 @@
 #include "proto/status.h"
 
 struct loop;
-struct remote_maker;
+struct store_opener;
 struct verifier;
 
 /* A round, or a step of one, as a job of the verifying thread. */
@@ -31,8 +31,7 @@ struct verification {
 
 struct verifier_config {
     struct loop *loop;
-    const char *path;                  /* of the database, which the writer has open */
-    const struct remote_maker *remote; /* as store_sqlite_attach */
+    const struct store_opener *opener;
     /* A step met damage or an input/output error: why. On the loop, before the round's own done. */
     void (*failed)(void *context, const char *sentence);
     void *context;
