@@ -1,5 +1,5 @@
--- Version 13: segments of hosts that are on a database server with their bytes (key store of profd.conf(5)). What this table says of an
--- hour is what the server must have: what it has is compared with it whenever it is read.
+-- Version 13: the table of an earlier way to keep segments in ClickHouse. Nothing is stored here any more. A database with rows in it is
+-- refused: they stand for sums that are elsewhere, in a form that no version reads now.
 CREATE TABLE remote (
     id INTEGER PRIMARY KEY,
     series INTEGER NOT NULL,

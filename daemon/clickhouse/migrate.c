@@ -10,12 +10,10 @@
 #include "clickhouse/rows.h"
 #include "clickhouse/script.h"
 
-extern const unsigned char embed_schema_clickhouse_001_segment_sql[];
-extern const unsigned char embed_schema_clickhouse_002_store_sql[];
+extern const unsigned char embed_schema_clickhouse_001_store_sql[];
 
 /* In the order of their numbers, from 1. */
-static const unsigned char *const migrations[] = {embed_schema_clickhouse_001_segment_sql,
-                                                  embed_schema_clickhouse_002_store_sql};
+static const unsigned char *const migrations[] = {embed_schema_clickhouse_001_store_sql};
 #define VERSION (unsigned)(sizeof migrations / sizeof migrations[0])
 
 #define NUMBERS_MOST 3

@@ -12,7 +12,6 @@
 #include "core/buffer.h"
 #include "core/hashmap.h"
 #include "store/outgoing.h"
-#include "store/remote.h"
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
@@ -107,8 +106,6 @@ struct sqlite_store {
     bool no_widening; /* slices that were to become wider cannot be accounted for: likewise */
 
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
-
-    struct remote *remote; /* server with the bytes of segments; NULL: there is none */
 };
 
 static inline struct sqlite_store *sqlite_self(struct store *s)

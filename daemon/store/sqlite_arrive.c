@@ -11,7 +11,6 @@
 #include "store/sqlite_centre.h"
 #include "store/sqlite_host_total.h"
 #include "store/sqlite_interval.h"
-#include "store/sqlite_remote.h"
 #include "store/sqlite_segment.h"
 
 #define SECOND INT64_C(1000000000)
@@ -39,10 +38,8 @@ struct arriving {
     struct sqlite_store *s;
     struct sqlite_batch batch;
     struct sqlite_centre centre;
-    struct arena *arena;     /* of the folds' parts */
-    struct hashmap folds;    /* struct fold_key → struct fold */
-    struct remote_row *rows; /* for the server, if there is one: capacity for every delivery */
-    size_t row_count;
+    struct arena *arena;  /* of the folds' parts */
+    struct hashmap folds; /* struct fold_key → struct fold */
     bool any, detail;
     uint32_t marked_from, marked_to; /* the tenants of the hosts with new marks; marked_to 0: none */
 };
@@ -259,38 +256,18 @@ static enum profd_status add_sums(struct arriving *a, const struct incoming *in,
     return sqlite_batch_add(&a->batch, &in->upload, series, &one, e);
 }
 
-/* Counts go into the sum of their series and time, in this transaction. */
-static enum profd_status add_part(struct arriving *a, const struct store_delivery *d, const struct incoming *in,
-                                  const struct sqlite_series *series, int64_t host, struct profd_error *e)
-{
-    struct fold_part *part = ARENA_NEW(a->arena, struct fold_part);
-    struct fold *fold = NULL;
-    const enum profd_status status = part ? find_fold(a, series, in, &fold, e) : no_memory(e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    *part = (struct fold_part){.next = fold->parts, .segment = d->segment, .order = in->order, .host = host};
-    part->row = (struct sqlite_rolled){.number = (int64_t)in->order.commit,
-                                       .uploads = in->uploads,
-                                       .processes = in->processes,
-                                       .groups = in->groups,
-                                       .first = in->upload.start,
-                                       .last = in->upload.end,
-                                       .inexact = in->upload.inexact,
-                                       .host_count = 1,
-                                       .hosts = &part->host};
-    fold->parts = part;
-    return PROFD_OK;
-}
-
 static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
                                     const struct incoming *in, struct profd_error *e)
 {
     char text[33];
+    struct fold_part *part = ARENA_NEW(a->arena, struct fold_part);
     const struct sqlite_series *series;
-    int64_t host = 0;
+    struct fold *fold = NULL;
+    if (!part) {
+        return no_memory(e);
+    }
     hex_put(text, d->host, STORE_HOST_SIZE);
-    enum profd_status status = sqlite_intern_host(a->s, text, &host, e);
+    enum profd_status status = sqlite_intern_host(a->s, text, &part->host, e);
     if (status == PROFD_OK) {
         status = sqlite_intern_series(a->s, &in->upload, &series, e);
     }
@@ -303,10 +280,26 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     if (status == PROFD_OK) {
         status = sqlite_await_objects(a->s, series->id, o->host, e);
     }
-    if (status != PROFD_OK || !a->s->remote) {
-        return status == PROFD_OK ? add_part(a, d, in, series, host, e) : status;
+    if (status == PROFD_OK) {
+        status = find_fold(a, series, in, &fold, e);
     }
-    return sqlite_remote_add(a->s, a->arena, d, in, series->id, a->centre.number + 1, &a->rows[a->row_count++], e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    part->next = fold->parts;
+    part->segment = d->segment;
+    part->order = in->order;
+    part->row = (struct sqlite_rolled){.number = (int64_t)in->order.commit,
+                                       .uploads = in->uploads,
+                                       .processes = in->processes,
+                                       .groups = in->groups,
+                                       .first = in->upload.start,
+                                       .last = in->upload.end,
+                                       .inexact = in->upload.inexact,
+                                       .host_count = 1,
+                                       .hosts = &part->host};
+    fold->parts = part;
+    return PROFD_OK;
 }
 
 /* Was the program deleted after all of this had ended? */
@@ -487,15 +480,11 @@ enum profd_status sqlite_put_segments(struct store *base, const struct store_del
         return status;
     }
     a.arena = arena_new(0);
-    a.rows = a.arena ? ARENA_ARRAY(a.arena, n, struct remote_row) : NULL;
     sqlite_batch_init(&a.batch, s);
     hashmap_init(&a.folds, 0);
-    status = a.rows ? put_all(&a, list, n, receipts, e) : no_memory(e);
+    status = a.arena ? put_all(&a, list, n, receipts, e) : no_memory(e);
     if (status == PROFD_OK) {
         status = sqlite_space_judge(s, e);
-    }
-    if (status == PROFD_OK) { /* only the commit is left */
-        status = sqlite_remote_put(s, a.rows, a.row_count, e);
     }
     status = sqlite_write_end(s, status, e);
     hashmap_clear(&a.folds);

@@ -29,9 +29,6 @@ static void close_handle(struct store *base)
     buffer_done(&s->key);
     hashmap_clear(&s->owed);
     free(s->bounds);
-    if (s->remote) {
-        s->remote->ops->close(s->remote);
-    }
     free(s->path);
     free(s);
 }
@@ -99,6 +96,20 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
     return status;
 }
 
+/* Sums that are elsewhere would be missing in every answer (schema/013_remote.sql). */
+static enum profd_status check_remote(struct sqlite_store *s, int64_t version, struct profd_error *e)
+{
+    int64_t hours = 0;
+    const enum profd_status status =
+        version < 13 ? PROFD_OK : sqlite_direct_integer(s->db, "SELECT count(*) FROM remote", &hours, e);
+    return status != PROFD_OK || hours == 0
+               ? status
+               : profd_error_set(e, PROFD_CONFIG,
+                                 "the database \"%s\" refers to %lld hours of segments in ClickHouse, in a form that "
+                                 "only the profd that stored them reads: use that one, or restore an older backup",
+                                 s->path, (long long)hours);
+}
+
 /* Checks, before the file is changed: the pages of a small file or of one that must be copied, and the tables. */
 static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
 {
@@ -108,7 +119,10 @@ static enum profd_status check_file(struct sqlite_store *s, int64_t version, str
     }
     enum profd_status status =
         st.st_size < QUICK_CHECK_BYTES || sqlite_schema_copies(version) ? check_pages(s, e) : PROFD_OK;
-    return status == PROFD_OK ? sqlite_structure_judge(s->db, s->path, version, e) : status;
+    if (status == PROFD_OK) {
+        status = sqlite_structure_judge(s->db, s->path, version, e);
+    }
+    return status == PROFD_OK ? check_remote(s, version, e) : status;
 }
 
 static int note_frames(void *context, sqlite3 *db, const char *name, int frames)

@@ -1,11 +1,9 @@
 /* Reads stored data: the rows that a filter selects are found by index and sorted, then read one after the other. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/labels.h"
 #include "store/sqlite_host_total.h"
 #include "store/sqlite_interval.h"
-#include "store/sqlite_remote.h"
 #include "store/sqlite_select.h"
 
 static enum profd_status find_host(struct reading *r, int64_t id, const char **host, struct profd_error *e)
@@ -135,143 +133,15 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
     return status;
 }
 
-/* A sum of what the server has, as a row. */
-struct remote_sum {
-    struct remote_sum *next;
-    int64_t id;
-    struct store_row row;
-};
-
-/* Sums that were read from the server and are not given yet. */
-struct fetched {
-    struct reading *r;
-    struct arena *arena;
-    struct remote_sum *first;
-    size_t left;
-};
-
-static const uint8_t *keep_bytes(struct arena *a, uint8_t *bytes, size_t n)
-{
-    const char *copy = arena_copy(a, (const char *)bytes, n);
-    free(bytes);
-    return (const uint8_t *)copy;
-}
-
-/* Encodes counts and groups, as a row of table rollup has them. */
-static enum profd_status encode_sum(struct fetched *f, const struct sqlite_rolled *from, struct store_row *row,
-                                    struct profd_error *e)
-{
-    uint8_t *bytes;
-    enum profd_status status = rollup_encode(&from->counts, &bytes, &row->counts_size, e);
-    if (status == PROFD_OK) {
-        row->counts = keep_bytes(f->arena, bytes, row->counts_size);
-        status = row->counts ? PROFD_OK : profd_no_memory(e);
-    }
-    if (status == PROFD_OK && f->r->filter->spread) {
-        status = rollup_encode_spread(&from->counts, &from->spread, &bytes, &row->spread_size, e);
-        row->spread = status == PROFD_OK ? keep_bytes(f->arena, bytes, row->spread_size) : NULL;
-        status = status == PROFD_OK && !row->spread ? profd_no_memory(e) : status;
-    }
-    return status;
-}
-
-static enum profd_status keep_sum(void *context, const struct sqlite_remote_sum *from, struct profd_error *e)
-{
-    struct fetched *f = context;
-    struct remote_sum *to = ARENA_NEW(f->arena, struct remote_sum);
-    const char **hosts = ARENA_ARRAY(f->arena, from->row.host_count + 1, const char *);
-    if (!to || !hosts) {
-        return profd_no_memory(e);
-    }
-    *to = (struct remote_sum){.next = f->first, .id = from->id};
-    to->row = (struct store_row){.rolled = true,
-                                 .version = from->version,
-                                 .width = SQLITE_HOUR,
-                                 .uploads = from->row.uploads,
-                                 .host_count = from->row.host_count,
-                                 .hosts = hosts,
-                                 .start = from->row.first,
-                                 .end = from->row.last,
-                                 .inexact = from->row.inexact,
-                                 .processes_started = from->row.processes,
-                                 .groups = from->row.groups};
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < from->row.host_count; i++) {
-        status = find_host(f->r, from->row.hosts[i], &hosts[i], e);
-    }
-    f->first = to;
-    f->left++;
-    return status == PROFD_OK ? encode_sum(f, &from->row, &to->row, e) : status;
-}
-
-/* Reads sums from the server: that of row i, and of as many later ones as fit. */
-static enum profd_status fetch(struct fetched *f, size_t i, struct profd_error *e)
-{
-    const struct reading *r = f->r;
-    size_t n = 0, taken = 0;
-    bool differs;
-    arena_reset(f->arena);
-    f->first = NULL;
-    int64_t *ids = calloc(r->ref_count - i, sizeof *ids);
-    if (!ids) {
-        return profd_no_memory(e);
-    }
-    for (; i < r->ref_count; i++) {
-        if (r->refs[i].remote) {
-            ids[n++] = r->refs[i].id;
-        }
-    }
-    const enum profd_status status = sqlite_remote_read(r->s, ids, n, keep_sum, f, &taken, &differs, e);
-    free(ids);
-    return status;
-}
-
-/* Ids of sums of both kinds differ. */
-#define REMOTE_ID (UINT64_C(1) << 62)
-
-static enum profd_status give_remote(struct fetched *f, size_t i, upload_sink *each, void *context,
-                                     struct profd_error *e)
-{
-    const struct row_ref *ref = &f->r->refs[i];
-    const enum profd_status status = f->left == 0 ? fetch(f, i, e) : PROFD_OK;
-    struct remote_sum *sum = f->first;
-    while (status == PROFD_OK && sum && sum->id != ref->id) {
-        sum = sum->next;
-    }
-    if (status != PROFD_OK || !sum) {
-        return status == PROFD_OK ? profd_error_set(e, PROFD_INTERNAL, "a sum was not read from the server") : status;
-    }
-    const struct store_row same = begin_row(&f->r->series[ref->series], ref);
-    struct store_row *row = &sum->row;
-    row->commit = same.commit;
-    row->id = REMOTE_ID | same.id;
-    row->uid = same.uid;
-    row->label_count = same.label_count;
-    row->labels = same.labels;
-    row->program = same.program;
-    row->build_count = same.build_count;
-    row->builds = same.builds;
-    row->series = same.series;
-    f->left--;
-    return each(context, row, e);
-}
-
-static enum profd_status read_stored(struct reading *r, struct fetched *fetched, upload_sink *each, void *context,
-                                     struct profd_error *e)
+static enum profd_status read_rows(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
 {
     for (size_t i = 0; i < r->ref_count; i++) {
         const struct row_ref *ref = &r->refs[i];
         sqlite3_stmt *q;
         bool row = false;
-        enum profd_status status = ref->remote ? give_remote(fetched, i, each, context, e) : PROFD_OK;
-        if (ref->remote && status == PROFD_OK) {
-            continue;
-        }
-        if (status != PROFD_OK) {
-            return status;
-        }
-        status = ref->id != 0 ? sqlite_start(r->s, SQL_ROLLUP_READ, VALUES(INTEGER(ref->id)), &q, e)
-                              : sqlite_start(r->s, SQL_UPLOAD_GET, VALUES(INTEGER(ref->number)), &q, e);
+        enum profd_status status = ref->id != 0
+                                       ? sqlite_start(r->s, SQL_ROLLUP_READ, VALUES(INTEGER(ref->id)), &q, e)
+                                       : sqlite_start(r->s, SQL_UPLOAD_GET, VALUES(INTEGER(ref->number)), &q, e);
         if (status == PROFD_OK) {
             status = sqlite_next(r->s, q, &row, e);
         }
@@ -284,14 +154,6 @@ static enum profd_status read_stored(struct reading *r, struct fetched *fetched,
         }
     }
     return PROFD_OK;
-}
-
-static enum profd_status read_rows(struct reading *r, upload_sink *each, void *context, struct profd_error *e)
-{
-    struct fetched fetched = {.r = r, .arena = arena_new(0)};
-    const enum profd_status status = fetched.arena ? read_stored(r, &fetched, each, context, e) : profd_no_memory(e);
-    arena_free(fetched.arena);
-    return status;
 }
 
 /* Totals by host that are being given. any: whether there is one is all that is asked. */

@@ -52,10 +52,6 @@ static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, u
     if (status != PROFD_OK || *removed > 0) {
         return status;
     }
-    status = remove_rows(s, SQL_REMOTE_DOOMED, VALUES(INTEGER(series)), removed, e);
-    if (status != PROFD_OK || *removed > 0) {
-        return status;
-    }
     status = remove_rows(s, SQL_HOST_TOTAL_DOOMED, VALUES(INTEGER(series)), removed, e);
     if (status != PROFD_OK || *removed > 0) {
         return status;
@@ -132,9 +128,6 @@ static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_
     }
     if (status == PROFD_OK && all > 0) {
         status = sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_REMOTE_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), e);
     }
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_HOST_TOTAL_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), e);

@@ -238,10 +238,6 @@ static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, 
     for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
         status = sqlite_find(r->s, r->series[i].totals ? SQL_HOST_TOTAL_IS_HOUR : SQL_ROLLUP_IS_HOUR,
                              VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
-        if (status == PROFD_OK && !found && !r->series[i].totals) {
-            status =
-                sqlite_find(r->s, SQL_REMOTE_IS_HOUR, VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
-        }
     }
     if (found) {
         *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
@@ -291,10 +287,8 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
             return profd_no_memory(e);
         }
         r->refs = grown;
-        r->refs[r->ref_count++] = (struct row_ref){.number = sqlite3_column_int64(q, 0),
-                                                   .id = sums ? sqlite3_column_int64(q, 1) : 0,
-                                                   .series = series,
-                                                   .remote = which == SQL_REMOTE_NUMBERS};
+        r->refs[r->ref_count++] = (struct row_ref){
+            .number = sqlite3_column_int64(q, 0), .id = sums ? sqlite3_column_int64(q, 1) : 0, .series = series};
     }
     return status;
 }
@@ -321,14 +315,6 @@ static enum profd_status take_slices(struct reading *r, uint32_t series, int64_t
     return status;
 }
 
-/* Hours of which the server has the segments. */
-static enum profd_status take_remote(struct reading *r, uint32_t series, int64_t first, int64_t last,
-                                     struct profd_error *e)
-{
-    return take_refs(r, series, SQL_REMOTE_NUMBERS,
-                     VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), true, e);
-}
-
 /* All uploads of a series: the sum of all time, the days and hours that it does not contain, and single uploads. */
 static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
 {
@@ -346,7 +332,7 @@ static enum profd_status select_all(struct reading *r, uint32_t series, struct p
         status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
                            VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), false, e);
     }
-    return status == PROFD_OK ? take_remote(r, series, INT64_MIN, INT64_MAX, e) : status;
+    return status;
 }
 
 /* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
@@ -382,7 +368,7 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
         status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
                            VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), false, e);
     }
-    return status == PROFD_OK ? take_remote(r, series, first, last, e) : status;
+    return status;
 }
 
 static int compare_refs(const void *a, const void *b)

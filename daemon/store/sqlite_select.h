@@ -21,7 +21,6 @@ struct row_ref {
     int64_t number;  /* its place among the others */
     int64_t id;      /* of a sum; 0: a single upload */
     uint32_t series; /* index of the series_info */
-    bool remote;     /* id is that of a row of table remote */
 };
 
 struct reading {

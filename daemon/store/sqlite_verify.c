@@ -1,6 +1,5 @@
 /* Compares the stored data with the ledger, hour by hour. */
 #include "store/sqlite_interval.h"
-#include "store/sqlite_remote.h"
 #include "store/sqlite_verify.h"
 
 #include <inttypes.h>
@@ -106,89 +105,42 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
     return true;
 }
 
-/* Adds a sum of the hour or of a slice that was read. */
-static void add_loaded(struct sqlite_verifying *v, const struct sqlite_identity *series,
-                       const struct sqlite_rolled *row, struct found_hour *h, const char *where)
-{
-    struct sqlite_sums one;
-    sqlite_sums_init(&one, series->build_count);
-    one.uploads = row->uploads;
-    one.processes = row->processes;
-    if (row->processes < SUM_MAX) {
-        sqlite_verify_equal(v, where, "processes", "column of the hour's sum", row->processes, "sum of its groups",
-                            random_groups_known(&row->groups) + row->groups.unknown);
-    }
-    one.first = row->first;
-    one.last = row->last;
-    one.inexact = row->inexact;
-    rollup_totals(&row->counts, &one.ticks, &one.calls);
-    one.stack_ticks = sum_all(row->counts.node_ticks, row->counts.node_count);
-    h->clocks_full |= row->counts.tree_count == LIMIT_STACK_TREES;
-    (void)share_add_rollup(one.shares, &row->counts);
-    if (!spread_fits(row->counts.bin_ticks, row->spread.bins, row->counts.bin_count) ||
-        !spread_fits(row->counts.calls, row->spread.arcs, row->counts.arc_count) ||
-        !spread_fits(row->counts.node_ticks, row->spread.nodes, row->counts.node_count)) {
-        sqlite_verify_tell(v, "%s: the groups of the hour's sum do not add up to it", where);
-    }
-    sqlite_sums_add(&h->sums, &one);
-    h->rounding += row->uploads * row->counts.histogram_count;
-    v->uploads += row->uploads;
-}
-
-/* Adds a stored sum, and compares its columns with its counts. */
+/* Adds a sum of the hour or of a slice, and compares its columns with its counts. */
 static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                  int64_t at, struct found_hour *h, const char *where, struct profd_error *e)
 {
     struct sqlite_rolled row;
-    uint64_t ticks, calls;
+    struct sqlite_sums one;
     bool found;
+    sqlite_sums_init(&one, series->build_count);
     enum profd_status status = sqlite_verify_load(v, series, level, at, &row, &found, e);
     if (status != PROFD_OK || !found) {
         return status;
     }
-    rollup_totals(&row.counts, &ticks, &calls);
-    sqlite_verify_equal(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", ticks);
-    sqlite_verify_equal(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", calls);
-    add_loaded(v, series, &row, h, where);
-    return PROFD_OK;
-}
-
-/* What add_remote hands to add_given. */
-struct remote_hour_found {
-    struct sqlite_verifying *v;
-    const struct sqlite_identity *series;
-    struct found_hour *h;
-    const char *where;
-};
-
-static enum profd_status add_given(void *context, const struct sqlite_remote_sum *sum, struct profd_error *e)
-{
-    const struct remote_hour_found *x = context;
-    (void)e;
-    add_loaded(x->v, x->series, &sum->row, x->h, x->where);
-    return PROFD_OK;
-}
-
-/* Adds what the server has of the hour. */
-static enum profd_status add_remote(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
-                                    struct found_hour *h, const char *where, struct profd_error *e)
-{
-    struct remote_hour_found x = {v, series, h, where};
-    int64_t id = 0;
-    size_t taken;
-    bool found = false, differs = false;
-    enum profd_status status =
-        sqlite_find(v->s, SQL_REMOTE_IS_HOUR, VALUES(INTEGER(series->id), INTEGER(hour)), &id, &found, e);
-    if (status == PROFD_OK && found) {
-        struct profd_error why;
-        status = sqlite_remote_read(v->s, &id, 1, add_given, &x, &taken, &differs, &why);
-        if (differs) {
-            sqlite_verify_tell(v, "%s: %s", where, why.sentence);
-            return PROFD_OK;
-        }
-        return status == PROFD_OK ? status : profd_error_set(e, status, "%s", why.sentence);
+    one.uploads = row.uploads;
+    one.processes = row.processes;
+    if (row.processes < SUM_MAX) {
+        sqlite_verify_equal(v, where, "processes", "column of the hour's sum", row.processes, "sum of its groups",
+                            random_groups_known(&row.groups) + row.groups.unknown);
     }
-    return status;
+    one.first = row.first;
+    one.last = row.last;
+    one.inexact = row.inexact;
+    rollup_totals(&row.counts, &one.ticks, &one.calls);
+    one.stack_ticks = sum_all(row.counts.node_ticks, row.counts.node_count);
+    h->clocks_full |= row.counts.tree_count == LIMIT_STACK_TREES;
+    (void)share_add_rollup(one.shares, &row.counts);
+    sqlite_verify_equal(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", one.ticks);
+    sqlite_verify_equal(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", one.calls);
+    if (!spread_fits(row.counts.bin_ticks, row.spread.bins, row.counts.bin_count) ||
+        !spread_fits(row.counts.calls, row.spread.arcs, row.counts.arc_count) ||
+        !spread_fits(row.counts.node_ticks, row.spread.nodes, row.counts.node_count)) {
+        sqlite_verify_tell(v, "%s: the groups of the hour's sum do not add up to it", where);
+    }
+    sqlite_sums_add(&h->sums, &one);
+    h->rounding += row.uploads * row.counts.histogram_count;
+    v->uploads += row.uploads;
+    return PROFD_OK;
 }
 
 /* Adds the hour's sum and those of its slices. */
@@ -293,11 +245,8 @@ static enum profd_status add_hour(struct sqlite_verifying *v, const struct sqlit
 {
     *h = (struct found_hour){.rounding = 0};
     sqlite_sums_init(&h->sums, series->build_count);
-    enum profd_status status = add_raws(v, series, hour, h, where, e);
-    if (status == PROFD_OK) {
-        status = add_sums(v, series, hour, h, where, e);
-    }
-    return status == PROFD_OK ? add_remote(v, series, hour, h, where, e) : status;
+    const enum profd_status status = add_raws(v, series, hour, h, where, e);
+    return status == PROFD_OK ? add_sums(v, series, hour, h, where, e) : status;
 }
 
 static void note_fault(void *context, const char *sentence)

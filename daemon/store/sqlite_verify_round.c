@@ -158,7 +158,6 @@ static enum profd_status find_orphans(struct round *r, struct profd_error *e)
                  {SQL_ROLLUP_ORPHAN, "a sum"},
                  {SQL_LEDGER_ORPHAN, "a row of the ledger"},
                  {SQL_HOST_TOTAL_ORPHAN, "a total of a host"},
-                 {SQL_REMOTE_ORPHAN, "a row of table remote"},
                  {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"}};
     enum profd_status status = PROFD_OK;
     int64_t upload = 0, doomed = 0;

@@ -217,6 +217,17 @@ Test(store_open, foreign_database_is_refused_untouched)
     cr_assert_neq(access(beside("-shm"), F_OK), 0);
 }
 
+Test(store_open, sums_that_are_elsewhere_are_refused)
+{
+    struct store *s;
+    make_database();
+    execute("INSERT INTO remote VALUES (1, 1, 1, zeroblob(16), 1, 1, 1, 0, 1, 1, 1, 1)");
+    expect_refusal(PROFD_CONFIG, "refers to 1 hours of segments in ClickHouse");
+    execute("DELETE FROM remote");
+    cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
+    store_close(s);
+}
+
 Test(store_open, newer_schema_is_refused_by_name_untouched)
 {
     make_database();

@@ -1,4 +1,4 @@
--- ClickHouse, version 2: everything that a centre stores. Any number of daemons insert into and read these tables at the same time; none
+-- ClickHouse, version 1: everything that a centre stores. Any number of daemons insert into and read these tables at the same time; none
 -- of them keeps anything else.
 --
 -- Rules:
