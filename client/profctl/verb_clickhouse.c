@@ -37,15 +37,16 @@ static enum profd_status timeout_take(const struct profctl_call *call, unsigned 
 static void init_report(json_t *made, const struct clickhouse_address *a, const struct clickhouse_migrated *m)
 {
     if (made) {
-        (void)json_array_append_new(made, json_pack("{s:s, s:i, s:s, s:s, s:i, s:i}", "host", a->host, "port",
-                                                    (int)a->port, "database", a->database, "server_version", m->server,
-                                                    "before", (int)m->before, "after", (int)m->after));
+        (void)json_array_append_new(made,
+                                    json_pack("{s:s, s:i, s:s, s:s, s:i, s:i}", "host", a->servers[0].host, "port",
+                                              (int)a->servers[0].port, "database", a->database, "server_version",
+                                              m->server, "before", (int)m->before, "after", (int)m->after));
     } else if (m->before == m->after) {
-        printf("%s:%u: the tables of database %s already have version %u (ClickHouse %s)\n", a->host, a->port,
-               a->database, m->after, m->server);
+        printf("%s:%u: the tables of database %s already have version %u (ClickHouse %s)\n", a->servers[0].host,
+               a->servers[0].port, a->database, m->after, m->server);
     } else {
-        printf("%s:%u: the tables of database %s now have version %u, before %u (ClickHouse %s)\n", a->host, a->port,
-               a->database, m->after, m->before, m->server);
+        printf("%s:%u: the tables of database %s now have version %u, before %u (ClickHouse %s)\n", a->servers[0].host,
+               a->servers[0].port, a->database, m->after, m->before, m->server);
     }
 }
 
@@ -72,7 +73,11 @@ static enum profd_status init_all(const struct profctl_call *call, const struct 
     json_t *made = call->json ? json_array() : NULL;
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        status = init_one(call, &addresses[i], limits, made, e);
+        for (unsigned k = 0; k < addresses[i].server_count && status == PROFD_OK; k++) {
+            struct clickhouse_address one = clickhouse_pick_server(&addresses[i], k);
+            status = init_one(call, &one, limits, made, e);
+            explicit_bzero(&one, sizeof one);
+        }
     }
     if (json_array_size(made) > 0) {
         json_t *document = json_pack("{s:O}", "rows", made);
@@ -112,8 +117,9 @@ const struct profctl_verb verb_clickhouse = {
     .arguments = "init URL [URL ...]",
     .summary = "Make profd's tables on servers of ClickHouse",
     .details =
-        "A URL is clickhouse://[USER@]HOST[:PORT][/DATABASE][?cluster=NAME&replicated=1&tls=1]. Each server of a\n"
-        "cluster wants its own. Tables of an older profd are brought to this version. The command may be\n"
+        "A URL is clickhouse://[USER@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?cluster=NAME&replicated=1&tls=1].\n"
+        "Each server of a cluster wants its tables: name all. Tables of an older profd are brought to this version. "
+        "The command may be\n"
         "repeated: what is there already stays as it is.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],

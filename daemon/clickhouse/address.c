@@ -73,7 +73,7 @@ static enum profd_status port_take(struct piece p, unsigned *out, struct profd_e
 }
 
 /* HOST[:PORT]; an IPv6 address stands in brackets. */
-static enum profd_status host_take(struct piece p, struct clickhouse_address *a, struct profd_error *e)
+static enum profd_status host_take(struct piece p, struct clickhouse_server *a, struct profd_error *e)
 {
     const bool v6 = p.size > 0 && p.at[0] == '[';
     struct piece rest = piece_cut(&p, v6 ? "]" : ":");
@@ -96,6 +96,26 @@ static enum profd_status host_take(struct piece p, struct clickhouse_address *a,
     memcpy(a->host, p.at, p.size);
     a->host[p.size] = '\0';
     return rest.size ? port_take((struct piece){rest.at + 1, rest.size - 1}, &a->port, e) : PROFD_OK;
+}
+
+/* HOST[:PORT], separated by commas. */
+static enum profd_status hosts_take(struct piece p, struct clickhouse_address *a, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    bool more = true;
+    while (status == PROFD_OK && more) {
+        struct piece one = p;
+        p = piece_cut(&one, ",");
+        more = p.size > 0;
+        p.at += more;
+        p.size -= more;
+        if (a->server_count == CLICKHOUSE_SERVERS_MOST) {
+            return profd_error_set(e, PROFD_USAGE, "the URL of ClickHouse names more than %u servers",
+                                   CLICKHOUSE_SERVERS_MOST);
+        }
+        status = host_take(one, &a->servers[a->server_count++], e);
+    }
+    return status;
 }
 
 static enum profd_status flag_take(struct piece key, struct piece value, bool *out, struct profd_error *e)
@@ -166,7 +186,7 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
         place = (struct piece){host.at + 1, host.size - 1};
     }
     if (status == PROFD_OK) {
-        status = host_take(place, &a, e);
+        status = hosts_take(place, &a, e);
     }
     if (status == PROFD_OK && database.size > 1) {
         status = name_take("database", (struct piece){database.at + 1, database.size - 1}, "", a.database, e);
@@ -175,14 +195,25 @@ enum profd_status clickhouse_parse_address(const char *url, struct clickhouse_ad
         status = parameters_take(parameters, &a, e);
     }
     if (status == PROFD_OK) {
-        a.port = a.port ? a.port : a.tls ? PORT_TLS : PORT;
+        for (unsigned i = 0; i < a.server_count; i++) {
+            struct clickhouse_server *s = &a.servers[i];
+            s->port = s->port ? s->port : a.tls ? PORT_TLS : PORT;
+        }
         *out = a;
     }
     return status;
 }
 
+struct clickhouse_address clickhouse_pick_server(const struct clickhouse_address *a, unsigned server)
+{
+    struct clickhouse_address one = *a;
+    one.servers[0] = a->servers[server];
+    one.server_count = 1;
+    return one;
+}
+
 /* True if what is sent to the host stays on this machine. */
-static bool address_is_loopback(const struct clickhouse_address *a)
+static bool server_is_loopback(const struct clickhouse_server *a)
 {
     return strcmp(a->host, "localhost") == 0 || strcmp(a->host, "[::1]") == 0 ||
            (strncmp(a->host, "127.", 4) == 0 && a->host[strspn(a->host, "0123456789.")] == '\0');
@@ -203,10 +234,13 @@ enum profd_status clickhouse_read_password(const char *path, struct clickhouse_a
 {
     char text[CLICKHOUSE_PASSWORD_MAX + 2];
     struct stat st;
-    if (!address->tls && !address_is_loopback(address)) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "the password in %s would be sent to %s without TLS: add tls=1 to the URL of ClickHouse",
-                               path, address->host);
+    for (unsigned i = 0; i < address->server_count; i++) {
+        if (!address->tls && !server_is_loopback(&address->servers[i])) {
+            return profd_error_set(e, PROFD_CONFIG,
+                                   "the password in %s would be sent to %s without TLS: add tls=1 to the URL of "
+                                   "ClickHouse",
+                                   path, address->servers[i].host);
+        }
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     const ssize_t n = fd < 0 || fstat(fd, &st) != 0 ? -1 : line_read(fd, text, sizeof text);

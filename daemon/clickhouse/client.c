@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACE_URL_MAX 400
+#define PARAMETERS_MAX 300
 
 struct clickhouse {
     CURL *curl;
     struct curl_slist *headers;
     struct clickhouse_limits limits;
-    char place[300];         /* "https://host:port" */
-    char url[PLACE_URL_MAX]; /* of a statement in the body */
+    bool tls;
+    struct clickhouse_server servers[CLICKHOUSE_SERVERS_MOST];
+    unsigned server_count, server;   /* server: that is asked first, index */
+    char place[300];                 /* of it: "https://host:port" */
+    char parameters[PARAMETERS_MAX]; /* of the URL of a statement in the body */
     char why[CURL_ERROR_SIZE];
     /* of the statement that runs: */
     char *reply;
@@ -41,6 +44,9 @@ static const struct {
     {243, PROFD_FULL},         /* NOT_ENOUGH_SPACE */
     {252, PROFD_BUSY},         /* TOO_MANY_PARTS */
     {279, PROFD_BUSY},         /* ALL_CONNECTION_TRIES_FAILED */
+    {285, PROFD_BUSY},         /* TOO_LESS_LIVE_REPLICAS, for a quorum */
+    {286, PROFD_BUSY},         /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
+    {289, PROFD_BUSY},         /* REPLICA_IS_NOT_IN_QUORUM */
     {291, PROFD_FORBIDDEN},    /* DATABASE_ACCESS_DENIED */
     {319, PROFD_BUSY},         /* UNKNOWN_STATUS_OF_INSERT */
     {497, PROFD_FORBIDDEN},    /* ACCESS_DENIED, of newer servers */
@@ -113,7 +119,7 @@ static void options_set(struct clickhouse *c, const struct clickhouse_address *a
 {
     /* The reply is buffered by the server until the query has ended, so an error is never found behind data that came
      * with status 200. */
-    (void)snprintf(c->url, sizeof c->url, "%s/?wait_end_of_query=1&max_execution_time=%u", c->place,
+    (void)snprintf(c->parameters, sizeof c->parameters, "wait_end_of_query=1&max_execution_time=%u",
                    (c->limits.answer_ms + 999) / 1000);
     curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, a->tls ? "https" : "http");
     curl_easy_setopt(c->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -132,6 +138,12 @@ static void options_set(struct clickhouse *c, const struct clickhouse_address *a
     }
 }
 
+static void place_set(struct clickhouse *c)
+{
+    const struct clickhouse_server *s = &c->servers[c->server];
+    (void)snprintf(c->place, sizeof c->place, "%s://%s:%u", c->tls ? "https" : "http", s->host, s->port);
+}
+
 enum profd_status clickhouse_open(const struct clickhouse_address *address, const char *ca,
                                   const struct clickhouse_limits *limits, struct clickhouse **out,
                                   struct profd_error *e)
@@ -140,8 +152,10 @@ enum profd_status clickhouse_open(const struct clickhouse_address *address, cons
     if (c) {
         c->limits = *limits;
         c->curl = curl_easy_init();
-        (void)snprintf(c->place, sizeof c->place, "%s://%s:%u", address->tls ? "https" : "http", address->host,
-                       address->port);
+        c->tls = address->tls;
+        c->server_count = address->server_count;
+        memcpy(c->servers, address->servers, sizeof c->servers);
+        place_set(c);
     }
     if (!c || !c->curl || !headers_make(c, address)) {
         clickhouse_close(c);
@@ -212,15 +226,23 @@ static enum profd_status refusal_describe(const struct clickhouse *c, long http,
                            code);
 }
 
-/* Sends a body to a URL; the reply is in c->reply, NUL-terminated. */
-static enum profd_status perform(struct clickhouse *c, const char *url, const void *body, size_t size,
-                                 struct profd_error *e)
+/* Sends a body to the server that is asked first; more: further parameters. The reply is in c->reply, NUL-terminated.
+ */
+static enum profd_status perform_once(struct clickhouse *c, const char *more, const void *body, size_t size,
+                                      struct profd_error *e)
 {
     long http = 0;
+    char *url;
     c->size = 0;
     c->too_large = c->no_memory = false;
     c->why[0] = '\0';
-    if (!reply_reserve(c, 0) || curl_easy_setopt(c->curl, CURLOPT_URL, url) != CURLE_OK) { /* it may have no body */
+    if (!reply_reserve(c, 0) ||
+        asprintf(&url, "%s/?%s%s", c->place, c->parameters, more) < 0) { /* it may have no body */
+        return profd_no_memory(e);
+    }
+    const CURLcode set = curl_easy_setopt(c->curl, CURLOPT_URL, url);
+    free(url);
+    if (set != CURLE_OK) {
         return profd_no_memory(e);
     }
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
@@ -234,9 +256,22 @@ static enum profd_status perform(struct clickhouse *c, const char *url, const vo
     return http == 200 ? PROFD_OK : refusal_describe(c, http, e);
 }
 
+/* The same, but where a server cannot be connected to, of the next. */
+static enum profd_status perform(struct clickhouse *c, const char *more, const void *body, size_t size,
+                                 struct profd_error *e)
+{
+    enum profd_status status = perform_once(c, more, body, size, e);
+    for (unsigned i = 1; i < c->server_count && status == PROFD_UNAVAILABLE; i++) {
+        c->server = (c->server + 1) % c->server_count;
+        place_set(c);
+        status = perform_once(c, more, body, size, e);
+    }
+    return status;
+}
+
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e)
 {
-    const enum profd_status status = perform(c, c->url, statement, strlen(statement), e);
+    const enum profd_status status = perform(c, "", statement, strlen(statement), e);
     if (status == PROFD_OK) {
         *reply = c->reply;
         c->reply = NULL;
@@ -247,11 +282,16 @@ enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, ch
 
 enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_address *address, struct profd_error *e)
 {
-    const size_t n = strlen(c->url);
-    const int more = snprintf(c->url + n, sizeof c->url - n, "&database=%s", address->database);
-    return more > 0 && (size_t)more < sizeof c->url - n
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_INTERNAL, "a URL for ClickHouse has more than %zu bytes", sizeof c->url);
+    const size_t n = strlen(c->parameters), size = sizeof c->parameters - n;
+    /* A replica that lacks what others acknowledged must not answer, and what one replica alone has is not
+     * acknowledged.
+     */
+    const char *quorum = address->replicated ? "&insert_quorum=2&insert_quorum_timeout=15000"
+                                               "&select_sequential_consistency=1"
+                                             : "";
+    const int more = snprintf(c->parameters + n, size, "&database=%s%s", address->database, quorum);
+    return more > 0 && (size_t)more < size ? PROFD_OK
+                                           : profd_error_set(e, PROFD_INTERNAL, "too many parameters for ClickHouse");
 }
 
 enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
@@ -269,7 +309,7 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, u
 enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
                                   struct profd_error *e)
 {
-    const enum profd_status status = perform(c, c->url, statement, strlen(statement), e);
+    const enum profd_status status = perform(c, "", statement, strlen(statement), e);
     if (status == PROFD_OK) {
         *bytes = (const uint8_t *)c->reply;
         *size = c->size;
@@ -280,16 +320,16 @@ enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, c
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,
                                     struct profd_error *e)
 {
-    char *query = curl_easy_escape(c->curl, statement, 0), *url = NULL;
+    char *query = curl_easy_escape(c->curl, statement, 0), *more = NULL;
     enum profd_status status = PROFD_OK;
-    if (!query || asprintf(&url, "%s&insert_distributed_sync=1&query=%s", c->url, query) < 0) {
-        url = NULL;
+    if (!query || asprintf(&more, "&insert_distributed_sync=1&query=%s", query) < 0) {
+        more = NULL;
         status = profd_no_memory(e);
     }
     if (status == PROFD_OK) {
-        status = perform(c, url, data, size, e);
+        status = perform(c, more, data, size, e);
     }
-    free(url);
+    free(more);
     curl_free(query);
     return status;
 }

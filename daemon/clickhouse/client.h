@@ -19,8 +19,9 @@ struct clickhouse_limits {
     size_t reply_bytes;  /* a longer reply is refused */
 };
 
-/* Prepares for statements to the server, without connecting. ca: file with the certificates of the CAs that are
- * trusted, NULL: the system's. The strings are copied. NO_MEMORY or OK; clickhouse_close frees *out. */
+/* Prepares for statements to the first of the address's servers that can be connected to, without connecting. ca: file
+ * with the certificates of the CAs that are trusted, NULL: the system's. The strings are copied. NO_MEMORY or OK;
+ * clickhouse_close frees *out. */
 enum profd_status clickhouse_open(const struct clickhouse_address *address, const char *ca,
                                   const struct clickhouse_limits *limits, struct clickhouse **out,
                                   struct profd_error *e);
@@ -30,9 +31,9 @@ void clickhouse_close(struct clickhouse *c);
  * between calls. On failure *reply is unchanged, and a statement that writes may or may not have run: it must be one
  * that may be repeated.
  *
- * UNAVAILABLE: no connection. TIMEOUT, BUSY, FULL: may succeed later. UNTRUSTED: the certificate. UNAUTHORIZED,
- * FORBIDDEN: the user. TOO_LARGE: the reply. PROTOCOL: what answers is not ClickHouse. REFUSED: any other error of the
- * server, with its sentence and number. */
+ * UNAVAILABLE: no connection to any server. TIMEOUT, BUSY, FULL: may succeed later. UNTRUSTED: the certificate.
+ * UNAUTHORIZED, FORBIDDEN: the user. TOO_LARGE: the reply. PROTOCOL: what answers is not ClickHouse. REFUSED: any other
+ * error of the server, with its sentence and number. */
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
 
 /* Statements without a database in their names are about this address's from now on. */

@@ -98,8 +98,8 @@ static enum profd_status cluster_check(struct clickhouse *c, const struct clickh
         c, n, 2, e, "SELECT uniq(shard_num), max(replica_num) FROM system.clusters WHERE cluster = '%s'", a->cluster);
     if (status == PROFD_OK && n[0] == 0) {
         return profd_error_set(e, PROFD_REFUSED,
-                               "the server %s has no cluster \"%s\" in its configuration (remote_servers)", a->host,
-                               a->cluster);
+                               "the server %s has no cluster \"%s\" in its configuration (remote_servers)",
+                               a->servers[0].host, a->cluster);
     }
     if (status == PROFD_OK && n[1] > 1 && !a->replicated) {
         return profd_error_set(e, PROFD_REFUSED,
@@ -121,8 +121,8 @@ static enum profd_status cluster_check(struct clickhouse *c, const struct clickh
     }
     if (status == PROFD_OK && (n[0] == 0 || n[1] < 2)) {
         return profd_error_set(e, PROFD_REFUSED,
-                               "the server %s has %s in its configuration, which replicated tables want", a->host,
-                               n[0] == 0 ? "no zookeeper" : "no macros \"shard\" and \"replica\"");
+                               "the server %s has %s in its configuration, which replicated tables want",
+                               a->servers[0].host, n[0] == 0 ? "no zookeeper" : "no macros \"shard\" and \"replica\"");
     }
     return status;
 }

@@ -98,7 +98,7 @@ const char *rows_copy(struct row_reader *r, struct arena *a)
 #define ROWS_ARRAY(bits)                                                                                               \
     uint##bits##_t *rows_array_u##bits(struct row_reader *r, struct arena *a, size_t *n)                               \
     {                                                                                                                  \
-        *n = rows_length(r, sizeof(uint##bits##_t));                                                                    \
+        *n = rows_length(r, sizeof(uint##bits##_t));                                                                   \
         uint##bits##_t *out = ARENA_ARRAY(a, *n + 1, uint##bits##_t);                                                  \
         if (!out || r->cut) {                                                                                          \
             *n = 0;                                                                                                    \

@@ -12,14 +12,14 @@ Test(address, defaults)
     struct profd_error e;
     cr_assert_eq(clickhouse_parse_address("clickhouse://ch.example", &a, &e), PROFD_OK);
     cr_assert_str_eq(a.user, "default");
-    cr_assert_str_eq(a.host, "ch.example");
-    cr_assert_eq(a.port, 8123);
+    cr_assert_str_eq(a.servers[0].host, "ch.example");
+    cr_assert_eq(a.servers[0].port, 8123);
     cr_assert_str_eq(a.database, "profd");
     cr_assert_str_eq(a.cluster, "");
     cr_assert(!a.tls && !a.replicated);
     cr_assert_str_eq(a.password, "");
     cr_assert_eq(clickhouse_parse_address("clickhouse://h/?tls=1", &a, &e), PROFD_OK);
-    cr_assert_eq(a.port, 8443);
+    cr_assert_eq(a.servers[0].port, 8443);
     cr_assert_str_eq(a.database, "profd");
 }
 
@@ -30,11 +30,34 @@ Test(address, everything)
     cr_assert_eq(clickhouse_parse_address("clickhouse://u.s-er@[::1]:65535/d_1?cluster=c-1&replicated=1&tls=1", &a, &e),
                  PROFD_OK);
     cr_assert_str_eq(a.user, "u.s-er");
-    cr_assert_str_eq(a.host, "[::1]");
-    cr_assert_eq(a.port, 65535);
+    cr_assert_str_eq(a.servers[0].host, "[::1]");
+    cr_assert_eq(a.servers[0].port, 65535);
     cr_assert_str_eq(a.database, "d_1");
     cr_assert_str_eq(a.cluster, "c-1");
     cr_assert(a.tls && a.replicated);
+}
+
+Test(address, several_servers)
+{
+    struct clickhouse_address a;
+    struct profd_error e;
+    char url[1024] = "clickhouse://h0";
+    cr_assert_eq(clickhouse_parse_address("clickhouse://u@a.example,[::1]:9,c:8124/d?tls=1", &a, &e), PROFD_OK);
+    cr_assert_eq(a.server_count, 3);
+    cr_assert_str_eq(a.servers[0].host, "a.example");
+    cr_assert_str_eq(a.servers[1].host, "[::1]");
+    cr_assert(a.servers[0].port == 8443 && a.servers[1].port == 9 && a.servers[2].port == 8124);
+    const struct clickhouse_address one = clickhouse_pick_server(&a, 2);
+    cr_assert_eq(one.server_count, 1);
+    cr_assert_str_eq(one.servers[0].host, "c");
+    cr_assert_str_eq(one.user, "u");
+    for (unsigned i = 1; i < CLICKHOUSE_SERVERS_MOST; i++) {
+        strcat(url, ",h");
+    }
+    cr_assert_eq(clickhouse_parse_address(url, &a, &e), PROFD_OK);
+    cr_assert_eq(a.server_count, CLICKHOUSE_SERVERS_MOST);
+    strcat(url, ",h");
+    cr_assert_eq(clickhouse_parse_address(url, &a, &e), PROFD_USAGE);
 }
 
 Test(address, what_is_wrong_is_named)
@@ -45,6 +68,8 @@ Test(address, what_is_wrong_is_named)
         {"http://h", "http://h"},
         {"clickhouse:/h", "clickhouse://"},
         {"clickhouse://", "host name"},
+        {"clickhouse://a,", "host name"},
+        {"clickhouse://,a", "host name"},
         {"clickhouse://a b", "\"a b\""},
         {"clickhouse://h\xc3\xa4", "host name"},
         {"clickhouse://[::1", "brackets"},
@@ -74,12 +99,12 @@ Test(address, what_is_wrong_is_named)
         {"clickhouse://h/d?tls=1?x", "0 or 1"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct clickhouse_address a = {.port = 7};
+        struct clickhouse_address a = {.server_count = 7};
         struct profd_error e = {""};
         cr_expect_eq(clickhouse_parse_address(wrong[i].url, &a, &e), PROFD_USAGE, "%s", wrong[i].url);
         cr_expect(strstr(e.sentence, wrong[i].word) != NULL, "%s: %s", wrong[i].url, e.sentence);
         cr_expect(strstr(e.sentence, "secret") == NULL, "%s", e.sentence);
-        cr_expect_eq(a.port, 7);
+        cr_expect_eq(a.server_count, 7);
     }
 }
 
@@ -98,7 +123,7 @@ Test(address, lengths)
     memset(url + 13, 'h', 255);
     url[13 + 255] = '\0';
     cr_assert_eq(clickhouse_parse_address(url, &a, &e), PROFD_OK);
-    cr_assert_eq(strlen(a.host), 255);
+    cr_assert_eq(strlen(a.servers[0].host), 255);
     (void)strcat(url, "h");
     cr_assert_eq(clickhouse_parse_address(url, &a, &e), PROFD_USAGE);
 }
