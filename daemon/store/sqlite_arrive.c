@@ -26,7 +26,7 @@ struct fold_part {
     struct fold_part *next;
     const struct segment *segment;
     struct profile_order order;
-    struct sqlite_rolled row; /* without numbers */
+    struct folded row; /* without numbers */
     int64_t host;
 };
 struct fold {
@@ -289,15 +289,15 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     part->next = fold->parts;
     part->segment = d->segment;
     part->order = in->order;
-    part->row = (struct sqlite_rolled){.number = (int64_t)in->order.commit,
-                                       .uploads = in->uploads,
-                                       .processes = in->processes,
-                                       .groups = in->groups,
-                                       .first = in->upload.start,
-                                       .last = in->upload.end,
-                                       .inexact = in->upload.inexact,
-                                       .host_count = 1,
-                                       .hosts = &part->host};
+    part->row = (struct folded){.number = (int64_t)in->order.commit,
+                                .uploads = in->uploads,
+                                .processes = in->processes,
+                                .groups = in->groups,
+                                .first = in->upload.start,
+                                .last = in->upload.end,
+                                .inexact = in->upload.inexact,
+                                .host_count = 1,
+                                .hosts = &part->host};
     fold->parts = part;
     return PROFD_OK;
 }
@@ -410,18 +410,18 @@ static enum profd_status flush_fold(struct arriving *a, const struct fold_key *k
                                     struct arena *sums, struct arena *numbers, struct profd_error *e)
 {
     const struct sqlite_identity series = {.id = key->series, .build_count = f->build_count};
-    struct sqlite_folding folding;
-    enum profd_status status = sqlite_folding_begin(&folding, sums, e);
+    struct folding folding;
+    enum profd_status status = folding_begin(&folding, sums, true, e);
     for (struct fold_part *p = f->parts; status == PROFD_OK && p; p = p->next) {
-        struct sqlite_rolled *row = &p->row;
+        struct folded *row = &p->row;
         arena_reset(numbers);
         status = rollup_from_segment(p->segment, &p->order, numbers, &row->counts, &row->spread, e);
         if (status == PROFD_OK) {
-            status = sqlite_folding_add(&folding, row, e);
+            status = folding_add(&folding, row, e);
         }
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_finish(&folding, e);
+        status = folding_finish(&folding, e);
     }
     return status == PROFD_OK ? sqlite_interval_add(a->s, sums, &series, (int)key->level, key->at, &folding.out, e)
                               : status;

@@ -46,12 +46,12 @@ static enum profd_status find_open(struct sqlite_store *s, int level, int64_t be
  * reset. */
 static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, const struct sqlite_identity *series,
                                 int level, int64_t at, int64_t last, const struct sqlite_budget *budget,
-                                struct sqlite_folding *f, struct profd_error *e)
+                                struct folding *f, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget));
          first = false) {
-        struct sqlite_rolled row;
+        struct folded row;
         status = sqlite_find(s, SQL_ROLLUP_OPEN_AT,
                              VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e);
         if (status != PROFD_OK || !found) {
@@ -60,7 +60,7 @@ static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, c
         arena_reset(scratch);
         status = sqlite_rollup_load(s, scratch, series->id, level, at, series->build_count, &row, &found, e);
         if (status == PROFD_OK) {
-            status = sqlite_folding_add(f, &row, e);
+            status = folding_add(f, &row, e);
         }
         if (status == PROFD_OK) {
             status = sqlite_run(s, SQL_ROLLUP_FOLD, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at)), e);
@@ -75,7 +75,7 @@ static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct ar
                               int64_t at, const struct sqlite_budget *budget, struct profd_error *e)
 {
     struct sqlite_identity identity;
-    struct sqlite_folding f;
+    struct folding f;
     bool found, folded = false;
     int64_t last = level == SQLITE_LEVEL_HOUR ? at / 24 * 24 + 23 : INT64_MAX;
     enum profd_status status = sqlite_series_identify(s, a, series, &identity, &found, e);
@@ -84,13 +84,13 @@ static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct ar
                                  (long long)series);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_begin(&f, a, e);
+        status = folding_begin(&f, a, true, e);
     }
     if (status == PROFD_OK) {
         status = gather(s, scratch, &identity, level, at, last, budget, &f, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_finish(&f, e);
+        status = folding_finish(&f, e);
     }
     if (status == PROFD_OK) {
         status = level == SQLITE_LEVEL_HOUR

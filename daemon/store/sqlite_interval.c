@@ -67,7 +67,7 @@ static bool is_unreadable(const struct sqlite_store *s, enum profd_status status
 }
 
 enum profd_status sqlite_interval_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                      int level, int64_t at, const struct sqlite_rolled *more, struct profd_error *e)
+                                      int level, int64_t at, const struct folded *more, struct profd_error *e)
 {
     bool folded = false;
     enum profd_status status = sqlite_rollup_add(s, a, series, level, at, more, &folded, e);
@@ -95,7 +95,7 @@ struct gathering {
     struct sqlite_store *s;
     struct arena *arena, *scratch;
     struct sqlite_identity series;
-    struct sqlite_folding folding;
+    struct folding folding;
 };
 
 /* Takes the rows of one level, from at to last. */
@@ -103,7 +103,7 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
 {
     enum profd_status status = PROFD_OK;
     for (bool found = true; status == PROFD_OK && found; at++) {
-        struct sqlite_rolled row;
+        struct folded row;
         status = sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
                              VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e);
         if (status != PROFD_OK || !found) {
@@ -116,7 +116,7 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
             continue;
         }
         if (status == PROFD_OK) {
-            status = sqlite_folding_add(&g->folding, &row, e);
+            status = folding_add(&g->folding, &row, e);
         }
         if (status == PROFD_OK) {
             status = remove_row(g->s, g->series.id, level, at, e);
@@ -128,13 +128,13 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
 /* Makes the slices of the levels from narrow to before wide part of the row of level wide that contains this one. */
 static enum profd_status merge(struct gathering *g, int narrow, int before, int wide, int64_t to, struct profd_error *e)
 {
-    enum profd_status status = sqlite_folding_begin(&g->folding, g->arena, e);
+    enum profd_status status = folding_begin(&g->folding, g->arena, true, e);
     for (int level = narrow; status == PROFD_OK && level < before; level++) {
         const int64_t each = sqlite_level_minutes(wide) / sqlite_level_minutes(level);
         status = gather(g, level, to * each, to * each + each - 1, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_finish(&g->folding, e);
+        status = folding_finish(&g->folding, e);
     }
     return status == PROFD_OK && g->folding.out.uploads > 0
                ? sqlite_interval_add(g->s, g->arena, &g->series, wide, to, &g->folding.out, e)

@@ -24,7 +24,7 @@ int sqlite_level_of(int64_t minutes);
  * hour is marked, and more begins a new one; a sum of a day or of all time is added up anew by sqlite_compact. Inside a
  * write transaction that saves the state. */
 enum profd_status sqlite_interval_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                      int level, int64_t at, const struct sqlite_rolled *more, struct profd_error *e);
+                                      int level, int64_t at, const struct folded *more, struct profd_error *e);
 
 /* One piece of upkeep: the slices of a series and hour that is over for an hour become part of its sum; or, while
  * slices take more than their share, the oldest and narrowest become wider. */

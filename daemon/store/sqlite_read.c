@@ -73,7 +73,7 @@ static enum profd_status name_hosts(struct reading *r, struct arena *a, const ui
                                     struct store_row *row, struct profd_error *e)
 {
     const int64_t *ids;
-    enum profd_status status = sqlite_hosts_decode(a, bytes, n, &ids, &row->host_count, e);
+    enum profd_status status = folded_decode_hosts(a, bytes, n, &ids, &row->host_count, e);
     const char **names = status == PROFD_OK ? ARENA_ARRAY(a, row->host_count + 1, const char *) : NULL;
     if (status == PROFD_OK && !names) {
         status = profd_no_memory(e);

@@ -14,7 +14,7 @@
 struct rolling {
     struct sqlite_store *s;
     struct arena *arena;
-    struct sqlite_folding folding;
+    struct folding folding;
     uint64_t bytes, live_bytes, nodes; /* nodes: of stacks */
     int64_t last_number;
     bool all; /* no upload of the hour is left */
@@ -26,7 +26,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
 {
     struct counts c;
     size_t n;
-    struct sqlite_rolled *out = &r->folding.out;
+    struct folded *out = &r->folding.out;
     bool saturated = false;
     int64_t number = sqlite3_column_int64(q, 0), host = sqlite3_column_int64(q, 1), start = sqlite3_column_int64(q, 2);
     int64_t end = start + sqlite3_column_int64(q, 3), parts = sqlite3_column_int64(q, 9);
@@ -55,7 +55,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     r->last_number = number;
     bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
     if (status == PROFD_OK && !known &&
-        !sqlite_hosts_merge(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
+        !folded_merge_hosts(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
         status = profd_no_memory(e);
     }
     return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
@@ -125,7 +125,7 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
 static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
                               struct sqlite_budget *budget, struct profd_error *e)
 {
-    enum profd_status status = sqlite_folding_begin(&r->folding, r->arena, e);
+    enum profd_status status = folding_begin(&r->folding, r->arena, true, e);
     if (status == PROFD_OK) {
         status = take_uploads(r, series, hour, budget, e);
     }
@@ -135,7 +135,7 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
                                  r->s->path, (long long)series->id, (long long)hour);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_finish(&r->folding, e);
+        status = folding_finish(&r->folding, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_pyramid_add(r->s, r->arena, series, hour, &r->folding.out, e);

@@ -43,61 +43,6 @@ enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status st
     return sqlite_write_end(s, status, e);
 }
 
-enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
-                                      size_t *count, struct profd_error *e)
-{
-    const uint8_t *end = in + n;
-    size_t k = 0;
-    uint64_t id = 0, step;
-    int64_t *ids = ARENA_ARRAY(a, n + 1, int64_t); /* each takes a byte at least */
-    if (!ids) {
-        return profd_no_memory(e);
-    }
-    while (in < end) {
-        if (!varint_get(&in, end, &step) || step == 0 || step > SUM_MAX - id) {
-            return profd_error_set(e, PROFD_DAMAGED, "a sum's list of hosts breaks its rules at number %zu", k);
-        }
-        id += step;
-        ids[k++] = (int64_t)id;
-    }
-    *hosts = ids;
-    *count = k;
-    return PROFD_OK;
-}
-
-static uint8_t *encode_hosts(struct arena *a, const int64_t *hosts, size_t count, size_t *n)
-{
-    uint8_t *out = ARENA_ARRAY(a, count * VARINT_MAX + 1, uint8_t), *p = out;
-    int64_t before = 0;
-    for (size_t i = 0; out && i < count; i++) {
-        p = varint_put(p, (uint64_t)(hosts[i] - before));
-        before = hosts[i];
-    }
-    *n = (size_t)(p - out);
-    return out;
-}
-
-bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int64_t *y, size_t ny, const int64_t **out,
-                        size_t *count)
-{
-    int64_t *merged = ARENA_ARRAY(a, nx + ny + 1, int64_t);
-    size_t i = 0, k = 0, n = 0;
-    if (!merged) {
-        return false;
-    }
-    while (i < nx || k < ny) {
-        if (k == ny || (i < nx && x[i] < y[k])) {
-            merged[n++] = x[i++];
-        } else {
-            i += i < nx && x[i] == y[k];
-            merged[n++] = y[k++];
-        }
-    }
-    *out = merged;
-    *count = n;
-    return true;
-}
-
 enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
                                           struct random_groups *out, struct profd_error *e)
 {
@@ -115,22 +60,22 @@ enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_
 }
 
 static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *q, size_t builds,
-                                  struct sqlite_rolled *out, struct profd_error *e)
+                                  struct folded *out, struct profd_error *e)
 {
     size_t hosts_size, counts_size, spread_size;
-    *out = (struct sqlite_rolled){.folded = sqlite3_column_int(q, ROLLUP_FOLDED) != 0,
-                                  .number = sqlite3_column_int64(q, ROLLUP_NUMBER),
-                                  .uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS),
-                                  .processes = (uint64_t)sqlite3_column_int64(q, ROLLUP_PROCESSES),
-                                  .first = sqlite3_column_int64(q, ROLLUP_FIRST),
-                                  .last = sqlite3_column_int64(q, ROLLUP_LAST),
-                                  .inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT),
-                                  .ticks = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 1),
-                                  .calls = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 2)};
+    *out = (struct folded){.folded = sqlite3_column_int(q, ROLLUP_FOLDED) != 0,
+                           .number = sqlite3_column_int64(q, ROLLUP_NUMBER),
+                           .uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS),
+                           .processes = (uint64_t)sqlite3_column_int64(q, ROLLUP_PROCESSES),
+                           .first = sqlite3_column_int64(q, ROLLUP_FIRST),
+                           .last = sqlite3_column_int64(q, ROLLUP_LAST),
+                           .inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT),
+                           .ticks = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 1),
+                           .calls = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 2)};
     const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size),
                   *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
                   *spread = sqlite_blob(q, ROLLUP_AFTER, &spread_size);
-    enum profd_status status = sqlite_hosts_decode(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
+    enum profd_status status = folded_decode_hosts(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
     if (status == PROFD_OK) {
         status = sqlite_processes_decode(s, q, ROLLUP_AFTER + 3, out->processes, &out->groups, e);
     }
@@ -146,7 +91,7 @@ static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlit
 }
 
 enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
-                                     size_t builds, struct sqlite_rolled *out, bool *found, struct profd_error *e)
+                                     size_t builds, struct folded *out, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -164,40 +109,6 @@ enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, in
     return status;
 }
 
-enum profd_status sqlite_folding_begin(struct sqlite_folding *f, struct arena *a, struct profd_error *e)
-{
-    *f = (struct sqlite_folding){.arena = a, .sum = rollup_sum_new(a)};
-    f->out = (struct sqlite_rolled){.number = INT64_MAX, .first = INT64_MAX, .last = INT64_MIN};
-    return f->sum ? PROFD_OK : profd_no_memory(e);
-}
-
-enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqlite_rolled *row, struct profd_error *e)
-{
-    struct sqlite_rolled *out = &f->out;
-    bool saturated = false;
-    sum_add(&out->uploads, row->uploads, &saturated);
-    sum_add(&out->processes, row->processes, &saturated);
-    random_groups_add(&out->groups, &row->groups);
-    out->number = row->number < out->number ? row->number : out->number;
-    out->first = row->first < out->first ? row->first : out->first;
-    out->last = row->last > out->last ? row->last : out->last;
-    out->inexact |= row->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    if (!sqlite_hosts_merge(f->arena, out->hosts, out->host_count, row->hosts, row->host_count, &out->hosts,
-                            &out->host_count)) {
-        return profd_no_memory(e);
-    }
-    return rollup_sum_add(f->sum, &row->counts, &row->spread, e);
-}
-
-enum profd_status sqlite_folding_finish(struct sqlite_folding *f, struct profd_error *e)
-{
-    enum profd_status status = rollup_sum_finish(f->sum, &f->out.counts, &f->out.spread, e);
-    if (status == PROFD_OK && f->out.counts.saturated) {
-        f->out.inexact |= (uint32_t)INEXACT_SATURATED;
-    }
-    return status;
-}
-
 static enum profd_status save_processes(struct sqlite_store *s, int64_t series, int level, int64_t at,
                                         const struct random_groups *groups, struct profd_error *e)
 {
@@ -208,12 +119,12 @@ static enum profd_status save_processes(struct sqlite_store *s, int64_t series, 
 }
 
 static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
-                                  const struct sqlite_rolled *row, bool exists, struct profd_error *e)
+                                  const struct folded *row, bool exists, struct profd_error *e)
 {
     uint8_t *counts = NULL, *spread = NULL;
     size_t counts_size = 0, spread_size = 0, hosts_size;
     uint64_t ticks, calls;
-    uint8_t *hosts = encode_hosts(a, row->hosts, row->host_count, &hosts_size);
+    uint8_t *hosts = folded_encode_hosts(a, row->hosts, row->host_count, &hosts_size);
     enum profd_status status = hosts ? rollup_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = rollup_encode_spread(&row->counts, &row->spread, &spread, &spread_size, e);
@@ -235,11 +146,11 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
 }
 
 enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                    int level, int64_t at, const struct sqlite_rolled *more, bool *folded,
+                                    int level, int64_t at, const struct folded *more, bool *folded,
                                     struct profd_error *e)
 {
-    struct sqlite_rolled row;
-    struct sqlite_folding f;
+    struct folded row;
+    struct folding f;
     bool found;
     enum profd_status status = sqlite_rollup_load(s, a, series->id, level, at, series->build_count, &row, &found, e);
     if (status != PROFD_OK) {
@@ -249,21 +160,21 @@ enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, con
     if (!found) {
         return save_row(s, a, series->id, level, at, more, false, e);
     }
-    status = sqlite_folding_begin(&f, a, e);
+    status = folding_begin(&f, a, true, e);
     if (status == PROFD_OK) {
-        status = sqlite_folding_add(&f, &row, e);
+        status = folding_add(&f, &row, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_add(&f, more, e);
+        status = folding_add(&f, more, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_finish(&f, e);
+        status = folding_finish(&f, e);
     }
     return status == PROFD_OK ? save_row(s, a, series->id, level, at, &f.out, true, e) : status;
 }
 
 enum profd_status sqlite_pyramid_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                     int64_t hour, const struct sqlite_rolled *more, struct profd_error *e)
+                                     int64_t hour, const struct folded *more, struct profd_error *e)
 {
     bool folded;
     enum profd_status status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e);

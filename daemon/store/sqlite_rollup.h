@@ -2,26 +2,10 @@
 #ifndef PROFD_STORE_SQLITE_ROLLUP_H
 #define PROFD_STORE_SQLITE_ROLLUP_H
 
-#include "core/random_groups.h"
-#include "core/rollup.h"
+#include "store/folded.h"
 #include "store/sqlite_sums.h"
 
 enum { SQLITE_LEVEL_HOUR, SQLITE_LEVEL_DAY, SQLITE_LEVEL_ALL };
-
-/* A row, or what is to be added to one. Arrays live in an arena. */
-struct sqlite_rolled {
-    bool folded;
-    int64_t number; /* of its first upload */
-    uint64_t uploads, processes;
-    struct random_groups groups; /* of the processes */
-    int64_t first, last;
-    uint32_t inexact;
-    uint64_t ticks, calls; /* as its columns say; not looked at when it is stored */
-    size_t host_count;
-    const int64_t *hosts; /* row ids, ascending */
-    struct rollup counts;
-    struct rollup_spread spread;
-};
 
 /* Columns that both statements which read rows begin with. */
 enum {
@@ -42,36 +26,18 @@ enum {
  * are in no group. */
 enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
                                           struct random_groups *out, struct profd_error *e);
-/* Row ids of hosts from their blob, in the arena. DAMAGED if they do not ascend. */
-enum profd_status sqlite_hosts_decode(struct arena *a, const uint8_t *in, size_t n, const int64_t **hosts,
-                                      size_t *count, struct profd_error *e);
-/* Merges two ascending sets; false when out of memory. */
-bool sqlite_hosts_merge(struct arena *a, const int64_t *x, size_t nx, const int64_t *y, size_t ny, const int64_t **out,
-                        size_t *count);
-
 /* Reads a row with everything in it. */
 enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
-                                     size_t builds, struct sqlite_rolled *out, bool *found, struct profd_error *e);
+                                     size_t builds, struct folded *out, bool *found, struct profd_error *e);
 /* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must
  * get the same. Inside a write transaction; the arena grows by what the row needs. */
 enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                    int level, int64_t at, const struct sqlite_rolled *more, bool *folded,
+                                    int level, int64_t at, const struct folded *more, bool *folded,
                                     struct profd_error *e);
 
 /* Adds more to the row of an hour, and to those above that hold it. */
 enum profd_status sqlite_pyramid_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                     int64_t hour, const struct sqlite_rolled *more, struct profd_error *e);
-
-/* A sum of rows or uploads in the making. */
-struct sqlite_folding {
-    struct arena *arena;
-    struct rollup_sum *sum;
-    struct sqlite_rolled out;
-};
-enum profd_status sqlite_folding_begin(struct sqlite_folding *f, struct arena *a, struct profd_error *e);
-enum profd_status sqlite_folding_add(struct sqlite_folding *f, const struct sqlite_rolled *row, struct profd_error *e);
-/* out becomes whole. */
-enum profd_status sqlite_folding_finish(struct sqlite_folding *f, struct profd_error *e);
+                                     int64_t hour, const struct folded *more, struct profd_error *e);
 
 /* A write transaction of upkeep: begins as any; end commits the state too, if anything was changed. */
 enum profd_status sqlite_upkeep_begin(struct sqlite_store *s, struct profd_error *e);

@@ -109,7 +109,7 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
 static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                  int64_t at, struct found_hour *h, const char *where, struct profd_error *e)
 {
-    struct sqlite_rolled row;
+    struct folded row;
     struct sqlite_sums one;
     bool found;
     sqlite_sums_init(&one, series->build_count);

@@ -24,7 +24,7 @@ void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const 
                            const struct store_amount *x, const char *in_other, const struct store_amount *y);
 /* A sum's row, decoded. *found is false, and a mismatch is reported, if it cannot be read. */
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
-                                     int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e);
+                                     int64_t at, struct folded *row, bool *found, struct profd_error *e);
 
 /* --- sqlite_verify.c */
 

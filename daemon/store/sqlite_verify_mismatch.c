@@ -31,7 +31,7 @@ void sqlite_verify_equal(struct sqlite_verifying *v, const char *where, const ch
 }
 
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
-                                     int64_t at, struct sqlite_rolled *row, bool *found, struct profd_error *e)
+                                     int64_t at, struct folded *row, bool *found, struct profd_error *e)
 {
     struct profd_error why;
     enum profd_status status =

@@ -60,7 +60,7 @@ struct tree_sums {
     uint64_t ticks, groups[ROLLUP_GROUPS];
 };
 
-static struct tree_sums add_tree(const struct sqlite_rolled *row, const struct counts_tree *t)
+static struct tree_sums add_tree(const struct folded *row, const struct counts_tree *t)
 {
     struct tree_sums s = {0};
     bool ignored = false;
@@ -73,7 +73,7 @@ static struct tree_sums add_tree(const struct sqlite_rolled *row, const struct c
     return s;
 }
 
-static bool same_tree_sums(const struct sqlite_rolled *x, const struct sqlite_rolled *y)
+static bool same_tree_sums(const struct folded *x, const struct folded *y)
 {
     bool same = x->counts.tree_count == y->counts.tree_count;
     for (uint32_t i = 0; i < x->counts.tree_count && same; i++) {
@@ -85,8 +85,8 @@ static bool same_tree_sums(const struct sqlite_rolled *x, const struct sqlite_ro
 
 /* Which nodes a folded sum has depends on the order of adding; its ticks do not. A sum has folded, or one of its parts
  * has, only if it has all the nodes that a sum may have: it never gets fewer again. */
-static void compare_stacks(struct sqlite_verifying *v, const char *where, const struct sqlite_rolled *row,
-                           const struct sqlite_rolled *sum)
+static void compare_stacks(struct sqlite_verifying *v, const char *where, const struct folded *row,
+                           const struct folded *sum)
 {
     const bool folded = row->counts.node_count == LIMIT_STACK_NODES && sum->counts.node_count == LIMIT_STACK_NODES;
     if (!folded && !same_stacks(&row->counts, &sum->counts)) {
@@ -112,8 +112,8 @@ static bool same_counts(const struct rollup *x, const struct rollup *y)
            same_bytes(x->rank, y->rank, arcs * sizeof *x->rank);
 }
 
-static void compare_rows(struct sqlite_verifying *v, const char *where, const struct sqlite_rolled *row,
-                         const struct sqlite_rolled *sum)
+static void compare_rows(struct sqlite_verifying *v, const char *where, const struct folded *row,
+                         const struct folded *sum)
 {
     static const char in_row[] = "sum's row", in_parts[] = "rows below it";
     sqlite_verify_equal(v, where, "uploads", in_row, row->uploads, in_parts, sum->uploads);
@@ -146,8 +146,7 @@ static void compare_rows(struct sqlite_verifying *v, const char *where, const st
 
 /* Adds up the folded rows below. *complete is false if one could not be read. */
 static enum profd_status add_below(struct sqlite_verifying *v, const struct sqlite_identity *series,
-                                   const struct floor *fl, struct sqlite_folding *f, bool *complete,
-                                   struct profd_error *e)
+                                   const struct floor *fl, struct folding *f, bool *complete, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     struct arena *outer = v->arena, *scratch = arena_new(0);
@@ -157,7 +156,7 @@ static enum profd_status add_below(struct sqlite_verifying *v, const struct sqli
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to verify the store");
     }
     for (bool found = true; status == PROFD_OK && found && at <= fl->to;) {
-        struct sqlite_rolled row;
+        struct folded row;
         status = sqlite_find(v->s, SQL_ROLLUP_FOLDED_AT,
                              VALUES(INTEGER(series->id), INTEGER(fl->level - 1), INTEGER(at), INTEGER(fl->to)), &at,
                              &found, e);
@@ -170,7 +169,7 @@ static enum profd_status add_below(struct sqlite_verifying *v, const struct sqli
         v->arena = outer;
         *complete &= found;
         if (status == PROFD_OK && found) {
-            status = sqlite_folding_add(f, &row, e);
+            status = folding_add(f, &row, e);
         }
         found = true;
         at++;
@@ -182,11 +181,11 @@ static enum profd_status add_below(struct sqlite_verifying *v, const struct sqli
 static enum profd_status verify_floor(struct sqlite_verifying *v, const struct sqlite_identity *series,
                                       const struct floor *fl, struct profd_error *e)
 {
-    struct sqlite_rolled row;
-    struct sqlite_folding f;
+    struct folded row;
+    struct folding f;
     bool found, complete = true, exists = false;
     int64_t one;
-    enum profd_status status = sqlite_folding_begin(&f, v->arena, e);
+    enum profd_status status = folding_begin(&f, v->arena, true, e);
     if (status == PROFD_OK) {
         status = sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)),
                              &one, &exists, e);
@@ -195,7 +194,7 @@ static enum profd_status verify_floor(struct sqlite_verifying *v, const struct s
         status = add_below(v, series, fl, &f, &complete, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_folding_finish(&f, e);
+        status = folding_finish(&f, e);
     }
     if (status != PROFD_OK) {
         return status;
