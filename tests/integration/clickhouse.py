@@ -4,6 +4,7 @@ harms nothing."""
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from clickhouse_bed import PASSWORD, PROGRAM, Bed
 from harness import LONG, PROFCTL, Tap, free_port, run
 from tls_bed import Authority
 
-SEGMENT = "sent,program,epoch,sequence,number,series,uploads,ticks,calls,bytes"
+SEGMENT = "sent,program,epoch,sequence,grp,number,series,uploads,ticks,calls"
 
 
 def init(*urls, **options):
@@ -34,25 +35,38 @@ def refused(tap, name, done, status, *words):
 def rows(first, last, number=1):
     """Segments first … last − 1 of an epoch, each with one upload, one tick and two calls."""
     return "\n".join("\t".join(map(str, (
-        f"2026-11-{1 + s % 3:02} {s % 24:02}:00:00", f"{s % 5:02}ab", "epoch-aaaaaa", s, number, "0123456789abcdef", 1,
-        1, 2, "bytes"))) for s in range(first, last)).encode()
+        f"2026-11-{1 + s % 3:02} {s % 24:02}:00:00", f"{s % 5:02}ab", "epoch-aaaaaa", s, s % 16, number, "0123456789abcdef",
+        1, 1, 2))) for s in range(first, last)).encode()
 
 
 def put(server, database, data):
-    server.query(f"INSERT INTO {database}.segment ({SEGMENT}) FORMAT TabSeparated", data, insert_distributed_sync=1)
+    server.query(f"INSERT INTO {database}.segment_group ({SEGMENT}) FORMAT TabSeparated", data, insert_distributed_sync=1)
+
+
+def schema():
+    """The names of the tables."""
+    with open("schema/clickhouse/001_store.sql") as f:
+        return sorted(re.findall(r"CREATE TABLE IF NOT EXISTS \$local\((\w+)\)", f.read()))
+
+
+def tables(server, database, condition):
+    return server.query(f"SELECT name FROM system.tables WHERE database = '{database}' AND {condition} "
+                        "ORDER BY name").split()
 
 
 def sums(server, database):
     return [int(n) for n in server.query(f"SELECT count(), sum(uploads), sum(ticks), sum(calls) "
-                                         f"FROM {database}.segment FINAL").split()]
+                                         f"FROM {database}.segment_group FINAL").split()]
 
 
 def one_server(tap, server):
     done = init(server.url())
     tap.point(fine(done, "profd now have version 1, before 0", "18.16.1"), "init makes the tables", done)
-    tap.point(server.query("SELECT name, engine FROM system.tables WHERE database = 'profd' ORDER BY name")
-              == "migration\tMergeTree\nsegment\tReplacingMergeTree\n",
+    tap.point(tables(server, "profd", "engine = 'ReplacingMergeTree'") == schema()
+              and tables(server, "profd", "engine != 'ReplacingMergeTree'") == ["migration"],
               "on a server without a cluster each table is one table")
+    state = server.query("SELECT name, length(value) FROM profd.state ORDER BY name")
+    tap.point(state == "incarnation\t16\nsalt\t8\n", "the data has an identity and a salt", state)
     done = init(server.url())
     tap.point(fine(done, "already have version 1"), "init may be repeated", done)
     done = run(PROFCTL, "clickhouse", "init", "--json", server.url())
@@ -63,23 +77,27 @@ def one_server(tap, server):
         put(server, "profd", rows(0, 100, number))
     tap.point(sums(server, "profd") == [100, 100, 100, 200], "segments that come three times count once",
               sums(server, "profd"))
-    tap.point(server.query("SELECT DISTINCT partition FROM system.parts WHERE table = 'segment' AND database = 'profd' "
+    tap.point(server.query("SELECT DISTINCT partition FROM system.parts WHERE table = 'segment_group' AND database = 'profd' "
                            "AND active ORDER BY partition") == "20261101\n20261102\n20261103\n",
               "a partition is a day of UTC, whatever the server's time zone")
 
 
 def in_cluster(tap, bed):
     a, b = bed.servers
-    urls = [s.url("fleet", cluster="shards") for s in bed.servers]
-    done = init(*urls)
+    done = init(a.url("fleet", cluster="shards").replace("/fleet", f",127.0.0.1:{b.http}/fleet"))
     tap.point(fine(done, "now have version 1") and len(done.stdout.splitlines()) == 2,
               "init makes the tables on each server of a cluster", done)
+    kept = [s.query("SELECT name, hex(value) FROM fleet.state ORDER BY name") for s in bed.servers]
+    tap.point(kept[0] == kept[1] and kept[0].count("\n") == 2, "which have one identity and salt", kept)
+    tap.point(fine(init(*(s.url("fleet", cluster="shards") for s in bed.servers)), "already have version 1")
+              and a.query("SELECT name, hex(value) FROM fleet.state ORDER BY name") == kept[0],
+              "that stay when init is repeated", kept)
     put(a, "fleet", rows(0, 300))
     put(b, "fleet", rows(200, 400))
     put(a, "fleet", rows(100, 400, 2))
     got = [sums(s, "fleet") for s in bed.servers]
     tap.point(got == [[400, 400, 400, 800]] * 2, "segments that come through several servers count once", got)
-    parts = [int(s.query("SELECT count() FROM fleet.segment_local FINAL")) for s in bed.servers]
+    parts = [int(s.query("SELECT count() FROM fleet.segment_group_local FINAL")) for s in bed.servers]
     tap.point(sum(parts) == 400 and min(parts) > 100, "and are spread over the shards", parts)
 
 
@@ -226,7 +244,7 @@ def killed(tap, bed, rounds=12):
         p.wait(LONG)
         a.start()
         done = init(a.url(f"k{n}"))
-        if not fine(done, "have version 1") or len(a.query(f"SHOW TABLES FROM k{n}").split()) != 2:
+        if not fine(done, "have version 1") or tables(a, f"k{n}", "name != 'migration'") != schema():
             lost.append(done)
     tap.point(not lost, f"init completes what {rounds} killed servers left", lost)
     got = sums(a, "profd")
