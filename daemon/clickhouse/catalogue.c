@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED_MOST 500u/* series, and programs, that a condition names one by one: a statement has at most 256 KiB */
+#define NAMED_MOST 500u /* series, and programs, that a condition names one by one: a statement has at most 256 KiB */
 #define GENERATION_KEY (sizeof(uint32_t) + BUILDID_TEXT_SIZE)
 
 /* --- Generations --- */
@@ -19,8 +19,8 @@ static enum profd_status load_generations(struct clickhouse_store *s, struct are
                                           struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
-    enum profd_status status = engine_query(
-        s, &r, e, "SELECT program, uid, max(generation) FROM deletion GROUP BY program, uid");
+    enum profd_status status =
+        engine_query(s, &r, e, "SELECT program, uid, max(generation) FROM deletion GROUP BY program, uid");
     while (status == PROFD_OK && rows_more(&r)) {
         uint8_t key[GENERATION_KEY];
         const char *program = rows_copy(&r, a);

@@ -182,10 +182,9 @@ static enum profd_status add_open(struct summing *x, struct profd_error *e)
     buffer_add_text(b, "SELECT series, generation, hour, " SUMMED ", min(first), max(last) FROM (SELECT series, "
                        "generation, hour, epoch, sequence, " COLUMNS " FROM segment_group WHERE head = 1 AND ");
     engine_put_selection(b, x->c);
-    buffer_add_format(b,
-                      " AND sent >= toDateTime(%" PRIu64 ", 'UTC') AND sent <= toDateTime(%" PRIu64
-                      ", 'UTC') AND hour IN (",
-                      (uint64_t)x->sent_from * 3600, (uint64_t)x->sent_to * 3600);
+    buffer_add_format(
+        b, " AND sent >= toDateTime(%" PRIu64 ", 'UTC') AND sent <= toDateTime(%" PRIu64 ", 'UTC') AND hour IN (",
+        (uint64_t)x->sent_from * 3600, (uint64_t)x->sent_to * 3600);
     for (bool first = true; hashmap_next(&x->hours, &position, &hour); first = false) {
         uint32_t h;
         memcpy(&h, hour, sizeof h);
