@@ -1,11 +1,15 @@
 #include "clickhouse/client.h"
 
 #include <curl/curl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #define PARAMETERS_MAX 300
+#define QUORUM_PENDING 286 /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
 
 struct clickhouse {
     CURL *curl;
@@ -21,6 +25,7 @@ struct clickhouse {
     char *reply;
     size_t size, capacity;
     bool too_large, no_memory;
+    long code; /* of the error that the server reported; 0: none */
 };
 
 /* Errors of the server that do not mean that the statement is wrong, by their numbers. */
@@ -205,7 +210,7 @@ static enum profd_status failure_describe(const struct clickhouse *c, CURLcode c
 
 /* The sentence of an error that the server reports: "Code: 60, e.displayText() = DB::Exception: Text, e.what() = …",
  * or of newer ones "Code: 60. DB::Exception: Text (UNKNOWN_TABLE) (version …)". */
-static enum profd_status refusal_describe(const struct clickhouse *c, long http, struct profd_error *e)
+static enum profd_status refusal_describe(struct clickhouse *c, long http, struct profd_error *e)
 {
     const char *at = strstr(c->reply, "Code: "), *text = at ? strstr(at, "Exception: ") : NULL;
     enum profd_status status = PROFD_REFUSED;
@@ -215,7 +220,7 @@ static enum profd_status refusal_describe(const struct clickhouse *c, long http,
                                "%ld",
                                c->place, http);
     }
-    const long code = strtol(at + strlen("Code: "), NULL, 10);
+    const long code = c->code = strtol(at + strlen("Code: "), NULL, 10);
     text += strlen("Exception: ");
     const char *end = strstr(text, ", e.what()");
     const size_t n = end ? (size_t)(end - text) : strcspn(text, "\n");
@@ -234,6 +239,7 @@ static enum profd_status perform_once(struct clickhouse *c, const char *more, co
     long http = 0;
     char *url;
     c->size = 0;
+    c->code = 0;
     c->too_large = c->no_memory = false;
     c->why[0] = '\0';
     if (!reply_reserve(c, 0) ||
@@ -317,6 +323,21 @@ enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, c
     return status;
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ClickHouse lets one insert at a time wait for a quorum of a table's replicas, and refuses another at once. */
+static void wait_quorum(void)
+{
+    uint8_t random = 0;
+    (void)!getrandom(&random, sizeof random, 0);
+    (void)poll(NULL, 0, 2 + random % 16);
+}
+
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,
                                     struct profd_error *e)
 {
@@ -326,8 +347,13 @@ enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement,
         more = NULL;
         status = profd_no_memory(e);
     }
-    if (status == PROFD_OK) {
+    for (uint64_t began = now_ms(); status == PROFD_OK;) {
         status = perform(c, more, data, size, e);
+        if (c->code != QUORUM_PENDING || now_ms() - began > c->limits.answer_ms) {
+            break;
+        }
+        status = PROFD_OK;
+        wait_quorum();
     }
     free(more);
     curl_free(query);

@@ -135,6 +135,39 @@ class Server:
         return f"clickhouse://{name}127.0.0.1:{self.http}/{database}{rest}"
 
 
+class Zookeeper:
+    """A server of ZooKeeper in a directory of its own."""
+
+    def __init__(self, folder):
+        self.port, self.folder = free_port(), folder
+        os.makedirs(folder)
+        with open(os.path.join(folder, "zoo.cfg"), "w") as f:
+            f.write(f"tickTime=500\ndataDir={folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+                    "admin.enableServer=false\n")
+        jars = ":".join(f"/usr/share/java/{name}.jar" for name in (
+            "zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "commons-cli", "jline",
+            "metrics-core", "snappy-java"))
+        with open(os.path.join(folder, "out"), "ab") as out:
+            self.process = subprocess.Popen(
+                ["java", "-Xmx128m", "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                 os.path.join(folder, "zoo.cfg")], stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder)
+        deadline = time.monotonic() + LONG
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 1) as s:
+                    s.sendall(b"srvr")
+                    if s.recv(64):
+                        return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise RuntimeError("ZooKeeper does not start: " + open(os.path.join(folder, "out")).read())
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(LONG)
+
+
 class Bed:
     """Servers that are the shards of the cluster `shards`, and the replicas of the one shard of the cluster `pair`."""
 
