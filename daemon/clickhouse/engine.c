@@ -16,6 +16,7 @@
 #define CONNECT_MS 3000
 #define ANSWER_MS 20000 /* of storing, too: the writer does nothing else meanwhile, and its watchdog waits */
 #define CACHE_BYTES (32u << 20)
+#define AWAITED_BYTES (96u << 20)
 #define FORMAT " FORMAT RowBinary"
 
 uint64_t engine_number(struct clickhouse_store *s)
@@ -180,6 +181,8 @@ static void engine_close(struct store *base)
     hashmap_clear(&s->series);
     hashmap_clear(&s->changes);
     hashmap_clear(&s->versions);
+    hashmap_clear(&s->tenants);
+    hashmap_clear(&s->awaited);
     explicit_bzero(&s->address, sizeof s->address);
     free(s);
 }
@@ -203,6 +206,8 @@ enum profd_status store_clickhouse_open(const struct clickhouse_address *address
     hashmap_init(&s->series, CACHE_BYTES);
     hashmap_init(&s->changes, 0);
     hashmap_init(&s->versions, 0);
+    hashmap_init(&s->tenants, 0);
+    hashmap_init(&s->awaited, AWAITED_BYTES);
     if (getrandom(&s->writer, sizeof s->writer, 0) != (ssize_t)sizeof s->writer) {
         engine_close(&s->base);
         return profd_error_set(e, PROFD_INTERNAL, "no random numbers");

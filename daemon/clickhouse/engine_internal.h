@@ -24,6 +24,9 @@ struct clickhouse_store {
     struct hashmap series;   /* hashes of series that this handle has inserted */
     struct hashmap changes;  /* (series, hour, generation) → count of table change */
     struct hashmap versions; /* (build, uid) → count of table version */
+    struct hashmap tenants;  /* ids of tenants → their names, which never change */
+    struct hashmap awaited;  /* hosts and builds that table attestation has */
+    uint64_t awaited_since;  /* ns: when that was empty */
 };
 
 static inline struct clickhouse_store *engine_self(struct store *s)
@@ -33,6 +36,12 @@ static inline struct clickhouse_store *engine_self(struct store *s)
 
 /* A number of table columns `number`: nanoseconds by the clock, greater than the one before. */
 uint64_t engine_number(struct clickhouse_store *s);
+/* A row has this number: the handle's next are greater, so that a row in its place counts, whatever the clock of the
+ * daemon that made it says. */
+static inline void engine_saw(struct clickhouse_store *s, uint64_t number)
+{
+    s->number = number > s->number ? number : s->number;
+}
 
 /* Runs a SELECT, printed from the format and with " FORMAT RowBinary" behind it, and opens its rows; rows_close frees
  * them. Table names need no database. Any failure of the server but FULL and NO_MEMORY is BUSY, "store: …": what the
@@ -69,6 +78,55 @@ struct engine_touch {
 };
 enum profd_status engine_touch(struct clickhouse_store *s, const struct engine_touch *list, size_t n,
                                struct profd_error *e);
+
+/* Mutual exclusion of all writing handles, of any daemon, for rare decisions that no key can make. what: letters.
+ * BUSY: others have had it for seconds. A lock of a daemon that died is free again after a minute. */
+struct engine_lock {
+    const char *what;
+    int64_t since; /* ns: of the monotonic clock */
+};
+enum profd_status engine_lock_take(struct clickhouse_store *s, const char *what, struct engine_lock *lock,
+                                   struct profd_error *e);
+/* As engine_insert, if the lock is still held: BUSY if that took too long. */
+enum profd_status engine_insert_locked(struct clickhouse_store *s, const struct engine_lock *lock, const char *columns,
+                                       const struct buffer *rows, struct profd_error *e);
+/* Gives status, of what was done meanwhile; a failure to release is none, since the lock becomes free by itself. */
+enum profd_status engine_lock_give(struct clickhouse_store *s, const struct engine_lock *lock,
+                                   enum profd_status status);
+
+/* The id of the tenant of a name, made if there is none. LIMIT: there are too many. */
+enum profd_status engine_find_tenant(struct clickhouse_store *s, const char *name, uint32_t *id, struct profd_error *e);
+/* The name of a tenant, "" of an id that no tenant has; lives as long as the handle. From a cache, but once. */
+enum profd_status engine_tenant_name(struct clickhouse_store *s, uint32_t id, const char **name, struct profd_error *e);
+
+struct naming_build; /* clickhouse/naming.h */
+/* What is known of the objects of n builds but their bytes: list has the build-ids; the rest is filled in and lives in
+ * the arena. of: which hosts are asked and what is seen; its uids are not read. O(rows of the builds). */
+enum profd_status engine_load_naming(struct clickhouse_store *s, const struct store_senders *of,
+                                     struct naming_build *list, size_t n, struct arena *a, struct profd_error *e);
+/* Removes the senders for which goes is true, and objects that had such and have no other, from tables and list. */
+struct naming_object;
+struct naming_sender;
+enum profd_status engine_remove_objects(struct clickhouse_store *s, struct naming_build *b,
+                                        bool (*goes)(const void *context, const struct naming_object *o,
+                                                     const struct naming_sender *x),
+                                        const void *context, struct profd_error *e);
+/* Removes the objects of a build and what hosts attest of it. */
+enum profd_status engine_forget_objects(struct clickhouse_store *s, const char *build_id, struct profd_error *e);
+enum profd_status engine_forget_attestations(struct clickhouse_store *s, const char *build_id, struct profd_error *e);
+/* Hosts shall attest builds that their segments name: enters into table attestation what it does not have. */
+struct engine_awaited {
+    const uint8_t *host; /* identity */
+    uint32_t uid;        /* of its tenant */
+    const char *build_id;
+};
+enum profd_status engine_await_objects(struct clickhouse_store *s, const struct engine_awaited *list, size_t n,
+                                       struct profd_error *e);
+/* Something was removed from table attestation, by any daemon, as after a program was deleted. */
+void engine_forget_awaited(struct clickhouse_store *s);
+/* Reports of the users from one to another on this build, and on those that were in one process with it, are new. */
+enum profd_status engine_touch_object(struct clickhouse_store *s, const char *build_id, uint32_t from, uint32_t to,
+                                      struct profd_error *e);
 
 /* The verbs of store.h, engine_NAME, made from the list in store_ops.h. */
 #define ENGINE_VERB(name, parameters, arguments) enum profd_status engine_##name parameters;

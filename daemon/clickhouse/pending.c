@@ -2,21 +2,6 @@
 #include "clickhouse/engine_internal.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-enum profd_status engine_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
-                                    struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "has_object is not written yet");
-}
-enum profd_status engine_get_object(struct store *s, const struct store_senders *of, const char *build_id,
-                                    uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "get_object is not written yet");
-}
-enum profd_status engine_get_shared_object(struct store *s, const char *build_id, uint8_t **bytes, size_t *size,
-                                           struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "get_shared_object is not written yet");
-}
 enum profd_status engine_get_build(struct store *s, const struct store_scope *scope, const char *build_id,
                                    void (*each)(void *context, const struct build_row *row), void *context,
                                    struct profd_error *e)
@@ -69,11 +54,6 @@ enum profd_status engine_get_centre(struct store *s, struct store_centre *out, s
 {
     return profd_error_set(e, PROFD_INTERNAL, "get_centre is not written yet");
 }
-enum profd_status engine_find_enrolment(struct store *s, const uint8_t host[STORE_HOST_SIZE],
-                                        struct store_enrolment *out, bool *found, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "find_enrolment is not written yet");
-}
 enum profd_status engine_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
                                    void *context, struct profd_error *e)
 {
@@ -83,17 +63,6 @@ enum profd_status engine_get_marks(struct store *s, const struct store_scope *sc
                                    uint32_t *reasons, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_INTERNAL, "get_marks is not written yet");
-}
-enum profd_status engine_each_reader(struct store *s, bool (*each)(void *context, const struct store_reader *r),
-                                     void *context, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "each_reader is not written yet");
-}
-enum profd_status engine_each_watch_row(struct store *s, enum store_watch_kind kind,
-                                        bool (*each)(void *context, const struct store_watch_row *row), void *context,
-                                        struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "each_watch_row is not written yet");
 }
 enum profd_status engine_verify(struct store *s, struct store_cursor *cursor,
                                 void (*mismatch)(void *context, const char *sentence), void *context,
@@ -120,49 +89,6 @@ enum profd_status engine_admit_hosts(struct store *s, const struct store_arrival
 {
     return profd_error_set(e, PROFD_INTERNAL, "admit_hosts is not written yet");
 }
-enum profd_status engine_put_token(struct store *s, const struct store_token *token, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "put_token is not written yet");
-}
-enum profd_status engine_enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
-                               enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "enrol is not written yet");
-}
-enum profd_status engine_renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
-                               enum store_enrol_verdict *verdict, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "renew is not written yet");
-}
-enum profd_status engine_revoke(struct store *s, const char *which, int64_t now,
-                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
-                                struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "revoke is not written yet");
-}
-enum profd_status engine_revoke_keys(struct store *s, const uint8_t *keys, const int64_t *times, size_t n,
-                                     struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "revoke_keys is not written yet");
-}
-enum profd_status engine_attest(struct store *s, const struct store_attestation *list, size_t n,
-                                struct store_attested *out, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "attest is not written yet");
-}
-enum profd_status engine_add_reader(struct store *s, const struct store_reader *reader, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "add_reader is not written yet");
-}
-enum profd_status engine_remove_reader(struct store *s, const char *name, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "remove_reader is not written yet");
-}
-enum profd_status engine_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
-                                        struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "put_watch_rows is not written yet");
-}
 enum profd_status engine_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                       struct store_receipt *receipts, struct profd_error *e)
 {
@@ -171,10 +97,6 @@ enum profd_status engine_put_segments(struct store *s, const struct store_delive
 enum profd_status engine_get_use(struct store *s, uint32_t uid, uint64_t *bytes, uint64_t *total, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_INTERNAL, "get_use is not written yet");
-}
-enum profd_status engine_put_object(struct store *s, const struct store_object *object, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "put_object is not written yet");
 }
 enum profd_status engine_find_builds(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
                                      struct buildid found[2], size_t *count, struct profd_error *e)

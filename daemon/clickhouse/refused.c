@@ -83,7 +83,14 @@ enum profd_status engine_get_bounds(struct store *s, uint32_t uid, const char *b
     return PROFD_OK;
 }
 
-/* It forwards nothing. */
+/* It forwards nothing, so it attests nothing. */
+
+enum profd_status engine_get_shared_object(struct store *s, const char *build_id, uint8_t **bytes, size_t *size,
+                                           struct profd_error *e)
+{
+    (void)s, (void)build_id, (void)bytes, (void)size;
+    return refuse(e, "it cannot relay to another centre");
+}
 
 enum profd_status engine_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
 {

@@ -300,7 +300,7 @@ CREATE TABLE IF NOT EXISTS $local(object_sender) (
     trusted UInt8,
     operator UInt8,
     gone UInt8,
-    delivered UInt64,             -- number of the latest delivery
+    delivered UInt64,             -- number of the latest delivery; equal to number: table version may lack it
     received Int64,
     name String,
     note String
@@ -317,7 +317,7 @@ CREATE TABLE IF NOT EXISTS $local(attestation) (
     has UInt8,
     hash FixedString(32),
     size UInt64,
-    due Int64,
+    due Int64,                    -- when it is asked for again; 0: at once, and table version may lack what is here
     gone UInt8
 ) ENGINE = $replacing(attestation, number) ORDER BY (build, host);
 
@@ -327,9 +327,8 @@ $distributed(attestation, cityHash64(build));
 CREATE TABLE IF NOT EXISTS $local(tenant) (
     name String,
     number UInt64,
-    id UInt32,
-    gone UInt8                    -- two daemons took one id, and this name took another
-) ENGINE = $replacing(tenant, number) ORDER BY (name, id);
+    id UInt32
+) ENGINE = $replacing(tenant, number) ORDER BY name;
 
 $distributed(tenant, cityHash64(name));
 
@@ -356,8 +355,7 @@ CREATE TABLE IF NOT EXISTS $local(enrolment) (
     version String,
     not_after Int64,
     enrolled Int64,
-    revoked Int64,
-    gone UInt8                    -- the token was used up by others
+    revoked Int64                 -- 0: it is not; else number is the greatest there is, so that nothing undoes it
 ) ENGINE = $replacing(enrolment, number) ORDER BY key;
 
 $distributed(enrolment, cityHash64(key));
@@ -389,6 +387,7 @@ CREATE TABLE IF NOT EXISTS $local(watch) (
 
 $distributed(watch, cityHash64(key));
 
+-- lock/NAME/WRITER: when a writer's lock ends, in seconds since the epoch by the clock of the servers; '': it has none.
 -- incarnation: 16 random bytes, drawn by init and after a restore. backup: a number; all that arrived up to it is in a backup. salt.
 CREATE TABLE IF NOT EXISTS $local(state) (
     name String,

@@ -1,4 +1,5 @@
 /* What hosts attest: a quorum names functions for all hosts, fewer hosts name their own. */
+#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,19 @@
 #include "tests/contract/store/harvest_fixture.h"
 
 #define NOW (NOON + DAY)
-#define HASH(byte) ((const uint8_t[STORE_HASH_SIZE]){byte, byte})
+#define HASH(n) hash_of(n)
+
+/* Of "one", "two" or "three". */
+static const uint8_t *hash_of(unsigned n)
+{
+    static const char *const contents[] = {"one", "two", "three"};
+    static uint8_t hashes[3][STORE_HASH_SIZE];
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    sha256_update(&sha, strlen(contents[n - 1]), (const uint8_t *)contents[n - 1]);
+    sha256_digest(&sha, STORE_HASH_SIZE, hashes[n - 1]);
+    return hashes[n - 1];
+}
 
 /* The segment of a host that has run the usual program once. */
 struct one {
@@ -247,7 +260,7 @@ STORE_TEST(what_is_deleted_is_asked_for_again)
     expect_clean(f);
 }
 
-STORE_TEST(host_attests_what_all_users_of_the_build_sent)
+STORE_TEST_LOCAL(host_attests_what_all_users_of_the_build_sent)
 {
     struct made m;
     struct made_object o;

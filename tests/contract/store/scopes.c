@@ -85,7 +85,7 @@ STORE_TEST_LOCAL(epochs_of_several_users_change_with_each_of_them_and_with_no_ot
     cr_assert_neq(before.list, after.list);
 }
 
-STORE_TEST_LOCAL(a_tenant_counts_no_variants_that_another_has_sent)
+STORE_TEST(a_tenant_counts_no_variants_that_another_has_sent)
 {
     const uint32_t uid = FIRST;
     const struct store_scope mine = only(FIRST);
@@ -94,8 +94,6 @@ STORE_TEST_LOCAL(a_tenant_counts_no_variants_that_another_has_sent)
     struct made_object o;
     uint8_t *bytes;
     size_t size;
-    put_program(f, FIRST, 1, "aa01", "one");
-    put_program(f, SECOND, 1, "aa01", "two");
     make_object(&o, "aa01", "v", SECOND, false, "of another");
     OK(f, store_put_object(f->w, &o.o, &f->e));
     make_object(&o, "aa01", "w", 0, true, "trusted");
@@ -143,7 +141,7 @@ static const char *list_readers(struct fixture *f)
     return text;
 }
 
-STORE_TEST_LOCAL(readers_have_tenants_which_are_made_when_they_are_named_first)
+STORE_TEST(readers_have_tenants_which_are_made_when_they_are_named_first)
 {
     struct store_reader one = {.name = "one", .has_token = true, .hash = {1}, .tenant_count = 2},
                         two = {.name = "two", .admin = true, .tenant_count = 1}, three = {.name = "three", .all = true};
