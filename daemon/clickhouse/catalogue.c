@@ -247,3 +247,48 @@ enum profd_status engine_keep_visible(struct clickhouse_store *s, struct engine_
     free(seen);
     return status;
 }
+
+/* --- Ids of builds --- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum profd_status engine_collect_ids(struct arena *a, const struct engine_catalogue *c, const char *after,
+                                     const char *prefix, struct engine_ids *out, struct profd_error *e)
+{
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        n += c->list[i].build_count;
+    }
+    out->list = ARENA_ARRAY(a, n + 1, const char *);
+    if (!out->list) {
+        return profd_no_memory(e);
+    }
+    n = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        for (size_t k = 0; k < c->list[i].build_count; k++) {
+            const char *id = c->list[i].builds[k];
+            if (strcmp(id, after) > 0 && strncmp(id, prefix, strlen(prefix)) == 0) {
+                out->list[n++] = id;
+            }
+        }
+    }
+    if (n > 0) {
+        qsort(out->list, n, sizeof *out->list, compare_ids);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (kept == 0 || strcmp(out->list[kept - 1], out->list[i]) != 0) {
+            out->list[kept++] = out->list[i];
+        }
+    }
+    out->count = kept;
+    return PROFD_OK;
+}
+
+size_t engine_find_id(const struct engine_ids *ids, const char *id)
+{
+    const char **found = bsearch(&id, ids->list, ids->count, sizeof *ids->list, compare_ids);
+    return found ? (size_t)(found - ids->list) : ids->count;
+}

@@ -53,6 +53,7 @@ enum profd_status engine_keep_visible(struct clickhouse_store *s, struct engine_
 struct engine_sums {
     uint64_t hours; /* 0: nothing of the series is stored */
     uint64_t uploads, ticks, calls, stack_ticks, processes;
+    uint64_t single; /* of the uploads, those in hours without such a rollup */
     int64_t first, last;
     uint32_t inexact;
     bool saturated;
@@ -62,5 +63,16 @@ struct engine_sums {
  * arrived, else the hour's segments do. where: on the columns program, series and hour, NULL: none. */
 enum profd_status engine_load_sums(struct clickhouse_store *s, struct arena *a, const struct engine_catalogue *c,
                                    const char *where, struct engine_sums *out, struct profd_error *e);
+
+/* Ids of builds, ascending, none twice; borrowed from series. */
+struct engine_ids {
+    const char **list;
+    size_t count;
+};
+/* The builds of the series with ids greater than after that begin with prefix. */
+enum profd_status engine_collect_ids(struct arena *a, const struct engine_catalogue *c, const char *after,
+                                     const char *prefix, struct engine_ids *out, struct profd_error *e);
+/* The position of an id, or the number of ids. O(log n). */
+size_t engine_find_id(const struct engine_ids *ids, const char *id);
 
 #endif

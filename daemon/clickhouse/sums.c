@@ -163,7 +163,9 @@ static enum profd_status read_open(struct summing *x, struct row_reader *r, stru
     const struct open_hour open = {.series = series ? (uint32_t)(series - x->c->list) : 0, .hour = hour};
     const bool counts = series && series->generation == generation && hashmap_find(&x->open, &open, sizeof open);
     struct engine_sums *sums = counts ? &x->out[open.series] : &ignored;
+    const uint64_t before = sums->uploads;
     const enum profd_status status = add_columns(x, r, counts ? series : &none, sums, e);
+    sums->single += sums->uploads - before;
     sums->hours++;
     return status;
 }
