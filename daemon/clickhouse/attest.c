@@ -309,6 +309,11 @@ static enum profd_status store_rows(struct attesting *x, const struct store_atte
     return status;
 }
 
+static bool comes_before(const struct row *a, const struct row *b)
+{
+    return a->due != b->due ? a->due < b->due : strcmp(a->build_id, b->build_id) < 0;
+}
+
 static enum profd_status attest_one(struct attesting *x, size_t i, struct store_attested *out, struct profd_error *e)
 {
     const struct store_attestation *a = &x->list[i];
@@ -322,7 +327,7 @@ static enum profd_status attest_one(struct attesting *x, size_t i, struct store_
         return profd_no_memory(e);
     }
     for (const struct row *r = x->hosts[x->host_of[i]].rows; r; r = r->next) {
-        next = !r->gone && r->due <= a->now && (!next || r->due < next->due) ? r : next;
+        next = !r->gone && r->due <= a->now && (!next || comes_before(r, next)) ? r : next;
     }
     if (next) {
         (void)snprintf(out->next.text, sizeof out->next.text, "%s", next->build_id);
