@@ -20,6 +20,7 @@ struct clickhouse_store {
     uint64_t writer;         /* random: names the counters of this handle */
     uint64_t number;         /* last number given */
     struct buffer statement; /* that is being printed */
+    bool too_large;          /* the reply to the last query would have been longer than the limit */
     /* Caches; a handle without them does the same, slower. */
     struct hashmap series;   /* hashes of series that this handle has inserted */
     struct hashmap changes;  /* (series, hour, generation) → count of table change */

@@ -2,28 +2,6 @@
 #include "clickhouse/engine_internal.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-enum profd_status
-engine_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                   enum profd_status (*each)(void *context, const struct store_row *row, struct profd_error *e),
-                   void *context, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "each_upload is not written yet");
-}
-enum profd_status engine_epoch(struct store *s, const struct store_scope *scope, const char *build_id,
-                               struct store_epoch *epoch, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "epoch is not written yet");
-}
-enum profd_status engine_epoch_all(struct store *s, const struct store_scope *scope, struct store_epoch *epoch,
-                                   struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "epoch_all is not written yet");
-}
-enum profd_status engine_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
-                                   int64_t *since, int64_t *until, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "get_range is not written yet");
-}
 enum profd_status engine_get_greeting(struct store *s, struct store_centre *out, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_INTERNAL, "get_greeting is not written yet");

@@ -40,6 +40,7 @@ enum profd_status engine_query_printed(struct clickhouse_store *s, struct row_re
         return profd_no_memory(e);
     }
     const enum profd_status status = clickhouse_take(s->server, s->statement.data, &bytes, &size, e);
+    s->too_large = status == PROFD_TOO_LARGE;
     if (status == PROFD_OK) {
         rows_open(rows, bytes, size);
     }

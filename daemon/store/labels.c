@@ -72,6 +72,28 @@ bool labels_match(const char *text, size_t n, const struct store_matcher *matche
     return true;
 }
 
+bool labels_are_asked(const struct store_filter *filter, const char *name)
+{
+    bool asked = false;
+    for (size_t i = 0; i < filter->matcher_count; i++) {
+        asked |= strcmp(filter->matchers[i].name, name) == 0;
+    }
+    return asked;
+}
+
+size_t labels_add_host(const struct store_label *labels, size_t n, const char *host, struct store_label *out)
+{
+    size_t count = 0, at = 0;
+    while (at < n && strcmp(labels[at].name, "host") < 0) {
+        out[count++] = labels[at++];
+    }
+    out[count++] = (struct store_label){"host", host};
+    while (at < n) {
+        out[count++] = labels[at++];
+    }
+    return count;
+}
+
 void label_tally_init(struct label_tally *t)
 {
     hashmap_init(&t->pairs, 0);

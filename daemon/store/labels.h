@@ -21,6 +21,11 @@ bool labels_next(const char **text, const char *end, struct store_label *pair);
  * false; store_pattern_judge reports it. */
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
 
+/* True if a matcher is about this label. */
+bool labels_are_asked(const struct store_filter *filter, const char *name);
+/* Copies labels and adds `host`, in its place, to out, which has space for n + 1. Returns n + 1. None has that name. */
+size_t labels_add_host(const struct store_label *labels, size_t n, const char *host, struct store_label *out);
+
 /* labels_pattern.c: true if the pattern matches the whole value */
 bool pattern_match(struct store_pattern *p, const char *value);
 

@@ -102,7 +102,7 @@ enum profd_status sqlite_get_marks(struct store *base, const struct store_scope 
         return PROFD_OK;
     }
     bool apart = false;
-    enum profd_status status = filter->build_id && !filter->by_host && sqlite_filter_names(filter, "host")
+    enum profd_status status = filter->build_id && !filter->by_host && labels_are_asked(filter, "host")
                                    ? sqlite_has_totals(s, scope, filter, &apart, e)
                                    : PROFD_OK;
     if (status != PROFD_OK) {

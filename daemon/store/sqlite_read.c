@@ -165,20 +165,6 @@ struct giving {
     bool *any;
 };
 
-/* The labels of the series and of the host. */
-static size_t add_host_label(const struct series_info *info, const char *name, struct store_label *labels)
-{
-    size_t n = 0, at = 0;
-    while (at < info->label_count && strcmp(info->labels[at].name, "host") < 0) {
-        labels[n++] = info->labels[at++];
-    }
-    labels[n++] = (struct store_label){"host", name};
-    while (at < info->label_count) {
-        labels[n++] = info->labels[at++];
-    }
-    return n;
-}
-
 static enum profd_status give_total(void *context, const struct sqlite_host_total *x, struct profd_error *e)
 {
     const struct giving *g = context;
@@ -186,7 +172,7 @@ static enum profd_status give_total(void *context, const struct sqlite_host_tota
     struct store_row row = begin_row(g->info, &ref);
     struct store_label labels[LIMIT_LABELS + 1];
     struct buffer text;
-    row.label_count = add_host_label(g->info, x->name, labels);
+    row.label_count = labels_add_host(g->info->labels, g->info->label_count, x->name, labels);
     row.labels = labels;
     buffer_init(&text, 65536);
     labels_encode(labels, row.label_count, &text);

@@ -65,15 +65,6 @@ static enum profd_status take_labels(struct reading *r, const uint8_t *text, siz
     return PROFD_OK;
 }
 
-bool sqlite_filter_names(const struct store_filter *filter, const char *label)
-{
-    bool names = false;
-    for (size_t i = 0; i < filter->matcher_count; i++) {
-        names |= strcmp(filter->matchers[i].name, label) == 0;
-    }
-    return names;
-}
-
 /* Is it of hosts, and has no label `host`? */
 static bool is_apart(uint32_t uid, const uint8_t *labels, size_t n)
 {
@@ -91,7 +82,7 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
     size_t n;
     const uint8_t *labels = sqlite_blob(q, 3, &n);
     const bool apart = is_apart((uint32_t)sqlite3_column_int64(q, 1), labels, n), totals = apart && r->filter->by_host;
-    if ((apart && !totals && sqlite_filter_names(r->filter, "host")) ||
+    if ((apart && !totals && labels_are_asked(r->filter, "host")) ||
         (!totals && !labels_match((const char *)labels, n, r->filter->matchers, r->filter->matcher_count))) {
         return PROFD_OK;
     }

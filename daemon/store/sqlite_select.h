@@ -41,8 +41,6 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
 enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e);
 /* Finds the rows of the series found, each upload in exactly one, by ascending number. */
 enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e);
-/* Could a matcher of this label refuse something? */
-bool sqlite_filter_names(const struct store_filter *filter, const char *label);
 /* Has a host that the filter's matchers select totals in its range, with functions that are not kept by host? */
 enum profd_status sqlite_has_totals(struct sqlite_store *s, const struct store_scope *scope,
                                     const struct store_filter *filter, bool *any, struct profd_error *e);

@@ -210,6 +210,7 @@ CREATE TABLE IF NOT EXISTS $local(rollup) (
     generation UInt32,
     version UInt64,
     uid UInt32,
+    commit UInt64,                -- of its earliest segment (daemon/store/incoming.h)
     segments UInt64,
     uploads UInt64,
     processes Array(UInt64),      -- by group

@@ -1,0 +1,23 @@
+/* Sums of segments: rows of table segment_group become the rows that a plan names. */
+#ifndef PROFD_CLICKHOUSE_SEGMENT_SUMS_H
+#define PROFD_CLICKHOUSE_SEGMENT_SUMS_H
+
+#include "clickhouse/plan.h"
+#include "store/folded.h"
+
+/* A sum. Everything lives in the arena. */
+struct summed {
+    struct folded row;     /* number: commit of its first segment (store/incoming.h); no hosts */
+    uint64_t segments;     /* that are in it */
+    uint64_t content;      /* of equal content equal, of another most likely another */
+    const uint32_t *hosts; /* slots, ascending */
+    size_t host_count;
+};
+
+/* Reads the segments of these rows of a plan, none of which is rolled up, and adds them up. The server is asked in
+ * parts of bounded size, and each segment counts once, however often its rows are there. spread: sums have one. BUSY:
+ * rows of a segment are missing, or segments that the plan saw. O(rows of the segments). */
+enum profd_status sums_read(const struct plan *p, const struct plan_ref *refs, size_t n, bool spread, struct arena *a,
+                            struct summed *out, struct profd_error *e);
+
+#endif
