@@ -23,6 +23,7 @@ static void engine_close(struct store *base)
     hashmap_clear(&s->versions);
     hashmap_clear(&s->tenants);
     hashmap_clear(&s->awaited);
+    free(s->ca);
     explicit_bzero(&s->address, sizeof s->address);
     free(s);
 }
@@ -51,6 +52,11 @@ enum profd_status store_clickhouse_open(const struct clickhouse_address *address
     if (getrandom(&s->writer, sizeof s->writer, 0) != (ssize_t)sizeof s->writer) {
         engine_close(&s->base);
         return profd_error_set(e, PROFD_INTERNAL, "no random numbers");
+    }
+    s->ca = ca ? strdup(ca) : NULL;
+    if (ca && !s->ca) {
+        engine_close(&s->base);
+        return profd_no_memory(e);
     }
     enum profd_status status = clickhouse_open(address, ca, &limits, &s->server, e);
     if (status == PROFD_OK) {

@@ -16,6 +16,7 @@
 struct clickhouse_store {
     struct store base;
     struct clickhouse_address address;
+    char *ca; /* as store_clickhouse_open; NULL: the system's */
     struct clickhouse *server;
     uint64_t writer;         /* random: names the counters of this handle */
     uint64_t number;         /* last number given */

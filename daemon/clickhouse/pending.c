@@ -35,11 +35,6 @@ enum profd_status engine_compact(struct store *s, const struct store_policy *pol
 {
     return profd_error_set(e, PROFD_INTERNAL, "compact is not written yet");
 }
-enum profd_status engine_retire(struct store *s, const struct store_policy *policy, int64_t now,
-                                struct store_progress *progress, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "retire is not written yet");
-}
 enum profd_status engine_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
                                      struct store_admission *out, struct profd_error *e)
 {
@@ -49,9 +44,4 @@ enum profd_status engine_put_segments(struct store *s, const struct store_delive
                                       struct store_receipt *receipts, struct profd_error *e)
 {
     return profd_error_set(e, PROFD_INTERNAL, "put_segments is not written yet");
-}
-enum profd_status engine_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
-                                      uint64_t *uploads, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "delete_build is not written yet");
 }
