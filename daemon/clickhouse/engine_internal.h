@@ -18,10 +18,11 @@ struct clickhouse_store {
     struct clickhouse_address address;
     char *ca; /* as store_clickhouse_open; NULL: the system's */
     struct clickhouse *server;
-    uint64_t writer;         /* random: names the counters of this handle */
-    uint64_t number;         /* last number given */
-    struct buffer statement; /* that is being printed */
-    bool too_large;          /* the reply to the last query would have been longer than the limit */
+    uint64_t writer;               /* random: names the counters of this handle */
+    uint64_t number;               /* last number given */
+    struct buffer statement;       /* that is being printed */
+    struct compacting *compacting; /* compact.h */
+    bool too_large;                /* the reply to the last query would have been longer than the limit */
     /* Caches; a handle without them does the same, slower. */
     struct hashmap series;   /* hashes of series that this handle has inserted */
     struct hashmap changes;  /* (series, hour, generation) → count of table change */

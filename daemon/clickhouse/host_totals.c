@@ -87,64 +87,26 @@ static enum profd_status take_total(const struct plan *p, struct row_reader *row
     return engine_rows_check(rows, "totals of hosts", e);
 }
 
-#define SUM(column) "sum(" column "), sum(toFloat64(" column "))"
-#define SUMS(column) "sumForEach(" column "), sumForEach(arrayMap(x -> toFloat64(x), " column "))"
+#define SUM(column) "sum(" column "), sum(toFloat64(" column ")), "
+#define SUMS(column) ", sumForEach(" column "), sumForEach(arrayMap(x -> toFloat64(x), " column "))"
+#define SUMMED                                                                                                         \
+    SUM("uploads")                                                                                                     \
+    SUM("p")                                                                                                           \
+    SUM("ticks") SUM("calls") "min(first), max(last), groupBitOr(inexact)" SUMS("nanoseconds") SUMS("touching")
+#define HEADS                                                                                                          \
+    "generation, toUInt32(length(nanoseconds)) AS builds, host, uploads, arraySum(processes) AS p, ticks, calls, "     \
+    "first, last, inexact, nanoseconds, touching, epoch, sequence FROM segment_group WHERE "
 
-/* Appends the query for totals of hours. Of several rows of a key any counts: they are the same, unless two daemons
- * took two segments with one key in the same moment. */
-static void print_hours(const struct plan *p, const bool *wanted, const struct plan_hour *const *hours, size_t n)
+/* Appends the query for totals of hours, or of the day. Of several rows of a key any counts: they are the same, unless
+ * two daemons took two segments with one key in the same moment. */
+static void print_hours(const struct plan *p, const bool *wanted, const struct plan_hour *const *hours, size_t n,
+                        bool day)
 {
     struct buffer *b = &p->s->statement;
     uint32_t from = UINT32_MAX, to = 0, last = PLAN_NONE;
     engine_begin(p->s);
-    buffer_add_text(
-        b,
-        "SELECT series, hour, generation, builds, host, " SUM("uploads") ", " SUM("p") ", " SUM("ticks") ", " SUM(
-            "calls") ", min(first), max(last), groupBitOr(inexact), " SUMS("nanoseconds") ", " SUMS("touching") " FROM "
-                                                                                                                "(SELEC"
-                                                                                                                "T "
-                                                                                                                "series"
-                                                                                                                ", "
-                                                                                                                "hour, "
-                                                                                                                "genera"
-                                                                                                                "tion, "
-                                                                                                                "toUInt"
-                                                                                                                "32("
-                                                                                                                "length"
-                                                                                                                "(nanos"
-                                                                                                                "econds"
-                                                                                                                ")) AS "
-                                                                                                                "builds"
-                                                                                                                ", "
-                                                                                                                "host, "
-                                                                                                                "upload"
-                                                                                                                "s, "
-                                                                                                                "arrayS"
-                                                                                                                "um("
-                                                                                                                "proces"
-                                                                                                                "ses) "
-                                                                                                                "AS p, "
-                                                                                                                "ticks,"
-                                                                                                                " calls"
-                                                                                                                ", "
-                                                                                                                "first,"
-                                                                                                                " last,"
-                                                                                                                " inexa"
-                                                                                                                "ct, "
-                                                                                                                "nanose"
-                                                                                                                "conds,"
-                                                                                                                " touch"
-                                                                                                                "ing, "
-                                                                                                                "epoch,"
-                                                                                                                " "
-                                                                                                                "sequen"
-                                                                                                                "ce "
-                                                                                                                "FROM "
-                                                                                                                "segmen"
-                                                                                                                "t_"
-                                                                                                                "group "
-                                                                                                                "WHERE"
-                                                                                                                " ");
+    buffer_add_text(b, "SELECT series, h, generation, builds, host, " SUMMED " FROM (SELECT series, ");
+    buffer_add_text(b, day ? "toUInt32(intDiv(hour, 24)) AS h, " HEADS : "hour AS h, " HEADS);
     plan_put_series(p, wanted, b);
     buffer_add_text(b, " AND head = 1 AND hour IN (");
     for (size_t i = 0; i < n; i++) {
@@ -157,11 +119,11 @@ static void print_hours(const struct plan *p, const bool *wanted, const struct p
     }
     buffer_add_format(b,
                       ") AND sent >= toDateTime(%llu) AND sent <= toDateTime(%llu) LIMIT 1 BY epoch, sequence) "
-                      "GROUP BY series, hour, generation, builds, host ORDER BY series, hour, host",
+                      "GROUP BY series, h, generation, builds, host ORDER BY series, h, host",
                       from * 3600ULL, to * 3600ULL);
 }
 
-static enum profd_status each_of_hours(const struct plan *p, const struct plan_hour *const *hours, size_t n,
+static enum profd_status each_of_hours(const struct plan *p, const struct plan_hour *const *hours, size_t n, bool day,
                                        struct arena *a, total_sink *each, void *context, struct profd_error *e)
 {
     struct row_reader rows;
@@ -172,7 +134,7 @@ static enum profd_status each_of_hours(const struct plan *p, const struct plan_h
     for (size_t i = 0; i < n; i++) {
         wanted[hours[i]->series] = true;
     }
-    print_hours(p, wanted, hours, n);
+    print_hours(p, wanted, hours, n, day);
     enum profd_status status = engine_query_printed(p->s, &rows, e);
     if (status != PROFD_OK) {
         return status;
@@ -199,8 +161,17 @@ enum profd_status totals_each_hour(const struct plan *p, const struct plan_hour 
         for (; i < n && hours[i]->hour < hours[first]->hour + HOURS_AT_ONCE; i++) {
         }
         arena_reset(a);
-        status = each_of_hours(p, hours + first, i - first, a, each, context, e);
+        status = each_of_hours(p, hours + first, i - first, false, a, each, context, e);
     }
+    arena_free(a);
+    return status;
+}
+
+enum profd_status totals_of_day(const struct plan *p, const struct plan_hour *const *hours, size_t n, total_sink *each,
+                                void *context, struct profd_error *e)
+{
+    struct arena *a = arena_new(0);
+    const enum profd_status status = a ? each_of_hours(p, hours, n, true, a, each, context, e) : profd_no_memory(e);
     arena_free(a);
     return status;
 }

@@ -22,6 +22,10 @@ typedef enum profd_status total_sink(void *context, const struct host_total *x, 
 enum profd_status totals_each_hour(const struct plan *p, const struct plan_hour *const *hours, size_t n,
                                    total_sink *each, void *context, struct profd_error *e);
 
+/* The same, of hours of one day and all of them together. */
+enum profd_status totals_of_day(const struct plan *p, const struct plan_hour *const *hours, size_t n, total_sink *each,
+                                void *context, struct profd_error *e);
+
 /* A day of a series that table host_day may have. */
 struct total_day {
     uint32_t series; /* index */

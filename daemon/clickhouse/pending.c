@@ -30,11 +30,6 @@ enum profd_status engine_remove_ids(struct store *s, int64_t before, struct prof
 {
     return profd_error_set(e, PROFD_INTERNAL, "remove_ids is not written yet");
 }
-enum profd_status engine_compact(struct store *s, const struct store_policy *policy, int64_t now,
-                                 struct store_progress *progress, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_INTERNAL, "compact is not written yet");
-}
 enum profd_status engine_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
                                      struct store_admission *out, struct profd_error *e)
 {

@@ -17,11 +17,13 @@ _Static_assert(SEGMENT_ROW_SERIES == ENGINE_SERIES_SIZE, "one hash");
 struct making {
     struct folding folding;
     uint64_t segments, content;
+    uint64_t ticks, calls, stack_ticks; /* of the segments, as their heads say */
+    struct share *shares;
     uint32_t *hosts; /* slots, as they came */
     uint32_t host_count, host_capacity;
 };
 
-struct reading {
+struct sums {
     const struct plan *p;
     const struct plan_ref *refs;
     size_t n;
@@ -29,6 +31,7 @@ struct reading {
     struct arena *arena, *numbers; /* of the sums; of a segment */
     struct making *making;         /* of each row of the plan */
     struct hashmap slices;         /* hour, minutes, at → index */
+    unsigned part, parts;          /* the next one */
     struct piece *pieces;          /* rows of one segment */
     uint32_t piece_count, piece_capacity;
 };
@@ -60,7 +63,7 @@ static void sort_hosts(struct making *m)
     m->host_count = n;
 }
 
-static enum profd_status add_host(struct reading *r, struct making *m, uint32_t slot, struct profd_error *e)
+static enum profd_status add_host(struct sums *r, struct making *m, uint32_t slot, struct profd_error *e)
 {
     if (m->host_count > 0 && m->hosts[m->host_count - 1] == slot) {
         return PROFD_OK;
@@ -80,8 +83,22 @@ static enum profd_status add_host(struct reading *r, struct making *m, uint32_t 
     return PROFD_OK;
 }
 
+/* Adds what lists say of a segment. */
+static void add_head(struct making *m, const struct segment_row *x, size_t builds)
+{
+    bool stopped = false;
+    sum_add(&m->ticks, x->ticks, &stopped);
+    sum_add(&m->calls, x->calls, &stopped);
+    sum_add(&m->stack_ticks, x->stack_ticks, &stopped);
+    for (size_t i = 0; i < builds && i < x->build_count; i++) {
+        sum_add(&m->shares[i].nanoseconds, x->nanoseconds[i], &stopped);
+        sum_add(&m->shares[i].calls, x->into[i], &stopped);
+    }
+    m->folding.out.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
+}
+
 /* Adds one row of a segment. The head has what the segment has once. */
-static enum profd_status add_piece(struct reading *r, struct making *m, struct piece *x, const struct plan_series *of,
+static enum profd_status add_piece(struct sums *r, struct making *m, struct piece *x, const struct plan_series *of,
                                    struct profd_error *e)
 {
     struct folded one = {.number = INT64_MAX, .first = INT64_MAX, .last = INT64_MIN};
@@ -96,6 +113,7 @@ static enum profd_status add_piece(struct reading *r, struct making *m, struct p
             one.groups.of[g] = x->row.processes[g];
             sum_add(&one.processes, x->row.processes[g], &stopped);
         }
+        add_head(m, &x->row, of->build_count);
     }
     enum profd_status status =
         segment_row_read_counts(&x->counts, r->numbers, &x->row, (uint32_t)of->build_count, &one.counts, e);
@@ -106,7 +124,7 @@ static enum profd_status add_piece(struct reading *r, struct making *m, struct p
 }
 
 /* The rows of the segment that count: of the digest of the newest, one for each group. *n: how many these are. */
-static const struct piece *pick_pieces(const struct reading *r, bool *picked, uint32_t *n)
+static const struct piece *pick_pieces(const struct sums *r, bool *picked, uint32_t *n)
 {
     const struct piece *newest = r->pieces, *head = NULL;
     const uint8_t *before = NULL;
@@ -127,7 +145,7 @@ static const struct piece *pick_pieces(const struct reading *r, bool *picked, ui
 }
 
 /* The sum to which a segment belongs; NULL: none of those that are asked for. */
-static struct making *find_making(const struct reading *r, const struct plan_series *of, const struct segment_row *x)
+static struct making *find_making(const struct sums *r, const struct plan_series *of, const struct segment_row *x)
 {
     const uint32_t hour = of ? plan_find_open(r->p, of, x->hour) : PLAN_NONE;
     if (hour == PLAN_NONE || of->generation != x->generation) {
@@ -140,7 +158,7 @@ static struct making *find_making(const struct reading *r, const struct plan_ser
 }
 
 /* Adds the segment whose rows were collected. */
-static enum profd_status add_segment(struct reading *r, struct profd_error *e)
+static enum profd_status add_segment(struct sums *r, struct profd_error *e)
 {
     uint32_t n;
     uint64_t content;
@@ -177,7 +195,7 @@ static bool is_same_segment(const struct segment_row *a, const struct segment_ro
 }
 
 /* Adds a row to those of its segment. */
-static enum profd_status keep_piece(struct reading *r, const struct piece *x, struct profd_error *e)
+static enum profd_status keep_piece(struct sums *r, const struct piece *x, struct profd_error *e)
 {
     struct piece *grown = arena_extend(r->numbers, r->pieces, r->piece_count, &r->piece_capacity, sizeof *x);
     if (!grown) {
@@ -188,7 +206,7 @@ static enum profd_status keep_piece(struct reading *r, const struct piece *x, st
     return PROFD_OK;
 }
 
-static void forget_pieces(struct reading *r)
+static void forget_pieces(struct sums *r)
 {
     arena_reset(r->numbers);
     r->pieces = NULL;
@@ -196,7 +214,7 @@ static void forget_pieces(struct reading *r)
 }
 
 /* Adds up a reply: rows of a segment follow each other. */
-static enum profd_status take_rows(struct reading *r, struct row_reader *rows, struct profd_error *e)
+static enum profd_status take_rows(struct sums *r, struct row_reader *rows, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     forget_pieces(r);
@@ -223,7 +241,7 @@ static enum profd_status take_rows(struct reading *r, struct row_reader *rows, s
 }
 
 /* Appends the query for the segments of all these rows, or one part of several. */
-static enum profd_status print_query(const struct reading *r, unsigned part, unsigned parts, struct profd_error *e)
+static enum profd_status print_query(const struct sums *r, unsigned part, unsigned parts, struct profd_error *e)
 {
     const struct plan *p = r->p;
     struct buffer *b = &p->s->statement;
@@ -258,7 +276,7 @@ static enum profd_status print_query(const struct reading *r, unsigned part, uns
 }
 
 /* Reads a part of the segments, in smaller parts if the reply would be too long. */
-static enum profd_status read_part(struct reading *r, unsigned part, unsigned parts, struct profd_error *e)
+static enum profd_status read_part(struct sums *r, unsigned part, unsigned parts, struct profd_error *e)
 {
     struct row_reader rows;
     arena_reset(r->numbers);
@@ -281,25 +299,67 @@ static enum profd_status read_part(struct reading *r, unsigned part, unsigned pa
     return status;
 }
 
-static enum profd_status begin(struct reading *r, struct profd_error *e)
+static enum profd_status begin(struct sums *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    r->making = ARENA_ARRAY(r->arena, r->n, struct making);
+    uint64_t segments = 0;
+    hashmap_init(&r->slices, 0);
+    r->numbers = arena_new(0);
+    r->making = ARENA_ARRAY(r->arena, r->n + 1, struct making);
     if (!r->making || !r->numbers) {
         return profd_no_memory(e);
     }
     for (size_t i = 0; status == PROFD_OK && i < r->n; i++) {
         const struct plan_ref *ref = &r->refs[i];
         const uint32_t key[] = {ref->hour, ref->minutes, ref->at};
-        status = folding_begin(&r->making[i].folding, r->arena, r->spread, e);
+        const struct plan_series *x = &r->p->series[r->p->hours[ref->hour].series];
+        r->making[i].shares = ARENA_ARRAY(r->arena, x->build_count + 1, struct share);
+        status =
+            r->making[i].shares ? folding_begin(&r->making[i].folding, r->arena, r->spread, e) : profd_no_memory(e);
         if (status == PROFD_OK && !hashmap_put(&r->slices, key, sizeof key, &i, sizeof i)) {
             status = profd_no_memory(e);
         }
+        segments += ref->segments;
     }
+    r->parts = (unsigned)(segments / PART_SEGMENTS < PARTS_MOST ? segments / PART_SEGMENTS : PARTS_MOST) + 1;
     return status;
 }
 
-static enum profd_status finish(struct reading *r, size_t i, struct summed *out, struct profd_error *e)
+enum profd_status sums_open(const struct plan *p, const struct plan_ref *refs, size_t n, bool spread, struct arena *a,
+                            struct sums **out, struct profd_error *e)
+{
+    struct sums *r = calloc(1, sizeof *r);
+    if (!r) {
+        return profd_no_memory(e);
+    }
+    *r = (struct sums){.p = p, .refs = refs, .n = n, .spread = spread, .arena = a};
+    const enum profd_status status = begin(r, e);
+    if (status != PROFD_OK) {
+        sums_close(r);
+        return status;
+    }
+    *out = r;
+    return PROFD_OK;
+}
+
+void sums_close(struct sums *r)
+{
+    if (r) {
+        hashmap_clear(&r->slices);
+        arena_free(r->numbers);
+        free(r);
+    }
+}
+
+enum profd_status sums_step(struct sums *r, bool *more, struct profd_error *e)
+{
+    const enum profd_status status = r->n > 0 && r->part < r->parts ? read_part(r, r->part, r->parts, e) : PROFD_OK;
+    r->part++;
+    *more = status == PROFD_OK && r->n > 0 && r->part < r->parts;
+    return status;
+}
+
+static enum profd_status finish(struct sums *r, size_t i, struct summed *out, struct profd_error *e)
 {
     struct making *m = &r->making[i];
     if (m->segments < r->refs[i].segments) {
@@ -314,34 +374,36 @@ static enum profd_status finish(struct reading *r, size_t i, struct summed *out,
     *out = (struct summed){.row = m->folding.out,
                            .segments = m->segments,
                            .content = m->content + m->segments,
+                           .stack_ticks = m->stack_ticks,
+                           .shares = m->shares,
                            .hosts = m->hosts,
                            .host_count = m->host_count};
+    out->row.ticks = m->ticks;
+    out->row.calls = m->calls;
+    return status;
+}
+
+enum profd_status sums_finish(struct sums *r, struct summed *out, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; status == PROFD_OK && i < r->n; i++) {
+        status = finish(r, i, &out[i], e);
+    }
     return status;
 }
 
 enum profd_status sums_read(const struct plan *p, const struct plan_ref *refs, size_t n, bool spread, struct arena *a,
                             struct summed *out, struct profd_error *e)
 {
-    struct reading r = {
-        .p = p, .refs = refs, .n = n, .spread = spread, .arena = a, .numbers = n > 0 ? arena_new(0) : NULL};
-    uint64_t segments = 0;
-    if (n == 0) {
-        return PROFD_OK;
+    struct sums *r = NULL;
+    bool more = n > 0;
+    enum profd_status status = n > 0 ? sums_open(p, refs, n, spread, a, &r, e) : PROFD_OK;
+    while (status == PROFD_OK && more) {
+        status = sums_step(r, &more, e);
     }
-    hashmap_init(&r.slices, 0);
-    enum profd_status status = begin(&r, e);
-    for (size_t i = 0; i < n; i++) {
-        segments += refs[i].segments;
+    if (status == PROFD_OK && n > 0) {
+        status = sums_finish(r, out, e);
     }
-    const unsigned parts =
-        (unsigned)(segments / PART_SEGMENTS < PARTS_MOST ? segments / PART_SEGMENTS : PARTS_MOST) + 1;
-    for (unsigned part = 0; status == PROFD_OK && part < parts; part++) {
-        status = read_part(&r, part, parts, e);
-    }
-    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = finish(&r, i, &out[i], e);
-    }
-    hashmap_clear(&r.slices);
-    arena_free(r.numbers);
+    sums_close(r);
     return status;
 }
