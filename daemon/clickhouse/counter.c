@@ -1,8 +1,23 @@
 /* Counters of changes, which several writers increment without asking each other: each writer has a row with its own
  * count, and the value is the sum of the rows. */
 #include <string.h>
+#include <sys/random.h>
 
 #include "clickhouse/engine_internal.h"
+
+#define COUNTER_BYTES (128u << 20)
+
+enum profd_status engine_bound_counters(struct clickhouse_store *s, struct profd_error *e)
+{
+    if (s->changes.bytes + s->versions.bytes < COUNTER_BYTES) {
+        return PROFD_OK;
+    }
+    hashmap_clear(&s->changes);
+    hashmap_clear(&s->versions);
+    return getrandom(&s->writer, sizeof s->writer, 0) == (ssize_t)sizeof s->writer
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_INTERNAL, "no random numbers");
+}
 
 /* Increments the handle's count of a key, and gives it. 0: out of memory. */
 static uint64_t increment(struct hashmap *t, const void *key, size_t size)

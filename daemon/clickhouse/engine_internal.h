@@ -13,6 +13,18 @@
 #define ENGINE_HOUR INT64_C(3600000000000) /* ns */
 #define ENGINE_DAY (24 * ENGINE_HOUR)
 
+/* What hosts are told of the centre, remembered for seconds. */
+struct engine_greeting {
+    bool read;
+    int64_t since; /* s: when it was read */
+    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint64_t backup;
+    int64_t last;           /* ns: when a segment came last to this handle */
+    int64_t hour;           /* of which series were counted, */
+    int64_t counted_since;  /* s: when; 0: they were not */
+    uint64_t counted, added; /* and how many segments came since then */
+};
+
 struct clickhouse_store {
     struct store base;
     struct clickhouse_address address;
@@ -30,6 +42,8 @@ struct clickhouse_store {
     struct hashmap tenants;  /* ids of tenants → their names, which never change */
     struct hashmap awaited;  /* hosts and builds that table attestation has */
     uint64_t awaited_since;  /* ns: when that was empty */
+    uint64_t deletions;      /* sum of the generations that ingest has seen last; 0: none */
+    struct engine_greeting greeting;
 };
 
 static inline struct clickhouse_store *engine_self(struct store *s)
@@ -81,6 +95,8 @@ struct engine_touch {
 };
 enum profd_status engine_touch(struct clickhouse_store *s, const struct engine_touch *list, size_t n,
                                struct profd_error *e);
+/* Bounds the memory of the handle's counters: above it, they begin again under another name. */
+enum profd_status engine_bound_counters(struct clickhouse_store *s, struct profd_error *e);
 
 /* Mutual exclusion of all writing handles, of any daemon, for rare decisions that no key can make. what: letters.
  * BUSY: others have had it for seconds. A lock of a daemon that died is free again after a minute. */

@@ -82,6 +82,27 @@ static int64_t width_of(const struct store_delivery *d, int64_t clock, const str
     return SEGMENT_HOUR;
 }
 
+static int64_t ended_of(const struct store_delivery *d, int64_t clock, const struct incoming *in)
+{
+    const int64_t earliest = correct(d->segment->ended, clock), hour = in->hour * SEGMENT_HOUR;
+    return earliest >= hour && earliest <= in->upload.end ? earliest : hour;
+}
+
+bool incoming_add_touching(const struct rollup *r, uint64_t *calls, size_t builds)
+{
+    bool saturated = false;
+    for (uint32_t i = 0; i < r->arc_count; i++) {
+        const uint32_t from = r->from_build[i], to = r->to_build[i];
+        if (from < builds) {
+            sum_add(&calls[from], r->calls[i], &saturated);
+        }
+        if (to < builds && to != from) {
+            sum_add(&calls[to], r->calls[i], &saturated);
+        }
+    }
+    return saturated;
+}
+
 /* The segment's labels, with the host's name as the label `host`, or, without detail, without that label. */
 static enum profd_status set_labels(struct arena *a, const struct segment *s, const char *name, bool detail,
                                     struct incoming *out, struct profd_error *e)
@@ -178,6 +199,7 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     set_window(d, clock, u);
     out->hour = u->end / SEGMENT_HOUR;
     out->width = width_of(d, clock, out);
+    out->ended = ended_of(d, clock, out);
     out->order = incoming_order(out->hour, d->epoch, d->sequence);
     enum profd_status status = rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e);
     if (status == PROFD_OK) {

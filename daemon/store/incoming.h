@@ -16,6 +16,7 @@ struct incoming {
     int64_t hour;
     int64_t width; /* ns: 1, 5, 15 or 60 minutes of the clock that contain the ends of everything in it; an hour, unless
                       the hour is the one in which it was received, or the one before */
+    int64_t ended; /* ns: earliest end; the beginning of the hour if the clock does not allow to say */
     struct profile_order order; /* when the first of its rows arrived */
     bool relabelled;            /* it had another label `host` */
 };
@@ -30,6 +31,10 @@ struct profile_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EP
 /* The segment's processes that began, by group and together; *processes stops at 2^63−1, and *stopped says so. */
 void incoming_count_processes(const struct segment *s, struct random_groups *groups, uint64_t *processes,
                               bool *stopped);
+
+/* Adds to calls[i] the calls of arcs that begin or end in build i, as questions about one build count them. True if a
+ * sum stopped at 2^63−1. O(arcs). */
+bool incoming_add_touching(const struct rollup *r, uint64_t *calls, size_t builds);
 
 /* The hour of a segment of which only the key is left. */
 int64_t incoming_hour(const struct segment *s, int64_t clock);

@@ -72,6 +72,23 @@ bool labels_match(const char *text, size_t n, const struct store_matcher *matche
     return true;
 }
 
+bool labels_match_host(const struct store_filter *filter, const char *name)
+{
+    struct store_matcher of_host[LIMIT_MATCHERS + 1];
+    char text[sizeof "host" + LIMIT_LABEL_VALUE + 1] = "host";
+    size_t count = 0, n = strlen(name);
+    for (size_t i = 0; i < filter->matcher_count && count < LIMIT_MATCHERS; i++) {
+        if (strcmp(filter->matchers[i].name, "host") == 0) {
+            of_host[count++] = filter->matchers[i];
+        }
+    }
+    if (n > LIMIT_LABEL_VALUE) {
+        return true;
+    }
+    memcpy(text + sizeof "host", name, n + 1);
+    return labels_match(text, sizeof "host" + n + 1, of_host, count);
+}
+
 bool labels_are_asked(const struct store_filter *filter, const char *name)
 {
     bool asked = false;

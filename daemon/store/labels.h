@@ -21,6 +21,8 @@ bool labels_next(const char **text, const char *end, struct store_label *pair);
  * false; store_pattern_judge reports it. */
 bool labels_match(const char *text, size_t n, const struct store_matcher *matchers, size_t count);
 
+/* Could rows of a host of this name match? Only what is asked of the label `host` is looked at. */
+bool labels_match_host(const struct store_filter *filter, const char *name);
 /* True if a matcher is about this label. */
 bool labels_are_asked(const struct store_filter *filter, const char *name);
 /* Copies labels and adds `host`, in its place, to out, which has space for n + 1. Returns n + 1. None has that name. */

@@ -311,17 +311,6 @@ enum profd_status memory_get_centre(struct store *base, struct store_centre *out
     return PROFD_OK;
 }
 
-static bool host_matches(const struct store_filter *filter, const char *name)
-{
-    bool matches = true;
-    char text[sizeof "host" + LIMIT_LABEL_VALUE + 1];
-    const size_t n = (size_t)snprintf(text, sizeof text, "host%c%s", 0, name);
-    for (size_t i = 0; i < filter->matcher_count && matches; i++) {
-        matches = strcmp(filter->matchers[i].name, "host") != 0 || labels_match(text, n + 1, &filter->matchers[i], 1);
-    }
-    return matches;
-}
-
 enum profd_status memory_get_marks(struct store *base, const struct store_scope *scope,
                                    const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
 {
@@ -333,7 +322,7 @@ enum profd_status memory_get_marks(struct store *base, const struct store_scope 
         const int64_t from = m->hour * SEGMENT_HOUR;
         if ((filter->since <= 0 || filter->since < from + SEGMENT_HOUR) &&
             (filter->until <= 0 || filter->until > from) && store_scope_has(scope, c->hosts[m->host].uid) &&
-            host_matches(filter, c->hosts[m->host].name)) {
+            labels_match_host(filter, c->hosts[m->host].name)) {
             *reasons |= m->reasons;
         }
     }

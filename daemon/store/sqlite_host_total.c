@@ -69,21 +69,6 @@ void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out)
     }
 }
 
-/* Calls of the arcs that begin or end in each build, as questions about one build count them. */
-static void add_calls(struct sqlite_sums *sums, const struct rollup *r)
-{
-    bool saturated = false;
-    for (uint32_t i = 0; i < r->arc_count; i++) {
-        const uint32_t from = r->from_build[i], to = r->to_build[i];
-        if (from < sums->build_count) {
-            sum_add(&sums->shares[from].calls, r->calls[i], &saturated);
-        }
-        if (to < sums->build_count && to != from) {
-            sum_add(&sums->shares[to].calls, r->calls[i], &saturated);
-        }
-    }
-}
-
 enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, int64_t host, const struct incoming *in,
                                         struct profd_error *e)
 {
@@ -91,12 +76,13 @@ enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, 
     const struct store_upload *u = &in->upload;
     struct sqlite_sums one, sum;
     uint8_t shares[SQLITE_SHARES_BYTES];
+    uint64_t touching[LIMIT_BUILDS] = {0};
     bool row = false;
     sqlite_incoming_sums(in, &one);
+    (void)incoming_add_touching(&in->counts, touching, u->build_count);
     for (size_t i = 0; i < one.build_count; i++) {
-        one.shares[i].calls = 0;
+        one.shares[i].calls = touching[i];
     }
-    add_calls(&one, &in->counts);
     enum profd_status status =
         sqlite_start(s, SQL_HOST_TOTAL_GET, VALUES(INTEGER(series), INTEGER(in->hour), INTEGER(host)), &q, e);
     if (status == PROFD_OK) {

@@ -71,24 +71,6 @@ enum profd_status store_sqlite_describe(struct store *base, struct store_sqlite_
     return PROFD_OK;
 }
 
-/* Could rows of a host of this name match? Only what is asked of the label `host` is looked at. */
-static bool host_matches(const struct store_filter *filter, const char *name)
-{
-    struct store_matcher of_host[LIMIT_MATCHERS + 1];
-    char text[sizeof "host" + LIMIT_LABEL_VALUE + 1] = "host";
-    size_t count = 0, n = strlen(name);
-    for (size_t i = 0; i < filter->matcher_count && count < LIMIT_MATCHERS; i++) {
-        if (strcmp(filter->matchers[i].name, "host") == 0) {
-            of_host[count++] = filter->matchers[i];
-        }
-    }
-    if (n > LIMIT_LABEL_VALUE) {
-        return true;
-    }
-    memcpy(text + sizeof "host", name, n + 1);
-    return labels_match(text, sizeof "host" + n + 1, of_host, count);
-}
-
 enum profd_status sqlite_get_marks(struct store *base, const struct store_scope *scope,
                                    const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
 {
@@ -115,7 +97,7 @@ enum profd_status sqlite_get_marks(struct store *base, const struct store_scope 
                                  TEXT(sqlite_scope_format(scope, users)), INTEGER(STORE_TENANT)),
                           &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
-        if (sqlite3_column_type(q, 1) == SQLITE_NULL || host_matches(filter, sqlite_text(q, 1))) {
+        if (sqlite3_column_type(q, 1) == SQLITE_NULL || labels_match_host(filter, sqlite_text(q, 1))) {
             *reasons |= (uint32_t)sqlite3_column_int64(q, 0);
         }
     }

@@ -1,0 +1,618 @@
+/* Segments that arrive. Every insert may be repeated, and they are in this order: rows of the segments and what they
+ * refer to; arrivals, by which a repeat is known; what has changed. So a daemon that ends in between leaves what its
+ * successor does again, when the host sends the segments again. */
+#include <nettle/sha2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clickhouse/arriving.h"
+#include "clickhouse/centre.h"
+#include "clickhouse/segment.h"
+#include "core/sum.h"
+#include "store/outgoing.h"
+
+#define MINUTE INT64_C(60000000000)
+#define COPY_NS (10 * MINUTE)  /* clocks of one machine differ less */
+#define ROWS_BYTES (32u << 20) /* of an insert, about */
+#define BUFFER_BYTES (512u << 20)
+
+/* --- Rows of tables that are divided by days --- */
+
+enum profd_status engine_rows_flush(struct clickhouse_store *s, struct engine_rows *rows, struct profd_error *e)
+{
+    const enum profd_status status = engine_insert(s, rows->columns, &rows->rows, e);
+    rows->rows.size = 0;
+    rows->day_count = 0;
+    return status;
+}
+
+enum profd_status engine_rows_make_room(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
+                                        struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    size_t i = 0;
+    while (i < rows->day_count && rows->days[i] != day) {
+        i++;
+    }
+    if (rows->rows.size > ROWS_BYTES || i == sizeof rows->days / sizeof rows->days[0]) {
+        status = engine_rows_flush(s, rows, e);
+        i = 0;
+    }
+    if (i == rows->day_count) {
+        rows->days[rows->day_count++] = day;
+    }
+    return status;
+}
+
+/* --- What has changed --- */
+
+bool arriving_count(struct arriving *x, const char *program, const uint8_t series[ENGINE_SERIES_SIZE], uint32_t hour,
+                    uint32_t generation, uint32_t sent)
+{
+    struct counted *c = ARENA_NEW(x->arena, struct counted);
+    if (!c) {
+        return false;
+    }
+    *c = (struct counted){.next = x->counted, .program = program, .hour = hour, .generation = generation, .sent = sent};
+    memcpy(c->series, series, sizeof c->series);
+    x->counted = c;
+    return true;
+}
+
+bool arriving_touch(struct arriving *x, const char *build, uint32_t uid)
+{
+    struct engine_touch *more =
+        arena_extend(x->arena, x->touched, x->touched_count, &x->touched_capacity, sizeof *x->touched);
+    const char *copy = arena_copy(x->arena, build, strlen(build));
+    if (!more || !copy) {
+        return false;
+    }
+    x->touched = more;
+    x->touched[x->touched_count++] = (struct engine_touch){.build = copy, .uid = uid};
+    return true;
+}
+
+/* Hosts shall attest what names functions in their segments. */
+static bool await_builds(struct arriving *x, const struct engine_host *h, const struct segment *s)
+{
+    for (size_t i = 0; i < s->build_count; i++) {
+        struct engine_awaited *more =
+            arena_extend(x->arena, x->awaited, x->awaited_count, &x->awaited_capacity, sizeof *x->awaited);
+        if (!more) {
+            return false;
+        }
+        x->awaited = more;
+        x->awaited[x->awaited_count++] =
+            (struct engine_awaited){.host = h->identity, .uid = h->uid, .build_id = s->builds[i].build_id};
+    }
+    return true;
+}
+
+static bool touch_segment(struct arriving *x, const struct segment *s, uint32_t uid)
+{
+    bool fine = true;
+    for (size_t i = 0; i < s->build_count && fine; i++) {
+        fine = arriving_touch(x, s->builds[i].build_id, uid);
+    }
+    return fine;
+}
+
+static enum profd_status mark(struct arriving *x, const struct engine_host *h, int64_t hour, struct profd_error *e)
+{
+    size_t i = 0;
+    engine_put_mark(x->s, h->identity, hour, (uint32_t)INEXACT_SEGMENT_MISSING, &x->marks);
+    while (i < x->marked_count && x->marked_uids[i] != h->uid) {
+        i++;
+    }
+    if (i == sizeof x->marked_uids / sizeof x->marked_uids[0]) {
+        return profd_error_set(e, PROFD_BUSY, "store: too many tenants with damaged segments at a time");
+    }
+    x->marked_uids[i] = h->uid;
+    x->marked_count += i == x->marked_count;
+    return PROFD_OK;
+}
+
+static bool change_host(struct arriving *x, const struct engine_host *h)
+{
+    return hashmap_find(&x->changed, h->identity, sizeof h->identity) ||
+           hashmap_put(&x->changed, h->identity, sizeof h->identity, &h, sizeof(void *));
+}
+
+/* --- One segment --- */
+
+static bool is_counts(const struct store_delivery *d)
+{
+    return d->segment && d->segment->kind == SEGMENT_COUNTS;
+}
+
+/* The hour that lacks a segment which is not counted. */
+static int64_t hour_of(const struct store_delivery *d, const struct engine_host *h)
+{
+    return d->segment ? incoming_hour(d->segment, h->clock) : d->received / ENGINE_HOUR;
+}
+
+static void hash_text(struct sha256_ctx *c, const char *text)
+{
+    sha256_update(c, strlen(text) + 1, (const uint8_t *)text);
+}
+
+void engine_hash_series(const struct store_upload *u, uint8_t out[ENGINE_SERIES_SIZE])
+{
+    struct sha256_ctx c;
+    const uint8_t uid[] = {(uint8_t)u->uid, (uint8_t)(u->uid >> 8), (uint8_t)(u->uid >> 16), (uint8_t)(u->uid >> 24)};
+    sha256_init(&c);
+    sha256_update(&c, sizeof uid, uid);
+    hash_text(&c, u->builds[u->program].id.text);
+    for (size_t i = 0; i < u->build_count; i++) {
+        hash_text(&c, u->builds[i].id.text);
+    }
+    hash_text(&c, "");
+    for (size_t i = 0; i < u->label_count; i++) {
+        hash_text(&c, u->labels[i].name);
+        hash_text(&c, u->labels[i].value);
+    }
+    sha256_digest(&c, ENGINE_SERIES_SIZE, out);
+}
+
+static void put_series(struct arriving *x, const struct store_upload *u, const uint8_t series[ENGINE_SERIES_SIZE])
+{
+    struct buffer *b = &x->series;
+    rows_put_fixed(b, series, ENGINE_SERIES_SIZE);
+    rows_put_u64(b, engine_number(x->s));
+    rows_put_u64(b, x->s->writer);
+    rows_put_u32(b, u->uid);
+    rows_put_text(b, u->builds[u->program].id.text);
+    rows_put_count(b, u->build_count);
+    for (size_t i = 0; i < u->build_count; i++) {
+        rows_put_text(b, u->builds[i].id.text);
+    }
+    rows_put_count(b, u->build_count);
+    for (size_t i = 0; i < u->build_count; i++) {
+        rows_put_text(b, u->builds[i].name);
+    }
+    rows_put_count(b, u->label_count);
+    for (size_t i = 0; i < u->label_count; i++) {
+        rows_put_text(b, u->labels[i].name);
+    }
+    rows_put_count(b, u->label_count);
+    for (size_t i = 0; i < u->label_count; i++) {
+        rows_put_text(b, u->labels[i].value);
+    }
+}
+
+/* The first row of a segment. Its arrays are of the scratch arena. */
+static bool make_head(struct arriving *x, const struct store_delivery *d, const struct incoming *in,
+                      const struct arrival *v, struct segment_row *head)
+{
+    const struct store_upload *u = &in->upload;
+    uint64_t *sums = ARENA_ARRAY(x->scratch, 3 * u->build_count + 1, uint64_t);
+    if (!sums) {
+        return false;
+    }
+    *head = (struct segment_row){.program = v->program,
+                                 .sent = segment_row_sent(d->segment),
+                                 .sequence = d->sequence,
+                                 .number = v->number,
+                                 .hour = v->hour,
+                                 .uid = v->uid,
+                                 .generation = v->generation,
+                                 .host = v->slot,
+                                 .first = u->start,
+                                 .last = u->end,
+                                 .ended = in->ended,
+                                 .inexact = u->inexact,
+                                 .uploads = in->uploads,
+                                 .ticks = u->ticks,
+                                 .calls = u->calls,
+                                 .stack_ticks = u->stack_ticks,
+                                 .build_count = u->build_count,
+                                 .nanoseconds = sums,
+                                 .into = sums + u->build_count,
+                                 .touching = sums + 2 * u->build_count};
+    memcpy(head->epoch, d->epoch, sizeof head->epoch);
+    memcpy(head->digest, d->digest, sizeof head->digest);
+    memcpy(head->series, v->series, sizeof head->series);
+    memcpy(head->processes, d->segment->processes, sizeof head->processes);
+    for (size_t i = 0; i < u->build_count; i++) {
+        sums[i] = u->builds[i].nanoseconds;
+        sums[u->build_count + i] = u->builds[i].calls;
+    }
+    (void)incoming_add_touching(&in->counts, sums + 2 * u->build_count, u->build_count);
+    return true;
+}
+
+/* Adds the rows of a segment and of its series. */
+static enum profd_status add_rows(struct arriving *x, const struct store_delivery *d, const struct engine_host *h,
+                                  const struct incoming *in, const struct arrival *v, struct profd_error *e)
+{
+    struct segment_row head;
+    uint32_t count;
+    const struct store_upload *u = &in->upload;
+    const char *program = arena_copy(x->arena, v->program, strlen(v->program));
+    if (!program || !make_head(x, d, in, v, &head) || !await_builds(x, h, d->segment) ||
+        !arriving_count(x, program, v->series, v->hour, v->generation, head.sent) ||
+        !touch_segment(x, d->segment, v->uid)) {
+        return profd_no_memory(e);
+    }
+    if (!hashmap_find(&x->s->series, v->series, sizeof v->series)) {
+        put_series(x, u, v->series);
+        if (!hashmap_put(&x->s->series, v->series, sizeof v->series, "", 1)) {
+            return profd_no_memory(e);
+        }
+    }
+    enum profd_status status = engine_rows_make_room(x->s, &x->groups, head.sent / 24, e);
+    return status == PROFD_OK ? segment_row_put(&head, d->segment, x->scratch, &x->groups.rows, &count, e) : status;
+}
+
+static enum profd_status put_counts(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
+                                    struct arrival *v, struct store_receipt *r, struct profd_error *e)
+{
+    struct incoming in;
+    arena_reset(x->scratch);
+    enum profd_status status = incoming_read(x->scratch, d, h->name, x->detail, h->clock, h->uid, &in, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const struct store_upload *u = &in.upload;
+    /* An epoch ends before the next one of the same machine begins. */
+    if (h->began != 0 && memcmp(d->epoch, h->epoch, sizeof d->epoch) != 0 && u->end > h->began + COPY_NS) {
+        h->copied = d->received;
+    }
+    r->relabelled = in.relabelled;
+    memcpy(v->program, u->builds[u->program].id.text, strlen(u->builds[u->program].id.text));
+    engine_hash_series(u, v->series);
+    v->hour = (uint32_t)in.hour;
+    v->amount = (struct store_amount){in.uploads, u->ticks, u->calls};
+    const struct deletion *gone = arriving_deletion(x, h->uid, v->program);
+    v->generation = gone ? gone->generation : 0;
+    if (gone && u->end <= gone->before) { /* it counts as accepted and removed */
+        v->generation = LEDGER_NEVER;
+        return PROFD_OK;
+    }
+    return add_rows(x, d, h, &in, v, e);
+}
+
+static void put_aside(struct arriving *x, const struct store_delivery *d)
+{
+    const size_t size = d->size < STORE_QUARANTINE_BYTES ? d->size : 0;
+    x->quarantined = true;
+    rows_put_fixed(&x->quarantine, d->epoch, sizeof d->epoch);
+    rows_put_u64(&x->quarantine, d->sequence);
+    rows_put_u64(&x->quarantine, engine_number(x->s));
+    rows_put_i64(&x->quarantine, d->received);
+    rows_put_text(&x->quarantine, d->fault);
+    rows_put_u64(&x->quarantine, size);
+    rows_put_bytes(&x->quarantine, d->bytes, size);
+}
+
+static void put_owner(struct arriving *x, const uint8_t epoch[SEGMENT_EPOCH_SIZE], const struct epoch_owner *owner)
+{
+    rows_put_fixed(&x->epoch_rows, epoch, SEGMENT_EPOCH_SIZE);
+    rows_put_u64(&x->epoch_rows, owner->number);
+    rows_put_fixed(&x->epoch_rows, owner->host, sizeof owner->host);
+}
+
+/* The host's epoch, or, if there is none yet, a new one. */
+static enum profd_status begin_epoch(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
+                                     struct profd_error *e)
+{
+    struct epoch_owner owner = {.number = engine_number(x->s)};
+    if (hashmap_find(&x->epochs, d->epoch, sizeof d->epoch)) {
+        return PROFD_OK;
+    }
+    memcpy(owner.host, d->host, sizeof owner.host);
+    memcpy(h->epoch, d->epoch, sizeof h->epoch);
+    h->began = d->received;
+    put_owner(x, d->epoch, &owner);
+    return hashmap_put(&x->epochs, d->epoch, sizeof d->epoch, &owner, sizeof owner) ? PROFD_OK : profd_no_memory(e);
+}
+
+static enum profd_status put_new(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
+                                 struct store_receipt *r, struct profd_error *e)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    struct arrival v = {.number = engine_number(x->s),
+                        .known = true,
+                        .outcome = d->segment ? STORE_SEGMENT_COUNTED : STORE_SEGMENT_PUT_ASIDE,
+                        .received = d->received,
+                        .slot = h->slot,
+                        .hour = (uint32_t)hour_of(d, h),
+                        .uid = h->uid};
+    memcpy(v.digest, d->digest, sizeof v.digest);
+    enum profd_status status = begin_epoch(x, d, h, e);
+    h->number = d->number > h->number ? d->number : h->number;
+    h->delivered = d->received > h->delivered ? d->received : h->delivered;
+    if (status == PROFD_OK && is_counts(d)) {
+        status = put_counts(x, d, h, &v, r, e);
+    } else if (status == PROFD_OK && !d->segment) {
+        put_aside(x, d);
+        status = mark(x, h, d->received / ENGINE_HOUR, e);
+    } else if (status == PROFD_OK && d->segment->kind == SEGMENT_DROPPED) {
+        status = mark(x, h, v.hour, e);
+    }
+    r->outcome = v.outcome;
+    r->number = v.number;
+    x->fresh[x->fresh_count++] = d;
+    arrival_key(d->epoch, d->sequence, key);
+    return status == PROFD_OK && (!change_host(x, h) || !hashmap_put(&x->keys, key, sizeof key, &v, sizeof v))
+               ? profd_no_memory(e)
+               : status;
+}
+
+/* A key that has arrived. The daemon that took it may have ended before it said what has changed. */
+static enum profd_status put_again(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
+                                   const struct arrival *v, struct store_receipt *r, struct profd_error *e)
+{
+    r->again = true;
+    r->number = v->number;
+    r->outcome = v->outcome;
+    /* Of a key alone nothing is counted, so that it contradicts nothing. */
+    if (v->known && memcmp(v->digest, d->digest, sizeof v->digest) != 0) {
+        if (d->segment && !is_counts(d)) {
+            return PROFD_OK;
+        }
+        r->outcome = STORE_SEGMENT_CONFLICT;
+        h->copied = d->received;
+        return change_host(x, h) ? mark(x, h, hour_of(d, h), e) : profd_no_memory(e);
+    }
+    if (!v->program[0] || !is_counts(d) || v->generation != arriving_generation(x, v->uid, v->program)) {
+        return PROFD_OK;
+    }
+    const char *program = arena_copy(x->arena, v->program, strlen(v->program));
+    return program && arriving_count(x, program, v->series, v->hour, v->generation, segment_row_sent(d->segment)) &&
+                   touch_segment(x, d->segment, v->uid)
+               ? PROFD_OK
+               : profd_no_memory(e);
+}
+
+/* What is known of a key; *old: only that it has arrived. */
+static const struct arrival *find_key(const struct arriving *x, const struct store_delivery *d, struct arrival *old)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    struct known_range *const *ranges = hashmap_find(&x->ranges, d->epoch, sizeof d->epoch);
+    arrival_key(d->epoch, d->sequence, key);
+    const struct arrival *found = hashmap_find(&x->keys, key, sizeof key);
+    for (const struct known_range *k = ranges ? *ranges : NULL; k && !found; k = k->next) {
+        if (d->sequence >= k->first && d->sequence <= k->last) {
+            *old = (struct arrival){.number = k->number, .outcome = STORE_SEGMENT_COUNTED};
+            found = old;
+        }
+    }
+    return found;
+}
+
+static enum profd_status put_segment(struct arriving *x, const struct store_delivery *d, struct store_receipt *r,
+                                     struct profd_error *e)
+{
+    struct engine_host *const *h = hashmap_find(&x->hosts, d->host, sizeof d->host);
+    *r = (struct store_receipt){.verdict = h ? STORE_ARRIVED : STORE_UNKNOWN};
+    if (!h) {
+        return PROFD_OK;
+    }
+    struct epoch_owner *owner = hashmap_find(&x->epochs, d->epoch, sizeof d->epoch);
+    if (owner && memcmp(owner->host, d->host, sizeof owner->host) != 0) {
+        bool heir = false;
+        const enum profd_status status = engine_inherits(x->s, owner->host, *h, &heir, e);
+        if (status != PROFD_OK || !heir) {
+            r->verdict = STORE_FOREIGN;
+            return status;
+        }
+        owner->number--; /* the row with the smallest counts */
+        memcpy(owner->host, d->host, sizeof owner->host);
+        put_owner(x, d->epoch, owner);
+    }
+    struct arrival old;
+    const struct arrival *known = find_key(x, d, &old);
+    return known ? put_again(x, d, *h, known, r, e) : put_new(x, d, *h, r, e);
+}
+
+/* --- The batch --- */
+
+static enum profd_status insert_hosts(struct arriving *x, struct profd_error *e)
+{
+    struct buffer rows;
+    size_t position = 0;
+    const void *key;
+    buffer_init(&rows, BUFFER_BYTES);
+    for (struct engine_host *const *h; (h = hashmap_next(&x->changed, &position, &key));) {
+        engine_put_host(x->s, *h, &rows);
+    }
+    const enum profd_status status = engine_insert(x->s, ENGINE_HOST_COLUMNS, &rows, e);
+    buffer_done(&rows);
+    return status;
+}
+
+/* Everything that arrivals refer to. */
+static enum profd_status insert_first(struct arriving *x, struct profd_error *e)
+{
+    enum profd_status status = engine_rows_flush(x->s, &x->groups, e);
+    if (status == PROFD_OK) {
+        status = engine_insert(x->s,
+                               "series (series, number, writer, uid, program, builds, names, label_names, "
+                               "label_values)",
+                               &x->series, e);
+    }
+    if (status == PROFD_OK) {
+        status = engine_insert(x->s, "quarantine (epoch, sequence, number, received, reason, size, bytes)",
+                               &x->quarantine, e);
+    }
+    if (status == PROFD_OK) {
+        status = engine_insert(x->s, ENGINE_MARK_COLUMNS, &x->marks, e);
+    }
+    for (size_t i = 0; i < x->marked_count && status == PROFD_OK; i++) {
+        status = engine_touch_tenant(x->s, x->marked_uids[i], e);
+    }
+    if (status == PROFD_OK) {
+        status = engine_await_objects(x->s, x->awaited, x->awaited_count, e);
+    }
+    if (status == PROFD_OK) {
+        status = insert_hosts(x, e);
+    }
+    return status == PROFD_OK ? engine_insert(x->s, "epoch_host (epoch, number, host)", &x->epoch_rows, e) : status;
+}
+
+static enum profd_status insert_arrivals(struct arriving *x, struct profd_error *e)
+{
+    struct engine_rows to = {.columns = "arrival (epoch, sequence, received, number, digest, outcome, host, program, "
+                                        "series, hour, uid, generation, uploads, ticks, calls)"};
+    enum profd_status status = PROFD_OK;
+    buffer_init(&to.rows, BUFFER_BYTES);
+    for (size_t i = 0; i < x->fresh_count && status == PROFD_OK; i++) {
+        const struct store_delivery *d = x->fresh[i];
+        uint8_t key[ARRIVAL_KEY_SIZE];
+        struct buffer *b = &to.rows;
+        arrival_key(d->epoch, d->sequence, key);
+        const struct arrival *v = hashmap_find(&x->keys, key, sizeof key);
+        status = engine_rows_make_room(x->s, &to, v->received / ENGINE_DAY, e);
+        rows_put_fixed(b, d->epoch, sizeof d->epoch);
+        rows_put_u64(b, d->sequence);
+        rows_put_i64(b, v->received);
+        rows_put_u64(b, v->number);
+        rows_put_fixed(b, v->digest, sizeof v->digest);
+        rows_put_u8(b, (uint8_t)v->outcome);
+        rows_put_u32(b, v->slot);
+        rows_put_text(b, v->program);
+        rows_put_fixed(b, v->series, sizeof v->series);
+        rows_put_u32(b, v->hour);
+        rows_put_u32(b, v->uid);
+        rows_put_u32(b, v->generation);
+        rows_put_u64(b, v->amount.uploads);
+        rows_put_u64(b, v->amount.ticks);
+        rows_put_u64(b, v->amount.calls);
+    }
+    if (status == PROFD_OK) {
+        status = engine_rows_flush(x->s, &to, e);
+    }
+    buffer_done(&to.rows);
+    return status;
+}
+
+struct change_key {
+    uint8_t series[ENGINE_SERIES_SIZE];
+    uint32_t hour, generation;
+};
+struct change {
+    uint64_t count;
+    uint32_t sent_from, sent_to;
+};
+
+/* Increments the handle's counter of each hour that has changed, once. */
+static enum profd_status insert_changes(struct arriving *x, struct profd_error *e)
+{
+    struct engine_rows to = {.columns =
+                                 "change (program, series, hour, generation, writer, count, sent_from, sent_to)"};
+    struct hashmap done; /* struct change_key → struct counted * */
+    enum profd_status status = PROFD_OK;
+    size_t position = 0;
+    const void *key;
+    hashmap_init(&done, 0);
+    buffer_init(&to.rows, BUFFER_BYTES);
+    for (const struct counted *c = x->counted; c && status == PROFD_OK; c = c->next) {
+        struct change_key k = {.hour = c->hour, .generation = c->generation};
+        const struct change none = {.sent_from = c->sent, .sent_to = c->sent};
+        memcpy(k.series, c->series, sizeof k.series);
+        struct change *change = hashmap_find(&x->s->changes, &k, sizeof k);
+        if (!change) {
+            change = hashmap_put(&x->s->changes, &k, sizeof k, &none, sizeof none);
+        }
+        if (!change || (!hashmap_find(&done, &k, sizeof k) && !hashmap_put(&done, &k, sizeof k, &c, sizeof(void *)))) {
+            status = profd_no_memory(e);
+        } else {
+            change->sent_from = c->sent < change->sent_from ? c->sent : change->sent_from;
+            change->sent_to = c->sent > change->sent_to ? c->sent : change->sent_to;
+        }
+    }
+    for (struct counted **c; status == PROFD_OK && (c = hashmap_next(&done, &position, &key));) {
+        struct change_key k;
+        memcpy(&k, key, sizeof k);
+        struct change *change = hashmap_find(&x->s->changes, &k, sizeof k);
+        status = engine_rows_make_room(x->s, &to, k.hour / 24, e);
+        rows_put_text(&to.rows, (*c)->program);
+        rows_put_fixed(&to.rows, k.series, sizeof k.series);
+        rows_put_u32(&to.rows, k.hour);
+        rows_put_u32(&to.rows, k.generation);
+        rows_put_u64(&to.rows, x->s->writer);
+        rows_put_u64(&to.rows, ++change->count);
+        rows_put_u32(&to.rows, change->sent_from);
+        rows_put_u32(&to.rows, change->sent_to);
+    }
+    if (status == PROFD_OK) {
+        status = engine_rows_flush(x->s, &to, e);
+    }
+    hashmap_clear(&done);
+    buffer_done(&to.rows);
+    return status;
+}
+
+static enum profd_status put_all(struct arriving *x, struct store_receipt *receipts, struct profd_error *e)
+{
+    enum profd_status status = engine_choose_detail(x->s, x->list[x->n - 1].received, x->n, &x->detail, e);
+    if (status == PROFD_OK) {
+        status = arriving_load(x, e);
+    }
+    for (size_t i = 0; i < x->n && status == PROFD_OK; i++) {
+        status = put_segment(x, &x->list[i], &receipts[i], e);
+    }
+    if (status == PROFD_OK) {
+        status = insert_first(x, e);
+    }
+    if (status == PROFD_OK) {
+        status = insert_arrivals(x, e);
+    }
+    if (status == PROFD_OK) {
+        status = insert_changes(x, e);
+    }
+    if (status == PROFD_OK) {
+        status = engine_touch(x->s, x->touched, x->touched_count, e);
+    }
+    return status == PROFD_OK && x->quarantined ? engine_limit_quarantine(x->s, e) : status;
+}
+
+static void arriving_init(struct arriving *x)
+{
+    struct hashmap *const tables[] = {&x->hosts, &x->changed, &x->epochs, &x->ranges, &x->keys, &x->deletions};
+    struct buffer *const buffers[] = {&x->groups.rows, &x->series, &x->epoch_rows, &x->marks, &x->quarantine};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        hashmap_init(tables[i], 0);
+    }
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        buffer_init(buffers[i], BUFFER_BYTES);
+    }
+    x->groups.columns = "segment_group (" SEGMENT_ROW_ALL ")";
+    x->arena = arena_new(0);
+    x->scratch = arena_new(0);
+    x->fresh = x->arena ? ARENA_ARRAY(x->arena, x->n, const struct store_delivery *) : NULL;
+}
+
+static void arriving_done(struct arriving *x)
+{
+    struct hashmap *const tables[] = {&x->hosts, &x->changed, &x->epochs, &x->ranges, &x->keys, &x->deletions};
+    struct buffer *const buffers[] = {&x->groups.rows, &x->series, &x->epoch_rows, &x->marks, &x->quarantine};
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        hashmap_clear(tables[i]);
+    }
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        buffer_done(buffers[i]);
+    }
+    arena_free(x->arena);
+    arena_free(x->scratch);
+}
+
+enum profd_status engine_put_segments(struct store *base, const struct store_delivery *list, size_t n,
+                                      struct store_receipt *receipts, struct profd_error *e)
+{
+    struct arriving x = {.s = engine_self(base), .list = list, .n = n};
+    if (n == 0) {
+        return PROFD_OK;
+    }
+    enum profd_status status = engine_bound_counters(x.s, e);
+    arriving_init(&x);
+    if (status == PROFD_OK) {
+        status = x.scratch && x.fresh ? put_all(&x, receipts, e) : profd_no_memory(e);
+    }
+    if (status != PROFD_OK) { /* of the rows of series, some may not be stored */
+        hashmap_clear(&x.s->series);
+    }
+    arriving_done(&x);
+    return status;
+}

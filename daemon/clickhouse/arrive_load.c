@@ -1,0 +1,342 @@
+/* What is known of the keys, hosts and programs of a batch of segments. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "clickhouse/arriving.h"
+#include "clickhouse/segment.h"
+
+#define KEYS_AT_ONCE 1500u /* of a statement, which has at most 256 KiB */
+#define DELETION_KEY (sizeof(uint32_t) + BUILDID_TEXT_SIZE)
+
+/* Distinct values of the deliveries, in the order of the first. */
+struct distinct {
+    const void **list;
+    size_t n;
+};
+
+static bool distinct_init(struct distinct *d, struct arena *a, size_t most)
+{
+    *d = (struct distinct){.list = ARENA_ARRAY(a, most + 1, const void *)};
+    return d->list;
+}
+
+/* Adds a value unless it is in the table; false: out of memory. */
+static bool distinct_add(struct distinct *d, struct hashmap *seen, const void *value, size_t size)
+{
+    if (hashmap_find(seen, value, size)) {
+        return true;
+    }
+    d->list[d->n++] = value;
+    return hashmap_put(seen, value, size, "", 1);
+}
+
+static void put_list(struct buffer *b, const struct distinct *d, size_t from, size_t to, size_t size)
+{
+    for (size_t i = from; i < to; i++) {
+        buffer_add_text(b, i > from ? "," : "");
+        engine_put_unhex(b, d->list[i], size);
+    }
+}
+
+/* --- Hosts --- */
+
+static enum profd_status load_hosts(struct arriving *x, struct profd_error *e)
+{
+    const uint8_t **identities = ARENA_ARRAY(x->arena, x->n, const uint8_t *);
+    struct hashmap seen;
+    struct engine_host *hosts = NULL;
+    size_t n = 0, count = 0;
+    bool fine = identities != NULL;
+    hashmap_init(&seen, 0);
+    for (size_t i = 0; i < x->n && fine; i++) {
+        if (!hashmap_find(&seen, x->list[i].host, STORE_HOST_SIZE)) {
+            identities[n++] = x->list[i].host;
+            fine = hashmap_put(&seen, x->list[i].host, STORE_HOST_SIZE, "", 1);
+        }
+    }
+    hashmap_clear(&seen);
+    enum profd_status status =
+        fine ? engine_load_hosts(x->s, x->arena, identities, n, &hosts, &count, e) : profd_no_memory(e);
+    for (size_t i = 0; i < count && status == PROFD_OK; i++) {
+        const struct engine_host *h = &hosts[i];
+        status =
+            hashmap_put(&x->hosts, h->identity, sizeof h->identity, &h, sizeof(void *)) ? PROFD_OK : profd_no_memory(e);
+    }
+    return status;
+}
+
+/* --- Epochs --- */
+
+static enum profd_status read_epochs(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        uint8_t epoch[SEGMENT_EPOCH_SIZE];
+        struct epoch_owner owner;
+        rows_fixed(r, epoch, sizeof epoch);
+        owner.number = rows_u64(r);
+        rows_fixed(r, owner.host, sizeof owner.host);
+        status = engine_rows_check(r, "epochs", e);
+        if (status == PROFD_OK && !hashmap_put(&x->epochs, epoch, sizeof epoch, &owner, sizeof owner)) {
+            status = profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+static enum profd_status read_ranges(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        uint8_t epoch[SEGMENT_EPOCH_SIZE];
+        struct known_range *range = ARENA_NEW(x->arena, struct known_range), **first;
+        rows_fixed(r, epoch, sizeof epoch);
+        const uint64_t from = rows_u64(r), to = rows_u64(r), number = rows_u64(r);
+        status = engine_rows_check(r, "known segments", e);
+        if (status == PROFD_OK && range) {
+            first = hashmap_find(&x->ranges, epoch, sizeof epoch);
+            *range = (struct known_range){first ? *first : NULL, from, to, number};
+            if (first) {
+                *first = range;
+            }
+            range = first || hashmap_put(&x->ranges, epoch, sizeof epoch, &range, sizeof(void *)) ? range : NULL;
+        }
+        status = status == PROFD_OK && !range ? profd_no_memory(e) : status;
+    }
+    return status;
+}
+
+/* Runs a query of which the statement ends with the epochs of the batch. */
+static enum profd_status
+query_epochs(struct arriving *x, const struct distinct *d, const char *before, const char *behind,
+             enum profd_status (*read)(struct arriving *x, struct row_reader *r, struct profd_error *e),
+             struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t from = 0; from < d->n && status == PROFD_OK; from += KEYS_AT_ONCE) {
+        struct row_reader r = {.bytes = NULL};
+        engine_begin(x->s);
+        buffer_add_text(&x->s->statement, before);
+        put_list(&x->s->statement, d, from, d->n - from < KEYS_AT_ONCE ? d->n : from + KEYS_AT_ONCE,
+                 SEGMENT_EPOCH_SIZE);
+        buffer_add_text(&x->s->statement, behind);
+        status = engine_query_printed(x->s, &r, e);
+        if (status == PROFD_OK) {
+            status = read(x, &r, e);
+        }
+        rows_close(&r);
+    }
+    return status;
+}
+
+static enum profd_status load_epochs(struct arriving *x, struct profd_error *e)
+{
+    struct distinct d;
+    struct hashmap seen;
+    bool fine = distinct_init(&d, x->arena, x->n);
+    hashmap_init(&seen, 0);
+    for (size_t i = 0; i < x->n && fine; i++) {
+        fine = distinct_add(&d, &seen, x->list[i].epoch, SEGMENT_EPOCH_SIZE);
+    }
+    hashmap_clear(&seen);
+    enum profd_status status =
+        fine ? query_epochs(x, &d,
+                            "SELECT epoch, toUInt64(min(number)), argMin(host, number) FROM epoch_host "
+                            "WHERE epoch IN (",
+                            ") GROUP BY epoch", read_epochs, e)
+             : profd_no_memory(e);
+    return status == PROFD_OK
+               ? query_epochs(x, &d, "SELECT epoch, first, last, toUInt64(max(number)) FROM known WHERE epoch IN (",
+                              ") GROUP BY epoch, first, last", read_ranges, e)
+               : status;
+}
+
+/* --- Keys --- */
+
+static enum profd_status read_arrivals(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        uint8_t epoch[SEGMENT_EPOCH_SIZE], key[ARRIVAL_KEY_SIZE];
+        struct arrival v = {.known = true};
+        size_t n;
+        rows_fixed(r, epoch, sizeof epoch);
+        const uint64_t sequence = rows_u64(r);
+        v.number = rows_u64(r);
+        rows_fixed(r, v.digest, sizeof v.digest);
+        v.outcome = (enum store_segment_outcome)rows_u8(r);
+        v.hour = rows_u32(r);
+        v.uid = rows_u32(r);
+        v.generation = rows_u32(r);
+        rows_fixed(r, v.series, sizeof v.series);
+        const char *program = rows_string(r, &n);
+        memcpy(v.program, program, n < sizeof v.program ? n : 0);
+        status = engine_rows_check(r, "known segments", e);
+        arrival_key(epoch, sequence, key);
+        if (status == PROFD_OK && !hashmap_find(&x->keys, key, sizeof key) &&
+            !hashmap_put(&x->keys, key, sizeof key, &v, sizeof v)) {
+            status = profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+static enum profd_status load_keys(struct arriving *x, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t from = 0; from < x->n && status == PROFD_OK; from += KEYS_AT_ONCE) {
+        struct row_reader r = {.bytes = NULL};
+        struct buffer *b = &x->s->statement;
+        engine_begin(x->s);
+        buffer_add_text(b, "SELECT epoch, sequence, number, digest, outcome, hour, uid, generation, series, program "
+                           "FROM arrival WHERE (epoch, sequence) IN (");
+        for (size_t i = from; i < x->n && i - from < KEYS_AT_ONCE; i++) {
+            buffer_add_text(b, i > from ? ",(" : "(");
+            engine_put_unhex(b, x->list[i].epoch, SEGMENT_EPOCH_SIZE);
+            buffer_add_format(b, ",%llu)", (unsigned long long)x->list[i].sequence);
+        }
+        buffer_add_text(b, ") ORDER BY number DESC");
+        status = engine_query_printed(x->s, &r, e);
+        if (status == PROFD_OK) {
+            status = read_arrivals(x, &r, e);
+        }
+        rows_close(&r);
+    }
+    return status;
+}
+
+/* --- Programs --- */
+
+static void deletion_key(uint32_t uid, const char *program, uint8_t out[DELETION_KEY])
+{
+    memset(out, 0, DELETION_KEY);
+    memcpy(out, &uid, sizeof uid);
+    memcpy(out + sizeof uid, program, strnlen(program, BUILDID_TEXT_SIZE - 1));
+}
+
+const struct deletion *arriving_deletion(const struct arriving *x, uint32_t uid, const char *program)
+{
+    uint8_t key[DELETION_KEY];
+    deletion_key(uid, program, key);
+    return hashmap_find(&x->deletions, key, sizeof key);
+}
+
+static enum profd_status read_deletions(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        uint8_t key[DELETION_KEY];
+        struct deletion d;
+        const char *program = rows_copy(r, x->arena);
+        const uint32_t uid = rows_u32(r);
+        d.generation = rows_u32(r);
+        d.before = rows_i64(r);
+        status = engine_rows_check(r, "deleted programs", e);
+        if (status == PROFD_OK && program) {
+            deletion_key(uid, program, key);
+        }
+        if (status == PROFD_OK && (!program || !hashmap_put(&x->deletions, key, sizeof key, &d, sizeof d))) {
+            status = profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+/* A build-id as the tables have it; NULL: it is none. */
+static const char *program_of(const struct store_delivery *d)
+{
+    return d->segment && d->segment->kind == SEGMENT_COUNTS ? d->segment->builds[d->segment->program].build_id : NULL;
+}
+
+static enum profd_status load_deletions(struct arriving *x, struct profd_error *e)
+{
+    struct row_reader r = {.bytes = NULL};
+    struct distinct d;
+    struct hashmap seen;
+    struct buffer *b = &x->s->statement;
+    bool fine = distinct_init(&d, x->arena, x->n);
+    hashmap_init(&seen, 0);
+    for (size_t i = 0; i < x->n && fine; i++) {
+        const char *program = program_of(&x->list[i]);
+        fine = !program || distinct_add(&d, &seen, program, strlen(program) + 1);
+    }
+    hashmap_clear(&seen);
+    if (!fine || d.n == 0) {
+        return fine ? PROFD_OK : profd_no_memory(e);
+    }
+    engine_begin(x->s);
+    buffer_add_text(b, "SELECT program, uid, max(generation), max(before) FROM deletion");
+    for (size_t i = 0; i < d.n && d.n <= KEYS_AT_ONCE; i++) {
+        buffer_add_text(b, i > 0 ? "," : " WHERE program IN (");
+        engine_put_quoted(b, d.list[i]);
+    }
+    buffer_add_text(b, d.n <= KEYS_AT_ONCE ? ") GROUP BY program, uid" : " GROUP BY program, uid");
+    enum profd_status status = engine_query_printed(x->s, &r, e);
+    if (status == PROFD_OK) {
+        status = read_deletions(x, &r, e);
+    }
+    rows_close(&r);
+    return status;
+}
+
+/* --- Rows of an attempt that was not acknowledged --- */
+
+/* A segment that has rows but no arrival, because a daemon ended in between, counts anew. If it counts in another hour
+ * or series now, because the host's clock or name was another, that one has changed, too. */
+static enum profd_status read_stored(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        uint8_t series[ENGINE_SERIES_SIZE];
+        const char *program = rows_copy(r, x->arena);
+        const uint32_t sent = rows_u32(r) / 3600;
+        rows_fixed(r, series, sizeof series);
+        const uint32_t hour = rows_u32(r), generation = rows_u32(r);
+        status = engine_rows_check(r, "segments", e);
+        if (status == PROFD_OK && (!program || !arriving_count(x, program, series, hour, generation, sent))) {
+            status = profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+static enum profd_status load_stored(struct arriving *x, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0, n = 0; i < x->n && status == PROFD_OK; n = 0) {
+        struct row_reader r = {.bytes = NULL};
+        struct buffer *b = &x->s->statement;
+        engine_begin(x->s);
+        buffer_add_text(b, "SELECT DISTINCT program, sent, series, hour, generation FROM segment_group WHERE head = 1 "
+                           "AND (program, sent, epoch, sequence) IN (");
+        for (; i < x->n && n < KEYS_AT_ONCE / 2; i++) {
+            const struct store_delivery *d = &x->list[i];
+            uint8_t key[ARRIVAL_KEY_SIZE];
+            arrival_key(d->epoch, d->sequence, key);
+            if (program_of(d) && !hashmap_find(&x->keys, key, sizeof key)) {
+                buffer_add_format(b, "%s('%s',toDateTime(%u),", n++ > 0 ? "," : "", program_of(d),
+                                  segment_row_sent(d->segment) * 3600);
+                engine_put_unhex(b, d->epoch, SEGMENT_EPOCH_SIZE);
+                buffer_add_format(b, ",%llu)", (unsigned long long)d->sequence);
+            }
+        }
+        buffer_add_text(b, ")");
+        status = n > 0 ? engine_query_printed(x->s, &r, e) : PROFD_OK;
+        if (status == PROFD_OK && n > 0) {
+            status = read_stored(x, &r, e);
+        }
+        rows_close(&r);
+    }
+    return status;
+}
+
+enum profd_status arriving_load(struct arriving *x, struct profd_error *e)
+{
+    static enum profd_status (*const steps[])(struct arriving * x, struct profd_error * e) = {
+        load_hosts, load_epochs, load_keys, load_deletions, load_stored};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && status == PROFD_OK; i++) {
+        status = steps[i](x, e);
+    }
+    return status;
+}

@@ -1,0 +1,113 @@
+/* A batch of segments that arrives. Private to arrive*.c. */
+#ifndef PROFD_CLICKHOUSE_ARRIVING_H
+#define PROFD_CLICKHOUSE_ARRIVING_H
+
+#include "clickhouse/fleet.h"
+#include "clickhouse/ledger.h"
+#include "store/incoming.h"
+
+/* What was, or is being, written of a key. */
+struct arrival {
+    uint64_t number;
+    uint8_t digest[SEGMENT_DIGEST_SIZE];
+    bool known; /* of old ones, the digest is not */
+    enum store_segment_outcome outcome;
+    int64_t received;
+    uint32_t slot, hour, uid, generation;
+    char program[BUILDID_TEXT_SIZE]; /* "": nothing was counted */
+    uint8_t series[ENGINE_SERIES_SIZE];
+    struct store_amount amount;
+};
+
+/* Whose an epoch is. */
+struct epoch_owner {
+    uint8_t host[STORE_HOST_SIZE];
+    uint64_t number;
+};
+
+/* Sequences of an epoch of which only that they arrived is known. */
+struct known_range {
+    struct known_range *next;
+    uint64_t first, last, number;
+};
+
+struct deletion {
+    uint32_t generation;
+    int64_t before; /* ns: what ended before then is gone */
+};
+
+/* Something that counts in an hour. */
+struct counted {
+    struct counted *next;
+    const char *program;
+    uint8_t series[ENGINE_SERIES_SIZE];
+    uint32_t hour, generation, sent;
+};
+
+/* Rows for a table that is divided by days: a block may have no more than 100 of them. */
+struct engine_rows {
+    const char *columns; /* as engine_insert wants them */
+    struct buffer rows;
+    int64_t days[90];
+    size_t day_count;
+};
+
+struct arriving {
+    struct clickhouse_store *s;
+    struct arena *arena, *scratch; /* scratch: of one segment */
+    const struct store_delivery *list;
+    size_t n;
+    bool detail;
+    struct hashmap hosts;     /* identity → struct engine_host * */
+    struct hashmap changed;   /* identities of hosts of which the row has changed */
+    struct hashmap epochs;    /* epoch → struct epoch_owner */
+    struct hashmap ranges;    /* epoch → struct known_range * */
+    struct hashmap keys;      /* epoch, sequence → struct arrival */
+    struct hashmap deletions; /* uid, program → struct deletion */
+    struct counted *counted;  /* hours that have changed */
+    struct engine_touch *touched;
+    uint32_t touched_count, touched_capacity;
+    const struct store_delivery **fresh; /* new keys, in their order */
+    size_t fresh_count;
+    uint32_t marked_uids[64]; /* tenants of hosts that were marked */
+    size_t marked_count;
+    bool quarantined;
+    struct engine_awaited *awaited; /* builds that hosts shall attest */
+    uint32_t awaited_count, awaited_capacity;
+    struct engine_rows groups;
+    struct buffer series, epoch_rows, marks, quarantine;
+};
+
+/* A key as the tables keys and arrival have it. */
+#define ARRIVAL_KEY_SIZE (SEGMENT_EPOCH_SIZE + sizeof(uint64_t))
+static inline void arrival_key(const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
+                               uint8_t out[ARRIVAL_KEY_SIZE])
+{
+    memcpy(out, epoch, SEGMENT_EPOCH_SIZE);
+    memcpy(out + SEGMENT_EPOCH_SIZE, &sequence, sizeof sequence);
+}
+
+/* Loads what is known of the hosts, epochs, keys and programs of the batch. */
+enum profd_status arriving_load(struct arriving *x, struct profd_error *e);
+/* The deletion of a program, or NULL. */
+const struct deletion *arriving_deletion(const struct arriving *x, uint32_t uid, const char *program);
+static inline uint32_t arriving_generation(const struct arriving *x, uint32_t uid, const char *program)
+{
+    const struct deletion *d = arriving_deletion(x, uid, program);
+    return d ? d->generation : 0;
+}
+
+/* Adds an hour that has changed, and its builds. */
+bool arriving_count(struct arriving *x, const char *program, const uint8_t series[ENGINE_SERIES_SIZE], uint32_t hour,
+                    uint32_t generation, uint32_t sent);
+bool arriving_touch(struct arriving *x, const char *build, uint32_t uid);
+
+/* The row's day is about to be added: inserts what is there if the block would have too many days or bytes. */
+enum profd_status engine_rows_make_room(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
+                                        struct profd_error *e);
+enum profd_status engine_rows_flush(struct clickhouse_store *s, struct engine_rows *rows, struct profd_error *e);
+
+/* The hash that names a series: of its user, program, builds and labels. */
+void engine_hash_series(const struct store_upload *u, uint8_t out[ENGINE_SERIES_SIZE]);
+
+#endif

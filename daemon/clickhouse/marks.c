@@ -1,0 +1,195 @@
+/* Hours in which something of a host is missing, and what reports say of them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "clickhouse/catalogue.h"
+#include "clickhouse/fleet.h"
+#include "store/labels.h"
+
+#define SLOTS_BYTES (200u << 10) /* a statement has at most 256 KiB */
+
+/* The reasons of one host in the hours of a query. */
+struct marked {
+    uint8_t host[STORE_HOST_SIZE];
+    uint32_t reasons;
+};
+
+static int64_t first_hour(const struct store_filter *f)
+{
+    return f->since > 0 ? f->since / ENGINE_HOUR : 0;
+}
+
+static int64_t last_hour(const struct store_filter *f)
+{
+    return f->until > 0 ? (f->until - 1) / ENGINE_HOUR : UINT32_MAX;
+}
+
+static enum profd_status load_marks(struct clickhouse_store *s, struct arena *a, const struct store_filter *filter,
+                                    struct marked **list, uint32_t *n, struct profd_error *e)
+{
+    struct row_reader r = {.bytes = NULL};
+    uint32_t capacity = 0;
+    *list = NULL;
+    *n = 0;
+    enum profd_status status = engine_query(s, &r, e,
+                                            "SELECT host, groupBitOr(reason) FROM mark WHERE hour >= %" PRId64
+                                            " AND hour <= %" PRId64 " GROUP BY host",
+                                            first_hour(filter), last_hour(filter));
+    while (status == PROFD_OK && rows_more(&r)) {
+        struct marked *more = arena_extend(a, *list, *n, &capacity, sizeof **list);
+        if (!more) {
+            status = profd_no_memory(e);
+            break;
+        }
+        *list = more;
+        rows_fixed(&r, more[*n].host, sizeof more[*n].host);
+        more[(*n)++].reasons = rows_u32(&r);
+        status = engine_rows_check(&r, "marks of hours", e);
+    }
+    rows_close(&r);
+    return status;
+}
+
+/* What is marked of hosts in scope that the filter could select. */
+static enum profd_status add_reasons(struct clickhouse_store *s, struct arena *a, const struct store_scope *scope,
+                                     const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+{
+    static const uint8_t every[STORE_HOST_SIZE];
+    struct marked *marks;
+    struct engine_host *hosts = NULL;
+    uint32_t n;
+    size_t count = 0;
+    enum profd_status status = load_marks(s, a, filter, &marks, &n, e);
+    if (status != PROFD_OK || n == 0) {
+        return status;
+    }
+    const uint8_t **identities = ARENA_ARRAY(a, n, const uint8_t *);
+    struct hashmap of; /* identity → reasons */
+    hashmap_init(&of, 0);
+    status = identities ? PROFD_OK : profd_no_memory(e);
+    for (uint32_t i = 0; i < n && status == PROFD_OK; i++) {
+        identities[i] = marks[i].host;
+        *reasons |= memcmp(marks[i].host, every, sizeof every) == 0 ? marks[i].reasons : 0;
+        status = hashmap_put(&of, marks[i].host, sizeof marks[i].host, &marks[i].reasons, sizeof marks[i].reasons)
+                     ? PROFD_OK
+                     : profd_no_memory(e);
+    }
+    if (status == PROFD_OK) {
+        status = engine_load_hosts(s, a, identities, n, &hosts, &count, e);
+    }
+    for (size_t i = 0; i < count && status == PROFD_OK; i++) {
+        const uint32_t *found = hashmap_find(&of, hosts[i].identity, sizeof hosts[i].identity);
+        *reasons |=
+            found && store_scope_has(scope, hosts[i].uid) && labels_match_host(filter, hosts[i].name) ? *found : 0;
+    }
+    hashmap_clear(&of);
+    return status;
+}
+
+/* Keeps the series that are not of one host, and match what is asked of other labels. */
+static enum profd_status keep_apart(const struct store_filter *filter, struct engine_catalogue *c,
+                                    struct profd_error *e)
+{
+    struct store_matcher others[LIMIT_MATCHERS];
+    size_t n = 0, kept = 0;
+    bool failed = false;
+    for (size_t i = 0; i < filter->matcher_count && n < LIMIT_MATCHERS; i++) {
+        if (strcmp(filter->matchers[i].name, "host") != 0) {
+            others[n++] = filter->matchers[i];
+        }
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        struct buffer text;
+        bool of_host = false;
+        buffer_init(&text, 2 * LIMIT_LABEL_BYTES);
+        for (size_t k = 0; k < c->list[i].label_count; k++) {
+            of_host |= strcmp(c->list[i].labels[k].name, "host") == 0;
+        }
+        labels_encode(c->list[i].labels, c->list[i].label_count, &text);
+        failed |= text.failed;
+        if (!of_host && labels_match(text.data, text.size, others, n)) {
+            c->list[kept++] = c->list[i];
+        }
+        buffer_done(&text);
+    }
+    c->count = kept;
+    return failed ? profd_no_memory(e) : PROFD_OK;
+}
+
+/* Appends " AND host IN (…)" with the slots of hosts that the filter selects. *none: it selects none. */
+static enum profd_status put_slots(struct clickhouse_store *s, struct arena *a, const struct store_filter *filter,
+                                   struct buffer *b, bool *none, struct profd_error *e)
+{
+    struct engine_host *hosts;
+    size_t n = 0, selected = 0;
+    const enum profd_status status = engine_load_hosts(s, a, NULL, 0, &hosts, &n, e);
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        if (labels_match_host(filter, hosts[i].name)) {
+            buffer_add_format(b, selected++ == 0 ? " AND host IN (%u" : ",%u", hosts[i].slot);
+        }
+    }
+    buffer_add_text(b, selected > 0 ? ")" : "");
+    *none = selected == 0;
+    return status;
+}
+
+/* Has a host that the filter names sent something of the build that is in the sums of all hosts only? */
+static enum profd_status find_totals(struct clickhouse_store *s, struct arena *a, const struct store_scope *scope,
+                                     const struct store_filter *filter, bool *any, struct profd_error *e)
+{
+    struct engine_catalogue c = {.count = 0};
+    struct row_reader r = {.bytes = NULL};
+    struct buffer slots, *b = &s->statement;
+    bool none = false;
+    enum profd_status status = engine_load_series(s, a, scope, ENGINE_BUILD, filter->build_id, &c, e);
+    *any = false;
+    if (status == PROFD_OK) {
+        status = keep_apart(filter, &c, e);
+    }
+    if (status != PROFD_OK || c.count == 0) {
+        return status;
+    }
+    buffer_init(&slots, SLOTS_BYTES);
+    status = put_slots(s, a, filter, &slots, &none, e);
+    for (size_t i = 0; i < c.count && status == PROFD_OK && !none && !*any; i++) {
+        engine_begin(s);
+        buffer_add_text(b, "SELECT toUInt8(1) FROM segment_group WHERE head = 1 AND program = ");
+        engine_put_quoted(b, c.list[i].program);
+        buffer_add_text(b, " AND series = ");
+        engine_put_unhex(b, c.list[i].hash, sizeof c.list[i].hash);
+        buffer_add_format(b, " AND generation = %" PRIu32 " AND hour >= %" PRId64 " AND hour <= %" PRId64,
+                          c.list[i].generation, first_hour(filter), last_hour(filter));
+        if (!slots.failed) { /* of so many hosts, one has sent something if any has */
+            buffer_add(b, slots.data, slots.size);
+        }
+        buffer_add_text(b, " LIMIT 1");
+        status = engine_query_printed(s, &r, e);
+        *any = status == PROFD_OK && rows_more(&r);
+        rows_close(&r);
+        r = (struct row_reader){.bytes = NULL};
+    }
+    buffer_done(&slots);
+    return status;
+}
+
+enum profd_status engine_get_marks(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+{
+    struct clickhouse_store *s = engine_self(base);
+    bool apart = false;
+    *reasons = 0;
+    if (!store_scope_has_tenants(scope)) {
+        return PROFD_OK;
+    }
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? PROFD_OK : profd_no_memory(e);
+    if (status == PROFD_OK && filter->build_id && !filter->by_host && labels_are_asked(filter, "host")) {
+        status = find_totals(s, a, scope, filter, &apart, e);
+    }
+    *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
+    if (status == PROFD_OK) {
+        status = add_reasons(s, a, scope, filter, reasons, e);
+    }
+    arena_free(a);
+    return status;
+}
