@@ -63,6 +63,9 @@ struct engine_sums {
  * arrived, else the hour's segments do. where: on the columns program, series and hour, NULL: none. */
 enum profd_status engine_load_sums(struct clickhouse_store *s, struct arena *a, const struct engine_catalogue *c,
                                    const char *where, struct engine_sums *out, struct profd_error *e);
+/* The same of segments alone. */
+enum profd_status engine_sum_segments(struct clickhouse_store *s, struct arena *a, const struct engine_catalogue *c,
+                                      const char *where, struct engine_sums *out, struct profd_error *e);
 
 /* Ids of builds, ascending, none twice; borrowed from series. */
 struct engine_ids {

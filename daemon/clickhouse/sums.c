@@ -27,6 +27,7 @@ struct summing {
     const struct engine_catalogue *c;
     struct engine_sums *out;
     const char *where;
+    bool segments;        /* no rollup counts */
     struct hashmap open;  /* struct open_hour */
     struct hashmap hours; /* of them, distinct */
     uint32_t sent_from, sent_to;
@@ -140,9 +141,9 @@ static enum profd_status add_closed(struct summing *x, struct profd_error *e)
     engine_put_hours(&x->s->statement, where.data);
     buffer_add_format(&x->s->statement,
                       " ANY LEFT JOIN (SELECT program, series, hour, generation, version, segments, " COLUMNS
-                      " FROM rollup WHERE %s) USING (program, series, hour, generation, version) "
+                      " FROM rollup WHERE %s%s) USING (program, series, hour, generation, version) "
                       "GROUP BY series, generation",
-                      where.data);
+                      where.data, x->segments ? " AND 0" : "");
     buffer_done(&where);
     enum profd_status status = engine_query_printed(x->s, &r, e);
     while (status == PROFD_OK && rows_more(&r)) {
@@ -201,27 +202,40 @@ static enum profd_status add_open(struct summing *x, struct profd_error *e)
     return status;
 }
 
+static enum profd_status load(struct summing *x, struct profd_error *e)
+{
+    for (size_t i = 0; i < x->c->count; i++) {
+        const size_t n = x->c->list[i].build_count;
+        x->out[i] =
+            (struct engine_sums){.nanoseconds = ARENA_ARRAY(x->a, n, uint64_t), .into = ARENA_ARRAY(x->a, n, uint64_t)};
+        if (!x->out[i].nanoseconds || !x->out[i].into) {
+            return profd_no_memory(e);
+        }
+    }
+    if (x->c->count == 0) {
+        return PROFD_OK;
+    }
+    hashmap_init(&x->open, 0);
+    hashmap_init(&x->hours, 0);
+    enum profd_status status = add_closed(x, e);
+    if (status == PROFD_OK) {
+        status = add_open(x, e);
+    }
+    hashmap_clear(&x->open);
+    hashmap_clear(&x->hours);
+    return status;
+}
+
 enum profd_status engine_load_sums(struct clickhouse_store *s, struct arena *a, const struct engine_catalogue *c,
                                    const char *where, struct engine_sums *out, struct profd_error *e)
 {
     struct summing x = {.s = s, .a = a, .c = c, .out = out, .where = where, .sent_from = UINT32_MAX};
-    for (size_t i = 0; i < c->count; i++) {
-        const size_t n = c->list[i].build_count;
-        out[i] = (struct engine_sums){.nanoseconds = ARENA_ARRAY(a, n, uint64_t), .into = ARENA_ARRAY(a, n, uint64_t)};
-        if (!out[i].nanoseconds || !out[i].into) {
-            return profd_no_memory(e);
-        }
-    }
-    if (c->count == 0) {
-        return PROFD_OK;
-    }
-    hashmap_init(&x.open, 0);
-    hashmap_init(&x.hours, 0);
-    enum profd_status status = add_closed(&x, e);
-    if (status == PROFD_OK) {
-        status = add_open(&x, e);
-    }
-    hashmap_clear(&x.open);
-    hashmap_clear(&x.hours);
-    return status;
+    return load(&x, e);
+}
+
+enum profd_status engine_sum_segments(struct clickhouse_store *s, struct arena *a, const struct engine_catalogue *c,
+                                      const char *where, struct engine_sums *out, struct profd_error *e)
+{
+    struct summing x = {.s = s, .a = a, .c = c, .out = out, .where = where, .segments = true, .sent_from = UINT32_MAX};
+    return load(&x, e);
 }
