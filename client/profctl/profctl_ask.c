@@ -88,6 +88,8 @@ enum profd_status ask_target_add_given(struct ask_target *t, const struct profct
         } else if (strcmp(name, "match") == 0 || strcmp(name, "by") == 0 ||
                    (last && profctl_alternative(names, name) >= 0)) {
             ask_target_add(t, name, value);
+        } else if (last && strcmp(name, "partial") == 0) {
+            ask_target_add(t, name, "1");
         }
     }
     return status;

@@ -119,7 +119,8 @@ static bool find_command(const struct rows *builds, const char *name, char id[ID
 
 /* The build of the program with that name, or of the library if there is no such program. What has the form of the
  * beginning of a build-id is one if no program has the name. */
-static enum profd_status find_name(struct profd_conn *conn, const char *name, char id[ID_SIZE], struct profd_error *e)
+static enum profd_status find_name(struct profd_conn *conn, const char *name, bool partial, char id[ID_SIZE],
+                                   struct profd_error *e)
 {
     struct ask_target target;
     struct rows *builds = NULL;
@@ -127,6 +128,7 @@ static enum profd_status find_name(struct profd_conn *conn, const char *name, ch
     size_t count = 0;
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
+    ask_target_add(&target, "partial", partial ? "1" : NULL);
     enum profd_status status = rows_read(conn, &target, &builds, e);
     if (status == PROFD_OK) {
         status = rows_sort(builds, "last_seen", true, e);
@@ -176,7 +178,7 @@ enum profd_status build_find(const struct profctl_call *call, const char *argume
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     enum profd_status status = profd_conn_open(&o, &conn, e);
     if (status == PROFD_OK) {
-        status = find_name(conn, argument, id, e);
+        status = find_name(conn, argument, profctl_value(call, "partial") != NULL, id, e);
         profd_conn_close(conn);
     }
     return status;

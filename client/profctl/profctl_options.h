@@ -16,6 +16,8 @@
 #define OPTION_MATCH                                                                                                   \
     OPTION("match", 'm', "MATCHER",                                                                                    \
            "use only uploads with a matching label: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated")
+/* Which uploads are used. */
+#define OPTIONS_SELECTION OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH
 #define OPTION_SCOPE                                                                                                   \
     OPTION("scope", 0, "program|build|everywhere",                                                                     \
            "the program with all its builds, this build in it alone, or this build in all programs")
@@ -24,6 +26,8 @@
 #define OPTION_TIME                                                                                                    \
     OPTION("time", 0, "best|measured|calls",                                                                           \
            "times of stacks, or by numbers of calls (default best: measured where 95 % of the ticks have stacks)")
+#define OPTION_PARTIAL                                                                                                 \
+    OPTION("partial", 0, NULL, "answer from the servers of ClickHouse that can be asked, instead of failing")
 #define OPTION_UID OPTION("uid", 0, "UID", "use only uploads of this user")
 #define OPTION_COLOR                                                                                                   \
     OPTION("color", 0, "auto|always|never", "colour the text (default auto: on a terminal, unless NO_COLOR is set)")

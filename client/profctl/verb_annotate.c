@@ -29,6 +29,7 @@ static const struct profctl_option options[] = {
     OPTION_SINCE,
     OPTION_UNTIL,
     OPTION_UID,
+    OPTION_PARTIAL,
     OPTION_LABEL,
     OPTION_MATCH,
     OPTION_SCOPE,

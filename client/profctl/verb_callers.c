@@ -29,6 +29,7 @@ static const struct profctl_option options[] = {
     OPTION_SCOPE,
     OPTION_DIMENSION,
     OPTION_UID,
+    OPTION_PARTIAL,
     OPTION_SINCE,
     OPTION_UNTIL,
 };

@@ -23,13 +23,11 @@ static const struct profctl_option options[] = {
     {"format", 'f', "gmon|autofdo", "gmon.out, or a sample profile of LLVM (default gmon)"},
     {"exe", 'e', "FILE", "for -f autofdo: the executable, if it is not where it was"},
     {"output", 'o', "FILE", "output file, which appears when it is complete (- is stdout)"},
-    OPTION_SINCE,
-    OPTION_UNTIL,
-    OPTION_LABEL,
-    OPTION_MATCH,
+    OPTIONS_SELECTION,
     OPTION_SCOPE,
     {"geometry", 0, "N", "select one of several histograms that cannot be added up"},
     OPTION_UID,
+    OPTION_PARTIAL,
 };
 
 /* What becomes of one export. */

@@ -14,8 +14,8 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 static const struct profctl_option options[] = {
-    OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH, {"limit", 0, "N", "rows (default all)"},
-    OPTION_SCOPE, OPTION_UID,
+    OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL,   OPTION_MATCH, {"limit", 0, "N", "rows (default all)"},
+    OPTION_SCOPE, OPTION_UID,   OPTION_PARTIAL,
 };
 
 static void print_head(const struct rows *all)

@@ -71,6 +71,8 @@ enum profd_status engine_query_printed(struct clickhouse_store *s, struct row_re
 /* A SELECT for one UInt64. */
 enum profd_status engine_query_number(struct clickhouse_store *s, uint64_t *out, struct profd_error *e,
                                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Of a handle that answers from what can be asked (store_set_partial): whether a shard cannot be asked now. */
+enum profd_status engine_find_missing(struct clickhouse_store *s, bool *missing, struct profd_error *e);
 /* What the reply lacks if r->cut: PROTOCOL, of which a reader of `what` can tell what was asked. Else OK. */
 enum profd_status engine_rows_check(const struct row_reader *r, const char *what, struct profd_error *e);
 

@@ -19,7 +19,7 @@ enum profd_status clickhouse_opener_open_writer(const struct clickhouse_opener *
 enum profd_status clickhouse_opener_init(struct clickhouse_opener *o, const char *url, const char *password,
                                          const char *ca, struct profd_error *e)
 {
-    *o = (struct clickhouse_opener){.base = {open_reader}, .ca = ca};
+    *o = (struct clickhouse_opener){.base = {.shared = true, .open = open_reader}, .ca = ca};
     enum profd_status status = clickhouse_parse_address(url, &o->address, e);
     if (status == PROFD_OK && password) {
         status = clickhouse_read_password(password, &o->address, e);

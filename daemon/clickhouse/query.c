@@ -35,6 +35,9 @@ enum profd_status engine_query_printed(struct clickhouse_store *s, struct row_re
 {
     uint8_t *bytes;
     size_t size;
+    if (s->base.partial) {
+        buffer_add_text(&s->statement, " SETTINGS skip_unavailable_shards = 1");
+    }
     buffer_add(&s->statement, FORMAT, sizeof FORMAT);
     if (s->statement.failed) {
         return profd_no_memory(e);
@@ -93,6 +96,23 @@ enum profd_status engine_rows_check(const struct row_reader *r, const char *what
 {
     return r->cut ? profd_error_set(e, PROFD_BUSY, "store: the reply of ClickHouse to a query for %s is cut off", what)
                   : PROFD_OK;
+}
+
+enum profd_status engine_find_missing(struct clickhouse_store *s, bool *missing, struct profd_error *e)
+{
+    const char *cluster = s->address.cluster;
+    uint64_t shards = 0, answering = 0;
+    enum profd_status status = PROFD_OK;
+    if (cluster[0]) {
+        status = engine_query_number(
+            s, &shards, e, "SELECT toUInt64(uniqExact(shard_num)) FROM system.clusters WHERE cluster = '%s'", cluster);
+    }
+    if (cluster[0] && status == PROFD_OK) {
+        status = engine_query_number(s, &answering, e, "SELECT toUInt64(count()) FROM cluster('%s', system, one)",
+                                     cluster);
+    }
+    *missing = answering < shards;
+    return status;
 }
 
 enum profd_status engine_insert(struct clickhouse_store *s, const char *columns, const struct buffer *rows,

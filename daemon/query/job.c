@@ -24,6 +24,9 @@ bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct 
     const struct query_request *r = job->request;
     struct buffer b;
     bool fresh = false;
+    if (job->partial) {
+        return false;
+    }
     buffer_init(&b, 65536);
     buffer_add_format(&b, "%s %s %" PRIu32 " %d", PROFD_VERSION, r->scope.all ? "all" : "uid",
                       r->scope.all ? 0 : r->scope.uid, r->http);

@@ -133,11 +133,12 @@ static bool name_allowed(const char *name, const char *const *allowed)
     return false;
 }
 
-enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e)
+enum profd_status params_check(const struct params *p, const char *const *allowed, const char *more,
+                               struct profd_error *e)
 {
     for (size_t i = 0; i < p->count; i++) {
         const char *name = p->items[i].name;
-        if (!name_allowed(name, allowed)) {
+        if (!name_allowed(name, allowed) && (more == NULL || strcmp(name, more) != 0)) {
             return profd_error_set(e, PROFD_BAD_QUERY, "unknown parameter '%s'", name);
         }
         const char *base = name[0] != '\0' && name[1] == '.' ? name + 2 : name; /* "a.match" of one side */
@@ -160,6 +161,21 @@ const char *params_find(const struct params *p, const char *name)
         }
     }
     return NULL;
+}
+
+enum profd_status params_parse_flag(const struct params *p, const char *name, bool *out, struct profd_error *e)
+{
+    static const char *const words[] = {"0", "1", "no", "yes", "false", "true"};
+    const char *text = params_find(p, name);
+    *out = false;
+    for (size_t i = 0; text != NULL && i < sizeof words / sizeof *words; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *out = i % 2 == 1;
+            return PROFD_OK;
+        }
+    }
+    return text == NULL ? PROFD_OK
+                        : profd_error_set(e, PROFD_BAD_QUERY, "%s=%s: give 0, 1, no, yes, false or true", name, text);
 }
 
 enum profd_status params_parse_number(const struct params *p, const char *name, unsigned long long low,

@@ -31,9 +31,11 @@ struct params {
  * the name. O(n). */
 enum profd_status params_parse(const char *target, struct params *p, struct profd_error *e);
 
-/* BAD_QUERY unless every parameter is in allowed (ended by NULL) and occurs once. An entry "label.*" allows every name
- * with that prefix; "match", "by", "watch" and "label.…" may be repeated, those of one side ("a.match") too. */
-enum profd_status params_check(const struct params *p, const char *const *allowed, struct profd_error *e);
+/* BAD_QUERY unless every parameter is in allowed (ended by NULL), or is `more` (NULL: none), and occurs once. An entry
+ * "label.*" allows every name with that prefix; "match", "by", "watch" and "label.…" may be repeated, those of one side
+ * ("a.match") too. */
+enum profd_status params_check(const struct params *p, const char *const *allowed, const char *more,
+                               struct profd_error *e);
 
 /* Appends the path and every parameter, sorted by name: targets with the same text are the same query. build: the full
  * id for the path's segment PARAMS_BUILD; NULL: it is kept. */
@@ -42,6 +44,9 @@ void params_add_canonical(const struct params *p, const char *build, struct buff
 
 /* Value of the first parameter of that name, or NULL. */
 const char *params_find(const struct params *p, const char *name);
+
+/* 1, yes, true: true; 0, no, false, or absent: false. BAD_QUERY otherwise. */
+enum profd_status params_parse_flag(const struct params *p, const char *name, bool *out, struct profd_error *e);
 
 /* A whole decimal number within [low, high]; *out keeps its value when the parameter is absent. BAD_QUERY otherwise. */
 enum profd_status params_parse_number(const struct params *p, const char *name, unsigned long long low,

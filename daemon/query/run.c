@@ -4,6 +4,7 @@
 #include "proto/limits.h"
 #include "query/answers.h"
 #include "query/coded.h"
+#include "query/handlers.h"
 #include "query/job.h"
 #include "query/params.h"
 #include "query/query.h"
@@ -23,6 +24,8 @@ static void answer_problem(struct query_answer *answer, enum profd_status status
     buffer_init(&answer->body, LIMIT_REPORT_BYTES);
     render_problem(status, answer->http_status, sentence, &answer->body);
 }
+
+#define PARTIAL "partial" /* parameter of all reports */
 
 /* Does the question mean something else a moment later? */
 static bool is_of_now(const struct params *p)
@@ -78,6 +81,32 @@ static void finish(struct job *job)
     }
 }
 
+static bool takes_partial(const struct route *route)
+{
+    return route->report || route->handler == builds_list;
+}
+
+/* Of what the servers have that can be asked. What is cached was made of all. */
+static enum profd_status handle_partial(struct job *job, const struct route *route, struct profd_error *e)
+{
+    const struct query_request *whole = job->request;
+    struct query_request request = *whole;
+    request.cache = NULL;
+    job->request = &request;
+    job->answers = NULL;
+    store_set_partial(job->store, true);
+    const enum profd_status status = route->handler(job, e);
+    store_set_partial(job->store, false);
+    job->request = whole;
+    struct buffer *body = &job->answer->body;
+    if (status == PROFD_OK && !route->report && body->size > 0) { /* it has no reasons */
+        while (body->data[--body->size] != '}') {
+        }
+        buffer_add_text(body, ",\"partial\":true}\n");
+    }
+    return status;
+}
+
 static enum profd_status handle(struct job *job, const struct params *params, struct profd_error *e)
 {
     const struct route *route;
@@ -86,13 +115,16 @@ static enum profd_status handle(struct job *job, const struct params *params, st
         job->answers = job->request->answers;
     }
     if (status == PROFD_OK) {
-        status = params_check(params, route->allowed, e);
+        status = params_check(params, route->allowed, takes_partial(route) ? PARTIAL : NULL, e);
+    }
+    if (status == PROFD_OK) {
+        status = params_parse_flag(params, PARTIAL, &job->partial, e);
     }
     if (status != PROFD_OK) {
         return status;
     }
-    job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
-    status = route->handler(job, e);
+    job->answer->cache_control = route->report && !job->partial ? "private, no-cache" : "no-store";
+    status = job->partial ? handle_partial(job, route, e) : route->handler(job, e);
     if (status == PROFD_OK && job->answer->body.failed) {
         return profd_error_set(e, PROFD_LIMIT,
                                "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);

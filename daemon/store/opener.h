@@ -4,8 +4,9 @@
 
 #include "store/store.h"
 
-/* Outlives its users, who may call open on any thread. */
+/* Outlives its users, which may call open on any thread. */
 struct store_opener {
+    bool shared; /* other daemons write to it, too */
     enum profd_status (*open)(const struct store_opener *o, struct store **out, struct profd_error *e);
 };
 

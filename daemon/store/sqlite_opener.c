@@ -7,5 +7,5 @@ static enum profd_status open_reader(const struct store_opener *o, struct store 
 
 struct store_sqlite_opener store_sqlite_opener(const char *path)
 {
-    return (struct store_sqlite_opener){.base = {open_reader}, .path = path};
+    return (struct store_sqlite_opener){.base = {.open = open_reader}, .path = path};
 }

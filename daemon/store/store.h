@@ -110,8 +110,7 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
 enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
                                    struct profd_error *e);
 
-/* --- Live processes (DECISIONS 23): the counts since the durable snapshot are added, together with the new snapshot
- * --- */
+/* --- Live processes (DECISIONS 23): what was counted since the durable snapshot is added, with the new snapshot --- */
 
 #define STORE_INSTANCE_SIZE 16
 #define STORE_ENDED_DAYS 1          /* for which an ended instance is remembered */
@@ -174,19 +173,20 @@ struct store_instance {
 enum profd_status store_each_namesake(struct store *s, const uint8_t instance[STORE_INSTANCE_SIZE],
                                       bool (*each)(void *context, const struct store_instance *i), void *context,
                                       struct profd_error *e);
-/* Calls each with every instance that has not ended or has missing children, of all users, in no defined order. each
- * returns false to stop. */
+/* Calls each with all users' instances that have not ended or have missing children, in no order, until it is false. */
 enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
                                       void *context, struct profd_error *e);
 
+/* Reading verbs answer from those servers of an engine that can be asked; store_get_marks says whether some cannot. */
+void store_set_partial(struct store *s, bool partial);
 /* Sets the number of the daemon's run for this handle; no other run has it; 0: none. An instance that has not ended and
  * was not harvested in this run counts as not read: its counts since its latest harvest are not stored. */
 void store_set_run(struct store *s, uint64_t run);
 /* Sets a part of the salt of epochs, used if the database has no salt of its own (DECISIONS 46). 0: it has. */
 void store_set_salt(struct store *s, uint64_t salt);
 enum store_living_kind {
-    STORE_UNREAD, /* not read, and with counts that may lie before until; since of the filter is ignored, because they
-                     may be counting now. Also missing children, if they are missing since a time before until */
+    STORE_UNREAD, /* not read, and with counts that may lie before until (since is ignored: they may be counting now).
+                     Also missing children, if they are missing since a time before until */
     STORE_READ,   /* the latest harvest is of this run and between since and until of the filter */
 };
 struct store_living {

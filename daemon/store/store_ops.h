@@ -233,6 +233,7 @@ struct store {
     uint64_t salt;              /* store_set_salt */
     struct store_share share;
     struct store_detail detail;
+    bool partial;
     struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };
 

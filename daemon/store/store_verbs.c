@@ -53,6 +53,11 @@ void store_set_share(struct store *s, const struct store_share *share)
     s->share = *share;
 }
 
+void store_set_partial(struct store *s, bool partial)
+{
+    s->partial = partial;
+}
+
 void store_set_detail(struct store *s, const struct store_detail *detail)
 {
     s->detail = *detail;

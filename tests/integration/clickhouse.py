@@ -35,12 +35,13 @@ def refused(tap, name, done, status, *words):
 def rows(first, last, number=1):
     """Segments first … last − 1 of an epoch, each with one upload, one tick and two calls."""
     return "\n".join("\t".join(map(str, (
-        f"2026-11-{1 + s % 3:02} {s % 24:02}:00:00", f"{s % 5:02}ab", "epoch-aaaaaa", s, s % 16, number, "0123456789abcdef",
-        1, 1, 2))) for s in range(first, last)).encode()
+        f"2026-11-{1 + s % 3:02} {s % 24:02}:00:00", f"{s % 5:02}ab", "epoch-aaaaaa", s, s % 16, number,
+        "0123456789abcdef", 1, 1, 2))) for s in range(first, last)).encode()
 
 
 def put(server, database, data):
-    server.query(f"INSERT INTO {database}.segment_group ({SEGMENT}) FORMAT TabSeparated", data, insert_distributed_sync=1)
+    server.query(f"INSERT INTO {database}.segment_group ({SEGMENT}) FORMAT TabSeparated", data,
+                 insert_distributed_sync=1)
 
 
 def schema():
@@ -77,8 +78,8 @@ def one_server(tap, server):
         put(server, "profd", rows(0, 100, number))
     tap.point(sums(server, "profd") == [100, 100, 100, 200], "segments that come three times count once",
               sums(server, "profd"))
-    tap.point(server.query("SELECT DISTINCT partition FROM system.parts WHERE table = 'segment_group' AND database = 'profd' "
-                           "AND active ORDER BY partition") == "20261101\n20261102\n20261103\n",
+    tap.point(server.query("SELECT DISTINCT partition FROM system.parts WHERE table = 'segment_group' "
+                           "AND database = 'profd' AND active ORDER BY partition") == "20261101\n20261102\n20261103\n",
               "a partition is a day of UTC, whatever the server's time zone")
 
 

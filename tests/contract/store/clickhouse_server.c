@@ -1,3 +1,4 @@
+/* The contract of the store over ClickHouse: a real server for the test program, and a database for each test. */
 #include "tests/contract/store/clickhouse_server.h"
 
 #include <arpa/inet.h>

@@ -106,15 +106,15 @@ Test(query_params, unknown_and_doubled_names)
     struct params p;
     struct profd_error e;
     cr_assert_eq(params_parse("/?since=1&match=a&match=b&label.x=1&label.y=2&label.x=3", &p, &e), PROFD_OK);
-    cr_assert_eq(params_check(&p, ALLOWED, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(params_check(&p, ALLOWED, NULL, &e), PROFD_OK, "%s", e.sentence);
     cr_assert_eq(params_parse("/?sicne=1", &p, &e), PROFD_OK);
-    cr_assert_eq(params_check(&p, ALLOWED, &e), PROFD_BAD_QUERY);
+    cr_assert_eq(params_check(&p, ALLOWED, NULL, &e), PROFD_BAD_QUERY);
     cr_assert_str_eq(e.sentence, "unknown parameter 'sicne'");
     cr_assert_eq(params_parse("/?since=1&since=1", &p, &e), PROFD_OK);
-    cr_assert_eq(params_check(&p, ALLOWED, &e), PROFD_BAD_QUERY);
+    cr_assert_eq(params_check(&p, ALLOWED, NULL, &e), PROFD_BAD_QUERY);
     cr_assert_not_null(strstr(e.sentence, "twice"));
     cr_assert_eq(params_parse("/?label.=1", &p, &e), PROFD_OK);
-    cr_assert_eq(params_check(&p, ALLOWED, &e), PROFD_BAD_QUERY);
+    cr_assert_eq(params_check(&p, ALLOWED, NULL, &e), PROFD_BAD_QUERY);
 }
 
 Test(query_when, understands)

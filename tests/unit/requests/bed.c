@@ -105,7 +105,8 @@ static void bed_start_writer(void)
     const struct space_config space = {.state_dir = bed.directory, .user_share = 100};
     struct upkeep_job_config upkeep = {.loop = bed.loop, .get_uploads = bed_get_uploads};
     struct writer_config writer = {.loop = bed.loop, .failed = bed_on_failed};
-    const struct verifier_config verifier = {.loop = bed.loop, .opener = &bed.opener.base, .failed = bed_on_read_failed};
+    const struct verifier_config verifier = {
+        .loop = bed.loop, .opener = &bed.opener.base, .failed = bed_on_read_failed};
 
     strcpy(bed.directory, "/tmp/profd-requests-XXXXXX");
     cr_assert_not_null(mkdtemp(bed.directory));
