@@ -92,7 +92,7 @@ class Server:
         with open(os.path.join(self.folder, "out"), "ab") as out:
             self.process = subprocess.Popen(
                 [*wrapper, PROGRAM, f"--config-file={self.folder}/config.xml"], stdin=subprocess.DEVNULL, stdout=out,
-                stderr=out, cwd=self.folder, env=dict(os.environ, HOME=self.folder),
+                stderr=out, cwd=self.folder, env=dict(os.environ, HOME=self.folder, MALLOC_CONF="retain:false"),
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY)))
         deadline = time.monotonic() + LONG
         while time.monotonic() < deadline:

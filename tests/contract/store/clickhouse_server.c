@@ -97,6 +97,7 @@ static void become_server(void)
         _exit(126);
     }
     setenv("HOME", folder, 1);
+    setenv("MALLOC_CONF", "retain:false", 1); /* what is freed does not stay among its bytes of data */
     unsetenv("LD_PRELOAD");
     if (!freopen("/dev/null", "r", stdin) || chdir(folder) != 0 || !freopen("out", "w", stdout) ||
         dup2(STDOUT_FILENO, STDERR_FILENO) < 0) {
