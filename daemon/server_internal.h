@@ -28,6 +28,7 @@
 #include "requests/readers.h"
 #include "requests/symbols.h"
 #include "requests/relay.h"
+#include "requests/shared.h"
 #include "requests/reply.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
@@ -88,6 +89,7 @@ struct server {
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
     struct centre_service *centre;
     struct enrol_service *enrol;
+    struct shared *shared; /* NULL: no other daemon writes to the store */
     struct sync_config sync;
     struct endpoints *endpoints;
 

@@ -17,6 +17,8 @@
 #include "writer/state_dir.h"
 
 #define CLOSER_THREADS 64u
+#define SERVERS_REFUSAL                                                                                                \
+    "this centre keeps its data in ClickHouse: live processes are read by the profd of a host that relays to it"
 #define DESCRIPTORS_SPARE 512u
 #define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
 #define HEAP_SPARE (32 << 20) /* bytes */
@@ -352,6 +354,7 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
                                        .writer = s->writer,
                                        .opener = s->opener,
                                        .harvest_interval = s->config->harvest_interval,
+                                       .refusal = s->servers ? SERVERS_REFUSAL : NULL,
                                        .descriptors = descriptors,
                                        .run = s->run,
                                        .managed = s->managed,
@@ -516,6 +519,9 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     }
     if (!status) {
         status = admin_service_new(&admin, &s->admin, e);
+    }
+    if (!status && s->opener->shared) {
+        status = shared_start(s->loop, s->writer, &s->readers, enrol_service_get_revocations(s->enrol), &s->shared, e);
     }
     return status ? status : server_make_queries(s, e);
 }

@@ -55,6 +55,7 @@ void server_stop(struct server *s, int exit_status)
     centre_service_stop(s->centre);
     verifier_stop(s->verifier);
     watcher_stop(s->watcher);
+    shared_stop(s->shared);
     endpoints_stop_http(s->endpoints);
     loop_timer_set(s->stopping_timer, LOOK_MS);
 }
@@ -112,6 +113,7 @@ void server_end(struct server *s)
     admin_service_free(s->admin);
     relay_service_free(s->relay);
     centre_service_free(s->centre);
+    shared_free(s->shared);
     enrol_service_free(s->enrol);
     upload_service_free(s->uploads);
     object_service_free(s->objects);

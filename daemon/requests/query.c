@@ -144,6 +144,12 @@ static void query_read_totals(struct query *q, struct store *store)
     q->cache_use = query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
 }
 
+/* As in query_request. What other daemons write changes no number here: it is odd, so that it proves nothing. */
+static uint64_t query_get_generation(const struct query_service *s)
+{
+    return s->config.opener->shared ? 1 : writer_generation(s->config.writer);
+}
+
 static void query_run_all(void *context, struct work_item *const *items, size_t n)
 {
     struct store *store = context;
@@ -160,7 +166,7 @@ static void query_run_all(void *context, struct work_item *const *items, size_t 
         } else if (q->source == QUERY_METRICS || q->source == QUERY_STATUS) {
             query_read_totals(q, store);
         } else {
-            q->request.generation = writer_generation(q->service->config.writer);
+            q->request.generation = query_get_generation(q->service);
             query_run(store, &q->request, &q->answer);
         }
     }
@@ -331,7 +337,7 @@ static bool query_find(struct query_service *s, struct query_request *r, struct 
 {
     enum query_kind kind;
 
-    r->generation = writer_generation(s->config.writer);
+    r->generation = query_get_generation(s);
     if (s->stopped || !query_answers_find(s->answers, r, answer)) {
         return false;
     }
