@@ -289,6 +289,10 @@ struct sqlite_choice {
 };
 enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e);
+/* The content of an object in the current row of q, which begins with its size, compressed and encoded: a new block
+ * that the caller frees. DAMAGED: it cannot be unpacked. */
+enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+                                      struct profd_error *e);
 /* Reports with this build are new from the state's number on, for the users from one to another. Inside a write
  * transaction. */
 enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t from, uint32_t to,

@@ -4,8 +4,7 @@
 
 #include "store/sqlite_users.h"
 
-/* The content in a row that begins with size, compressed, encoded; a new block. */
-static enum profd_status take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e)
 {
     size_t n, raw = (size_t)sqlite3_column_int64(q, 0);
@@ -45,7 +44,7 @@ static enum profd_status find_same(struct sqlite_store *s, int64_t build, const 
         if (sqlite3_column_int64(q, 0) != (int64_t)object->encoded_size) {
             continue;
         }
-        status = take_content(s, q, &bytes, &size, e);
+        status = sqlite_take_content(s, q, &bytes, &size, e);
         same = status == PROFD_OK && (size == 0 || memcmp(bytes, object->encoded, size) == 0);
         *id = sqlite3_column_int64(q, 3);
         free(bytes);
@@ -373,7 +372,7 @@ static enum profd_status read_object(struct sqlite_store *s, const struct store_
         status = sqlite_next(s, q, &row, e);
     }
     if (row) {
-        status = take_content(s, q, bytes, size, e);
+        status = sqlite_take_content(s, q, bytes, size, e);
         sqlite_finish(q);
     } else if (status == PROFD_OK) {
         status = profd_error_set(e, PROFD_INTERNAL, "object %lld vanished", (long long)choice.object);
