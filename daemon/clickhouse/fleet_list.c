@@ -38,7 +38,7 @@ static enum profd_status load_enrolled(struct listing *l, struct profd_error *e)
     struct row_reader r = {.bytes = NULL};
     enum profd_status status = engine_query(l->s, &r, e,
                                             "SELECT identity, tenant, name, machine, version, not_after, revoked FROM "
-                                            "enrolment FINAL WHERE gone = 0 ORDER BY number DESC LIMIT 1 BY identity");
+                                            "enrolment FINAL ORDER BY number DESC LIMIT 1 BY identity");
     while (status == PROFD_OK && rows_more(&r)) {
         struct enrolled x = {.tenant = 0};
         const bool fine = read_enrolled(&r, l->arena, &x);
