@@ -1,4 +1,5 @@
 /* profctl clickhouse: profd's tables on servers of ClickHouse. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "clickhouse/address.h"
 #include "clickhouse/client.h"
 #include "clickhouse/migrate.h"
+#include "clickhouse/state.h"
 #include "profctl/profctl.h"
 
 #define REPLY_BYTES 65536u
@@ -89,14 +91,42 @@ static enum profd_status init_all(const struct profctl_call *call, const struct 
     return status;
 }
 
+/* Changes what the tables say of the centre. A cluster has it once, so that its first server that answers is asked. */
+static enum profd_status state_change(const struct profctl_call *call, const struct clickhouse_address *a,
+                                      const struct clickhouse_limits *limits, struct profd_error *e)
+{
+    struct clickhouse *c;
+    const bool restored = strcmp(call->arguments[0], "restored") == 0;
+    const char *text = restored ? "0" : call->arguments[2];
+    char *end;
+    const unsigned long long seconds = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || seconds > INT64_MAX / 1000000000) {
+        return profd_error_set(e, PROFD_USAGE, "clickhouse backed-up: \"%s\" is not a time in seconds since 1970",
+                               text);
+    }
+    enum profd_status status = clickhouse_open(a, call->ca_file, limits, &c, e);
+    if (status == PROFD_OK) {
+        status =
+            restored ? clickhouse_renew_state(c, a, e) : clickhouse_set_backup(c, a, (int64_t)seconds * 1000000000, e);
+        clickhouse_close(c);
+    }
+    return status;
+}
+
 static enum profd_status clickhouse_run(const struct profctl_call *call, struct profd_error *e)
 {
     const char *file = profctl_value(call, "password-file");
     struct clickhouse_limits limits = {.connect_ms = CONNECT_MS, .reply_bytes = REPLY_BYTES};
     struct clickhouse_address addresses[SERVERS_MOST];
-    const size_t n = call->argument_count - 1;
-    if (strcmp(call->arguments[0], "init") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "clickhouse: \"%s\" is not init", call->arguments[0]);
+    const bool init = strcmp(call->arguments[0], "init") == 0, restored = strcmp(call->arguments[0], "restored") == 0;
+    const size_t n = init ? call->argument_count - 1 : 1;
+    if (!init && !restored && strcmp(call->arguments[0], "backed-up") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "clickhouse: \"%s\" is not init, backed-up or restored",
+                               call->arguments[0]);
+    }
+    if (!init && call->argument_count != (restored ? 2u : 3u)) {
+        return profd_error_set(e, PROFD_USAGE, "clickhouse %s: give %s", call->arguments[0],
+                               restored ? "one URL" : "a URL and the time before the backup, in seconds since 1970");
     }
     enum profd_status status = timeout_take(call, &limits.answer_ms, e);
     for (size_t i = 0; i < n && status == PROFD_OK; i++) { /* all URLs are checked before anything is made */
@@ -106,7 +136,7 @@ static enum profd_status clickhouse_run(const struct profctl_call *call, struct 
         }
     }
     if (status == PROFD_OK) {
-        status = init_all(call, addresses, n, &limits, e);
+        status = init ? init_all(call, addresses, n, &limits, e) : state_change(call, &addresses[0], &limits, e);
     }
     explicit_bzero(addresses, sizeof addresses);
     return status;
@@ -114,13 +144,16 @@ static enum profd_status clickhouse_run(const struct profctl_call *call, struct 
 
 const struct profctl_verb verb_clickhouse = {
     .name = "clickhouse",
-    .arguments = "init URL [URL ...]",
-    .summary = "Make profd's tables on servers of ClickHouse",
+    .arguments = "init URL [URL ...] | backed-up URL SECONDS | restored URL",
+    .summary = "Make profd's tables on servers of ClickHouse; say that they are in a backup, or restored",
     .details =
         "A URL is clickhouse://[USER@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?cluster=NAME&replicated=1&tls=1].\n"
         "Each server of a cluster wants its tables: name all. Tables of an older profd are brought to this version. "
         "The command may be\n"
-        "repeated: what is there already stays as it is.\n",
+        "repeated: what is there already stays as it is.\n"
+        "backed-up: what arrived before SECONDS since 1970 is in a backup of the servers, so that hosts may remove "
+        "it.\n"
+        "restored: the servers were restored from a backup, so that hosts send again what they kept.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 2,

@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
-#include "clickhouse/rows.h"
 #include "clickhouse/script.h"
+#include "clickhouse/state.h"
 
 extern const unsigned char embed_schema_clickhouse_001_store_sql[];
 
@@ -17,8 +15,6 @@ static const unsigned char *const migrations[] = {embed_schema_clickhouse_001_st
 #define VERSION (unsigned)(sizeof migrations / sizeof migrations[0])
 
 #define NUMBERS_MOST 3
-#define INCARNATION_BYTES 16
-#define STATE_BYTES (INCARNATION_BYTES + 8) /* with the salt */
 
 /* Formats a statement and runs it. *reply may be NULL: it is not wanted. */
 __attribute__((format(printf, 4, 5))) static enum profd_status ask(struct clickhouse *c, char **reply,
@@ -200,36 +196,6 @@ static enum profd_status statement_run(void *context, const char *statement, str
     return status;
 }
 
-/* Draws what identifies the data (table state), unless it is there. In a cluster that succeeds when all shards have
- * their tables. */
-static enum profd_status state_make(struct clickhouse *c, const struct clickhouse_address *a, struct profd_error *e)
-{
-    uint8_t random[STATE_BYTES];
-    char statement[128];
-    struct buffer rows;
-    unsigned long n[1];
-    enum profd_status status =
-        ask_numbers(c, n, 1, e, "SELECT count() FROM %s.state WHERE name = 'incarnation'", a->database);
-    if (status != PROFD_OK || n[0] > 0) {
-        return status;
-    }
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
-        return profd_error_set(e, PROFD_INTERNAL, "no random numbers");
-    }
-    buffer_init(&rows, 1024);
-    for (int salt = 0; salt < 2; salt++) {
-        rows_put_text(&rows, salt ? "salt" : "incarnation");
-        rows_put_u64(&rows, (uint64_t)time(NULL) * 1000000000u);
-        rows_put_bytes(&rows, salt ? random + INCARNATION_BYTES : random,
-                       salt ? STATE_BYTES - INCARNATION_BYTES : INCARNATION_BYTES);
-    }
-    (void)snprintf(statement, sizeof statement, "INSERT INTO %s.state (name, number, value) FORMAT RowBinary",
-                   a->database);
-    status = rows.failed ? profd_no_memory(e) : clickhouse_insert(c, statement, rows.data, rows.size, e);
-    buffer_done(&rows);
-    return status;
-}
-
 enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address,
                                      struct clickhouse_migrated *out, struct profd_error *e)
 {
@@ -256,7 +222,7 @@ enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhou
     }
     if (status == PROFD_OK) {
         struct profd_error incomplete;
-        status = state_make(c, address, address->cluster[0] ? &incomplete : e);
+        status = clickhouse_draw_state(c, address, address->cluster[0] ? &incomplete : e);
         status = address->cluster[0] ? PROFD_OK : status;
     }
     if (status == PROFD_OK) {

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -226,6 +227,24 @@ def pretenders(tap):
     refused(tap, "no listener", init(f"clickhouse://127.0.0.1:{port}/profd"), 69, str(port))
 
 
+def state(tap, server):
+    """What the tables say of the centre."""
+    def read():
+        return dict(line.split("\t") for line in server.query(
+            "SELECT name, hex(value) FROM profd.state FINAL").splitlines())
+    before = read()
+    done = run(PROFCTL, "clickhouse", "backed-up", server.url(), "1700000000")
+    after = read()
+    tap.point(done.returncode == 0 and after.pop("backup") == struct.pack("<Q", 1700000000 * 10**9).hex().upper()
+              and after == before, "a backup is noted", (done, after))
+    done = run(PROFCTL, "clickhouse", "restored", server.url())
+    new = read()
+    tap.point(done.returncode == 0 and new["incarnation"] != before["incarnation"] and new["salt"] != before["salt"],
+              "after a restore the data has another identity and salt", (done, before, new))
+    refused(tap, "a backup without a time", run(PROFCTL, "clickhouse", "backed-up", server.url()), 64, "seconds since")
+    refused(tap, "a time that is none", run(PROFCTL, "clickhouse", "backed-up", server.url(), "today"), 64, '"today"')
+
+
 def arguments(tap):
     refused(tap, "another word than init", run(PROFCTL, "clickhouse", "drop", "clickhouse://h"), 64, '"drop"')
     refused(tap, "a URL that is wrong stops all", init("clickhouse://127.0.0.1:1", "clickhouse://h:0"), 64, '"0"')
@@ -263,6 +282,7 @@ def main():
         authority = Authority(folder)
         with Bed(2, authority.issue("localhost", ("DNS:localhost",))) as bed:
             one_server(tap, bed.servers[0])
+            state(tap, bed.servers[0])
             in_cluster(tap, bed)
             layouts(tap, bed)
             users(tap, bed, folder)
