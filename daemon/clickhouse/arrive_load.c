@@ -221,6 +221,21 @@ const struct deletion *arriving_deletion(const struct arriving *x, uint32_t uid,
     return hashmap_find(&x->deletions, key, sizeof key);
 }
 
+/* What was deleted since this handle saw it last may have taken attestations with it, which are asked for again. */
+static bool note_deletion(struct clickhouse_store *s, const uint8_t key[DELETION_KEY], uint32_t generation)
+{
+    uint32_t *seen = hashmap_find(&s->deletions, key, DELETION_KEY);
+    if (seen && *seen == generation) {
+        return true;
+    }
+    engine_forget_awaited(s);
+    if (seen) {
+        *seen = generation;
+        return true;
+    }
+    return hashmap_put(&s->deletions, key, DELETION_KEY, &generation, sizeof generation);
+}
+
 static enum profd_status read_deletions(struct arriving *x, struct row_reader *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -235,7 +250,8 @@ static enum profd_status read_deletions(struct arriving *x, struct row_reader *r
         if (status == PROFD_OK && program) {
             deletion_key(uid, program, key);
         }
-        if (status == PROFD_OK && (!program || !hashmap_put(&x->deletions, key, sizeof key, &d, sizeof d))) {
+        if (status == PROFD_OK && (!program || !note_deletion(x->s, key, d.generation) ||
+                                   !hashmap_put(&x->deletions, key, sizeof key, &d, sizeof d))) {
             status = profd_no_memory(e);
         }
     }

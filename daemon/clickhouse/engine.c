@@ -23,6 +23,7 @@ static void engine_close(struct store *base)
     hashmap_clear(&s->series);
     hashmap_clear(&s->changes);
     hashmap_clear(&s->versions);
+    hashmap_clear(&s->deletions);
     hashmap_clear(&s->tenants);
     hashmap_clear(&s->awaited);
     free(s->ca);
@@ -49,6 +50,7 @@ enum profd_status store_clickhouse_open(const struct clickhouse_address *address
     hashmap_init(&s->series, CACHE_BYTES);
     hashmap_init(&s->changes, 0);
     hashmap_init(&s->versions, 0);
+    hashmap_init(&s->deletions, CACHE_BYTES);
     hashmap_init(&s->tenants, 0);
     hashmap_init(&s->awaited, AWAITED_BYTES);
     if (getrandom(&s->writer, sizeof s->writer, 0) != (ssize_t)sizeof s->writer) {

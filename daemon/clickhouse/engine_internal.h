@@ -42,7 +42,9 @@ struct clickhouse_store {
     struct hashmap tenants;  /* ids of tenants → their names, which never change */
     struct hashmap awaited;  /* hosts and builds that table attestation has */
     uint64_t awaited_since;  /* ns: when that was empty */
-    uint64_t deletions;      /* sum of the generations that ingest has seen last; 0: none */
+    struct hashmap deletions; /* of programs of users: the generations that ingest has seen */
+    uint32_t forgotten_day;   /* day of which the keys are moved from table arrival to table known; 0: none */
+    unsigned forgotten_parts; /* how much of it is done */
     struct engine_greeting greeting;
 };
 
