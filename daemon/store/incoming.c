@@ -82,12 +82,6 @@ static int64_t width_of(const struct store_delivery *d, int64_t clock, const str
     return SEGMENT_HOUR;
 }
 
-static int64_t ended_of(const struct store_delivery *d, int64_t clock, const struct incoming *in)
-{
-    const int64_t earliest = correct(d->segment->ended, clock), hour = in->hour * SEGMENT_HOUR;
-    return earliest >= hour && earliest <= in->upload.end ? earliest : hour;
-}
-
 bool incoming_add_touching(const struct rollup *r, uint64_t *calls, size_t builds)
 {
     bool saturated = false;
@@ -199,7 +193,7 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     set_window(d, clock, u);
     out->hour = u->end / SEGMENT_HOUR;
     out->width = width_of(d, clock, out);
-    out->ended = ended_of(d, clock, out);
+    out->ended = out->width < SEGMENT_HOUR ? correct(d->segment->ended, clock) : 0;
     out->order = incoming_order(out->hour, d->epoch, d->sequence);
     enum profd_status status = rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e);
     if (status == PROFD_OK) {

@@ -16,7 +16,7 @@ struct incoming {
     int64_t hour;
     int64_t width; /* ns: 1, 5, 15 or 60 minutes of the clock that contain the ends of everything in it; an hour, unless
                       the hour is the one in which it was received, or the one before */
-    int64_t ended; /* ns: earliest end; the beginning of the hour if the clock does not allow to say */
+    int64_t ended; /* ns: earliest end; 0: width is an hour */
     struct profile_order order; /* when the first of its rows arrived */
     bool relabelled;            /* it had another label `host` */
 };

@@ -41,7 +41,10 @@ static const char config[] =
     "<default_profile>default</default_profile><default_database>default</default_database>"
     "<timezone>Asia/Tokyo</timezone><mlock_executable>false</mlock_executable></yandex>\n";
 static const char users[] =
-    "<?xml version=\"1.0\"?><yandex><profiles><default><max_memory_usage>1000000000</max_memory_usage></default>"
+    "<?xml "
+    "version=\"1.0\"?><yandex><profiles><default><max_memory_usage>1000000000</"
+    "max_memory_usage><background_pool_size>2</background_pool_size><max_compress_block_size>65536</"
+    "max_compress_block_size></default>"
     "</profiles><users><default><password></password><networks><ip>127.0.0.1</ip></networks><quota>default</quota>"
     "<profile>default</profile></default></users><quotas><default></default></quotas></yandex>\n";
 
