@@ -64,10 +64,9 @@ static void deliver_all(struct fixture *f, struct sender *s)
     OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
 }
 
-/* Opens a centre that keeps totals, to which two hosts have sent all that they have. */
-static void open_with_two_hosts(struct fixture *f, struct sender *s, struct sender *t)
+/* A centre that keeps totals, to which two hosts have sent all that they have. */
+static void fill_with_two_hosts(struct fixture *f, struct sender *s, struct sender *t)
 {
-    fixture_open(f, FIXTURE_SQLITE);
     set_detail(f, STORE_DETAIL_NEVER, 0);
     admit(f, s, "a.example", 0, 24);
     admit(f, t, "b.example", 0, 24);
@@ -75,57 +74,68 @@ static void open_with_two_hosts(struct fixture *f, struct sender *s, struct send
     deliver_all(f, t);
 }
 
-Test(store_sqlite, host_totals)
+static void open_with_two_hosts(struct fixture *f, struct sender *s, struct sender *t)
 {
-    struct fixture f;
+    fixture_open(f, FIXTURE_SQLITE);
+    fill_with_two_hosts(f, s, t);
+}
+
+/* The engine in memory keeps none. */
+#define CENTRE_TEST(name)                                                                                              \
+    static void name##_body(struct fixture *f);                                                                        \
+    STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \
+    STORE_TEST_OF(store_clickhouse, FIXTURE_CLICKHOUSE, name)                                                          \
+    static void name##_body(struct fixture *f)
+
+/* Totals may be given by hours or, when these are over, by days. */
+CENTRE_TEST(host_totals)
+{
     struct sender *s = eight_hours(7), *t = eight_hours(9);
-    open_with_two_hosts(&f, s, t);
-    deliver_all(&f, t);
-    const struct seen all = look(&f, everybody, &(struct store_filter){PROGRAM}),
+    fill_with_two_hosts(f, s, t);
+    deliver_all(f, t);
+    const struct seen all = look(f, everybody, &(struct store_filter){PROGRAM}),
                       own = look(&s->store, everybody, &(struct store_filter){PROGRAM});
     cr_assert(all.uploads == 48 && all.rolled == 8 && all.calls == 2 * own.calls);
     for (unsigned round = 0; round < 2; round++) {
-        struct told x = tell(&f, NULL, 0, 0);
-        cr_assert(x.rows == 16 && x.uploads == 48 && x.calls == all.calls && x.processes == all.processes);
-        x = tell(&f, "a.example", 0, 0);
-        cr_assert(x.rows == 8 && x.uploads == 24 && x.calls == own.calls && x.processes == own.processes);
+        struct told x = tell(f, NULL, 0, 0);
+        cr_assert((x.rows == 16 || (round > 0 && x.rows == 2)) && x.uploads == 48 && x.calls == all.calls &&
+                  x.processes == all.processes);
+        x = tell(f, "a.example", 0, 0);
+        cr_assert((x.rows == 8 || (round > 0 && x.rows == 1)) && x.uploads == 24 && x.calls == own.calls &&
+                  x.processes == own.processes);
         cr_assert(x.nanoseconds > 0 && x.touching >= x.calls);
-        cr_assert_eq(tell(&f, "c.example", 0, 0).rows, 0);
-        x = tell(&f, "b.example", MIDNIGHT + HOUR + 1, MIDNIGHT + 3 * HOUR - 1);
+        cr_assert_eq(tell(f, "c.example", 0, 0).rows, 0);
+        x = tell(f, "b.example", MIDNIGHT + HOUR + 1, MIDNIGHT + 3 * HOUR - 1);
         cr_assert(x.rows == 2 && x.uploads == 6, "whole hours");
-        cr_assert_eq(reasons_of(&f, STORE_MATCH_EQUAL, "a.example"), INEXACT_HOST_TOTALS);
-        cr_assert_eq(reasons_of(&f, STORE_MATCH_NOT_EQUAL, "a.example"), INEXACT_HOST_TOTALS);
-        cr_assert_eq(reasons_of(&f, STORE_MATCH_EQUAL, "c.example"), 0);
-        cr_assert_eq(centre_of(&f).counted.uploads, 48);
-        compact_all(&f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+        cr_assert_eq(reasons_of(f, STORE_MATCH_EQUAL, "a.example"), INEXACT_HOST_TOTALS);
+        cr_assert_eq(reasons_of(f, STORE_MATCH_NOT_EQUAL, "a.example"), INEXACT_HOST_TOTALS);
+        cr_assert_eq(reasons_of(f, STORE_MATCH_EQUAL, "c.example"), 0);
+        cr_assert_eq(centre_of(f).counted.uploads, 48);
+        compact_all(f, HOUR, UINT64_MAX, NOON + 3 * DAY);
     }
     const struct store_filter hours = {PROGRAM, .by_host = true, .since = MIDNIGHT + HOUR + 1};
     int64_t from, to;
-    OK(&f, store_get_range(f.r, &everybody, &hours, &from, &to, &f.e));
+    OK(f, store_get_range(f->r, &everybody, &hours, &from, &to, &f->e));
     cr_assert_eq(from, MIDNIGHT + HOUR);
-    retire_all(&f, 10 * DAY, 0, NOON + 20 * DAY);
-    cr_assert(centre_of(&f).removed.uploads == 48 && tell(&f, NULL, 0, 0).rows == 0);
+    retire_all(f, 10 * DAY, 0, NOON + 20 * DAY);
+    cr_assert(centre_of(f).removed.uploads == 48 && tell(f, NULL, 0, 0).rows == 0);
     close_sender(s);
     close_sender(t);
-    fixture_close(&f);
 }
 
 /* A delete leaves none. */
-Test(store_sqlite, host_totals_deleted)
+CENTRE_TEST(host_totals_deleted)
 {
-    struct fixture f;
     struct sender *s = eight_hours(7);
     uint64_t uploads;
-    fixture_open(&f, FIXTURE_SQLITE);
-    set_detail(&f, STORE_DETAIL_NEVER, 0);
-    admit(&f, s, "a.example", 0, 24);
-    deliver_all(&f, s);
-    OK(&f, store_delete_build(f.w, &everybody, full_id("aa01"), &uploads, &f.e));
-    cr_assert_eq(tell(&f, NULL, 0, 0).rows, 0);
-    retire_all(&f, DAY, 0, NOON);
-    centre_of(&f);
+    set_detail(f, STORE_DETAIL_NEVER, 0);
+    admit(f, s, "a.example", 0, 24);
+    deliver_all(f, s);
+    OK(f, store_delete_build(f->w, &everybody, full_id("aa01"), &uploads, &f->e));
+    cr_assert_eq(tell(f, NULL, 0, 0).rows, 0);
+    retire_all(f, DAY, 0, NOON);
+    centre_of(f);
     close_sender(s);
-    fixture_close(&f);
 }
 
 /* auto: detail ends at the limit of series of all hosts in an hour, in both of its ways to count them, and returns. */

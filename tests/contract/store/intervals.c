@@ -58,7 +58,7 @@ static void open_two(struct fixture *f, struct sender *hosts[2], bool same)
     }
 }
 
-STORE_TEST_LOCAL(interval_of_minutes)
+STORE_TEST(interval_of_minutes)
 {
     struct sender *hosts[2];
     open_two(f, hosts, false);
@@ -81,7 +81,7 @@ STORE_TEST_LOCAL(interval_of_minutes)
 }
 
 /* A host that was away sends what is wider: it is in wider rows. What is older than the hour before is in its hour. */
-STORE_TEST_LOCAL(interval_of_a_host_that_was_away)
+STORE_TEST(interval_of_a_host_that_was_away)
 {
     struct sender *s = open_sender(7);
     admit(f, s, "a.example", 0, 90);

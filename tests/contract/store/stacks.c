@@ -58,7 +58,7 @@ STORE_TEST_LOCAL(stacks_go_with_what_is_deleted)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(stacks_arrive_at_the_centre)
+STORE_TEST(stacks_arrive_at_the_centre)
 {
     struct sender *s = eight_hours(7);
     const struct seen sent = look_all(&s->store);
