@@ -91,7 +91,7 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     status_add_number(out, "hosts", c->hosts);
     status_add_number(out, "series", c->series);
     json_object_set_new(out, "host_detail", json_boolean(c->detail));
-    status_add_number(out, "segments", c->number);
+    json_object_set_new(out, "segments", c->counts_segments ? json_integer((json_int_t)c->number) : json_null());
     status_add_time(out, "last_time", "last", c->last);
     json_object_set_new(out, "counted", status_make_amount(&c->counted));
     json_object_set_new(out, "removed", status_make_amount(&c->removed));

@@ -89,6 +89,7 @@ struct store_receipt {
 struct store_centre {
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t number, backup; /* last given; in the latest backup */
+    bool counts_segments;    /* number is also how many segments have arrived */
     int64_t last;            /* ns: when a segment came last; 0: none has */
     struct store_amount counted, removed;
     uint64_t hosts;              /* that have ever arrived */

@@ -299,6 +299,7 @@ enum profd_status memory_get_centre(struct store *base, struct store_centre *out
     const struct memory_centre *c = &s->centre;
     const uint64_t now = count_series(s, c->last / SEGMENT_HOUR), before = count_series(s, c->last / SEGMENT_HOUR - 1);
     *out = (struct store_centre){.number = c->number,
+                                 .counts_segments = true,
                                  .last = c->last,
                                  .counted = c->counted,
                                  .removed = c->removed,

@@ -227,7 +227,7 @@ static enum profd_status get_row(struct sqlite_store *s, struct store_centre *ou
     enum profd_status status = sqlite_centre_load(s, &c, e);
     if (status == PROFD_OK) {
         *out = (struct store_centre){
-            .number = c.number, .backup = c.backup, .last = c.last, .counted = c.counted, .removed = c.removed};
+            .number = c.number, .counts_segments = true, .backup = c.backup, .last = c.last, .counted = c.counted, .removed = c.removed};
         memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
     }
     return status;
