@@ -8,9 +8,12 @@
 
 #include "clickhouse/address.h"
 #include "clickhouse/client.h"
+#include "clickhouse/engine.h"
+#include "clickhouse/import.h"
 #include "clickhouse/migrate.h"
 #include "clickhouse/state.h"
 #include "profctl/profctl.h"
+#include "store/store.h"
 
 #define REPLY_BYTES 65536u
 #define CONNECT_MS 5000u
@@ -113,22 +116,112 @@ static enum profd_status state_change(const struct profctl_call *call, const str
     return status;
 }
 
+/* Prints what was imported. */
+static void import_report(const struct profctl_call *call, const struct clickhouse_imported *m)
+{
+    const struct {
+        const char *name;
+        uint64_t n;
+    } counts[] = {
+        {"tenants", m->tenants},
+        {"tokens", m->tokens},
+        {"enrolments", m->enrolments},
+        {"readers", m->readers},
+        {"hosts", m->hosts},
+        {"epochs", m->epochs},
+        {"arrivals", m->arrivals},
+        {"quarantined", m->quarantined},
+        {"marks", m->marks},
+        {"deletions", m->deletions},
+        {"objects", m->objects},
+        {"attestations", m->attestations},
+        {"watch_rows", m->watch_rows},
+        {"hours", m->hours},
+        {"uploads", m->counted.uploads},
+        {"ticks", m->counted.ticks},
+        {"calls", m->counted.calls},
+        {"deleted_since", m->deleted},
+        {"local_series", m->local},
+    };
+    json_t *document = call->json ? json_object() : NULL;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (call->json) {
+            (void)json_object_set_new(document, counts[i].name, json_integer((json_int_t)counts[i].n));
+        } else {
+            printf("%-14s %llu\n", counts[i].name, (unsigned long long)counts[i].n);
+        }
+    }
+    if (document) {
+        (void)json_dumpf(document, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(document);
+    } else if (m->local > 0) {
+        printf("%llu series are of users of the centre's own machine: they stay in the database. Let its profd relay "
+               "what they do from now on.\n",
+               (unsigned long long)m->local);
+    }
+}
+
+static enum profd_status import_run(const struct profctl_call *call, const struct clickhouse_address *a,
+                                    struct profd_error *e)
+{
+    struct store *from, *to;
+    struct clickhouse_imported imported;
+    enum profd_status status = store_sqlite_open_reader(call->arguments[2], &from, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    status = store_clickhouse_open(a, call->ca_file, true, &to, e);
+    if (status == PROFD_OK) {
+        status = clickhouse_import(from, to, &imported, e);
+        store_close(to);
+    }
+    store_close(from);
+    if (status == PROFD_OK) {
+        import_report(call, &imported);
+    }
+    return status;
+}
+
+/* The verbs of the verb. */
+enum work { WORK_INIT, WORK_BACKED_UP, WORK_RESTORED, WORK_IMPORT, WORKS };
+static const struct {
+    const char *name, *wants;
+    size_t arguments; /* 0: any number */
+} works[WORKS] = {
+    [WORK_INIT] = {"init", "URLs", 0},
+    [WORK_BACKED_UP] = {"backed-up", "a URL and the time before the backup, in seconds since 1970", 3},
+    [WORK_RESTORED] = {"restored", "one URL", 2},
+    [WORK_IMPORT] = {"import", "a URL and the database file of a centre", 3},
+};
+
+static enum profd_status work_find(const struct profctl_call *call, enum work *out, struct profd_error *e)
+{
+    int i = 0;
+    while (i < WORKS && strcmp(call->arguments[0], works[i].name) != 0) {
+        i++;
+    }
+    if (i == WORKS) {
+        return profd_error_set(e, PROFD_USAGE, "clickhouse: \"%s\" is not init, import, backed-up or restored",
+                               call->arguments[0]);
+    }
+    *out = (enum work)i;
+    return works[i].arguments == 0 || call->argument_count == works[i].arguments
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_USAGE, "clickhouse %s: give %s", works[i].name, works[i].wants);
+}
+
 static enum profd_status clickhouse_run(const struct profctl_call *call, struct profd_error *e)
 {
     const char *file = profctl_value(call, "password-file");
     struct clickhouse_limits limits = {.connect_ms = CONNECT_MS, .reply_bytes = REPLY_BYTES};
     struct clickhouse_address addresses[SERVERS_MOST];
-    const bool init = strcmp(call->arguments[0], "init") == 0, restored = strcmp(call->arguments[0], "restored") == 0;
-    const size_t n = init ? call->argument_count - 1 : 1;
-    if (!init && !restored && strcmp(call->arguments[0], "backed-up") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "clickhouse: \"%s\" is not init, backed-up or restored",
-                               call->arguments[0]);
+    enum work work = WORK_INIT;
+    enum profd_status status = work_find(call, &work, e);
+    const size_t n = work == WORK_INIT ? call->argument_count - 1 : 1;
+    if (status == PROFD_OK) {
+        status = timeout_take(call, &limits.answer_ms, e);
     }
-    if (!init && call->argument_count != (restored ? 2u : 3u)) {
-        return profd_error_set(e, PROFD_USAGE, "clickhouse %s: give %s", call->arguments[0],
-                               restored ? "one URL" : "a URL and the time before the backup, in seconds since 1970");
-    }
-    enum profd_status status = timeout_take(call, &limits.answer_ms, e);
     for (size_t i = 0; i < n && status == PROFD_OK; i++) { /* all URLs are checked before anything is made */
         status = clickhouse_parse_address(call->arguments[i + 1], &addresses[i], e);
         if (status == PROFD_OK && file) {
@@ -136,7 +229,9 @@ static enum profd_status clickhouse_run(const struct profctl_call *call, struct 
         }
     }
     if (status == PROFD_OK) {
-        status = init ? init_all(call, addresses, n, &limits, e) : state_change(call, &addresses[0], &limits, e);
+        status = work == WORK_INIT     ? init_all(call, addresses, n, &limits, e)
+                 : work == WORK_IMPORT ? import_run(call, &addresses[0], e)
+                                       : state_change(call, &addresses[0], &limits, e);
     }
     explicit_bzero(addresses, sizeof addresses);
     return status;
@@ -144,13 +239,16 @@ static enum profd_status clickhouse_run(const struct profctl_call *call, struct 
 
 const struct profctl_verb verb_clickhouse = {
     .name = "clickhouse",
-    .arguments = "init URL [URL ...] | backed-up URL SECONDS | restored URL",
-    .summary = "Make profd's tables on servers of ClickHouse; say that they are in a backup, or restored",
+    .arguments = "init URL [URL ...] | import URL DATABASE | backed-up URL SECONDS | restored URL",
+    .summary = "Make profd's tables on servers of ClickHouse; move a centre there; tell of backups",
     .details =
         "A URL is clickhouse://[USER@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?cluster=NAME&replicated=1&tls=1].\n"
         "Each server of a cluster wants its tables: name all. Tables of an older profd are brought to this version. "
         "The command may be\n"
         "repeated: what is there already stays as it is.\n"
+        "import: moves a centre from its SQLite database, which is only read. Before hosts send to the tables. It may "
+        "be repeated, and\n"
+        "then moves what the database got since.\n"
         "backed-up: what arrived before SECONDS since 1970 is in a backup of the servers, so that hosts may remove "
         "it.\n"
         "restored: the servers were restored from a backup, so that hosts send again what they kept.\n",

@@ -210,7 +210,7 @@ static enum profd_status take_head(struct plan *p, struct row_reader *rows, stru
         return engine_rows_check(rows, "segments", e);
     }
     const struct plan_series *x = plan_find_series(p, key.series);
-    const uint32_t hour = x ? plan_find_open(p, x, key.hour) : PLAN_NONE;
+    const uint32_t hour = x && !x->totals ? plan_find_open(p, x, key.hour) : PLAN_NONE;
     if (hour == PLAN_NONE || x->generation != key.generation || memcmp(&key, before, sizeof key) == 0) {
         return PROFD_OK;
     }

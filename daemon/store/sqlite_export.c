@@ -317,7 +317,7 @@ static enum profd_status export_hour(struct exporting *x, int64_t hour, struct p
     out.hour = hour;
     out.first = ledger.first;
     out.last = ledger.last;
-    out.inexact = ledger.inexact;
+    out.inexact = f.out.inexact;
     out.uploads = ledger.uploads;
     out.ticks = ledger.ticks;
     out.calls = ledger.calls;
