@@ -1,9 +1,6 @@
 /* Upkeep of sums: rollups of hours that are over, and totals of days by host. What is made follows from the segments
  * and replaces itself, so any number of daemons may do this at the same time. A day is looked at again when its changes
  * say so. */
-#include "clickhouse/compact.h"
-#include "clickhouse/engine_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -85,7 +82,7 @@ static void end_work(struct compacting *c)
     c->working = false;
 }
 
-void compact_free(struct compacting *c)
+static void free_state(struct compacting *c)
 {
     if (c) {
         end_work(c);
@@ -105,6 +102,7 @@ static enum profd_status get_state(struct clickhouse_store *s, struct compacting
         hashmap_init(&c->made, 1u << 24);
         c->arena = arena_new(0);
         s->compacting = c;
+        s->compacting_free = free_state;
     }
     *out = c;
     return c && c->arena ? PROFD_OK : profd_no_memory(e);
@@ -166,7 +164,8 @@ static enum profd_status take_tasks(struct compacting *c, struct row_reader *row
     return engine_rows_check(rows, "hours to roll up", e);
 }
 
-/* Lists what of a day is not made: hours whose version is greater than that of their rollups, and the day's totals. */
+/* Lists what of a day is not made: hours of which the version is greater than that of their rollups, and the day's
+ * totals. */
 static enum profd_status list_tasks(struct clickhouse_store *s, struct compacting *c, struct profd_error *e)
 {
     const struct day_todo *d = &c->days[c->day_at];
@@ -448,7 +447,7 @@ static enum profd_status work_on_day(struct clickhouse_store *s, struct compacti
 
 /* --- Rounds --- */
 
-/* Does one piece of work on the day at hand. */
+/* Does one piece of work on the day of this round. */
 static enum profd_status work_once(struct clickhouse_store *s, struct compacting *c, struct store_progress *progress,
                                    struct profd_error *e)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "clickhouse/compact.h"
 #include "clickhouse/engine_internal.h"
 
 #define REPLY_BYTES (512u << 20)
@@ -17,7 +16,9 @@
 static void engine_close(struct store *base)
 {
     struct clickhouse_store *s = engine_self(base);
-    compact_free(s->compacting);
+    if (s->compacting) {
+        s->compacting_free(s->compacting);
+    }
     clickhouse_close(s->server);
     buffer_done(&s->statement);
     hashmap_clear(&s->series);

@@ -19,9 +19,9 @@ struct engine_greeting {
     int64_t since; /* s: when it was read */
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t backup;
-    int64_t last;           /* ns: when a segment came last to this handle */
-    int64_t hour;           /* of which series were counted, */
-    int64_t counted_since;  /* s: when; 0: they were not */
+    int64_t last;            /* ns: when a segment came last to this handle */
+    int64_t hour;            /* of which series were counted, */
+    int64_t counted_since;   /* s: when; 0: they were not */
     uint64_t counted, added; /* and how many segments came since then */
 };
 
@@ -33,15 +33,16 @@ struct clickhouse_store {
     uint64_t writer;               /* random: names the counters of this handle */
     uint64_t number;               /* last number given */
     struct buffer statement;       /* that is being printed */
-    struct compacting *compacting; /* compact.h */
-    bool too_large;                /* the reply to the last query would have been longer than the limit */
+    struct compacting *compacting; /* of store_compact; NULL: none */
+    void (*compacting_free)(struct compacting *c);
+    bool too_large; /* the reply to the last query would have been longer than the limit */
     /* Caches; a handle without them does the same, slower. */
-    struct hashmap series;   /* hashes of series that this handle has inserted */
-    struct hashmap changes;  /* (series, hour, generation) → count of table change */
-    struct hashmap versions; /* (build, uid) → count of table version */
-    struct hashmap tenants;  /* ids of tenants → their names, which never change */
-    struct hashmap awaited;  /* hosts and builds that table attestation has */
-    uint64_t awaited_since;  /* ns: when that was empty */
+    struct hashmap series;    /* hashes of series that this handle has inserted */
+    struct hashmap changes;   /* (series, hour, generation) → count of table change */
+    struct hashmap versions;  /* (build, uid) → count of table version */
+    struct hashmap tenants;   /* ids of tenants → their names, which never change */
+    struct hashmap awaited;   /* hosts and builds that table attestation has */
+    uint64_t awaited_since;   /* ns: when that was empty */
     struct hashmap deletions; /* of programs of users: the generations that ingest has seen */
     uint32_t forgotten_day;   /* day of which the keys are moved from table arrival to table known; 0: none */
     unsigned forgotten_parts; /* how much of it is done */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clickhouse/read.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/labels.h"
@@ -329,7 +328,6 @@ struct telling {
     int64_t width;
     row_sink *each;
     void *context;
-    bool *any;
 };
 
 static enum profd_status tell_total(void *context, const struct host_total *x, struct profd_error *e)
@@ -352,11 +350,7 @@ static enum profd_status tell_total(void *context, const struct host_total *x, s
     if (failed || !wanted) {
         return failed ? profd_no_memory(e) : PROFD_OK;
     }
-    if (t->any) {
-        *t->any = true;
-        return PROFD_OK;
-    }
-    struct store_row row = read_begin_row(s);
+    struct store_row row = plan_begin_row(s);
     row.width = t->width;
     row.label_count = n;
     row.labels = labels;
@@ -418,10 +412,10 @@ static const struct plan_hour **find_hours(const struct plan *p, const struct to
     return hours;
 }
 
-enum profd_status totals_read(struct plan *p, struct host_slots *hosts, row_sink *each, void *context, bool *any,
+enum profd_status totals_read(struct plan *p, struct host_slots *hosts, row_sink *each, void *context,
                               struct profd_error *e)
 {
-    struct telling t = {p, hosts, ENGINE_DAY, each, context, any};
+    struct telling t = {p, hosts, ENGINE_DAY, each, context};
     size_t n = 0, count = 0;
     struct total_day *days = find_days(p, &n);
     enum profd_status status = days ? totals_each_day(p, days, n, tell_total, &t, e) : profd_no_memory(e);

@@ -2,6 +2,7 @@
 #ifndef PROFD_CLICKHOUSE_HOST_TOTALS_H
 #define PROFD_CLICKHOUSE_HOST_TOTALS_H
 
+#include "clickhouse/hosts.h"
 #include "clickhouse/plan.h"
 #include "core/share.h"
 
@@ -15,6 +16,8 @@ struct host_total {
     uint32_t inexact;
     const struct share *shares; /* of each build; calls: of arcs that begin or end in it */
 };
+/* Takes a row, as store_each_upload gives it. */
+typedef enum profd_status row_sink(void *context, const struct store_row *row, struct profd_error *e);
 typedef enum profd_status total_sink(void *context, const struct host_total *x, struct profd_error *e);
 
 /* Gives the totals of n hours of the plan, which the servers add up: by series, hour and host. O(segments of the
@@ -33,10 +36,14 @@ struct total_day {
     uint64_t version; /* sum of the versions of its hours */
     bool stored;      /* set by totals_each_day: the table has all of it */
 };
-/* Gives what the table has of these days, which ascend by series and day; days whose rows lack something are not
+/* Gives what the table has of these days, which ascend by series and day; days of which the rows lack something are not
  * given. */
 enum profd_status totals_each_day(const struct plan *p, struct total_day *days, size_t n, total_sink *each,
                                   void *context, struct profd_error *e);
+
+/* Gives the totals of all series of the plan that are given so, as rows. */
+enum profd_status totals_read(struct plan *p, struct host_slots *hosts, row_sink *each, void *context,
+                              struct profd_error *e);
 
 /* Inserts totals of a day: rows of TOTALS_COLUMNS. */
 #define TOTALS_TABLE                                                                                                   \

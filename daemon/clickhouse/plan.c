@@ -118,6 +118,18 @@ struct plan_series *plan_find_series(const struct plan *p, const uint8_t hash[EN
     return at ? &p->series[*at] : NULL;
 }
 
+struct store_row plan_begin_row(const struct plan_series *x)
+{
+    return (struct store_row){.rolled = true,
+                              .uid = x->uid,
+                              .label_count = x->label_count,
+                              .labels = x->labels,
+                              .program = x->program,
+                              .build_count = x->build_count,
+                              .builds = x->builds,
+                              .series = x->number};
+}
+
 /* The key of a name: build NUL uid. */
 static size_t make_name_key(const char *build, size_t n, uint32_t uid, char key[BUILDID_TEXT_SIZE + 4])
 {

@@ -73,11 +73,13 @@ enum profd_status plan_find_hours(struct plan *p, uint32_t first, uint32_t last,
 /* Finds the rows of these hours, and moves the limits of time to borders of rows. */
 enum profd_status plan_find_refs(struct plan *p, struct profd_error *e);
 
-/* The index in hours of an hour of a series, or of one whose segments count; PLAN_NONE: there is none. After
+/* The index in hours of an hour of a series, or of one of which the segments count; PLAN_NONE: there is none. After
  * plan_find_refs. O(log n). */
 #define PLAN_NONE UINT32_MAX
 uint32_t plan_find_hour(const struct plan *p, const struct plan_series *series, uint32_t hour);
 uint32_t plan_find_open(const struct plan *p, const struct plan_series *series, uint32_t hour);
+/* What rows of a series share. */
+struct store_row plan_begin_row(const struct plan_series *x);
 /* The hours that the limits of the filter touch. False: none. */
 bool plan_window(const struct plan *p, uint32_t *first, uint32_t *last);
 

@@ -1,9 +1,8 @@
 /* Rows for readers: rollups as they are stored, and sums of the segments of other hours, by ascending commit. */
-#include "clickhouse/read.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "clickhouse/host_totals.h"
 #include "clickhouse/segment_sums.h"
 #include "core/sum.h"
 #include "proto/varint.h"
@@ -37,7 +36,8 @@ struct batch {
     struct row_reader reply; /* which rows borrow from */
 };
 
-uint64_t read_mix(uint64_t a, uint64_t b)
+/* A number that differs for different numbers, most likely. */
+static uint64_t mix(uint64_t a, uint64_t b)
 {
     uint64_t n = a ^ (b + UINT64_C(0x9e3779b97f4a7c15)); /* the finalizer of SplitMix64 */
     n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -45,27 +45,15 @@ uint64_t read_mix(uint64_t a, uint64_t b)
     return n ^ n >> 31;
 }
 
-struct store_row read_begin_row(const struct plan_series *x)
-{
-    return (struct store_row){.rolled = true,
-                              .uid = x->uid,
-                              .label_count = x->label_count,
-                              .labels = x->labels,
-                              .program = x->program,
-                              .build_count = x->build_count,
-                              .builds = x->builds,
-                              .series = x->number};
-}
-
 /* The row of a ref, without what was counted. */
 static struct store_row begin_row(const struct plan *p, const struct plan_ref *ref)
 {
     const struct plan_hour *h = &p->hours[ref->hour];
     const struct plan_series *x = &p->series[h->series];
-    struct store_row row = read_begin_row(x);
+    struct store_row row = plan_begin_row(x);
     const uint64_t place = (uint64_t)h->hour << 32 | ref->minutes << 16 | ref->at << 1 | ref->rolled;
     row.commit = ref->commit;
-    row.id = read_mix(read_mix(x->number, x->generation), place);
+    row.id = mix(mix(x->number, x->generation), place);
     row.width = ref->minutes * PLAN_MINUTE;
     return row;
 }
@@ -157,7 +145,7 @@ static enum profd_status take_rollup(struct giving *g, struct batch *b, struct p
     if (!row || row->counts) {
         return PROFD_OK;
     }
-    row->version = read_mix(read_mix(version, segments), uploads);
+    row->version = mix(mix(version, segments), uploads);
     row->uploads = uploads;
     row->start = first;
     row->end = last;
@@ -332,7 +320,7 @@ static enum profd_status give_rows(struct giving *g, struct profd_error *e)
         status = give_batch(g, g->p->refs + i, n, e);
         i += n;
     }
-    return status == PROFD_OK ? totals_read(g->p, &g->hosts, g->each, g->context, NULL, e) : status;
+    return status == PROFD_OK ? totals_read(g->p, &g->hosts, g->each, g->context, e) : status;
 }
 
 /* Plans what a filter selects, with all of its hours. */
@@ -399,34 +387,5 @@ enum profd_status engine_get_range(struct store *base, const struct store_scope 
     if (moves) {
         plan_done(&p);
     }
-    return status;
-}
-
-enum profd_status engine_has_totals(struct clickhouse_store *s, const struct store_scope *scope,
-                                    const struct store_filter *filter, bool *any, struct profd_error *e)
-{
-    struct plan p;
-    struct host_slots hosts;
-    struct store_filter by_host = *filter;
-    by_host.by_host = true;
-    *any = false;
-    uint32_t first, last;
-    bool totals = false;
-    enum profd_status status = plan_init(&p, s, scope, &by_host, e);
-    for (uint32_t i = 0; status == PROFD_OK && i < p.series_count; i++) {
-        totals |= p.series[i].totals;
-    }
-    if (totals && plan_window(&p, &first, &last)) {
-        status = plan_find_hours(&p, first, last, e);
-        if (status == PROFD_OK) {
-            status = plan_find_refs(&p, e);
-        }
-    }
-    host_slots_init(&hosts, s, p.arena);
-    if (status == PROFD_OK && totals) {
-        status = totals_read(&p, &hosts, NULL, NULL, any, e);
-    }
-    host_slots_done(&hosts);
-    plan_done(&p);
     return status;
 }
