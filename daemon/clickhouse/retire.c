@@ -279,8 +279,8 @@ static enum profd_status drop_some(struct retiring *r, const char *table, uint32
     return status;
 }
 
-/* Drops what no row of table change refers to any more. A host whose clock is wrong has put rows of the day among those
- * of another: they go with that, and count nowhere until then. */
+/* Drops what no row of table change refers to any more. Where the clock of a host was
+ * wrong, rows of the day are among those of another: they go with that, and count nowhere until then. */
 static enum profd_status drop_rest(struct retiring *r, uint32_t day, const char *name, struct profd_error *e)
 {
     char query[200];

@@ -5,8 +5,10 @@
 
 #include "clickhouse/ledger.h"
 #include "store/outgoing.h"
+#include "store/quota.h"
 
-/* What one user stores: of the bytes of a table's parts a share as of its rows, and objects that nobody else sent. */
+/* What one user stores: of the bytes of a table's parts a share as of its rows, and objects that no other user has
+ * sent. */
 struct use {
     uint32_t uid;
     uint64_t bytes;
@@ -64,7 +66,7 @@ static enum profd_status add_use(struct arena *a, struct uses *u, uint32_t uid, 
     return PROFD_OK;
 }
 
-/* Adds rows of uid and a number, of which each unit is so many bytes. */
+/* Adds rows of uid and a number, of which each unit takes this number of bytes. */
 static enum profd_status add_query(struct clickhouse_store *s, struct arena *a, struct uses *u, double unit,
                                    const char *query, struct profd_error *e)
 {
@@ -131,25 +133,6 @@ enum profd_status engine_get_use(struct store *base, uint32_t uid, uint64_t *byt
     return status;
 }
 
-static void set_users(const struct uses *u, struct store_totals *t)
-{
-    for (uint32_t i = 0; i < u->count; i++) {
-        const struct store_user x = {.uid = u->list[i].uid, .bytes = u->list[i].bytes};
-        size_t at = t->largest_count;
-        t->users += x.bytes > 0;
-        t->user_bytes += x.bytes;
-        for (; at > 0 && t->largest[at - 1].bytes < x.bytes; at--) {
-            if (at < STORE_LARGEST_USERS) {
-                t->largest[at] = t->largest[at - 1];
-            }
-        }
-        if (x.bytes > 0 && at < STORE_LARGEST_USERS) {
-            t->largest[at] = x;
-            t->largest_count += t->largest_count < STORE_LARGEST_USERS;
-        }
-    }
-}
-
 /* Builds of which no object with names is there. */
 static enum profd_status count_unnamed(struct clickhouse_store *s, const struct ledger_stored *stored, uint64_t *out,
                                        struct profd_error *e)
@@ -211,7 +194,10 @@ enum profd_status engine_get_totals(struct store *base, struct store_totals *out
         t.retired_calls = l.removed.calls;
         t.raw_uploads = stored.single;
         t.file_bytes = uses.total;
-        set_users(&uses, &t);
+        for (uint32_t i = 0; i < uses.count; i++) {
+            t.user_bytes += uses.list[i].bytes;
+            quota_add_user(&t, uses.list[i].uid, uses.list[i].bytes);
+        }
         *out = t;
     }
     arena_free(a);

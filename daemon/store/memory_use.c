@@ -1,5 +1,6 @@
 /* What users store. */
 #include "store/memory.h"
+#include "store/quota.h"
 
 enum profd_status memory_get_use(struct store *base, uint32_t uid, uint64_t *bytes, uint64_t *total,
                                  struct profd_error *e)
@@ -32,19 +33,9 @@ enum profd_status memory_add_users(struct memory_store *s, struct store_totals *
 {
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < s->user_count; i++) {
-        struct store_user x = {.uid = s->users[i].uid};
-        status = memory_get_use(&s->base, x.uid, &x.bytes, &t->user_bytes, e);
-        size_t at = t->largest_count;
-        t->users += x.bytes > 0;
-        for (; at > 0 && t->largest[at - 1].bytes < x.bytes; at--) {
-            if (at < STORE_LARGEST_USERS) {
-                t->largest[at] = t->largest[at - 1];
-            }
-        }
-        if (x.bytes > 0 && at < STORE_LARGEST_USERS) {
-            t->largest[at] = x;
-            t->largest_count += t->largest_count < STORE_LARGEST_USERS;
-        }
+        uint64_t bytes = 0;
+        status = memory_get_use(&s->base, s->users[i].uid, &bytes, &t->user_bytes, e);
+        quota_add_user(t, s->users[i].uid, bytes);
     }
     return status;
 }
