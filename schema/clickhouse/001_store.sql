@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS $local(segment_group) (
     host UInt32,                  -- slot in table host
     first Int64,                  -- earliest start of a window, as it counts
     last Int64,                   -- latest end
-    ended Int64,                  -- earliest end; 0: it counts in the hour, in no slice of it
+    ended Int64,                  -- earliest end; 0: the hour is as narrow as its time is known; 0: it counts in the hour, in no slice of it
     inexact UInt32,               -- reasons, as bits
     uploads UInt64,
     processes Array(UInt64),      -- by group
