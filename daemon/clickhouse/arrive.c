@@ -1,6 +1,6 @@
-/* Segments that arrive. Every insert may be repeated, and they are in this order: rows of the segments and what they
- * refer to; arrivals, by which a repeat is known; what has changed. So a daemon that ends in between leaves what its
- * successor does again, when the host sends the segments again. */
+/* Segments that arrive. Every insert may be repeated, and they are in this order: series, and rows of the segments;
+ * what arrivals refer to; arrivals, by which a repeat is known; what has changed. So a daemon that ends in between
+ * leaves what its successor does again, when the host sends the segments again. */
 #include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +26,26 @@ enum profd_status engine_rows_flush(struct clickhouse_store *s, struct engine_ro
     return status;
 }
 
-enum profd_status engine_rows_make_room(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
-                                        struct profd_error *e)
+/* The position of a day among those of the rows; their number: it is none of them. */
+static size_t find_day(const struct engine_rows *rows, int64_t day)
 {
-    enum profd_status status = PROFD_OK;
     size_t i = 0;
     while (i < rows->day_count && rows->days[i] != day) {
         i++;
     }
-    if (rows->rows.size > ROWS_BYTES || i == sizeof rows->days / sizeof rows->days[0]) {
-        status = engine_rows_flush(s, rows, e);
-        i = 0;
-    }
-    if (i == rows->day_count) {
+    return i;
+}
+
+bool engine_rows_are_full(const struct engine_rows *rows, int64_t day)
+{
+    return rows->rows.size > ROWS_BYTES || find_day(rows, day) == sizeof rows->days / sizeof rows->days[0];
+}
+
+enum profd_status engine_rows_make_room(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
+                                        struct profd_error *e)
+{
+    const enum profd_status status = engine_rows_are_full(rows, day) ? engine_rows_flush(s, rows, e) : PROFD_OK;
+    if (find_day(rows, day) == rows->day_count) {
         rows->days[rows->day_count++] = day;
     }
     return status;
@@ -221,33 +228,86 @@ static bool make_head(struct arriving *x, const struct store_delivery *d, const 
     return true;
 }
 
-/* Adds the rows of a segment and of its series. */
-static enum profd_status add_rows(struct arriving *x, const struct store_delivery *d, const struct engine_host *h,
-                                  const struct incoming *in, const struct arrival *v, struct profd_error *e)
+static enum profd_status insert_series(struct arriving *x, struct profd_error *e)
+{
+    const enum profd_status status = engine_insert(x->s,
+                                                   "series (series, number, writer, uid, program, builds, names, "
+                                                   "label_names, label_values)",
+                                                   &x->series, e);
+    x->series.size = 0;
+    return status;
+}
+
+/* What an hour and its builds say has changed, and what hosts shall attest. */
+static bool note_counts(struct arriving *x, const struct store_delivery *d, const struct engine_host *h,
+                        const struct arrival *v)
+{
+    const char *program = arena_copy(x->arena, v->program, strlen(v->program));
+    return program && await_builds(x, h, d->segment) && touch_segment(x, d->segment, v->uid) &&
+           arriving_count(x, program, v->series, v->hour, v->generation, segment_row_sent(d->segment));
+}
+
+/* Adds the rows of a segment, and of its series: that is stored before. */
+static enum profd_status add_rows(struct arriving *x, const struct store_delivery *d, const struct incoming *in,
+                                  const struct arrival *v, struct profd_error *e)
 {
     struct segment_row head;
     uint32_t count;
-    const struct store_upload *u = &in->upload;
-    const char *program = arena_copy(x->arena, v->program, strlen(v->program));
-    if (!program || !make_head(x, d, in, v, &head) || !await_builds(x, h, d->segment) ||
-        !arriving_count(x, program, v->series, v->hour, v->generation, head.sent) ||
-        !touch_segment(x, d->segment, v->uid)) {
+    enum profd_status status = PROFD_OK;
+    if (!make_head(x, d, in, v, &head)) {
         return profd_no_memory(e);
     }
-    if (!hashmap_find(&x->s->series, v->series, sizeof v->series)) {
-        put_series(x, u, v->series);
-        if (!hashmap_put(&x->s->series, v->series, sizeof v->series, "", 1)) {
-            return profd_no_memory(e);
-        }
+    if (engine_rows_are_full(&x->groups, head.sent / 24)) {
+        status = insert_series(x, e);
     }
-    enum profd_status status = engine_rows_make_room(x->s, &x->groups, head.sent / 24, e);
+    if (status == PROFD_OK) {
+        status = engine_rows_make_room(x->s, &x->groups, head.sent / 24, e);
+    }
     return status == PROFD_OK ? segment_row_put(&head, d->segment, x->scratch, &x->groups.rows, &count, e) : status;
+}
+
+/* Is all of the segment there? */
+static bool is_whole(const struct stored *s)
+{
+    return s->head.head && (uint32_t)__builtin_popcount(s->groups) == s->head.group_rows;
+}
+
+/* The segment counts where the rows of it are that are there. */
+static void adopt(const struct stored *s, struct incoming *in, struct arrival *v)
+{
+    struct store_upload *u = &in->upload;
+    v->hour = s->head.hour;
+    v->uid = s->head.uid;
+    v->generation = s->head.generation;
+    v->slot = s->head.host;
+    memcpy(v->series, s->head.series, sizeof v->series);
+    if (s->head.head) {
+        u->start = s->head.first;
+        u->end = s->head.last;
+        in->ended = s->head.ended;
+        u->inexact = s->head.inexact;
+    }
+}
+
+/* Another segment with this key is there, and counts. */
+static enum profd_status keep_stored(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
+                                     const struct stored *s, struct arrival *v, struct store_receipt *r,
+                                     struct profd_error *e)
+{
+    memcpy(v->digest, s->head.digest, sizeof v->digest);
+    v->amount = (struct store_amount){s->head.uploads, s->head.ticks, s->head.calls};
+    r->outcome = STORE_SEGMENT_CONFLICT;
+    h->copied = d->received;
+    return note_counts(x, d, h, v) ? mark(x, h, hour_of(d, h), e) : profd_no_memory(e);
 }
 
 static enum profd_status put_counts(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
                                     struct arrival *v, struct store_receipt *r, struct profd_error *e)
 {
     struct incoming in;
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(d->epoch, d->sequence, key);
+    const struct stored *stored = hashmap_find(&x->stored, key, sizeof key);
     arena_reset(x->scratch);
     enum profd_status status = incoming_read(x->scratch, d, h->name, x->detail, h->clock, h->uid, &in, e);
     if (status != PROFD_OK) {
@@ -265,11 +325,25 @@ static enum profd_status put_counts(struct arriving *x, const struct store_deliv
     v->amount = (struct store_amount){in.uploads, u->ticks, u->calls};
     const struct deletion *gone = arriving_deletion(x, h->uid, v->program);
     v->generation = gone ? gone->generation : 0;
-    if (gone && u->end <= gone->before) { /* it counts as accepted and removed */
+    const bool same = stored && memcmp(stored->head.digest, d->digest, sizeof d->digest) == 0;
+    if (stored && (same || is_whole(stored))) {
+        adopt(stored, &in, v);
+        if (!same) {
+            return keep_stored(x, d, h, stored, v, r, e);
+        }
+    } else if (gone && u->end <= gone->before) { /* it counts as accepted and removed */
         v->generation = LEDGER_NEVER;
         return PROFD_OK;
+    } else if (!hashmap_find(&x->s->series, v->series, sizeof v->series)) {
+        put_series(x, u, v->series);
+        if (!hashmap_put(&x->s->series, v->series, sizeof v->series, "", 1)) {
+            return profd_no_memory(e);
+        }
     }
-    return add_rows(x, d, h, &in, v, e);
+    if (!note_counts(x, d, h, v)) {
+        return profd_no_memory(e);
+    }
+    return stored && is_whole(stored) ? PROFD_OK : add_rows(x, d, &in, v, e);
 }
 
 static void put_aside(struct arriving *x, const struct store_delivery *d)
@@ -320,6 +394,8 @@ static enum profd_status put_new(struct arriving *x, const struct store_delivery
                         .uid = h->uid};
     memcpy(v.digest, d->digest, sizeof v.digest);
     enum profd_status status = begin_epoch(x, d, h, e);
+    r->outcome = v.outcome;
+    r->number = v.number;
     h->number = d->number > h->number ? d->number : h->number;
     h->delivered = d->received > h->delivered ? d->received : h->delivered;
     if (status == PROFD_OK && is_counts(d)) {
@@ -330,8 +406,6 @@ static enum profd_status put_new(struct arriving *x, const struct store_delivery
     } else if (status == PROFD_OK && d->segment->kind == SEGMENT_DROPPED) {
         status = mark(x, h, v.hour, e);
     }
-    r->outcome = v.outcome;
-    r->number = v.number;
     x->fresh[x->fresh_count++] = d;
     arrival_key(d->epoch, d->sequence, key);
     return status == PROFD_OK && (!change_host(x, h) || !hashmap_put(&x->keys, key, sizeof key, &v, sizeof v))
@@ -425,12 +499,9 @@ static enum profd_status insert_hosts(struct arriving *x, struct profd_error *e)
 /* Everything that arrivals refer to. */
 static enum profd_status insert_first(struct arriving *x, struct profd_error *e)
 {
-    enum profd_status status = engine_rows_flush(x->s, &x->groups, e);
+    enum profd_status status = insert_series(x, e);
     if (status == PROFD_OK) {
-        status = engine_insert(x->s,
-                               "series (series, number, writer, uid, program, builds, names, label_names, "
-                               "label_values)",
-                               &x->series, e);
+        status = engine_rows_flush(x->s, &x->groups, e);
     }
     if (status == PROFD_OK) {
         status = engine_insert(x->s, "quarantine (epoch, sequence, number, received, reason, size, bytes)",

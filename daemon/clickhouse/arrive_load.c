@@ -297,20 +297,37 @@ static enum profd_status load_deletions(struct arriving *x, struct profd_error *
 
 /* --- Rows of an attempt that was not acknowledged --- */
 
-/* A segment that has rows but no arrival, because a daemon ended in between, counts anew. If it counts in another hour
- * or series now, because the host's clock or name was another, that one has changed, too. */
+/* The rows come in descending order of their numbers: the first of a key says which segment is there. */
+static enum profd_status take_stored(struct arriving *x, const struct segment_row *row, struct profd_error *e)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(row->epoch, row->sequence, key);
+    struct stored *s = hashmap_find(&x->stored, key, sizeof key);
+    if (!s) {
+        const struct stored first = {.head = *row};
+        s = hashmap_put(&x->stored, key, sizeof key, &first, sizeof first);
+    }
+    if (!s) {
+        return profd_no_memory(e);
+    }
+    if (memcmp(s->head.digest, row->digest, sizeof row->digest) == 0) {
+        s->groups |= 1u << row->group;
+        if (row->head && !s->head.head) {
+            s->head = *row;
+        }
+    }
+    return PROFD_OK;
+}
+
 static enum profd_status read_stored(struct arriving *x, struct row_reader *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && rows_more(r)) {
-        uint8_t series[ENGINE_SERIES_SIZE];
-        const char *program = rows_copy(r, x->arena);
-        const uint32_t sent = rows_u32(r) / 3600;
-        rows_fixed(r, series, sizeof series);
-        const uint32_t hour = rows_u32(r), generation = rows_u32(r);
+        struct segment_row row;
+        const bool fine = segment_row_read_key(r, x->arena, &row) && segment_row_read_sums(r, x->arena, &row);
         status = engine_rows_check(r, "segments", e);
-        if (status == PROFD_OK && (!program || !arriving_count(x, program, series, hour, generation, sent))) {
-            status = profd_no_memory(e);
+        if (status == PROFD_OK) {
+            status = fine ? take_stored(x, &row, e) : profd_no_memory(e);
         }
     }
     return status;
@@ -323,8 +340,8 @@ static enum profd_status load_stored(struct arriving *x, struct profd_error *e)
         struct row_reader r = {.bytes = NULL};
         struct buffer *b = &x->s->statement;
         engine_begin(x->s);
-        buffer_add_text(b, "SELECT DISTINCT program, sent, series, hour, generation FROM segment_group WHERE head = 1 "
-                           "AND (program, sent, epoch, sequence) IN (");
+        buffer_add_text(b, "SELECT " SEGMENT_ROW_KEY ", " SEGMENT_ROW_SUMS " FROM segment_group WHERE (program, sent, "
+                           "epoch, sequence) IN (");
         for (; i < x->n && n < KEYS_AT_ONCE / 2; i++) {
             const struct store_delivery *d = &x->list[i];
             uint8_t key[ARRIVAL_KEY_SIZE];
@@ -336,7 +353,7 @@ static enum profd_status load_stored(struct arriving *x, struct profd_error *e)
                 buffer_add_format(b, ",%llu)", (unsigned long long)d->sequence);
             }
         }
-        buffer_add_text(b, ")");
+        buffer_add_text(b, ") ORDER BY number DESC");
         status = n > 0 ? engine_query_printed(x->s, &r, e) : PROFD_OK;
         if (status == PROFD_OK && n > 0) {
             status = read_stored(x, &r, e);

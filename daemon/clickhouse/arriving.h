@@ -4,6 +4,7 @@
 
 #include "clickhouse/fleet.h"
 #include "clickhouse/ledger.h"
+#include "clickhouse/segment.h"
 #include "store/incoming.h"
 
 /* What was, or is being, written of a key. */
@@ -17,6 +18,13 @@ struct arrival {
     char program[BUILDID_TEXT_SIZE]; /* "": nothing was counted */
     uint8_t series[ENGINE_SERIES_SIZE];
     struct store_amount amount;
+};
+
+/* A segment that has rows but no arrival, because a daemon ended in between. It stays where it is, even if the clock or
+ * the name of its host is another now: sums may have it. */
+struct stored {
+    struct segment_row head; /* program is in the batch's arena */
+    uint32_t groups;         /* that are there, as bits */
 };
 
 /* Whose an epoch is. */
@@ -64,6 +72,7 @@ struct arriving {
     struct hashmap ranges;    /* epoch → struct known_range * */
     struct hashmap keys;      /* epoch, sequence → struct arrival */
     struct hashmap deletions; /* uid, program → struct deletion */
+    struct hashmap stored;    /* epoch, sequence → struct stored */
     struct counted *counted;  /* hours that have changed */
     struct engine_touch *touched;
     uint32_t touched_count, touched_capacity;
@@ -102,6 +111,8 @@ bool arriving_count(struct arriving *x, const char *program, const uint8_t serie
                     uint32_t generation, uint32_t sent);
 bool arriving_touch(struct arriving *x, const char *build, uint32_t uid);
 
+/* Would a block with a row of this day have too many days or bytes? */
+bool engine_rows_are_full(const struct engine_rows *rows, int64_t day);
 /* The row's day is about to be added: inserts what is there if the block would have too many days or bytes. */
 enum profd_status engine_rows_make_room(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
                                         struct profd_error *e);

@@ -9,7 +9,8 @@
 --   Times without a unit are nanoseconds since the epoch.
 -- * generation: how often the program of this uid was deleted (table deletion) when the row was made. Rows of a smaller generation than
 --   the current one do not count.
--- * The order of inserts for a batch of segments: segment_group, series, arrival, change, version, and then the acknowledgement.
+-- * The order of inserts for a batch of segments: series, segment_group, what arrivals refer to, arrival, change, version, and then the
+--   acknowledgement.
 
 -- One row for each group of a segment (profd-segment(5)): the shares that processes of random group grp have. head is 1 in the row with the
 -- smallest grp, which alone has the columns from first to touching. A segment without counts has one row.
