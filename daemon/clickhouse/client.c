@@ -9,7 +9,8 @@
 #include <time.h>
 
 #define PARAMETERS_MAX 300
-#define QUORUM_PENDING 286 /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
+#define STATEMENT_BYTES (64u << 20) /* of the engine: they list hosts and series */
+#define QUORUM_PENDING 286          /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
 
 struct clickhouse {
     CURL *curl;
@@ -295,7 +296,8 @@ enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_a
     const char *quorum = address->replicated ? "&insert_quorum=2&insert_quorum_timeout=15000"
                                                "&select_sequential_consistency=1"
                                              : "";
-    const int more = snprintf(c->parameters + n, size, "&database=%s%s", address->database, quorum);
+    const int more = snprintf(c->parameters + n, size, "&max_query_size=%u&database=%s%s", STATEMENT_BYTES,
+                              address->database, quorum);
     return more > 0 && (size_t)more < size ? PROFD_OK
                                            : profd_error_set(e, PROFD_INTERNAL, "too many parameters for ClickHouse");
 }

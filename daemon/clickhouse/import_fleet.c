@@ -2,6 +2,7 @@
 #include <sys/random.h>
 
 #include "clickhouse/fleet.h"
+#include "clickhouse/import.h"
 #include "clickhouse/importing.h"
 
 #define SLOT_ROUNDS 8u

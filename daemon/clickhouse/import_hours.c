@@ -5,6 +5,7 @@
 
 #include "clickhouse/arriving.h"
 #include "clickhouse/import_parts.h"
+#include "clickhouse/import.h"
 #include "clickhouse/importing.h"
 #include "clickhouse/segment.h"
 #include "core/rollup_segment.h"

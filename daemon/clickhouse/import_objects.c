@@ -2,6 +2,7 @@
 #include <nettle/sha2.h>
 #include <stdio.h>
 
+#include "clickhouse/import.h"
 #include "clickhouse/importing.h"
 
 /* A delivery, again in the order in which they came. */

@@ -1,4 +1,5 @@
 /* Import of tenants, tokens, enrolments, readers and the watch list. */
+#include "clickhouse/import.h"
 #include "clickhouse/importing.h"
 
 /* Ids of readers of a database: smaller than those that daemons give, and others than those of another database. */

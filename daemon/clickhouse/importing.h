@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "clickhouse/engine_internal.h"
-#include "clickhouse/import.h"
 #include "store/export.h"
 
 #define IMPORT_EPOCHS_AT_ONCE 500u
@@ -16,6 +15,7 @@ struct import_deletion {
     int64_t before;
 };
 
+struct clickhouse_imported; /* clickhouse/import.h */
 struct importing {
     struct store *from;
     struct clickhouse_store *to;

@@ -188,6 +188,35 @@ STORE_TEST(quorum_names_functions_for_all_hosts)
     cr_assert_str_eq(named(f, "12"), "two quorum 3/5");
 }
 
+STORE_TEST(a_sum_of_very_many_hosts_is_judged_as_one_of_few)
+{
+    enum { HOSTS = 10000 };
+    static char names[HOSTS][2 * STORE_HOST_SIZE + 1];
+    static const char *hosts[HOSTS];
+    struct store_senders of = {.uids = (const uint32_t[]){STORE_TENANT}, .uid_count = 1, .hosts = hosts};
+    struct store_naming naming;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    for (unsigned i = 0; i < HOSTS; i++) {
+        snprintf(names[i], sizeof names[i], "%032x", 0x1000 + i);
+        hosts[i] = names[i];
+    }
+    memset(names[0], '0', sizeof names[0] - 1);
+    for (unsigned i = 1; i < sizeof names[0]; i += 2) {
+        names[0][i] = '1';
+    }
+    run_on(f, 1);
+    attest(f, 1, HASH(1));
+    put_from_host(f, "one", HASH(1));
+    of.host_count = HOSTS;
+    FAILS(f, PROFD_NOT_FOUND, store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e));
+    cr_assert_eq(naming.attesting, 1);
+    of.host_count = 1;
+    OK(f, store_get_object(f->r, &of, full_id("aa01"), &bytes, &size, &naming, &f->e));
+    cr_assert_eq(naming.hosts, 1);
+    free(bytes);
+}
+
 STORE_TEST(three_hosts_of_six_are_no_majority)
 {
     for (uint8_t host = 1; host <= 7; host++) {
