@@ -114,9 +114,13 @@ bool arriving_touch(struct arriving *x, const char *build, uint32_t uid);
 /* Would a block with a row of this day have too many days or bytes? */
 bool engine_rows_are_full(const struct engine_rows *rows, int64_t day);
 /* The row's day is about to be added: inserts what is there if the block would have too many days or bytes. */
-enum profd_status engine_rows_make_room(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
-                                        struct profd_error *e);
+enum profd_status engine_rows_reserve(struct clickhouse_store *s, struct engine_rows *rows, int64_t day,
+                                      struct profd_error *e);
 enum profd_status engine_rows_flush(struct clickhouse_store *s, struct engine_rows *rows, struct profd_error *e);
+
+/* Inserts the rows of series that are waiting; and then all that the batch has, in the order that arrive.c states. */
+enum profd_status arriving_insert_series(struct arriving *x, struct profd_error *e);
+enum profd_status arriving_insert(struct arriving *x, struct profd_error *e);
 
 /* The hash that names a series: of its user, program, builds and labels. */
 void engine_hash_series(const struct store_upload *u, uint8_t out[ENGINE_SERIES_SIZE]);

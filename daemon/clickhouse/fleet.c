@@ -6,7 +6,7 @@
 
 #define HOSTS_AT_ONCE 2000u /* of a statement, which has at most 256 KiB */
 #define SETTLE_ROUNDS 16
-#define SLOTS_APART (1u << 20)       /* slots are drawn from so many, after two daemons took the same one */
+#define SLOTS_APART (1u << 20)       /* slots of which one is drawn, after two daemons took the same one */
 #define MARKED_HOURS_MOST (366 * 24) /* a clock that was wrong must not fill the table */
 
 #define COLUMNS                                                                                                        \
@@ -254,7 +254,7 @@ static enum profd_status insert_hosts(struct admitting *x, const bool *which, si
     return status;
 }
 
-/* Reads who has these hosts' slots now. moved[i]: host i has another slot since. */
+/* Reads which hosts have these hosts' slots now. moved[i]: host i has another slot since. */
 static enum profd_status compare_slots(struct admitting *x, size_t from, bool *moved, struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};

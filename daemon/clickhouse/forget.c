@@ -9,7 +9,7 @@
 #include "clickhouse/ledger.h"
 #include "core/sum.h"
 
-#define PARTS 64u         /* of the keys of a day, by epoch: so many are read at once */
+#define PARTS 64u         /* of the keys of a day, by epoch: each is read at once */
 #define PARTS_AT_ONCE 16u /* in a call */
 #define ARRIVAL_COLUMNS "number, digest, outcome, host, program, series, hour, uid, generation, uploads, ticks, calls"
 

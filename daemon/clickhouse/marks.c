@@ -159,7 +159,7 @@ static enum profd_status find_totals(struct clickhouse_store *s, struct arena *a
         engine_put_unhex(b, c.list[i].hash, sizeof c.list[i].hash);
         buffer_add_format(b, " AND generation = %" PRIu32 " AND hour >= %" PRId64 " AND hour <= %" PRId64,
                           c.list[i].generation, first_hour(filter), last_hour(filter));
-        if (!slots.failed) { /* of so many hosts, one has sent something if any has */
+        if (!slots.failed) { /* the list is too long for a statement: then of any host */
             buffer_add(b, slots.data, slots.size);
         }
         buffer_add_text(b, " LIMIT 1");

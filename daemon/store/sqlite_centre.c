@@ -226,8 +226,12 @@ static enum profd_status get_row(struct sqlite_store *s, struct store_centre *ou
     struct sqlite_centre c;
     enum profd_status status = sqlite_centre_load(s, &c, e);
     if (status == PROFD_OK) {
-        *out = (struct store_centre){
-            .number = c.number, .counts_segments = true, .backup = c.backup, .last = c.last, .counted = c.counted, .removed = c.removed};
+        *out = (struct store_centre){.number = c.number,
+                                     .counts_segments = true,
+                                     .backup = c.backup,
+                                     .last = c.last,
+                                     .counted = c.counted,
+                                     .removed = c.removed};
         memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
     }
     return status;
