@@ -4,7 +4,7 @@
 #include <sys/random.h>
 
 #include "clickhouse/arriving.h"
-#include "clickhouse/import_parts.h"
+#include "clickhouse/import_cut.h"
 #include "clickhouse/import.h"
 #include "clickhouse/importing.h"
 #include "clickhouse/segment.h"
@@ -70,7 +70,7 @@ static enum profd_status flush(struct hours *h, struct profd_error *e)
 }
 
 /* Rows of this day are about to be added. */
-static enum profd_status make_room(struct hours *h, int64_t day, struct profd_error *e)
+static enum profd_status begin_day(struct hours *h, int64_t day, struct profd_error *e)
 {
     size_t i = 0;
     while (i < h->day_count && h->days[i] != day) {
@@ -370,7 +370,7 @@ static enum profd_status put_hour(struct importing_hour *m, struct profd_error *
     static const struct segment empty = {.kind = SEGMENT_COUNTS};
     const struct store_export_hour *x = m->x;
     const uint64_t *zeros = ARENA_ARRAY(m->h->arena, x->build_count + 1, uint64_t);
-    enum profd_status status = zeros ? make_room(m->h, x->hour / 24, e) : profd_no_memory(e);
+    enum profd_status status = zeros ? begin_day(m->h, x->hour / 24, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = put_series(m, e);
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "clickhouse/import.h"
-#include "clickhouse/import_parts.h"
+#include "clickhouse/import_cut.h"
 #include "core/rollup.h"
 #include "core/share.h"
 #include "tests/contract/store/arrival_fixture.h"

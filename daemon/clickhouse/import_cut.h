@@ -1,6 +1,6 @@
 /* A sum in parts of which each fits a segment. Pure. */
-#ifndef PROFD_CLICKHOUSE_IMPORT_PARTS_H
-#define PROFD_CLICKHOUSE_IMPORT_PARTS_H
+#ifndef PROFD_CLICKHOUSE_IMPORT_CUT_H
+#define PROFD_CLICKHOUSE_IMPORT_CUT_H
 
 #include "core/rollup.h"
 

@@ -1,4 +1,4 @@
-#include "clickhouse/import_parts.h"
+#include "clickhouse/import_cut.h"
 
 /* Bins from `from` on, n of them, with the histograms that have them; those without any are in the first part. */
 static bool cut_bins(const struct rollup *r, uint32_t from, uint32_t n, struct arena *a, struct rollup *part)
