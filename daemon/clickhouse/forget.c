@@ -7,7 +7,6 @@
 
 #include "clickhouse/everywhere.h"
 #include "clickhouse/ledger.h"
-#include "core/sum.h"
 
 #define PARTS 64u         /* of the keys of a day, by epoch: each is read at once */
 #define PARTS_AT_ONCE 16u /* in a call */
@@ -110,15 +109,6 @@ static enum profd_status keep_others(struct forgetting *f, struct profd_error *e
     return status;
 }
 
-static uint64_t read_halves(struct row_reader *r)
-{
-    bool ignored = false;
-    const uint64_t high = rows_u64(r), low = rows_u64(r);
-    uint64_t sum = high > SUM_MAX >> 32 ? SUM_MAX : high << 32;
-    sum_add(&sum, low, &ignored);
-    return sum;
-}
-
 /* What was accepted of deleted programs, and never stored, is entered in the ledger, unless it is. */
 static enum profd_status keep_amounts(struct forgetting *f, struct profd_error *e)
 {
@@ -127,19 +117,14 @@ static enum profd_status keep_amounts(struct forgetting *f, struct profd_error *
     struct buffer *b = &f->s->statement;
     uint64_t known = 0;
     engine_begin(f->s);
-    buffer_add_text(b, "SELECT sum(bitShiftRight(uploads, 32)), sum(bitAnd(uploads, 4294967295)), "
-                       "sum(bitShiftRight(ticks, 32)), sum(bitAnd(ticks, 4294967295)), sum(bitShiftRight(calls, 32)), "
-                       "sum(bitAnd(calls, 4294967295)), max(number) FROM (SELECT epoch, sequence, number, uploads, "
-                       "ticks, calls FROM arrival WHERE ");
+    buffer_add_text(b, "SELECT " LEDGER_SUMS " FROM (SELECT epoch, sequence, number, uploads, ticks, calls FROM "
+                       "arrival WHERE ");
     put_day(b, f->day);
     buffer_add_format(b, " AND generation = %" PRIu32 " ORDER BY number DESC LIMIT 1 BY epoch, sequence)",
                       LEDGER_NEVER);
     enum profd_status status = engine_query_printed(f->s, &r, e);
     if (status == PROFD_OK && rows_more(&r)) {
-        row.amount.uploads = read_halves(&r);
-        row.amount.ticks = read_halves(&r);
-        row.amount.calls = read_halves(&r);
-        row.number = rows_u64(&r);
+        ledger_read_sums(&r, &row.amount, &row.number);
         status = engine_rows_check(&r, "what was not stored", e);
     }
     rows_close(&r);

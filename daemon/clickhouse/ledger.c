@@ -89,9 +89,7 @@ static enum profd_status load_deletions(struct clickhouse_store *s, struct arena
 static void put_sum(struct buffer *b, const char *keys)
 {
     buffer_add_format(b,
-                      "SELECT %s sum(bitShiftRight(uploads, 32)), sum(bitAnd(uploads, 4294967295)), "
-                      "sum(bitShiftRight(ticks, 32)), sum(bitAnd(ticks, 4294967295)), sum(bitShiftRight(calls, 32)), "
-                      "sum(bitAnd(calls, 4294967295)), max(number) FROM (SELECT program, uid, epoch, sequence, number, "
+                      "SELECT %s" LEDGER_SUMS " FROM (SELECT program, uid, epoch, sequence, number, "
                       "uploads, ticks, calls FROM segment_group WHERE head = 1 AND (",
                       keys);
 }
@@ -106,7 +104,7 @@ static void read_halves(struct row_reader *r, uint64_t *out)
     sum_add(out, low, &ignored);
 }
 
-static void read_sum(struct row_reader *r, struct store_amount *out, uint64_t *last)
+void ledger_read_sums(struct row_reader *r, struct store_amount *out, uint64_t *last)
 {
     read_halves(r, &out->uploads);
     read_halves(r, &out->ticks);
@@ -126,7 +124,7 @@ enum profd_status ledger_sum_segments(struct clickhouse_store *s, const char *wh
     buffer_add_text(&s->statement, SUM_END);
     enum profd_status status = engine_query_printed(s, &r, e);
     if (status == PROFD_OK && rows_more(&r)) {
-        read_sum(&r, out, last);
+        ledger_read_sums(&r, out, last);
         status = engine_rows_check(&r, "sums of segments", e);
     }
     rows_close(&r);
@@ -140,7 +138,7 @@ static void take_pending(struct ledger *l, struct row_reader *r)
     uint64_t last;
     read_text(r, program, sizeof program);
     const uint32_t uid = rows_u32(r);
-    read_sum(r, &amount, &last);
+    ledger_read_sums(r, &amount, &last);
     for (uint32_t i = 0; i < l->deletion_count && !r->cut; i++) {
         struct ledger_deletion *x = &l->deletions[i];
         if (x->uid == uid && strcmp(x->program, program) == 0) {
@@ -188,20 +186,17 @@ static bool has_never(const struct ledger *l, uint32_t day)
 static enum profd_status load_never(struct clickhouse_store *s, struct ledger *l, struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
-    enum profd_status status = engine_query(
-        s, &r, e,
-        "SELECT toUInt32(intDiv(received, 86400000000000)) AS day, sum(bitShiftRight(uploads, 32)), "
-        "sum(bitAnd(uploads, "
-        "4294967295)), sum(bitShiftRight(ticks, 32)), sum(bitAnd(ticks, 4294967295)), sum(bitShiftRight(calls, 32)), "
-        "sum(bitAnd(calls, 4294967295)), max(number) FROM (SELECT epoch, sequence, number, received, uploads, ticks, "
-        "calls FROM arrival WHERE generation = %" PRIu32
-        " ORDER BY number DESC LIMIT 1 BY epoch, sequence) GROUP BY day",
-        LEDGER_NEVER);
+    enum profd_status status = engine_query(s, &r, e,
+                                            "SELECT toUInt32(intDiv(received, 86400000000000)) AS day, " LEDGER_SUMS
+                                            " FROM (SELECT epoch, sequence, number, received, uploads, ticks, "
+                                            "calls FROM arrival WHERE generation = %" PRIu32
+                                            " ORDER BY number DESC LIMIT 1 BY epoch, sequence) GROUP BY day",
+                                            LEDGER_NEVER);
     while (status == PROFD_OK && rows_more(&r)) {
         struct store_amount amount;
         uint64_t last;
         const uint32_t day = rows_u32(&r);
-        read_sum(&r, &amount, &last);
+        ledger_read_sums(&r, &amount, &last);
         status = engine_rows_check(&r, "what was not stored", e);
         if (status == PROFD_OK && !has_never(l, day)) {
             outgoing_amount_add(&l->removed, &amount);

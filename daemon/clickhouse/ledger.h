@@ -54,6 +54,13 @@ struct ledger_stored {
 enum profd_status ledger_load_stored(struct clickhouse_store *s, struct arena *a, struct ledger_stored *out,
                                      struct profd_error *e);
 
+/* Columns of a query that adds up amounts, which do not overflow; and reads what it gives: the amount, and the greatest
+ * number. */
+#define LEDGER_SUMS                                                                                                    \
+    "sum(bitShiftRight(uploads, 32)), sum(bitAnd(uploads, 4294967295)), sum(bitShiftRight(ticks, 32)), "               \
+    "sum(bitAnd(ticks, 4294967295)), sum(bitShiftRight(calls, 32)), sum(bitAnd(calls, 4294967295)), max(number)"
+void ledger_read_sums(struct row_reader *r, struct store_amount *out, uint64_t *last);
+
 /* Appends what a query of parts of tables reads, with a condition: of the database, on all servers. */
 void ledger_put_parts(struct clickhouse_store *s, struct buffer *b);
 /* Bytes on disk of a table, NULL: of all, on all shards. */

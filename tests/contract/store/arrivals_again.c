@@ -79,6 +79,24 @@ TEST(arrival_after_an_end_before_the_changes)
     close_sender(s);
 }
 
+/* Of a day of receipt, ranges of keys are left. */
+TEST(arrival_days_become_ranges)
+{
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    admit(f, s, "a.example", 0, 24);
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+    for (unsigned i = 0; i < 8; i++) {
+        OK(f, store_remove_ids(f->w, NOON + 40 * DAY - LIMIT_ID_DAYS * DAY, &f->e));
+    }
+    char *left = clickhouse_server_ask(f->database, "SELECT (SELECT count() FROM arrival), first, last FROM known");
+    cr_assert_str_eq(left, "0\t1\t8\n");
+    free(left);
+    deliver_again(f, s, true);
+    cr_assert_eq(centre_of(f).counted.uploads, 24);
+    close_sender(s);
+}
+
 /* Two daemons that are asked for hosts that are new to both. */
 TEST(arrival_of_hosts_at_two_daemons)
 {
