@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """profctl clickhouse import moves a centre from its SQLite database to ClickHouse: answers have the same bytes as those
 of the centre with SQLite, at once, after another import, after the hosts have sent everything again, and after they
-have sent more to both. Debian's 18.16."""
+have sent more to both. On two shards of Debian's 18.16."""
 import contextlib
 import json
 import os
@@ -76,8 +76,8 @@ def load(url, d):
 
 
 def moved(tap, bed):
-    init(bed)
-    url, dice = bed.servers[0].url(), random.Random(23)
+    init(bed, cluster="shards")
+    url, dice = bed.servers[0].url(cluster="shards"), random.Random(23)
     with contextlib.ExitStack() as stack:
         start = stack.enter_context
         hosts = [start(Daemon("--relay", "tls://c:1")) for _ in range(2)]
@@ -113,7 +113,7 @@ def main():
         if not PROGRAM:
             tap.skip("servers of ClickHouse", "clickhouse-server is not installed")
             return
-        with Bed(1) as bed:
+        with Bed(2) as bed:
             moved(tap, bed)
 
 
