@@ -12,8 +12,8 @@
 #define BUDGET_NS INT64_C(100000000)
 #define ARRIVALS_FROM (INT64_C(1) << 40) /* cursors from here on are hours of receipt */
 #define PART_BYTES (64u << 20)           /* of rollups that are read at once */
-#define ATTEMPTS 4
-#define PAUSE_NS 200000000
+#define ATTEMPTS 3
+#define PAUSE_NS 100000000
 #define FLIGHT_S                                                                                                       \
     600 /* for which a segment may be without its arrival: its daemon has ended, and the host sends again */
 #define SAID_MOST 1000u

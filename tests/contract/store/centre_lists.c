@@ -341,3 +341,35 @@ Test(store_clickhouse, centre_verification)
     done(&c);
     fixture_close(&f);
 }
+
+/* A daemon ended after it had entered a day in the ledger, before it removed anything: the next completes that. */
+Test(store_clickhouse, centre_completes_the_day_that_was_begun)
+{
+    struct fixture f;
+    struct store_totals t;
+    char statement[512];
+    fixture_open(&f, FIXTURE_CLICKHOUSE);
+    struct centre c = fill(&f);
+    compact_all(&f, HOUR, UINT64_MAX, OLDEST + 30 * DAY);
+    free(clickhouse_server_ask(f.database,
+                               "INSERT INTO removed (program, uid, generation, day, number, uploads, ticks, calls) "
+                               "SELECT program, uid, generation, toUInt32(intDiv(hour, 24)) AS day, max(number), "
+                               "sum(uploads), sum(ticks), sum(calls) FROM segment_group WHERE head = 1 AND "
+                               "intDiv(hour, 24) = (SELECT min(intDiv(hour, 24)) FROM change) GROUP BY program, uid, "
+                               "generation, day"));
+    snprintf(statement, sizeof statement, "INSERT INTO state VALUES ('retiring', 1, '%lld')",
+             (long long)(OLDEST / DAY));
+    free(clickhouse_server_ask(f.database, statement));
+    put_program(c.b, 2, "aa01", "/opt/program", OLDEST + HOUR, 40);
+    deliver_all(&f, c.b);
+    const uint64_t epoch = epoch_of(&f, everybody, "aa01");
+    cr_assert_eq(retire_all(&f, 0, 0, OLDEST + 3 * DAY), 1, "what had come since; the rest was counted before");
+    OK(&f, store_get_totals(f.r, &t, &f.e));
+    cr_assert(t.uploads == 9 && t.retired_uploads == 3 && t.retired_ticks == 11 + 21 + 41);
+    cr_assert_eq(look_window(&f, 0, 0).uploads, 5);
+    cr_assert_neq(epoch_of(&f, everybody, "aa01"), epoch);
+    cr_assert_eq(retire_all(&f, 0, 0, OLDEST + 3 * DAY), 0);
+    expect_clean(&f);
+    done(&c);
+    fixture_close(&f);
+}
