@@ -249,12 +249,6 @@ def failing(tap, bed):
         tap.point(kind == "NACK" and m[1] == BUSY and b"readonly" in m[4], "a user that may only read: hosts keep",
                   (kind, m))
         fleet.kept.stop()
-        fleet.kept.options = ["--gate"]
-        fleet.kept.start()
-        got = answers(fleet.kept, [f"/api/v1/builds/{BUILDS[0]}/report"])
-        tap.point(is_503(list(got.values())[0], "name it with the key store"), "without the key store: reports say so",
-                  got)
-        fleet.kept.stop()
         fleet.kept.options = ["--gate", "--store", a.url("one")]
         fleet.kept.start()
         fleet.settle()
@@ -352,7 +346,7 @@ def killed(tap, bed, seconds, seed):
 
 def refused(tap):
     for words, options in ((("does not begin with clickhouse://",), ("--gate", "--store", "http://h")),
-                           (("only a centre",), ("--store", "clickhouse://h")),
+                           (("store and relay",), ("--relay", "tls://c:1", "--store", "clickhouse://h")),
                            (("store-password",), ("--gate", "--store-password", "/etc/passwd")),
                            (("cannot",), ("--gate", "--store", "clickhouse://[::1]", "--store-password", "/nowhere"))):
         with Daemon(*options, start=False) as d:
@@ -362,17 +356,118 @@ def refused(tap):
                       (done.returncode, done.stderr))
 
 
+def with_database(tap):
+    """Data of before would not be shown."""
+    with Daemon("--gate") as d:
+        d.stop()
+        d.options = ["--gate", "--store", "clickhouse://127.0.0.1:1"]
+        done = run(*d.command(), timeout=60)
+        tap.point(done.returncode == 78 and "clickhouse import" in done.stderr, "a state directory with a database",
+                  (done.returncode, done.stderr))
+
+
+def beside(tap, bed):
+    """Two daemons that take segments and one that only answers, over the same tables: any host may send to any daemon,
+    also the same segment to both, and all say the same."""
+    init(bed, "beside", cluster="shards")
+    url = bed.servers[0].url("beside", cluster="shards").replace("/beside", f",127.0.0.1:{bed.servers[1].http}/beside")
+    with contextlib.ExitStack() as stack:
+        start = stack.enter_context
+        hosts = [start(Daemon("--relay", "tls://c:1")) for _ in range(2)]
+        takers = [start(Daemon("--gate", "--store", url)) for _ in range(2)]
+        reader = start(Daemon("--store", url))
+        gates = [[Gate(h, t, n) for t in takers] for h, n in zip(hosts, ("a.example", "b.example"))]
+        dice, sequence = random.Random(3), 0
+        senders = [sender_number(), sender_number()]
+        for _ in range(4):
+            for k, h in enumerate(hosts):
+                with Wire(h.socket) as w:
+                    for _ in range(10):
+                        sequence += 1
+                        w.send("UPLOAD", body(senders[k], sequence, dice.choice(BUILDS), dice.randrange(50),
+                                              dice.randrange(1, 9)))
+                        while w.take()[0] != "ACK":
+                            pass
+                g, other = dice.sample(gates[k], 2)
+                while g.round():
+                    with Wire(other.centre.socket) as w:  # as if the acknowledgement had been lost
+                        for s in g.sent:
+                            other.arrive(w)
+                            other.deliver(w, *s)
+                            w.take()
+        want = sums(*hosts)
+        got = [calls_of(d) for d in (*takers, reader)]
+        tap.point(all(x == want for x in got), "two daemons that take segments and one that answers",
+                  [difference(want, x) for x in got])
+        asked = paths([0, 3])
+        first, *others = [answers(d, asked) for d in (reader, *takers)]
+        tap.point(all(x == first for x in others) and sum(x[0] == 200 for x in first.values()) > len(asked) // 2,
+                  f"{len(asked)} answers have the same bytes", [{p: shown(x[p], first[p]) for p in asked
+                                                                 if x[p] != first[p]} for x in others])
+        tags = []
+        for d in (reader, *takers):
+            with Wire(d.socket) as w:
+                w.send("QUERY", field(1, f"/api/v1/builds/{BUILDS[0]}/report"), 5)
+                tags.append(w.take()[3].get(3))
+        tap.point(len(set(tags)) == 1 and tags[0], "and the same ETags", tags)
+        with Wire(hosts[0].socket) as w:
+            w.send("UPLOAD", body(senders[0], 999, BUILDS[0], 1, 1))
+            while w.take()[0] != "ACK":
+                pass
+        while gates[0][1].round():
+            pass
+        tap.point(until(lambda: calls_of(takers[0]) == sums(*hosts)), "what one takes, the others show at once")
+        refuses_local(tap, takers[0])
+
+
+def refuses_local(tap, centre):
+    """Uploads and processes of its own machine."""
+    with Wire(centre.socket) as w:
+        w.send("UPLOAD", body(sender_number(), 1, BUILDS[0], 1, 1))
+        while (answer := w.take())[0] not in ("ACK", "NACK"):
+            pass
+    tap.point(answer[0] == "NACK" and b"ClickHouse" in answer[3].get(4, b""), "a local upload is refused in words",
+              answer)
+
+
+def one_away(tap, bed):
+    """One shard of two is down: nothing is answered, or what the other has if that is asked for, and said."""
+    init(bed, "away", cluster="shards")
+    a, b = bed.servers
+    with Fleet(a.url("away", cluster="shards")) as fleet:
+        fleet.upload(60)
+        fleet.settle()
+        b.stop()
+        path = f"/api/v1/builds/{BUILDS[0]}/report"
+        with Wire(fleet.kept.socket) as w:
+            whole, part = w.query(path)[:2], w.query(path + "?partial=1")
+        tap.point(is_503(whole, "ClickHouse"), "a shard is down: a report is refused", whole)
+        report = json.loads(part[1]) if part[0] == 200 else {}
+        tap.point("shards-missing" in report.get("inexact_reasons", []) and report["exact"] is False,
+                  "a shard is down: partial=1 answers and says so", part)
+        b.start()
+        with Wire(fleet.kept.socket) as w:
+            again, part = w.query(path), w.query(path + "?partial=1")
+        report = json.loads(part[1])
+        tap.point(again[0] == 200 and report["exact"] is True
+                  and report["uploads"] == json.loads(again[1])["uploads"], "it is back: both have everything",
+                  (again, part))
+
+
 def main():
     seconds, seed = (int(x) for x in (sys.argv[1:] + ["5", "1"][len(sys.argv) - 1:]))
     mounts = private_mounts()
     with Tap() as tap:
         refused(tap)
+        with_database(tap)
         if not PROGRAM:
             tap.skip("servers of ClickHouse", "clickhouse-server is not installed")
             return
         with Bed(2) as bed:
             killed(tap, bed, seconds, seed)
             same(tap, bed)
+            beside(tap, bed)
+            one_away(tap, bed)
             failing(tap, bed)
             if mounts:
                 full(tap, bed)
