@@ -55,65 +55,121 @@ static void init_report(json_t *made, const struct clickhouse_address *a, const 
     }
 }
 
-static enum profd_status init_one(const struct profctl_call *call, const struct clickhouse_address *a,
-                                  const struct clickhouse_limits *limits, json_t *made, struct profd_error *e)
+/* The servers of all URLs, one after the other. */
+struct servers {
+    const struct profctl_call *call;
+    const struct clickhouse_address *addresses;
+    size_t count; /* of addresses */
+    unsigned named;
+    struct clickhouse_limits limits;
+    json_t *made;
+    struct clickhouse_state state;
+    bool has_state;
+    int64_t before;
+};
+typedef enum profd_status server_work(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
+                                      struct profd_error *e);
+
+static enum profd_status each_server(struct servers *s, server_work *work, struct profd_error *e)
 {
-    struct clickhouse *c;
-    struct clickhouse_migrated m;
-    enum profd_status status = clickhouse_open(a, call->ca_file, limits, &c, e);
-    if (status == PROFD_OK) {
-        status = clickhouse_migrate(c, a, &m, e);
-        clickhouse_close(c);
-    }
-    if (status == PROFD_OK) {
-        init_report(made, a, &m);
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < s->count && status == PROFD_OK; i++) {
+        for (unsigned k = 0; k < s->addresses[i].server_count && status == PROFD_OK; k++) {
+            struct clickhouse_address one = clickhouse_pick_server(&s->addresses[i], k);
+            struct clickhouse *c;
+            status = clickhouse_open(&one, s->call->ca_file, &s->limits, &c, e);
+            if (status == PROFD_OK) {
+                status = work(s, c, &one, e);
+                clickhouse_close(c);
+            }
+            explicit_bzero(&one, sizeof one);
+        }
     }
     return status;
 }
 
-/* Makes the tables on all servers, in order. With --json, prints those that were made also if one fails. */
-static enum profd_status init_all(const struct profctl_call *call, const struct clickhouse_address *addresses, size_t n,
-                                  const struct clickhouse_limits *limits, struct profd_error *e)
+static enum profd_status make_tables(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
+                                     struct profd_error *e)
 {
-    json_t *made = call->json ? json_array() : NULL;
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        for (unsigned k = 0; k < addresses[i].server_count && status == PROFD_OK; k++) {
-            struct clickhouse_address one = clickhouse_pick_server(&addresses[i], k);
-            status = init_one(call, &one, limits, made, e);
-            explicit_bzero(&one, sizeof one);
-        }
+    struct clickhouse_migrated m;
+    const enum profd_status status = clickhouse_migrate(c, a, s->named, &m, e);
+    if (status == PROFD_OK) {
+        init_report(s->made, a, &m);
     }
-    if (json_array_size(made) > 0) {
-        json_t *document = json_pack("{s:O}", "rows", made);
+    return status;
+}
+
+/* Finds what the servers have that were initialized before. */
+static enum profd_status find_state(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
+                                    struct profd_error *e)
+{
+    struct clickhouse_state state;
+    bool found = false;
+    const enum profd_status status = clickhouse_get_state(c, a, &state, &found, e);
+    if (status == PROFD_OK && found && (!s->has_state || state.number > s->state.number)) {
+        s->state = state;
+        s->has_state = true;
+    }
+    return status;
+}
+
+static enum profd_status put_state(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
+                                   struct profd_error *e)
+{
+    struct clickhouse_state state;
+    bool found = false;
+    const enum profd_status status = clickhouse_get_state(c, a, &state, &found, e);
+    return status != PROFD_OK || (found && state.number == s->state.number) ? status
+                                                                            : clickhouse_put_state(c, a, &s->state, e);
+}
+
+static enum profd_status put_backup(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
+                                    struct profd_error *e)
+{
+    return clickhouse_put_backup(c, a, s->before, e);
+}
+
+/* Makes the tables on all servers, in order. With --json, prints those that were made also if one fails. */
+static enum profd_status init_all(struct servers *s, struct profd_error *e)
+{
+    s->made = s->call->json ? json_array() : NULL;
+    enum profd_status status = each_server(s, make_tables, e);
+    if (status == PROFD_OK) {
+        status = each_server(s, find_state, e);
+    }
+    if (status == PROFD_OK && !s->has_state) {
+        status = clickhouse_draw_state(&s->state, e);
+    }
+    if (status == PROFD_OK) {
+        status = each_server(s, put_state, e);
+    }
+    if (json_array_size(s->made) > 0) {
+        json_t *document = json_pack("{s:O}", "rows", s->made);
         (void)json_dumpf(document, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(document);
     }
-    json_decref(made);
+    json_decref(s->made);
     return status;
 }
 
-/* Changes what the tables say of the centre. A cluster has it once, so that its first server that answers is asked. */
-static enum profd_status state_change(const struct profctl_call *call, const struct clickhouse_address *a,
-                                      const struct clickhouse_limits *limits, struct profd_error *e)
+static enum profd_status note_restore(struct servers *s, struct profd_error *e)
 {
-    struct clickhouse *c;
-    const bool restored = strcmp(call->arguments[0], "restored") == 0;
-    const char *text = restored ? "0" : call->arguments[2];
+    const enum profd_status status = clickhouse_draw_state(&s->state, e);
+    return status == PROFD_OK ? each_server(s, put_state, e) : status;
+}
+
+static enum profd_status note_backup(struct servers *s, struct profd_error *e)
+{
+    const char *text = s->call->arguments[2];
     char *end;
     const unsigned long long seconds = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || seconds > INT64_MAX / 1000000000) {
         return profd_error_set(e, PROFD_USAGE, "clickhouse backed-up: \"%s\" is not a time in seconds since 1970",
                                text);
     }
-    enum profd_status status = clickhouse_open(a, call->ca_file, limits, &c, e);
-    if (status == PROFD_OK) {
-        status =
-            restored ? clickhouse_renew_state(c, a, e) : clickhouse_set_backup(c, a, (int64_t)seconds * 1000000000, e);
-        clickhouse_close(c);
-    }
-    return status;
+    s->before = (int64_t)seconds * 1000000000;
+    return each_server(s, put_backup, e);
 }
 
 /* Prints what was imported. */
@@ -214,24 +270,30 @@ static enum profd_status work_find(const struct profctl_call *call, enum work *o
 static enum profd_status clickhouse_run(const struct profctl_call *call, struct profd_error *e)
 {
     const char *file = profctl_value(call, "password-file");
-    struct clickhouse_limits limits = {.connect_ms = CONNECT_MS, .reply_bytes = REPLY_BYTES};
     struct clickhouse_address addresses[SERVERS_MOST];
+    struct servers servers = {
+        .call = call, .addresses = addresses, .limits = {.connect_ms = CONNECT_MS, .reply_bytes = REPLY_BYTES}};
     enum work work = WORK_INIT;
     enum profd_status status = work_find(call, &work, e);
     const size_t n = work == WORK_INIT ? call->argument_count - 1 : 1;
     if (status == PROFD_OK) {
-        status = timeout_take(call, &limits.answer_ms, e);
+        status = timeout_take(call, &servers.limits.answer_ms, e);
     }
     for (size_t i = 0; i < n && status == PROFD_OK; i++) { /* all URLs are checked before anything is made */
         status = clickhouse_parse_address(call->arguments[i + 1], &addresses[i], e);
         if (status == PROFD_OK && file) {
             status = clickhouse_read_password(file, &addresses[i], e);
         }
+        if (status == PROFD_OK) {
+            servers.count++;
+            servers.named += addresses[i].server_count;
+        }
     }
     if (status == PROFD_OK) {
-        status = work == WORK_INIT     ? init_all(call, addresses, n, &limits, e)
-                 : work == WORK_IMPORT ? import_run(call, &addresses[0], e)
-                                       : state_change(call, &addresses[0], &limits, e);
+        status = work == WORK_INIT       ? init_all(&servers, e)
+                 : work == WORK_IMPORT   ? import_run(call, &addresses[0], e)
+                 : work == WORK_RESTORED ? note_restore(&servers, e)
+                                         : note_backup(&servers, e);
     }
     explicit_bzero(addresses, sizeof addresses);
     return status;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "clickhouse/engine_internal.h"
+#include "clickhouse/everywhere.h"
 
 #define REPLY_BYTES (512u << 20)
 #define STATEMENT_BYTES (64u << 20)
@@ -20,6 +21,7 @@ static void engine_close(struct store *base)
         s->compacting_free(s->compacting);
     }
     clickhouse_close(s->server);
+    engine_close_members(s);
     buffer_done(&s->statement);
     hashmap_clear(&s->series);
     hashmap_clear(&s->changes);

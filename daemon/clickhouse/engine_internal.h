@@ -25,15 +25,23 @@ struct engine_greeting {
     uint64_t counted, added; /* and how many segments came since then */
 };
 
+/* A server of the address, for inserts into tables of which all have all rows. */
+struct engine_member {
+    struct clickhouse *server; /* NULL: not connected */
+    unsigned shard;            /* from 1; 0: not known */
+};
+
 struct clickhouse_store {
     struct store base;
     struct clickhouse_address address;
     char *ca; /* as store_clickhouse_open; NULL: the system's */
     struct clickhouse *server;
-    uint64_t writer;               /* random: names the counters of this handle */
-    uint64_t number;               /* last number given */
-    struct buffer statement;       /* that is being printed */
-    struct compacting *compacting; /* of store_compact; NULL: none */
+    struct engine_member members[CLICKHOUSE_SERVERS_MOST]; /* of a cluster */
+    unsigned shards;                                       /* of the cluster; 0: not known */
+    uint64_t writer;                                       /* random: names the counters of this handle */
+    uint64_t number;                                       /* last number given */
+    struct buffer statement;                               /* that is being printed */
+    struct compacting *compacting;                         /* of store_compact; NULL: none */
     void (*compacting_free)(struct compacting *c);
     bool too_large; /* the reply to the last query would have been longer than the limit */
     /* Caches; a handle without them does the same, slower. */

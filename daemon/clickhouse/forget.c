@@ -149,7 +149,8 @@ static enum profd_status drop_day(struct forgetting *f, struct profd_error *e)
     const time_t t = (time_t)f->day * 86400;
     struct tm tm;
     (void)strftime(name, sizeof name, "%Y%m%d", gmtime_r(&t, &tm));
-    (void)snprintf(statement, sizeof statement, "ALTER TABLE arrival%s DROP PARTITION %s", engine_local(f->s), name);
+    (void)snprintf(statement, sizeof statement, "ALTER TABLE arrival%s DROP PARTITION %s",
+                   engine_local(f->s, "arrival"), name);
     return engine_run_everywhere(f->s, statement, e);
 }
 

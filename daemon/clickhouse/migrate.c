@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "clickhouse/script.h"
-#include "clickhouse/state.h"
 
 extern const unsigned char embed_schema_clickhouse_001_store_sql[];
 
@@ -84,14 +83,18 @@ static enum profd_status server_read(struct clickhouse *c, char out[32], struct 
                 : profd_error_set(e, PROFD_PROTOCOL, "what answers is not ClickHouse: it does not say its version");
 }
 
-static enum profd_status cluster_check(struct clickhouse *c, const struct clickhouse_address *a, struct profd_error *e)
+static enum profd_status cluster_check(struct clickhouse *c, const struct clickhouse_address *a, unsigned named,
+                                       struct profd_error *e)
 {
-    unsigned long n[2];
+    unsigned long n[3];
     if (!a->cluster[0]) {
         return PROFD_OK;
     }
     enum profd_status status = ask_numbers(
-        c, n, 2, e, "SELECT uniq(shard_num), max(replica_num) FROM system.clusters WHERE cluster = '%s'", a->cluster);
+        c, n, 3, e,
+        "SELECT uniq(shard_num), max(replica_num), uniqExact(host_name, port) FROM system.clusters WHERE cluster = "
+        "'%s'",
+        a->cluster);
     if (status == PROFD_OK && n[0] == 0) {
         return profd_error_set(e, PROFD_REFUSED,
                                "the server %s has no cluster \"%s\" in its configuration (remote_servers)",
@@ -102,6 +105,11 @@ static enum profd_status cluster_check(struct clickhouse *c, const struct clickh
                                "a shard of cluster \"%s\" has %lu replicas: add replicated=1 to the URL, so that the "
                                "tables replicate",
                                a->cluster, n[1]);
+    }
+    if (status == PROFD_OK && n[2] > named) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "cluster \"%s\" has %lu servers, and %u get tables: name all servers in one command",
+                               a->cluster, n[2], named);
     }
     if (status != PROFD_OK || !a->replicated) {
         return status;
@@ -196,7 +204,7 @@ static enum profd_status statement_run(void *context, const char *statement, str
     return status;
 }
 
-enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address,
+enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address, unsigned named,
                                      struct clickhouse_migrated *out, struct profd_error *e)
 {
     struct clickhouse_migrated m = {.before = 0};
@@ -204,7 +212,7 @@ enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhou
     layout_print(address, layout, sizeof layout);
     enum profd_status status = server_read(c, m.server, e);
     if (status == PROFD_OK) {
-        status = cluster_check(c, address, e);
+        status = cluster_check(c, address, named, e);
     }
     if (status == PROFD_OK) {
         status = database_make(c, address, e);
@@ -219,11 +227,6 @@ enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhou
             status = ask(c, NULL, e, "INSERT INTO %s.migration (number, layout, profd) VALUES (%u, '%s', '%s')",
                          address->database, m.after, layout, PROFD_VERSION);
         }
-    }
-    if (status == PROFD_OK) {
-        struct profd_error incomplete;
-        status = clickhouse_draw_state(c, address, address->cluster[0] ? &incomplete : e);
-        status = address->cluster[0] ? PROFD_OK : status;
     }
     if (status == PROFD_OK) {
         *out = m;

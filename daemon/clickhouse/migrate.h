@@ -12,13 +12,14 @@ struct clickhouse_migrated {
     char server[32];        /* version of the server, as "18.16.1" */
 };
 
-/* Makes the database and its tables on this one server. In a cluster each server wants it. Each migration is recorded
+/* Makes the database and its tables on this one server. In a cluster each server wants it; named: how many of them get
+ * it, which must be all. Each migration is recorded
  * in the database after it was made, and may be made again: a call that failed is completed by the next.
  *
  * REFUSED: the server has no cluster of this name; it has replicas, but replicated is not set, or the server is not
  * configured for it; the database has tables, but not profd's; its tables were made for another layout. NEWER: they
  * were made by a newer profd. Otherwise as clickhouse_ask. */
-enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address,
+enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address, unsigned named,
                                      struct clickhouse_migrated *out, struct profd_error *e);
 
 #endif

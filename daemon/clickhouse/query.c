@@ -2,9 +2,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "clickhouse/engine_internal.h"
+#include "clickhouse/everywhere.h"
 
 #define FORMAT " FORMAT RowBinary"
 
@@ -108,8 +110,8 @@ enum profd_status engine_find_missing(struct clickhouse_store *s, bool *missing,
             s, &shards, e, "SELECT toUInt64(uniqExact(shard_num)) FROM system.clusters WHERE cluster = '%s'", cluster);
     }
     if (cluster[0] && status == PROFD_OK) {
-        status = engine_query_number(s, &answering, e, "SELECT toUInt64(count()) FROM cluster('%s', system, one)",
-                                     cluster);
+        status =
+            engine_query_number(s, &answering, e, "SELECT toUInt64(count()) FROM cluster('%s', system, one)", cluster);
     }
     *missing = answering < shards;
     return status;
@@ -129,7 +131,10 @@ enum profd_status engine_insert(struct clickhouse_store *s, const char *columns,
     if (n < 0 || n >= (int)sizeof statement) {
         return profd_error_set(e, PROFD_INTERNAL, "a statement for ClickHouse has %d bytes", n);
     }
-    return refuse(clickhouse_insert(s->server, statement, rows->data, rows->size, e), e);
+    return refuse(s->address.cluster[0] && !engine_is_spread(columns, strcspn(columns, " ("))
+                      ? engine_insert_everywhere(s, statement, rows, e)
+                      : clickhouse_insert(s->server, statement, rows->data, rows->size, e),
+                  e);
 }
 
 enum profd_status engine_run(struct clickhouse_store *s, struct profd_error *e, const char *format, ...)

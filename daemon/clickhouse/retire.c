@@ -39,7 +39,7 @@ static enum profd_status drop_partition(struct retiring *r, const char *table, c
                                         struct profd_error *e)
 {
     char statement[160];
-    (void)snprintf(statement, sizeof statement, "ALTER TABLE %s%s DROP PARTITION %s", table, engine_local(r->s),
+    (void)snprintf(statement, sizeof statement, "ALTER TABLE %s%s DROP PARTITION %s", table, engine_local(r->s, table),
                    partition);
     r->progress.rows++;
     return engine_run_everywhere(r->s, statement, e);
@@ -55,13 +55,13 @@ static enum profd_status purge_program(struct retiring *r, const struct ledger_d
     (void)snprintf(statement, sizeof statement,
                    "ALTER TABLE segment_group%s DELETE WHERE program = '%s' AND uid = %" PRIu32
                    " AND generation < %" PRIu32 " AND number <= %" PRIu64,
-                   engine_local(r->s), x->program, x->uid, x->generation, x->last);
+                   engine_local(r->s, "segment_group"), x->program, x->uid, x->generation, x->last);
     enum profd_status status = engine_run_everywhere(r->s, statement, e);
     if (status == PROFD_OK) {
         (void)snprintf(statement, sizeof statement,
                        "ALTER TABLE rollup%s DELETE WHERE program = '%s' AND uid = %" PRIu32
                        " AND generation < %" PRIu32,
-                       engine_local(r->s), x->program, x->uid, x->generation);
+                       engine_local(r->s, "rollup"), x->program, x->uid, x->generation);
         status = engine_run_everywhere(r->s, statement, e);
     }
     return status;

@@ -46,6 +46,8 @@ static enum profd_status word_print(const struct word *w, const struct clickhous
     const char *db = a->database, *part = a->cluster[0] ? "_local" : "";
     if (word_is(w, "local")) {
         (void)fprintf(out, "%s.%.*s%s", db, w->table_size, w->table, part);
+    } else if (word_is(w, "copied")) {
+        (void)fprintf(out, "%s.%.*s", db, w->table_size, w->table);
     } else if (word_is(w, "replacing") && w->rest && a->replicated) {
         (void)fprintf(out, "ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/%s/%.*s%s', '{replica}', %.*s)",
                       db, w->table_size, w->table, part, w->rest_size, w->rest);

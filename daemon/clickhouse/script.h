@@ -1,8 +1,9 @@
 /* Statements of a migration for the tables of one address. Pure.
  *
- * In the text of a migration, $local(T) is the table that stores the rows of T on a server, $replacing(T, V) its
- * engine, in which of rows with the same key the one with the greatest V remains, and $distributed(T, KEY) the
- * statement that makes T from the tables of all shards; without a cluster there is no such statement. */
+ * In the text of a migration, $copied(T) is a table of which every shard has all rows, $local(T) is the table that
+ * stores the rows of T on a server, $replacing(T, V) its engine, in which of rows with the same key the one with the
+ * greatest V remains, and $distributed(T, KEY) the statement that makes T from the tables of all shards; without a
+ * cluster there is no such statement. */
 #ifndef PROFD_CLICKHOUSE_SCRIPT_H
 #define PROFD_CLICKHOUSE_SCRIPT_H
 

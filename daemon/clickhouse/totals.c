@@ -37,7 +37,7 @@ enum profd_status ledger_count_bytes(struct clickhouse_store *s, const char *tab
     buffer_add_text(&s->statement, "SELECT toUInt64(sum(bytes_on_disk)) FROM ");
     ledger_put_parts(s, &s->statement);
     if (table) {
-        buffer_add_format(&s->statement, " AND table = '%s%s'", table, s->address.cluster[0] ? "_local" : "");
+        buffer_add_format(&s->statement, " AND table = '%s%s'", table, engine_local(s, table));
     }
     enum profd_status status = engine_query_printed(s, &r, e);
     if (status == PROFD_OK) {

@@ -4,6 +4,8 @@
 -- Rules:
 -- * A row follows from what it describes, so a row that is inserted again replaces itself. Of rows with the same sorting key the one with
 --   the greatest version (the column that $replacing names) counts. Old rows remain until the server merges them.
+-- * $local: rows are spread over the shards of a cluster. $copied: every shard has all rows; what one is asked for is what it has itself, and
+--   an insert goes to each.
 -- * number: nanoseconds since the epoch by the inserting daemon's clock, greater than the daemon's number before.
 -- * uid: number of the tenant (daemon/store/arrivals.h). build, program: build-ids as hexadecimal digits. hour: hours since the epoch, UTC.
 --   Times without a unit are nanoseconds since the epoch.
@@ -95,26 +97,22 @@ PARTITION BY toYYYYMMDD(toDateTime(intDiv(received, 1000000000), 'UTC')) ORDER B
 $distributed(arrival, cityHash64(epoch, sequence));
 
 -- Sequences first to last of an epoch that have arrived, of which table arrival has no rows any more.
-CREATE TABLE IF NOT EXISTS $local(known) (
+CREATE TABLE IF NOT EXISTS $copied(known) (
     epoch FixedString(12),
     first UInt64,
     last UInt64,
     number UInt64
 ) ENGINE = $replacing(known, number) ORDER BY (epoch, first, last);
 
-$distributed(known, cityHash64(epoch));
-
 -- An epoch belongs to the host that sent it first: of several rows that with the smallest number counts.
-CREATE TABLE IF NOT EXISTS $local(epoch_host) (
+CREATE TABLE IF NOT EXISTS $copied(epoch_host) (
     epoch FixedString(12),
     number UInt64,
     host FixedString(16)
 ) ENGINE = $replacing(epoch_host, number) ORDER BY (epoch, number);
 
-$distributed(epoch_host, cityHash64(epoch));
-
 -- Hosts that have arrived.
-CREATE TABLE IF NOT EXISTS $local(host) (
+CREATE TABLE IF NOT EXISTS $copied(host) (
     identity FixedString(16),
     number UInt64,
     slot UInt32,                  -- from 1; no other host has it
@@ -135,20 +133,16 @@ CREATE TABLE IF NOT EXISTS $local(host) (
     not_after Int64
 ) ENGINE = $replacing(host, number) ORDER BY identity;
 
-$distributed(host, cityHash64(identity));
-
 -- Hours in which something of a host is missing, for one reason each.
-CREATE TABLE IF NOT EXISTS $local(mark) (
+CREATE TABLE IF NOT EXISTS $copied(mark) (
     hour UInt32,
     host FixedString(16),         -- zeros: of every host
     reason UInt32,
     number UInt64
 ) ENGINE = $replacing(mark, number) ORDER BY (hour, host, reason);
 
-$distributed(mark, cityHash64(host));
-
 -- Segments that could not be read.
-CREATE TABLE IF NOT EXISTS $local(quarantine) (
+CREATE TABLE IF NOT EXISTS $copied(quarantine) (
     epoch FixedString(12),
     sequence UInt64,
     number UInt64,
@@ -158,10 +152,8 @@ CREATE TABLE IF NOT EXISTS $local(quarantine) (
     bytes String
 ) ENGINE = $replacing(quarantine, number) ORDER BY (epoch, sequence);
 
-$distributed(quarantine, cityHash64(epoch, sequence));
-
 -- What all segments of a series have in common. The key is a hash of uid, program, builds and labels.
-CREATE TABLE IF NOT EXISTS $local(series) (
+CREATE TABLE IF NOT EXISTS $copied(series) (
     series FixedString(16),
     number UInt64,                -- when it was made by this writer
     writer UInt64,
@@ -173,11 +165,9 @@ CREATE TABLE IF NOT EXISTS $local(series) (
     label_values Array(String)
 ) ENGINE = $replacing(series, number) ORDER BY (series, writer);
 
-$distributed(series, cityHash64(series));
-
 -- How often a writer (the handle of a daemon, by a random number) has changed an hour of a series. The sum over writers of the greatest
 -- count is the version of the hour: a rollup of that version has everything.
-CREATE TABLE IF NOT EXISTS $local(change) (
+CREATE TABLE IF NOT EXISTS $copied(change) (
     program String,
     series FixedString(16),
     hour UInt32,
@@ -190,18 +180,14 @@ CREATE TABLE IF NOT EXISTS $local(change) (
 PARTITION BY toYYYYMMDD(toDateTime(hour * 3600, 'UTC')) ORDER BY (program, series, hour, generation, writer)
 SETTINGS index_granularity = 1024;
 
-$distributed(change, cityHash64(series));
-
 -- How often a writer has changed what answers about a build say to readers of a uid. build '': lists. The sum over writers is the number
 -- of the epoch in ETags.
-CREATE TABLE IF NOT EXISTS $local(version) (
+CREATE TABLE IF NOT EXISTS $copied(version) (
     build String,
     uid UInt32,
     writer UInt64,
     count UInt64
 ) ENGINE = $replacing(version, count) ORDER BY (build, uid, writer);
-
-$distributed(version, cityHash64(build));
 
 -- The sum of an hour of a series. It counts if its version is the one of table change; else the segments count.
 CREATE TABLE IF NOT EXISTS $local(rollup) (
@@ -254,17 +240,15 @@ PARTITION BY intDiv(day, 30) ORDER BY (program, series, day, generation, host) S
 $distributed(host_day, cityHash64(series));
 
 -- Programs that were deleted: the greatest generation counts. before: what ended before then is not stored when it arrives.
-CREATE TABLE IF NOT EXISTS $local(deletion) (
+CREATE TABLE IF NOT EXISTS $copied(deletion) (
     program String,
     uid UInt32,
     generation UInt32,
     before Int64
 ) ENGINE = $replacing(deletion, generation) ORDER BY (program, uid);
 
-$distributed(deletion, cityHash64(program));
-
 -- What was accepted and removed since, by what removed it: the ledger's other half.
-CREATE TABLE IF NOT EXISTS $local(removed) (
+CREATE TABLE IF NOT EXISTS $copied(removed) (
     program String,
     uid UInt32,
     generation UInt32,
@@ -275,10 +259,8 @@ CREATE TABLE IF NOT EXISTS $local(removed) (
     calls UInt64
 ) ENGINE = $replacing(removed, number) ORDER BY (program, uid, generation, day);
 
-$distributed(removed, cityHash64(program));
-
 -- Parsed objects. content: SHA-256 of encoded.
-CREATE TABLE IF NOT EXISTS $local(object) (
+CREATE TABLE IF NOT EXISTS $copied(object) (
     build String,
     variant String,
     content FixedString(32),
@@ -291,9 +273,7 @@ CREATE TABLE IF NOT EXISTS $local(object) (
     bounds String
 ) ENGINE = $replacing(object, number) ORDER BY (build, variant, content) SETTINGS index_granularity = 16;
 
-$distributed(object, cityHash64(build));
-
-CREATE TABLE IF NOT EXISTS $local(object_sender) (
+CREATE TABLE IF NOT EXISTS $copied(object_sender) (
     build String,
     variant String,
     content FixedString(32),
@@ -308,10 +288,8 @@ CREATE TABLE IF NOT EXISTS $local(object_sender) (
     note String
 ) ENGINE = $replacing(object_sender, number) ORDER BY (build, variant, content, uid);
 
-$distributed(object_sender, cityHash64(build));
-
 -- The builds that segments of a host named, and what the host attests of them.
-CREATE TABLE IF NOT EXISTS $local(attestation) (
+CREATE TABLE IF NOT EXISTS $copied(attestation) (
     build String,
     host FixedString(16),
     number UInt64,
@@ -323,18 +301,14 @@ CREATE TABLE IF NOT EXISTS $local(attestation) (
     gone UInt8
 ) ENGINE = $replacing(attestation, number) ORDER BY (build, host);
 
-$distributed(attestation, cityHash64(build));
-
 -- Tenant n has uid 4294967294 - (n - 1); `default` is 1.
-CREATE TABLE IF NOT EXISTS $local(tenant) (
+CREATE TABLE IF NOT EXISTS $copied(tenant) (
     name String,
     number UInt64,
     id UInt32
 ) ENGINE = $replacing(tenant, number) ORDER BY name;
 
-$distributed(tenant, cityHash64(name));
-
-CREATE TABLE IF NOT EXISTS $local(token) (
+CREATE TABLE IF NOT EXISTS $copied(token) (
     hash FixedString(32),
     number UInt64,
     tenant UInt32,
@@ -344,9 +318,7 @@ CREATE TABLE IF NOT EXISTS $local(token) (
     created Int64
 ) ENGINE = $replacing(token, number) ORDER BY hash;
 
-$distributed(token, cityHash64(hash));
-
-CREATE TABLE IF NOT EXISTS $local(enrolment) (
+CREATE TABLE IF NOT EXISTS $copied(enrolment) (
     key FixedString(32),
     identity FixedString(16),
     number UInt64,
@@ -360,9 +332,7 @@ CREATE TABLE IF NOT EXISTS $local(enrolment) (
     revoked Int64                 -- 0: it is not; else number is the greatest there is, so that nothing undoes it
 ) ENGINE = $replacing(enrolment, number) ORDER BY key;
 
-$distributed(enrolment, cityHash64(key));
-
-CREATE TABLE IF NOT EXISTS $local(reader) (
+CREATE TABLE IF NOT EXISTS $copied(reader) (
     name String,
     number UInt64,
     id UInt64,                    -- its number when it was added
@@ -376,9 +346,7 @@ CREATE TABLE IF NOT EXISTS $local(reader) (
     gone UInt8
 ) ENGINE = $replacing(reader, number) ORDER BY name;
 
-$distributed(reader, cityHash64(name));
-
-CREATE TABLE IF NOT EXISTS $local(watch) (
+CREATE TABLE IF NOT EXISTS $copied(watch) (
     kind UInt8,
     key String,
     number UInt64,
@@ -387,14 +355,11 @@ CREATE TABLE IF NOT EXISTS $local(watch) (
     gone UInt8
 ) ENGINE = $replacing(watch, number) ORDER BY (kind, key);
 
-$distributed(watch, cityHash64(key));
-
 -- lock/NAME/WRITER: when a writer's lock ends, in seconds since the epoch by the clock of the servers; '': it has none.
 -- incarnation: 16 random bytes, drawn by init and after a restore. backup: a number; all that arrived up to it is in a backup. salt.
-CREATE TABLE IF NOT EXISTS $local(state) (
+CREATE TABLE IF NOT EXISTS $copied(state) (
     name String,
     number UInt64,
     value String
 ) ENGINE = $replacing(state, number) ORDER BY name;
 
-$distributed(state, cityHash64(name));

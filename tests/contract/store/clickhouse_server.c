@@ -20,6 +20,7 @@
 #include "clickhouse/client.h"
 #include "clickhouse/engine.h"
 #include "clickhouse/migrate.h"
+#include "clickhouse/state.h"
 
 #define SUITE "store_clickhouse"
 #define PORT "PROFD_TEST_CLICKHOUSE" /* in the environment of the tests, which are processes of their own */
@@ -222,12 +223,15 @@ char *clickhouse_server_ask(const char *name, const char *statement)
 void clickhouse_server_make(char *name, size_t size)
 {
     struct clickhouse_migrated made;
+    struct clickhouse_state state;
     struct profd_error e;
     static unsigned next;
     snprintf(name, size, "t%ld_%u", (long)getpid(), next++);
     const struct clickhouse_address a = address_of(name);
     struct clickhouse *c = connect_to(&a);
-    cr_assert_eq(clickhouse_migrate(c, &a, &made, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(clickhouse_migrate(c, &a, 1, &made, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(clickhouse_draw_state(&state, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(clickhouse_put_state(c, &a, &state, &e), PROFD_OK, "%s", e.sentence);
     clickhouse_close(c);
 }
 
