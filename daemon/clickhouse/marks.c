@@ -190,6 +190,11 @@ enum profd_status engine_get_marks(struct store *base, const struct store_scope 
     if (status == PROFD_OK) {
         status = add_reasons(s, a, scope, filter, reasons, e);
     }
+    if (status == PROFD_OK && s->base.partial) {
+        bool missing;
+        status = engine_find_missing(s, &missing, e);
+        *reasons |= status == PROFD_OK && missing ? (uint32_t)INEXACT_SHARDS_MISSING : 0;
+    }
     arena_free(a);
     return status;
 }

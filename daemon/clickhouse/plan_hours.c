@@ -247,6 +247,9 @@ static enum profd_status check_open(const struct plan *p, struct profd_error *e)
     if (!found) {
         return profd_no_memory(e);
     }
+    if (p->s->base.partial) {
+        return PROFD_OK;
+    }
     for (uint32_t i = 0; i < p->ref_count; i++) {
         found[p->refs[i].hour] = true;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clickhouse/everywhere.h"
 #include "clickhouse/ledger.h"
 #include "store/outgoing.h"
 #include "store/quota.h"

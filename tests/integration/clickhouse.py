@@ -48,7 +48,7 @@ def put(server, database, data):
 def schema():
     """The names of the tables."""
     with open("schema/clickhouse/001_store.sql") as f:
-        return sorted(re.findall(r"CREATE TABLE IF NOT EXISTS \$local\((\w+)\)", f.read()))
+        return sorted(re.findall(r"CREATE TABLE IF NOT EXISTS \$(?:local|copied)\((\w+)\)", f.read()))
 
 
 def tables(server, database, condition):
@@ -86,7 +86,9 @@ def one_server(tap, server):
 
 def in_cluster(tap, bed):
     a, b = bed.servers
-    done = init(a.url("fleet", cluster="shards").replace("/fleet", f",127.0.0.1:{b.http}/fleet"))
+    refused(tap, "a cluster of which not all servers are named", init(a.url("fleet", cluster="shards")), 65,
+            "has 2 servers, and 1 get tables")
+    done = init(bed.url("fleet", cluster="shards"))
     tap.point(fine(done, "now have version 1") and len(done.stdout.splitlines()) == 2,
               "init makes the tables on each server of a cluster", done)
     kept = [s.query("SELECT name, hex(value) FROM fleet.state ORDER BY name") for s in bed.servers]
@@ -108,8 +110,8 @@ def layouts(tap, bed):
     refused(tap, "a cluster that the server does not know", init(a.url("x", cluster="other")), 65, 'no cluster "other"')
     refused(tap, "a cluster with replicas, without replicated", init(a.url("x", cluster="pair")), 65, "2 replicas",
             "replicated=1")
-    refused(tap, "replicated on a server without ZooKeeper", init(a.url("x", cluster="pair", replicated=1)), 65,
-            "no zookeeper")
+    refused(tap, "replicated on a server without ZooKeeper", init(bed.url("x", cluster="pair", replicated=1)),
+            65, "no zookeeper")
     tap.point(a.query("EXISTS TABLE x.migration") == "0\n"
               and "x" not in a.query("SHOW DATABASES").split(), "nothing was made of these")
     refused(tap, "tables that were made for another layout", init(a.url("fleet")), 65, "cluster=shards", "one server")

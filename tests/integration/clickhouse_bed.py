@@ -181,6 +181,12 @@ class Bed:
         for s in self.servers:
             s.configure(cluster("shards", [[x] for x in self.servers]) + cluster("pair", [self.servers]), more)
 
+    def url(self, database="profd", user=None, **parameters):
+        """Names all servers, as a cluster wants it."""
+        first, *others = self.servers
+        url = first.url(database, user, **parameters)
+        return url.replace(f"/{database}", "".join(f",127.0.0.1:{s.http}" for s in others) + f"/{database}", 1)
+
     def __enter__(self):
         try:
             for s in self.servers:

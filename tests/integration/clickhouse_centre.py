@@ -26,10 +26,9 @@ BUSY, FULL = 15, 16  # proto/status.h
 
 
 def init(bed, database="profd", **parameters):
-    for s in bed.servers:
-        done = run(PROFCTL, "clickhouse", "init", s.url(database, **parameters))
-        if done.returncode:
-            raise RuntimeError(done.stderr)
+    done = run(PROFCTL, "clickhouse", "init", bed.url(database, **parameters))
+    if done.returncode:
+        raise RuntimeError(done.stderr)
 
 
 def at(seconds):
@@ -158,7 +157,7 @@ def is_503(got, *words):
 def same(tap, bed):
     init(bed, cluster="shards")
     hours = [0, 3, 5, 26, 50, 75]
-    with Fleet(bed.servers[0].url("profd", cluster="shards")) as fleet:
+    with Fleet(bed.url("profd", cluster="shards")) as fleet:
         for _ in range(4):
             fleet.upload(30, hours)
             fleet.settle()
@@ -304,7 +303,7 @@ def killed(tap, bed, seconds, seed):
     dice = random.Random(seed)
     init(bed, "killed", cluster="shards")
     with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, \
-            Daemon("--gate", "--store", bed.servers[0].url("killed", cluster="shards")) as centre:
+            Daemon("--gate", "--store", bed.url("killed", cluster="shards")) as centre:
         gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
         senders = [Sender(d, random.Random(seed + i), pause=0.02) for i, d in enumerate((a, b))]
         for s in senders:
@@ -370,7 +369,7 @@ def beside(tap, bed):
     """Two daemons that take segments and one that only answers, over the same tables: any host may send to any daemon,
     also the same segment to both, and all say the same."""
     init(bed, "beside", cluster="shards")
-    url = bed.servers[0].url("beside", cluster="shards").replace("/beside", f",127.0.0.1:{bed.servers[1].http}/beside")
+    url = bed.url("beside", cluster="shards")
     with contextlib.ExitStack() as stack:
         start = stack.enter_context
         hosts = [start(Daemon("--relay", "tls://c:1")) for _ in range(2)]
@@ -434,23 +433,23 @@ def one_away(tap, bed):
     """One shard of two is down: nothing is answered, or what the other has if that is asked for, and said."""
     init(bed, "away", cluster="shards")
     a, b = bed.servers
-    with Fleet(a.url("away", cluster="shards")) as fleet:
-        fleet.upload(60)
-        fleet.settle()
+    with Fleet(bed.url("away", cluster="shards")) as fleet:
+        for _ in range(3):  # segments of each program on each shard
+            fleet.upload(40, (0, 3, 5, 26))
+            fleet.settle()
         b.stop()
         path = f"/api/v1/builds/{BUILDS[0]}/report"
         with Wire(fleet.kept.socket) as w:
             whole, part = w.query(path)[:2], w.query(path + "?partial=1")
         tap.point(is_503(whole, "ClickHouse"), "a shard is down: a report is refused", whole)
-        report = json.loads(part[1]) if part[0] == 200 else {}
-        tap.point("shards-missing" in report.get("inexact_reasons", []) and report["exact"] is False,
+        seen = json.loads(part[1])["provenance"] if part[0] == 200 else {}
+        tap.point("shards-missing" in seen.get("inexact_reasons", []) and seen["exact"] is False,
                   "a shard is down: partial=1 answers and says so", part)
         b.start()
         with Wire(fleet.kept.socket) as w:
             again, part = w.query(path), w.query(path + "?partial=1")
-        report = json.loads(part[1])
-        tap.point(again[0] == 200 and report["exact"] is True
-                  and report["uploads"] == json.loads(again[1])["uploads"], "it is back: both have everything",
+        tap.point(again[0] == part[0] == 200 and json.loads(part[1])["provenance"]["exact"] is True
+                  and json.loads(part[1])["provenance"] == json.loads(again[1])["provenance"], "it is back: both have everything",
                   (again, part))
 
 
