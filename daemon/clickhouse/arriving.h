@@ -27,7 +27,7 @@ struct stored {
     uint32_t groups;         /* that are there, as bits */
 };
 
-/* Whose an epoch is. */
+/* The host that has an epoch. */
 struct epoch_owner {
     uint8_t host[STORE_HOST_SIZE];
     uint64_t number;

@@ -91,9 +91,6 @@ enum profd_status engine_rows_check(const struct row_reader *r, const char *what
  * replicas a majority of each shard's, has stored its part. */
 enum profd_status engine_insert(struct clickhouse_store *s, const char *columns, const struct buffer *rows,
                                 struct profd_error *e);
-/* Runs another statement, on every shard for itself if everywhere: with $local(T) for a table's name. */
-enum profd_status engine_run(struct clickhouse_store *s, struct profd_error *e, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* Literals of SQL: a quoted text, unhex('…'), and a condition on column uid that holds what the scope has. */
 void engine_put_quoted(struct buffer *b, const char *text);

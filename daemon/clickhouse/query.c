@@ -137,23 +137,6 @@ enum profd_status engine_insert(struct clickhouse_store *s, const char *columns,
                   e);
 }
 
-enum profd_status engine_run(struct clickhouse_store *s, struct profd_error *e, const char *format, ...)
-{
-    va_list arguments;
-    char *reply = NULL;
-    engine_begin(s);
-    va_start(arguments, format);
-    print(&s->statement, format, arguments);
-    va_end(arguments);
-    buffer_add(&s->statement, "", 1);
-    if (s->statement.failed) {
-        return profd_no_memory(e);
-    }
-    const enum profd_status status = clickhouse_ask(s->server, s->statement.data, &reply, e);
-    free(reply);
-    return refuse(status, e);
-}
-
 void engine_put_quoted(struct buffer *b, const char *text)
 {
     buffer_add_char(b, '\'');

@@ -35,13 +35,6 @@ uint8_t rows_u8(struct row_reader *r)
     return n;
 }
 
-uint16_t rows_u16(struct row_reader *r)
-{
-    uint16_t n;
-    rows_fixed(r, &n, sizeof n);
-    return n;
-}
-
 uint32_t rows_u32(struct row_reader *r)
 {
     uint32_t n;
@@ -118,11 +111,6 @@ void rows_put_fixed(struct buffer *b, const void *bytes, size_t n)
 }
 
 void rows_put_u8(struct buffer *b, uint8_t n)
-{
-    buffer_add(b, &n, sizeof n);
-}
-
-void rows_put_u16(struct buffer *b, uint16_t n)
 {
     buffer_add(b, &n, sizeof n);
 }

@@ -28,7 +28,6 @@ static inline bool rows_more(const struct row_reader *r)
 }
 
 uint8_t rows_u8(struct row_reader *r);
-uint16_t rows_u16(struct row_reader *r);
 uint32_t rows_u32(struct row_reader *r);
 uint64_t rows_u64(struct row_reader *r);
 int64_t rows_i64(struct row_reader *r);
@@ -48,7 +47,6 @@ uint64_t *rows_array_u64(struct row_reader *r, struct arena *a, size_t *n);
 
 /* Columns of a row, appended. */
 void rows_put_u8(struct buffer *b, uint8_t n);
-void rows_put_u16(struct buffer *b, uint16_t n);
 void rows_put_u32(struct buffer *b, uint32_t n);
 void rows_put_u64(struct buffer *b, uint64_t n);
 void rows_put_i64(struct buffer *b, int64_t n);
