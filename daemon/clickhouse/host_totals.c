@@ -122,29 +122,30 @@ static void print_hours(const struct plan *p, const bool *wanted, const struct p
                       from * 3600ULL, to * 3600ULL);
 }
 
+/* The series of which one of these hours is. */
+static bool *mark_series(const struct plan *p, const struct plan_hour *const *hours, size_t n, struct arena *a)
+{
+    bool *wanted = ARENA_ARRAY(a, p->series_count, bool);
+    for (size_t i = 0; wanted && i < n; i++) {
+        wanted[hours[i]->series] = true;
+    }
+    return wanted;
+}
+
 static enum profd_status each_of_hours(const struct plan *p, const struct plan_hour *const *hours, size_t n, bool day,
                                        struct arena *a, total_sink *each, void *context, struct profd_error *e)
 {
-    struct row_reader rows;
-    bool *wanted = ARENA_ARRAY(a, p->series_count, bool);
+    struct row_reader rows = {.bytes = NULL};
+    const bool *wanted = mark_series(p, hours, n, a);
     if (!wanted) {
         return profd_no_memory(e);
     }
-    for (size_t i = 0; i < n; i++) {
-        wanted[hours[i]->series] = true;
-    }
     print_hours(p, wanted, hours, n, day);
     enum profd_status status = engine_query_printed(p->s, &rows, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    while (status == PROFD_OK && rows_more(&rows)) {
-        struct host_total x;
+    for (struct host_total x; status == PROFD_OK && rows_more(&rows);) {
         arena_reset(a);
         status = take_total(p, &rows, a, &x, e);
-        if (status == PROFD_OK && x.series) {
-            status = each(context, &x, e);
-        }
+        status = status == PROFD_OK && x.series ? each(context, &x, e) : status;
     }
     rows_close(&rows);
     return status;

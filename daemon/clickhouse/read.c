@@ -13,14 +13,24 @@
 #define BATCH_SLICES 256u /* sums that are made at once */
 #define BATCH_SEGMENTS 8192u
 
+/* Slots of a user's hosts that were given; greater ones than SLOTS_SEEN are given again. */
+#define SLOTS_SEEN (1u << 20)
+struct seen_hosts {
+    struct seen_hosts *next;
+    uint32_t uid;
+    uint8_t given[SLOTS_SEEN / 8];
+};
+
 struct giving {
     struct plan *p;
     row_sink *each;
     void *context;
     struct host_slots hosts;
+    struct seen_hosts *seen;
     struct arena *arena;  /* of a batch */
     uint32_t rolled_most; /* rollups in a batch */
     const uint8_t *set;   /* hosts of the row before, as they are stored, */
+    uint32_t set_uid;
     size_t set_size;
     const char *const *names; /* and as they are given */
     size_t name_count;
@@ -58,11 +68,42 @@ static struct store_row begin_row(const struct plan *p, const struct plan_ref *r
     return row;
 }
 
-static enum profd_status name_slots(struct giving *g, const uint32_t *slots, size_t n, struct store_row *row,
+/* Leaves the slots that were not given to the user before, if the filter wants each once. */
+static enum profd_status leave_new(struct giving *g, uint32_t uid, uint32_t *slots, size_t *n, struct profd_error *e)
+{
+    struct seen_hosts *seen = g->seen;
+    size_t kept = 0;
+    while (seen && seen->uid != uid) {
+        seen = seen->next;
+    }
+    if (!seen) {
+        seen = ARENA_NEW(g->p->arena, struct seen_hosts);
+        if (!seen) {
+            return profd_no_memory(e);
+        }
+        seen->uid = uid;
+        seen->next = g->seen;
+        g->seen = seen;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        const uint32_t slot = slots[i];
+        const uint8_t bit = (uint8_t)(1u << slot % 8);
+        slots[kept] = slot;
+        kept += slot >= SLOTS_SEEN || !(seen->given[slot / 8] & bit);
+        if (slot < SLOTS_SEEN) {
+            seen->given[slot / 8] |= bit;
+        }
+    }
+    *n = kept;
+    return PROFD_OK;
+}
+
+static enum profd_status name_slots(struct giving *g, uint32_t *slots, size_t n, struct store_row *row,
                                     struct profd_error *e)
 {
-    const char **names = ARENA_ARRAY(g->arena, n + 1, const char *);
-    enum profd_status status = names ? PROFD_OK : profd_no_memory(e);
+    enum profd_status status = g->p->filter->hosts_once ? leave_new(g, row->uid, slots, &n, e) : PROFD_OK;
+    const char **names = status == PROFD_OK ? ARENA_ARRAY(g->arena, n + 1, const char *) : NULL;
+    status = status == PROFD_OK && !names ? profd_no_memory(e) : status;
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         const struct host_slot *host = NULL;
         status = host_slots_find(&g->hosts, slots[i], &host, e);
@@ -79,9 +120,9 @@ static enum profd_status name_set(struct giving *g, const uint8_t *set, size_t s
 {
     const int64_t *slots;
     size_t n;
-    if (g->set && g->set_size == size && memcmp(g->set, set, size) == 0) {
+    if (g->set && g->set_uid == row->uid && g->set_size == size && memcmp(g->set, set, size) == 0) {
         row->hosts = g->names;
-        row->host_count = g->name_count;
+        row->host_count = g->p->filter->hosts_once ? 0 : g->name_count;
         return PROFD_OK;
     }
     enum profd_status status = folded_decode_hosts(g->arena, set, size, &slots, &n, e);
@@ -94,6 +135,7 @@ static enum profd_status name_set(struct giving *g, const uint8_t *set, size_t s
     }
     status = name_slots(g, numbers, n, row, e);
     g->set = set;
+    g->set_uid = row->uid;
     g->set_size = size;
     g->names = row->hosts;
     g->name_count = row->host_count;

@@ -14,7 +14,7 @@ struct summed {
     const struct share *shares; /* of each build; calls: into it */
     uint64_t segments;          /* that are in it */
     uint64_t content;           /* of equal content equal, of another most likely another */
-    const uint32_t *hosts;      /* slots, ascending */
+    uint32_t *hosts;            /* slots, ascending */
     size_t host_count;
 };
 

@@ -300,6 +300,7 @@ struct store_filter {
                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
     bool spread;  /* rows have it */
+    bool hosts_once; /* rows may leave out hosts that a row of the same user before had */
     int64_t since, until;
     size_t matcher_count;
     const struct store_matcher *matchers;
