@@ -10,7 +10,6 @@
 #define SENDER_COLUMNS                                                                                                 \
     "object_sender (build, variant, content, uid, number, trusted, operator, gone, delivered, received, name, note)"
 #define OBJECT_BYTES (256u << 20)
-#define TOUCH_MOST (1u << 20)
 
 /* A delivery, and what is known of its build. */
 struct putting {
@@ -216,7 +215,7 @@ enum profd_status engine_touch_object(struct clickhouse_store *s, const char *bu
     engine_begin(s);
     buffer_add_text(&s->statement, "SELECT DISTINCT uid, arrayJoin(builds) FROM series WHERE has(builds, ");
     engine_put_quoted(&s->statement, build_id);
-    buffer_add_format(&s->statement, ") AND uid >= %u AND uid <= %u LIMIT %u", from, to, TOUCH_MOST);
+    buffer_add_format(&s->statement, ") AND uid >= %u AND uid <= %u", from, to);
     struct arena *a = arena_new(0);
     enum profd_status status = a ? engine_query_printed(s, &rows, e) : profd_no_memory(e);
     if (status != PROFD_OK) {
