@@ -520,10 +520,14 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     if (!status) {
         status = admin_service_new(&admin, &s->admin, e);
     }
-    if (!status && s->opener->shared) {
-        status = shared_start(s->loop, s->writer, &s->readers, enrol_service_get_revocations(s->enrol), &s->shared, e);
-    }
     return status ? status : server_make_queries(s, e);
+}
+
+static enum profd_status server_start_shared(struct server *s, struct profd_error *e)
+{
+    return s->opener->shared
+               ? shared_start(s->loop, s->writer, &s->readers, enrol_service_get_revocations(s->enrol), &s->shared, e)
+               : PROFD_OK;
 }
 
 static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
@@ -567,9 +571,9 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
 enum profd_status server_start(struct server *s, struct profd_error *e)
 {
     typedef enum profd_status start_step(struct server *, struct profd_error *);
-    static start_step *const steps[] = {server_take_passed,   server_start_brokers, server_open_directory,
-                                        server_open_store,    server_start_writer,  server_make_live,
-                                        server_make_services, server_make_watcher,  server_open_endpoints};
+    static start_step *const steps[] = {
+        server_take_passed, server_start_brokers, server_open_directory, server_open_store,   server_start_writer,
+        server_make_live,   server_make_services, server_start_shared,   server_make_watcher, server_open_endpoints};
     enum profd_status status = PROFD_OK;
 
     umask(0077);

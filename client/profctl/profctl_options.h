@@ -16,8 +16,6 @@
 #define OPTION_MATCH                                                                                                   \
     OPTION("match", 'm', "MATCHER",                                                                                    \
            "use only uploads with a matching label: K=\"V\", K!=\"V\", K=~\"V\" or K!~\"V\"; may be repeated")
-/* Which uploads are used. */
-#define OPTIONS_SELECTION OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH
 #define OPTION_SCOPE                                                                                                   \
     OPTION("scope", 0, "program|build|everywhere",                                                                     \
            "the program with all its builds, this build in it alone, or this build in all programs")

@@ -15,9 +15,15 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 static const struct profctl_option options[] = {
-    OPTIONS_SELECTION, {"limit", 0, "N", "members and arcs of a cycle (default 20)"},
-    OPTION_SCOPE,      OPTION_DIMENSION,
-    OPTION_UID,        OPTION_PARTIAL,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
+    {"limit", 0, "N", "members and arcs of a cycle (default 20)"},
+    OPTION_SCOPE,
+    OPTION_DIMENSION,
+    OPTION_UID,
+    OPTION_PARTIAL,
 };
 
 static uint64_t number(const json_t *object, const char *key)

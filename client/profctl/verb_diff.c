@@ -17,7 +17,10 @@
 #define RESULT_UNKNOWN 3
 
 static const struct profctl_option options[] = {
-    OPTIONS_SELECTION,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
     {"a-since", 0, "T", "the same four for A only: --a-since and --a-until replace those of both"},
     {"a-until", 0, "T", "end of the time range of A"},
     {"a-label", 0, "K=V", "use for A only uploads with this label; may be repeated"},

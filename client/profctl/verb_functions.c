@@ -18,7 +18,10 @@
 #define ANSWER_MOST ((size_t)64 << 20)
 
 static const struct profctl_option options[] = {
-    OPTIONS_SELECTION,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
     {"name", 0, "TEXT", "only functions with this in their names"},
     {"sort", 0, "self|total|calls", "order (default self)"},
     {"limit", 0, "N", "number of functions, at most 1,000 (default 20)"},

@@ -15,11 +15,14 @@
 static const struct profctl_option options[] = {
     {"by", 'b', "LABEL", "group by this label; up to three times"},
     {"step", 0, "1m|5m|10m|15m|30m|1h|2h|3h|4h|6h|8h|12h|1d|7d", "also group by time"},
-    OPTIONS_SELECTION,
+    OPTION_PARTIAL,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
     OPTION_SCOPE,
     OPTION_DIMENSION,
     OPTION_UID,
-    OPTION_PARTIAL,
 };
 
 static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)

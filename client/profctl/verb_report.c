@@ -21,7 +21,10 @@
 static const struct profctl_option options[] = {
     {"format", 'f', &(REPORT_FORMATS(OR_FORMAT) "|" DRAWING_FORMATS)[1], "output format (default text)"},
     {"output", 'o', "FILE", "output file, which appears when it is complete"},
-    OPTIONS_SELECTION,
+    OPTION_SINCE,
+    OPTION_UNTIL,
+    OPTION_LABEL,
+    OPTION_MATCH,
     {"flat", 0, NULL, "print only the flat profile"},
     {"graph", 0, NULL, "print only the call graph"},
     {"not-called", 0, NULL, "print only the instrumented functions without calls and ticks"},

@@ -314,17 +314,6 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, u
     return status;
 }
 
-enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
-                                  struct profd_error *e)
-{
-    const enum profd_status status = perform(c, "", statement, strlen(statement), e);
-    if (status == PROFD_OK) {
-        *bytes = (const uint8_t *)c->reply;
-        *size = c->size;
-    }
-    return status;
-}
-
 static uint64_t now_ms(void)
 {
     struct timespec t;

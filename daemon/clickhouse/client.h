@@ -42,9 +42,6 @@ enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_a
 /* As clickhouse_ask, of a query of which the reply is bytes; the caller frees them. */
 enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
                                   struct profd_error *e);
-/* The same; the bytes are borrowed until the next call. */
-enum profd_status clickhouse_read(struct clickhouse *c, const char *statement, const uint8_t **bytes, size_t *size,
-                                  struct profd_error *e);
 /* Inserts data in the format that the statement names. On OK every shard has stored its part. Otherwise as
  * clickhouse_ask: some of the data may be stored. */
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,

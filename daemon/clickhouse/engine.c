@@ -5,7 +5,6 @@
 #include <sys/random.h>
 
 #include "clickhouse/engine_internal.h"
-#include "clickhouse/everywhere.h"
 
 #define REPLY_BYTES (512u << 20)
 #define STATEMENT_BYTES (64u << 20)
@@ -21,7 +20,9 @@ static void engine_close(struct store *base)
         s->compacting_free(s->compacting);
     }
     clickhouse_close(s->server);
-    engine_close_members(s);
+    for (unsigned i = 0; i < CLICKHOUSE_SERVERS_MOST; i++) {
+        clickhouse_close(s->members[i].server);
+    }
     buffer_done(&s->statement);
     hashmap_clear(&s->series);
     hashmap_clear(&s->changes);

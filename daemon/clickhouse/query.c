@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "clickhouse/engine_internal.h"
-#include "clickhouse/everywhere.h"
+#include "clickhouse/members.h"
 
 #define FORMAT " FORMAT RowBinary"
 

@@ -157,7 +157,7 @@ static struct making *find_making(const struct sums *r, const struct plan_series
     return at ? &r->making[*at] : NULL;
 }
 
-/* Adds the segment whose rows were collected. */
+/* Adds the segment of the rows that were collected. */
 static enum profd_status add_segment(struct sums *r, struct profd_error *e)
 {
     uint32_t n;
@@ -285,7 +285,7 @@ static enum profd_status read_part(struct sums *r, unsigned part, unsigned parts
         status = engine_query_printed(r->p->s, &rows, e);
     }
     if (status == PROFD_BUSY && r->p->s->too_large && parts <= PARTS_MOST / 8) {
-        /* A part of 8 n whose rest by n is the part's has some of its segments. */
+        /* Each part of 8 n with the same rest by n has some of its segments. */
         status = PROFD_OK;
         for (unsigned i = 0; status == PROFD_OK && i < 8; i++) {
             status = read_part(r, part + i * parts, 8 * parts, e);

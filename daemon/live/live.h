@@ -35,7 +35,7 @@ struct live_config {
     struct conn_group *conns;
     struct writer *writer;
     const struct store_opener *opener; /* for live_new only */
-    const char *refusal; /* why no process may attach, static; NULL: processes may */
+    const char *refusal;               /* why no process may attach, static; NULL: processes may */
     int64_t harvest_interval;          /* nanoseconds */
     size_t descriptors;                /* that connections and processes may hold together */
     uint64_t run;                      /* the random number of this run of the daemon */

@@ -168,7 +168,8 @@ def same(tap, bed):
             "FROM profd.segment_group").split())
         shards = [int(s.query("SELECT count() FROM profd.segment_group_local")) for s in bed.servers]
         tap.point(keys == heads == len(fleet.sent) and groups == 1 and uploads == 240 and all(shards),
-                  "each group of a segment is a row of a shard", (keys, groups, heads, len(fleet.sent), uploads, shards))
+                  "each group of a segment is a row of a shard",
+                  (keys, groups, heads, len(fleet.sent), uploads, shards))
         before = a.query("SELECT sum(number), count() FROM profd.segment_group")
         with Wire(fleet.kept.socket) as w:
             for g, s in fleet.sent:
@@ -449,7 +450,8 @@ def one_away(tap, bed):
         with Wire(fleet.kept.socket) as w:
             again, part = w.query(path), w.query(path + "?partial=1")
         tap.point(again[0] == part[0] == 200 and json.loads(part[1])["provenance"]["exact"] is True
-                  and json.loads(part[1])["provenance"] == json.loads(again[1])["provenance"], "it is back: both have everything",
+                  and json.loads(part[1])["provenance"] == json.loads(again[1])["provenance"],
+                  "it is back: both have everything",
                   (again, part))
 
 
