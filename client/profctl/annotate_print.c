@@ -99,6 +99,9 @@ static void print_head(const struct annotate_print *p)
             printf("\n");
         }
     }
+    if (ticks > 0 && strcmp(text_of(p->answer, "dimension"), "seconds") == 0) {
+        printf("A tick stands at the instruction that was to run next: those of a slow one stand behind it.\n");
+    }
     printf("%8s %5s %14s %12s %s\n", "TICKS", "%", "95% INTERVAL", "CALLS", p->instructions ? "INSTRUCTION" : "LINE");
 }
 
