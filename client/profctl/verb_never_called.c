@@ -6,6 +6,7 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
+#include "profctl/profctl_csv.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
@@ -14,8 +15,8 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 static const struct profctl_option options[] = {
-    OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH, {"limit", 0, "N", "rows (default all)"},
-    OPTION_SCOPE, OPTION_UID,
+    OPTION_SINCE,  OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH, {"limit", 0, "N", "rows (default all)"},
+    OPTION_FORMAT, OPTION_SCOPE, OPTION_UID,
 };
 
 static void print_head(const struct rows *all)
@@ -78,16 +79,19 @@ static void print_table(const struct rows *all, const struct rows *r)
     }
 }
 
-static enum profd_status print_answer(const struct profctl_call *call, const char *body, size_t size,
-                                      struct profd_error *e)
+static enum profd_status print_answer(size_t format, const char *body, size_t size, struct profd_error *e)
 {
+    static const char *const FIELDS[] = {"function", "file",    "address",           "bytes",
+                                         "copies",   "inlined", "entered_elsewhere", "raw_name"};
     struct rows *all = NULL, *list = NULL;
-    if (call->json) {
+    if (format == FORMAT_JSON) {
         (void)fwrite(body, 1, size, stdout);
         return PROFD_OK;
     }
     enum profd_status status = rows_parse(body, size, &list, e);
-    if (status == PROFD_OK && (status = rows_parse_object(body, size, &all, e)) == PROFD_OK) {
+    if (status == PROFD_OK && format == FORMAT_CSV) {
+        csv_print_rows(rows_list(list), FIELDS, sizeof FIELDS / sizeof *FIELDS);
+    } else if (status == PROFD_OK && (status = rows_parse_object(body, size, &all, e)) == PROFD_OK) {
         print_table(all, list);
     }
     rows_free(list);
@@ -99,15 +103,16 @@ static enum profd_status never_called_run(const struct profctl_call *call, struc
 {
     struct ask_target target;
     char id[160], *body = NULL;
-    size_t size = 0;
-    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    size_t size = 0, format = FORMAT_TEXT;
+    enum profd_status status = profctl_choose_format(call, &format, e);
+    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
     if (status == PROFD_OK) {
         ask_target_init(&target, "/api/v1/builds/{}/never-called", id);
         status = ask_target_add_given(&target, call, "since|until|limit|scope|uid", e);
     }
     status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
     if (status == PROFD_OK) {
-        status = print_answer(call, body, size, e);
+        status = print_answer(format, body, size, e);
     }
     free(body);
     return status;

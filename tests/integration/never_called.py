@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """profctl never-called on a program whose dead code is known: exact runs bound how often it runs, a gmon.out does
 not."""
+import csv
+import io
 import json
 import os
 import sys
@@ -75,6 +77,11 @@ with Tap() as tap, Daemon() as d:
     text = d.ctl("never-called", exe).stdout
     tap.point("3 functions" in text and f"none of {RUNS} processes: fewer than 75%" in text and "dead" in text,
               "as a table", text)
+    table = list(csv.DictReader(io.StringIO(d.ctl("never-called", exe, "-f", "csv").stdout, newline="")))
+    tap.point([(r["function"], int(r["bytes"]), r["inlined"]) for r in table]
+              == [(r["function"], r["bytes"], "0") for r in answer["rows"]]
+              and d.ctl("never-called", exe, "-f", "json").stdout == d.ctl("never-called", exe, "--json").stdout,
+              "as CSV, and -f json", table)
     assert d.ctl("run", exe, "now").returncode == 0
     until(lambda: listed(d, exe).get("processes_started") == RUNS + 1)
     tap.point(sorted(names(listed(d, exe))) == ["buried", "dead"], "a function that one process entered is not listed")
