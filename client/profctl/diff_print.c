@@ -153,7 +153,7 @@ static void print_overlap(const json_t *diff)
     }
 }
 
-#define FEW_TICKS 150 /* of a function with fewer on a side nothing is tested (DIFF_TICKS of profd) */
+#define FEW_TICKS 150 /* a side that nothing has changed on has as many in a test (DIFF_TICKS_LEAST of profd) */
 
 /* Ticks of a row on a side: those of the metric, which are self ticks unless the callees count, too. */
 static double ticks_of(const json_t *diff, const struct metric_words *w, const json_t *row, bool first)

@@ -22,6 +22,7 @@ __attribute__((noinline)) int quote_all(int i) { while (i > 9) n += i /= 7; retu
 static inline __attribute__((always_inline)) int wrap(int i) { return n * i; }"""
 
 TWINS = """__attribute__((noinline)) int quiet(int i) { return n += 5 * i; }
+__attribute__((noinline)) int seldom(int i) { return n += 7 * i; }
 __attribute__((noinline)) int left(int i) { return n += 3 * i; }
 __attribute__((noinline)) int right(int i) { return n += 3 * i; }"""
 
@@ -199,9 +200,9 @@ def rolled_up(tap, old, new, raw):
 def same_build(tap):
     """One build on both sides, which has two functions of the same code: each is called on one side only."""
     with Daemon() as d:
-        exe = build(d.folder, "twins", TWINS, "+ left(n) + right(n) + quiet(n)")
-        fleet(d, exe, 1, "1", 1.0, 0, NOW, also=("left",), spent={"quiet": 0})
-        fleet(d, exe, 2, "2", 1.0, 0, NOW, also=("right",), spent={"quiet": 5})
+        exe = build(d.folder, "twins", TWINS, "+ left(n) + right(n) + quiet(n) + seldom(n)")
+        fleet(d, exe, 1, "1", 1.0, 0, NOW, also=("left",), spent={"quiet": 0}, seldom=("seldom",))
+        fleet(d, exe, 2, "2", 1.0, 0, NOW, also=("right",), spent={"quiet": 5, "seldom": 5})
         sides = "shop@version=1", "shop@version=2"
         done = d.ctl("diff", *sides, "--json")
         diff = json.loads(done.stdout) if done.returncode == 0 else {}
@@ -213,8 +214,11 @@ def same_build(tap):
                   and "A has it, too" in text and "the same code" not in text and "inlined" not in text,
                   "and the text says so", text)
         lines = [line for line in text.splitlines() if line.startswith("  quiet ")]
-        tap.point(len(lines) == 2 and all(line.endswith("  too few ticks in A for a test") for line in lines),
-                  "what took no time before, and much now, is shown although it cannot be tested", text)
+        tap.point(len(lines) == 2 and all(line.endswith("  takes a larger share (q < 0.0001)") for line in lines),
+                  "what took little time before, a tick in each of 96 processes, and much now, is found", text)
+        lines = [line for line in text.splitlines() if line.startswith("  seldom ")]
+        tap.point(len(lines) == 2 and lines[0].endswith("  too few ticks in A for a test"),
+                  "with ticks in six processes before it is shown although it cannot be tested", text)
         few(tap, d, exe)
         without_ticks(tap, d, exe)
         sampled(tap, d, exe)

@@ -66,10 +66,11 @@ def upload(exe, process, ticks, calls, labels, end, stacks=None, program="/srv/s
 
 
 def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda process: {},
-          also=(), spent=None, program="/srv/shop"):
+          also=(), spent=None, seldom=(), program="/srv/shop"):
     """Processes of different work: requests, and ticks that vary by chance. slower: of parse; more: calls of render.
     labels: of a process, beside its version. also: functions that step calls once a request. spent: ticks a request of
-    further functions; each process has one at least. program: its path."""
+    further functions; each process has one at least. seldom: functions with one tick in each of the first six
+    processes. program: its path."""
     draw = random.Random(seed)
     bodies = []
     for p in range(PROCESSES):
@@ -79,6 +80,7 @@ def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda pro
                                       *(spent or {}).items())}
         calls = {("main", "step"): requests, ("step", "parse"): requests, ("step", "render"): (2 + more) * requests,
                  ("step", "idle"): requests, **{("step", name): requests for name in also}}
+        ticks.update(dict.fromkeys(seldom, 1) if p < 6 else {})
         if fresh:
             ticks["fresh"], calls["step", "fresh"] = requests, requests
         bodies.append(upload(exe, seed * 1000 + p, ticks, calls, {**({"version": label} if label else {}), **labels(p)},
