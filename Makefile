@@ -104,7 +104,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real insight collect-real
+INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real insight collect-real regression
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -427,6 +427,16 @@ insight:
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
 	  comparisons=$(COMPARISONS) power=$(POWER)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/dead.py $(INSIGHT)/dead build/oracle-real
+
+# make regression PAIRS=150: a regression between two versions of a Debian package, from the verdict of profctl diff to the line;
+# prints the commands and what they print. REGRESSION keeps sources and programs.
+REGRESSION ?= build/regression
+PAIRS ?= 150
+.PHONY: regression
+regression:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/regression.py $(REGRESSION) runs=$(PAIRS)
 
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.

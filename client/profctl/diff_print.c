@@ -353,16 +353,21 @@ static void print_only_rest(const json_t *row, char other, bool sampled)
     printf("\n");
 }
 
-/* Functions of one side. True if one is inlined on the other side. */
-static bool print_only(const json_t *diff, bool first, const struct diff_print *how)
+/* What is to be said of functions of one side. */
+struct only_notes {
+    bool inlined; /* on the other side */
+    bool unnamed; /* an address is all that is known */
+};
+
+/* Functions of one side. */
+static void print_only(const json_t *diff, bool first, const struct diff_print *how, struct only_notes *notes)
 {
     const json_t *only = json_object_get(diff, first ? "only_in_a" : "only_in_b"), *row;
     const char side = first ? 'A' : 'B', other = first ? 'B' : 'A';
     size_t i;
     const double count = real_of(only, "count");
-    bool inlined = false;
     if (count <= 0) {
-        return false;
+        return;
     }
     printf("\nSeen only in %c: %.0f %s\n", side, count, noun_for((uint64_t)count, "function", "functions"));
     json_array_foreach(json_object_get(only, "rows"), i, row)
@@ -373,13 +378,13 @@ static bool print_only(const json_t *diff, bool first, const struct diff_print *
             printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self_share"),
                    100 * real_of(row, "total_share"));
             print_only_rest(row, other, function_is_sampled(json_object_get(diff, first ? "a" : "b")));
-            inlined |= json_is_true(json_object_get(row, "inlined"));
+            notes->inlined |= json_is_true(json_object_get(row, "inlined"));
+            notes->unnamed |= strncmp(text_of(row, "function"), "0x", 2) == 0;
         }
     }
     if (count > (double)how->limit) {
         printf("  %.0f more; --limit shows them\n", count - (double)how->limit);
     }
-    return inlined;
 }
 
 static void print_judgement(const json_t *diff)
@@ -421,10 +426,15 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     {
         print_table(diff, table, how);
     }
-    bool inlined = print_only(diff, true, how);
-    inlined |= print_only(diff, false, how);
-    if (inlined) {
+    struct only_notes notes = {false, false};
+    print_only(diff, true, how, &notes);
+    print_only(diff, false, how, &notes);
+    if (notes.inlined) {
         printf("  The time of a function that was inlined is in its callers: compare their total time.\n");
+    }
+    if (notes.unnamed) {
+        printf("  A function without a name is found on the other side by its code only, if at all: profctl symbols "
+               "sends names.\n");
     }
     print_judgement(diff);
 }

@@ -137,7 +137,7 @@ static void format_rounded(double value, int digits, char *out, size_t size)
 
 static void print_row(const json_t *row, double unit, bool sampled)
 {
-    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "", ratio[40] = "-", calls[40] = "-";
+    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "-", ratio[40] = "-", calls[40] = "-";
     const json_int_t counted = json_integer_value(json_object_get(row, "calls"));
     if (counted > 0) {
         (void)snprintf(calls, sizeof calls, "%s%" JSON_INTEGER_FORMAT, sampled ? "~" : "", counted);
@@ -150,7 +150,7 @@ static void print_row(const json_t *row, double unit, bool sampled)
         show_amount(real_of(row, "high"), high, sizeof high);
         (void)snprintf(interval, sizeof interval, "%s to %s", low, high);
     }
-    if (has(row, "seconds_per_call")) {
+    if (has(row, "seconds_per_call") && real_of(row, "total_seconds") > 0) { /* without a tick it is not known */
         format_rounded(unit * real_of(row, "seconds_per_call"), digits_of(row), each, sizeof each);
     }
     if (counted > 0 && has(row, "calls_per_caller_call")) {

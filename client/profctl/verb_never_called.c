@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
@@ -26,8 +27,11 @@ static void print_head(const struct rows *all)
                    reported = rows_number(all, 0, "not_called");
     const double bound = rows_real(all, 0, "bound");
     char reasons[200];
+    const bool whole = strcmp(rows_text(all, 0, "symbols"), "yes") == 0;
     if (rows_number(all, 0, "counted_functions") == 0) {
-        printf("unknown: no function of this build counts its calls (gcc -pg)\n");
+        printf("unknown: no function of this build %s\n",
+               whole ? "counts its calls (gcc -pg)"
+                     : "that counts its calls has a name; profctl symbols sends its executable or debug file");
         return;
     }
     show_bytes(rows_number(all, 0, "bytes"), bytes, sizeof bytes);
@@ -45,6 +49,9 @@ static void print_head(const struct rows *all)
            rows_flag(all, 0, "inlined_known")
                ? ""
                : " There is no debug information: code of theirs that was inlined elsewhere may have run.");
+    if (!whole) {
+        printf("Only exported functions have names, and only these are known: profctl symbols sends a debug file.\n");
+    }
     if (reported > functions) {
         printf("A report says %" PRIu64 " not called: there each copy of a function counts, also where another was "
                "entered or inlined,\nand so does start-up code, in all builds of the report.\n",

@@ -68,11 +68,18 @@ function headline(answer) {
     bound === null
       ? ` Seen in ${seen}, in which calls may have been lost, so some of them may have run.`
       : ` With 95 % confidence, each runs in fewer than ${format.percent(100 * bound, 10)} of processes (none of ${seen} entered it).`;
-  return el("p", { class: "answer" }, el("strong", {}, some), sure);
+  const known = answer.symbols === "yes" ? "" : " Only exported functions have names; of the others nothing is known.";
+  return el("p", { class: "answer" }, el("strong", {}, some), sure, known);
 }
 
 function empty(answer, state) {
   if (answer.counted_functions > 0) return "Every function that counts its calls was called.";
+  if (answer.symbols !== "yes") {
+    return [
+      "No function of this build that counts its calls has a name. Its executable or debug file has them: ",
+      el("code", {}, "profctl symbols FILE"),
+    ];
+  }
   return [
     "No function of this build counts its calls, so none is known not to be called. Compile with ",
     el("code", {}, "-pg"),
