@@ -45,8 +45,8 @@ def names(answer):
 
 def libraries(tap, d):
     """Of a build without names, and of one that counts no calls, nothing is known, also if a library has and does."""
-    paths = [os.path.join(d.folder, name) for name in ("lib.c", "use.c", "libcounted.so", "uses", "stripped", "libbare.so",
-                                                     "barely")]
+    files = "lib.c", "use.c", "libcounted.so", "uses", "stripped", "libbare.so", "barely"
+    paths = [os.path.join(d.folder, name) for name in files]
     for path, text in zip(paths, ("int helped(int x) { return x + 1; } int dead(int x) { return x * 3; }\n",
                                   "int helped(int); int main(void) { return helped(1) != 2; }\n")):
         with open(path, "w") as f:
