@@ -411,22 +411,26 @@ bins:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 sed || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/bins.py --ticks $(TICKS) --packages build/oracle-real
 
-# make insight PROCESSES=700 SPLITS=300 COMPARISONS=1000: error rates and power of profctl diff, on profiles of Lua and SQLite that are
-# gathered once, and beside pprof and perf diff; profctl never-called beside gcov, cppcheck included. INSIGHT keeps profiles and raw
-# results.
+# make insight PROCESSES=500 SPLITS=3000 COMPARISONS=1000 POWER=60: error rates and power of profctl diff, on profiles of Lua and
+# SQLite that are gathered once, and beside pprof and perf diff; profctl callers beside callgrind; profctl never-called beside gcov,
+# cppcheck included. INSIGHT keeps profiles and raw results.
 INSIGHT ?= build/insight
-PROCESSES ?= 700
-SPLITS ?= 300
+PROCESSES ?= 500
+SPLITS ?= 3000
 COMPARISONS ?= 1000
-POWER ?= 40
+POWER ?= 60
 .PHONY: insight
 insight:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 cppcheck || true
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
-	  comparisons=$(COMPARISONS) power=$(POWER)
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/dead.py $(INSIGHT)/dead build/oracle-real
+	$(Q)export PROFD_BUILD=$(B); failed=0; python=/usr/bin/python3; \
+	  $$python tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
+	    comparisons=$(COMPARISONS) power=$(POWER) || failed=1; \
+	  $$python tests/bench/bench_diff.py || failed=1; \
+	  $$python tests/insight/callers.py build/oracle-real || failed=1; \
+	  $$python tests/insight/dead.py $(INSIGHT)/dead build/oracle-real || failed=1; \
+	  exit $$failed
 
 # make regression PAIRS=150: a regression between two versions of a Debian package, from the verdict of profctl diff to the line;
 # prints the commands and what they print. REGRESSION keeps sources and programs.
