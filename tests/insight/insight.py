@@ -21,11 +21,11 @@ SLOWER = ("2", "5", "10")
 
 
 def show_equal(program, pool, splits, folder):
+    if not splits:
+        return
     with open(os.path.join(folder, f"{program.name}-equal.tsv"), "w") as raw:
         raw.write("split\tmetric\tfunction\tticks_a\tticks_b\tp\tq\tverdict\n")
         out = tables.equal_sides(program, pool, splits, raw)
-    if not splits:
-        return
     print(f"\n{program.name}: {splits} random halves of {len(pool)} processes, which are equal (± standard error)\n"
           f"  {'metric':18} {'tests':>7}  {'p < .05':>15}  {'splits with a discovery':>24}")
     for metric, (below, found) in out.items():
@@ -53,8 +53,8 @@ def show_power(s, repeats, at_size):
     """at_size: it has as much of the time as the function that is asked for."""
     sizes = [(percent, s.rule(percent), 0.80, None) for percent in (10, 5)]
     sizes += tables.AT_SIZE if at_size else ()
-    for (*_, alone, among), (percent, count, ticks, tested, single, several) in zip(
-            sizes, s.power(repeats, [size[:2] for size in sizes]) if repeats else ()):
+    found = s.power(repeats, [size[:2] for size in sizes]) if repeats else ()
+    for (percent, count, alone, among), (ticks, tested, single, several) in zip(sizes, found):
         asked = f"{alone:.2f}, {among:.2f}" if among else f"{alone:.2f} alone, by the rule"
         print(f"  +{percent} % with {count} processes a side, {ticks} ticks of it: found alone in {single.part:.2f} ± "
               f"{single.error:.2f}, among {tested} functions in {several.part:.2f} ± {several.error:.2f} of {repeats} "

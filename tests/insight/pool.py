@@ -26,11 +26,17 @@ SEEDS = ("base", "2", "5", "10", "again", "100")  # of a variant: 10 · number +
 
 
 class Process:
-    """One process: what gmon.out says of it."""
+    """One process: what gmon.out says of it. ends: caller and callee of its arcs, one tuple for all processes that have
+    the same arcs."""
+
+    ALL_ENDS = {}
 
     def __init__(self, gmon, rate):
         self.gmon, self.rate = gmon, rate
-        self.low, self.high, self.used, self.bins, self.arcs = gmon
+        self.low, self.high, self.used, self.bins, arcs = gmon
+        arcs = sorted(arcs)
+        ends = tuple((caller, callee) for caller, callee, _ in arcs)
+        self.ends, self.calls = self.ALL_ENDS.setdefault(ends, ends), tuple(n for *_, n in arcs)
 
     def ticks(self, function):
         """{bin: ticks} of bins that hold nothing else. function: (address, size)"""
@@ -73,20 +79,22 @@ def slower(processes, function, part, copies, draw):
         copy[place] = copy.get(place, 0) + 1
     out = []
     for i, added in enumerate(more):
-        p = processes[i % len(processes)]
-        low, high, used, bins, arcs = p.gmon
-        out.append(Process((low, high, {b: n + added.get(b, 0) for b, n in used.items()}, bins, arcs), p.rate))
+        copy = Process(processes[i % len(processes)].gmon, processes[0].rate)
+        copy.used = {place: n + added.get(place, 0) for place, n in copy.used.items()}
+        out.append(copy)
     return out
 
 
 def encode_sum(processes):
     """The counts of all together, encoded."""
-    used, arcs, first = {}, {}, processes[0]
-    for p, times in collections.Counter(processes).items():
+    used, arcs, first, alike = collections.Counter(), collections.Counter(), processes[0], {}
+    for p in processes:
         for place, n in p.used.items():
-            used[place] = used.get(place, 0) + n * times
-        for caller, callee, n in p.arcs:
-            arcs[caller, callee] = arcs.get((caller, callee), 0) + n * times
+            used[place] += n
+        alike.setdefault(id(p.ends), (p.ends, []))[1].append(p.calls)
+    for ends, calls in alike.values():
+        for end, n in zip(ends, map(sum, zip(*calls))):
+            arcs[end] += n
     return encoded([(0, first.low, first.high, first.bins, first.rate, "seconds", "s", used)],
                    [(*ends, n) for ends, n in arcs.items()])
 

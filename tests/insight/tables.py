@@ -158,10 +158,10 @@ class Slower:
                        for (m, v), rate in sorted(each.items())], all_of
 
     def power(self, repeats, sizes):
-        """[(percent, processes, ticks of the function a side, functions tested, rate found alone, rate found among
-        all)].
-        The slower side is made of the pool of equal ones: some ticks of the function are there twice."""
-        out, pools = [], {}
+        """Of each size (percent, processes): (ticks of the function a side, functions tested, rate found alone, rate
+        found among all). The slower side is made of the pool of equal ones: some ticks of the function are there
+        twice."""
+        pools = {}
         for percent, count in sizes:
             if percent not in pools:
                 pools[percent] = slower(self.pools["base"], self.place, percent / 100, COPIES, self.draw)
@@ -172,8 +172,7 @@ class Slower:
                 single.add(r is not None and r["p"] is not None and r["p"] < 0.05, 1)
                 several.add(r is not None and r["verdict"] == "changed", 1)
                 tested += sum(r["p"] is not None for r in rows_of(diff, "time-per-call"))
-            out.append((percent, count, round(count * self.ticks), round(tested / repeats), single, several))
-        return out
+            yield round(count * self.ticks), round(tested / repeats), single, several
 
     def rule(self, percent):
         """Processes a side with which one test finds an increase in 80 % of cases."""
