@@ -10,6 +10,7 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_side.h"
+#include "proto/name_list.h"
 
 #define ANSWER_MOST ((size_t)256 << 20)
 #define ROWS_SHOWN 20
@@ -50,10 +51,7 @@ static void add_watch(struct ask_target *t, const char *list)
 {
     char name[1024];
     while (*list) {
-        size_t n = 0;
-        for (int depth = 0; list[n] && (depth > 0 || list[n] != ','); n++) {
-            depth += (list[n] == '(' || list[n] == '<') - (list[n] == ')' || list[n] == '>');
-        }
+        const size_t n = name_list_end(list, strlen(list));
         (void)snprintf(name, sizeof name, "%.*s", (int)n, list);
         ask_target_add(t, "watch", n > 0 ? name : NULL);
         list += n + (list[n] == ',');

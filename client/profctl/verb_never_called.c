@@ -27,7 +27,8 @@ static void print_head(const struct rows *all)
                    reported = rows_number(all, 0, "not_called");
     const double bound = rows_real(all, 0, "bound");
     char reasons[200];
-    const bool whole = strcmp(rows_text(all, 0, "symbols"), "yes") == 0;
+    const char *named = rows_text(all, 0, "symbols"); /* an older daemon does not say it */
+    const bool whole = strcmp(named, "exported") != 0 && strcmp(named, "no") != 0;
     if (rows_number(all, 0, "counted_functions") == 0) {
         printf("unknown: no function of this build %s\n",
                whole ? "counts its calls (gcc -pg)"

@@ -20,6 +20,11 @@ static void add_calls(struct buffer *out, const struct report *r, const struct a
     JSON_ADD(out, "{\"callee\":");
     render_json_string(out, c->callee != NULL ? c->callee->name : "");
     json_add_text(out, "build_id", c->callee != NULL ? json_find_build(r, c->callee->build) : "");
+    if (c->callee != NULL) {
+        json_add_address(out, "callee_address", c->callee->address);
+    } else {
+        json_add_text(out, "callee_address", NULL);
+    }
     json_add_address(out, "address", c->address);
     json_add_count(out, "calls", c->calls);
     JSON_ADD(out, "}");

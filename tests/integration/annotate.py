@@ -211,6 +211,38 @@ def line_table(exe):
             for a, line in zip(words, lines)}
 
 
+JUMPS = """static volatile int n;
+__attribute__((noinline)) void last(void) { n++; }
+__attribute__((noinline)) void first(void) { n--; last(); }
+__attribute__((noinline)) int both(void (*f)(void)) {
+    first();
+    f();
+    return n;
+}
+int main(void) { int k = 0; for (int i = 0; i < 500; i++) k += both(i % 2 ? first : last); return k == 123456789; }
+"""
+
+
+def jumps(tap, d):
+    """A callee that ends in a jump: the function behind the jump returns to the same call site, which made one call."""
+    source, exe = os.path.join(d.folder, "jumps.c"), os.path.join(d.folder, "jumps")
+    with open(source, "w") as f:
+        f.write(JUMPS)
+    for compiler in ("gcc", "clang"):
+        done = run(compiler, "-pg", "-O2", "-g", "-o", exe, source)
+        assert done.returncode == 0, done.stderr
+        assert d.ctl("run", "--", exe).returncode == 0
+        until(lambda: answer(d, exe, "both").get("rows"))
+        said = answer(d, exe, "both")
+        lines = {r["line"]: r["calls"] for r in said["rows"]}
+        jumped = "jmp" in run("objdump", "-d", "--disassemble=first", exe).stdout
+        tap.point(lines[5] == 500 and said["calls_without_site"] == (500 if jumped else 0),
+                  f"{compiler}: a call is counted once, also if the callee jumps on", said)
+        text = d.ctl("annotate", exe, "both").stdout
+        tap.point(jumped == ("500 calls have no call instruction here: a jump at the end of a function counts as a "
+                             "call by its caller." in text), "and the text tells of the jumps", text)
+
+
 def relative(tap, d):
     """Compilers record the path that they were given, which is relative to their directory; profctl runs elsewhere."""
     for name, compiler, version in (("gcc5", "gcc", 5), ("gcc4", "gcc", 4), ("clang5", "clang", 5),
@@ -267,5 +299,6 @@ with Tap() as tap, Daemon() as d:
     made_up(tap, d)
     two_rates(tap, d)
     sampled(tap, d)
+    jumps(tap, d)
     relative(tap, d)
     sources(tap, d)
