@@ -214,6 +214,9 @@ endef
 SUITES := unit property contract golden
 $(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r)))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
+# Two thirds of a sanitized build's time would go into optimizing assertions. What is tested keeps $(OPT).
+SUITE_OPT ?= $(if $(SANITIZE),-O0 -g1)
+$(if $(SUITE_OPT),$(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: override OPT = $$(SUITE_OPT))))
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
@@ -292,6 +295,12 @@ TESTS += $(B)/tests/simulate
 .PHONY: tests
 tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that adds to TESTS
 
+# All that `all tests` compiles, and the bench; nothing is linked.
+SRC_tests := $(wildcard $(SUITES:%=tests/%/*/*.c) $(foreach d,fuzz crash fleet collect record bench,tests/$(d)/*.c))
+.PHONY: objects
+objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c.o $(OBJ_collect) $(B)/collect/interpose.o \
+         $(patsubst %.c,$(B)/%.o,$(SRC_main) $(foreach d,daemon/relay daemon/gate daemon/signer client/profctl,$(d)/main.c) $(SRC_tests))
+
 # --- what the README tells people to type -------------------------------------------------------------------
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
@@ -309,13 +318,14 @@ demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
 	$(SUB) all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
-# Everything is also built by clang, for its warnings, and the tests once more under the address, undefined-behaviour and thread sanitizers.
+# The tests run once more under the address, undefined-behaviour and thread sanitizers. Everything is also compiled by clang, for its
+# warnings.
 check:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all tests
-	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g" all tests
-	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g" all tsan
-	$(SUB) B=$(B)-clang CC=clang OPT=-O0 all tests
+	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g1" all tests
+	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g1" all tsan
+	$(SUB) B=$(B)-clang CC=clang OPT=-O0 objects
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
 lint:
