@@ -6,14 +6,14 @@
  * 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count,
  * then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import; returns, then
  * signal returns: count, then differences; code of each symbol; 1 if inlined names are known, else 0; inlined: count,
- * then name (zigzag difference to the one before); lines: count, then bytes, then those of object_lines.h. */
+ * then name (zigzag difference to the one before); lines: count, then bytes, then per line low (difference to the one
+ * before), high − low, file and line (zigzag differences). */
 #include "core/object.h"
 
 #include <string.h>
 
 #include "core/buffer.h"
 #include "core/local_names.h"
-#include "core/object_lines.h"
 #include "proto/limits.h"
 #include "proto/utf8.h"
 #include "proto/varint.h"
@@ -39,6 +39,7 @@ static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 #define OBJECT_RANGE_BYTES 3u
 #define OBJECT_PLT_BYTES 3u
 #define OBJECT_ARC_BYTES 3u
+#define OBJECT_LINE_BYTES 4u
 
 static void object_put(struct buffer *b, uint64_t value)
 {
@@ -119,6 +120,26 @@ static void object_put_code(struct buffer *b, const struct object *o)
     }
 }
 
+static void object_put_lines(struct buffer *b, const struct object *o)
+{
+    struct buffer rows;
+    struct object_line last = {0};
+    buffer_init(&rows, SIZE_MAX);
+    for (uint32_t i = 0; o->line_bytes == NULL && i < o->line_count; i++) {
+        const struct object_line *l = &o->lines[i];
+        object_put(&rows, l->low - last.low);
+        object_put(&rows, l->high - l->low);
+        object_put_difference(&rows, l->file, last.file);
+        object_put_difference(&rows, l->line, last.line);
+        last = *l;
+    }
+    object_put(b, o->line_count);
+    object_put_text(b, o->line_bytes != NULL ? (const char *)o->line_bytes : rows.data,
+                    o->line_bytes != NULL ? o->line_size : rows.size);
+    b->failed |= rows.failed;
+    buffer_done(&rows);
+}
+
 static void object_put_rest(struct buffer *b, const struct object *o)
 {
     object_put(b, o->range_count);
@@ -155,7 +176,7 @@ static void object_put_rest(struct buffer *b, const struct object *o)
             object_put_code(b, o);
         }
         if (o->knows_code && o->line_count > 0) {
-            object_lines_put(b, o);
+            object_put_lines(b, o);
         }
     }
 }

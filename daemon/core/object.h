@@ -107,7 +107,7 @@ struct object {
     const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
     uint64_t text_address, text_size;
     /* Source lines: 0 unless they were read. From version 5 on they are stored without functions, as bytes that
-     * object_lines_find reads; a decoded object has these bytes in place of lines. */
+     * core/object_lines.h reads; a decoded object has these bytes in place of lines. */
     uint32_t line_count;
     struct object_line *lines;
     const uint8_t *line_bytes; /* NULL: the object was not decoded, or has no lines */
@@ -125,12 +125,6 @@ enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *o
  * object_lines_find validates. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e);
-
-/* Reads all lines of a decoded object, validates them, and gives those that have an address in [low, high), in
- * ascending order, in the arena. *count is 0 if the object has no lines. MALFORMED if the bytes break a rule,
- * NO_MEMORY. O(bytes of lines). */
-enum profd_status object_lines_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
-                                    struct object_line **out, uint32_t *count, struct profd_error *e);
 
 static inline const char *object_name(const struct object *o, uint32_t offset)
 {

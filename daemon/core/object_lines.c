@@ -2,33 +2,6 @@
 
 #include "proto/varint.h"
 
-static void put(struct buffer *b, uint64_t value)
-{
-    uint8_t bytes[VARINT_MAX];
-    buffer_add(b, bytes, (size_t)(varint_put(bytes, value) - bytes));
-}
-
-void object_lines_put(struct buffer *b, const struct object *o)
-{
-    struct buffer rows;
-    struct object_line last = {0};
-    buffer_init(&rows, SIZE_MAX);
-    for (uint32_t i = 0; o->line_bytes == NULL && i < o->line_count; i++) {
-        const struct object_line *l = &o->lines[i];
-        put(&rows, l->low - last.low);
-        put(&rows, l->high - l->low);
-        put(&rows, varint_zigzag((uint64_t)l->file - last.file));
-        put(&rows, varint_zigzag((uint64_t)l->line - last.line));
-        last = *l;
-    }
-    put(b, o->line_count);
-    put(b, o->line_bytes != NULL ? o->line_size : rows.size);
-    buffer_add(b, o->line_bytes != NULL ? o->line_bytes : (const uint8_t *)rows.data,
-               o->line_bytes != NULL ? o->line_size : rows.size);
-    b->failed |= rows.failed;
-    buffer_done(&rows);
-}
-
 /* Reads one line behind *last. False if it breaks a rule. */
 static bool get(const struct object *o, const uint8_t **at, struct object_line *last)
 {

@@ -1,14 +1,13 @@
-/* The stored form of an object's source lines. Each is four varints: low (difference to the one before), high − low,
- * file and line (zigzag differences to those before). */
+/* Reads the source lines of a decoded object from their stored form, which core/object.c describes. */
 #ifndef PROFD_CORE_OBJECT_LINES_H
 #define PROFD_CORE_OBJECT_LINES_H
 
-#include "core/buffer.h"
 #include "core/object.h"
 
-#define OBJECT_LINE_BYTES 4u /* the fewest of one */
-
-/* Appends the number of lines, the number of their bytes, and these. The lines must ascend by low. */
-void object_lines_put(struct buffer *b, const struct object *o);
+/* Reads all lines of a decoded object, validates them, and gives those that have an address in [low, high), in
+ * ascending order, in the arena. *count is 0 if the object has no lines. MALFORMED if the bytes break a rule,
+ * NO_MEMORY. O(bytes of lines). */
+enum profd_status object_lines_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
+                                    struct object_line **out, uint32_t *count, struct profd_error *e);
 
 #endif

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "core/object.h"
 #include "core/bounds.h"
+#include "core/object.h"
+#include "core/object_lines.h"
 #include "ingest/ingest_validated.h"
 #include "ingest/ingest_missing.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/compare.h"
+#include "core/object_lines.h"
 #include "core/report_measure.h"
 #include "core/sum.h"
 #include "proto/bins.h"

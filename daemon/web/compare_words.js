@@ -54,6 +54,9 @@ export const METRICS = [
 const LEAST_TICKS = 150; // of a function on each side if nothing had changed, for a test of its time
 const LEAST_GROUPS = 12;
 
+/** What is not known of a function that one side alone has. */
+export const ALONE = { change: null, low: null, high: null, p: null, q: null, visible: null, data_needed: null };
+
 /** A value of a side. */
 export function value(metric, x) {
   if (x === null || x === undefined) return "–";
@@ -174,9 +177,10 @@ export function headline(table, metric) {
     if (!all.length) return "";
     const worst = all.reduce((a, b) => (Math.abs(b.change) > Math.abs(a.change) ? b : a));
     const named = `${worst.function} ${changeOf(worst)}`;
+    const [one, many] = metric.unit === "share" ? ["has a", "have a"] : ["is", "are"];
     return all.length === 1
-      ? `1 function is ${word}: ${named}`
-      : `${format.count(all.length)} are ${word}, most ${named}`;
+      ? `1 function ${one} ${word}: ${named}`
+      : `${format.count(all.length)} ${many} ${word}, most ${named}`;
   };
   const said = [list(up, metric.more), list(down, metric.less)].filter(Boolean);
   const { counts } = table;

@@ -15,6 +15,7 @@ const SELF =
   "time of the ticks that fell here, and its part of the function; ~: a bin of the histogram covers several lines, and " +
   "is divided by their bytes";
 const RANGE = "within which the time is, as ticks are a sample of it";
+const SKID = "A tick stands at the instruction that was to run next: those of a slow one stand behind it. ";
 const texts = new Map(); // of files that were opened: lines by the file's name without folders
 
 const wide = () => innerWidth >= NARROW;
@@ -86,11 +87,11 @@ function columns(rows, answer, state, title) {
     {
       key: "calls",
       title: "Calls",
-      hint: "from here, counted at the call sites",
+      hint: "from here, counted at the call sites; ≤ where a callee may have jumped to another",
       width: wide() ? 8 : 7.2,
       numeric: true,
       value: (i) => rows[i].calls || -1,
-      cell: (i) => (rows[i].calls ? format.exact(rows[i].call ?? rows[i], "calls") : ""),
+      cell: (i) => (rows[i].calls ? (rows[i].most ? "≤ " : "") + format.exact(rows[i].call ?? rows[i], "calls") : ""),
     },
   ];
 }
@@ -162,6 +163,7 @@ function remarks(lines, answer) {
       lost && !answer.call_sites
         ? `A gmon.out is among the uploads: it rounds the addresses of callers, so ${format.several(lost, "call has", "calls have")} no line. `
         : null,
+      rows.some((row) => row.ticks) && ["seconds", "wall"].includes(answer.dimension) ? SKID : null,
       opened ? "The text is that of the file that you opened; profd cannot tell whether it was compiled. " : null,
     ]),
   ];

@@ -36,6 +36,10 @@ async function never(page) {
   await page.keyboard.press("/");
   await page.keyboard.type("retired");
   point((await page.locator(ROW).count()) === 1, "never called: the filter");
+  await page.locator(`${ROW} a`, { hasText: "retired" }).click();
+  await page.waitForSelector("[role=grid][aria-label=Lines]");
+  const there = await text(page);
+  point(/No call and no tick of this function was seen/.test(there) && /shop\.c:\d+/.test(there), "never called: its lines");
   await visit(page, `?build=${shop}&view=never&since=2001-01-01&until=2001-01-02`);
   point(
     /nothing matches|not found|No upload/i.test(await text(page)),
@@ -152,9 +156,25 @@ async function opened(page, line) {
   point(/fewer lines/.test(await text(page, ".warning")), "code: a file that is too short is said to be another one");
 }
 
+/** Times have the digits of their ticks in every list. */
+async function digits(page) {
+  const cells = async (query) => {
+    await visit(page, query);
+    const rows = await page.locator(ROW).evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)));
+    return Object.fromEntries(rows.map((r) => [r[0].replace(/cycle \d+$/, ""), r.slice(1, 3)]));
+  };
+  const report = await cells(`?build=${id("calc")}`);
+  const functions = await cells(`?view=functions&match=${encodeURIComponent('service="calc"')}`);
+  point(
+    Object.keys(functions).length > 3 && Object.entries(functions).every(([f, t]) => report[f]?.join() === t.join()),
+    "functions: the times and shares of the report",
+    [report, functions],
+  );
+}
+
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles, code]) await part(page);
+  for (const part of [never, cycles, code, digits]) await part(page);
   await page.context().close();
   for (const [theme, viewport] of kinds) {
     const look = await open({ colorScheme: theme, viewport });
