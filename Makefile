@@ -104,7 +104,7 @@ archives_of = $(foreach n,$(NEEDS_$(1)),$(B)/lib$(n).a)
 # The collector is there for the machines that it has assembly for.
 # Empty before a compiler is installed: what installs one runs make again.
 COLLECT_MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real insight collect-real
+INSTALLS := deps demo demo-fleet check lint nspawn deb packages fuzz oracle oracle-glibc oracle-real insight collect-real regression
 ifeq ($(COLLECT_MACHINE),)
 ifneq ($(filter-out $(INSTALLS) clean uninstall,$(or $(MAKECMDGOALS),all)),)
 $(error $(CC) is not installed. "make deps" installs what profd needs; so do "make demo" and "make check")
@@ -216,6 +216,9 @@ SUITES := unit property contract golden
 LINKS_contract_store := clickhouse
 $(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r),$(or $(LINKS_$(s)_$(r)),$(r))))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
+# Two thirds of a sanitized build's time would go into optimizing assertions. What is tested keeps $(OPT).
+SUITE_OPT ?= $(if $(SANITIZE),-O0 -g1)
+$(if $(SUITE_OPT),$(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: override OPT = $$(SUITE_OPT))))
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
@@ -294,6 +297,12 @@ TESTS += $(B)/tests/simulate
 .PHONY: tests
 tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that adds to TESTS
 
+# All that `all tests` compiles, and the bench; nothing is linked.
+SRC_tests := $(wildcard $(SUITES:%=tests/%/*/*.c) $(foreach d,fuzz crash fleet collect record bench,tests/$(d)/*.c))
+.PHONY: objects
+objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c.o $(OBJ_collect) $(B)/collect/interpose.o \
+         $(patsubst %.c,$(B)/%.o,$(SRC_main) $(foreach d,daemon/relay daemon/gate daemon/signer client/profctl,$(d)/main.c) $(SRC_tests))
+
 # --- what the README tells people to type -------------------------------------------------------------------
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
@@ -311,13 +320,14 @@ demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
 	$(SUB) all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
-# Everything is also built by clang, for its warnings, and the tests once more under the address, undefined-behaviour and thread sanitizers.
+# The tests run once more under the address, undefined-behaviour and thread sanitizers. Everything is also compiled by clang, for its
+# warnings.
 check:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all tests
-	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g" all tests
-	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g" all tsan
-	$(SUB) B=$(B)-clang CC=clang OPT=-O0 all tests
+	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g1" all tests
+	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g1" all tsan
+	$(SUB) B=$(B)-clang CC=clang OPT=-O0 objects
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
 lint:
@@ -413,22 +423,36 @@ bins:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 sed || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/bins.py --ticks $(TICKS) --packages build/oracle-real
 
-# make insight PROCESSES=700 SPLITS=300 COMPARISONS=1000: error rates and power of profctl diff, on profiles of Lua and SQLite that are
-# gathered once, and beside pprof and perf diff; profctl never-called beside gcov, cppcheck included. INSIGHT keeps profiles and raw
-# results.
+# make insight PROCESSES=500 SPLITS=3000 COMPARISONS=1000 POWER=60: error rates and power of profctl diff, on profiles of Lua and
+# SQLite that are gathered once, and beside pprof and perf diff; profctl callers beside callgrind; profctl never-called beside gcov,
+# cppcheck included. INSIGHT keeps profiles and raw results.
 INSIGHT ?= build/insight
-PROCESSES ?= 700
-SPLITS ?= 300
+PROCESSES ?= 500
+SPLITS ?= 3000
 COMPARISONS ?= 1000
-POWER ?= 40
+POWER ?= 60
 .PHONY: insight
 insight:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 cppcheck || true
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
-	  comparisons=$(COMPARISONS) power=$(POWER)
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/dead.py $(INSIGHT)/dead build/oracle-real
+	$(Q)export PROFD_BUILD=$(B); failed=0; python=/usr/bin/python3; \
+	  $$python tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \
+	    comparisons=$(COMPARISONS) power=$(POWER) || failed=1; \
+	  $$python tests/bench/bench_diff.py || failed=1; \
+	  $$python tests/insight/callers.py build/oracle-real || failed=1; \
+	  $$python tests/insight/dead.py $(INSIGHT)/dead build/oracle-real || failed=1; \
+	  exit $$failed
+
+# make regression PAIRS=150: a regression between two versions of a Debian package, from the verdict of profctl diff to the line;
+# prints the commands and what they print. REGRESSION keeps sources and programs.
+REGRESSION ?= build/regression
+PAIRS ?= 150
+.PHONY: regression
+regression:
+	$(Q)sh tests/deps.sh check
+	$(SUB) all
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/insight/regression.py $(REGRESSION) runs=$(PAIRS)
 
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.

@@ -99,6 +99,7 @@
 #define LIMIT_INLINED_BYTES (64u << 20) /* of .debug_info and of .debug_str, for inlined functions */
 #define LIMIT_STATIC_ARCS 16000000u
 #define LIMIT_RETURNS 16000000u /* return addresses behind calls that are no static arcs */
+#define LIMIT_LINES 4000000u    /* ranges of source lines; of a larger table none is kept */
 #define LIMIT_SECTIONS 65536u   /* executable sections and segments described */
 #define LIMIT_SECTION_NAMES (16u << 20)
 #define LIMIT_WORKER_CPU_SECONDS 5 /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */

@@ -1,5 +1,6 @@
 #include "profctl/annotate_code.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,4 +217,25 @@ bool code_is_call(const struct code_instruction *i)
         }
     }
     return false;
+}
+
+/* "call   18a80 <jv_free>", "bl 5d4 <f>" */
+bool code_find_target(const struct code_instruction *i, uint64_t *target)
+{
+    const char *end = strchr(i->text, '<'), *word = end;
+    if (!code_is_call(i) || !end || strchr(i->text, '*')) {
+        return false;
+    }
+    while (word > i->text && word[-1] == ' ') {
+        word--;
+    }
+    const char *last = word;
+    while (word > i->text && isxdigit((unsigned char)word[-1])) {
+        word--;
+    }
+    if (word == last || word == i->text || word[-1] != ' ') {
+        return false;
+    }
+    *target = strtoull(word, NULL, 16);
+    return true;
 }

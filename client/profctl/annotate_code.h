@@ -36,5 +36,7 @@ void code_done(struct code *c);
 /* The number of the instruction that holds the address; count if none does. O(log n). */
 size_t code_find(const struct code *c, uint64_t address);
 bool code_is_call(const struct code_instruction *i);
+/* Where a call goes to that names its target: false if it goes to an address in a register or in memory. */
+bool code_find_target(const struct code_instruction *i, uint64_t *target);
 
 #endif

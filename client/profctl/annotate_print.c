@@ -73,7 +73,8 @@ static void print_rest(const struct annotate_print *p)
         printf("A gmon.out rounds the addresses of callers: %" PRIu64 " %s from here %s no line.\n", s->calls_no_site,
                noun_for(s->calls_no_site, "call", "calls"), noun_for(s->calls_no_site, "has", "have"));
     } else if (s->calls_no_site > 0) {
-        printf("%" PRIu64 " %s from here %s no call instruction: jumps at the end of a function count so.\n",
+        printf("%" PRIu64 " %s %s no call instruction here: a jump at the end of a function counts as a call by its "
+               "caller.\n",
                s->calls_no_site, noun_for(s->calls_no_site, "call", "calls"),
                noun_for(s->calls_no_site, "has", "have"));
     }
@@ -98,6 +99,9 @@ static void print_head(const struct annotate_print *p)
             print_clean(p->sources[i].note);
             printf("\n");
         }
+    }
+    if (ticks > 0 && strcmp(text_of(p->answer, "dimension"), "seconds") == 0) {
+        printf("A tick stands at the instruction that was to run next: those of a slow one stand behind it.\n");
     }
     printf("%8s %5s %14s %12s %s\n", "TICKS", "%", "95% INTERVAL", "CALLS", p->instructions ? "INSTRUCTION" : "LINE");
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NORMAL 1.959963984540054 /* of 95 % */
 
@@ -63,20 +64,62 @@ static void add_ticks(struct annotate_sum *s, const struct code *code, uint64_t 
     }
 }
 
-/* A return address stands behind the call; profiles of other tools name the call itself. */
-static void add_calls(struct annotate_sum *s, const struct code *code, uint64_t address, uint64_t calls)
+/* The call instruction of a return address; count if there is none. A return address stands behind the call; profiles
+ * of other tools name the call itself. */
+static size_t find_site(const struct code *code, uint64_t address)
 {
     size_t at = code_find(code, address - 1);
     if (at == code->count || code->instructions[at].address + code->instructions[at].bytes != address ||
         !code_is_call(&code->instructions[at])) {
         at = code_find(code, address);
     }
-    if (at == code->count || !code_is_call(&code->instructions[at])) {
-        s->calls_no_site += calls;
-        return;
+    return at < code->count && code_is_call(&code->instructions[at]) ? at : code->count;
+}
+
+/* Does the call instruction name the callee of the row? Another callee was jumped to by that one. */
+static bool is_named(const json_t *answer, const struct code_instruction *i, const json_t *row)
+{
+    const char *own = json_string_value(json_object_get(json_object_get(answer, "function"), "build_id")),
+               *build = json_string_value(json_object_get(row, "build_id"));
+    uint64_t target;
+    return own && build && strcmp(own, build) == 0 && code_find_target(i, &target) &&
+           target == address_of(row, "callee_address");
+}
+
+/* named: of each instruction, whether it names a callee. */
+static void add_calls(struct annotate_sum *s, const json_t *answer, const struct code *code, const bool *named)
+{
+    const json_t *row;
+    size_t k;
+    json_array_foreach(json_object_get(answer, "calls"), k, row)
+    {
+        const uint64_t calls = (uint64_t)json_integer_value(json_object_get(row, "calls"));
+        const size_t at = s->call_sites ? find_site(code, address_of(row, "address")) : code->count;
+        if (at == code->count || (named[at] && !is_named(answer, &code->instructions[at], row))) {
+            s->calls_no_site += calls;
+        } else {
+            s->instructions[at].calls += calls;
+            s->places[code->instructions[at].place].calls += calls;
+        }
     }
-    s->instructions[at].calls += calls;
-    s->places[code->instructions[at].place].calls += calls;
+}
+
+static bool find_calls(struct annotate_sum *s, const json_t *answer, const struct code *code)
+{
+    bool *named = calloc(code->count + 1, sizeof *named);
+    const json_t *row;
+    size_t k;
+    if (!named) {
+        return false;
+    }
+    json_array_foreach(json_object_get(answer, "calls"), k, row)
+    {
+        const size_t at = find_site(code, address_of(row, "address"));
+        named[at] = named[at] || (at < code->count && is_named(answer, &code->instructions[at], row));
+    }
+    add_calls(s, answer, code, named);
+    free(named);
+    return true;
 }
 
 /* Wilson's score interval of x of n samples of which n/overdispersion are independent. */
@@ -119,14 +162,8 @@ bool annotate_sum_make(const json_t *answer, const struct code *code, struct ann
             add_ticks(out, code, low, low + bytes, number(row, "ticks"));
         }
     }
-    json_array_foreach(json_object_get(answer, "calls"), k, row)
-    {
-        const uint64_t calls = (uint64_t)json_integer_value(json_object_get(row, "calls"));
-        if (out->call_sites) {
-            add_calls(out, code, address_of(row, "address"), calls);
-        } else {
-            out->calls_no_site += calls;
-        }
+    if (!find_calls(out, answer, code)) {
+        return false;
     }
     for (size_t i = 0; i < code->count; i++) {
         find_interval(&out->instructions[i], all, overdispersion);

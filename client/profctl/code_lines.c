@@ -3,6 +3,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,13 @@ struct code_lines {
     size_t count, capacity;
     Dwarf_Die unit; /* that is being read */
     bool failed;    /* no memory */
+    void *paths;    /* tree of struct code_path */
+};
+
+/* A path as libdw gives it, which is that of the command line of the compiler, and the whole one. */
+struct code_path {
+    const char *given; /* libdw's, which is one pointer for each file of a line table */
+    char whole[];
 };
 
 static int compare_ranges(const void *left, const void *right)
@@ -111,6 +119,7 @@ void code_lines_close(struct code_lines *l)
             close(l->fd);
         }
         free(l->ranges);
+        tdestroy(l->paths, free);
         free(l);
     }
 }
@@ -163,24 +172,57 @@ static void describe_function(Dwarf_Die *die, struct code_frame *f)
     f->first_line = read_number(die, DW_AT_decl_line);
 }
 
+static int compare_paths(const void *left, const void *right)
+{
+    const struct code_path *a = left, *b = right;
+    return (a->given > b->given) - (a->given < b->given);
+}
+
+/* The path of a file: a relative one is below the compilation directory of its unit. It is not made shorter, because
+ * debuginfod servers know files by this name. "" if unknown, and the given path without memory. O(log files). */
+static const char *find_path(struct code_lines *l, Dwarf_Die *unit, const char *given)
+{
+    Dwarf_Attribute a;
+    const char *folder = given && given[0] != '/' && dwarf_attr(unit, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
+    if (!folder) {
+        return given ? given : "";
+    }
+    const struct code_path wanted = {.given = given};
+    struct code_path **found = tfind(&wanted, &l->paths, compare_paths);
+    if (found) {
+        return (*found)->whole;
+    }
+    const size_t size = strlen(folder) + strlen(given) + 2;
+    struct code_path *path = malloc(sizeof *path + size);
+    if (path) {
+        path->given = given;
+        (void)snprintf(path->whole, size, "%s/%s", folder, given);
+    }
+    if (!path || !tsearch(path, &l->paths, compare_paths)) {
+        free(path);
+        return given;
+    }
+    return path->whole;
+}
+
 /* Where the call stood that an inlined copy replaced. */
-static void describe_call(Dwarf_Die *copy, Dwarf_Die *unit, struct code_frame *f)
+static void describe_call(struct code_lines *l, Dwarf_Die *copy, Dwarf_Die *unit, struct code_frame *f)
 {
     Dwarf_Files *files = NULL;
     const unsigned number = read_number(copy, DW_AT_call_file);
     const char *file = dwarf_getsrcfiles(unit, &files, NULL) == 0 ? dwarf_filesrc(files, number, NULL, NULL) : NULL;
-    f->file = file ? file : "";
+    f->file = find_path(l, unit, file);
     f->line = read_number(copy, DW_AT_call_line);
     f->discriminator = read_number(copy, DW_AT_GNU_discriminator);
 }
 
-static void describe_instruction(Dwarf_Die *unit, uint64_t address, struct code_frame *f)
+static void describe_instruction(struct code_lines *l, Dwarf_Die *unit, uint64_t address, struct code_frame *f)
 {
     Dwarf_Line *line = dwarf_getsrc_die(unit, address);
     const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
     int number = 0;
     unsigned discriminator = 0;
-    f->file = file ? file : "";
+    f->file = find_path(l, unit, file);
     f->line = line && dwarf_lineno(line, &number) == 0 && number > 0 ? (unsigned)number : 0;
     f->discriminator = line && dwarf_linediscriminator(line, &discriminator) == 0 ? discriminator : 0;
 }
@@ -217,9 +259,9 @@ size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame
     for (size_t i = 0; i < n; i++) {
         describe_function(&chain[n - 1 - i], &frames[i]);
         if (i == 0) {
-            describe_instruction(&unit, address, &frames[i]);
+            describe_instruction(l, &unit, address, &frames[i]);
         } else {
-            describe_call(&chain[n - i], &unit, &frames[i]);
+            describe_call(l, &chain[n - i], &unit, &frames[i]);
         }
     }
     return n;

@@ -14,7 +14,7 @@
  * as long as the lines. */
 struct code_frame {
     const char *function; /* as linkers know it; "" if unknown */
-    const char *file;     /* "" if unknown */
+    const char *file;     /* the whole path; "" if unknown */
     unsigned line;        /* 0 if unknown */
     unsigned discriminator;
     unsigned first_line; /* of the function */

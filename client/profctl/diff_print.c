@@ -96,6 +96,8 @@ static void show_p(double p, char *out, size_t size)
     (void)snprintf(out, size, p < 0.0001 ? "< 0.0001" : "= %.2g", p);
 }
 
+#define SECOND 19 /* characters of a time up to its second */
+
 static int64_t seconds_of(const char *rfc3339)
 {
     struct tm tm = {0};
@@ -132,7 +134,26 @@ static void print_side(const json_t *diff, const char *name)
     }
 }
 
-#define FEW_TICKS 150 /* of a function with fewer on a side nothing is tested (DIFF_TICKS of profd) */
+/* Two time ranges of the same uploads may both contain what was counted around their common border. */
+static void print_overlap(const json_t *diff)
+{
+    const json_t *a = json_object_get(diff, "a"), *b = json_object_get(diff, "b");
+    const char *first = text_of(a, "first"), *last = text_of(a, "last");
+    if (!json_is_true(json_object_get(diff, "paired")) || strcmp(text_of(a, "match"), text_of(b, "match")) != 0) {
+        return;
+    }
+    if (strcmp(first, text_of(b, "first")) == 0 && strcmp(last, text_of(b, "last")) == 0) {
+        printf("Both sides are of one time: what was counted then is on both.\n");
+        return;
+    }
+    first = strncmp(first, text_of(b, "first"), SECOND) < 0 ? text_of(b, "first") : first;
+    last = strncmp(last, text_of(b, "last"), SECOND) > 0 ? text_of(b, "last") : last;
+    if (strncmp(first, last, SECOND) < 0) {
+        printf("What was counted from %.19sZ to %.19sZ may be on both sides.\n", first, last);
+    }
+}
+
+#define FEW_TICKS 150 /* a side that nothing has changed on has as many in a test (DIFF_TICKS_LEAST of profd) */
 
 /* Ticks of a row on a side: those of the metric, which are self ticks unless the callees count, too. */
 static double ticks_of(const json_t *diff, const struct metric_words *w, const json_t *row, bool first)
@@ -271,8 +292,8 @@ static void print_rest(const json_t *table, const struct metric_words *w, double
     }
     if (same > 0) {
         show_change(real_of(table, "visible"), visible, sizeof visible);
-        printf("  %.0f %s: no significant change; in half of them %s or more would probably have been seen\n", same,
-               noun, visible);
+        printf("  %.0f %s: no significant change; %s%s or more would probably have been seen\n", same,
+               noun_for((uint64_t)same, one, noun), same > 1 ? "in half of them " : "", visible);
     }
     if (constant > 0) {
         printf("  %.0f %s: exactly as before\n", constant, noun_for((uint64_t)constant, one, noun));
@@ -332,16 +353,21 @@ static void print_only_rest(const json_t *row, char other, bool sampled)
     printf("\n");
 }
 
-/* Functions of one side. True if one is inlined on the other side. */
-static bool print_only(const json_t *diff, bool first, const struct diff_print *how)
+/* What is to be said of functions of one side. */
+struct only_notes {
+    bool inlined; /* on the other side */
+    bool unnamed; /* an address is all that is known */
+};
+
+/* Functions of one side. */
+static void print_only(const json_t *diff, bool first, const struct diff_print *how, struct only_notes *notes)
 {
     const json_t *only = json_object_get(diff, first ? "only_in_a" : "only_in_b"), *row;
     const char side = first ? 'A' : 'B', other = first ? 'B' : 'A';
     size_t i;
     const double count = real_of(only, "count");
-    bool inlined = false;
     if (count <= 0) {
-        return false;
+        return;
     }
     printf("\nSeen only in %c: %.0f %s\n", side, count, noun_for((uint64_t)count, "function", "functions"));
     json_array_foreach(json_object_get(only, "rows"), i, row)
@@ -352,13 +378,13 @@ static bool print_only(const json_t *diff, bool first, const struct diff_print *
             printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self_share"),
                    100 * real_of(row, "total_share"));
             print_only_rest(row, other, function_is_sampled(json_object_get(diff, first ? "a" : "b")));
-            inlined |= json_is_true(json_object_get(row, "inlined"));
+            notes->inlined |= json_is_true(json_object_get(row, "inlined"));
+            notes->unnamed |= strncmp(text_of(row, "function"), "0x", 2) == 0;
         }
     }
     if (count > (double)how->limit) {
         printf("  %.0f more; --limit shows them\n", count - (double)how->limit);
     }
-    return inlined;
 }
 
 static void print_judgement(const json_t *diff)
@@ -390,6 +416,7 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     size_t i;
     print_side(diff, "a");
     print_side(diff, "b");
+    print_overlap(diff);
     printf("Intervals are 95%%, from %.0f and %.0f of 16 random groups of processes%s. Of the changes, %.3g%% may be "
            "chance.\n",
            real_of(json_object_get(diff, "a"), "groups"), real_of(json_object_get(diff, "b"), "groups"),
@@ -399,39 +426,64 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
     {
         print_table(diff, table, how);
     }
-    bool inlined = print_only(diff, true, how);
-    inlined |= print_only(diff, false, how);
-    if (inlined) {
+    struct only_notes notes = {false, false};
+    print_only(diff, true, how, &notes);
+    print_only(diff, false, how, &notes);
+    if (notes.inlined) {
         printf("  The time of a function that was inlined is in its callers: compare their total time.\n");
+    }
+    if (notes.unnamed) {
+        printf("  A function without a name is found on the other side by its code only, if at all: profctl symbols "
+               "sends names.\n");
     }
     print_judgement(diff);
 }
 
+/* Functions of one side, by their share of its time: rows of the metrics self and total. */
+static void print_csv_only(const json_t *diff, const char *metric, const char *share)
+{
+    static const char *const FIELDS[] = {"function", "file", "object"};
+    for (char side = 'a'; side <= 'b'; side++) {
+        const json_t *row;
+        size_t i;
+        json_array_foreach(json_object_get(json_object_get(diff, side == 'a' ? "only_in_a" : "only_in_b"), "rows"), i,
+                           row)
+        {
+            printf("%s,", metric);
+            csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof *FIELDS);
+            printf(",,\"only-in-%c\",%s", side, side == 'a' ? "" : ",");
+            csv_print_fields(row, &share, 1);
+            printf("%s,,,,,,,,,,\r\n", side == 'a' ? "," : "");
+        }
+    }
+}
+
 void diff_print_csv(const json_t *diff)
 {
-    static const char *const TEXTS[] = {"function", "file", "object", "caller", "verdict"};
-    static const char *const REALS[] = {"a", "b",       "change",      "low",     "high",    "p",
-                                        "q", "visible", "data_needed", "ticks_a", "ticks_b", "share"};
+    static const char *const FIELDS[] = {"function", "file",        "object",  "caller",  "verdict", "a",
+                                         "b",        "change",      "low",     "high",    "p",       "q",
+                                         "visible",  "data_needed", "ticks_a", "ticks_b", "share"};
     const json_t *table, *row;
     size_t i, k;
     printf("metric,function,file,object,caller,verdict,a,b,change,low,high,p,q,visible,data_needed,ticks_a,ticks_b,"
            "share\r\n");
     json_array_foreach(json_object_get(diff, "metrics"), i, table)
     {
+        const char *metric = text_of(table, "metric");
+        const json_t *common = json_object_get(table, "common");
+        if (json_is_object(common)) {
+            printf("%s,,,,,\"common\",,,", metric);
+            csv_print_fields(common, &FIELDS[7], 4);
+            printf(",,,,,,\r\n");
+        }
         json_array_foreach(json_object_get(table, "rows"), k, row)
         {
-            fputs(text_of(table, "metric"), stdout);
-            for (size_t n = 0; n < sizeof TEXTS / sizeof TEXTS[0]; n++) {
-                putchar(',');
-                csv_print_text(text_of(row, TEXTS[n]));
-            }
-            for (size_t n = 0; n < sizeof REALS / sizeof REALS[0]; n++) {
-                putchar(',');
-                if (has(row, REALS[n])) {
-                    printf("%.17g", real_of(row, REALS[n]));
-                }
-            }
+            printf("%s,", metric);
+            csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof *FIELDS);
             printf("\r\n");
+        }
+        if (strcmp(metric, "self") == 0 || strcmp(metric, "total") == 0) {
+            print_csv_only(diff, metric, strcmp(metric, "self") == 0 ? "self_share" : "total_share");
         }
     }
 }

@@ -73,6 +73,15 @@ enum profd_status profctl_choose(const struct profctl_call *call, const char *op
     return PROFD_OK;
 }
 
+enum profd_status profctl_choose_format(const struct profctl_call *call, size_t *out, struct profd_error *e)
+{
+    enum profd_status status = profctl_choose(call, "format", out, e);
+    if (status == PROFD_OK && call->json) {
+        *out = FORMAT_JSON;
+    }
+    return status;
+}
+
 void profctl_clean(const char *text, char *out, size_t size)
 {
     struct terminal_filter f = {.one_line = true};

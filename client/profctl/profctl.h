@@ -63,6 +63,10 @@ int profctl_alternative(const char *list, const char *word);
  * them. */
 enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,
                                  struct profd_error *e);
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
+/* Which of these the option "format" of a verb, text|json|csv, has; FORMAT_JSON if --json is given. USAGE as
+ * profctl_choose. */
+enum profd_status profctl_choose_format(const struct profctl_call *call, size_t *out, struct profd_error *e);
 /* The seconds of an option --expires, such as "90s", "30m", "1h" or "7d", as digits; otherwise is used if it was not
  * given. USAGE if it is none. */
 enum profd_status profctl_expires(const struct profctl_call *call, const char *otherwise, char out[24],

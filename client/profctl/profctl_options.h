@@ -10,6 +10,8 @@
         __VA_ARGS__                                                                                                    \
     }
 
+#define OPTION_FORMAT OPTION("format", 'f', "text|json|csv", "format (default text)")
+
 #define OPTION_SINCE OPTION("since", 0, "T", "RFC 3339, a date, seconds since 1970, or now-1h, -30m, -7d")
 #define OPTION_UNTIL OPTION("until", 0, "T", "end of the time range")
 #define OPTION_LABEL OPTION("label", 'l', "K=V", "use only uploads with this label; may be repeated")

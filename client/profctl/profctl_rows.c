@@ -156,6 +156,11 @@ size_t rows_count(const struct rows *r)
     return json_array_size(r->list);
 }
 
+const json_t *rows_list(const struct rows *r)
+{
+    return r->list;
+}
+
 const char *rows_text(const struct rows *r, size_t i, const char *field)
 {
     json_t *row = json_array_get(r->list, i);

@@ -2,6 +2,7 @@
 #ifndef PROFD_CLIENT_PROFCTL_ROWS_H
 #define PROFD_CLIENT_PROFCTL_ROWS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,8 @@ enum profd_status rows_parse_object(const char *text, size_t n, struct rows **ou
 /* Accepts NULL. */
 void rows_free(struct rows *r);
 size_t rows_count(const struct rows *r);
+/* The rows as a list of JSON, which lives as long as r. */
+const json_t *rows_list(const struct rows *r);
 /* Fields of row i; "", 0 or false where there is no such field. Text is fit for a terminal, and lives as long as r. */
 const char *rows_text(const struct rows *r, size_t i, const char *field);
 /* An object of strings as "name=value name=value". */

@@ -25,7 +25,7 @@ static const struct profctl_option options[] = {
     {"debuginfod", 0, NULL, "download what is not here from a debuginfod server"},
     {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
     {"timeout", 0, "SECONDS", "time for one file, and for all sources together, 1 to 86400 (default 120)"},
-    {"format", 'f', "text|json|csv", "format (default text)"},
+    OPTION_FORMAT,
     OPTION_SINCE,
     OPTION_UNTIL,
     OPTION_UID,
@@ -35,7 +35,6 @@ static const struct profctl_option options[] = {
     OPTION_SCOPE,
     OPTION_DIMENSION,
 };
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -143,10 +142,9 @@ static void free_sources(const struct code *code, struct source *sources)
     free(sources);
 }
 
-static enum profd_status print(const struct profctl_call *call, size_t format, const struct annotate_print *p,
-                               struct profd_error *e)
+static enum profd_status print(size_t format, const struct annotate_print *p, struct profd_error *e)
 {
-    if (format == FORMAT_JSON || call->json) {
+    if (format == FORMAT_JSON) {
         return json_print(annotate_print_json(p), e);
     }
     if (format == FORMAT_CSV) {
@@ -185,7 +183,7 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
                                          .sum = &sum,
                                          .sources = sources,
                                          .instructions = profctl_value(call, "asm") != NULL};
-        status = print(call, format, &p, e);
+        status = print(format, &p, e);
     }
     free_sources(&code, sources);
     annotate_sum_done(&sum);
@@ -200,7 +198,7 @@ static enum profd_status annotate_run(const struct profctl_call *call, struct pr
     struct ask_target target;
     char id[160], *body = NULL;
     size_t size = 0, format = FORMAT_TEXT;
-    enum profd_status status = profctl_choose(call, "format", &format, e);
+    enum profd_status status = profctl_choose_format(call, &format, e);
     if (status == PROFD_OK && profctl_value(call, "asm") && profctl_value(call, "source")) {
         status = profd_error_set(e, PROFD_USAGE, "annotate: --source and --asm are given both; choose one");
     }

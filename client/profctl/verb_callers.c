@@ -23,7 +23,7 @@ static const struct profctl_option options[] = {
     {"method", 0, "best|stacks|regression|calls",
      "how time is divided among callers (default best: the first of these that is possible)"},
     {"limit", 0, "N", "callers (default 40; 0: all)"},
-    {"format", 'f', "text|json|csv", "format (default text)"},
+    OPTION_FORMAT,
     OPTION_LABEL,
     OPTION_MATCH,
     OPTION_SCOPE,
@@ -33,7 +33,6 @@ static const struct profctl_option options[] = {
     OPTION_SINCE,
     OPTION_UNTIL,
 };
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 /* What the answers of several programs become. */
 struct shown {
@@ -139,7 +138,7 @@ static void format_rounded(double value, int digits, char *out, size_t size)
 
 static void print_row(const json_t *row, double unit, bool sampled)
 {
-    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "", ratio[40] = "-", calls[40] = "-";
+    char seconds[40] = "", low[40], high[40], interval[90] = "", each[40] = "-", ratio[40] = "-", calls[40] = "-";
     const json_int_t counted = json_integer_value(json_object_get(row, "calls"));
     if (counted > 0) {
         (void)snprintf(calls, sizeof calls, "%s%" JSON_INTEGER_FORMAT, sampled ? "~" : "", counted);
@@ -152,7 +151,7 @@ static void print_row(const json_t *row, double unit, bool sampled)
         show_amount(real_of(row, "high"), high, sizeof high);
         (void)snprintf(interval, sizeof interval, "%s to %s", low, high);
     }
-    if (has(row, "seconds_per_call")) {
+    if (has(row, "seconds_per_call") && real_of(row, "total_seconds") > 0) { /* without a tick it is not known */
         format_rounded(unit * real_of(row, "seconds_per_call"), digits_of(row), each, sizeof each);
     }
     if (counted > 0 && has(row, "calls_per_caller_call")) {
@@ -188,35 +187,31 @@ static void print_text(const json_t *all)
 
 static void print_csv(const json_t *all, bool head)
 {
-    static const char *const TEXTS[] = {"caller", "file", "address"};
-    static const char *const REALS[] = {
-        "total_seconds",    "low",          "high", "calls", "calls_per_caller_call", "seconds_per_call",
-        "seconds_by_calls", "total_seconds"};
+    static const char *const FIELDS[] = {"caller",
+                                         "file",
+                                         "address",
+                                         "method",
+                                         "total_seconds", /* as "seconds", its old name */
+                                         "low",
+                                         "high",
+                                         "calls",
+                                         "calls_per_caller_call",
+                                         "seconds_per_call",
+                                         "seconds_by_calls",
+                                         "total_seconds"};
     const json_t *row;
-    size_t i, k;
+    size_t i;
     if (head) {
         printf("build_id,function,caller,file,address,method,seconds,low,high,calls,calls_per_caller_call,"
-               "seconds_per_call,seconds_by_calls,total_seconds\r\n"); /* seconds: what total_seconds was called */
+               "seconds_per_call,seconds_by_calls,total_seconds\r\n");
     }
     json_array_foreach(json_object_get(all, "rows"), i, row)
     {
         csv_print_text(text_of(all, "build_id"));
         putchar(',');
         csv_print_text(text_of(json_object_get(all, "function"), "name"));
-        for (k = 0; k < sizeof TEXTS / sizeof TEXTS[0]; k++) {
-            putchar(',');
-            csv_print_text(text_of(row, TEXTS[k]));
-        }
-        printf(",%s", text_of(row, "method"));
-        for (k = 0; k < sizeof REALS / sizeof REALS[0]; k++) {
-            const json_t *value = json_object_get(row, REALS[k]);
-            putchar(',');
-            if (json_is_integer(value)) {
-                printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
-            } else if (json_is_number(value)) {
-                printf("%.17g", json_number_value(value));
-            }
-        }
+        putchar(',');
+        csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof FIELDS[0]);
         printf("\r\n");
     }
 }
@@ -296,8 +291,7 @@ static enum profd_status callers_run(const struct profctl_call *call, struct pro
     struct shown s = {.call = call, .format = FORMAT_TEXT};
     char id[160];
     size_t method;
-    enum profd_status status = profctl_choose(call, "format", &s.format, e);
-    s.format = call->json ? FORMAT_JSON : s.format;
+    enum profd_status status = profctl_choose_format(call, &s.format, e);
     status = status == PROFD_OK ? profctl_choose(call, "method", &method, e) : status;
     if (status != PROFD_OK) {
         return status;

@@ -8,6 +8,7 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
+#include "profctl/profctl_csv.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_show.h"
 #include "proto/noun.h"
@@ -20,6 +21,7 @@ static const struct profctl_option options[] = {
     OPTION_LABEL,
     OPTION_MATCH,
     {"limit", 0, "N", "members and arcs of a cycle (default 20)"},
+    OPTION_FORMAT,
     OPTION_SCOPE,
     OPTION_DIMENSION,
     OPTION_UID,
@@ -97,8 +99,31 @@ static void print_cycle(const json_t *cycle, const char *dimension, const char *
     }
 }
 
-static enum profd_status print_answer(const struct profctl_call *call, const char *body, size_t size,
-                                      struct profd_error *e)
+/* A line for each member, each call inside, and each call to remove. */
+static void print_csv(const json_t *rows)
+{
+    static const struct {
+        const char *list, *row, *fields[5];
+    } PARTS[] = {{"members", "member", {"", "name", "calls_inside", "calls_outside", "self_seconds"}},
+                 {"arcs", "arc", {"caller", "callee", "calls"}},
+                 {"break", "remove", {"caller", "callee", "calls"}}};
+    const json_t *cycle, *row;
+    size_t i, k;
+    printf("cycle,row,caller,function,calls_inside,calls_outside,self_seconds\r\n");
+    json_array_foreach(rows, i, cycle)
+    {
+        for (size_t p = 0; p < sizeof PARTS / sizeof *PARTS; p++) {
+            json_array_foreach(json_object_get(cycle, PARTS[p].list), k, row)
+            {
+                printf("%" PRIu64 ",%s,", number(cycle, "number"), PARTS[p].row);
+                csv_print_fields(row, PARTS[p].fields, sizeof PARTS[p].fields / sizeof *PARTS[p].fields);
+                printf("\r\n");
+            }
+        }
+    }
+}
+
+static enum profd_status print_answer(size_t format, const char *body, size_t size, struct profd_error *e)
 {
     json_t *all = json_loadb(body, size, 0, NULL);
     const json_t *rows = json_object_get(all, "rows"), *cycle;
@@ -108,7 +133,9 @@ static enum profd_status print_answer(const struct profctl_call *call, const cha
     enum profd_status status = PROFD_OK;
     if (!json_is_array(rows)) {
         status = profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of cycles");
-    } else if (call->json) {
+    } else if (format == FORMAT_CSV) {
+        print_csv(rows);
+    } else if (format == FORMAT_JSON) {
         (void)fwrite(body, 1, size, stdout);
     } else if (json_array_size(rows) == 0) {
         puts("no cycles");
@@ -128,16 +155,17 @@ static enum profd_status cycles_run(const struct profctl_call *call, struct prof
 {
     struct ask_target target;
     char id[160], *body = NULL;
-    size_t size = 0;
-    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    size_t size = 0, format = FORMAT_TEXT;
+    enum profd_status status = profctl_choose_format(call, &format, e);
+    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
     if (status != PROFD_OK) {
         return status;
     }
     ask_target_init(&target, "/api/v1/builds/{}/cycles", id);
-    ask_target_add(&target, "limit", profctl_value(call, "limit") || call->json ? NULL : "20");
+    ask_target_add(&target, "limit", profctl_value(call, "limit") || format != FORMAT_TEXT ? NULL : "20");
     status = ask_target_add_given(&target, call, "since|until|limit|scope|dimension|uid", e);
     status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
-    status = status == PROFD_OK ? print_answer(call, body, size, e) : status;
+    status = status == PROFD_OK ? print_answer(format, body, size, e) : status;
     free(body);
     return status;
 }

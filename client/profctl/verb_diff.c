@@ -10,6 +10,7 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_side.h"
+#include "proto/name_list.h"
 
 #define ANSWER_MOST ((size_t)256 << 20)
 #define ROWS_SHOWN 20
@@ -29,9 +30,9 @@ static const struct profctl_option options[] = {
     {"b-until", 0, "T", "end of the time range of B"},
     {"b-label", 0, "K=V", "use for B only uploads with this label; may be repeated"},
     {"b-match", 0, "MATCHER", "use for B only uploads with a matching label; may be repeated"},
-    {"metric", 0, "M[,M…]",
+    {"metric", 0, "M[,M...]",
      "compare only these: self, total, time-per-call, calls-per-process, calls-per-parent (default all)"},
-    {"watch", 'w', "FUNCTION[,…]", "test only these functions; may be repeated"},
+    {"watch", 'w', "FUNCTION[,...]", "test only these functions; may be repeated"},
     {"fail-on", 0, "METRIC>P%", "exit with status 1 if a function certainly grew by more, as in 'self>2%'"},
     {"strict", 0, NULL, "with --fail-on: exit with status 3 if that cannot be told"},
     {"plan", 0, NULL, "print how much data an increase by 2 %, or by that of --fail-on, needs"},
@@ -39,22 +40,18 @@ static const struct profctl_option options[] = {
     {"raw", 0, NULL, "compare times per call and calls per process without removing what all functions have in common"},
     {"all", 0, NULL, "print also what did not change significantly"},
     {"limit", 0, "N", "rows of each table (default 20)"},
-    {"format", 'f', "text|json|csv", "format (default text)"},
+    OPTION_FORMAT,
     OPTION_SCOPE,
     OPTION_DIMENSION,
     OPTION_UID,
 };
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 /* --watch parse,render: one parameter for each. A name of C++ has commas of its own within its parentheses. */
 static void add_watch(struct ask_target *t, const char *list)
 {
     char name[1024];
     while (*list) {
-        size_t n = 0;
-        for (int depth = 0; list[n] && (depth > 0 || list[n] != ','); n++) {
-            depth += (list[n] == '(' || list[n] == '<') - (list[n] == ')' || list[n] == '>');
-        }
+        const size_t n = name_list_end(list, strlen(list));
         (void)snprintf(name, sizeof name, "%.*s", (int)n, list);
         ask_target_add(t, "watch", n > 0 ? name : NULL);
         list += n + (list[n] == ',');
@@ -143,8 +140,7 @@ static enum profd_status diff_run(const struct profctl_call *call, struct profd_
     struct ask_target target;
     char *body = NULL;
     size_t size = 0, format = FORMAT_TEXT;
-    enum profd_status status = profctl_choose(call, "format", &format, e);
-    format = call->json ? FORMAT_JSON : format;
+    enum profd_status status = profctl_choose_format(call, &format, e);
     if (status == PROFD_OK && profctl_value(call, "strict") && !profctl_value(call, "fail-on")) {
         status = profd_error_set(e, PROFD_USAGE, "diff: --strict has a meaning with --fail-on only");
     }

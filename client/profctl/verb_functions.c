@@ -8,6 +8,7 @@
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
+#include "profctl/profctl_csv.h"
 #include "profctl/profctl_function.h"
 #include "profctl/profctl_look.h"
 #include "profctl/profctl_options.h"
@@ -25,6 +26,7 @@ static const struct profctl_option options[] = {
     {"name", 0, "TEXT", "only functions with this in their names"},
     {"sort", 0, "self|total|calls", "order (default self)"},
     {"limit", 0, "N", "number of functions, at most 1,000 (default 20)"},
+    OPTION_FORMAT,
     OPTION_DIMENSION,
     OPTION_NAMES,
     OPTION_UID,
@@ -63,7 +65,7 @@ static void print_table(const struct rows *all, const struct rows *r, bool sampl
         show_amount(rows_real(r, i, "total_seconds"), total, sizeof total);
         const uint64_t counted = rows_number(r, i, "calls");
         (void)snprintf(calls, sizeof calls, "%s%" PRIu64, sampled ? "~" : "", counted);
-        if (sampled && counted == 0) {
+        if (counted == 0) {
             (void)snprintf(calls, sizeof calls, "-");
         }
         printf("%7.2f %11s %7.2f %11s %14s %6" PRIu64 " %s%s%s%s\n", rows_real(r, i, "percent"), self,
@@ -77,8 +79,10 @@ static void print_table(const struct rows *all, const struct rows *r, bool sampl
     }
 }
 
-static enum profd_status show(const char *body, size_t size, struct profd_error *e)
+static enum profd_status show(size_t format, const char *body, size_t size, struct profd_error *e)
 {
+    static const char *const FIELDS[] = {"name",          "file",  "self_seconds", "percent",  "total_seconds",
+                                         "total_percent", "calls", "self_calls",   "programs", "builds"};
     struct rows *all = NULL, *list = NULL;
     json_t *answer = json_loadb(body, size, 0, NULL);
     enum profd_status status = rows_parse_object(body, size, &all, e);
@@ -87,6 +91,8 @@ static enum profd_status show(const char *body, size_t size, struct profd_error 
     }
     if (status == PROFD_OK && rows_number(all, 0, "uploads") == 0) {
         status = profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
+    } else if (status == PROFD_OK && format == FORMAT_CSV) {
+        csv_print_rows(rows_list(list), FIELDS, sizeof FIELDS / sizeof *FIELDS);
     } else if (status == PROFD_OK) {
         print_table(all, list, function_is_sampled(answer));
         print_rest(answer, rows_text(all, 0, "dimension"));
@@ -97,14 +103,15 @@ static enum profd_status show(const char *body, size_t size, struct profd_error 
     return status;
 }
 
-static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
+static enum profd_status make_target(const struct profctl_call *call, size_t format, struct ask_target *t,
+                                     struct profd_error *e)
 {
     size_t sort = 0;
     const bool terminal = isatty(STDOUT_FILENO) == 1;
     enum profd_status status = profctl_choose(call, "sort", &sort, e);
     ask_target_init(t, "/api/v1/functions", NULL);
     ask_target_add(t, "limit", profctl_value(call, "limit") ? NULL : "20");
-    ask_target_add(t, "names", call->json ? profctl_value(call, "names") : look_names(call, terminal));
+    ask_target_add(t, "names", format != FORMAT_TEXT ? profctl_value(call, "names") : look_names(call, terminal));
     return status == PROFD_OK ? ask_target_add_given(t, call, "since|until|name|sort|limit|dimension|uid", e) : status;
 }
 
@@ -112,13 +119,14 @@ static enum profd_status functions_run(const struct profctl_call *call, struct p
 {
     struct ask_target target;
     char *body = NULL;
-    size_t size = 0;
-    enum profd_status status = make_target(call, &target, e);
+    size_t size = 0, format = FORMAT_TEXT;
+    enum profd_status status = profctl_choose_format(call, &format, e);
+    status = status == PROFD_OK ? make_target(call, format, &target, e) : status;
     status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
-    if (status == PROFD_OK && call->json) {
+    if (status == PROFD_OK && format == FORMAT_JSON) {
         (void)fwrite(body, 1, size, stdout);
     } else if (status == PROFD_OK) {
-        status = show(body, size, e);
+        status = show(format, body, size, e);
     }
     free(body);
     return status;

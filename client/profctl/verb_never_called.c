@@ -2,10 +2,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
+#include "profctl/profctl_csv.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
@@ -14,8 +16,8 @@
 #define ANSWER_MOST ((size_t)256 << 20)
 
 static const struct profctl_option options[] = {
-    OPTION_SINCE, OPTION_UNTIL, OPTION_LABEL,   OPTION_MATCH, {"limit", 0, "N", "rows (default all)"},
-    OPTION_SCOPE, OPTION_UID,   OPTION_PARTIAL,
+    OPTION_SINCE,  OPTION_UNTIL, OPTION_LABEL, OPTION_MATCH,   {"limit", 0, "N", "rows (default all)"},
+    OPTION_FORMAT, OPTION_SCOPE, OPTION_UID,   OPTION_PARTIAL,
 };
 
 static void print_head(const struct rows *all)
@@ -25,8 +27,12 @@ static void print_head(const struct rows *all)
                    reported = rows_number(all, 0, "not_called");
     const double bound = rows_real(all, 0, "bound");
     char reasons[200];
+    const char *named = rows_text(all, 0, "symbols"); /* an older daemon does not say it */
+    const bool whole = strcmp(named, "exported") != 0 && strcmp(named, "no") != 0;
     if (rows_number(all, 0, "counted_functions") == 0) {
-        printf("unknown: no function of this build counts its calls (gcc -pg)\n");
+        printf("unknown: no function of this build %s\n",
+               whole ? "counts its calls (gcc -pg)"
+                     : "that counts its calls has a name; profctl symbols sends its executable or debug file");
         return;
     }
     show_bytes(rows_number(all, 0, "bytes"), bytes, sizeof bytes);
@@ -44,6 +50,9 @@ static void print_head(const struct rows *all)
            rows_flag(all, 0, "inlined_known")
                ? ""
                : " There is no debug information: code of theirs that was inlined elsewhere may have run.");
+    if (!whole) {
+        printf("Only exported functions have names, and only these are known: profctl symbols sends a debug file.\n");
+    }
     if (reported > functions) {
         printf("A report says %" PRIu64 " not called: there each copy of a function counts, also where another was "
                "entered or inlined,\nand so does start-up code, in all builds of the report.\n",
@@ -78,16 +87,19 @@ static void print_table(const struct rows *all, const struct rows *r)
     }
 }
 
-static enum profd_status print_answer(const struct profctl_call *call, const char *body, size_t size,
-                                      struct profd_error *e)
+static enum profd_status print_answer(size_t format, const char *body, size_t size, struct profd_error *e)
 {
+    static const char *const FIELDS[] = {"function", "file",    "address",           "bytes",
+                                         "copies",   "inlined", "entered_elsewhere", "raw_name"};
     struct rows *all = NULL, *list = NULL;
-    if (call->json) {
+    if (format == FORMAT_JSON) {
         (void)fwrite(body, 1, size, stdout);
         return PROFD_OK;
     }
     enum profd_status status = rows_parse(body, size, &list, e);
-    if (status == PROFD_OK && (status = rows_parse_object(body, size, &all, e)) == PROFD_OK) {
+    if (status == PROFD_OK && format == FORMAT_CSV) {
+        csv_print_rows(rows_list(list), FIELDS, sizeof FIELDS / sizeof *FIELDS);
+    } else if (status == PROFD_OK && (status = rows_parse_object(body, size, &all, e)) == PROFD_OK) {
         print_table(all, list);
     }
     rows_free(list);
@@ -99,15 +111,16 @@ static enum profd_status never_called_run(const struct profctl_call *call, struc
 {
     struct ask_target target;
     char id[160], *body = NULL;
-    size_t size = 0;
-    enum profd_status status = build_find(call, call->arguments[0], id, e);
+    size_t size = 0, format = FORMAT_TEXT;
+    enum profd_status status = profctl_choose_format(call, &format, e);
+    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
     if (status == PROFD_OK) {
         ask_target_init(&target, "/api/v1/builds/{}/never-called", id);
         status = ask_target_add_given(&target, call, "since|until|limit|scope|uid", e);
     }
     status = status == PROFD_OK ? ask_fetch(call, &target, ANSWER_MOST, &body, &size, e) : status;
     if (status == PROFD_OK) {
-        status = print_answer(call, body, size, e);
+        status = print_answer(format, body, size, e);
     }
     free(body);
     return status;

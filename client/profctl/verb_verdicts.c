@@ -5,20 +5,21 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_csv.h"
+#include "profctl/profctl_options.h"
 #include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
 
 static const struct profctl_option options[] = {
-    {"format", 'f', "text|json|csv", "format (default text)"},
+    OPTION_FORMAT,
     {"since", 0, "TIME", "only verdicts that changed at TIME or later"},
 };
-
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
 static void text_print(const struct rows *r)
 {
     if (rows_count(r) == 0) {
-        puts("no verdicts; watch in profd.conf(5) names functions to compare");
+        puts(
+            "no verdicts: functions that watch in profd.conf(5) names are compared when a new version of their program "
+            "has uploads");
         return;
     }
     printf("%-14s %8s  %-19s  %s\n", "VERDICT", "CHANGE", "BETWEEN", "FUNCTION, VERSIONS");
@@ -41,20 +42,9 @@ static void text_print(const struct rows *r)
 
 static void csv_print(const struct rows *r)
 {
-    static const char *const texts[] = {"watch", "program", "function", "metric", "before",
-                                        "after", "verdict", "why",      "decided"};
-    static const char *const numbers[] = {"change", "low", "high", "p", "visible"};
-    puts("watch,program,function,metric,before,after,verdict,why,decided,change,low,high,p,visible");
-    for (size_t i = 0; i < rows_count(r); i++) {
-        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
-            csv_print_text(rows_text(r, i, texts[k]));
-            putchar(',');
-        }
-        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-            printf("%s%.17g", k > 0 ? "," : "", rows_real(r, i, numbers[k]));
-        }
-        putchar('\n');
-    }
+    static const char *const FIELDS[] = {"watch", "program", "function", "metric", "before", "after", "verdict",
+                                         "why",   "decided", "change",   "low",    "high",   "p",     "visible"};
+    csv_print_rows(rows_list(r), FIELDS, sizeof FIELDS / sizeof *FIELDS);
 }
 
 static enum profd_status verdicts_run(const struct profctl_call *call, struct profd_error *e)
@@ -63,7 +53,7 @@ static enum profd_status verdicts_run(const struct profctl_call *call, struct pr
     struct rows *rows = NULL;
     struct ask_target target;
     size_t format = FORMAT_TEXT;
-    enum profd_status status = profctl_choose(call, "format", &format, e);
+    enum profd_status status = profctl_choose_format(call, &format, e);
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     if (status == PROFD_OK) {
         status = profd_conn_open(&o, &conn, e);
@@ -74,7 +64,7 @@ static enum profd_status verdicts_run(const struct profctl_call *call, struct pr
     ask_target_init(&target, "/api/v1/verdicts", NULL);
     ask_target_add(&target, "since", profctl_value(call, "since"));
     status = rows_read(conn, &target, &rows, e);
-    if (status == PROFD_OK && (call->json || format == FORMAT_JSON)) {
+    if (status == PROFD_OK && format == FORMAT_JSON) {
         status = rows_print_json(rows, e);
     } else if (status == PROFD_OK && format == FORMAT_CSV) {
         csv_print(rows);

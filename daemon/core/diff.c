@@ -18,7 +18,7 @@ struct diff_work {
     uint16_t *tick_groups[2], *call_groups[2]; /* of each row */
     bool *is_watched;                          /* of each row; NULL: all are */
     uint32_t *name_rank;                       /* of each row */
-    double *logs;                              /* of the items of the table in the making: [item·2·V] */
+    struct diff_logs *logs;                    /* of the items of the table in the making: [item·2] */
 };
 
 const struct report_function *diff_function(const struct diff *d, uint32_t row)
@@ -114,15 +114,30 @@ static double find_share(const struct diff *d, uint32_t row, bool self)
     return most;
 }
 
-/* Enough of it on both sides? Total time rests on all samples below: the function's own may be none. */
-static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t row)
+/* Ticks of the row on both sides; total time rests on all samples below: the function's own may be none. */
+static double find_ticks(const struct diff_work *w, enum diff_metric metric, uint32_t row)
 {
+    double sum = 0;
     for (uint32_t s = 0; s < 2; s++) {
         const struct diff_side *side = w->out->sides[s];
-        double self = w->ticks[s][row], seconds = side->seconds[0];
-        double total = seconds > 0 ? w->out->row_total[s][(size_t)row * V] / seconds * (double)side->ticks_total : 0;
+        const double seconds = side->seconds[0], total = w->out->row_total[s][(size_t)row * V];
+        const double all = seconds > 0 ? total / seconds * (double)side->ticks_total : 0;
+        sum += metric == DIFF_TOTAL ? all : w->ticks[s][row];
+    }
+    return sum;
+}
+
+/* Enough of it on both sides? Ticks are those that a side would have if the ratio x/y had not changed; y: its
+ * denominators. Their sum says nothing about the change. The smaller of two numbers of ticks does: with a bound for it,
+ * functions at the bound were tested only when they happened to be alike (independent filtering: Bourgon, Gentleman and
+ * Huber, PNAS 107, 2010). */
+static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t row, const double y[2])
+{
+    const double ticks = find_ticks(w, metric, row) / (y[0] + y[1]);
+    for (uint32_t s = 0; s < 2; s++) {
+        const struct diff_side *side = w->out->sides[s];
         unsigned tick_groups = diff_stat_count(metric == DIFF_TOTAL ? side->groups : w->tick_groups[s][row]);
-        bool time = (metric == DIFF_TOTAL ? total : self) >= DIFF_TICKS_LEAST && tick_groups >= DIFF_GROUPS_LEAST;
+        bool time = ticks * y[s] >= DIFF_TICKS_LEAST && tick_groups >= DIFF_GROUPS_LEAST;
         bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
         if ((metric != DIFF_CALLS && !time) || ((metric == DIFF_TIME || metric == DIFF_CALLS) && !called)) {
             return false;
@@ -133,9 +148,10 @@ static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32
 
 /* Fills in an item of a row that both sides have; false if neither has any of it. */
 static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32_t row, struct diff_item *item,
-                      double *logs)
+                      struct diff_logs *logs)
 {
     bool any = false, both = true;
+    double denominators[2];
     *item = (struct diff_item){.row = row, .caller = DIFF_NONE, .verdict = DIFF_TOO_FEW};
     for (uint32_t s = 0; s < 2; s++) {
         const double *x, *y;
@@ -143,10 +159,11 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
         any |= x[0] > 0 && y[0] > 0;
         item->ratio[s] = y[0] > 0 ? x[0] / y[0] : 0;
         item->ticks[s] = w->ticks[s][row];
-        both = both && diff_stat_logs(x, y, logs + s * V);
+        denominators[s] = y[0];
+        both = both && diff_stat_logs(x, y, &logs[s]);
     }
     item->share = find_share(w->out, row, metric == DIFF_SELF || metric == DIFF_TIME);
-    item->estimated = both && is_enough(w, metric, row);
+    item->estimated = both && is_enough(w, metric, row, denominators);
     return any;
 }
 
@@ -154,14 +171,14 @@ static bool make_items(struct diff_work *w, enum diff_metric metric, struct diff
 {
     const uint32_t rows = w->out->match.row_count;
     t->items = ARENA_ARRAY(w->arena, rows, struct diff_item);
-    w->logs = ARENA_ARRAY(w->arena, (size_t)rows * 2 * V, double);
+    w->logs = ARENA_ARRAY(w->arena, (size_t)rows * 2, struct diff_logs);
     if (t->items == NULL || w->logs == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < rows; i++) {
         const struct diff_row *row = &w->out->match.rows[i];
         if (row->count[0] > 0 && row->count[1] > 0) {
-            t->count += make_item(w, metric, i, &t->items[t->count], w->logs + (size_t)t->count * 2 * V);
+            t->count += make_item(w, metric, i, &t->items[t->count], &w->logs[(size_t)t->count * 2]);
         }
     }
     return true;
@@ -347,9 +364,9 @@ static void compare_items(const struct diff_work *w, struct diff_table *t)
 {
     const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
     for (uint32_t i = 0; i < t->count; i++) {
-        double *logs = w->logs + (size_t)i * 2 * V;
+        const struct diff_logs *logs = &w->logs[(size_t)i * 2];
         if (t->items[i].estimated) {
-            diff_stat_compare(logs, logs + V, groups, w->request->paired, &t->items[i].estimate);
+            diff_stat_compare(&logs[0], &logs[1], groups, w->request->paired, &t->items[i].estimate);
         }
     }
 }

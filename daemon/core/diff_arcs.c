@@ -68,7 +68,7 @@ static void make_item(const struct diff_arcs_request *r, const struct arc_list *
                       uint64_t key, struct diff_item *item)
 {
     uint32_t caller = (uint32_t)(key >> 32);
-    double logs[2 * V];
+    struct diff_logs logs[2];
     bool enough = true;
     *item = (struct diff_item){.row = (uint32_t)key, .caller = caller, .verdict = DIFF_TOO_FEW};
     for (uint32_t s = 0; s < 2; s++) {
@@ -78,11 +78,11 @@ static void make_item(const struct diff_arcs_request *r, const struct arc_list *
         item->ratio[s] = here ? x[0] / y[0] : 0;
         item->verdict = here ? item->verdict : s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
         enough = enough && here && diff_stat_count(lists[s].groups[at[s]]) >= DIFF_GROUPS_LEAST &&
-                 diff_stat_logs(x, y, logs + s * V);
+                 diff_stat_logs(x, y, &logs[s]);
     }
     item->estimated = enough;
     if (enough) {
-        diff_stat_compare(logs, logs + V, r->groups, r->paired, &item->estimate);
+        diff_stat_compare(&logs[0], &logs[1], r->groups, r->paired, &item->estimate);
     }
 }
 

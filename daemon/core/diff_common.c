@@ -12,9 +12,10 @@
 struct common_work {
     const struct diff_common_request *request;
     struct diff_table *table;
-    const double *logs;
-    double *weight;           /* of each item; 0: it is no part of the mean */
-    double sum[2 * V], total; /* Σ weight · logs, Σ weight */
+    const struct diff_logs *logs;
+    double *weight;          /* of each item; 0: it is no part of the mean */
+    struct diff_logs sum[2]; /* Σ weight · logs */
+    double total;            /* Σ weight */
     uint32_t functions;
     struct sort_item *order;
 };
@@ -37,6 +38,16 @@ static double common_median(const struct common_work *w)
     return n > 0 ? w->table->items[w->order[n / 2].value].estimate.log : 0;
 }
 
+static void common_add(struct diff_logs to[2], const struct diff_logs from[2], double weight)
+{
+    for (uint32_t s = 0; s < 2; s++) {
+        for (uint32_t k = 0; k < V; k++) {
+            to[s].of[k] += weight * from[s].of[k];
+        }
+        to[s].freedom += weight * from[s].freedom;
+    }
+}
+
 /* True if the choice has changed. */
 static bool common_choose(struct common_work *w)
 {
@@ -53,8 +64,8 @@ static bool common_choose(struct common_work *w)
         w->weight[i] = weight;
         w->total += weight;
         w->functions += weight > 0;
-        for (uint32_t k = 0; k < 2 * V; k++) {
-            w->sum[k] += weight > 0 ? weight * w->logs[(size_t)i * 2 * V + k] : 0;
+        if (weight > 0) {
+            common_add(w->sum, &w->logs[(size_t)i * 2], weight);
         }
     }
     return changed;
@@ -64,25 +75,30 @@ static bool common_choose(struct common_work *w)
 static void common_compare(struct common_work *w)
 {
     const struct diff_common_request *r = w->request;
-    double without[2 * V];
     for (uint32_t i = 0; i < w->table->count; i++) {
         struct diff_item *x = &w->table->items[i];
-        double rest = w->total - w->weight[i];
+        const struct diff_logs *logs = &w->logs[(size_t)i * 2];
+        const double own = w->weight[i], rest = w->total - own;
+        struct diff_logs without[2];
         if (!x->estimated) {
             continue;
         }
-        for (uint32_t k = 0; k < 2 * V; k++) {
-            double log = w->logs[(size_t)i * 2 * V + k];
-            without[k] = log - (w->sum[k] - (w->weight[i] > 0 ? w->weight[i] * log : 0)) / rest;
+        for (uint32_t s = 0; s < 2; s++) {
+            for (uint32_t k = 0; k < V; k++) {
+                const double log = logs[s].of[k];
+                without[s].of[k] = log - (w->sum[s].of[k] - own * log) / rest;
+            }
+            without[s].freedom = logs[s].freedom;
         }
-        diff_stat_compare(without, without + V, r->groups, r->paired, &x->estimate);
+        diff_stat_compare(&without[0], &without[1], r->groups, r->paired, &x->estimate);
     }
 }
 
-bool diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t, const double *logs)
+bool diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
+                        const struct diff_logs *logs)
 {
     struct common_work w = {.request = r, .table = t, .logs = logs};
-    double mean[2 * V];
+    struct diff_logs mean[2] = {{.freedom = 0}, {.freedom = 0}};
     w.weight = ARENA_ARRAY(a, t->count, double);
     w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
     if (w.weight == NULL || w.order == NULL) {
@@ -97,10 +113,8 @@ bool diff_common_remove(struct arena *a, const struct diff_common_request *r, st
     if (w.functions < DIFF_COMMON_LEAST) {
         return true;
     }
-    for (uint32_t k = 0; k < 2 * V; k++) {
-        mean[k] = w.sum[k] / w.total;
-    }
+    common_add(mean, w.sum, 1 / w.total);
     t->common.functions = w.functions;
-    diff_stat_compare(mean, mean + V, r->groups, r->paired, &t->common.estimate);
+    diff_stat_compare(&mean[0], &mean[1], r->groups, r->paired, &t->common.estimate);
     return true;
 }

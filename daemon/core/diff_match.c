@@ -94,14 +94,17 @@ static int match_compare_names(const struct match_item *a, const struct match_it
     return order != 0 ? order : match_compare_texts(a->name, a->name_length, b->name, b->name_length);
 }
 
+static int match_compare_files(const struct match_item *a, const struct match_item *b)
+{
+    int order = match_compare_names(a, b);
+    return order != 0 ? order : strcmp(a->file, b->file);
+}
+
 static int match_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct match_work *w = context;
     const struct match_item *a = &w->items[x], *b = &w->items[y];
-    int order = match_compare_names(a, b);
-    if (order == 0) {
-        order = strcmp(a->file, b->file);
-    }
+    int order = match_compare_files(a, b);
     return order != 0 ? order : compare_pairs(a->side, b->side, a->function, b->function);
 }
 
@@ -262,23 +265,33 @@ static uint32_t match_find(const struct match_work *w, const uint32_t *order, ui
     return low;
 }
 
-/* What a symbol of side like->side says about items of its name. order: all items, by name. */
+/* What a symbol of side like->side says about items of its name; of many, about those of its file only: else the time
+ * would grow with the square of their number. */
 static void match_idle(const struct match_work *w, const struct match_item *like)
 {
-    for (uint32_t i = match_find(w, w->order, w->count, like, match_compare_names);
-         i < w->count && match_compare_names(match_at(w, i), like) == 0; i++) {
+    match_order *compare = match_compare_names;
+    uint32_t i = match_find(w, w->order, w->count, like, compare);
+    if (i + MATCH_SEVERAL < w->count && compare(match_at(w, i + MATCH_SEVERAL), like) == 0) {
+        compare = match_compare_files;
+        i = match_find(w, w->order, w->count, like, compare);
+    }
+    for (; i < w->count && compare(match_at(w, i), like) == 0; i++) {
         struct match_item *item = match_at(w, i);
         item->idle |= item->side != like->side &&
                       (item->file[0] == '\0' || like->file[0] == '\0' || match_common(item->file, like->file) > 0);
     }
 }
 
-/* What a symbol of side like->side at an address says about items of its code. order: n items, by code. */
+/* What a symbol of side like->side at an address says about the one or two items of its code; match_join leaves more as
+ * they are, and thousands of functions may have one code. order: n items, by code. */
 static void match_twin(const struct match_work *w, const uint32_t *order, uint32_t n, const struct match_item *like,
                        uint64_t address)
 {
-    for (uint32_t i = match_find(w, order, n, like, match_compare_codes);
-         i < n && match_compare_codes(&w->items[order[i]], like) == 0; i++) {
+    uint32_t i = match_find(w, order, n, like, match_compare_codes);
+    if (i + 2 < n && match_compare_codes(&w->items[order[i + 2]], like) == 0) {
+        return;
+    }
+    for (; i < n && match_compare_codes(&w->items[order[i]], like) == 0; i++) {
         struct match_item *item = &w->items[order[i]];
         uint64_t known = item->side == like->side ? match_function(w, item)->address : item->twin;
         item->common_code |= known != 0 && known != address;

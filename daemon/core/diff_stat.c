@@ -10,7 +10,20 @@ unsigned diff_stat_count(uint32_t groups)
     return (unsigned)__builtin_popcount(groups);
 }
 
-bool diff_stat_logs(const double *x, const double *y, double out[DIFF_VALUES])
+/* Kish's number of groups of equal weight, less 1. */
+static double stat_freedom(const double x[DIFF_VALUES])
+{
+    double sum = 0, squares = 0;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        const double share = x[0] - x[1 + g];
+        sum += share;
+        squares += share * share;
+    }
+    const double freedom = squares > 0 ? sum * sum / squares - 1 : 1;
+    return freedom > 1 ? freedom : 1;
+}
+
+bool diff_stat_logs(const double x[DIFF_VALUES], const double y[DIFF_VALUES], struct diff_logs *out)
 {
     for (uint32_t k = 0; k < DIFF_VALUES; k++) {
         if (!(x[k] > 0) || !(y[k] > 0)) {
@@ -21,8 +34,9 @@ bool diff_stat_logs(const double *x, const double *y, double out[DIFF_VALUES])
     for (uint32_t k = 0; k < DIFF_VALUES; k++) {
         double ratio = x[k] / y[k];
         bool same = !(ratio < first) && !(ratio > first);
-        out[k] = same ? log_first : log(ratio);
+        out->of[k] = same ? log_first : log(ratio);
     }
+    out->freedom = stat_freedom(x);
     return true;
 }
 
@@ -50,25 +64,25 @@ static double stat_quantile(double freedom)
     return OF[freedom > 30 ? 30 : (int)freedom];
 }
 
-void diff_stat_compare(const double a[DIFF_VALUES], const double b[DIFF_VALUES], const uint16_t groups[2], bool paired,
+void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, const uint16_t groups[2], bool paired,
                        struct diff_estimate *out)
 {
     double variance, freedom;
     if (paired) {
         double d[DIFF_VALUES];
         for (uint32_t k = 0; k < DIFF_VALUES; k++) {
-            d[k] = b[k] - a[k];
+            d[k] = b->of[k] - a->of[k];
         }
         variance = stat_variance(d, groups[0] | groups[1]);
-        freedom = diff_stat_count(groups[0] | groups[1]) - 1.0;
+        freedom = fmin(a->freedom, b->freedom);
     } else {
-        double va = stat_variance(a, groups[0]), vb = stat_variance(b, groups[1]);
-        double fa = diff_stat_count(groups[0]) - 1.0, fb = diff_stat_count(groups[1]) - 1.0;
+        double va = stat_variance(a->of, groups[0]), vb = stat_variance(b->of, groups[1]);
         variance = va + vb;
-        freedom = variance > 0 ? variance * variance / (va * va / fa + vb * vb / fb) : fa + fb;
-        freedom = floor(freedom + DIFF_ROUNDING);
+        freedom = variance > 0 ? variance * variance / (va * va / a->freedom + vb * vb / b->freedom)
+                               : a->freedom + b->freedom;
     }
-    *out = (struct diff_estimate){.log = b[0] - a[0], .error = sqrt(variance), .freedom = freedom};
+    freedom = floor(freedom + DIFF_ROUNDING);
+    *out = (struct diff_estimate){.log = b->of[0] - a->of[0], .error = sqrt(variance), .freedom = freedom};
     if (out->error < DIFF_ROUNDING) {
         out->error = 0;
         out->low = out->high = out->log;

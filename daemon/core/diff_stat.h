@@ -1,10 +1,11 @@
 /* Comparison of two ratios by the logarithm, with the delete-one-group jackknife.
  *
  * A ratio R = Σx/Σy of a side is known as the logarithms ℓ of all values (core/diff_side.h): of all processes, and
- * without each group. Its variance is (m − 1)/m · Σ(ℓ(g) − mean)² over the m groups of the side. Sides of different
- * builds have different processes: variances are added, with the degrees of freedom of Welch and Satterthwaite. Two
- * windows or label sets of one build may share processes, which stay in their group: the differences by group are taken
- * as one sample. */
+ * without each group. Its variance is (m − 1)/m · Σ(ℓ(g) − mean)² over the m groups of the side. It has m − 1 degrees
+ * of freedom if each group is as likely to deviate as the others. A group with more of x deviates more, so m is
+ * replaced by Kish's number of groups of equal weight: (Σ x_g)² / Σ x_g². Sides of different builds have different
+ * processes: variances are added, with the degrees of freedom of Welch and Satterthwaite. Two windows or label sets of
+ * one build may share processes, which stay in their group: the differences by group are taken as one sample. */
 #ifndef PROFD_CORE_DIFF_STAT_H
 #define PROFD_CORE_DIFF_STAT_H
 
@@ -15,13 +16,19 @@
 #include "core/diff_side.h"
 
 #define DIFF_GROUPS_LEAST 12u /* below, there is no test */
-#define DIFF_TICKS_LEAST 150u /* of a function on each side, for tests of its time */
+#define DIFF_TICKS_LEAST 150u /* of a function on each side if nothing had changed, for tests of its time */
 #define DIFF_CONFIDENCE 0.95
 #define DIFF_POWER 0.85    /* normal quantile: a change of the smallest visible size is seen in 80 % of cases */
 #define DIFF_ROUNDING 1e-9 /* logarithms that differ by less are equal: rounding */
 
-/* ln(x/y) of all values. Where x or y is 0, so that there is none, false. */
-bool diff_stat_logs(const double *x, const double *y, double out[DIFF_VALUES]);
+/* ln(x/y) of all values. */
+struct diff_logs {
+    double of[DIFF_VALUES];
+    double freedom; /* of its variance, ≥ 1 */
+};
+
+/* Where x or y is 0, so that there is no logarithm, false. */
+bool diff_stat_logs(const double x[DIFF_VALUES], const double y[DIFF_VALUES], struct diff_logs *out);
 
 /* Standard error and interval of a difference of logarithms. */
 struct diff_estimate {
@@ -34,7 +41,7 @@ struct diff_estimate {
 };
 
 /* Compares two sides; groups[s]: mask of the side's groups, of which there are at least two. O(groups). */
-void diff_stat_compare(const double a[DIFF_VALUES], const double b[DIFF_VALUES], const uint16_t groups[2], bool paired,
+void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, const uint16_t groups[2], bool paired,
                        struct diff_estimate *out);
 
 /* Computes low, high and visible for another confidence, in (0, 1), from error and freedom. */

@@ -120,9 +120,14 @@ enum profd_status never_called_make(struct arena *a, const struct report *r, con
     struct never_work w = {.object = o, .items = ARENA_ARRAY(a, most, const struct report_function *)};
     uint32_t *order = ARENA_ARRAY(a, most * 2, uint32_t);
     *out = (struct never_called){.rows = ARENA_ARRAY(a, r->not_called_count, struct never_row),
-                                 .counted = r->counted_functions,
+                                 .named = o == NULL || !o->has_names ? "no"
+                                          : o->only_dynamic          ? "exported"
+                                                                     : "yes",
                                  .not_called = r->not_called_count,
                                  .knows_inlined = o != NULL && o->knows_inlined};
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        out->counted += strcmp(r->builds[i], build_id) == 0 ? r->counted_of[i] : 0;
+    }
     bool done = w.items != NULL && order != NULL && out->rows != NULL;
     if (done) {
         never_collect(r, build_id, &w);

@@ -27,7 +27,8 @@ struct never_called {
     uint64_t bytes;         /* theirs */
     uint64_t copy_bytes;    /* of the other rows */
     bool knows_inlined;     /* the build's debug information was read */
-    uint32_t counted;       /* functions that call a counter, in all builds of the report */
+    const char *named;      /* functions with names: "yes", "exported" if only those have any, "no" */
+    uint32_t counted;       /* functions of the build that call a counter */
     uint32_t not_called;    /* report's not_called_count: each copy by itself, in all builds of it */
 };
 

@@ -1,11 +1,13 @@
-/* The stored form of an object, version 4; version 3 ends behind the returns, version 2 has none, and in version 1
- * symbols have no UNLISTED. Varints (proto/varint.h) unless said otherwise: 3 magic bytes and the version; id, variant:
- * length and bytes; machine; bits; flags; executable_start; etext; note; names; symbols: count, then per symbol address
- * (zigzag difference to the one before), size, name (likewise), demangled − name (zigzag), file (zigzag difference to
- * the one before), line, bind | type << 2 | flags << 5; ranges: count, then kind, low, high − low;   plt: count, then
- * address (difference), size, import; arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag),
- * or plain to if there is an import; returns, then signal returns: count, then differences; code of each symbol; 1 if
- * inlined names are known, else 0; inlined: count, then name (zigzag difference to the one before). */
+/* The stored form of an object, version 5; version 4 ends behind the inlined names, version 3 behind the returns,
+ * version 2 has none of these, and in version 1 symbols have no UNLISTED. Varints (proto/varint.h) unless said
+ * otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits; flags; executable_start;
+ * etext; note; names; symbols: count, then per symbol address (zigzag difference to the one before), size, name
+ * (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags <<
+ * 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count,
+ * then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import; returns, then
+ * signal returns: count, then differences; code of each symbol; 1 if inlined names are known, else 0; inlined: count,
+ * then name (zigzag difference to the one before); lines: count, then bytes, then per line low (difference to the one
+ * before), high − low, file and line (zigzag differences). */
 #include "core/object.h"
 
 #include <string.h>
@@ -21,7 +23,8 @@ static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 #define OBJECT_VERSION_BY_NAME 1u
 #define OBJECT_VERSION_WITHOUT_RETURNS 2u
 #define OBJECT_VERSION_WITHOUT_CODE 3u
-#define OBJECT_VERSION 4u
+#define OBJECT_VERSION_WITHOUT_LINES 4u
+#define OBJECT_VERSION 5u
 
 #define OBJECT_FLAG_BIG_ENDIAN 1u
 #define OBJECT_FLAG_POSITION_INDEPENDENT 2u
@@ -36,6 +39,7 @@ static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 #define OBJECT_RANGE_BYTES 3u
 #define OBJECT_PLT_BYTES 3u
 #define OBJECT_ARC_BYTES 3u
+#define OBJECT_LINE_BYTES 4u
 
 static void object_put(struct buffer *b, uint64_t value)
 {
@@ -65,6 +69,7 @@ static void object_put_head(struct buffer *b, const struct object *o)
     buffer_add_char(b, o->by_name          ? OBJECT_VERSION_BY_NAME
                        : !o->knows_returns ? OBJECT_VERSION_WITHOUT_RETURNS
                        : !o->knows_code    ? OBJECT_VERSION_WITHOUT_CODE
+                       : !o->line_count    ? OBJECT_VERSION_WITHOUT_LINES
                                            : OBJECT_VERSION);
     object_put_text(b, o->id.text, strlen(o->id.text));
     object_put_text(b, o->variant, strlen(o->variant));
@@ -115,6 +120,26 @@ static void object_put_code(struct buffer *b, const struct object *o)
     }
 }
 
+static void object_put_lines(struct buffer *b, const struct object *o)
+{
+    struct buffer rows;
+    struct object_line last = {0};
+    buffer_init(&rows, SIZE_MAX);
+    for (uint32_t i = 0; o->line_bytes == NULL && i < o->line_count; i++) {
+        const struct object_line *l = &o->lines[i];
+        object_put(&rows, l->low - last.low);
+        object_put(&rows, l->high - l->low);
+        object_put_difference(&rows, l->file, last.file);
+        object_put_difference(&rows, l->line, last.line);
+        last = *l;
+    }
+    object_put(b, o->line_count);
+    object_put_text(b, o->line_bytes != NULL ? (const char *)o->line_bytes : rows.data,
+                    o->line_bytes != NULL ? o->line_size : rows.size);
+    b->failed |= rows.failed;
+    buffer_done(&rows);
+}
+
 static void object_put_rest(struct buffer *b, const struct object *o)
 {
     object_put(b, o->range_count);
@@ -149,6 +174,9 @@ static void object_put_rest(struct buffer *b, const struct object *o)
         object_put_addresses(b, o->signal_returns, o->signal_return_count);
         if (o->knows_code) {
             object_put_code(b, o);
+        }
+        if (o->knows_code && o->line_count > 0) {
+            object_put_lines(b, o);
         }
     }
 }
@@ -310,11 +338,12 @@ static void object_get_head(struct object_reader *r, struct object *o)
     r->at += sizeof object_magic;
     uint64_t version = object_get(r);
     if (version < OBJECT_VERSION_BY_NAME || version > OBJECT_VERSION) {
-        object_fail(r, "version", version, "must be 1 to 4");
+        object_fail(r, "version", version, "must be 1 to 5");
     }
     o->by_name = version == OBJECT_VERSION_BY_NAME;
     o->knows_returns = version >= OBJECT_VERSION_WITHOUT_CODE;
-    o->knows_code = version == OBJECT_VERSION;
+    o->knows_code = version >= OBJECT_VERSION_WITHOUT_LINES;
+    o->line_count = version == OBJECT_VERSION; /* their number follows */
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
@@ -482,6 +511,21 @@ static void object_get_code(struct object_reader *r, struct object *o)
     }
 }
 
+static void object_get_lines(struct object_reader *r, struct object *o)
+{
+    o->line_count = object_get_count(r, LIMIT_LINES, OBJECT_LINE_BYTES, "source lines");
+    o->line_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of source lines");
+    if (r->failed == PROFD_OK && (o->line_count == 0 || o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
+        object_fail(r, "bytes of source lines", o->line_size, "fewer than these lines have");
+    }
+    uint8_t *bytes = object_take(r, (uint32_t)o->line_size, 1);
+    if (bytes != NULL) {
+        memcpy(bytes, r->at, o->line_size);
+        o->line_bytes = bytes;
+        r->at += o->line_size;
+    }
+}
+
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e)
 {
@@ -504,6 +548,9 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     }
     if (o->knows_code) {
         object_get_code(&r, o);
+    }
+    if (o->line_count > 0) {
+        object_get_lines(&r, o);
     }
     if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");

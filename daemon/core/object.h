@@ -106,8 +106,12 @@ struct object {
     const char *names;   /* NUL-terminated strings; offset 0 is the empty string */
     const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
     uint64_t text_address, text_size;
-    uint32_t line_count; /* 0 unless asked for. Never encoded */
+    /* Source lines: 0 unless they were read. From version 5 on they are stored without functions, as bytes that
+     * core/object_lines.h reads; a decoded object has these bytes in place of lines. */
+    uint32_t line_count;
     struct object_line *lines;
+    const uint8_t *line_bytes; /* NULL: the object was not decoded, or has no lines */
+    size_t line_size;
     uint32_t line_function_count; /* with lines; the first one stands for no function. Never encoded */
     struct object_line_function *line_functions;
     const char *note; /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
@@ -116,8 +120,9 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes version 1 to 4, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
- * values, low ≤ high, ranges and arcs in order, the id and variant well-formed. Arrays live in the arena. O(bytes). */
+/* Decodes version 1 to 5, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+ * values, low ≤ high, ranges and arcs in order, the id and variant well-formed; all but the lines, which
+ * object_lines_find validates. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e);
 

@@ -176,6 +176,7 @@ struct report {
     uint32_t function_count, cycle_count;
     uint32_t counted_functions; /* functions with code that calls a counter (runtime_is_counter), in all builds of the
                                    report */
+    const uint32_t *counted_of; /* those of each of builds */
     uint32_t not_called_count;  /* those of them that are no entries: without samples, and without calls in or out */
     const struct report_function
         *functions;                    /* by (build, address): stable positions; "[outside]" and "[incomplete]" last */

@@ -59,12 +59,19 @@ static bool report_uncalled_find(struct arena *a, const struct report_builds *b,
             return false;
         }
     }
-    for (uint32_t i = 0; counts != NULL && i < owners; i++) {
-        out->counted += counts[i];
-        out->count += counts[i] && (seen[i] & REPORT_ENTRY) == 0;
+    out->counted_of = ARENA_ARRAY(a, b->count, uint32_t);
+    if (counts == NULL || out->counted_of == NULL) {
+        return false;
+    }
+    for (uint32_t build = 0; build < b->count; build++) {
+        for (uint32_t i = b->first[build]; i < b->first[build + 1]; i++) {
+            out->counted_of[build] += counts[i];
+            out->count += counts[i] && (seen[i] & REPORT_ENTRY) == 0;
+        }
+        out->counted += out->counted_of[build];
     }
     out->owners = ARENA_ARRAY(a, out->count, uint32_t);
-    if (counts == NULL || out->owners == NULL) {
+    if (out->owners == NULL) {
         return false;
     }
     for (uint32_t i = 0, n = 0; i < owners; i++) {

@@ -20,9 +20,10 @@
 /* Functions that count their calls and were not called. */
 
 struct report_uncalled {
-    uint32_t counted; /* functions with machine code that calls a counter (runtime_is_counter) */
-    uint32_t count;   /* those of them without samples, and without calls in or out */
-    uint32_t *owners; /* count owners as report_builds numbers them, ascending; in the arena */
+    uint32_t counted;     /* functions with machine code that calls a counter (runtime_is_counter) */
+    uint32_t *counted_of; /* those of each build, as report_builds numbers them */
+    uint32_t count;       /* those of them without samples, and without calls in or out */
+    uint32_t *owners;     /* count owners as report_builds numbers them, ascending; in the arena */
 };
 
 #define REPORT_NOWHERE UINT32_MAX

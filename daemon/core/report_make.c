@@ -231,6 +231,7 @@ static bool report_fill_not_called(struct arena *a, const struct report_graph *g
         }
     }
     r->counted_functions = g->uncalled.counted;
+    r->counted_of = g->uncalled.counted_of;
     r->not_called = functions;
     r->not_called_count = g->uncalled.count;
     return true;

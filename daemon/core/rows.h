@@ -85,7 +85,7 @@ struct joined_rest {
     uint64_t programs, uploads, processes;
     uint32_t inexact;
     double seconds; /* of all samples */
-    uint64_t calls;
+    uint64_t ticks, calls;
     uint64_t unnamed_builds, unnamed_functions; /* their symbols were not sent */
     double unnamed_seconds;
     uint64_t ambiguous_names,

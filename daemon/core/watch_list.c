@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "proto/name_list.h"
+
 bool watch_list_means(const char *wanted, const char *name)
 {
     const size_t n = strlen(wanted);
@@ -20,25 +22,11 @@ static void trim(const char **text, size_t *n)
     }
 }
 
-/* Bytes up to a comma that stands outside parentheses and angle brackets. */
-static size_t find_end(const char *text, size_t n)
-{
-    int depth = 0;
-    for (size_t i = 0; i < n; i++) {
-        depth += text[i] == '(' || text[i] == '<';
-        depth -= text[i] == ')' || text[i] == '>';
-        if (text[i] == ',' && depth <= 0) {
-            return i;
-        }
-    }
-    return n;
-}
-
 /* Takes the next item of a list off its beginning; its copy, NULL without memory. */
 static const char *take_item(struct arena *a, const char **text, size_t *n)
 {
     const char *item = *text;
-    size_t end = find_end(item, *n), size = end;
+    size_t end = name_list_end(item, *n), size = end;
     const size_t whole = end < *n ? end + 1 : end;
     trim(&item, &size);
     *text += whole;

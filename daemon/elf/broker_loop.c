@@ -242,8 +242,9 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         }
         struct profd_error e = {""};
         struct broker_reply reply = {.magic = BROKER_MAGIC, .status = PROFD_INTERNAL};
-        struct worker_job job = {.options = {.static_arcs = true, .demangle = true, .lines = true, .inlined = true},
-                                 .limits = *limits};
+        struct worker_job job = {
+            .options = {.static_arcs = true, .demangle = true, .lines = true, .rows = true, .inlined = true},
+            .limits = *limits};
         int answer = -1;
         if (got < 0 || request.magic != BROKER_MAGIC || fds[0] < 0) {
             profd_error_set(&e, PROFD_INTERNAL, "the broker received a malformed request");

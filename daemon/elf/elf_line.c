@@ -3,8 +3,10 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/compare.h"
+#include "core/table.h"
 #include "elf/elf_line_cursor.h"
 #include "elf/elf_line_functions.h"
 #include "elf/elf_line_table.h"
@@ -236,11 +238,13 @@ struct search {
     struct elf_units units; /* empty unless the compilation directory is wanted */
     struct wanted *list;
     uint32_t count, cursor;
-    bool keep;     /* all rows */
+    enum elf_line_keep keep;
     bool as_gprof; /* for gprof's listings: as BFD reads, if that differs from DWARF */
     struct object_line *rows;
     uint32_t row_count, row_capacity;
-    bool no_memory;
+    struct table paths; /* of path_offsets */
+    uint32_t *path_offsets, path_count, path_capacity;
+    bool no_memory, too_many;
     uint32_t damaged; /* tables that could not be read */
 };
 
@@ -281,6 +285,38 @@ static void seek(struct search *s, uint64_t low)
     s->cursor = first;
 }
 
+static uint64_t path_hash(const void *context, uint32_t index)
+{
+    const struct search *s = context;
+    return table_hash_text(s->build->names.data + s->path_offsets[index], 0, 0);
+}
+
+/* Offset of a path among the names, where it stands once however many units have it. 0 as elf_build_name. */
+static uint32_t path_name(struct search *s, const char *path, size_t n)
+{
+    struct arena *a = s->build->scratch;
+    const char *names = s->build->names.data;
+    uint32_t *offsets = arena_extend(a, s->path_offsets, s->path_count, &s->path_capacity, sizeof *offsets);
+    if (n == 0 || offsets == NULL || !table_reserve(&s->paths, a, path_hash, s)) {
+        return elf_build_name(s->build, path, n);
+    }
+    s->path_offsets = offsets;
+    uint32_t slot = table_slot(&s->paths, table_hash_bytes(path, n, 0));
+    for (; s->paths.slots[slot] != 0; slot = (slot + 1) & s->paths.mask) {
+        const uint32_t known = offsets[s->paths.slots[slot] - 1];
+        if (strncmp(names + known, path, n) == 0 && names[known + n] == '\0') {
+            return known;
+        }
+    }
+    const uint32_t added = elf_build_name(s->build, path, n);
+    if (added != 0) {
+        offsets[s->path_count] = added;
+        s->paths.slots[slot] = ++s->path_count;
+        s->paths.used++;
+    }
+    return added;
+}
+
 /* Offset of the row's path among the names; 0 if it has none. */
 static uint32_t row_file(struct search *s, const struct line_row *row)
 {
@@ -291,7 +327,7 @@ static uint32_t row_file(struct search *s, const struct line_row *row)
     if (file->cached == 0) {
         char path[LIMIT_SYMBOL_NAME];
         size_t n = line_table_path(&s->table, file, path, sizeof path);
-        file->cached = elf_build_name(s->build, path, n);
+        file->cached = path_name(s, path, n);
     }
     return file->cached;
 }
@@ -299,8 +335,19 @@ static uint32_t row_file(struct search *s, const struct line_row *row)
 static void keep_row(struct search *s, const struct line_row *row)
 {
     uint32_t file = row_file(s, row);
-    if (file == 0 || s->no_memory) {
+    if (file == 0 || s->no_memory || s->too_many) {
         return;
+    }
+    if (s->keep == ELF_LINE_KEEP_ROWS && s->row_count > 0) {
+        struct object_line *last = &s->rows[s->row_count - 1];
+        if (last->high == row->low && last->file == file && last->line == row->line) {
+            last->high = row->high;
+            return;
+        }
+        s->too_many = s->row_count == LIMIT_LINES;
+        if (s->too_many) {
+            return;
+        }
     }
     if (s->row_count == s->row_capacity) {
         uint32_t capacity = s->row_capacity < UINT32_MAX / 4 ? s->row_capacity * 2 + 1024 : 0;
@@ -318,7 +365,7 @@ static void keep_row(struct search *s, const struct line_row *row)
 static void settle_row(void *context, const struct line_row *row)
 {
     struct search *s = context;
-    if (s->keep) {
+    if (s->keep != ELF_LINE_KEEP_NONE) {
         keep_row(s, row);
     }
     seek(s, row->low);
@@ -350,10 +397,27 @@ static bool rows_ascend(const struct search *s)
     return true;
 }
 
-/* Puts the rows, split by functions, into the object. */
+/* Puts the rows as they are into the object. */
+static enum profd_status rows_copy(struct search *s, struct profd_error *e)
+{
+    struct object *o = s->build->object;
+    if (s->too_many) {
+        elf_build_note(s->build, "Source lines are not kept: there are more than %u.", LIMIT_LINES);
+        return PROFD_OK;
+    }
+    o->lines = ARENA_ARRAY(s->build->out, s->row_count, struct object_line);
+    if (o->lines == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " source lines", s->row_count);
+    }
+    memcpy(o->lines, s->rows, s->row_count * sizeof *o->lines);
+    o->line_count = s->row_count;
+    return PROFD_OK;
+}
+
+/* Puts the rows, perhaps split by functions, into the object. */
 static enum profd_status rows_finish(struct search *s, const struct elf_file *f, struct profd_error *e)
 {
-    if (!s->keep || s->row_count == 0) {
+    if (s->keep == ELF_LINE_KEEP_NONE || s->row_count == 0) {
         return PROFD_OK;
     }
     if (s->no_memory) {
@@ -362,7 +426,8 @@ static enum profd_status rows_finish(struct search *s, const struct elf_file *f,
     if (!rows_ascend(s)) {
         qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
     }
-    return elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
+    return s->keep == ELF_LINE_KEEP_ROWS ? rows_copy(s, e)
+                                         : elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
 }
 
 /* Reads one unit, from its version at offset, into *bytes (grown as needed) and runs it. start is the unit's offset in
@@ -437,7 +502,7 @@ static bool has_compressed(const struct elf_file *f)
 }
 
 enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, bool all,
-                                bool table, struct profd_error *e)
+                                enum elf_line_keep keep, struct profd_error *e)
 {
     const struct elf_file *from = f;
     const GElf_Shdr *lines = elf_file_find(f, ".debug_line");
@@ -451,7 +516,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
         }
         return PROFD_OK;
     }
-    struct search s = {.build = b, .table = {.file = from}, .keep = table, .as_gprof = all};
+    struct search s = {.build = b, .table = {.file = from}, .keep = keep, .as_gprof = all};
     s.table.line_strings = elf_file_find(from, ".debug_line_str");
     s.table.strings = elf_file_find(from, ".debug_str");
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
@@ -461,7 +526,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, c
     }
     collect(&s, all);
     enum profd_status status = all ? elf_units_read(from, b->scratch, &s.units, e) : PROFD_OK;
-    if (status == PROFD_OK && (s.count > 0 || table)) {
+    if (status == PROFD_OK && (s.count > 0 || keep != ELF_LINE_KEEP_NONE)) {
         status = read_units(&s, lines, e);
     }
     line_table_done(&s.table);

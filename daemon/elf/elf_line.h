@@ -6,12 +6,19 @@
 #include "elf/elf_build.h"
 #include "elf/elf_file.h"
 
+/* Which source lines go into the object. */
+enum elf_line_keep {
+    ELF_LINE_KEEP_NONE,
+    ELF_LINE_KEEP_ROWS,      /* adjacent rows of one line are one; none, with a note, if there are above LIMIT_LINES */
+    ELF_LINE_KEEP_FUNCTIONS, /* split by functions, with their names */
+};
+
 /* Sets file and line of the object's local symbols (all: of all symbols) in executable sections, from .debug_line of f,
  * otherwise of debug (may be NULL). The file is as the table states it: absolute in DWARF 5, before that relative to
  * the compilation directory, which all prepends. all is for gprof's listings, and also starts DWARF 5 tables with entry
- * 0, as BFD 2.40 does. table: also sets the object's lines and their functions. Does nothing without a table.
- * Compressed or damaged tables lead to a note. NO_MEMORY, IO. O(rows + symbols log symbols). */
+ * 0, as BFD 2.40 does. Does nothing without a table. Compressed or damaged tables lead to a note. NO_MEMORY, IO.
+ * O(rows + symbols log symbols). */
 enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, bool all,
-                                bool table, struct profd_error *e);
+                                enum elf_line_keep keep, struct profd_error *e);
 
 #endif

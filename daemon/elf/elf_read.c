@@ -142,7 +142,10 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
         status = read_text(b, f, e);
     }
     if (status == PROFD_OK && (options->lines || options->all_lines)) {
-        status = elf_line_read(b, f, *separate, options->all_lines, options->line_table, e);
+        const enum elf_line_keep keep = options->line_table ? ELF_LINE_KEEP_FUNCTIONS
+                                        : options->rows     ? ELF_LINE_KEEP_ROWS
+                                                            : ELF_LINE_KEEP_NONE;
+        status = elf_line_read(b, f, *separate, options->all_lines, keep, e);
     }
     if (status == PROFD_OK && options->inlined) {
         status = elf_inlined_read(b, f, *separate, e);

@@ -13,10 +13,11 @@ struct elf_read_options {
     bool static_arcs; /* decode the machine code */
     bool demangle;
     bool lines;   /* file and line of static functions, if there is DWARF (gprof's index shows them) */
+    bool rows;    /* with lines: the object's lines, without functions */
     bool inlined; /* names of inlined functions, if there is DWARF */
     /* For local verbs: */
     bool all_lines;       /* file and line of every function, not only static ones */
-    bool line_table;      /* the object's lines */
+    bool line_table;      /* the object's lines, with functions */
     bool text;            /* the bytes of .text */
     bool long_names;      /* names are not cut at LIMIT_SYMBOL_NAME */
     bool no_rust, no_cxx; /* do not demangle by the rules of Rust, of C++ */

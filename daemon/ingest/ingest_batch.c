@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "core/object.h"
 #include "core/bounds.h"
+#include "core/object.h"
+#include "core/object_lines.h"
 #include "ingest/ingest_validated.h"
 #include "ingest/ingest_missing.h"
 
@@ -156,7 +157,12 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
                                   .name = o->name,
                                   .received = o->received,
                                   .hash = o->hash};
+    struct object_line *none;
+    uint32_t count;
     enum profd_status status = object_decode(a, o->answer, o->answer_size, &object, e);
+    if (status == PROFD_OK) {
+        status = object_lines_find(object, a, 0, 0, &none, &count, e);
+    }
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "what %s about %s", o->hash ? "a host said" : "the worker said",
                                 o->name[0] ? o->name : "an executable");

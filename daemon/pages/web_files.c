@@ -16,8 +16,10 @@
     X("/api.js", api_js, SCRIPT)                                                                                       \
     X("/asks.js", asks_js, SCRIPT)                                                                                     \
     X("/choices.js", choices_js, SCRIPT)                                                                               \
+    X("/code_lines.js", code_lines_js, SCRIPT)                                                                         \
     X("/compare_flame.js", compare_flame_js, SCRIPT)                                                                   \
     X("/compare_graph.js", compare_graph_js, SCRIPT)                                                                   \
+    X("/compare_judge.js", compare_judge_js, SCRIPT)                                                                   \
     X("/compare_sides.js", compare_sides_js, SCRIPT)                                                                   \
     X("/compare_words.js", compare_words_js, SCRIPT)                                                                   \
     X("/dagre.js", dagre_js, SCRIPT)                                                                                   \

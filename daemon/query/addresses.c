@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/compare.h"
+#include "core/object_lines.h"
 #include "core/report_measure.h"
 #include "core/sum.h"
 #include "proto/bins.h"
@@ -128,21 +129,95 @@ static bool fill(struct listing *l, struct arena *a)
     return done;
 }
 
-static enum profd_status show(struct job *job, const struct work *w, const char *build, uint32_t position,
-                              struct profd_error *e)
+/* The lines of the function's bytes; none if its build has none. */
+static enum profd_status find_lines(struct job *job, const struct listing *l, struct object_line **out, uint32_t *count,
+                                    struct profd_error *e)
+{
+    const struct object *o = l->build < l->work->load.profile->build_count ? l->work->objects[l->build] : NULL;
+    *count = 0;
+    if (o == NULL) {
+        return PROFD_OK;
+    }
+    enum profd_status status = object_lines_find(o, job->arena, l->function->address, l->end, out, count, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
+                                o->id.text);
+    }
+    for (uint32_t i = 0; i < *count; i++) {
+        struct object_line *line = &(*out)[i];
+        line->low = line->low < l->function->address ? l->function->address : line->low;
+        line->high = line->high > l->end ? l->end : line->high;
+    }
+    return PROFD_OK;
+}
+
+/* The profile's number of a build; the number of its builds if it has none of that id. */
+static uint32_t find_build(const struct work *w, const char *id)
+{
+    uint32_t i = 0;
+    while (i < w->load.profile->build_count && strcmp(w->load.profile->builds[i], id) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* A function that the symbol table has and the report has not, because nothing of it was counted; NULL if there is none
+ * or there are several. text: as of function_find. */
+static struct report_function *find_uncounted(struct job *job, const struct work *w, const char *build,
+                                              const char *text)
+{
+    const uint32_t number = find_build(w, build);
+    const struct object *o = number < w->load.profile->build_count ? w->objects[number] : NULL;
+    const struct object_symbol *found = NULL;
+    uint64_t address = 0;
+    const bool is_address = function_parse_address(text, &address);
+    for (uint32_t i = 0; o != NULL && i < o->symbol_count; i++) {
+        const struct object_symbol *s = &o->symbols[i];
+        const bool named =
+            strcmp(object_name(o, s->name), text) == 0 || strcmp(object_name(o, s->demangled), text) == 0;
+        if (s->type != OBJECT_TYPE_FUNCTION || s->size == 0 ||
+            !(named || (is_address && address - s->address < s->size))) {
+            continue;
+        }
+        if (found != NULL && found->address != s->address) {
+            return NULL;
+        }
+        found = s;
+    }
+    struct report_function *f = found != NULL ? ARENA_NEW(job->arena, struct report_function) : NULL;
+    if (f != NULL) {
+        *f = (struct report_function){.kind = REPORT_FUNCTION,
+                                      .name = object_name(o, found->demangled),
+                                      .raw = object_name(o, found->name),
+                                      .address = found->address,
+                                      .size = found->size,
+                                      .file = object_name(o, found->file),
+                                      .line = found->line};
+        while (f->build < w->report->build_count && strcmp(w->report->builds[f->build], build) != 0) {
+            f->build++;
+        }
+    }
+    return f;
+}
+
+static enum profd_status show(struct job *job, const struct work *w, const char *build,
+                              const struct report_function *function, struct profd_error *e)
 {
     const struct report *r = w->report;
-    struct listing l = {.work = w, .function = &r->functions[position]};
+    struct listing l = {.work = w, .function = function, .build = find_build(w, build)};
     l.end = l.function->address + l.function->size;
-    while (l.build < w->load.profile->build_count && strcmp(w->load.profile->builds[l.build], build) != 0) {
-        l.build++;
-    }
     if (report_kind_is_class(l.function->kind) || l.function->size == 0) {
         return profd_error_set(e, PROFD_BAD_QUERY, "%.100s has no size in the symbol table: its end is not known",
                                l.function->name);
     }
     if (!fill(&l, job->arena)) {
         return profd_no_memory(e);
+    }
+    struct object_line *lines = NULL;
+    uint32_t line_count;
+    enum profd_status status = find_lines(job, &l, &lines, &line_count, e);
+    if (status != PROFD_OK) {
+        return status;
     }
     const struct render_input in = work_make_input(w);
     const struct render_addresses what = {
@@ -151,6 +226,9 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
         .call_count = l.call_count,
         .ticks = l.ticks,
         .calls = l.calls,
+        .line_count = line_count,
+        .lines = lines,
+        .object = line_count > 0 ? w->objects[l.build] : NULL,
         .overdispersion = report_measure_overdispersion(r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0)};
     render_addresses(&in, &what, &job->answer->body);
     return PROFD_OK;
@@ -169,5 +247,9 @@ enum profd_status addresses_show(struct job *job, struct profd_error *e)
     }
     build = build != NULL ? build : w.id.text;
     status = function_find(w.report, build, job->params->segments[5], &position, e);
-    return status == PROFD_OK ? show(job, &w, build, position, e) : status;
+    const struct report_function *f = status == PROFD_OK ? &w.report->functions[position]
+                                      : status == PROFD_NOT_FOUND
+                                          ? find_uncounted(job, &w, build, job->params->segments[5])
+                                          : NULL;
+    return f != NULL ? show(job, &w, build, f, e) : status;
 }

@@ -130,8 +130,9 @@ static enum profd_status parse_threshold(struct asking *q, struct profd_error *e
     const char *than = strchr(text, '>');
     double percent;
     if (than == NULL || !parse_metric(text, ">", &r->judge_metric) || !parse_real(than + 1, '%', 1e6, &percent)) {
-        return profd_error_set(e, PROFD_BAD_QUERY,
-                               "fail_on=%s: not a metric, '>' and a percentage above 0, such as self>2%%", text);
+        return profd_error_set(
+            e, PROFD_BAD_QUERY,
+            "fail_on=%s: not a metric, '>' and a percentage above 0 and below 1000000, such as self>2%%", text);
     }
     r->judge = true;
     r->metrics[r->judge_metric] = true;

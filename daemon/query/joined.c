@@ -189,6 +189,7 @@ static enum profd_status joined_add(struct joined *j, const struct report *r, st
     enum profd_status status = add_functions(j, r->shown, scratch, &key);
     buffer_done(&key);
     j->rest.seconds += r->total;
+    sum_add(&j->rest.ticks, r->ticks, &saturated);
     sum_add(&j->rest.calls, r->calls, &saturated);
     return status == PROFD_OK ? status : profd_error_set(e, status, "no memory to join functions");
 }

@@ -157,6 +157,7 @@ void render_joined(const struct render_joined *j, struct buffer *out)
     json_add_count(out, "uploads", j->rest->uploads);
     json_add_count(out, "processes_started", j->rest->processes);
     json_add_number(out, "seconds", j->rest->seconds);
+    json_add_count(out, "ticks", j->rest->ticks);
     json_add_count(out, "calls", j->rest->calls);
     json_add_exact(out, j->rest->inexact);
     add_rest(out, j->rest);

@@ -83,18 +83,28 @@ enum profd_status linker_list_make(const struct render_input *in, const char *fo
     struct linker_list list = {.functions = ARENA_ARRAY(a, capacity, uint32_t),
                                .numbers = ARENA_ARRAY(a, capacity, uint32_t)};
     uint32_t *sorted = ARENA_ARRAY(a, capacity, uint32_t), *scratch = ARENA_ARRAY(a, capacity, uint32_t), n = 0;
-    uint64_t calls = 0;
+    uint64_t calls = 0, unnamed = 0;
     if (list.functions == NULL || list.numbers == NULL || sorted == NULL || scratch == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
     }
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         list.numbers[i] = LINKER_LEFT_OUT;
-        if (f->kind == REPORT_FUNCTION && f->index != 0 && f->build < r->build_count &&
-            strcmp(r->builds[f->build], in->build_id) == 0) {
+        if (f->index == 0 || f->build >= r->build_count || strcmp(r->builds[f->build], in->build_id) != 0) {
+            continue;
+        }
+        if (f->kind == REPORT_FUNCTION) {
             sorted[n++] = i;
             calls |= linker_calls(f);
         }
+        unnamed |= linker_calls(f);
+    }
+    if (calls == 0 && unnamed != 0) {
+        return profd_error_set(
+            e, PROFD_BAD_QUERY,
+            "format=%s needs names, and the functions of build %s that are counted have none: send its "
+            "executable or, if that is stripped, its debug file with: profctl symbols FILE",
+            format, in->build_id);
     }
     if (calls == 0) {
         return profd_error_set(e, PROFD_BAD_QUERY,

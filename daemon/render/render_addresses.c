@@ -20,8 +20,23 @@ static void add_calls(struct buffer *out, const struct report *r, const struct a
     JSON_ADD(out, "{\"callee\":");
     render_json_string(out, c->callee != NULL ? c->callee->name : "");
     json_add_text(out, "build_id", c->callee != NULL ? json_find_build(r, c->callee->build) : "");
+    if (c->callee != NULL) {
+        json_add_address(out, "callee_address", c->callee->address);
+    } else {
+        json_add_text(out, "callee_address", NULL);
+    }
     json_add_address(out, "address", c->address);
     json_add_count(out, "calls", c->calls);
+    JSON_ADD(out, "}");
+}
+
+static void add_line(struct buffer *out, const struct object *o, const struct object_line *l)
+{
+    JSON_ADD(out, "{\"file\":");
+    render_json_string(out, object_name(o, l->file));
+    json_add_count(out, "line", l->line);
+    json_add_address(out, "address", l->low);
+    json_add_count(out, "bytes", l->high - l->low);
     JSON_ADD(out, "}");
 }
 
@@ -39,6 +54,11 @@ void render_addresses(const struct render_input *in, const struct render_address
     for (uint32_t i = 0; i < what->call_count; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
         add_calls(out, r, &what->calls[i]);
+    }
+    JSON_ADD(out, "],\"lines\":[");
+    for (uint32_t i = 0; i < what->line_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_line(out, what->object, &what->lines[i]);
     }
     JSON_ADD(out, "],\"function\":{\"name\":");
     render_json_string(out, f->name);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/buffer.h"
+#include "core/object.h"
 #include "core/report.h"
 #include "render/render.h"
 
@@ -24,9 +25,11 @@ struct address_calls {
 
 struct render_addresses {
     const struct report_function *function;
-    uint32_t tick_count, call_count;
+    uint32_t tick_count, call_count, line_count;
     const struct address_ticks *ticks; /* ascending by address, then bytes */
     const struct address_calls *calls; /* ascending by address */
+    const struct object *object;       /* that the lines are of; NULL: there are none */
+    const struct object_line *lines;   /* ascending by low, cut at the function's ends */
     double overdispersion;             /* variance of a number of ticks over that of independent ones */
 };
 

@@ -36,6 +36,7 @@ void render_never(const struct render_input *in, const struct never_called *neve
     json_add_count(out, "functions", never->functions);
     json_add_count(out, "bytes", never->bytes);
     json_add_count(out, "copy_bytes", never->copy_bytes);
+    json_add_text(out, "symbols", never->named);
     json_add_flag(out, "inlined_known", never->knows_inlined);
     json_add_count(out, "counted_functions", never->counted);
     json_add_count(out, "not_called", never->not_called);

@@ -4,14 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "watch/watch_versions.h"
+
 #define LIMIT_PAGES 10u
 #define MORE_DATA 2 /* times the ticks of the look before: the next look */
-
-struct version {
-    const char *name; /* the label's value, or the build-id */
-    const char *label, *build_id;
-    int64_t uploads;
-};
 
 /* A pair of versions of one program. */
 struct pair {
@@ -19,8 +15,8 @@ struct pair {
     const struct watch *watch;
     const struct watch_judging *judging;
     struct watch_rows *rows;
-    const char *program;
-    struct version before, after;
+    const char *group, *program; /* program: that of the new version's first upload */
+    struct watch_version before, after;
     bool waiting[WATCH_LIST_FUNCTIONS];
     int64_t looks, ticks; /* so far, and of the new version at the latest look */
 };
@@ -30,9 +26,8 @@ static const char *make_key(const struct pair *p, const char *function)
     return arena_format(p->rows->arena, "%s\n%s\n%s\n%s", p->watch->name, p->program, p->after.name, function);
 }
 
-/* All versions of the watch, by program and time. */
-static enum profd_status list_versions(const struct watch_ask *ask, const struct watch *w, json_t *list,
-                                       struct profd_error *e)
+static enum profd_status fetch_versions(const struct watch_ask *ask, const struct watch *w, json_t *list,
+                                        struct profd_error *e)
 {
     char cursor[24] = "0";
     enum profd_status status = PROFD_OK;
@@ -53,38 +48,30 @@ static enum profd_status list_versions(const struct watch_ask *ask, const struct
     return status;
 }
 
-static struct version read_version(const json_t *row)
-{
-    const char *label = watch_text(row, "version"), *build_id = watch_text(row, "build_id");
-    return (struct version){label[0] != '\0' ? label : build_id, label, build_id, watch_integer(row, "uploads")};
-}
-
-/* The version of a name among the rows from begin to end; of several builds that with the most uploads. */
-static bool find_version(const json_t *list, size_t begin, size_t end, const char *name, struct version *out)
+/* The version of a name; of several builds that with the most uploads. */
+static bool find_version(const struct watch_version *list, size_t count, const char *name, struct watch_version *out)
 {
     bool found = false;
-    for (size_t i = begin; i < end; i++) {
-        const struct version v = read_version(json_array_get(list, i));
-        if (strcmp(v.name, name) == 0 && (!found || v.uploads > out->uploads)) {
-            *out = v;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(list[i].name, name) == 0 && (!found || list[i].uploads > out->uploads)) {
+            *out = list[i];
             found = true;
         }
     }
     return found;
 }
 
-/* The name of the version that appeared last, not counting one of this name; NULL: none. A version appears with its
- * first row. */
-static const char *find_newest(const json_t *list, size_t begin, size_t end, const char *except)
+/* The first row of the version that appeared last, not counting one of this name; NULL: none. A version appears with
+ * its first row. */
+static const struct watch_version *find_newest(const struct watch_version *list, size_t count, const char *except)
 {
-    const char *newest = NULL;
-    for (size_t i = begin; i < end; i++) {
-        const char *name = read_version(json_array_get(list, i)).name;
-        bool seen = except != NULL && strcmp(name, except) == 0;
-        for (size_t k = begin; k < i && !seen; k++) {
-            seen = strcmp(read_version(json_array_get(list, k)).name, name) == 0;
+    const struct watch_version *newest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        bool seen = except != NULL && strcmp(list[i].name, except) == 0;
+        for (size_t k = 0; k < i && !seen; k++) {
+            seen = strcmp(list[k].name, list[i].name) == 0;
         }
-        newest = seen ? newest : name;
+        newest = seen ? newest : &list[i];
     }
     return newest;
 }
@@ -106,8 +93,9 @@ static enum profd_status supersede(const struct pair *p, struct profd_error *e)
     {
         if (status == PROFD_OK && strcmp(watch_text(old, "verdict"), "waiting") == 0 &&
             strcmp(watch_text(old, "watch"), p->watch->name) == 0 &&
-            strcmp(watch_text(old, "program"), p->program) == 0 &&
-            strcmp(watch_text(old, "after"), p->after.name) != 0) {
+            strcmp(watch_text(old, "after"), p->after.name) != 0 &&
+            watch_versions_has(p->group, watch_text(old, "program"), watch_text(old, "after"),
+                               watch_text(old, "build_id_after"))) {
             json_t *document = json_copy(old);
             const bool set = json_object_set_new(document, "verdict", json_string("superseded")) == 0 &&
                              json_object_set_new(document, "why", json_string("a newer version came first")) == 0 &&
@@ -140,12 +128,14 @@ static bool read_stored(struct pair *p, const char **before)
     return any;
 }
 
-static void add_side(struct buffer *target, const char *build, const char *label, const struct version *v)
+/* side: "a" or "b". A build that is a version of its own has its uploads that state none. */
+static void add_side(struct buffer *target, const char *side, const struct watch_version *v)
 {
-    watch_ask_add(target, build, v->build_id);
-    if (v->label[0] != '\0') {
-        watch_ask_add(target, label, v->label);
-    }
+    char name[24], match[24];
+    (void)snprintf(name, sizeof name, "%s.label.version", side);
+    (void)snprintf(match, sizeof match, "%s.match", side);
+    watch_ask_add(target, side, v->build_id);
+    watch_ask_add(target, v->label[0] != '\0' ? name : match, v->label[0] != '\0' ? v->label : "version=\"\"");
 }
 
 static enum profd_status compare(const struct pair *p, double confidence, json_t **out, struct profd_error *e)
@@ -153,8 +143,8 @@ static enum profd_status compare(const struct pair *p, double confidence, json_t
     struct buffer target;
     char text[40];
     watch_ask_begin(&target, "/api/v1/diff");
-    add_side(&target, "a", "a.label.version", &p->before);
-    add_side(&target, "b", "b.label.version", &p->after);
+    add_side(&target, "a", &p->before);
+    add_side(&target, "b", &p->after);
     watch_ask_add_labels(&target, p->watch);
     watch_ask_add_functions(&target, p->watch);
     watch_ask_add(&target, "metric", p->judging->metric);
@@ -251,17 +241,21 @@ static enum profd_status take_answer(struct pair *p, const json_t *answer, doubl
     return status;
 }
 
-/* The rows of one program, from begin to end. */
-static enum profd_status look_at_program(struct pair *p, const json_t *list, size_t begin, size_t end,
-                                         struct profd_error *e)
+/* The versions of one group. */
+static enum profd_status look_at_group(struct pair *p, const struct watch_version *list, size_t count,
+                                       struct profd_error *e)
 {
-    const char *newest = find_newest(list, begin, end, NULL), *before = find_newest(list, begin, end, newest);
+    const struct watch_version *newest = find_newest(list, count, NULL),
+                               *previous = newest != NULL ? find_newest(list, count, newest->name) : NULL;
     json_t *answer = NULL;
-    if (newest == NULL || before == NULL || !find_version(list, begin, end, newest, &p->after)) {
+    if (previous == NULL || !find_version(list, count, newest->name, &p->after)) {
         return PROFD_OK;
     }
+    const char *before = previous->name;
+    p->group = newest->group;
+    p->program = newest->program;
     enum profd_status status = supersede(p, e);
-    if (status != PROFD_OK || !read_stored(p, &before) || !find_version(list, begin, end, before, &p->before)) {
+    if (status != PROFD_OK || !read_stored(p, &before) || !find_version(list, count, before, &p->before)) {
         return status;
     }
     const double k = (double)(p->looks + 1), n = (double)p->watch->function_count;
@@ -313,17 +307,20 @@ enum profd_status watch_verdicts_look(const struct watch_ask *ask, const struct 
                                       const struct watch_judging *judging, struct watch_rows *rows,
                                       struct profd_error *e)
 {
-    json_t *list = json_array();
-    enum profd_status status = list != NULL ? list_versions(ask, w, list, e) : profd_no_memory(e);
-    for (size_t begin = 0, end; status == PROFD_OK && begin < json_array_size(list); begin = end) {
+    json_t *fetched = json_array();
+    struct watch_version *list = NULL;
+    size_t count = 0;
+    enum profd_status status = fetched != NULL ? fetch_versions(ask, w, fetched, e) : profd_no_memory(e);
+    if (status == PROFD_OK) {
+        status = watch_versions_read(fetched, rows->arena, &list, &count, e);
+    }
+    for (size_t begin = 0, end; status == PROFD_OK && begin < count; begin = end) {
         struct pair p = {.ask = ask, .watch = w, .judging = judging, .rows = rows};
-        p.program = watch_text(json_array_get(list, begin), "program");
-        for (end = begin + 1;
-             end < json_array_size(list) && strcmp(watch_text(json_array_get(list, end), "program"), p.program) == 0;) {
+        for (end = begin + 1; end < count && strcmp(list[end].group, list[begin].group) == 0;) {
             end++;
         }
-        status = look_at_program(&p, list, begin, end, e);
+        status = look_at_group(&p, &list[begin], end - begin, e);
     }
-    json_decref(list);
+    json_decref(fetched);
     return status == PROFD_OK ? remove_oldest(w, rows, e) : status;
 }

@@ -25,7 +25,7 @@ async function fetchAnswer(url, signal) {
     answer = await fetch(url, { headers, signal, cache: "no-cache" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server of this page does not answer.", { cause: error });
+    throw Object.assign(new Error("The server of this page does not answer.", { cause: error }), { away: true });
   }
   if (answer.ok) return answer;
   let problem = {};

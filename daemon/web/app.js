@@ -62,7 +62,9 @@ const sentence = (text) =>
 
 /** What can be done about a refusal, besides asking again. */
 function advice(error, state) {
-  if (error.status === undefined)
+  if (!error.away && error.status === undefined)
+    return [el("p", {}, "This is a fault of this page, not of the data. Please report it with the address of the page.")];
+  if (error.away)
     return [
       el("p", {}, "Check that profd runs and listens at this address with ", el("code", {}, "profctl status"), "."),
     ];
@@ -119,14 +121,18 @@ function tokenForm(status) {
   );
 }
 
+function titleOf(error) {
+  if (error.away) return "The daemon does not answer";
+  return error.status === undefined ? "This page failed" : (TITLES[error.status] ?? error.title);
+}
+
 function problem(error, state) {
-  const away = error.status === undefined;
   shown = "";
   document.title = "profd";
   if (asking === "") section.hidden = true;
   replace(
     main,
-    el(section.hidden ? "h1" : "h2", {}, away ? "The daemon does not answer" : (TITLES[error.status] ?? error.title)),
+    el(section.hidden ? "h1" : "h2", {}, titleOf(error)),
     el("p", { class: "warning", role: "alert" }, sentence(error.message)),
     advice(error, state),
     el("p", {}, el("button", { type: "button", onclick: draw }, "Try again"), " ", el("a", { href: "./" }, "Overview")),

@@ -1,12 +1,14 @@
 // Two flame graphs as one. The width of a box is the mean of its shares on both sides; its sign, colour and edge say
 // which has more.
 import * as api from "./api.js";
+import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
 import { el, replace, say, svg } from "./dom.js";
+import { POINT } from "./flame_draw.js";
 import * as format from "./format.js";
 import { go, note } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
-import { matcher } from "./view_report.js";
+import { matcher, NARROW } from "./view_report.js";
 
 const ROW = 20;
 const NARROWEST = 300; // pixels of the picture
@@ -95,7 +97,7 @@ class Difference {
       "aria-label": "Differences of stacks",
       tabindex: "-1",
     });
-    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "Point at a box, or move with the arrows.");
+    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, POINT);
     this.view.addEventListener("keydown", (event) => this.key(event));
     this.width = NARROWEST;
     this.top = boxAt(boxes[0], state.zoom);
@@ -219,7 +221,7 @@ const ask = (state, side, signal) => {
 };
 
 /** What the picture means. */
-export const legend = (what) =>
+export const legend = (what = "") =>
   el(
     "p",
     { class: "hint legend" },
@@ -229,7 +231,7 @@ export const legend = (what) =>
     ` in points of CPU share. ${what}`,
   );
 
-export async function show(main, bars, state, signal) {
+export async function show(main, bars, diff, state, signal) {
   const [a, b] = await Promise.all([ask(state, "a", signal), ask(state, "b", signal)]);
   const boxes = boxesOf(a, b);
   if (!(a.whole > 0 && b.whole > 0)) {
@@ -240,8 +242,8 @@ export async function show(main, bars, state, signal) {
   const flame = new Difference(boxes, state);
   const filter = filterField(
     () => state,
-    "Mark functions",
-    "mark functions",
+    "Find functions",
+    "Find (regex)",
     (typed) => flame.search(typed),
   );
   const reset = el("button", { type: "button", onclick: () => flame.zoom(boxes[0]) }, "Reset zoom");
@@ -255,16 +257,19 @@ export async function show(main, bars, state, signal) {
     format.percent(100 * x.b, 200),
     `${signOf(x.b - x.a)} ${points(x.b - x.a)}`,
   ];
+  const picture = el("div", { class: "picture" }, flame.view);
+  const hint = `A box is as wide as the mean of both sides.${made} Single boxes have no test: the verdicts are on functions.`;
   const columns = [["Depth", 1], ["Function"], ["A", 1], ["B", 1], ["Points", 1]];
   replace(
     main,
-    el("div", { class: "compare bar" }, bars, filter, reset),
-    legend(`Width: mean of both sides.${made}`),
-    el("div", { class: "picture" }, flame.view),
+    el("div", { class: "compare bar" }, bars, filter, innerWidth < NARROW ? null : reset),
+    answerOf(diff, judge(diff)),
+    innerWidth < NARROW ? [picture, legend()] : [legend(), picture],
     flame.detail,
     pictureTable(state, "boxes", `the ${largest.length} largest differences`, () =>
       plain("Boxes by difference", columns, largest.map(line)),
     ),
+    el("p", { class: "hint" }, hint),
   );
   flame.fit();
   if (state.q) flame.search(state.q);

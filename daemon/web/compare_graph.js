@@ -1,17 +1,23 @@
-// Two call graphs as one: the functions with the most time on either side; each box and edge says which side has more.
+// Two call graphs as one: the functions with the most time on either side. A box is coloured where its difference is more
+// than chance.
 import * as api from "./api.js";
 import { kindOf, legend, points, signOf, strength } from "./compare_flame.js";
+import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
-import { el, replace, svg } from "./dom.js";
+import { el, replace, say, svg } from "./dom.js";
 import * as format from "./format.js";
-import { clip } from "./graph_draw.js";
+import { arrowHead, clip, drawLabel, marking, smooth } from "./graph_draw.js";
 import { busiest, layout } from "./graph_layout.js";
 import { another, go } from "./state.js";
-import { pictureTable, plain } from "./table.js";
+import { filterField, pictureTable, plain } from "./table.js";
+import { matcher, NARROW } from "./view_report.js";
 
 const NODES = 40; // functions of each side
 const HIGH = 0.72; // of the window: the height of the picture
-const SIZE = { w: 200, h: 42 };
+const WIDE = { size: { w: 200, h: 42 }, gaps: undefined };
+const SLIM = { size: { w: 108, h: 76 }, gaps: { nodesep: 6, edgesep: 4, ranksep: 17, marginx: 2, marginy: 2 } };
+const TITLE = 22; // characters of a name
+const LINE = 13; // of each of the two lines that it has in a slim box
 
 const ask = (state, side, signal) => {
   const build = side === "a" ? state.build : state.against;
@@ -20,7 +26,7 @@ const ask = (state, side, signal) => {
 };
 
 /** Adds the nodes and edges of a side, as shares of its time. */
-function gather(graph, nodes, edges, side) {
+function gather(graph, nodes, edges, side, size) {
   const total =
     Math.max(0, ...graph.nodes.map((n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0))) ||
     1;
@@ -28,7 +34,7 @@ function gather(graph, nodes, edges, side) {
   for (const n of graph.nodes) {
     const id = n.detail__name ?? n.title;
     names.set(n.id, id);
-    const node = nodes.get(id) ?? nodes.set(id, { id, title: n.title, a: 0, b: 0, ...SIZE }).get(id);
+    const node = nodes.get(id) ?? nodes.set(id, { id, title: n.title, a: 0, b: 0, ...size }).get(id);
     node[side] += n.total_seconds / total;
     node[`at_${side}`] = { fn: n.detail__address, of: n.detail__build_id };
   }
@@ -42,29 +48,67 @@ function gather(graph, nodes, edges, side) {
   }
 }
 
-const line = (places) => places.map((p, i) => `${i ? "L" : "M"}${p.x},${p.y}`).join("");
+/** Both graphs as one. verdicts: of judge(). An arc is coloured as its callee is: arcs have no test of their own. */
+function merged(a, b, verdicts, form) {
+  const [nodes, edges] = [new Map(), new Map()];
+  gather(a, nodes, edges, "a", form.size);
+  gather(b, nodes, edges, "b", form.size);
+  for (const n of nodes.values()) {
+    n.verdict = verdicts.of(n.id);
+    n.certain = ["more", "less"].includes(n.verdict?.kind);
+  }
+  for (const e of edges.values()) {
+    const d = e.b - e.a;
+    const certain = nodes.get(e.target).certain;
+    e.kind = certain ? kindOf(d) : "same";
+    e.time = Math.max(e.a, e.b);
+    e.text = form === SLIM ? "" : e.kind !== "same" ? `${signOf(d)} ${points(d)}` : kindOf(d) === "same" ? "=" : "≈";
+  }
+  return { nodes: [...nodes.values()], edges: [...edges.values()], groups: [] };
+}
 
 function drawEdge(e, place) {
-  const d = e.b - e.a;
   const about = `${e.source} → ${e.target}: ${format.percent(100 * e.a, 200)} of A, ${format.percent(100 * e.b, 200)} of B; calls ${format.count(e.calls_a)} and ${format.count(e.calls_b)}`;
-  const middle = place.points[Math.floor(place.points.length / 2)];
-  return svg(
-    "g",
-    { class: `edge ${kindOf(d)}` },
-    svg("path", {
-      d: line(place.points),
-      "stroke-width": (1 + 7 * Math.sqrt(Math.max(e.a, e.b))).toFixed(2),
-      "marker-end": "url(#arrow)",
-    }),
-    svg("text", { x: place.x ?? middle.x, y: (place.y ?? middle.y) + 4, "text-anchor": "middle" }, e.text),
-    svg("title", {}, about),
-  );
+  const line = { d: smooth(place.points), "stroke-width": (1 + 7 * Math.sqrt(e.time)).toFixed(2) };
+  const path = svg("path", { ...line, "marker-end": "url(#arrow)" });
+  return [svg("g", { class: `edge ${e.kind}` }, path, svg("title", {}, about)), drawLabel(e, place, about)];
+}
+
+/** A name as lines: one, or two where there is little space, parted behind a mark in the middle. */
+function titleOf(name, form) {
+  if (form === WIDE) return [clip(name, TITLE)];
+  const text = clip(name, 2 * LINE);
+  if (text.length <= LINE) return [text];
+  const ends = [...text.matchAll(/[_:.>]+/g)].map((m) => m.index + m[0].length);
+  const fit = ends.filter((end) => end <= LINE && text.length - end <= LINE);
+  const at = fit.at(-1) ?? LINE;
+  return [text.slice(0, at), text.slice(at)];
 }
 
 const share = (x) => (x > 0 ? format.percent(100 * x, 200) : "–");
-const change = (n) => `${signOf(n.b - n.a)} ${points(n.b - n.a)} · ${share(n.a)} → ${share(n.b)}`;
+const sharesOf = (n) => {
+  const [a, b] = [share(n.a), share(n.b)];
+  return a === b ? (a === "–" ? "no time" : a) : `${a} → ${b}`;
+};
+const signed = (n) => {
+  const d = n.b - n.a;
+  if (kindOf(d) === "same") return "=";
+  return n.certain ? `${signOf(d)} ${points(d)}` : "≈";
+};
 
-function drawNode(n, place, state) {
+/** What the box says, and what is known of it. */
+function textsOf(n, form) {
+  const shares = sharesOf(n);
+  const lines = form === SLIM ? [signed(n), shares] : [`${signed(n)}${n.certain ? " ·" : ""} ${shares}`];
+  const alone = n.at_a && n.at_b ? "" : n.at_a ? ", not among the first of B" : ", not among the first of A";
+  const { verdict } = n;
+  const range = verdict?.range ? ` (95 %: ${verdict.range})` : "";
+  const known = verdict ? `: ${verdict.text}${range}` : ": no verdict";
+  const sides = `${format.percent(100 * n.a, 200)} of A, ${format.percent(100 * n.b, 200)} of B`;
+  return { lines, about: `${n.id}: ${sides}, ${points(n.b - n.a)} points${alone}${known}` };
+}
+
+function drawNode(n, place, state, form, mark) {
   const d = n.b - n.a;
   const where = n.at_a ? { build: state.build, ...n.at_a } : { build: state.against, ...n.at_b };
   const open = () =>
@@ -80,84 +124,105 @@ function drawNode(n, place, state) {
     event.stopPropagation();
     open();
   };
-  const alone = n.at_a && n.at_b ? "" : n.at_a ? ", not among the first of B" : ", not among the first of A";
-  const about = `${n.id}: ${format.percent(100 * n.a, 200)} of A, ${format.percent(100 * n.b, 200)} of B, ${points(d)} points${alone}`;
-  return svg(
+  const { lines, about } = textsOf(n, form);
+  const title = titleOf(n.title, form);
+  const inset = form === SLIM && title.length === 1 ? 7 : 0; // pixels by which a shorter text moves to the middle
+  const middle = { x: n.w / 2, "text-anchor": "middle" };
+  const box = svg(
     "g",
     {
-      class: `node ${kindOf(d)}`,
+      class: `node ${n.certain ? kindOf(d) : "same"}`,
       tabindex: 0,
       role: "link",
       "aria-label": about,
-      transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})`,
       onclick: open,
       onkeydown: keys,
+      onfocus: () => mark(n.id),
+      onblur: () => mark(null),
     },
     svg("rect", { width: n.w, height: n.h, rx: 4, style: `--strong:${strength(d)}%` }),
-    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, clip(n.title, 22)),
-    svg("text", { x: n.w / 2, y: 33, "text-anchor": "middle" }, change(n)),
+    title.map((text, i) => svg("text", { ...middle, y: 17 + inset + 15 * i, class: "title" }, text)),
+    lines.map((text, i) => svg("text", { ...middle, y: n.h - 9 - inset - 16 * (lines.length - 1 - i) }, text)),
     svg("title", {}, about),
   );
+  const wrap = { class: "item", transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})` };
+  return svg("g", { ...wrap, onpointerenter: () => mark(n.id), onpointerleave: () => mark(null) }, box);
 }
 
 function table(state, nodes) {
-  const rows = [...nodes].sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a));
+  const rows = [...nodes].sort((x, y) => y.certain - x.certain || Math.abs(y.b - y.a) - Math.abs(x.b - x.a));
   const cells = (n) => [
     n.title,
     format.percent(100 * n.a, 200),
     format.percent(100 * n.b, 200),
-    `${signOf(n.b - n.a)} ${points(n.b - n.a)}`,
+    `${n.certain ? signOf(n.b - n.a) : "≈"} ${points(n.b - n.a)}`,
+    n.verdict ? `${n.verdict.sign} ${n.verdict.text}` : "–",
+    n.verdict?.range ?? "",
   ];
-  const columns = [["Function"], ["A", 1], ["B", 1], ["Points", 1]];
+  const columns = [["Function"], ["A", 1], ["B", 1], ["Points", 1], ["Verdict"], ["Change, 95 %", 1]];
   return pictureTable(state, "arcs", `${rows.length} functions`, () =>
     plain("Functions by difference", columns, rows.map(cells)),
   );
 }
 
-export async function show(main, bars, state, signal) {
+/** The picture of those places. Gives {view, find}. */
+function draw(shown, places, state, form) {
+  const nodes = new Map();
+  const edges = new Map();
+  const view = svg("svg", {
+    class: "graph differences",
+    viewBox: `0 0 ${places.width} ${places.height}`,
+    style: `width:${Math.ceil(places.width)}px;height:${Math.ceil(places.height)}px`,
+    role: "group",
+    "aria-label": "Differences of the call graph. A table with the same numbers follows.",
+  });
+  const { mark, find } = marking(view, shown, nodes, edges, (n) => n.id);
+  shown.edges.forEach((e, i) => edges.set(e, drawEdge(e, places.edges[i])));
+  for (const n of shown.nodes) nodes.set(n.id, drawNode(n, places.nodes.get(n.id), state, form, mark));
+  const [lines, labels] = [0, 1].map((k) => [...edges.values()].map((parts) => parts[k]).filter(Boolean));
+  view.append(arrowHead(), ...lines, ...labels, ...nodes.values());
+  view.classList.toggle("bare", !places.labelled);
+  return { view, find };
+}
+
+/** The field that marks boxes. */
+function search(state, find) {
+  const apply = (text) => {
+    const hits = find(matcher(text));
+    if (text) say(format.several(hits.length, "box matches", "boxes match"));
+  };
+  if (state.q) apply(state.q);
+  return filterField(() => state, "Find functions", "Find (regex)", apply);
+}
+
+export async function show(main, bars, diff, state, signal) {
   const [a, b] = await Promise.all([ask(state, "a", signal), ask(state, "b", signal)]);
-  const [nodes, edges] = [new Map(), new Map()];
-  gather(a, nodes, edges, "a");
-  gather(b, nodes, edges, "b");
+  const form = innerWidth < NARROW ? SLIM : WIDE;
+  const verdicts = judge(diff);
+  const shown = merged(a, b, verdicts, form);
   const bar = el("div", { class: "compare bar" }, bars);
-  if (nodes.size === 0) {
+  if (shown.nodes.length === 0) {
     replace(main, bar, el("p", { class: "empty" }, "No function has counts on either side."));
     return;
   }
-  const shown = { nodes: [...nodes.values()], edges: [...edges.values()], groups: [] };
-  for (const e of shown.edges)
-    e.text = kindOf(e.b - e.a) === "same" ? "=" : `${signOf(e.b - e.a)} ${points(e.b - e.a)}`;
   const box = el("div", {
     class: "picture",
     tabIndex: 0,
     role: "region",
     "aria-label": "Differences of the call graph",
   });
-  const what = `The ${NODES} functions of each side with the most time.`;
-  replace(main, bar, legend(what), box, table(state, shown.nodes));
+  const signs = legend("≈ may be chance.");
+  const rest = el("p", { class: "hint" }, `The ${NODES} functions of each side with the most time. ${OPENS}`);
+  const picture = form === WIDE ? [signs, box] : [box, signs];
+  replace(main, bar, answerOf(diff, verdicts), picture, table(state, shown.nodes), rest);
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
-  const places = await layout(shown, size);
-  const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9 };
-  const view = svg(
-    "svg",
-    {
-      class: "graph differences",
-      viewBox: `0 0 ${places.width} ${places.height}`,
-      style: `width:${Math.ceil(places.width)}px;height:${Math.ceil(places.height)}px`,
-      role: "group",
-      "aria-label": "Differences of the call graph. A table with the same numbers follows.",
-    },
-    svg(
-      "defs",
-      {},
-      svg("marker", { ...arrow, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0,0L8,4L0,8z" })),
-    ),
-    shown.edges.map((e, i) => drawEdge(e, places.edges[i])),
-    shown.nodes.map((n) => drawNode(n, places.nodes.get(n.id), state)),
-  );
-  view.classList.toggle("bare", !places.labelled);
+  const places = await layout(shown, size, form.gaps);
+  const { view, find } = draw(shown, places, state, form);
   replace(box, view);
+  if (form === WIDE) bar.append(search(state, find));
   const window = { w: box.clientWidth, h: box.clientHeight };
-  const middle = busiest(shown.nodes, places, window, (n) => Math.abs(n.b - n.a));
+  const middle = busiest(shown.nodes, places, window, (n) => n.certain * Math.abs(n.b - n.a));
   box.scrollTo(middle.x - window.w / 2, middle.y - window.h / 2);
 }
+
+const OPENS = "Percentages are of the CPU time of a side, with callees. A box opens its function.";

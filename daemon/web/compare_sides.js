@@ -123,7 +123,7 @@ function options(rows, state) {
     el(
       "option",
       { value: r.build_id, selected: r.build_id.startsWith(state.against || state.build) },
-      `${format.base(r.name)} ${format.brief(r.build_id)}, ${format.ago(r.last_seen)}`,
+      `${format.base(r.name)} ${r.build_id.slice(0, 8)}, ${format.ago(r.last_seen)}`,
     );
   const group = (label, list) => (list.length ? el("optgroup", { label }, list.map(option)) : null);
   const same = (r) => format.base(r.name) === base;

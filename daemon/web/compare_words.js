@@ -51,8 +51,11 @@ export const METRICS = [
   },
 ];
 
-const LEAST_TICKS = 150; // of a function on each side, for a test of its time
+const LEAST_TICKS = 150; // of a function on each side if nothing had changed, for a test of its time
 const LEAST_GROUPS = 12;
+
+/** What is not known of a function that one side alone has. */
+export const ALONE = { change: null, low: null, high: null, p: null, q: null, visible: null, data_needed: null };
 
 /** A value of a side. */
 export function value(metric, x) {
@@ -97,10 +100,19 @@ function more(times, diff) {
   return `${hours((times - 1) * span)} more`;
 }
 
+/** Ticks that the side with less data would have if nothing had changed. */
+function leastTicks(row, metric, diff) {
+  const share = metric.unit === "share";
+  const ticks = share ? row.a * diff.a.ticks + row.b * diff.b.ticks : row.ticks_a + row.ticks_b;
+  const a = share ? diff.a.ticks : row.a > 0 ? row.ticks_a / row.a : 0;
+  const b = share ? diff.b.ticks : row.b > 0 ? row.ticks_b / row.b : 0;
+  return a > 0 && b > 0 ? (ticks * Math.min(a, b)) / (a + b) : 0;
+}
+
 /** What is missing before a planned change can be seen; "" if nothing is. */
 export function plan(row, metric, diff) {
   if (row.verdict === "too-few") {
-    const ticks = Math.min(row.ticks_a, row.ticks_b);
+    const ticks = leastTicks(row, metric, diff);
     if (Math.min(diff.a.groups, diff.b.groups) < LEAST_GROUPS) return "more processes";
     if (!metric.timed || ticks >= LEAST_TICKS) return "more processes that call it";
     return ticks > 0 ? more(LEAST_TICKS / ticks, diff) : "ticks on both sides";
@@ -150,7 +162,8 @@ export function verdict(row, metric, diff) {
       sign: "?",
       text: "cannot tell yet",
       about:
-        `A test needs ${LEAST_TICKS} ticks of the function on each side, and ${LEAST_GROUPS} groups of processes. ` +
+        `A test needs ${LEAST_TICKS} ticks of the function on each side, if nothing had changed, and ticks of it in ` +
+        `${LEAST_GROUPS} groups of processes of each side. ` +
         `Needed: ${needs}.`,
     }),
   }[row.verdict]();
@@ -164,9 +177,10 @@ export function headline(table, metric) {
     if (!all.length) return "";
     const worst = all.reduce((a, b) => (Math.abs(b.change) > Math.abs(a.change) ? b : a));
     const named = `${worst.function} ${changeOf(worst)}`;
+    const [one, many] = metric.unit === "share" ? ["has a", "have a"] : ["is", "are"];
     return all.length === 1
-      ? `1 function is ${word}: ${named}`
-      : `${format.count(all.length)} are ${word}, most ${named}`;
+      ? `1 function ${one} ${word}: ${named}`
+      : `${format.count(all.length)} ${many} ${word}, most ${named}`;
   };
   const said = [list(up, metric.more), list(down, metric.less)].filter(Boolean);
   const { counts } = table;

@@ -48,6 +48,9 @@ function placesOf(top, width) {
   return places;
 }
 
+/** What stands below a picture of stacks before a box is chosen. */
+export const POINT = matchMedia("(hover: none)").matches ? "Tap a box." : "Point at a box, or move with the arrows.";
+
 export class Flame {
   /** top: the box that fills the width. text(box): its numbers. zoomed(box): told when another box fills the width.
    *  told(box): the box that the pointer, a finger or the focus is at. up: callers stand above. */

@@ -127,12 +127,13 @@ export function moment(time) {
 /** For a title: the reader's clock, and UTC where that is another one. */
 export const both = (time) => [...new Set([moment(time), utc(time)])].join(", ");
 
-/** A time of the reader's clock, short: "17:05" of today, else "Nov 22 17:05". */
+/** A time of the reader's clock, short: "17:05" of today, "Nov 22 17:05" of this year, else with the year. */
 export function clock(time) {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;
   if (at.toDateString() === new Date().toDateString()) return clockOf(at);
-  return `${at.toLocaleDateString("en", { month: "short", day: "numeric" })} ${clockOf(at)}`;
+  const year = at.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
+  return `${at.toLocaleDateString("en", { month: "short", day: "numeric", ...year })} ${clockOf(at)}`;
 }
 /** A time range; one moment where both ends are in the same second. */
 export const span = (first, last) => [...new Set([both(first), both(last)])].join(" to ");

@@ -16,7 +16,7 @@ const TITLE = 28; // characters of a name
 const SPOT = 12; // radius of the circle that focuses: a target of 24 pixels
 
 /** A curve through the middles between the points. */
-function smooth(points) {
+export function smooth(points) {
   const [first, ...rest] = points;
   const last = rest.pop();
   let d = `M${first.x},${first.y}`;
@@ -34,21 +34,35 @@ const rangeOf = ({ low, high, stacks }, look) =>
     ? `, 95 %: ${format.between(low, high, look.timed)}, ${format.several(stacks, "stack", "stacks")}`
     : "";
 
+const LETTER = 6.6; // pixels of a label's letter
+const LABEL = 15; // and its height
+
+/** The text at an arc, on a ground that hides the lines below it; null without a text. */
+export function drawLabel(e, place, title) {
+  if (!e.text) return null;
+  const middle = place.points[Math.floor(place.points.length / 2)];
+  const [x, y] = [place.x ?? middle.x, place.y ?? middle.y];
+  const width = LETTER * e.text.length + 4;
+  return svg(
+    "g",
+    { class: "tag" },
+    svg("rect", { class: "back", x: x - width / 2, y: y - LABEL / 2, width, height: LABEL, rx: 3 }),
+    svg("text", { x, y: y + 4, "text-anchor": "middle" }, e.text),
+    svg("title", {}, title),
+  );
+}
+
+/** The line of an arc and its label, which stands above all lines. */
 function drawEdge(e, place, total, look) {
   const share = total > 0 ? e.time / total : 0;
-  const middle = place.points[Math.floor(place.points.length / 2)];
   const time = e.inside ? "inside a cycle" : look.amount(e.time) + rangeOf(e, look);
   const calls =
     e.calls > 0 || !look.measured ? look.mark + format.several(e.calls, "call", "calls") : "seen in stacks only";
   const title = `${calls}, ${time}`;
   const path = { "stroke-width": (1 + 7 * Math.sqrt(share)).toFixed(2), "marker-end": "url(#arrow)" };
-  return svg(
-    "g",
-    { class: e.inside ? "edge inside" : "edge" },
-    svg("path", { d: smooth(place.points), ...path }),
-    svg("text", { x: place.x ?? middle.x, y: (place.y ?? middle.y) + 4, "text-anchor": "middle" }, e.text),
-    svg("title", {}, title),
-  );
+  const kind = e.inside ? "edge inside" : "edge";
+  const line = svg("g", { class: kind }, svg("path", { d: smooth(place.points), ...path }), svg("title", {}, title));
+  return [line, drawLabel(e, place, title)];
 }
 
 /** What a cycle adds up. */
@@ -142,10 +156,15 @@ function drawGroup(g, place, look, close) {
   return [area, label];
 }
 
-/** The picture. on: see drawNode, and close(cycle). mark() and find(wanted) change what stands out. */
-export function drawGraph(shown, places, total, look, on) {
-  const nodes = new Map();
-  const edges = new Map();
+/** The head of all arrows. */
+export function arrowHead() {
+  const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9 };
+  const marker = { ...arrow, markerUnits: "userSpaceOnUse", orient: "auto" };
+  return svg("defs", {}, svg("marker", marker, svg("path", { d: "M0,0L8,4L0,8z" })));
+}
+
+/** What changes what stands out: mark(id or null) and find(wanted). nodes: id → element; edges: edge → elements. */
+export function marking(view, shown, nodes, edges, nameOf) {
   const mark = (id) => {
     const near = id === null ? null : related(shown, id);
     view.classList.toggle("hovering", near !== null);
@@ -153,33 +172,37 @@ export function drawGraph(shown, places, total, look, on) {
       node.classList.toggle("near", Boolean(near?.ids.has(key)));
       node.classList.toggle("at", key === id);
     }
-    for (const [e, node] of edges) node.classList.toggle("near", Boolean(near?.edges.has(e)));
+    for (const [e, parts] of edges)
+      for (const part of parts) part?.classList.toggle("near", Boolean(near?.edges.has(e)));
   };
   const find = (wanted) => {
-    const hits = shown.nodes.filter((n) => wanted?.(n.detail__name ?? n.title));
+    const hits = shown.nodes.filter((n) => wanted?.(nameOf(n)));
     const all = new Set(hits.map((n) => n.id));
     view.classList.toggle("searching", Boolean(wanted));
     for (const [key, node] of nodes) node.classList.toggle("hit", all.has(key));
     return hits;
   };
+  return { mark, find };
+}
+
+/** The picture. on: see drawNode, and close(cycle). mark() and find(wanted) change what stands out. */
+export function drawGraph(shown, places, total, look, on) {
+  const nodes = new Map();
+  const edges = new Map();
+  const about = "Call graph. A table with the same arcs follows.";
+  const view = svg("svg", {
+    class: "graph",
+    preserveAspectRatio: "xMidYMin meet",
+    role: "group",
+    "aria-label": about,
+  });
+  const { mark, find } = marking(view, shown, nodes, edges, (n) => n.detail__name ?? n.title);
   for (const n of shown.nodes) nodes.set(n.id, drawNode(n, places.nodes.get(n.id), total, look, { ...on, mark }));
   shown.edges.forEach((e, i) => edges.set(e, drawEdge(e, places.edges[i], total, look)));
   const groups = shown.groups.map((g) => drawGroup(g, places.groups.get(g.id), look, () => on.close(g.cycle)));
-  const about = "Call graph. A table with the same arcs follows.";
-  const arrow = { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9 };
-  const view = svg(
-    "svg",
-    { class: "graph", preserveAspectRatio: "xMidYMin meet", role: "group", "aria-label": about },
-    svg(
-      "defs",
-      {},
-      svg("marker", { ...arrow, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0,0L8,4L0,8z" })),
-    ),
-    groups.map(([area]) => area),
-    [...edges.values()],
-    [...nodes.values()],
-    groups.map(([, label]) => label),
-  );
+  const [lines, labels] = [0, 1].map((k) => [...edges.values()].map((parts) => parts[k]).filter(Boolean));
+  view.append(arrowHead(), ...groups.map(([area]) => area), ...lines, ...labels, ...nodes.values());
+  view.append(...groups.map(([, label]) => label));
   view.classList.toggle("bare", !places.labelled);
   return { view, find, mark };
 }

@@ -105,11 +105,14 @@ function dimensions(report) {
   return select;
 }
 
+const NARROW = 700; // pixels of a window with little space
+const ROUGH = { brief: "rough", full: "so few that times and percentages are rough" };
+
 const totalOf = (report) => {
   const { seconds, ticks, dimension } = report.totals;
   if (ticks === 0) return "No ticks";
   const few = report.totals.few_ticks
-    ? ` in ${format.several(ticks, "tick", "ticks")} (so few that times and percentages are rough)`
+    ? ` in ${format.several(ticks, "tick", "ticks")} (${innerWidth < NARROW ? ROUGH.brief : ROUGH.full})`
     : "";
   if (dimension === "seconds") return `${format.seconds(seconds, ticks)} of CPU time${few}`;
   return dimension === "wall"
@@ -199,7 +202,7 @@ const onlySampled = (p) => p.inexact_reasons.length === 1 && p.inexact_reasons[0
 
 /** What a chip says of a provenance: the worst first. */
 function words(p, collector) {
-  if (p.uploads === 0) return "No data";
+  if (p.uploads === 0) return "∅ No data";
   const low = collector?.coverage !== null && collector?.coverage < 0.9;
   return [
     p.exact ? "✓ Exact" : onlySampled(p) ? "≈ Sampled" : "≈ Not exact",

@@ -3,6 +3,15 @@ const MARGIN = 16;
 const LEAST = 11 / 12; // of its size; texts of 12 pixels are not drawn smaller than 11
 const LARGEST = 1.25; // a small picture is not blown up
 
+/** The scale at which as much of it is in the window as can be read. */
+const readable = ({ width, height }, size) => Math.max(Math.min(size.w / width, size.h / height, LARGEST), LEAST);
+
+/** How high a window of that width must be for a picture; at most its height. */
+export function heightFor(places, size) {
+  const [width, height] = [places.width + 2 * MARGIN, places.height + 2 * MARGIN];
+  return Math.min(size.h, Math.ceil(height * readable({ width, height }, size)));
+}
+
 export class Camera {
   /** places: {width, height} of the picture; size: of the window, in pixels. at: "x,y,width" of the part that is shown,
    *  or ""; moved(at) is told when it changes. anchor: the point that is in sight when not all is. */
@@ -37,8 +46,7 @@ export class Camera {
 
   /** All of it where that can be read. */
   first() {
-    const fit = Math.min(this.size.w / this.width, this.size.h / this.height, LARGEST);
-    return this.around(Math.max(fit, LEAST), this.anchor);
+    return this.around(readable(this, this.size), this.anchor);
   }
 
   fit() {

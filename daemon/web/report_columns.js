@@ -2,11 +2,19 @@
 import { el } from "./dom.js";
 import * as format from "./format.js";
 import { lacksTicks, SAMPLED, sampled } from "./origin.js";
+import { clip } from "./graph_draw.js";
 import { to } from "./state.js";
+
+export const NARROW = 700; // pixels of a window below which there is little space
 
 /** A number with a bar beside it. */
 export const bar = (text, share, title) =>
   el("span", { class: "share", title, style: { "--share": `${Math.max(0, Math.min(100, share))}%` } }, text);
+
+const SHORT = 20; // characters of a name on a phone
+
+/** A name as it fits: on a phone its end, which tells functions apart. less: characters that something beside it takes. */
+export const fitting = (name, less = 0) => (innerWidth < NARROW ? clip(name, SHORT - less) : name);
 
 /** Whether the times with callees are those of stacks. */
 export const isMeasured = (report) => report.time === "measured" && Boolean(report.stacks);
@@ -33,9 +41,13 @@ const MEASURED = "time of all stacks that the function is in; each stack counts 
 function nameColumn(flat, now) {
   const c = flat.columns;
   const link = (i) => to(now(), { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
-  const chip = (cycle) => el("span", { class: "chip", title: `member of cycle ${cycle}` }, `cycle ${cycle}`);
+  const chip = (cycle) => {
+    const about = `member of cycle ${cycle}`;
+    const text = innerWidth < NARROW ? `↻${cycle}` : `cycle ${cycle}`;
+    return el("span", { class: "chip", role: "img", title: about, "aria-label": about }, text);
+  };
   const cell = (i) => [
-    el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, c.short_name[i] ?? c.name[i]),
+    el("a", { ...link(i), tabIndex: -1, title: c.name[i] }, fitting(c.short_name[i] ?? c.name[i], c.cycle[i] ? 5 : 0)),
     c.cycle[i] ? chip(c.cycle[i]) : null,
   ];
   return { key: "name", title: "Function", value: (i) => c.name[i], cell };
@@ -76,7 +88,7 @@ function timeColumns(flat) {
   const share = (i) => (measured ? (100 * times[i]) / whole : c.percent[i]);
   const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
   const self = (i) => bar(format.self(amount, c.self_seconds[i], c.self_least?.[i]), own(i), range(i));
-  const both = { numeric: true, width: 9.2, bars: true };
+  const both = { numeric: true, width: 9.2, bars: true, slim: 5.4 };
   const total = (i) => times[i];
   return [
     {

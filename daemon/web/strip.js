@@ -6,6 +6,7 @@ import { go } from "./state.js";
 import { pictureTable, plain } from "./table.js";
 import { axis, bars, begin, secondsOf, stepFor, ticks } from "./timeline.js";
 
+const LAST = 0.95; // of the width: behind it the text of a mark would be cut
 const HEIGHT = 40;
 const MOST = 200;
 const stamp = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
@@ -146,7 +147,7 @@ class Strip {
 /** Times below the picture. */
 function marks(range) {
   const mark = ({ at, text }) => el("span", { style: { left: `${(100 * at) / range.bars}%` } }, text);
-  return el("div", { class: "ticks", "aria-hidden": "true" }, ticks(range).map(mark));
+  return el("div", { class: "ticks", "aria-hidden": "true" }, ticks(range).filter(({ at }) => at < LAST * range.bars).map(mark));
 }
 
 /** The picture and its table; neither if there is no load. row: of the build. */

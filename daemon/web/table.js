@@ -24,7 +24,7 @@ addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
 /**
- * columns: {key, width in rem, still (no order by it), bars, title, hint, numeric, value(i) to sort by, cell(i) → text
+ * columns: {key, width in rem, still (no order by it), bars, slim (width without them), title, hint, numeric, value(i) to sort by, cell(i) → text
  * or node}. count: rows 0 … count−1.
  * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without
  * it.
@@ -137,7 +137,7 @@ export class Table {
 
   drawHead() {
     // Numbers have their width; the first column has the rest.
-    const width = (c, i) => (this.plain && c.bars ? NUMBER : c.width) ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
+    const width = (c, i) => (this.plain && c.bars ? (c.slim ?? NUMBER) : c.width) ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
     const all = this.columns.map(width);
     this.table.style.minWidth = `${all.reduce((sum, w) => sum + w, 0)}rem`;
     replace(
@@ -284,7 +284,8 @@ export class Table {
 /** The field that "/" goes to. now() is the present state; apply(text) is called for what is typed, which the address
  *  bar remembers. Esc empties it, and leaves it when it is empty; with a table, Enter opens the first row. */
 export function filterField(now, label, placeholder, apply, table) {
-  const field = el("input", { id: "filter", type: "search", value: now().q, placeholder, "aria-label": label });
+  const about = { title: label, "aria-label": label };
+  const field = el("input", { id: "filter", type: "search", value: now().q, placeholder, ...about });
   const typed = () => {
     note(now(), { q: field.value, row: "", top: "" });
     apply(field.value);

@@ -49,7 +49,8 @@ function fields({ responses }, all) {
 
 function operation(path, method, one, all) {
   const plain = method === "get" && !path.includes("{");
-  const name = el("code", {}, method === "get" ? path : `${method.toUpperCase()} ${path}`);
+  const parts = path.split(/(?<=.)(?=\/)/).flatMap((part, i) => [i ? el("wbr") : null, part]);
+  const name = el("code", {}, method === "get" ? null : `${method.toUpperCase()} `, parts);
   return el(
     "details",
     {},

@@ -111,7 +111,7 @@ function listColumns(rows, total) {
       key: "share",
       title: "CPU share",
       hint: "time in its own code, of that of all builds",
-      width: 9.8,
+      width: 9.6,
       bars: true,
       ...numeric((group) => group.seconds),
       cell: (i) => bar(share(i) > 0 ? format.percent(share(i)) : "0 %", share(i)),
@@ -128,7 +128,7 @@ function listColumns(rows, total) {
     last: {
       key: "last",
       title: "Last seen",
-      width: 9,
+      width: 8.8,
       ...numeric((group) => Date.parse(group.last.last_seen) || 0),
       cell: (i) => time(rows[i].build),
     },
@@ -153,7 +153,7 @@ function dayColumns(rows) {
     load: column("load", "Last day", 7.6, spark, true),
     service: column("service", "Service", 7.4, (d) => words(d.services)),
     version: column("version", "Version", 7.3, (d) => words(d.versions)),
-    hosts: column("hosts", "Hosts", 5, hosts, true),
+    hosts: column("hosts", "Hosts", 4.6, hosts, true),
   };
 }
 
@@ -164,7 +164,7 @@ function verdictColumn(rows, state, all) {
     key: "verdict",
     title: "Verdict",
     hint: "watched functions in the newest version, compared with the one before",
-    width: 9.4,
+    width: 11,
     still: true,
     cell: (i) => verdictCell(of(rows[i]), state),
   };
@@ -265,8 +265,8 @@ export async function draw(main, state, signal) {
   });
   const filter = filterField(
     () => state,
-    "Filter programs",
-    "name or build-id",
+    "Filter programs by name or build-id",
+    "Filter",
     apply,
     () => table,
   );

@@ -1,94 +1,102 @@
-// The code of one function by address: where ticks fell, and what each call site called. Sources are with the reader.
+// The code of one function: where ticks fell and what was called, by source line or by address. The text of the lines is
+// with the reader: a file that is opened stays in the page.
 import * as api from "./api.js";
-import { copy, el, replace } from "./dom.js";
+import { interval, linesOf, withText } from "./code_lines.js";
+import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { another, question, to } from "./state.js";
+import { another, functionAt, question, to } from "./state.js";
 import { Table } from "./table.js";
 import { bar, load, NARROW } from "./view_report.js";
 
 const OFFERED = 12; // functions to choose from
-const FEW = ["ticks", "callee"]; // columns where there is little space
-const WIDE = 18; // rem of the callee
-const SLIM = 9.8; // where there is little space
+const FEW = ["ticks", "calls"]; // columns where there is little space
+const ADDRESSES = "addresses"; // the form of the address bar that shows addresses where lines are known
+const SELF =
+  "time of the ticks that fell here, and its part of the function; ~: a bin of the histogram covers several lines, and " +
+  "is divided by their bytes";
+const RANGE = "within which the time is, as ticks are a sample of it";
+const SKID = "A tick stands at the instruction that was to run next: those of a slow one stand behind it. ";
+const texts = new Map(); // of files that were opened: lines by the file's name without folders
+
+const wide = () => innerWidth >= NARROW;
 
 /** Ticks and calls by ascending address, as one list. */
-function rowsOf(answer) {
+function addressesOf(answer) {
   const start = BigInt(answer.function.address);
-  const offset = (address) => `+0x${(BigInt(address) - start).toString(16)}`;
-  const ticks = answer.rows.map((r) => ({ ...r, at: Number(BigInt(r.address) - start), offset: offset(r.address) }));
-  const calls = answer.calls.map((c) => ({
-    ...c,
-    call: true,
-    at: Number(BigInt(c.address) - start),
-    offset: offset(c.address),
-  }));
+  const rowOf = (row, more) => {
+    const at = Number(BigInt(row.address) - start);
+    const title = `${row.address}${row.bytes > 1 ? `, ${row.bytes} bytes` : ""}`;
+    return { ...row, ...more, at, title, name: `+0x${at.toString(16)}` };
+  };
+  const ticks = answer.rows.map((r) => rowOf(r, r.shared ? {} : interval(answer, r.ticks)));
+  const calls = answer.calls.map((c) => rowOf(c, { call: c }));
   return [...ticks, ...calls].sort((a, b) => a.at - b.at || Boolean(a.call) - Boolean(b.call));
 }
 
-/** The callee as a link to its row in the table. */
-function calleeCell(name, state) {
-  if (!name) return "→ outside";
-  const q = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const link = { ...to(state, { ...another("report"), fn: "", of: "", q }), tabIndex: -1, title: name };
-  return el("span", { class: "callee" }, "→ ", el("a", link, format.shortName(name)));
+/** Lines by file and number, with the text of those files that were opened; below each line what it calls. */
+function linesShown(lines) {
+  const files = [...new Set(lines.rows.map((row) => row.file))];
+  const rows = files.flatMap((file) => {
+    const text = file && texts.get(format.base(file));
+    return text ? withText(lines.rows, file, text) : lines.rows.filter((row) => row.file === file);
+  });
+  return rows.flatMap((row) => {
+    const name = row.file ? `${format.base(row.file)}:${row.line}` : "no line known";
+    const title = row.file ? `${row.file}:${row.line}` : "bytes without a line in the debug information";
+    return [{ ...row, name, title }, ...row.callees.map((call) => ({ call, calls: call.calls, name: "" }))];
+  });
 }
 
-function columns(rows, answer, state) {
-  const { seconds } = answer.function.self_seconds > 0 ? { seconds: answer.function.self_seconds } : { seconds: 1 };
+/** The name of a callee as a link to its callers and callees. */
+function calleeLink(call, state) {
+  if (!call.callee) return "outside";
+  const where = { ...another("report"), ...functionAt(state, call.callee_address, call.build_id) };
+  return el("a", { ...to(state, where), tabIndex: -1, title: call.callee }, format.shortName(call.callee));
+}
+
+/** A line or an address; what is called from there; the text of the line. */
+function nameColumn(rows, state, title) {
+  const shared = () => el("span", { class: "chip", title: "These bytes belong in part to another function" }, "shared");
+  const cell = (i) => {
+    const { name, title: about, call, text, shared: of } = rows[i];
+    return [
+      name ? el("code", { class: "place", title: about }, name) : el("span", { class: "indent" }),
+      call ? el("span", { class: "callee" }, "→", calleeLink(call, state)) : null,
+      text === undefined ? null : el("code", { class: "text", title: text }, text),
+      of ? shared() : null,
+    ];
+  };
+  return { key: "name", title, width: wide() ? undefined : 8, value: (i) => String(i).padStart(8, "0"), cell };
+}
+
+function columns(rows, answer, state, title) {
+  const own = answer.function.self_seconds || 1;
+  const timed = ["seconds", "wall"].includes(answer.dimension);
   const amount = format.amounts(answer.dimension, answer);
-  const share = (r) => (100 * (r.seconds ?? 0)) / seconds;
-  const place = (r) =>
-    `${r.address}${r.bytes > 1 ? `, ${r.bytes} bytes` : ""}${r.shared ? ", shared with another function" : ""}`;
+  const tick = answer.ticks > 0 ? answer.seconds / answer.ticks : 0;
+  const mark = (row) => (row.estimated ? "~" : "");
+  const ticks = (i) => rows[i].ticks || -1;
+  const range = (row) => (row.high === undefined ? "" : format.between(row.low * tick, row.high * tick, timed));
+  const self = (row) => (row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own) : "");
+  const count = (row) => (row.ticks ? mark(row) + format.count(row.ticks_str ?? Math.round(row.ticks)) : "");
   return [
-    {
-      key: "name",
-      title: "Address",
-      width: innerWidth < NARROW ? 6.8 : undefined,
-      value: (i) => String(rows[i].at).padStart(12, "0"),
-      cell: (i) => [
-        el("code", { title: place(rows[i]) }, rows[i].offset),
-        rows[i].shared
-          ? el("span", { class: "chip", title: "These bytes belong in part to another function" }, "shared")
-          : null,
-      ],
-    },
-    {
-      key: "ticks",
-      title: "Self",
-      hint: "time of the ticks that fell on these bytes, and its part of the function",
-      width: 9.2,
-      bars: true,
-      numeric: true,
-      value: (i) => rows[i].seconds ?? -1,
-      cell: (i) => (rows[i].call ? "" : bar(amount(rows[i].seconds), share(rows[i]))),
-    },
-    {
-      key: "count",
-      title: "Ticks",
-      numeric: true,
-      value: (i) => rows[i].ticks ?? -1,
-      cell: (i) => (rows[i].call ? "" : format.exact(rows[i], "ticks")),
-    },
+    nameColumn(rows, state, title),
+    { key: "ticks", title: "Self", hint: SELF, width: 9.2, bars: true, numeric: true, value: ticks, cell: (i) => self(rows[i]) },
+    { key: "range", title: "95 %", hint: RANGE, numeric: true, width: 9.6, value: ticks, cell: (i) => range(rows[i]) },
+    { key: "count", title: "Ticks", numeric: true, value: ticks, cell: (i) => count(rows[i]) },
     {
       key: "calls",
       title: "Calls",
-      hint: "counted at this call site",
-      width: 8,
+      hint: "from here, counted at the call sites; ≤ where a callee may have jumped to another",
+      width: wide() ? 8 : 7.2,
       numeric: true,
-      value: (i) => rows[i].calls ?? -1,
-      cell: (i) => (rows[i].call ? format.exact(rows[i], "calls") : ""),
-    },
-    {
-      key: "callee",
-      title: "Calls what",
-      width: innerWidth < NARROW ? SLIM : WIDE,
-      value: (i) => rows[i].callee ?? "",
-      cell: (i) => (rows[i].call ? calleeCell(rows[i].callee, state) : ""),
+      value: (i) => rows[i].calls || -1,
+      cell: (i) => (rows[i].calls ? (rows[i].most ? "≤ " : "") + format.exact(rows[i].call ?? rows[i], "calls") : ""),
     },
   ];
 }
 
-/** The same with source lines, which only the reader has. */
+/** The same with text and instructions, where sources and binutils are. */
 function command(state, f) {
   const words = ["profctl", "annotate", state.build, f.name];
   if (state.since) words.push("--since", state.since);
@@ -101,65 +109,140 @@ function command(state, f) {
 async function choose(main, state, signal) {
   const flat = await load(state.build, { ...question(state), limit: OFFERED, sort: "self" }, signal);
   const c = flat.columns;
+  const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const link = (i) => to(state, { fn: c.address[i], of: flat.id(i) === flat.report.build_id ? "" : flat.id(i) });
-  const offers = c.name.map((name, i) => el("li", {}, el("a", { ...link(i), title: name }, c.short_name[i] ?? name)));
+  const offer = (name, i) =>
+    el(
+      "li",
+      {},
+      el("a", { ...link(i), title: name }, c.short_name[i] ?? name),
+      el("span", { class: "hint" }, `self ${amount(c.self_seconds[i])}`),
+    );
   const title = el("div", { class: "bar compare" }, el("h2", {}, "Code of which function?"));
   const about = el("p", { class: "hint" }, "The functions with the most time in their own code:");
-  replace(main, title, about, el("ul", { class: "offers" }, offers));
+  replace(main, title, about, el("ul", { class: "offers" }, c.name.map(offer)));
+}
+
+/** Opens files of the reader; then show(). */
+async function take(files, wanted, show) {
+  const known = new Set(wanted.map(format.base));
+  const strange = [...files].filter((file) => !known.has(file.name)).map((file) => file.name);
+  const taken = [...files].filter((file) => known.has(file.name));
+  for (const file of taken) texts.set(file.name, (await file.text()).replace(/\r?\n$/, "").split(/\r?\n/));
+  if (taken.length) show();
+  if (strange.length) say(`No line of this function is in ${strange.join(", ")}: its code is of ${[...known].join(", ")}.`);
+}
+
+/** The button that opens sources, and a box onto which they can be dropped. */
+function opener(files, box, show) {
+  const field = el("input", { type: "file", multiple: true, hidden: true, id: "sources" });
+  field.addEventListener("change", () => take(field.files, files, show));
+  box.addEventListener("dragover", (event) => event.preventDefault());
+  box.addEventListener("drop", (event) => {
+    event.preventDefault();
+    take(event.dataTransfer.files, files, show);
+  });
+  const about = "The text of the lines, from this computer. It stays in this page.";
+  return [el("button", { type: "button", title: about, onclick: () => field.click() }, "Open source file…"), field];
+}
+
+/** What cannot be said of all numbers. */
+function remarks(lines, answer) {
+  const { rows, shared, lost } = lines;
+  const short = [...new Set(rows.map((row) => row.file))].filter((file) => {
+    const text = file && texts.get(format.base(file));
+    return text && rows.some((row) => row.file === file && row.line > text.length);
+  });
+  const opened = rows.some((row) => row.file && texts.has(format.base(row.file)));
+  return [
+    short.length
+      ? el("p", { class: "warning" }, `${short.map(format.base).join(", ")}: fewer lines than what was compiled had.`)
+      : null,
+    el("p", { class: "hint" }, [
+      shared ? `${format.several(shared, "tick is", "ticks are")} in bins that other functions share: at no line. ` : null,
+      lost && !answer.call_sites
+        ? `A gmon.out is among the uploads: it rounds the addresses of callers, so ${format.several(lost, "call has", "calls have")} no line. `
+        : null,
+      rows.some((row) => row.ticks) && ["seconds", "wall"].includes(answer.dimension) ? SKID : null,
+      opened ? "The text is that of the file that you opened; profd cannot tell whether it was compiled. " : null,
+    ]),
+  ];
+}
+
+/** Why there are no lines, and what to do. */
+const without = (answer) =>
+  el(
+    "p",
+    { class: "hint" },
+    "Source lines are not known. Compile with ",
+    el("code", {}, "-g"),
+    " and send the file: ",
+    el("code", {}, `profctl symbols ${format.quote(answer.function.object || "FILE")}`),
+    ".",
+  );
+
+/** Where most time is, as a sentence. */
+function headline(rows, answer) {
+  const f = answer.function;
+  const hottest = rows.reduce((a, b) => ((b.seconds ?? 0) > (a?.seconds ?? 0) ? b : a), null);
+  const amount = format.amounts(answer.dimension, answer);
+  const most = hottest
+    ? `Most time is at ${hottest.name}: ${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
+    : `${f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen"}. `;
+  return el(
+    "p",
+    { class: "answer" },
+    el("strong", {}, most),
+    `${format.count(f.bytes)} bytes of ${format.base(f.object)}.`,
+  );
+}
+
+/** "Lines" and "Addresses", where both are known. */
+function forms(state, byAddress) {
+  const link = (form, title, now) =>
+    el("a", { ...to(state, { form, sort: "", dir: "", row: "", top: "" }), "aria-current": now ? "true" : null }, title);
+  return el("span", { class: "presets" }, link("", "Lines", !byAddress), link(ADDRESSES, "Addresses", byAddress));
+}
+
+function show(main, state, answer) {
+  const lines = linesOf(answer);
+  const has = answer.lines.length > 0;
+  const byAddress = !has || state.form === ADDRESSES;
+  const rows = byAddress ? addressesOf(answer) : linesShown(lines);
+  const f = answer.function;
+  const shell = command(state, f);
+  const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
+  const files = [...new Set(answer.lines.map((line) => line.file))];
+  const box = el("div");
+  const bar2 = el(
+    "div",
+    { class: "bar compare" },
+    el("h2", { class: "function", title: f.name }, format.shortName(f.name)),
+    has ? forms(state, byAddress) : null,
+    has && !byAddress ? opener(files, box, () => show(main, state, answer)) : null,
+    el("button", { type: "button", title: shell, onclick: () => copy(shell, "Command") }, "Copy command"),
+    counted ? el("a", to(state, another("report")), "Callers and callees") : null,
+  );
+  const table = new Table({
+    label: byAddress ? "Addresses" : "Lines",
+    columns: columns(rows, answer, state, byAddress ? "Address" : "Line"),
+    count: rows.length,
+    state,
+    sort: "name",
+    tall: true,
+  });
+  replace(box, bar2, headline(rows, answer), rows.length ? table.node : null, remarks(lines, answer), has ? null : without(answer));
+  replace(main, box);
+  table.show(wide() ? table.all.map((c) => c.key) : FEW, !wide());
+  table.filter();
+  table.restore();
 }
 
 export async function draw(main, state, signal) {
   if (!state.fn) return choose(main, state, signal);
   const { since, until, match, scope, dimension } = question(state);
   const params = { since, until, match, scope, dimension, build_id: state.of };
-  const answer = await api.json(
-    api.path(state.build, `/functions/${encodeURIComponent(state.fn)}/addresses`, params),
-    signal,
-  );
-  const f = answer.function;
-  const rows = rowsOf(answer);
-  const shell = command(state, f);
-  const lines = el(
-    "button",
-    { type: "button", title: shell, onclick: () => copy(shell, "Command") },
-    "Copy command for source lines",
-  );
-  const report = el("a", to(state, another("report")), "Callers and callees");
-  const bar2 = el(
-    "div",
-    { class: "bar compare" },
-    el("h2", { class: "function", title: f.name }, format.shortName(f.name)),
-    report,
-    lines,
-  );
-  const hottest = answer.rows.reduce((a, b) => (b.seconds > (a?.seconds ?? 0) ? b : a), null);
-  const amount = format.amounts(answer.dimension, answer);
-  const most = hottest
-    ? `Most time is at ${rows.find((r) => r.address === hottest.address && !r.call).offset}: ${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
-    : "No tick fell into this function. ";
-  const sites = answer.call_sites ? "" : "A gmon.out is among the uploads: its call sites are rounded. ";
-  const said = el(
-    "p",
-    { class: "answer" },
-    el("strong", {}, most),
-    sites,
-    `${format.count(f.bytes)} bytes of ${format.base(f.object)}.`,
-  );
-  if (rows.length === 0) {
-    replace(main, bar2, said);
-    return undefined;
-  }
-  const table = new Table({
-    label: "Addresses",
-    columns: columns(rows, answer, state),
-    count: rows.length,
-    state,
-    sort: "name",
-    tall: true,
-  });
-  replace(main, bar2, said, table.node);
-  if (innerWidth < NARROW) table.show(FEW, true);
-  table.filter();
-  table.restore();
+  const path = `/functions/${encodeURIComponent(state.fn)}/addresses`;
+  show(main, state, await api.json(api.path(state.build, path, params), signal));
   return undefined;
 }

@@ -15,6 +15,7 @@ const FORMS = [
   ["flame", "Flame"],
   ["graph", "Graph"],
 ];
+const WORTH_FILTER = 8; // rows
 const FEW = ["verdict"]; // columns where there is little space
 
 /** Where a row's function is shown with callers and callees: in A, or in B if A does not have it. */
@@ -29,10 +30,9 @@ function there(row, state) {
 /** Functions that only one side has are rows of the shares. */
 function rowsOf(diff, table, metric) {
   if (metric.unit !== "share") return table.rows;
-  const missing = { change: null, low: null, high: null, p: null, q: null, visible: null, data_needed: null };
   const alone = (side, verdict) => (f) => ({
     ...f,
-    ...missing,
+    ...words.ALONE,
     caller: null,
     verdict,
     a: side === "a" ? f[metric.key] : null,
@@ -222,6 +222,9 @@ function showTable(main, bars, diff, state) {
   const { metric, table, drawn, filter, finish } = tableOf(diff, state);
   const [answer, rest] = words.headline(table, metric);
   const shared = words.common(table, metric);
+  const more = [words.fewGroups(table, diff), alone(diff, state, metric), shared ? ` ${shared}` : ""];
+  const narrow = innerWidth < NARROW; // where a long text must not push the rows out of sight
+  const spare = narrow && drawn.count < WORTH_FILTER && !state.q;
   const said = table.not_computed
     ? el("p", { class: "warning answer", title: table.not_computed }, `No verdicts: ${table.not_computed}.`)
     : el(
@@ -229,15 +232,13 @@ function showTable(main, bars, diff, state) {
         { class: "answer" },
         el("strong", {}, answer),
         ` ${rest}`,
-        words.fewGroups(table, diff),
-        alone(diff, state, metric),
-        shared ? ` ${shared}` : "",
+        narrow ? null : more,
       );
   replace(
     main,
-    el("div", { class: "compare bar" }, bars, metricChooser(metric), formLinks(state), filter),
-    said,
-    drawn.node,
+    el("div", { class: "compare bar" }, bars, metricChooser(metric), formLinks(state), spare ? null : filter),
+    narrow && table.not_computed ? [drawn.node, said] : [said, drawn.node],
+    narrow && !table.not_computed ? el("p", {}, more) : null,
   );
   finish();
 }
@@ -255,8 +256,8 @@ export async function draw(main, state, signal) {
     versionOf(state.against),
   ]);
   const bars = sideMenus(state, diff, versions);
-  if (state.form === "flame") await pictures.show(main, [bars, formLinks(state)], state, signal);
-  else if (state.form === "graph") await graphs.show(main, [bars, formLinks(state)], state, signal);
+  if (state.form === "flame") await pictures.show(main, [bars, formLinks(state)], diff, state, signal);
+  else if (state.form === "graph") await graphs.show(main, [bars, formLinks(state)], diff, state, signal);
   else showTable(main, bars, diff, state);
   return undefined;
 }

@@ -2,12 +2,12 @@
 import { splitChoice, timeChoice } from "./choices.js";
 import { el, replace } from "./dom.js";
 import * as format from "./format.js";
-import { Flame, textOf } from "./flame_draw.js";
+import { Flame, POINT, textOf } from "./flame_draw.js";
 import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
 import { another, focusOf, functionAt, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
-import { bar } from "./report_columns.js";
+import { bar, fitting, NARROW } from "./report_columns.js";
 import { matcher } from "./view_report.js";
 
 const MODES = [
@@ -42,7 +42,7 @@ class Stacks {
   constructor({ root, answer, others }, state) {
     Object.assign(this, { root, answer, others, state, look: lookOf(answer, root), rows: functions(root) });
     this.beside = el("div", { class: "listed" });
-    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, "Point at a box, or move with the arrows.");
+    this.detail = el("p", { class: "hint detail", "aria-live": "polite" }, POINT);
     this.sum = el("output", { class: "hint", for: "filter" });
     this.flames = this.pictures();
     this.list();
@@ -130,13 +130,13 @@ class Stacks {
     };
     const time = (key, title, hint) => {
       const cell = (i) => bar(look.amount(rows[i][key]), percent(rows[i][key]), interval(rows[i][key]));
-      return { key, title, hint, numeric: true, bars: true, width: 8.4, value: (i) => rows[i][key], cell };
+      return { key, title, hint, numeric: true, bars: true, width: 8.4, slim: 5.4, value: (i) => rows[i][key], cell };
     };
     const name = (i) => {
       const { frame, label, name } = rows[i];
       if (!frame.address) return el("span", { title: name }, label);
       const link = to(state, { mode: "sandwich", focus: nameOf(frame, state), zoom: "" });
-      return el("a", { ...link, tabIndex: -1, title: `${name}: callers and callees in stacks` }, label);
+      return el("a", { ...link, tabIndex: -1, title: `${name}: callers and callees in stacks` }, fitting(label));
     };
     const hint = box ? `of the stacks through ${box.name ?? box.label}` : "of all stacks";
     const columns = [
@@ -162,12 +162,14 @@ class Stacks {
 }
 
 /** The pictures of a view, or why there are none. */
-function body(all, state) {
+function body(all, synthetic, state) {
   if (!all.flames.length)
     return el(
       "p",
       { class: "empty" },
-      "No stack of this time range has this function. ",
+      synthetic
+        ? "These stacks are derived from numbers of calls. This function has no box in them: it has no time, or it is a member of a cycle, and the box of the cycle stands for it. "
+        : "No stack of this time range has this function. ",
       el("a", to(state, { mode: "", focus: "", zoom: "" }), "All stacks"),
     );
   if (state.mode !== "sandwich") return all.flames[0].node;
@@ -212,9 +214,10 @@ export async function draw(main, state, signal) {
     main,
     el("div", { class: "bar" }, title, filter, chip, modeChoice(state), split, times, all.away, all.sum),
     remarks(found, state),
-    el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, state), all.detail), all.beside),
+    el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, found.answer.synthetic, state), all.flames.length ? all.detail : null), all.beside),
   );
   for (const flame of all.flames) flame.draw();
+  if (innerWidth < NARROW) all.table.show(["self", "total"], true);
   all.table.restore();
   if (state.q) all.search(state.q);
 }

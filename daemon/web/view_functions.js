@@ -6,11 +6,12 @@ import { sampled, SAMPLED, truthChip } from "./origin.js";
 import { another, fleetQuestion, go, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { labelChips, labelsMenu, timeMenu } from "./toolbar.js";
-import { bar, matcher, NARROW } from "./view_report.js";
+import { bar, fitting, matcher, NARROW } from "./view_report.js";
 
 const MOST = 5000; // names that are fetched; the daemon sorts, so that these are the first ones
 const PROGRAMS = 20; // that are asked where a function is
 const FEW = ["self", "calls"]; // columns where there is little space
+const BESIDE = ["self", "total", "calls"]; // beside the programs with a function
 const SORTS = ["self", "total", "calls"];
 
 /** Calls, and those from itself. */
@@ -28,7 +29,7 @@ function callsCell(row, mark) {
 /** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
 const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
 
-function columns(rows, amount, mark, state) {
+function columns(rows, first, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
   const widest = rows.reduce((most, row) => Math.max(most, callsText(row, mark).length), 0);
   return [
@@ -40,9 +41,9 @@ function columns(rows, amount, mark, state) {
         el(
           "a",
           { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name },
-          rows[i].short_name ?? rows[i].name,
+          fitting(rows[i].short_name ?? rows[i].name),
         ),
-        rows[i].file ? el("span", { class: "chip", title: rows[i].file }, format.base(rows[i].file)) : null,
+        rows[i].file && innerWidth >= NARROW ? el("span", { class: "chip", title: rows[i].file }, format.base(rows[i].file)) : null,
       ],
     },
     {
@@ -59,7 +60,7 @@ function columns(rows, amount, mark, state) {
       title: "Self %",
       numeric: true,
       value: (i) => rows[i].percent,
-      cell: (i) => format.percent(rows[i].percent),
+      cell: (i) => (rows[i].percent ? format.percent(rows[i].percent, first.ticks) : "0 %"),
     },
     {
       key: "total",
@@ -164,7 +165,7 @@ function truth(first, amount, mark) {
 }
 
 /** Where a function of that name is: programs are asked one by one, the latest first. */
-async function where(pane, state, signal) {
+async function where(pane, amount, state, signal) {
   const { rows } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
   const programs = rows.filter((r) => r.is_program).sort((a, b) => Date.parse(b.last_seen) - Date.parse(a.last_seen));
   const asked = { since: state.since, until: state.until, match: state.match, dimension: state.dimension };
@@ -174,7 +175,6 @@ async function where(pane, state, signal) {
       () => [],
     );
   const found = (await Promise.all(programs.slice(0, PROGRAMS).map(ask))).flat();
-  const amount = format.amounts(state.dimension || undefined);
   const there = ({ program, ...r }) =>
     to(state, {
       ...another("report"),
@@ -230,12 +230,12 @@ export async function draw(main, state, signal) {
   const url = `api/v1/functions?${api.query({ ...fleetQuestion(state), sort, limit: "1000", names: "short" })}`;
   const [page, chooser] = await Promise.all([api.rows(url, MOST, signal), services(state, signal)]);
   const { rows, first, more } = page;
-  const amount = format.amounts(state.dimension || undefined);
+  const amount = format.amounts(state.dimension || undefined, first);
   const mark = sampled({ provenance: first }) ? "~" : "";
   const pane = el("section", { class: "pane", "aria-label": "Programs", hidden: true });
   const table = new Table({
     label: "Functions of all builds",
-    columns: columns(rows, amount, mark, state),
+    columns: columns(rows, first, amount, mark, state),
     count: rows.length,
     state,
     sort: "self",
@@ -275,6 +275,7 @@ export async function draw(main, state, signal) {
       : el("p", { class: "empty" }, "No upload has these labels in this time range."),
   );
   if (innerWidth < NARROW) table.show(FEW, true);
+  else if (state.fn) table.show(BESIDE, true);
   apply(state.q);
   table.restore();
   if (state.fn && !state.row && !state.top)
@@ -282,6 +283,6 @@ export async function draw(main, state, signal) {
   if (state.fn) {
     pane.hidden = false;
     replace(pane, el("p", { role: "status" }, "Loading…"));
-    await where(pane, state, signal);
+    await where(pane, amount, state, signal);
   }
 }

@@ -7,10 +7,10 @@ import { fold, near } from "./graph_fold.js";
 import { clip, drawGraph, sizeOf } from "./graph_draw.js";
 import { busiest, layout } from "./graph_layout.js";
 import { sampled } from "./origin.js";
-import { Camera } from "./picture.js";
+import { Camera, heightFor } from "./picture.js";
 import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
-import { matcher } from "./view_report.js";
+import { matcher, NARROW } from "./view_report.js";
 
 const USUAL = 40; // functions of a picture
 const MOST = 200;
@@ -111,6 +111,7 @@ async function picture(graph, shown, state, box) {
     e.text = e.calls > 0 || !look.measured ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time);
   const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
   const places = await layout(shown, size);
+  size.h = heightFor(places, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
   const focused = (n) => {
     const node = n.whole ? graph.nodes.find((m) => String(m.detail__cycle) === n.cycle) : n;
@@ -130,6 +131,7 @@ async function picture(graph, shown, state, box) {
     (at) => note(state, { at }),
     anchor(shown, places, size),
   );
+  drawn.view.style.height = `${size.h}px`;
   replace(box, drawn.view);
   return { ...drawn, camera, places };
 }
@@ -181,16 +183,17 @@ export async function draw(main, state, signal) {
   );
   const drawnTable = table(graph, state);
   const near = state.focus ? depths(state) : null;
+  const slim = innerWidth < NARROW;
   const bar = [
     el("h2", { class: "unseen" }, "Call graph"),
     field,
     near,
     timeChoice(graph, { at: "" }),
-    tools,
+    slim ? null : tools,
     sentence(shown, state),
   ];
   const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} ${WAYS}`;
-  replace(main, el("div", { class: "bar" }, bar), box, drawnTable, el("p", { class: "hint" }, hint));
+  replace(main, el("div", { class: "bar" }, bar), box, slim ? tools : null, drawnTable, el("p", { class: "hint" }, hint));
   now.drawn = await picture(graph, shown, state, box);
   if (state.q) apply(state.q);
 }

@@ -161,8 +161,8 @@ export async function draw(main, state, signal) {
   };
   const filter = filterField(
     () => state,
-    "Filter hosts",
-    "name, tenant or state",
+    "Filter hosts by name, tenant or state",
+    "Filter",
     apply,
     () => table,
   );

@@ -2,21 +2,29 @@
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
-import { question, to } from "./state.js";
+import { another, go, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
-import { matcher, NARROW } from "./view_report.js";
+import { fitting, matcher, NARROW } from "./view_report.js";
 
 const FEW = ["bytes"]; // columns where there is little space
 
+/** The code of a function: its lines, where they are known. */
+const whereIs = (row) => ({ ...another("code"), fn: row.address, of: "" });
+const code = (row, state) => to(state, whereIs(row));
+
 const bytes = (n) => (n >= 10240 ? `${format.count(Math.round(n / 1024))} KiB` : `${format.count(n)} B`);
 
-const columns = (rows) => [
+const columns = (rows, state) => [
   {
     key: "name",
     title: "Function",
     value: (i) => rows[i].function,
     cell: (i) => [
-      el("span", { title: rows[i].function }, format.shortName(rows[i].function)),
+      el(
+        "a",
+        { ...code(rows[i], state), tabIndex: -1, title: rows[i].function },
+        fitting(format.shortName(rows[i].function)),
+      ),
       rows[i].entered_elsewhere
         ? el(
             "span",
@@ -68,11 +76,18 @@ function headline(answer) {
     bound === null
       ? ` Seen in ${seen}, in which calls may have been lost, so some of them may have run.`
       : ` With 95 % confidence, each runs in fewer than ${format.percent(100 * bound, 10)} of processes (none of ${seen} entered it).`;
-  return el("p", { class: "answer" }, el("strong", {}, some), sure);
+  const known = answer.symbols === "yes" ? "" : " Only exported functions have names; of the others nothing is known.";
+  return el("p", { class: "answer" }, el("strong", {}, some), sure, known);
 }
 
 function empty(answer, state) {
   if (answer.counted_functions > 0) return "Every function that counts its calls was called.";
+  if (answer.symbols !== "yes") {
+    return [
+      "No function of this build that counts its calls has a name. Its executable or debug file has them: ",
+      el("code", {}, "profctl symbols FILE"),
+    ];
+  }
   return [
     "No function of this build counts its calls, so none is known not to be called. Compile with ",
     el("code", {}, "-pg"),
@@ -97,11 +112,12 @@ export async function draw(main, state, signal) {
   }
   const table = new Table({
     label: "Functions never called",
-    columns: columns(rows),
+    columns: columns(rows, state),
     count: rows.length,
     state,
     sort: "bytes",
     tall: true,
+    open: (i) => go(whereIs(rows[i])),
   });
   const apply = (text) => {
     const wanted = matcher(text);

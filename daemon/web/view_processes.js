@@ -76,7 +76,7 @@ const columns = (rows, state) => [
   {
     key: "state",
     title: "State",
-    width: 7,
+    width: 6.8,
     value: (i) => rows[i].state,
     cell: (i) =>
       el(
@@ -90,7 +90,7 @@ const columns = (rows, state) => [
   },
   {
     key: "rate",
-    width: 5.6,
+    width: 5.2,
     title: "Ticks/s",
     hint: "actual sampling rate, and requested rate; of CPU time or of elapsed time (wall)",
     numeric: true,
@@ -117,7 +117,7 @@ const columns = (rows, state) => [
   },
   {
     key: "cpu",
-    width: 6,
+    width: 5.6,
     title: "CPU time",
     numeric: true,
     value: (i) => rows[i].cpu_seconds,
@@ -125,7 +125,7 @@ const columns = (rows, state) => [
   },
   {
     key: "overhead",
-    width: 6.6,
+    width: 6.2,
     title: "Overhead",
     hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting",
     numeric: true,
@@ -137,7 +137,7 @@ const columns = (rows, state) => [
   },
   {
     key: "age",
-    width: 7.2,
+    width: 6.8,
     title: "Runs for",
     numeric: true,
     value: (i) => rows[i].age_seconds,
@@ -145,7 +145,7 @@ const columns = (rows, state) => [
   },
   {
     key: "memory",
-    width: 5.6,
+    width: 5.4,
     title: "Memory",
     hint: "of the counters",
     numeric: true,
@@ -154,7 +154,7 @@ const columns = (rows, state) => [
   },
   {
     key: "harvested",
-    width: 8.4,
+    width: 7.8,
     title: "Last read",
     numeric: true,
     value: (i) => Date.parse(rows[i].harvested) || 0,
@@ -169,7 +169,7 @@ const columns = (rows, state) => [
   },
   {
     key: "labels",
-    width: 13.2,
+    width: 14.6,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),
@@ -235,8 +235,8 @@ export async function draw(main, state, signal) {
   };
   const filter = filterField(
     () => state,
-    "Filter processes",
-    "program, pid, state or label",
+    "Filter processes: program, process, state or label",
+    "Filter",
     (text) => box.apply?.(text),
   );
   const none = () => [

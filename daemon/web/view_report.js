@@ -6,7 +6,7 @@ import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { functionPane } from "./pane_function.js";
 import { menu } from "./menu.js";
-import { columnsOf } from "./report_columns.js";
+import { columnsOf, NARROW } from "./report_columns.js";
 import { go, note, question, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 
@@ -19,15 +19,15 @@ export async function load(build, params, signal) {
 }
 
 const FEW = ["self", "total", "calls"]; // columns where there is little space
+const PHONE = ["self", "total"];
 const FEW_SPLIT = ["self", "part0", "part1"];
 const SPARED = ["selfp", "percent", "range", "percall", "totalcall", "build"]; // where labels have columns
 const PARTS = 6; // values of a label
-export const NARROW = 700; // pixels
 
 /** The columns that the address names, else those that have space. */
 function shownColumns(table, state) {
   if (state.cols) return state.cols.split(",");
-  if (little(state)) return state.split ? FEW_SPLIT : FEW;
+  if (little(state)) return state.split ? FEW_SPLIT : innerWidth < NARROW ? PHONE : FEW;
   const range = table.all.some((c) => c.key === "range");
   const rare = ["percaller", ...(state.split ? SPARED : range ? ["selfp"] : [])];
   return table.all.map((c) => c.key).filter((key) => !rare.includes(key));
@@ -84,7 +84,7 @@ async function partsOf(state, signal) {
   return Promise.all(values.map(ask));
 }
 
-export { bar } from "./report_columns.js";
+export { bar, fitting, NARROW } from "./report_columns.js";
 
 let last = { key: "" };
 
@@ -109,6 +109,7 @@ async function build(main, state, signal) {
     const wanted = matcher(text);
     kept.table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
     let share = 0;
+    if (!flat.count) return;
     for (const i of kept.table.rows) share += flat.columns.self_seconds[i];
     say(
       `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`,
@@ -138,10 +139,14 @@ async function build(main, state, signal) {
       "div",
       { class: "bar" },
       el("h2", {}, format.several(flat.count, "function", "functions")),
-      kept.filter,
-      kept.columns.node,
-      splitChoice(state, { cols: "", sort: "", dir: "" }),
-      timeChoice(flat.report),
+      flat.count
+        ? [
+            kept.filter,
+            kept.columns.node,
+            splitChoice(state, { cols: "", sort: "", dir: "" }),
+            timeChoice(flat.report),
+          ]
+        : null,
     ),
     whole,
     body,

@@ -155,6 +155,12 @@ async function pictures(page) {
       `compare, ${form}: shares of both sides, as the interface says`,
       [labels, self("parse")],
     );
+    if (form === "graph")
+      point(
+        /: larger share \(95 %: \+\d+ % to \+\d+ %\)$/.test(parse),
+        "compare, graph: a box says whether it is more than chance",
+        parse,
+      );
     const shown = await page.locator(`${box}.more`).first().textContent();
     point(shown.includes("▲") && shown.includes("+"), `compare, ${form}: more has a sign and not only a colour`, shown);
     const fewer = await page.locator(`${box}.less`).first().textContent();

@@ -1,5 +1,8 @@
 // Lists of a build that say what a report does not: functions that were never called, and cycles.
-import { builds, check, get, id, open, point, text, visit } from "./page.mjs";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+import { builds, check, get, id, open, point, profctl, text, visit } from "./page.mjs";
 
 const ROW = "[role=grid] tbody tr[data-at]";
 const shop = builds
@@ -33,6 +36,10 @@ async function never(page) {
   await page.keyboard.press("/");
   await page.keyboard.type("retired");
   point((await page.locator(ROW).count()) === 1, "never called: the filter");
+  await page.locator(`${ROW} a`, { hasText: "retired" }).click();
+  await page.waitForSelector("[role=grid][aria-label=Lines]");
+  const there = await text(page);
+  point(/No call and no tick of this function was seen/.test(there) && /shop\.c:\d+/.test(there), "never called: its lines");
   await visit(page, `?build=${shop}&view=never&since=2001-01-01&until=2001-01-02`);
   point(
     /nothing matches|not found|No upload/i.test(await text(page)),
@@ -76,34 +83,98 @@ async function cycles(page) {
   point(/call each other in a circle/.test(await text(page)), "cycles: without one, it says so", await text(page));
 }
 
+/** What profctl annotate says of a function, by source line. */
+const annotated = (name) =>
+  JSON.parse(
+    execFileSync(profctl, ["annotate", shop, name, "--json", "--exe", `${process.env.HOME}/shop2`], {
+      encoding: "utf8",
+    }),
+  );
+const counts = (values) => values.filter(Boolean).map((n) => Math.round(n).toLocaleString("en"));
+
 async function code(page) {
   const step = (await get(`api/v1/builds/${shop}/functions?name=step`)).rows.find((f) => f.name === "step");
   const wanted = await get(`api/v1/builds/${shop}/functions/${step.address}/addresses`);
   await visit(page, `?build=${shop}&view=code&fn=${step.address}`);
-  const rows = await page.locator(ROW).allTextContents();
+  const { rows: lines } = annotated("step");
+  const cells = (n) => page.locator(`${ROW} td:nth-child(${n})`).allTextContents();
+  const places = (await page.locator(`${ROW} .place`).allTextContents()).join();
+  point(places === lines.map((r) => `shop.c:${r.line}`).join(), "code: the lines of profctl annotate", [places, lines]);
+  const ticks = await cells(4);
+  point(ticks.filter(Boolean).join() === counts(lines.map((r) => r.ticks)).join(), "code: and their ticks", [
+    ticks,
+    lines,
+  ]);
+  const [range] = (await cells(3)).filter(Boolean);
+  const ends = /^([\d.]+)–([\d.]+) s$/.exec(range);
+  const tick = wanted.seconds / wanted.ticks;
+  const near = (shown, value) => Math.abs(shown - value * tick) < 0.06;
+  point(ends && near(ends[1], lines[0].low) && near(ends[2], lines[0].high), "code: and their intervals", [
+    range,
+    lines,
+  ]);
+  const calls = await page.locator(ROW, { hasText: "→" }).allTextContents();
   point(
-    rows.length === wanted.rows.length + wanted.calls.length &&
-      wanted.calls.every((c) =>
-        rows.some((r) => r.includes(`→ ${c.callee}`) && r.includes(c.calls.toLocaleString("en"))),
-      ),
-    "code: every call site with its calls, as the interface says",
-    [rows, wanted.calls],
+    calls.length === wanted.calls.length &&
+      wanted.calls.every((c) => calls.some((r) => r.includes(c.callee) && r.includes(c.calls.toLocaleString("en")))),
+    "code: below a line each call site with its calls",
+    [calls, wanted.calls],
   );
-  const ticks = await page.locator(`${ROW} td:nth-child(3)`).allTextContents();
+  await opened(page, lines[0].line);
+  await page.locator(".presets a", { hasText: "Addresses" }).click();
+  await page.waitForSelector("[role=grid][aria-label=Addresses]");
+  const byAddress = await cells(4);
   point(
-    ticks.filter(Boolean).join(";") === wanted.rows.map((r) => r.ticks.toLocaleString("en")).join(";"),
+    byAddress.filter(Boolean).join() === counts(wanted.rows.map((r) => r.ticks)).join(),
     "code: the ticks of each address",
-    [ticks, wanted.rows],
+    [byAddress, wanted.rows],
   );
+  await page.locator(`${ROW} a`, { hasText: "render" }).click();
+  await page.waitForSelector(".pane h2");
+  point((await text(page, ".pane h2")) === "render", "code: a callee opens", page.url());
   await visit(page, `?build=${shop}&view=code`);
   await page.locator(".offers a", { hasText: /^parse$/ }).click();
   await page.waitForSelector(ROW);
   point(/fn=0x/.test(page.url()), "code: without a function, those with the most time are offered", page.url());
+  await visit(page, `?build=${id("calc")}&view=code&fn=main`);
+  point(/Source lines are not known.*profctl symbols/.test(await text(page)), "code: without lines, what to do");
+}
+
+/** The text of a file that the reader opens stands beside its lines; another file is refused in words. */
+async function opened(page, line) {
+  const name = "shop.c";
+  const open = (file, content) =>
+    page.locator("#sources").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content) });
+  await open("other.c", "int x;");
+  await page.waitForFunction(() => /No line of this function is in other\.c/.test(document.body.textContent));
+  await open(name, readFileSync(`${process.env.HOME}/${name}`, "utf8"));
+  await page.waitForSelector(`${ROW} .text`);
+  const row = await page.locator(ROW, { has: page.locator(".text") }).first().textContent();
+  point(row.startsWith(`${name}:${line}`) && row.includes("parse(i) + render(i)"), "code: a source file that is opened", row);
+  await open(name, "one line");
+  await page.waitForSelector(".warning");
+  point(/fewer lines/.test(await text(page, ".warning")), "code: a file that is too short is said to be another one");
+}
+
+/** Times have the digits of their ticks in every list. */
+async function digits(page) {
+  const cells = async (query) => {
+    await visit(page, query);
+    const rows = await page.locator(ROW).evaluateAll((all) => all.map((r) => [...r.cells].map((c) => c.textContent)));
+    return Object.fromEntries(rows.map((r) => [r[0].replace(/cycle \d+$/, ""), r.slice(1, 3)]));
+  };
+  const report = await cells(`?build=${id("calc")}`);
+  const functions = await cells(`?view=functions&match=${encodeURIComponent('service="calc"')}`);
+  point(
+    Object.keys(functions).length > 3 && Object.entries(functions).every(([f, t]) => report[f]?.join() === t.join()),
+    "functions: the times and shares of the report",
+    [report, functions],
+  );
 }
 
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles, code]) await part(page);
+  for (const part of [never, cycles, code, digits]) await part(page);
   await page.context().close();
   for (const [theme, viewport] of kinds) {
     const look = await open({ colorScheme: theme, viewport });

@@ -59,10 +59,10 @@ export async function questions() {
     [calc, tab("Cycles")],
     says(/Cycle 1.* of the time.*To break it, remove this call: parse_factor → parse_expression.*Member.*parse_term/s),
   );
-  await ask("6. which place of this function", [shop, [`${GRID} a`, /^parse$/], tab("Code")], async (page) => {
+  await ask("6. which line of this function", [shop, [`${GRID} a`, /^parse$/], tab("Code")], async (page) => {
     const said = await text(page, ".answer");
-    const lines = await page.locator("main button", { hasText: "source lines" }).getAttribute("title");
-    return [/Most time is at \+0x[0-9a-f]+: /.test(said) && /^profctl annotate \w+ parse$/.test(lines), [said, lines]];
+    const shell = await page.locator("main button", { hasText: "Copy command" }).getAttribute("title");
+    return [/Most time is at shop\.c:\d+: /.test(said) && /^profctl annotate \w+ parse$/.test(shell), [said, shell]];
   });
   await ask("7. share exactly this view", [shop, ["#more"], ["button", "Copy link"]], async (page) => {
     const shared = await page.evaluate(() => document.querySelector("dialog textarea")?.value ?? "");

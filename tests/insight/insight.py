@@ -2,9 +2,10 @@
 # not a test
 """What profctl diff and never-called are worth, measured on real programs.
 
-insight.py FOLDER SOURCES [processes=700] [splits=300] [comparisons=1000] [power=40] [only=lua,sqlite] [peers=yes]
+insight.py FOLDER SOURCES [processes=500] [splits=3000] [comparisons=1000] [power=60] [only=lua,sqlite] [peers=yes]
 
-SOURCES is that of tests/oracle/packages.sh. FOLDER keeps the pools of profiles, and the raw results as *.tsv."""
+SOURCES is that of tests/oracle/packages.sh. FOLDER keeps the pools of profiles, half as many of each slower variant,
+and the raw results as *.tsv."""
 import os
 import random
 import sys
@@ -14,43 +15,50 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import programs  # noqa: E402
 import tables  # noqa: E402
-from pool import Comparer, gather, run  # noqa: E402
+from pool import Comparer, Process, gather, run  # noqa: E402
 
-SLOWER = ("base", "2", "5", "10")
-
-
-def percent(part, of):
-    return f"{100 * part / of:5.1f} %" if of else "      –"
+SLOWER = ("2", "5", "10")
 
 
-def show_equal(program, pools, splits, folder):
+def show_equal(program, pool, splits, folder):
+    if not splits:
+        return
     with open(os.path.join(folder, f"{program.name}-equal.tsv"), "w") as raw:
         raw.write("split\tmetric\tfunction\tticks_a\tticks_b\tp\tq\tverdict\n")
-        out = tables.equal_sides(program, pools, splits, raw)
-    print(f"\n{program.name}: {splits} random halves of {len(pools['base'])} processes, which are equal\n"
-          f"  {'metric':18} {'tests':>7}  {'p < .05':>8}  splits with a discovery")
-    for metric, (tests, below, found) in out.items():
-        print(f"  {metric:18} {tests:7}  {percent(below, tests):>8}  {percent(found, splits)}")
+        out = tables.equal_sides(program, pool, splits, raw)
+    print(f"\n{program.name}: {splits} random halves of {len(pool)} processes, which are equal (± standard error)\n"
+          f"  {'metric':18} {'tests':>7}  {'p < .05':>15}  {'splits with a discovery':>24}")
+    for metric, (below, found) in out.items():
+        print(f"  {metric:18} {below.tests:7}  {below!s:>15}  {found!s:>24}")
 
 
 def show_slower(program, pools, comparisons, power, folder):
     with open(os.path.join(folder, f"{program.name}-slower.tsv"), "w") as raw:
-        raw.write("comparison\tvariant\tmetric\tprocesses\tticks_a\tticks_b\ttruth\tpools\tchange\tlow\thigh\tp\tq\n")
+        raw.write("comparison\tvariant\tmetric\tprocesses\tticks_a\tticks_b\tpools\tchange\tlow\thigh\tp\tq\n")
         s = tables.Slower(program, pools, raw, 2)
         with s.comparer:
-            found = s.intervals(comparisons)
-            powers = s.power(power, (10, 5)) if power else []
-    print(f"\n{program.name}: {s.function} ({100 * s.share:.0f} % of the time) made slower; 95 % intervals of "
-          f"{comparisons} comparisons\n  {'metric':14} {'truth':>8} {'pools':>8} {'tests':>6}  hold the truth  "
-          "hold the pools' change")
-    for variant, metric, truth, whole, tests, holds, holds_pool in sorted(found, key=lambda f: (f[1], f[2])):
-        print(f"  {metric:14} {100 * truth:+7.2f}% {100 * whole:+7.2f}% {tests:6}  {percent(holds, tests):>14}  "
-              f"{percent(holds_pool, tests):>22}")
-    tests = [sum(f[i] for f in found) for i in (4, 5, 6)]
-    print(f"  {'all':31}  {tests[0]:6}  {percent(tests[1], tests[0]):>14}  {percent(tests[2], tests[0]):>22}")
-    for slower, count, ticks, single, several in powers:
-        print(f"  +{slower} % with {count} processes a side ({ticks} ticks of it, as the rule asks): found by p < .05 "
-              f"in {100 * single:.0f} %, among all functions in {100 * several:.0f} % of {power}")
+            count, found, every = s.intervals(comparisons)
+            print(f"\n{program.name}: {s.function}, {100 * s.share:.1f} % of the time, made slower; 95 % intervals of "
+                  f"{comparisons} comparisons of {count} processes a side, drawn from the pools\n"
+                  f"  {'metric':14} {'made slower':>11}  {'pools differ by [95 %]':>26}  {'tests':>6}  hold the pools' "
+                  "difference")
+            for metric, change, whole, rate in found:
+                pools_say = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(*(100 * whole[k] for k in ("change", "low", "high")))
+                print(f"  {metric:14} {100 * change:+9.2f} %  {pools_say:>26}  {rate.tests:6}  {rate}")
+            print(f"  {'all':55}  {every.tests:6}  {every}")
+            show_power(s, power, abs(s.share - 0.19) < 0.05)
+
+
+def show_power(s, repeats, at_size):
+    """at_size: it has as much of the time as the function that is asked for."""
+    sizes = [(percent, s.rule(percent), 0.80, None) for percent in (10, 5)]
+    sizes += tables.AT_SIZE if at_size else ()
+    found = s.power(repeats, [size[:2] for size in sizes]) if repeats else ()
+    for (percent, count, alone, among), (ticks, tested, single, several) in zip(sizes, found):
+        asked = f"{alone:.2f}, {among:.2f}" if among else f"{alone:.2f} alone, by the rule"
+        print(f"  +{percent} % with {count} processes a side, {ticks} ticks of it: found alone in {single.part:.2f} ± "
+              f"{single.error:.2f}, among {tested} functions in {several.part:.2f} ± {several.error:.2f} of {repeats} "
+              f"(asked: {asked})")
 
 
 def show_one_more(folder, processes=50):
@@ -79,22 +87,21 @@ def one_request(exe, folder, seed, more):
     done = run(exe, 1000 * seed + more, cwd=folder)
     assert done.returncode == 0, done.stderr
     with open(os.path.join(folder, "gmon.out"), "rb") as f:
-        low, high, used, bins, arcs = programs.read_gmon(f.read())
-    return tables.encoded([(0, low, high, bins, 100, "seconds", "s", used)], arcs), low, used
+        return Process(programs.read_gmon(f.read()), 100)
 
 
 def main(folder, sources, **options):
     sys.stdout.reconfigure(line_buffering=True)
-    processes, splits = int(options.get("processes", 700)), int(options.get("splits", 300))
+    processes, splits = int(options.get("processes", 500)), int(options.get("splits", 3000))
     os.makedirs(folder, exist_ok=True)
     show_one_more(folder)
     for program in programs.real(sources):
         if program.name not in options.get("only", "lua,sqlite").split(","):
             continue
         program.build(folder, HERE)
-        pools = gather(program, SLOWER, processes, programs.RATE)
-        show_equal(program, pools, splits, folder)
-        show_slower(program, pools, int(options.get("comparisons", 1000)), int(options.get("power", 40)), folder)
+        pools = gather(program, {"base": processes, **dict.fromkeys(SLOWER, processes // 2)}, programs.RATE)
+        show_equal(program, pools["base"], splits, folder)
+        show_slower(program, pools, int(options.get("comparisons", 1000)), int(options.get("power", 60)), folder)
         if options.get("peers", "yes") == "yes":
             draw = random.Random(4)
             with Comparer({v: program.exes[v] for v in ("base", "10")}, 4) as c:

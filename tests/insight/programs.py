@@ -20,7 +20,7 @@ math.randomseed(seed)
 local text, n = ("abcdefghijklmnopqrstuvwxyz0123456789"):rep(60), 0
 local function fib(i) if i < 2 then return i end return fib(i - 1) + fib(i - 2) end
 local strings, words, numbers, calls = math.random(14, 34), math.random(1, 3), math.random(1, 2), math.random(1, 4)
-for round = 1, 8 do
+for round = 1, 24 do
   for k = 1, strings do
     for i = 1, 2000 do local s = text:sub(i, i + 30 + (i * k) % 10); n = n + #s end
   end
@@ -59,7 +59,7 @@ def lua_arguments(folder, seed):
 def sql_arguments(folder, seed):
     draw = random.Random(seed)
     text = SQL % {"rows": draw.randint(3000, 6000)}
-    for part, most in zip(PARTS, (60, 12, 4, 6, 8)):
+    for part, most in zip(PARTS, (150, 30, 10, 15, 20)):
         text += part * draw.randint(most // 2, most)
     return ["-batch", ":memory:"], text.encode()
 

@@ -13,7 +13,7 @@ import insight  # noqa: E402
 import programs  # noqa: E402
 import tables  # noqa: E402
 from harness import Tap  # noqa: E402
-from pool import gather  # noqa: E402
+from pool import Comparer, gather  # noqa: E402
 
 PROCESSES, SPLITS = 64, 8
 SOURCE = """#include <stdlib.h>
@@ -55,17 +55,28 @@ def equal_and_slower(tap, folder):
     program = programs.Program("mix", folder, ["mix.c"], ("mix.c", "mix"), [], [],
                                lambda where, seed: ([str(seed)], b""))
     program.build(os.path.join(folder, "built"), HERE)
-    pools = gather(program, ("base", "100"), PROCESSES, programs.RATE)
+    pools = gather(program, {"base": PROCESSES, "100": PROCESSES}, programs.RATE)
     with open(os.path.join(folder, "raw.tsv"), "w") as raw:
-        equal = tables.equal_sides(program, {"base": pools["base"]}, SPLITS, raw)
+        equal = tables.equal_sides(program, pools["base"], SPLITS, raw)
+        below, found = equal["self"]
         # 6 of 8 that differ, by chance: at most 28 * 0.05 ** 6 = 4e-7
-        tap.point(equal["self"][0] >= SPLITS // 2 and equal["self"][2] <= SPLITS - 3,
-                  f"{SPLITS} random halves of one variant: they are compared, and seldom differ", equal)
+        tap.point(below.tests >= SPLITS // 2 and found.part * SPLITS <= SPLITS - 3,
+                  f"{SPLITS} random halves of one variant: they are compared, and seldom differ", below.groups)
+        answers = []
+        for single in (False, True):
+            with Comparer({v: program.exes[v] for v in ("base", "100")}, 7, single) as c:
+                answers.append(c.compare(("base", pools["base"]), ("100", pools["100"]))["metrics"])
+        tap.point(answers[0] == answers[1], "sums of random groups say what single processes say", answers)
         s = tables.Slower(program, pools, raw, 2)
         with s.comparer:
             change = s.whole("100")
+            holds = s.intervals(3)[2]
+            found = next(s.power(1, [(100, PROCESSES)]))
     # Some 900 ticks a side: the logarithm of the ratio has a standard error of 0.05.
-    tap.point(0.4 < change["time-per-call"] < 1.8, "a function that does its work twice takes twice as long", change)
+    tap.point(0.4 < change["time-per-call"]["change"] < 1.8, "a function that does its work twice takes twice as long",
+              change)
+    tap.point(holds.tests > 0 and found[2].part == found[3].part == 1,
+              "intervals of samples are judged by the pools' change; twice the time is found", (holds.groups, found))
 
 
 with Tap() as tap, tempfile.TemporaryDirectory(prefix="profd-insight-") as folder:

@@ -4,16 +4,44 @@ intervals hold a known change, and how often a change of some size is found."""
 import math
 import os
 import random
-import re
 import subprocess
-import tempfile
 
-from pool import Comparer, encoded, ticks_of  # noqa: F401
+from pool import Comparer, slower, symbols
 from programs import VARIANTS
 
 ENOUGH = 230  # ticks of the slower function a side: 150 are tested, and a sample may have fewer than its mean
+FEWEST = 60   # processes a side, which are in 12 groups
 POWER = 8.4   # (t + z)² of one test that finds a change in 80 % of cases
 BUNDLES = 1.35  # variance of ticks over Poisson's at 250 Hz
+COPIES = 8      # of each process, in which other ticks of the slower function are there twice
+# Increases by so many percent, found with so many processes a side, of a function with 19 % of the time: asked in how
+# many of a single test, and among all functions.
+AT_SIZE = ((10, 3000, 1, 0.91), (5, 3000, 0.80, 0.19), (5, 10000, 1, 0.85))
+
+
+class Rate:
+    """A part of tests, and its standard error; tests of one group, a split or a comparison, depend on one another."""
+
+    def __init__(self):
+        self.groups = []
+
+    def add(self, hits, tests):
+        self.groups.append((hits, tests))
+
+    @property
+    def tests(self):
+        return sum(tests for _, tests in self.groups)
+
+    @property
+    def part(self):
+        return sum(hits for hits, _ in self.groups) / max(1, self.tests)
+
+    @property
+    def error(self):
+        return math.sqrt(sum((h - self.part * t) ** 2 for h, t in self.groups)) / max(1, self.tests)
+
+    def __str__(self):
+        return f"{100 * self.part:6.2f} ± {100 * self.error:.2f} %" if self.tests else "–"
 
 
 def normal_p(z):
@@ -33,31 +61,34 @@ def naive_p(r):
     return normal_p(math.log(r["b"] / r["a"]) / math.sqrt(1 / r["ticks_a"] + 1 / r["ticks_b"]))
 
 
-def equal_sides(program, pools, splits, raw, seed=1):
-    """Random halves of one variant's processes, as two builds of the same code. {metric: (tests, p < .05, splits with
-    a discovery)}; "naive" stands for self shares by √n."""
-    out, draw, names = {}, random.Random(seed), sorted(pools)
+def equal_sides(program, processes, splits, raw, seed=1):
+    """Random halves of the processes, as two builds of the same code. {metric: (rate of p < .05, rate of splits with a
+    discovery)}; "any": of all metrics; "naive": self shares by √n."""
+    out, draw, processes = {}, random.Random(seed), list(processes)
     with Comparer({v: program.exes[v] for v in ("base", "again")}, seed) as c:
         for split in range(splits):
-            processes = list(pools[names[split % len(names)]])
             draw.shuffle(processes)
             half = len(processes) // 2
             diff = c.compare(("base", processes[:half]), ("again", processes[half:]))
-            naive = []
+            naive, every, found = [], [], []
             for table in diff["metrics"]:
                 tested = [r for r in table["rows"] if r["p"] is not None]
-                note(out, table["metric"], [r["p"] for r in tested], any(r["verdict"] == "changed" for r in tested))
+                every += [r["p"] for r in tested]
+                found.append(any(r["verdict"] == "changed" for r in tested))
+                note(out, table["metric"], [r["p"] for r in tested], found[-1])
                 for r in tested:
                     raw.write(f"{split}\t{table['metric']}\t{r['function']}\t{r['ticks_a']:g}\t{r['ticks_b']:g}\t"
                               f"{r['p']:.6g}\t{r['q']:.6g}\t{r['verdict']}\n")
                 naive += [naive_p(r) for r in tested if table["metric"] == "self"]
+            note(out, "any", every, any(found))
             note(out, "naive", naive, any(q <= 0.05 for q in discoveries(naive)))
     return out
 
 
 def note(out, metric, ps, found):
-    tests, below, splits = out.get(metric, (0, 0, 0))
-    out[metric] = tests + len(ps), below + sum(p < 0.05 for p in ps), splits + found
+    below, discovery = out.setdefault(metric, (Rate(), Rate()))
+    below.add(sum(p < 0.05 for p in ps), len(ps))
+    discovery.add(found, 1)
 
 
 def discoveries(ps):
@@ -73,80 +104,79 @@ def sample(draw, processes, count):
     return [draw.choice(processes) for _ in range(count)]
 
 
-def truth_of(program, share, slower):
-    """Logarithms of the true changes: of time per call, and of the self share."""
-    part = 1 / slower
-    return math.log1p(part), math.log1p(part) - math.log1p(part * share)
-
-
-def instructions(program, seed=1):
-    """{variant: instructions of the slower function per call}, counted by callgrind."""
-    out = {}
-    for variant in ("base", "2", "5", "10"):
-        with tempfile.TemporaryDirectory() as where:
-            arguments, given = program.arguments(program.folder, seed)
-            subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=cg", program.exes[variant],
-                            *arguments], cwd=where, input=given, capture_output=True, check=True)
-            text = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", "cg"], cwd=where,
-                                  capture_output=True, text=True).stdout
-        own = re.search(r"^\s*([\d,]+) .*:%s " % program.slower[1], text, re.M)
-        out[variant] = int(own[1].replace(",", "")) if own else 0
-    return out
+def made(share, every):
+    """By how much the function was made slower: {metric: increase}. Its work is done twice in 1 of so many calls, which
+    takes a second time as long as the first if the processor's caches and predictions do not know it from the first."""
+    part = 1 / every
+    return {"time-per-call": part, "self": (1 + part) / (1 + part * share) - 1}
 
 
 class Slower:
-    """Comparisons of base with a slower variant, resampled from the pools."""
+    """Comparisons of base with a slower variant, resampled from the pools. What the pools differ by is the truth of
+    such comparisons."""
 
     def __init__(self, program, pools, raw, seed):
         self.program, self.pools, self.raw, self.function = program, pools, raw, program.slower[1]
         self.draw = random.Random(seed)
-        self.comparer = Comparer({v: program.exes[v] for v in pools}, seed)
-        self.ticks = ticks_of(program.exes["base"], self.function, pools["base"]) / len(pools["base"])
-        self.share = self.ticks * len(pools["base"]) / sum(n for p in pools["base"] for n in p[2].values())
+        self.comparer = Comparer({v: program.exes[v] for v in [*pools, "again"]}, seed)
+        self.place = symbols(program.exes["base"])[self.function]
+        ticks = sum(sum(p.ticks(self.place).values()) for p in pools["base"])
+        self.ticks = ticks / len(pools["base"])
+        self.share = ticks / sum(n for p in pools["base"] for n in p.used.values())
 
-    def compare(self, variant, count):
+    def compare(self, variant, count, processes=None):
         return self.comparer.compare(("base", sample(self.draw, self.pools["base"], count)),
-                                     (variant, sample(self.draw, self.pools[variant], count)),
+                                     (variant, sample(self.draw, processes or self.pools[variant], count)),
                                      "&metric=self,time-per-call")
 
     def whole(self, variant):
-        """{metric: the change between the whole pools}: of what is drawn from them, this is the truth."""
+        """{metric: row of the function}, of the whole pools."""
         diff = self.comparer.compare(("base", self.pools["base"]), (variant, self.pools[variant]),
                                      "&metric=self,time-per-call")
-        return {m: row_of(diff, m, self.function)["change"] for m in ("self", "time-per-call")}
+        return {m: row_of(diff, m, self.function) for m in ("self", "time-per-call")}
 
     def intervals(self, comparisons):
-        """[(variant, metric, true change, the pools' change, tests, holds the truth, holds the pools' change)]"""
-        count, out = math.ceil(ENOUGH / self.ticks), {}
+        """(processes a side, [(metric, what it was made slower by, the pools' row, rate of intervals that hold the
+        pools' change)], the rate of all)"""
+        count, each, all_of = max(FEWEST, math.ceil(ENOUGH / self.ticks)), {}, Rate()
         variants = [v for v in self.pools if v != "base"]
-        whole = {v: self.whole(v) for v in variants}
+        truth = {v: self.whole(v) for v in variants}
         for i in range(comparisons):
-            variant = variants[i % len(variants)]
+            variant, hits = variants[i % len(variants)], []
             diff = self.compare(variant, count)
-            for metric, truth in zip(("time-per-call", "self"), truth_of(self.program, self.share, VARIANTS[variant])):
-                r, change = row_of(diff, metric, self.function), math.expm1(truth)
+            for metric, whole in truth[variant].items():
+                r = row_of(diff, metric, self.function)
                 if r is None or r["p"] is None:
                     continue
-                tests, holds, holds_pool = out.get((variant, metric, change), (0, 0, 0))
-                out[variant, metric, change] = (tests + 1, holds + (r["low"] <= change <= r["high"]), holds_pool
-                                                + (r["low"] <= whole[variant][metric] <= r["high"]))
-                self.raw.write(f"{i}\t{variant}\t{metric}\t{count}\t{r['ticks_a']:g}\t{r['ticks_b']:g}\t{change:.5f}\t"
-                               f"{whole[variant][metric]:.5f}\t{r['change']:.5f}\t{r['low']:.5f}\t{r['high']:.5f}\t"
+                hits.append(r["low"] <= whole["change"] <= r["high"])
+                each.setdefault((metric, variant), Rate()).add(hits[-1], 1)
+                self.raw.write(f"{i}\t{variant}\t{metric}\t{count}\t{r['ticks_a']:g}\t{r['ticks_b']:g}\t"
+                               f"{whole['change']:.5f}\t{r['change']:.5f}\t{r['low']:.5f}\t{r['high']:.5f}\t"
                                f"{r['p']:.4g}\t{r['q']:.4g}\n")
-        return [(v, m, c, whole[v][m], *n) for (v, m, c), n in out.items()]
+            all_of.add(sum(hits), len(hits))
+        return count, [(m, made(self.share, VARIANTS[v])[m], truth[v][m], rate)
+                       for (m, v), rate in sorted(each.items())], all_of
 
-    def power(self, comparisons, percents):
-        """[(variant, processes, ticks, found alone, found among all)] with the data that the rule asks for."""
-        out = []
-        for percent in percents:
-            ticks = 2 * BUNDLES * POWER / math.log1p(percent / 100) ** 2
-            count, single, several = math.ceil(ticks / self.ticks), 0, 0
-            for _ in range(comparisons):
-                r = row_of(self.compare(str(percent), count), "time-per-call", self.function)
-                single += r is not None and r["p"] is not None and r["p"] < 0.05
-                several += r is not None and r["verdict"] == "changed"
-            out.append((percent, count, round(ticks), single / comparisons, several / comparisons))
-        return out
+    def power(self, repeats, sizes):
+        """Of each size (percent, processes): (ticks of the function a side, functions tested, rate found alone, rate
+        found among all). The slower side is made of the pool of equal ones: some ticks of the function are there
+        twice."""
+        pools = {}
+        for percent, count in sizes:
+            if percent not in pools:
+                pools[percent] = slower(self.pools["base"], self.place, percent / 100, COPIES, self.draw)
+            single, several, tested = Rate(), Rate(), 0
+            for _ in range(repeats):
+                diff = self.compare("again", count, pools[percent])
+                r = row_of(diff, "time-per-call", self.function)
+                single.add(r is not None and r["p"] is not None and r["p"] < 0.05, 1)
+                several.add(r is not None and r["verdict"] == "changed", 1)
+                tested += sum(r["p"] is not None for r in rows_of(diff, "time-per-call"))
+            yield round(count * self.ticks), round(tested / repeats), single, several
+
+    def rule(self, percent):
+        """Processes a side with which one test finds an increase in 80 % of cases."""
+        return math.ceil(2 * BUNDLES * POWER / math.log1p(percent / 100) ** 2 / self.ticks)
 
 
 REQUESTS = """#include <stdlib.h>

@@ -77,7 +77,8 @@ def counted(tap, d):
     self = next(f["ticks"] for f in report["functions"] if f["name"] == "outer")
     tap.point(sum(r["ticks"] for r in said["rows"]) == said["ticks"] == self and said["shared_ticks"] == 0,
               "the ticks of the lines are those of the function", (said["ticks"], self))
-    inlined = [r for r in said["rows"] if r["line"] == INNER]
+    # A tick stands at the instruction that is next: after the sum, at the loop's end.
+    inlined = [r for r in said["rows"] if r["line"] in (INNER - 1, INNER)]
     tap.point(inlined and all(r["inlined"] == "inner, inlined at t.c:9 (middle), at t.c:19 (outer)" for r in inlined)
               and sum(r["ticks"] for r in inlined) > 0.3 * said["ticks"], "what was inlined, with the chain of calls",
               said["rows"])
@@ -210,6 +211,58 @@ def line_table(exe):
             for a, line in zip(words, lines)}
 
 
+JUMPS = """static volatile int n;
+__attribute__((noinline)) void last(void) { n++; }
+__attribute__((noinline)) void first(void) { n--; last(); }
+__attribute__((noinline)) int both(void (*f)(void)) {
+    first();
+    f();
+    return n;
+}
+int main(void) { int k = 0; for (int i = 0; i < 500; i++) k += both(i % 2 ? first : last); return k == 123456789; }
+"""
+
+
+def jumps(tap, d):
+    """A callee that ends in a jump: the function behind the jump returns to the same call site, which made one call."""
+    source, exe = os.path.join(d.folder, "jumps.c"), os.path.join(d.folder, "jumps")
+    with open(source, "w") as f:
+        f.write(JUMPS)
+    for compiler in ("gcc", "clang"):
+        done = run(compiler, "-pg", "-O2", "-g", "-o", exe, source)
+        assert done.returncode == 0, done.stderr
+        assert d.ctl("run", "--", exe).returncode == 0
+        until(lambda: answer(d, exe, "both").get("rows"))
+        said = answer(d, exe, "both")
+        lines = {r["line"]: r["calls"] for r in said["rows"]}
+        jumped = "jmp" in run("objdump", "-d", "--disassemble=first", exe).stdout
+        tap.point(lines[5] == 500 and said["calls_without_site"] == (500 if jumped else 0),
+                  f"{compiler}: a call is counted once, also if the callee jumps on", said)
+        text = d.ctl("annotate", exe, "both").stdout
+        tap.point(jumped == ("500 calls have no call instruction here: a jump at the end of a function counts as a "
+                             "call by its caller." in text), "and the text tells of the jumps", text)
+
+
+def relative(tap, d):
+    """Compilers record the path that they were given, which is relative to their directory; profctl runs elsewhere."""
+    for name, compiler, version in (("gcc5", "gcc", 5), ("gcc4", "gcc", 4), ("clang5", "clang", 5),
+                                    ("clang4", "clang", 4)):
+        folder = os.path.join(d.folder, name)
+        os.makedirs(os.path.join(folder, "src"))
+        os.mkdir(os.path.join(folder, "obj"))
+        with open(os.path.join(folder, "src", "t.c"), "w") as f:
+            f.write(SOURCE)
+        done = run(compiler, f"-gdwarf-{version}", "-O1", "-o", "exe", "../src/t.c", cwd=os.path.join(folder, "obj"))
+        assert done.returncode == 0, done.stderr
+        exe = os.path.join(folder, "obj", "exe")
+        assert d.ctl("run", "--rate", "250", "--", exe).returncode == 0
+        until(lambda: answer(d, exe, "outer")["rows"])
+        said = answer(d, exe, "outer")
+        tap.point((own(said)[LEAF]["source"] or "").strip() == "leaf();" and not said["notes"]
+                  and all(r["file"].startswith("/") for r in said["rows"]),
+                  f"{compiler}, DWARF {version}: a relative path is below the compilation directory", said)
+
+
 def sources(tap, d):
     exe, source = build(d, "elsewhere", "gcc", "-O1")
     assert d.ctl("run", "--", exe).returncode == 0
@@ -246,4 +299,6 @@ with Tap() as tap, Daemon() as d:
     made_up(tap, d)
     two_rates(tap, d)
     sampled(tap, d)
+    jumps(tap, d)
+    relative(tap, d)
     sources(tap, d)

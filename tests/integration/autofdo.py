@@ -32,7 +32,7 @@ __attribute__((noinline)) unsigned work(unsigned n)
         if (k % 64 == 0)
             rare(k);
         else
-            often(k);
+            often(n / (k | 1)); /* slow, so that ticks find the line */
     }
     return k;
 }

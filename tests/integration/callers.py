@@ -108,6 +108,9 @@ def refusals(tap, d, exe):
                        ("single", "one process alone decides on a caller"),
                        ("idle", "no tick is of this function or of what it calls")):
         refused(tap, d, exe, label, why)
+    lines = [line.split() for line in d.ctl("callers", exe, "callee", "-l", "set=idle").stdout.splitlines()]
+    costs = {line[-1]: line[-4] for line in lines if line[-1] in COST}
+    tap.point(costs == {"tiny": "-", "small": "-"}, "without a tick, the time of a call is not known", lines)
     said = answer(d, exe, "main", "-l", "set=mixed")
     tap.point(not said["rows"] and "error" in said, "a function without calls or time", said)
 

@@ -70,5 +70,13 @@ with Tap() as tap, Daemon() as d:
     tap.point("cycle 1: 2 functions" in text and "to break it, remove this arc (1 call):" in text
               and "handle -> loop" in text and re.search(r", (<0\.01|\d+\.\d\d) seconds in it and ", text), "as text",
               text)
+    table = d.ctl("cycles", exe, "-f", "csv").stdout.splitlines()
+    tap.point(table[0] == "cycle,row,caller,function,calls_inside,calls_outside,self_seconds"
+              and [line.split(",")[1:5] for line in table[3:]]
+              == [["arc", '"loop"', '"handle"', "20"], ["arc", '"handle"', '"loop"', "1"],
+                  ["remove", '"handle"', '"loop"', "1"]]
+              and sorted(line.split(",")[1:4] for line in table[1:3])
+              == [["member", "", '"handle"'], ["member", "", '"loop"']], "as CSV", table)
+    tap.point(d.ctl("cycles", exe, "-f", "json").stdout == d.ctl("cycles", exe, "--json").stdout, "-f json is --json")
     tap.point(d.ctl("cycles", exe, "-l", "host=nowhere").returncode == 1, "of nothing")
     measured(tap, d)

@@ -2,9 +2,12 @@
 """profctl diff: two versions of a real program, of which one function got slower, one is called once more, one was
 moved, one renamed, one inlined, and one is new. The counts of 96 processes a side are made up, so that every verdict is
 known."""
+import csv
+import io
 import json
 import os
 import random
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -19,6 +22,7 @@ __attribute__((noinline)) int quote_all(int i) { while (i > 9) n += i /= 7; retu
 static inline __attribute__((always_inline)) int wrap(int i) { return n * i; }"""
 
 TWINS = """__attribute__((noinline)) int quiet(int i) { return n += 5 * i; }
+__attribute__((noinline)) int seldom(int i) { return n += 7 * i; }
 __attribute__((noinline)) int left(int i) { return n += 3 * i; }
 __attribute__((noinline)) int right(int i) { return n += 3 * i; }"""
 
@@ -79,12 +83,19 @@ def words(tap, d, a, b):
               "it says what was inlined, and what was renamed", text)
     tap.point("the same in every group of processes" in text and "2% needs" in text,
               "it says what is certain, and how much data 2 % needs", text)
-    csv = d.ctl("diff", a, b, "-f", "csv", "--metric", "self").stdout.splitlines()
-    tap.point(csv[0].startswith("metric,function,file") and any(line.startswith('self,"parse"') for line in csv[1:]),
-              "CSV", csv[:3])
+    table = list(csv.DictReader(io.StringIO(d.ctl("diff", a, b, "-f", "csv").stdout, newline="")))
+    tap.point(all(any(r["function"] == "parse" and r["metric"] == m for r in table) for m in ("self", "time-per-call"))
+              and all(None not in r and None not in r.values() for r in table), "CSV", table[:3])
+    tap.point([(r["metric"], r["function"], r["verdict"], float(r["b"] or r["a"]) > 0, r["a"] == "") for r in table
+               if r["verdict"].startswith("only-in-") and r["caller"] == ""]
+              == [("self", "wrap", "only-in-a", False, False), ("self", "fresh", "only-in-b", True, True),
+                  ("total", "wrap", "only-in-a", False, False), ("total", "fresh", "only-in-b", True, True)],
+              "with what one side only has", [r for r in table if r["verdict"].startswith("only-in")])
     both = d.ctl("diff", a, a, "--metric", "self,time-per-call")
-    tap.point("no significant change" in both.stdout and both.returncode == 0, "a build is no different from itself",
-              both.stdout)
+    tap.point("no significant change" in both.stdout and both.returncode == 0
+              and "\nBoth sides are of one time: what was counted then is on both.\n" in both.stdout,
+              "a build is no different from itself", both.stdout)
+    tap.point(" 1 functions" not in text + both.stdout, "one function is no functions", text)
 
 
 def results(tap, d, a, b):
@@ -122,6 +133,10 @@ def sides(tap, d, a, b):
     r = diff and row(diff, "time-per-call", "parse")
     tap.point(r and diff["paired"] and r["verdict"] != "changed" and within(r, 0),
               "two windows of one build, group by group", done.stderr + str(r))
+    text = d.ctl("diff", b, b, "--a-until", str(NOW), "--b-since", str(NOW - 7300), "--metric", "self").stdout
+    tap.point(re.search(r"\nWhat was counted from \S+Z to \S+Z may be on both sides\.\n", text)
+              and "on both" not in d.ctl("diff", b, b, "--a-until", str(NOW - 3600), "--b-since",
+                                         str(NOW - 3600)).stdout, "two windows that overlap", text)
     done = d.ctl("diff", a, b, "--b-label", "version=7")
     tap.point(done.returncode == 1 and "b: nothing matches" in done.stderr, "a side without uploads", done.stderr)
     target = f"/api/v1/diff?a={build_id(a)}&b={build_id(b)}&limit=1"
@@ -145,6 +160,14 @@ def functions(tap, d, a, b):
     text = d.ctl("functions", "-m", 'version=~"1|2"', "--limit", "2").stdout.splitlines()
     tap.point("2 programs" in text[0] and f"{2 * PROCESSES} processes" in text[0] and "FUNCTION" in text[1]
               and text[4].endswith("more; --limit shows them"), "as a table", text)
+    table = list(csv.DictReader(io.StringIO(d.ctl("functions", "-f", "csv", "--limit", "100").stdout, newline="")))
+    tap.point({r["name"]: (float(r["self_seconds"]), int(r["calls"])) for r in table}
+              == {n: (r["self_seconds"], r["calls"]) for n, r in rows.items()}
+              and d.ctl("functions", "-f", "json").stdout == d.ctl("functions", "--json", "--limit", "20").stdout,
+              "as CSV, and -f json", table)
+    lines = [line.split() for line in d.ctl("functions", "-m", 'version="1"').stdout.splitlines()]
+    tap.point([line[4] for line in lines if line[-1] == "main"] == ["-"],
+              "of what nothing was seen to call, no number of calls", lines)
     done = d.ctl("functions", "-l", "version=9")
     tap.point(done.returncode == 1 and "nothing matches" in done.stderr, "of nothing", done.stderr)
 
@@ -177,9 +200,9 @@ def rolled_up(tap, old, new, raw):
 def same_build(tap):
     """One build on both sides, which has two functions of the same code: each is called on one side only."""
     with Daemon() as d:
-        exe = build(d.folder, "twins", TWINS, "+ left(n) + right(n) + quiet(n)")
-        fleet(d, exe, 1, "1", 1.0, 0, NOW, also=("left",), spent={"quiet": 0})
-        fleet(d, exe, 2, "2", 1.0, 0, NOW, also=("right",), spent={"quiet": 5})
+        exe = build(d.folder, "twins", TWINS, "+ left(n) + right(n) + quiet(n) + seldom(n)")
+        fleet(d, exe, 1, "1", 1.0, 0, NOW, also=("left",), spent={"quiet": 0}, seldom=("seldom",))
+        fleet(d, exe, 2, "2", 1.0, 0, NOW, also=("right",), spent={"quiet": 5, "seldom": 5})
         sides = "shop@version=1", "shop@version=2"
         done = d.ctl("diff", *sides, "--json")
         diff = json.loads(done.stdout) if done.returncode == 0 else {}
@@ -191,8 +214,11 @@ def same_build(tap):
                   and "A has it, too" in text and "the same code" not in text and "inlined" not in text,
                   "and the text says so", text)
         lines = [line for line in text.splitlines() if line.startswith("  quiet ")]
-        tap.point(len(lines) == 2 and all(line.endswith("  too few ticks in A for a test") for line in lines),
-                  "what took no time before, and much now, is shown although it cannot be tested", text)
+        tap.point(len(lines) == 2 and all(line.endswith("  takes a larger share (q < 0.0001)") for line in lines),
+                  "what took little time before, a tick in each of 96 processes, and much now, is found", text)
+        lines = [line for line in text.splitlines() if line.startswith("  seldom ")]
+        tap.point(len(lines) == 2 and lines[0].endswith("  too few ticks in A for a test"),
+                  "with ticks in six processes before it is shown although it cannot be tested", text)
         few(tap, d, exe)
         without_ticks(tap, d, exe)
         sampled(tap, d, exe)

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """profctl never-called on a program whose dead code is known: exact runs bound how often it runs, a gmon.out does
 not."""
+import csv
+import io
 import json
 import os
 import sys
@@ -41,6 +43,47 @@ def names(answer):
     return [r["function"] for r in answer["rows"]]
 
 
+def libraries(tap, d):
+    """Of a build without names, and of one that counts no calls, nothing is known, also if a library has and does."""
+    files = "lib.c", "use.c", "libcounted.so", "uses", "stripped", "libbare.so", "barely"
+    paths = [os.path.join(d.folder, name) for name in files]
+    for path, text in zip(paths, ("int helped(int x) { return x + 1; } int dead(int x) { return x * 3; }\n",
+                                  "int helped(int); int main(void) { return helped(1) != 2; }\n")):
+        with open(path, "w") as f:
+            f.write(text)
+    for options in (["-pg", "-shared", "-fPIC", "-o", paths[2], paths[0]], ["-o", paths[3], paths[1], paths[2]],
+                    ["-pg", "-s", "-o", paths[4], paths[1], paths[2]],
+                    ["-pg", "-s", "-shared", "-fPIC", "-o", paths[5], paths[0]], ["-o", paths[6], paths[1], paths[5]]):
+        done = run("gcc", "-O1", f"-Wl,-rpath,{d.folder}", *options)
+        assert done.returncode == 0, done.stderr
+    for exe, sentence in ((paths[3], "unknown: no function of this build counts its calls (gcc -pg)"),
+                          (paths[4], "unknown: no function of this build that counts its calls has a name; profctl "
+                                     "symbols sends its executable or debug file")):
+        assert d.ctl("run", exe).returncode == 0
+        until(lambda: listed(d, exe).get("processes_started") == 1)
+        text = d.ctl("never-called", exe).stdout
+        tap.point(text == sentence + "\n" and listed(d, exe)["rows"] == [], sentence, text)
+    for form in ("symbol-order", "lld-callgraph", "exclude-list"):
+        done = d.ctl("report", paths[4], "-f", form)
+        tap.point(done.returncode == 64 and f"format={form} needs names, and the functions of build " in done.stderr
+                  and done.stderr.count("\n") == 1, f"{form} of a build without names", done.stderr)
+    names_of = [r["function"] for r in listed(d, paths[2], "--scope", "everywhere")["rows"]]
+    tap.point(names_of == ["dead"], "of the library something is", names_of)
+    assert d.ctl("run", paths[6]).returncode == 0
+    until(lambda: listed(d, paths[5], "--scope", "everywhere").get("processes_started") == 1)
+    text = d.ctl("never-called", paths[5], "--scope", "everywhere").stdout
+    tap.point("Only exported functions have names, and only these are known" in text and " dead\n" in text,
+              "of a stripped library, what it exports", text)
+    whole = os.path.join(d.folder, "whole")
+    assert run("gcc", "-O1", "-pg", "-s", "-static", "-o", whole, paths[0], paths[1]).returncode == 0
+    assert run(whole, cwd=d.folder).returncode == 0
+    done = d.ctl("upload", "-e", whole, os.path.join(d.folder, "gmon.out"))
+    assert done.returncode == 0, done.stderr
+    text = d.ctl("diff", paths[3], whole, "--metric", "self").stdout
+    tap.point("Seen only in B: " in text and "  A function without a name is found on the other side by its code only, "
+              "if at all: profctl symbols sends names.\n" in text, "a comparison says that names are missing", text)
+
+
 def inlined(tap, d):
     """A report counts each copy, never-called functions: the text says why the numbers differ."""
     source, exe = os.path.join(d.folder, "inlined.c"), os.path.join(d.folder, "inlined")
@@ -75,6 +118,11 @@ with Tap() as tap, Daemon() as d:
     text = d.ctl("never-called", exe).stdout
     tap.point("3 functions" in text and f"none of {RUNS} processes: fewer than 75%" in text and "dead" in text,
               "as a table", text)
+    table = list(csv.DictReader(io.StringIO(d.ctl("never-called", exe, "-f", "csv").stdout, newline="")))
+    tap.point([(r["function"], int(r["bytes"]), r["inlined"]) for r in table]
+              == [(r["function"], r["bytes"], "0") for r in answer["rows"]]
+              and d.ctl("never-called", exe, "-f", "json").stdout == d.ctl("never-called", exe, "--json").stdout,
+              "as CSV, and -f json", table)
     assert d.ctl("run", exe, "now").returncode == 0
     until(lambda: listed(d, exe).get("processes_started") == RUNS + 1)
     tap.point(sorted(names(listed(d, exe))) == ["buried", "dead"], "a function that one process entered is not listed")
@@ -96,3 +144,4 @@ with Tap() as tap, Daemon() as d:
     tap.point(text == "unknown: no function of this build counts its calls (gcc -pg)\n",
               "of a build that counts no calls nothing is known", text)
     inlined(tap, d)
+    libraries(tap, d)

@@ -46,7 +46,7 @@ def after_call(exe, caller, callee):
     return int(lines[at + 1].split(":")[0], 16)
 
 
-def upload(exe, process, ticks, calls, labels, end, stacks=None):
+def upload(exe, process, ticks, calls, labels, end, stacks=None, program="/srv/shop"):
     """The body of an UPLOAD: ticks by function, calls by (caller, callee). stacks: of all ticks, {return address:
     function}; then calls were not counted."""
     table, (low, high) = look_up(exe)
@@ -57,7 +57,7 @@ def upload(exe, process, ticks, calls, labels, end, stacks=None):
     arcs = [(at(a) + 12, at(b), n) for (a, b), n in calls.items()]
     found = stacks and {caller: {low + 4 * ((at(name) + 8 - low) // 4): ticks[name]} for caller, name in stacks.items()}
     return (field(1, struct.pack("<QI", sender_number(), 7)) + field(2, 1)
-            + field(6, field(1, build_id(exe)) + field(2, "/srv/shop"))
+            + field(6, field(1, build_id(exe)) + field(2, program))
             + b"".join(field(7, field(1, k) + field(2, v)) for k, v in labels.items())
             + varint(3 << 3 | 1) + struct.pack("<Q", (end - 1) * 10**9) + varint(4 << 3 | 1)
             + struct.pack("<Q", end * 10**9) + field(8, encoded([h], arcs, stacks=found))
@@ -66,10 +66,11 @@ def upload(exe, process, ticks, calls, labels, end, stacks=None):
 
 
 def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda process: {},
-          also=(), spent=None):
+          also=(), spent=None, seldom=(), program="/srv/shop"):
     """Processes of different work: requests, and ticks that vary by chance. slower: of parse; more: calls of render.
     labels: of a process, beside its version. also: functions that step calls once a request. spent: ticks a request of
-    further functions; each process has one at least."""
+    further functions; each process has one at least. seldom: functions with one tick in each of the first six
+    processes. program: its path."""
     draw = random.Random(seed)
     bodies = []
     for p in range(PROCESSES):
@@ -79,9 +80,11 @@ def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda pro
                                       *(spent or {}).items())}
         calls = {("main", "step"): requests, ("step", "parse"): requests, ("step", "render"): (2 + more) * requests,
                  ("step", "idle"): requests, **{("step", name): requests for name in also}}
+        ticks.update(dict.fromkeys(seldom, 1) if p < 6 else {})
         if fresh:
             ticks["fresh"], calls["step", "fresh"] = requests, requests
-        bodies.append(upload(exe, seed * 1000 + p, ticks, calls, {"version": label, **labels(p)}, end))
+        bodies.append(upload(exe, seed * 1000 + p, ticks, calls, {**({"version": label} if label else {}), **labels(p)},
+                             end, program=program))
     with Wire(d.socket) as w:
         for body in bodies:
             w.send("UPLOAD", body)

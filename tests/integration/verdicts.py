@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """The watch list: counters of watched functions for Prometheus, which never decrease, and verdicts on new versions."""
+import io
 import json
 import re
 import sys
+from csv import DictReader
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, run, until  # noqa: E402
@@ -93,12 +95,12 @@ def metric(d, name, version):
     return [value for n, labels, value in samples(d) if n == name and f'version="{version}"' in labels]
 
 
-def unwatched(d, *what):
+def unwatched(d, *what, **how):
     """A fleet that comes while nothing is watched: the first comparison is of all of it."""
     d.stop()
     d.options, watching = (), d.options
     d.start()
-    fleet(d, *what, labels=service("api"))
+    fleet(d, *what, labels=service("api"), **how)
     d.stop()
     d.options = watching
     d.start()
@@ -135,6 +137,26 @@ def compared(tap):
                   done.stdout + done.stderr)
         exports(tap, d)
         too_little(tap, d, b)
+        elsewhere(tap, d)
+
+
+def elsewhere(tap, d):
+    """Each version may have a directory of its own: version 5 of /srv/shop is /srv/5/shop. Another program of the name
+    that states no version is no version of it, but has versions: its builds."""
+    exe, other, next_one = (build(d.folder, name, f"int {name};", "+ 2") for name in ("five", "other", "next"))
+    unwatched(d, exe, 6, "5", 1, 0, NOW - 300, program="/srv/5/shop")
+    tap.point(until(lambda: verdicts(d, after="5", function="parse", verdict="no-difference")),
+              "a version in another directory is compared", verdicts(d, after="5"))
+    r = verdicts(d, after="5", function="parse")[0]
+    tap.point(r["before"] == "4" and r["program"] == "/srv/5/shop", "with the version before", r)
+    before = verdicts(d)
+    unwatched(d, other, 7, "", 1, 0, NOW - 200, program="/opt/shop")
+    unwatched(d, next_one, 9, "", 1, 0, NOW - 100, program="/opt/shop")
+    tap.point(until(lambda: verdicts(d, after=build_id(next_one), function="parse", verdict="no-difference")),
+              "builds of another program of this name, which states no versions", verdicts(d))
+    rows = [r for r in verdicts(d) if r["program"] == "/opt/shop"]
+    tap.point({r["before"] for r in rows} == {build_id(other)} and len(before) + len(rows) == len(verdicts(d)),
+              "are compared with each other only", rows)
 
 
 def fleet_after_restart(tap, d, before):
@@ -154,6 +176,10 @@ def exports(tap, d):
     tap.point(later["rows"] == [], "a time range", later)
     csv = d.ctl("verdicts", "-f", "csv").stdout.splitlines()
     tap.point(csv[0].startswith("watch,program,function") and len(csv) > 3, "CSV", csv)
+    table = list(DictReader(io.StringIO(d.ctl("verdicts", "-f", "csv").stdout, newline="")))
+    tap.point([[r["function"], r["change"]] for r in table]
+              == [[r["function"], "" if r["change"] is None else f"{r['change']:.17g}"] for r in verdicts(d)],
+              "which has no number where none is known", table)
     text = d.ctl("verdicts").stdout
     tap.point("increased" in text and "parse (self)" in text and "3 after 2" in text, "text", text)
     tap.point(d.get("/api/v1/verdicts?format=xml")[0] == 400, "a format that is none is refused")

@@ -28,6 +28,20 @@ static double uniform(void)
     return ((double)(next_bits() >> 11) + 0.5) / 9007199254740992.0;
 }
 
+static double normal(void)
+{
+    double r = sqrt(-2 * log(uniform()));
+    return r * cos(2 * 3.14159265358979323846 * uniform());
+}
+
+/* To the values of all processes, and of all but those of each other group. */
+static void add(double x[DIFF_VALUES], unsigned group, double value)
+{
+    for (unsigned k = 0; k < DIFF_VALUES; k++) {
+        x[k] += k == group + 1 ? 0 : value;
+    }
+}
+
 /* Work of a process: its amount differs from process to process, and so does its mixture. Ticks come in bundles, as
  * they do above the kernel's HZ. */
 static void add_process(double self[FUNCTIONS][DIFF_VALUES], double *seconds, unsigned group, const double *slower)
@@ -39,10 +53,8 @@ static void add_process(double self[FUNCTIONS][DIFF_VALUES], double *seconds, un
         for (double p = uniform(), least = exp(-mean); p > least; p *= uniform()) {
             ticks += 3;
         }
-        for (unsigned k = 0; k < DIFF_VALUES; k++) {
-            self[f][k] += k == group + 1 ? 0 : ticks;
-            seconds[k] += k == group + 1 ? 0 : ticks;
-        }
+        add(self[f], group, ticks);
+        add(seconds, group, ticks);
     }
 }
 
@@ -64,10 +76,10 @@ static void compare_once(const double *slower, unsigned tested, double log_chang
     }
     bool any = false;
     for (unsigned f = 0; f < FUNCTIONS; f++) {
-        double logs[2][DIFF_VALUES];
+        struct diff_logs logs[2];
         struct diff_estimate x;
-        cr_assert(diff_stat_logs(self[0][f], seconds[0], logs[0]) && diff_stat_logs(self[1][f], seconds[1], logs[1]));
-        diff_stat_compare(logs[0], logs[1], groups, false, &x);
+        cr_assert(diff_stat_logs(self[0][f], seconds[0], &logs[0]) && diff_stat_logs(self[1][f], seconds[1], &logs[1]));
+        diff_stat_compare(&logs[0], &logs[1], groups, false, &x);
         p[f] = x.p;
         if (f >= tested) {
             o->tests++;
@@ -95,6 +107,32 @@ Test(diff_stat, equal_sides_are_seldom_significant)
     cr_assert(share > 0.03 && share < 0.07, "p < .05 in %.2f %% of %u tests", 100 * share, o.tests);
     cr_assert_lt(found, 0.06, "a discovery in %.2f %% of %u splits", 100 * found, SPLITS);
     cr_assert(fabs((double)o.holds / o.tests - (1 - share)) < 1e-9, "p and interval say the same");
+}
+
+/* Few processes, of which some do most of the work: the group of such a process deviates more than the others. */
+Test(diff_stat, heavy_processes_are_not_significant)
+{
+    enum { FEW = 60, RUNS = 6000 };
+    const uint16_t groups[2] = {0xffff, 0xffff};
+    unsigned below = 0;
+    state = 20261127;
+    for (unsigned i = 0; i < RUNS; i++) {
+        struct diff_logs logs[2];
+        struct diff_estimate x;
+        for (unsigned s = 0; s < 2; s++) {
+            double ticks[DIFF_VALUES] = {0}, seconds[DIFF_VALUES] = {0};
+            for (unsigned p = 0; p < FEW; p++) {
+                const double size = exp(1.5 * normal());
+                add(ticks, p % K, size * -log(uniform()));
+                add(seconds, p % K, size);
+            }
+            cr_assert(diff_stat_logs(ticks, seconds, &logs[s]));
+        }
+        diff_stat_compare(&logs[0], &logs[1], groups, false, &x);
+        below += x.p < 0.05;
+    }
+    cr_log_info("p < 0.05 in %.2f %%\n", 100.0 * below / RUNS);
+    cr_assert(below > 0.03 * RUNS && below < 0.055 * RUNS, "p < .05 in %.2f %% of %d", 100.0 * below / RUNS, RUNS);
 }
 
 /* The last function takes a quarter longer, which changes its share by a known factor; the intervals contain it. */

@@ -28,13 +28,13 @@ Test(diff_stat, student_in_the_middle_and_far_out)
 /* Groups that are off by ±0.01 in turn: the jackknife's variance is 15 · 0.01². */
 Test(diff_stat, two_builds_add_their_variances)
 {
-    double a[DIFF_VALUES] = {0}, b[DIFF_VALUES] = {0.2};
+    struct diff_logs a = {.freedom = 15}, b = {.of = {0.2}, .freedom = 15};
     const uint16_t all[2] = {0xffff, 0xffff};
     struct diff_estimate x;
     for (unsigned g = 0; g < K; g++) {
-        b[1 + g] = 0.2 + (g % 2 == 0 ? 0.01 : -0.01);
+        b.of[1 + g] = 0.2 + (g % 2 == 0 ? 0.01 : -0.01);
     }
-    diff_stat_compare(a, b, all, false, &x);
+    diff_stat_compare(&a, &b, all, false, &x);
     near(x.log, 0.2, 1e-15);
     near(x.error, 0.01 * sqrt(15), 1e-15);
     near(x.freedom, 15, 0);
@@ -43,28 +43,43 @@ Test(diff_stat, two_builds_add_their_variances)
     near(diff_stat_plan(&x, x.visible, false), 1, 1e-12);
     near(diff_stat_plan(&x, x.error, true), 20, 1e-9);
     for (unsigned g = 0; g < K; g++) {
-        a[1 + g] = b[1 + g];
+        a.of[1 + g] = b.of[1 + g];
     }
-    diff_stat_compare(a, b, all, false, &x);
+    diff_stat_compare(&a, &b, all, false, &x);
     near(x.error, 0.01 * sqrt(30), 1e-15);
     near(x.freedom, 30, 0);
-    diff_stat_compare(a, b, all, true, &x);
+    diff_stat_compare(&a, &b, all, true, &x);
     cr_assert(x.error <= 0 && x.p <= 0, "group by group both vary alike: nothing is chance");
 }
 
 Test(diff_stat, few_groups_have_few_degrees_of_freedom)
 {
-    double a[DIFF_VALUES] = {0}, b[DIFF_VALUES] = {0};
+    struct diff_logs a = {.freedom = 15}, b = {.freedom = 3};
     const uint16_t four[2] = {0xffff, 0x000f};
     struct diff_estimate x;
     for (unsigned g = 0; g < 4; g++) {
-        b[1 + g] = g % 2 == 0 ? 0.1 : -0.1;
+        b.of[1 + g] = g % 2 == 0 ? 0.1 : -0.1;
     }
-    diff_stat_compare(a, b, four, false, &x);
+    diff_stat_compare(&a, &b, four, false, &x);
     near(x.error, sqrt(0.75 * 0.04), 1e-15);
     near(x.freedom, 3, 0);
     near(x.high, 3.182446305284263 * x.error, 1e-8);
     cr_assert(x.p >= 1);
+}
+
+/* One group has half of x, the others a thirtieth each: 1 / (1/4 + 15/900) = 3.75 groups of equal weight. */
+Test(diff_stat, a_heavy_group_leaves_few_degrees_of_freedom)
+{
+    double x[DIFF_VALUES] = {30}, y[DIFF_VALUES];
+    struct diff_logs heavy, even;
+    for (unsigned k = 0; k < DIFF_VALUES; k++) {
+        x[k] = k == 0 ? 30 : k == 5 ? 15 : 29;
+        y[k] = k == 0 ? 16 : 15;
+    }
+    cr_assert(diff_stat_logs(x, y, &heavy) && diff_stat_logs(y, x, &even));
+    near(heavy.freedom, 2.75, 1e-12);
+    near(heavy.of[5], 0, 1e-12);
+    near(even.freedom, 15, 1e-12);
 }
 
 Test(diff_stat, false_discoveries)
@@ -398,6 +413,38 @@ static void fill_few(struct upload *u, unsigned g)
     (void)g;
     upload_bin(u, 0x000 / 4, 2);
     upload_bin(u, 0x100 / 4, 3);
+}
+
+/* 16 times as many of parse, of 40,000. */
+static unsigned rare;
+static void fill_rare(struct upload *u, unsigned g)
+{
+    (void)g;
+    upload_bin(u, 0, 2500 - rare);
+    upload_bin(u, 0x100 / 4, rare);
+    upload_arc(u, 0, 0x1010, 0, 0x1100, 1);
+}
+
+/* A side has 128 ticks. Both together decide: 150 a side, if they were alike. */
+Test(diff, what_is_tested_does_not_depend_on_the_change)
+{
+    static const struct {
+        unsigned after;
+        enum diff_verdict verdict;
+    } CASES[] = {{8, DIFF_TOO_FEW}, {10, DIFF_TOO_FEW}, {11, DIFF_CONSTANT_CHANGED}, {24, DIFF_CONSTANT_CHANGED}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct arena *a = arena_new(0);
+        bed_init(&before, A, NAMES, NULL, 3);
+        bed_init(&after, B, NAMES, NULL, 3);
+        rare = 8;
+        bed_run(&before, a, fill_rare);
+        rare = CASES[i].after;
+        bed_run(&after, a, fill_rare);
+        struct diff d = compare(a, (struct diff_request){.raw = true});
+        cr_assert_eq(find(&d, DIFF_SELF, "parse")->verdict, CASES[i].verdict, "%u ticks", 16 * rare);
+        cr_assert_eq(find(&d, DIFF_TIME, "parse")->verdict, CASES[i].verdict, "%u ticks", 16 * rare);
+        arena_free(a);
+    }
 }
 
 Test(diff, where_nothing_is_tested_nothing_can_be_told)

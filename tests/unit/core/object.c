@@ -2,11 +2,13 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "core/object_lines.h"
 #include "proto/limits.h"
 #include "tests/unit/core/fixture.h"
 
 static struct fixture f;
 static uint32_t inlined[2];
+static struct object_line lines[3];
 static uint64_t returns[] = {11, 12, 0xffffffff80000010, UINT64_MAX};
 
 static void setup(void)
@@ -45,6 +47,11 @@ static void setup(void)
     inlined[1] = file;
     f.object.inlined = inlined;
     f.object.inlined_count = 2;
+    lines[0] = (struct object_line){.low = 0x10, .high = 0x18, .file = file, .line = 7};
+    lines[1] = (struct object_line){.low = 0x10, .high = 0x14, .file = inlined[0], .line = UINT32_MAX};
+    lines[2] = (struct object_line){.low = 0x18, .high = UINT64_MAX, .file = file, .line = 1};
+    f.object.lines = lines;
+    f.object.line_count = 3;
 }
 
 static uint8_t *encode(size_t *size)
@@ -113,21 +120,22 @@ Test(object, return_addresses, .init = setup)
     struct arena *a = arena_new(0);
     struct object *o = NULL;
     const struct object_arc *arc = NULL;
-    f.object.knows_code = false;
-    for (int version = 3; version >= 2; version--) {
-        f.object.knows_returns = version == 3;
+    f.object.line_count = 0;
+    for (int version = 4; version >= 2; version--) {
+        f.object.knows_code = version == 4;
+        f.object.knows_returns = version >= 3;
         size_t n;
         uint8_t *bytes = encode(&n);
         cr_assert_eq(bytes[3], version);
         cr_assert_eq(decode(a, bytes, n, &o, NULL), PROFD_OK);
-        cr_expect_eq(o->knows_returns, version == 3);
-        cr_expect_eq(o->return_count, version == 3 ? 3 : 0);
+        cr_expect_eq(o->knows_returns, version >= 3);
+        cr_expect_eq(o->return_count, version >= 3 ? 3 : 0);
         cr_expect_eq(object_find_call(o, 9, &arc), OBJECT_CALL_DIRECT);
         cr_expect_eq(arc->to, 0xffffffff80000010);
-        cr_expect_eq(object_find_call(o, 3, &arc), version == 3 ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE, "a jump");
-        cr_expect_eq(object_find_call(o, 10, &arc), version == 3 ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE);
+        cr_expect_eq(object_find_call(o, 3, &arc), version >= 3 ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE, "a jump");
+        cr_expect_eq(object_find_call(o, 10, &arc), version >= 3 ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE);
         cr_expect_eq(object_find_call(o, 12, &arc), OBJECT_CALL_POSSIBLE);
-        cr_expect_eq(object_find_call(o, UINT64_MAX, &arc), version == 3 ? OBJECT_CALL_SIGNAL : OBJECT_CALL_POSSIBLE);
+        cr_expect_eq(object_find_call(o, UINT64_MAX, &arc), version >= 3 ? OBJECT_CALL_SIGNAL : OBJECT_CALL_POSSIBLE);
         free(bytes);
     }
     arena_free(a);
@@ -162,9 +170,9 @@ Test(object, version_one_is_judged_by_name)
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(second);
-    bytes[3] = 5;
+    bytes[3] = 6;
     cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "version 5: must be 1 to 4"), "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "version 6: must be 1 to 5"), "%s", e.sentence);
     free(bytes);
     arena_free(a);
 }
@@ -182,6 +190,75 @@ Test(object, truncated_at_every_byte, .init = setup)
         arena_free(a);
     }
     free(bytes);
+}
+
+/* Decodes the object and reads its lines in [low, high). */
+static enum profd_status find_lines(struct arena *a, uint64_t low, uint64_t high, struct object_line **out,
+                                    uint32_t *count, struct profd_error *e)
+{
+    size_t n;
+    uint8_t *bytes = encode(&n);
+    struct object *o = NULL;
+    enum profd_status status = decode(a, bytes, n, &o, e);
+    free(bytes);
+    return status == PROFD_OK ? object_lines_find(o, a, low, high, out, count, e) : status;
+}
+
+Test(object, lines_of_a_range, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    struct object_line *found = NULL;
+    struct profd_error e;
+    uint32_t n;
+    static const struct {
+        uint64_t low, high;
+        uint32_t first, count;
+    } cases[] = {{0, UINT64_MAX, 0, 3}, {0x14, 0x15, 0, 1}, {0, 0x10, 0, 0}, {0x17, 0x19, 0, 2}, {0x30, 0x31, 2, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cr_assert_eq(find_lines(a, cases[i].low, cases[i].high, &found, &n, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(n, cases[i].count, "case %zu: %u", i, n);
+        const struct object_line *want = &lines[cases[i].first];
+        cr_expect(n == 0 || (found->low == want->low && found->high == want->high && found->file == want->file &&
+                             found->line == want->line));
+    }
+    arena_free(a);
+}
+
+static void lines_refused(void)
+{
+    struct arena *a = arena_new(0);
+    struct object_line *found = NULL;
+    struct profd_error e = {""};
+    uint32_t n;
+    cr_expect_eq(find_lines(a, 0, 1, &found, &n, &e), PROFD_MALFORMED);
+    cr_expect(strstr(e.sentence, "source line") != NULL, "%s", e.sentence);
+    arena_free(a);
+    setup();
+}
+
+Test(object, rules_of_lines, .init = setup)
+{
+    lines[1].line = 0;
+    lines_refused();
+    lines[1].file = f.object.name_bytes;
+    lines_refused();
+    lines[0].high = lines[0].low;
+    lines_refused();
+    lines[2].low = 0; /* goes back */
+    lines_refused();
+    struct object_line one = lines[0];
+    f.object.line_bytes = (const uint8_t *)"\1\1\2\2\1\1\2\2\1\1\2\2\1"; /* a byte too many */
+    f.object.line_size = 13;
+    lines_refused();
+    f.object.line_bytes = NULL;
+    f.object.lines = &one;
+    f.object.line_count = 1;
+    struct arena *a = arena_new(0);
+    struct object_line *found = NULL;
+    uint32_t n;
+    cr_expect_eq(find_lines(a, 0, UINT64_MAX, &found, &n, NULL), PROFD_OK);
+    cr_expect_eq(n, 1);
+    arena_free(a);
 }
 
 static void refused(const char *what)

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "elf/elf_read.h"
 #include "tests/unit/elf/tools.h"
 
 static const char first[] = "#include \"inner.h\"\n"
@@ -103,6 +105,34 @@ Test(elf_lines, equal_addr2line)
         checked++;
     }
     cr_expect_geq(checked, 3);
+}
+
+/* Every row: the line of its first byte by addr2line; neighbours differ; a path stands once among the names. */
+Test(elf_lines, rows_equal_addr2line)
+{
+    write_sources();
+    tools_run("gcc -O1 -g -gdwarf-4 -Iinc a.c sub/b.c -o r && addr2line -e r $(nm r | awk '/ main$/ {print $1}')");
+    int fd = tools_open("r");
+    struct elf_read_options options = {.lines = true, .rows = true};
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    cr_assert_eq(elf_read(fd, -1, &options, a, &o, NULL), PROFD_OK);
+    close(fd);
+    cr_assert_geq(o->line_count, 5);
+    for (uint32_t i = 0; i < o->line_count; i++) {
+        const struct object_line *l = &o->lines[i];
+        const char *file = object_name(o, l->file), *mine = strrchr(file, '/');
+        char want[64];
+        snprintf(want, sizeof want, "/%s:%u", mine == NULL ? file : mine + 1, l->line);
+        char *text = tools_output("addr2line -e r 0x%llx", (unsigned long long)l->low);
+        cr_expect(strstr(text, want) != NULL, "%llx: %s, not %s", (unsigned long long)l->low, text, want);
+        free(text);
+        for (uint32_t k = 0; k < i; k++) {
+            cr_expect(o->lines[k].file == l->file || strcmp(object_name(o, o->lines[k].file), file) != 0, "%s", file);
+        }
+        cr_expect(i == 0 || l[-1].high != l->low || l[-1].file != l->file || l[-1].line != l->line);
+    }
+    arena_free(a);
 }
 
 Test(elf_lines, compressed_tables_are_a_note)

@@ -17,7 +17,7 @@
 static void refuse(int fd, enum profd_status want, const char *word)
 {
     struct arena *a = arena_new(0);
-    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true};
+    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true, .rows = true};
     struct profd_error e = {""}, f = {""};
     struct object *untouched = (struct object *)&e, *o = untouched;
     struct buildid id = {"kept"};
@@ -178,7 +178,7 @@ Test(elf_refuse, tables)
 static void refuse_object(const void *bytes, size_t n, enum profd_status want, const char *word)
 {
     struct arena *a = arena_new(0);
-    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true};
+    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true, .rows = true};
     struct profd_error e = {""};
     struct object *o;
     enum profd_status status = elf_read(sealed(bytes, n), -1, &all, a, &o, &e);

@@ -95,7 +95,7 @@ struct object *tools_read(const char *name, const char *debug)
         kept = arena_new(0);
     }
     int fd = tools_open(name), separate = debug == NULL ? -1 : tools_open(debug);
-    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true, .inlined = true};
+    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true, .rows = true, .inlined = true};
     struct profd_error e = {""};
     struct object *o = NULL;
     enum profd_status status = elf_read(fd, separate, &all, kept, &o, &e);

@@ -232,13 +232,6 @@ Test(store_extend, a_salt_that_can_be_guessed_is_replaced)
     cr_assert_geq(wide, 3, "64 bits: one draw in 2^31 is smaller than this");
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    char command[256];
-    snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
-    cr_assert_eq(system(command), 0);
-}
-
 /* The n-th write, sync or truncation fails: the next start finds version 2 or the newest, and everything in it. */
 Test(store_extend, every_failure_leaves_one_version_or_the_other)
 {
@@ -246,15 +239,16 @@ Test(store_extend, every_failure_leaves_one_version_or_the_other)
     struct store *s = NULL;
     snprintf(kept, sizeof kept, "%s/kept", directory);
     make_version(2, 40);
-    copy_file(path, kept);
+    faults_copy_file(path, kept);
     faults_install();
     for (int kind = 0; kind < 2; kind++) {
         bool hit = true;
         int hits = 0, failed = 0;
         faults_kind = kind == 0 ? SQLITE_IOERR_FSYNC : SQLITE_FULL;
-        for (int n = 0; hit; n += FAULTS_STEP * (n < 60 ? 1 : 7)) { /* the first steps wholly, then samples */
+        for (int n = 0; hit;
+             n += FAULTS_STEP * (n < 60 ? 1 + 2 * kind : 7)) { /* the first steps wholly, then samples */
             wipe();
-            copy_file(kept, path);
+            faults_copy_file(kept, path);
             faults_countdown = n;
             faults_happened = 0;
             enum profd_status status = store_sqlite_open_writer(path, &s, &e);

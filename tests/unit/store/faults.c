@@ -2,9 +2,12 @@
 #include "tests/unit/store/faults.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- the layer: every file of the real one, with methods that count down to a failure ------------------------------
@@ -128,6 +131,20 @@ void faults_directory(char directory[64])
 {
     snprintf(directory, 64, "%s/profd-store-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     cr_assert(mkdtemp(directory));
+}
+
+void faults_copy_file(const char *from, const char *to)
+{
+    struct stat st;
+    const int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    cr_assert(in >= 0 && out >= 0 && fstat(in, &st) == 0);
+    for (off_t left = st.st_size; left > 0;) {
+        const ssize_t n = sendfile(out, in, NULL, (size_t)left);
+        cr_assert_gt(n, 0, "cannot copy %s to %s", from, to);
+        left -= n;
+    }
+    close(in);
+    close(out);
 }
 
 void faults_install(void)

@@ -19,6 +19,8 @@ extern int faults_happened, faults_operations;
 /* A new directory for one test's database: in memory where there is /dev/shm, so that thousands of commits do not wait
  * for a disk. */
 void faults_directory(char directory[64]);
+/* Not through the layer. */
+void faults_copy_file(const char *from, const char *to);
 /* Every file that SQLite opens from here on goes through the layer. */
 void faults_install(void);
 

@@ -153,6 +153,35 @@ Test(store_faults, every_failing_write_and_sync)
     cr_assert_gt(hits, 150 / FAULTS_STEP, "the layer was not asked");
 }
 
+/* A disk that is full while the database is made: the next start makes it. */
+Test(store_faults, creation_on_a_full_disk)
+{
+    faults_install();
+    faults_kind = SQLITE_FULL;
+    bool hit = true, acked[MOST] = {false};
+    int hits = 0;
+    for (int n = 0; hit; n += FAULTS_STEP * 2) {
+        struct store *s = NULL;
+        enum store_outcome outcome;
+        wipe();
+        faults_countdown = n;
+        faults_happened = 0;
+        enum profd_status status = store_sqlite_open_writer(path, &s, &e);
+        faults_countdown = -1;
+        hit = faults_happened > 0;
+        hits += hit;
+        cr_assert(hit || status == PROFD_OK, "fault %d: %s", n, e.sentence);
+        store_close(s);
+        cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "after fault %d: %s", n, e.sentence);
+        check_contents(s, (const bool[MOST]){false});
+        cr_assert_eq(put_one(s, 1, 100, &outcome), PROFD_OK, "after fault %d: %s", n, e.sentence);
+        acked[1] = true;
+        check_contents(s, acked);
+        store_close(s);
+    }
+    cr_assert_gt(hits, 50 / FAULTS_STEP, "the layer was not asked");
+}
+
 /* No space: refused, retried, stored once. */
 Test(store_faults, every_full_disk_recovers_by_itself)
 {

@@ -138,13 +138,6 @@ Test(store_upgrade, everything_of_version_1_is_kept)
     cr_assert_lt(shrunk.st_size, after.st_size / 2);
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    char command[256];
-    snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
-    cr_assert_eq(system(command), 0);
-}
-
 /* The n-th write, sync or truncation of the upgrade fails: the next start finds version 1 or 2, and everything in it.
  */
 Test(store_upgrade, every_failure_leaves_one_version_or_the_other)
@@ -157,9 +150,9 @@ Test(store_upgrade, every_failure_leaves_one_version_or_the_other)
     for (int kind = 0; kind < 2; kind++) {
         bool hit = true;
         faults_kind = kind == 0 ? SQLITE_IOERR_FSYNC : SQLITE_FULL;
-        for (int n = 0; hit; n += FAULTS_STEP * (n < 30 ? 1 : 7)) {
+        for (int n = 0; hit; n += FAULTS_STEP * (n < 30 ? 1 + 2 * kind : 7)) {
             wipe();
-            copy_file(kept, path);
+            faults_copy_file(kept, path);
             faults_countdown = n;
             faults_happened = 0;
             enum profd_status status = store_sqlite_open_writer(path, &s, &e);

@@ -189,13 +189,6 @@ static enum profd_status work(struct store *s, int *stage)
     return status;
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    char command[256];
-    snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
-    cr_assert_eq(system(command), 0);
-}
-
 static void make_kept(const char *kept)
 {
     struct store *s;
@@ -205,7 +198,7 @@ static void make_kept(const char *kept)
         cr_assert_eq(put(s, i, 16, outcomes), PROFD_OK, "%s", e.sentence);
     }
     store_close(s);
-    copy_file(path, kept);
+    faults_copy_file(path, kept);
 }
 
 /* An I/O error closes the writer for good, but for one in the copy of a backup. */
@@ -227,7 +220,7 @@ static void run_with_fault(const char *kept, int n, int stages[8], bool *hit)
     int stage = 0;
     snprintf(when, sizeof when, "kind %d, fault %d", faults_kind, n);
     wipe();
-    copy_file(kept, path);
+    faults_copy_file(kept, path);
     cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s: %s", when, e.sentence);
     faults_countdown = n;
     faults_happened = 0;

@@ -1,0 +1,129 @@
+// Ticks and calls of the source lines of one function, from those of its addresses. Pure.
+
+const NORMAL = 1.959963984540054; // of 95 %
+
+/** Wilson's score interval of x of n samples, of which n/overdispersion are independent: one end. */
+function bound(x, n, overdispersion, sign) {
+  const m = n / overdispersion;
+  const p = x / n;
+  const z2 = NORMAL * NORMAL;
+  const half = NORMAL * Math.sqrt((p * (1 - p)) / m + z2 / (4 * m * m));
+  return n * Math.max(0, (p + z2 / (2 * m) + sign * half) / (1 + z2 / m));
+}
+
+/** Within which a number of ticks is with 95 % probability: {low, high}. sure: ticks that are its own; possible: and
+ *  those that may be. */
+export function interval(answer, ticks, sure = ticks, possible = ticks) {
+  const { ticks: all, overdispersion } = answer;
+  if (!possible || !all) return {};
+  return {
+    low: Math.min(bound(sure, all, overdispersion, -1), ticks),
+    high: Math.max(bound(Math.min(possible, all), all, overdispersion, 1), ticks),
+  };
+}
+
+/** Ranges without overlaps, by ascending address; where lines contradict each other, the first one has the bytes. */
+function rangesOf(answer, offset) {
+  let end = 0;
+  return answer.lines.flatMap((line) => {
+    const from = Math.max(end, offset(line.address));
+    const to = offset(line.address) + line.bytes;
+    if (to <= from) return [];
+    end = to;
+    return [{ ...line, from, to }];
+  });
+}
+
+/** The rows of a place: one for each line of each file; that without a file is for bytes of which no line is known. */
+class Places {
+  byName = new Map();
+
+  constructor(ranges) {
+    this.ranges = ranges;
+    for (const r of ranges) this.of(r.file, r.line);
+  }
+
+  of(file = "", line = 0) {
+    const key = `${file}\n${line}`;
+    const fresh = { file, line, ticks: 0, seconds: 0, sure: 0, possible: 0, calls: 0, callees: [] };
+    return this.byName.get(key) ?? this.byName.set(key, fresh).get(key);
+  }
+
+  /** Which places have bytes of [low, high), and how many: {place, bytes}. */
+  within(low, high) {
+    const parts = [];
+    let at = low;
+    for (const r of this.ranges) {
+      const [from, to] = [Math.max(r.from, low), Math.min(r.to, high)];
+      if (to <= from) continue;
+      if (from > at) parts.push({ place: this.of(), bytes: from - at });
+      parts.push({ place: this.of(r.file, r.line), bytes: to - from });
+      at = to;
+    }
+    if (at < high) parts.push({ place: this.of(), bytes: high - at });
+    return parts;
+  }
+
+  addTicks(low, row) {
+    const parts = this.within(low, low + row.bytes);
+    const places = new Set(parts.map((part) => part.place));
+    for (const { place, bytes } of parts) {
+      place.ticks += (row.ticks * bytes) / row.bytes;
+      place.seconds += (row.seconds * bytes) / row.bytes;
+    }
+    for (const place of places) {
+      place.possible += row.ticks;
+      if (places.size === 1) place.sure += row.ticks;
+      else place.estimated = true;
+    }
+  }
+}
+
+/**
+ * answer: of /addresses. Gives {rows, shared, lost}: rows by file and line, that of the function's entry first, each
+ * with ticks, seconds, calls, callees, and low and high (95 %, in ticks) where it may have ticks; estimated: a bin
+ * covers several lines and is divided by their bytes. most:
+ * a call site has several callees, of which one may have jumped to another, so that calls is the most there were. shared: ticks of bins with bytes of other functions, which are at
+ * no line. lost: calls of which the site is not known.
+ */
+export function linesOf(answer) {
+  const start = BigInt(answer.function.address);
+  const offset = (address) => Number(BigInt(address) - start);
+  const ranges = rangesOf(answer, offset);
+  const places = new Places(ranges);
+  let shared = 0;
+  let lost = 0;
+  for (const row of answer.rows) {
+    if (row.shared) shared += row.ticks;
+    else places.addTicks(offset(row.address), row);
+  }
+  for (const call of answer.calls) {
+    if (!answer.call_sites) {
+      lost += call.calls;
+      continue;
+    }
+    const { place } = places.within(offset(call.address) - 1, offset(call.address))[0]; // it returns behind the call
+    place.calls += call.calls;
+    place.most ||= place.callees.some((other) => other.address === call.address);
+    place.callees.push(call);
+  }
+  const [first] = ranges;
+  const own = (row) => row.file === first?.file;
+  const order = (a, b) => own(b) - own(a) || (a.file < b.file ? -1 : a.file > b.file) || a.line - b.line;
+  const rows = [...places.byName.values()].sort(order);
+  for (const row of rows) Object.assign(row, interval(answer, row.ticks, row.sure, row.possible));
+  return { rows, shared, lost };
+}
+
+/** Rows of a file's text that have no code stand between those that have: its lines from the first to the last. */
+export function withText(rows, file, text) {
+  const own = rows.filter((row) => row.file === file);
+  const known = new Map(own.map((row) => [row.line, row]));
+  const [from, to] = [own[0].line, own.at(-1).line];
+  const all = [];
+  for (let line = from; line <= Math.min(to, text.length); line++) {
+    const none = { file, line, ticks: 0, seconds: 0, calls: 0, callees: [] };
+    all.push({ ...(known.get(line) ?? none), text: text[line - 1] });
+  }
+  return [...all, ...own.filter((row) => row.line > text.length)];
+}

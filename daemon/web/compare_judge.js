@@ -1,0 +1,29 @@
+// What the comparison knows of the shares that its pictures show: which differences are more than chance.
+import * as words from "./compare_words.js";
+import { el } from "./dom.js";
+
+const TOTAL = words.METRICS.find((m) => m.key === "total");
+
+/** diff: the answer of /api/v1/diff with all its rows. Gives of(name): {kind, sign, text, range} of a function's share
+ *  with callees, or undefined if there is no verdict on it. kind: more, less, or same where it may be chance. */
+export function judge(diff) {
+  const table = diff.metrics.find((t) => t.metric === TOTAL.key);
+  const known = new Map();
+  const add = (row) => known.set(row.function, { ...words.verdict(row, TOTAL, diff), range: words.interval(row) });
+  for (const row of table.rows) add(row);
+  for (const row of diff.only_in_a.rows) add({ ...row, ...words.ALONE, verdict: "only-in-a" });
+  for (const row of diff.only_in_b.rows) add({ ...row, ...words.ALONE, verdict: "only-in-b" });
+  return { of: (name) => known.get(name), table };
+}
+
+/** The answer above a picture, as in the table. */
+export function answerOf(diff, { table }) {
+  if (table.not_computed) return el("p", { class: "warning answer" }, `No verdicts: ${table.not_computed}.`);
+  const [answer] = words.headline(table, TOTAL);
+  const alone = [
+    [diff.only_in_a.count, "A"],
+    [diff.only_in_b.count, "B"],
+  ];
+  const only = alone.filter(([n]) => n).map(([n, side]) => ` ${n} only in ${side}.`);
+  return el("p", { class: "answer" }, el("strong", {}, answer), words.fewGroups(table, diff), only);
+}
