@@ -299,8 +299,7 @@ struct store_filter {
     bool by_host; /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
-    bool spread;  /* rows have it */
-    bool hosts_once; /* rows may leave out hosts that a row of the same user before had */
+    bool spread, hosts_once; /* rows have it; they may leave out hosts that a row of the same user before had */
     int64_t since, until;
     size_t matcher_count;
     const struct store_matcher *matchers;
