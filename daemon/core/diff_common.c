@@ -13,6 +13,7 @@ struct common_work {
     const struct diff_common_request *request;
     struct diff_table *table;
     const struct diff_logs *logs;
+    bool *compared;          /* of each item: estimated, and not the same number in every group of both sides */
     double *weight;          /* of each item; 0: it is no part of the mean */
     struct diff_logs sum[2]; /* Σ weight · logs */
     double total;            /* Σ weight */
@@ -30,7 +31,7 @@ static double common_median(const struct common_work *w)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < w->table->count; i++) {
-        if (w->table->items[i].estimated) {
+        if (w->compared[i]) {
             w->order[n++] = (struct sort_item){sort_key_double(w->table->items[i].estimate.log), i};
         }
     }
@@ -58,7 +59,7 @@ static bool common_choose(struct common_work *w)
     w->functions = 0;
     for (uint32_t i = 0; i < w->table->count; i++) {
         const struct diff_item *x = &w->table->items[i];
-        bool is_part = x->estimated && fabs(x->estimate.log - median) <= DEVIATES * x->estimate.error + DIFF_ROUNDING;
+        bool is_part = w->compared[i] && fabs(x->estimate.log - median) <= DEVIATES * x->estimate.error + DIFF_ROUNDING;
         double weight = is_part ? common_weight(w, x) : 0;
         changed |= (weight > 0) != (w->weight[i] > 0);
         w->weight[i] = weight;
@@ -80,7 +81,7 @@ static void common_compare(struct common_work *w)
         const struct diff_logs *logs = &w->logs[(size_t)i * 2];
         const double own = w->weight[i], rest = w->total - own;
         struct diff_logs without[2];
-        if (!x->estimated) {
+        if (!w->compared[i]) {
             continue;
         }
         for (uint32_t s = 0; s < 2; s++) {
@@ -101,8 +102,13 @@ bool diff_common_remove(struct arena *a, const struct diff_common_request *r, st
     struct diff_logs mean[2] = {{.freedom = 0}, {.freedom = 0}};
     w.weight = ARENA_ARRAY(a, t->count, double);
     w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
-    if (w.weight == NULL || w.order == NULL) {
+    w.compared = ARENA_ARRAY(a, t->count, bool);
+    if (w.weight == NULL || w.order == NULL || w.compared == NULL) {
         return false;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_estimate *x = &t->items[i].estimate;
+        w.compared[i] = t->items[i].estimated && (x->error > 0 || x->p < 1);
     }
     for (int round = 0; round < ROUNDS && common_choose(&w); round++) {
         if (w.functions < DIFF_COMMON_LEAST) {

@@ -399,6 +399,36 @@ Test(diff, what_all_have_in_common)
     arena_free(a);
 }
 
+/* Two processes' worth of work in B; six functions are called once in each process. */
+static void fill_started(struct upload *u, unsigned g)
+{
+    for (uint32_t i = 1; i < functions; i++) {
+        const uint64_t calls = (slow ? 200 : 100) + (g * 7 + i * 5) % 16;
+        upload_arc(u, 0, 0x1000 + 4 * i, 0, 0x1000 + 0x100 * i, i <= 6 ? 1 : calls);
+    }
+    upload_bin(u, 0, 100);
+}
+
+Test(diff, what_is_called_once_in_each_process_is_no_part_of_the_common_factor)
+{
+    static const char *const NAMED[] = {"main", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"};
+    struct arena *a = arena_new(0);
+    functions = 12;
+    bed_init(&before, A, NAMED, NULL, 12);
+    bed_init(&after, B, NAMED, NULL, 12);
+    slow = false;
+    bed_run(&before, a, fill_started);
+    slow = true;
+    bed_run(&after, a, fill_started);
+    struct diff d = compare(a, (struct diff_request){.raw = false});
+    const struct diff_table *t = &d.tables[DIFF_CALLS];
+    cr_assert_eq(t->common.functions, 5, "%u", t->common.functions);
+    near(t->common.estimate.log, log(207.5 / 107.5), 0.01);
+    cr_assert_eq(t->counts[DIFF_CONSTANT], 6);
+    cr_assert_eq(t->counts[DIFF_CHANGED], 0);
+    arena_free(a);
+}
+
 static void fill_one_group(struct upload *u, unsigned g)
 {
     upload_bin(u, 0, 100);
