@@ -265,10 +265,11 @@ unit-%:
 	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*)); do $$t; done
 
 # The bench's own programs (tests/bench/NAME*.c): the load generator, what makes its uploads, and bare SQLite beside it.
-BENCH_PROGRAMS := load template bare_sqlite window rollup
+BENCH_PROGRAMS := load template bare_sqlite window rollup history
 NEEDS_bench_load := proto
 NEEDS_bench_window := store core proto
 NEEDS_bench_rollup := store core proto
+NEEDS_bench_history := clickhouse store core proto
 NEEDS_bench_template := client elf core proto
 LIBS_bench_bare_sqlite := -lsqlite3
 define bench_program
@@ -307,7 +308,7 @@ objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
 
-.PHONY: deps demo demo-fleet check lint tsan bench bench-fleet fuzz crash fleet soak
+.PHONY: deps demo demo-fleet check lint tsan bench bench-fleet bench-clickhouse fuzz crash fleet soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
@@ -385,6 +386,14 @@ bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/enrolling.py hosts=1000
+# make bench-clickhouse DAYS=30 PROGRAMS=20 MANY=10000: a centre in ClickHouse of two shards, over DAYS of hourly rollups of that many
+# programs, MANY hosts and two open hours of segments: rows stored a second, bytes, and two questions.
+DAYS ?= 30
+PROGRAMS ?= 20
+MANY ?= 10000
+bench-clickhouse: all $(B)/tests/history
+	$(Q)sh tests/deps.sh check
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/bench/bench_clickhouse.py days=$(DAYS) programs=$(PROGRAMS) hosts=$(MANY)
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

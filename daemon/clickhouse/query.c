@@ -53,7 +53,7 @@ enum profd_status engine_query_printed(struct clickhouse_store *s, struct row_re
 }
 
 /* Appends what the format prints. */
-static void print(struct buffer *b, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void print(struct buffer *b, const char *format, va_list arguments)
 {
     char *text;
     const int n = vasprintf(&text, format, arguments);
