@@ -371,14 +371,15 @@ STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
 # make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
-# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run. Then the
+# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; ENGINE=clickhouse: the
+# centre's data is in ClickHouse, on two shards that are killed, too; SEED repeats a run. Then the
 # negative controls: what its judge must find.
 HOSTS ?= 3
 RESTORES ?= 30
 PARTITIONS ?= 10
 fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
-	  seed=$(or $(SEED),$$(shuf -i 1-999999 -n 1)) $(if $(OLD),old=$(OLD))
+	  seed=$(or $(SEED),$$(shuf -i 1-999999 -n 1)) $(if $(OLD),old=$(OLD)) $(if $(ENGINE),engine=$(ENGINE))
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
 # hosts that enrol and send.

@@ -11,7 +11,7 @@ check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu lib
 python3-jsonschema golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format
 prometheus nginx-light redis-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev
-clickhouse-server"
+clickhouse-server zookeeper"
 # A Node.js that is there stays: Debian's npm would replace that of another source.
 command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"

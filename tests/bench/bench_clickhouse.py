@@ -111,8 +111,8 @@ def main():
         rows, segments = (sum(x[i] for x in each) for i in range(2))
         busy = max(x[2] for x in each)
         print(f"{segments} segments of 350 arcs, {rows} rows, by two writers at once, {busy:.1f} s in the store: "
-              f"{rows / busy:.0f} rows a second (asked 2,000), {segments / busy:.0f} segments a second; with what makes "
-              f"them {took:.1f} s", flush=True)
+              f"{rows / busy:.0f} rows a second (asked 2,000), {segments / busy:.0f} segments a second; with what "
+              f"makes them {took:.1f} s", flush=True)
         count, stored = rows_of(a, "segment_group")
         print(f"a row of a segment: {stored / count / 1000:.2f} KB (asked at most 3.8) in {count} rows")
         count, stored = rows_of(a, "rollup")

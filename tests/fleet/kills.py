@@ -57,10 +57,12 @@ def split(hosts):
     return act
 
 
-def kills(tap, count, number, seed, what, of_hosts, of_centre):
+def kills(tap, count, number, seed, what, of_hosts, of_centre, servers=None):
+    """servers: of ClickHouse, as the shards of a cluster, with the centre's data; they are killed, too."""
     if not number:
         return
-    centre = Machine("--gate", "--relay-interval", "1s", programs=of_centre)
+    store = ("--store", servers.url("profd", cluster="shards")) if servers else ()
+    centre = Machine("--gate", "--relay-interval", "1s", *store, programs=of_centre)
     with centre, Bed(centre.socket) as bed:
         bed.gate.program = of_centre.gate if of_centre else bed.gate.program
         if not tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
@@ -70,7 +72,7 @@ def kills(tap, count, number, seed, what, of_hosts, of_centre):
         try:
             for h in hosts:
                 h.relay.start()
-            trouble(tap, bed, centre, hosts, number, seed, what)
+            trouble(tap, bed, centre, hosts, number, seed, what, servers.servers if servers else ())
             if not of_hosts and not of_centre:  # an earlier centre may read no stacks
                 judge_stacks(tap, centre, hosts, what)
         finally:
@@ -78,14 +80,21 @@ def kills(tap, count, number, seed, what, of_hosts, of_centre):
                 h.end()
 
 
-def trouble(tap, bed, centre, hosts, number, seed, what):
+def restart_server(server):
+    server.stop()
+    server.start()
+
+
+def trouble(tap, bed, centre, hosts, number, seed, what, servers):
     began, repeats = time.monotonic(), Counter()
 
     def kill_centre():
-        repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
+        if not servers:  # it has no status while a server is away
+            repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
         centre.kill()
 
     of_centre = [("gate", lambda: restart_gate(bed)), ("centre", kill_centre)]
+    of_centre += [("server", lambda s=s: restart_server(s)) for s in servers]
     groups = max(1, len(hosts) // HOSTS_EACH)
     counts = [number // 3] + [(number - number // 3 + i) // groups for i in range(groups)]
     killers = [Killer(of_centre, counts[0], f"{seed}/centre", lambda dice: None)]

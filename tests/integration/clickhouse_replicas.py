@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""A centre in ClickHouse with two replicas of one shard, and ZooKeeper: what is acknowledged is on both, a replica that
+is away or behind neither takes nor answers, and both have the same when it is back. Debian's 18.16 and ZooKeeper."""
+import os
+import signal
+
+from clickhouse_bed import PROGRAM, Bed, Zookeeper, cluster
+from clickhouse_centre import BUSY, Fleet, compare, delivered, paths
+from harness import PROFCTL, Tap, run, until
+
+MACROS = ("<zookeeper><node><host>127.0.0.1</host><port>{port}</port></node></zookeeper>"
+          "<macros><shard>1</shard><replica>r{replica}</replica></macros>")
+
+
+def counts(server):
+    """Segments and uploads that a replica itself has."""
+    return server.query("SELECT uniqExact(epoch, sequence), sum(head * uploads) FROM profd.segment_group_local FINAL")
+
+
+def replicas(tap, bed, url):
+    a, b = bed.servers
+    with Fleet(url) as fleet:
+        fleet.upload(20, (0, 4))
+        fleet.settle()
+        have = counts(a), counts(b)
+        tap.point(have[0] == have[1] and have[0].split()[1] == "40", "what is acknowledged is on both", have)
+        compare(tap, fleet, paths([0, 3, 5]), "two replicas")
+        fleet.upload(10)
+        b.stop()
+        kind, m = delivered(fleet)
+        tap.point(kind == "NACK" and m[1] == BUSY, "a replica is away: hosts are told to come again", (kind, m))
+        b.start()
+        tap.point(until(lambda: delivered(fleet)[0] == "ACKNOWLEDGE"), "it is back: what they kept counts")
+        fleet.settle()
+        tap.point(until(lambda: counts(a) == counts(b)), "and both have the same", (counts(a), counts(b)))
+        fleet.kept.stop(signal.SIGKILL)
+        fleet.kept.start()
+        compare(tap, fleet, paths([0, 3, 5]), "after a kill")
+
+
+def main():
+    with Tap() as tap:
+        if not PROGRAM or not os.path.exists("/usr/share/java/zookeeper.jar"):
+            tap.skip("replicas of ClickHouse", "clickhouse-server or zookeeper is not installed")
+            return
+        bed = Bed(2)
+        keeper = Zookeeper(os.path.join(bed.folder, "zookeeper"))
+        try:
+            for i, s in enumerate(bed.servers):
+                s.configure(cluster("pair", [bed.servers]), MACROS.format(port=keeper.port, replica=i))
+            with bed:
+                url = bed.url("profd", cluster="pair", replicated=1)
+                done = run(PROFCTL, "clickhouse", "init", url)
+                tap.point(done.returncode == 0, "init makes replicated tables", done)
+                replicas(tap, bed, url)
+        finally:
+            keeper.stop()
+
+
+if __name__ == "__main__":
+    main()
