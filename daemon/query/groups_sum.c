@@ -300,7 +300,10 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
     if (status == PROFD_OK) {
         status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
     }
-    if (status != PROFD_OK || (before->processes == 0 && reasons == 0)) {
+    for (uint32_t i = 0; status == PROFD_OK && i < g->keys.count; i++) {
+        g->groups[i].row.inexact |= reasons & (uint32_t)INEXACT_SHARDS_MISSING;
+    }
+    if (status != PROFD_OK || (before->processes == 0 && (reasons & ~(uint32_t)INEXACT_SHARDS_MISSING) == 0)) {
         return status;
     }
     const bool all = unread.processes < before->processes;

@@ -446,6 +446,14 @@ def one_away(tap, bed):
         seen = json.loads(part[1])["provenance"] if part[0] == 200 else {}
         tap.point("shards-missing" in seen.get("inexact_reasons", []) and seen["exact"] is False,
                   "a shard is down: partial=1 answers and says so", part)
+        with Wire(fleet.kept.socket) as w:
+            groups = w.query(f"/api/v1/builds/{BUILDS[0]}/groups?by=host&step=1h&partial=1")
+            builds = w.query("/api/v1/builds?partial=1")
+        rows = json.loads(groups[1]).get("rows", [])
+        tap.point(rows and all("shards-missing" in r["inexact_reasons"] for r in rows),
+                  "a shard is down: each group says so", groups)
+        tap.point(builds[0] == 200 and json.loads(builds[1])["partial"] is True, "a shard is down: and the list of builds",
+                  builds)
         b.start()
         with Wire(fleet.kept.socket) as w:
             again, part = w.query(path), w.query(path + "?partial=1")
