@@ -130,6 +130,10 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         s->readers.proxy_user = s->config->http_proxy_user;
         status = readers_read(s->write_store, &s->readers.list, e);
     }
+    if (status == PROFD_BUSY && s->opener && s->opener->shared) { /* they are read again when the servers answer */
+        log_write(LOG_LEVEL_WARNING, NULL, "no reader is admitted yet: %s", e->sentence);
+        status = PROFD_OK;
+    }
     if (!status) {
         status = s->opener->open(s->opener, &s->check_store, e);
     }

@@ -77,7 +77,7 @@ def load(url, d):
 
 def moved(tap, bed):
     init(bed, cluster="shards")
-    url, dice = bed.servers[0].url(cluster="shards"), random.Random(23)
+    url, dice = bed.url(cluster="shards"), random.Random(23)
     with contextlib.ExitStack() as stack:
         start = stack.enter_context
         hosts = [start(Daemon("--relay", "tls://c:1")) for _ in range(2)]

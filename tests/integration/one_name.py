@@ -25,6 +25,7 @@ OTHERS = {
     "calls_per_caller_call", "measured_per_call", "seconds_per_call", "seconds_by_calls", "calls_per_second",
     "calls_exact", "calls_lost", "calls_junk", "not_called", "not_called_basis", "never_called", "break_calls",
     "call_sites", "totals", "processes_with_own_sigprof", "callers", "callees", "caller", "callee",
+    "callee_address",
     "static_callers", "static_callees",
     "callers_left_out", "callees_left_out", "static_callers_left_out", "static_callees_left_out",
     "more_callers", "more_callees", "callers_not_named",
