@@ -515,6 +515,9 @@ static void object_get_lines(struct object_reader *r, struct object *o)
 {
     o->line_count = object_get_count(r, LIMIT_LINES, OBJECT_LINE_BYTES, "source lines");
     o->line_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of source lines");
+    if (r->failed == PROFD_OK && o->line_size > (uint64_t)(r->end - r->at)) { /* without the number itself */
+        object_fail(r, "bytes of source lines", o->line_size, "more than follow");
+    }
     if (r->failed == PROFD_OK && (o->line_count == 0 || o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
         object_fail(r, "bytes of source lines", o->line_size, "fewer than these lines have");
     }
