@@ -451,9 +451,11 @@ static enum profd_status put_all(struct arriving *x, struct store_receipt *recei
     return status == PROFD_OK && x->quarantined ? engine_limit_quarantine(x->s, e) : status;
 }
 
+#define TABLES(x) &x->hosts, &x->changed, &x->epochs, &x->ranges, &x->keys, &x->deletions, &x->stored
+
 static void arriving_init(struct arriving *x)
 {
-    struct hashmap *const tables[] = {&x->hosts, &x->changed, &x->epochs, &x->ranges, &x->keys, &x->deletions};
+    struct hashmap *const tables[] = {TABLES(x)};
     struct buffer *const buffers[] = {&x->groups.rows, &x->series, &x->epoch_rows, &x->marks, &x->quarantine};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         hashmap_init(tables[i], 0);
@@ -469,7 +471,7 @@ static void arriving_init(struct arriving *x)
 
 static void arriving_done(struct arriving *x)
 {
-    struct hashmap *const tables[] = {&x->hosts, &x->changed, &x->epochs, &x->ranges, &x->keys, &x->deletions};
+    struct hashmap *const tables[] = {TABLES(x)};
     struct buffer *const buffers[] = {&x->groups.rows, &x->series, &x->epoch_rows, &x->marks, &x->quarantine};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         hashmap_clear(tables[i]);

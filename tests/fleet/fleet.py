@@ -2,9 +2,9 @@
 """make fleet: real programs only. Everything is killed, cut and partitioned while programs upload; then hosts and
 centre are restored from backups; then hosts are cut off for more than a week of simulated time. Judge: what the
 programs counted = Σ of the hosts' reports = the centre's report, for each build and arc; the ledgers; verification on
-every database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partitions=N] [seed=S] [old=FOLDER] [engine=sqlite]: old has
-the programs of an earlier version, which then run at either end. engine=clickhouse: the centre keeps its data in
-ClickHouse on two shards, which are killed, too; restores are then ClickHouse's, and none is made."""
+every database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partitions=N] [seed=S] [old=FOLDER]
+[engine=sqlite]: old has the programs of an earlier version, which then run at either end. engine=clickhouse: the centre
+keeps its data in ClickHouse on two shards, which are killed, too; restores are then ClickHouse's, and none is made."""
 import sys
 
 from absence import absences

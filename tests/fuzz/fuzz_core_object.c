@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "core/object.h"
+#include "core/object_lines.h"
 #include "core/symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,6 +36,22 @@ static void check_table(struct arena *a, const struct object *o, bool clones)
     }
 }
 
+/* All lines: in order, or refused. */
+static void check_lines(struct arena *a, const struct object *o)
+{
+    struct object_line *lines = NULL;
+    uint32_t n = 0;
+    struct profd_error e;
+    if (object_lines_find(o, a, 0, UINT64_MAX, &lines, &n, &e) != PROFD_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (lines[i].low >= lines[i].high || lines[i].file >= o->name_bytes || lines[i].line == 0) {
+            abort();
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena *a = arena_new((size_t)64 << 20);
@@ -51,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(again);
         check_table(a, o, false);
         check_table(a, o, true);
+        check_lines(a, o);
         for (uint32_t i = 0; i < o->range_count; i++) {
             object_holds(o, o->ranges[i].low);
         }

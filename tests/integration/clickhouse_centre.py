@@ -452,8 +452,8 @@ def one_away(tap, bed):
         rows = json.loads(groups[1]).get("rows", [])
         tap.point(rows and all("shards-missing" in r["inexact_reasons"] for r in rows),
                   "a shard is down: each group says so", groups)
-        tap.point(builds[0] == 200 and json.loads(builds[1])["partial"] is True, "a shard is down: and the list of builds",
-                  builds)
+        tap.point(builds[0] == 200 and json.loads(builds[1])["partial"] is True,
+                  "a shard is down: and the list of builds", builds)
         b.start()
         with Wire(fleet.kept.socket) as w:
             again, part = w.query(path), w.query(path + "?partial=1")
