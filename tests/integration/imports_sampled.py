@@ -275,7 +275,7 @@ def unwound(tap, folder):
         done = run("gcc", "-O1", *strip, "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id", "-o",
                    exe, source)
         assert done.returncode == 0, done.stderr
-        if not shutil.which("perf") or run("perf", "record", "-q", "-e", "cpu-clock", "-F", "199", "--call-graph",
+        if not shutil.which("perf") or run("perf", "record", "-q", "-e", "cpu-clock", "-F", "997", "--call-graph",
                                            "dwarf", "-o", data, exe).returncode != 0:
             return tap.skip("a recording of perf by unwind information", "perf cannot record here")
         text = run("perf", "script", "-i", data, "-F", "+pid").stdout
