@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every test, PROFD_TEST_JOBS programs at a time (two more than there are cores), and counts. Usage: run.sh
+# Runs every test, PROFD_TEST_JOBS programs at a time (one more than there are cores), and counts. Usage: run.sh
 # BUILD-FOLDER [part…]; parts: alone lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a
 # program that prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason
 # before the last line.
@@ -8,7 +8,7 @@ shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
 parts=${*:-alone lint script disk daemons criterion sanitize tsan fuzz} # long programs first: the last end together
-JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 2))} # half of their time they wait
+JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))} # most of them wait now and then
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
