@@ -91,7 +91,7 @@ def counted(centre):
 
 
 def settled(centre):
-    """What is counted when the last segments of connections that are gone are, too: the number stays for two seconds."""
+    """What is counted when the last segments of closed connections are, too: the number stays for two seconds."""
     last, since = counted(centre), time.monotonic()
     while time.monotonic() < since + 2:
         time.sleep(0.1)
