@@ -443,7 +443,7 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
 static void print_csv_only(const json_t *diff, const char *metric, const char *share)
 {
     static const char *const FIELDS[] = {"function", "file", "object"};
-    for (char side = 'a'; side <= 'b'; side++) {
+    for (int side = 'a'; side <= 'b'; side++) {
         const json_t *row;
         size_t i;
         json_array_foreach(json_object_get(json_object_get(diff, side == 'a' ? "only_in_a" : "only_in_b"), "rows"), i,

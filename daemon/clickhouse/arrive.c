@@ -451,7 +451,7 @@ static enum profd_status put_all(struct arriving *x, struct store_receipt *recei
     return status == PROFD_OK && x->quarantined ? engine_limit_quarantine(x->s, e) : status;
 }
 
-#define TABLES(x) &x->hosts, &x->changed, &x->epochs, &x->ranges, &x->keys, &x->deletions, &x->stored
+#define TABLES(x) &(x)->hosts, &(x)->changed, &(x)->epochs, &(x)->ranges, &(x)->keys, &(x)->deletions, &(x)->stored
 
 static void arriving_init(struct arriving *x)
 {

@@ -119,7 +119,7 @@ static int compare_series(const void *a, const void *b)
 
 const struct engine_series *engine_find_series(const struct engine_catalogue *c, const uint8_t hash[ENGINE_SERIES_SIZE])
 {
-    struct engine_series wanted;
+    struct engine_series wanted = {.uid = 0};
     memcpy(wanted.hash, hash, sizeof wanted.hash);
     return c->count == 0 ? NULL : bsearch(&wanted, c->list, c->count, sizeof *c->list, compare_series);
 }

@@ -195,6 +195,12 @@ struct segment_key {
     uint64_t sequence;
 };
 
+static bool is_same_key(const struct segment_key *a, const struct segment_key *b)
+{
+    return a->hour == b->hour && a->generation == b->generation && a->sequence == b->sequence &&
+           memcmp(a->series, b->series, sizeof a->series) == 0 && memcmp(a->epoch, b->epoch, sizeof a->epoch) == 0;
+}
+
 static enum profd_status take_head(struct plan *p, struct row_reader *rows, struct hashmap *slices,
                                    struct segment_key *before, struct profd_error *e)
 {
@@ -211,7 +217,7 @@ static enum profd_status take_head(struct plan *p, struct row_reader *rows, stru
     }
     const struct plan_series *x = plan_find_series(p, key.series);
     const uint32_t hour = x && !x->totals ? plan_find_open(p, x, key.hour) : PLAN_NONE;
-    if (hour == PLAN_NONE || x->generation != key.generation || memcmp(&key, before, sizeof key) == 0) {
+    if (hour == PLAN_NONE || x->generation != key.generation || is_same_key(&key, before)) {
         return PROFD_OK;
     }
     *before = key;
