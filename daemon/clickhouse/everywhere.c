@@ -7,10 +7,6 @@
 
 #include "clickhouse/members.h"
 
-#define CONNECT_MS 3000
-#define ANSWER_MS 20000
-#define REPLY_BYTES (1u << 20)
-
 const char *engine_local(const struct clickhouse_store *s, const char *table)
 {
     return s->address.cluster[0] && engine_is_spread(table, strlen(table)) ? "_local" : "";
@@ -20,15 +16,12 @@ const char *engine_local(const struct clickhouse_store *s, const char *table)
 static enum profd_status ask_server(struct clickhouse_store *s, unsigned server, const char *statement, char **reply,
                                     struct profd_error *e)
 {
-    static const struct clickhouse_limits limits = {
-        .connect_ms = CONNECT_MS, .answer_ms = ANSWER_MS, .reply_bytes = REPLY_BYTES};
-    const struct clickhouse_address one = clickhouse_pick_server(&s->address, server);
     struct clickhouse *c;
-    enum profd_status status = clickhouse_open(&one, s->ca, &limits, &c, e);
+    enum profd_status status = engine_open_server(s, server, &c, e);
     if (status != PROFD_OK) {
         return status;
     }
-    status = clickhouse_use(c, &one, e);
+    status = clickhouse_use(c, &s->address, e);
     if (status == PROFD_OK) {
         status = clickhouse_ask(c, statement, reply, e);
     }

@@ -18,32 +18,40 @@ bool engine_is_spread(const char *table, size_t size)
     return is;
 }
 
-/* Connects to a server of the address, unless it is connected, and reads of which shard it is. */
-static enum profd_status member_open(struct clickhouse_store *s, unsigned server, struct engine_member **out,
+enum profd_status engine_open_server(const struct clickhouse_store *s, unsigned server, struct clickhouse **out,
                                      struct profd_error *e)
 {
     static const struct clickhouse_limits limits = {
         .connect_ms = CONNECT_MS, .answer_ms = ANSWER_MS, .reply_bytes = REPLY_BYTES};
-    struct engine_member *m = &s->members[server];
     struct clickhouse_address one = clickhouse_pick_server(&s->address, server);
+    const enum profd_status status = clickhouse_open(&one, s->ca, &limits, out, e);
+    explicit_bzero(&one, sizeof one);
+    return status;
+}
+
+/* Connects to a server of the address, unless it is connected, and reads of which shard it is. */
+static enum profd_status member_open(struct clickhouse_store *s, unsigned server, struct engine_member **out,
+                                     struct profd_error *e)
+{
+    struct engine_member *m = &s->members[server];
     char statement[160 + CLICKHOUSE_NAME_MAX], *reply = NULL;
-    enum profd_status status = m->server ? PROFD_OK : clickhouse_open(&one, s->ca, &limits, &m->server, e);
+    enum profd_status status = m->server ? PROFD_OK : engine_open_server(s, server, &m->server, e);
     if (status == PROFD_OK && m->shard == 0) {
         (void)snprintf(statement, sizeof statement,
-                       "SELECT max(shard_num) FROM system.clusters WHERE cluster = '%s' AND is_local", one.cluster);
+                       "SELECT max(shard_num) FROM system.clusters WHERE cluster = '%s' AND is_local",
+                       s->address.cluster);
         status = clickhouse_ask(m->server, statement, &reply, e);
         m->shard = status == PROFD_OK ? (unsigned)strtoul(reply, NULL, 10) : 0;
         free(reply);
         if (status == PROFD_OK && m->shard == 0) {
             status = profd_error_set(e, PROFD_REFUSED, "the server %s says that it is in no shard of cluster \"%s\"",
-                                     one.servers[0].host, one.cluster);
+                                     s->address.servers[server].host, s->address.cluster);
         }
         if (status == PROFD_OK) {
-            status = clickhouse_use(m->server, &one, e);
+            status = clickhouse_use(m->server, &s->address, e);
         }
         m->shard = status == PROFD_OK ? m->shard : 0;
     }
-    explicit_bzero(&one, sizeof one);
     *out = m;
     return status;
 }
