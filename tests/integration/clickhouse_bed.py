@@ -156,7 +156,7 @@ class Zookeeper:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), 1) as s:
                     s.sendall(b"srvr")
-                    if s.recv(64):
+                    if s.recv(64).startswith(b"Zookeeper version"):  # before: it "is not currently serving requests"
                         return
             except OSError:
                 pass

@@ -86,7 +86,8 @@ class Fleet:
 
 
 def paths(hours):
-    now = int(time.time())
+    """Limits of windows are whole hours: others move by what has been rolled up, which each store does when it can."""
+    now = int(time.time()) // HOUR * HOUR
     first, *others = [f"/api/v1/builds/{b}" for b in BUILDS]
     windows = [f"since={at(now - b * HOUR)}&until={at(now - a * HOUR)}" for a, b in zip(hours[1:], hours[2:])]
     midnight = now // 86400 * 86400
