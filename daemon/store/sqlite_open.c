@@ -111,7 +111,7 @@ static enum profd_status check_remote(struct sqlite_store *s, int64_t version, s
 }
 
 /* Checks, before the file is changed: the pages of a small file or of one that must be copied, and the tables. */
-static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
+static enum profd_status check_file(struct sqlite_store *s, int64_t version, bool *complete, struct profd_error *e)
 {
     struct stat st;
     if (stat(s->path, &st) != 0) {
@@ -120,7 +120,7 @@ static enum profd_status check_file(struct sqlite_store *s, int64_t version, str
     enum profd_status status =
         st.st_size < QUICK_CHECK_BYTES || sqlite_schema_copies(version) ? check_pages(s, e) : PROFD_OK;
     if (status == PROFD_OK) {
-        status = sqlite_structure_judge(s->db, s->path, version, e);
+        status = sqlite_structure_judge(s->db, s->path, version, complete, e);
     }
     return status == PROFD_OK ? check_remote(s, version, e) : status;
 }
@@ -208,7 +208,7 @@ static enum profd_status make_durable(struct sqlite_store *s, struct profd_error
 
 static enum profd_status open_writer(struct sqlite_store *s, struct profd_error *e)
 {
-    bool exists;
+    bool exists, complete = false;
     int64_t version = 0;
     enum profd_status status = sqlite_judge_file(s->path, &exists, e);
     if (status == PROFD_OK && !exists) {
@@ -225,7 +225,7 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     }
     status = sqlite_judge_schema(s->db, s->path, &version, e);
     if (status == PROFD_OK) {
-        status = check_file(s, version, e);
+        status = check_file(s, version, &complete, e);
     }
     if (status == PROFD_OK && sqlite_schema_copies(version)) {
         status = upgrade(s, &version, e);
@@ -236,7 +236,7 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION) {
         status = sqlite_schema_extend(s->db, s->path, version, e);
     }
-    if (status == PROFD_OK) {
+    if (status == PROFD_OK && !complete) { /* every statement can be compiled with those tables */
         status = sqlite_statements_check(s, e);
     }
     if (status == PROFD_OK) {

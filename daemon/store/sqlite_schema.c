@@ -6,9 +6,10 @@ extern const unsigned char embed_schema_001_initial_sql[], embed_schema_002_roll
     embed_schema_003_instance_sql[], embed_schema_004_truth_sql[], embed_schema_005_segment_sql[],
     embed_schema_006_centre_sql[], embed_schema_007_attest_sql[], embed_schema_008_people_sql[],
     embed_schema_009_restored_sql[], embed_schema_010_stacks_sql[], embed_schema_011_ledger_sql[],
-    embed_schema_012_watch_sql[], embed_schema_013_remote_sql[];
+    embed_schema_012_watch_sql[], embed_schema_013_remote_sql[], embed_schema_complete_sql[];
 
-/* Applied one after the other, they create an empty database of the newest version. The texts end with a NUL. */
+/* Applied one after the other, they create an empty database of the newest version, as schema/complete.sql does at
+ * once. The texts end with a NUL. */
 static const struct {
     const unsigned char *sql;
     bool copies; /* it changes the contents of rows: a database with rows is copied into a new one, see sqlite_upgrade.c
@@ -65,6 +66,11 @@ enum profd_status sqlite_schema_make(sqlite3 *db, int64_t from, int64_t version,
     return status;
 }
 
+const char *sqlite_schema_complete(void)
+{
+    return (const char *)embed_schema_complete_sql;
+}
+
 /* The steps after a version, and the marks of the newest, in the transaction that begin begins. */
 static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *begin, struct profd_error *e)
 {
@@ -73,7 +79,8 @@ static enum profd_status make_steps(sqlite3 *db, int64_t version, const char *be
              SQLITE_SCHEMA_VERSION);
     enum profd_status status = sqlite_direct_run(db, begin, "cannot begin the schema", e);
     if (status == PROFD_OK) {
-        status = sqlite_schema_make(db, version, SQLITE_SCHEMA_VERSION, e);
+        status = version > 0 ? sqlite_schema_make(db, version, SQLITE_SCHEMA_VERSION, e)
+                             : sqlite_direct_run(db, sqlite_schema_complete(), "cannot make the schema", e);
     }
     if (status == PROFD_OK && version > 0) {
         status = sqlite_migration_enter(db, version, e);

@@ -96,7 +96,7 @@ def candidates(d, copy):
 def old_versions(tap, d):
     """Backups of the versions before: brought to the present one on the way."""
     schema = os.path.join(HERE, "..", "..", "schema")
-    steps = sorted(n for n in os.listdir(schema) if n.endswith(".sql"))
+    steps = sorted(n for n in os.listdir(schema) if n[0].isdigit())
     first = os.path.join(d.folder, "v1")
     with sqlite3.connect(first) as db:
         db.executescript(open(os.path.join(HERE, "upkeep_v1.sql"), encoding="utf-8").read())

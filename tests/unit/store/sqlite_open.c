@@ -433,17 +433,19 @@ Test(store_open, a_version_that_is_not_that_of_the_tables_is_damage)
 {
     static const struct {
         const char *sql, *says;
-    } cases[] = {{"PRAGMA user_version=1", "schema version 1"},
-                 {"PRAGMA user_version=2", "schema version 2"},
-                 {"PRAGMA user_version=3", "schema version 3"},
-                 {"PRAGMA user_version=4", "schema version 4"},
-                 {"PRAGMA user_version=5", "schema version 5"},
-                 {"PRAGMA user_version=6", "schema version 6"},
-                 {"PRAGMA user_version=7", "schema version 7"},
-                 {"PRAGMA user_version=8", "schema version 8"},
-                 {"ALTER TABLE ledger ADD COLUMN more INTEGER", "table ledger is not"},
-                 {"DROP INDEX upload_by_series", "index upload_by_series of schema version 13 is missing"},
-                 {"ALTER TABLE slice RENAME COLUMN width TO wide", "slice"}};
+    } cases[] = {
+        {"PRAGMA user_version=1", "schema version 1"},
+        {"PRAGMA user_version=2", "schema version 2"},
+        {"PRAGMA user_version=3", "schema version 3"},
+        {"PRAGMA user_version=4", "schema version 4"},
+        {"PRAGMA user_version=5", "schema version 5"},
+        {"PRAGMA user_version=6", "schema version 6"},
+        {"PRAGMA user_version=7", "schema version 7"},
+        {"PRAGMA user_version=8", "schema version 8"},
+        {"ALTER TABLE ledger ADD COLUMN more INTEGER", "table ledger is not"},
+        {"DROP INDEX upload_by_series", "index upload_by_series of schema version 13 is missing"},
+        {"DROP INDEX slice_by_time; CREATE INDEX slice_by_time ON slice (width, series)", "index slice_by_time is"},
+        {"ALTER TABLE slice RENAME COLUMN width TO wide", "slice"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct store *s = NULL;
         unlink(path);
