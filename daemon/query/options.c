@@ -182,19 +182,6 @@ static enum profd_status parse_parameter(const struct params *p, const struct pa
     return status;
 }
 
-static enum profd_status parse_window(const struct params *p, int64_t now, struct options *o, struct profd_error *e)
-{
-    const char *since = params_find(p, "since"), *until = params_find(p, "until");
-    enum profd_status status = since != NULL ? when_parse("since", since, now, &o->since, e) : PROFD_OK;
-    if (status == PROFD_OK && until != NULL) {
-        status = when_parse("until", until, now, &o->until, e);
-    }
-    if (status == PROFD_OK && since != NULL && until != NULL && o->since >= o->until) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "since=%s is not before until=%s", since, until);
-    }
-    return status;
-}
-
 enum profd_status options_parse_matchers(const struct params *p, struct arena *a,
                                          struct store_matcher out[LIMIT_MATCHERS], size_t *count, struct profd_error *e)
 {
@@ -305,7 +292,8 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
                                 bool compat, struct arena *a, struct options *out, struct profd_error *e)
 {
     struct options o = {.visible = *scope};
-    enum profd_status status = parse_window(p, now, &o, e);
+    enum profd_status status =
+        when_parse_window(params_find(p, "since"), params_find(p, "until"), now, &o.since, &o.until, e);
     if (status == PROFD_OK) {
         status = options_parse_matchers(p, a, o.matchers, &o.matcher_count, e);
     }

@@ -47,8 +47,7 @@ static int compare_rows(const void *left, const void *right)
 static enum profd_status parse(struct verdicts *v, bool *annotations, struct profd_error *e)
 {
     const struct params *p = v->job->params;
-    const char *since = params_find(p, "since"), *until = params_find(p, "until"), *format = params_find(p, "format");
-    enum profd_status status = PROFD_OK;
+    const char *format = params_find(p, "format");
     if (!v->job->request->scope.all) {
         return profd_error_set(e, PROFD_FORBIDDEN,
                                "verdicts are of the data of all users; only users who may read all profiles may read "
@@ -58,13 +57,8 @@ static enum profd_status parse(struct verdicts *v, bool *annotations, struct pro
     if (format != NULL && !*annotations && strcmp(format, "json") != 0) {
         return profd_error_set(e, PROFD_BAD_QUERY, "format=%.80s is none of: json, annotations", format);
     }
-    if (since != NULL) {
-        status = when_parse("since", since, v->job->request->now, &v->since, e);
-    }
-    if (status == PROFD_OK && until != NULL) {
-        status = when_parse("until", until, v->job->request->now, &v->until, e);
-    }
-    return status;
+    return when_parse_window(params_find(p, "since"), params_find(p, "until"), v->job->request->now, &v->since,
+                             &v->until, e);
 }
 
 enum profd_status verdicts_list(struct job *job, struct profd_error *e)

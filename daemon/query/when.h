@@ -12,6 +12,11 @@
  * sentence. ns since the epoch, ≥ 1. BAD_QUERY otherwise. */
 enum profd_status when_parse(const char *name, const char *text, int64_t now, int64_t *out, struct profd_error *e);
 
+/* The texts of the parameters since and until; NULL, or 0 in the result: open. BAD_QUERY also if since is not before
+ * until. */
+enum profd_status when_parse_window(const char *since_text, const char *until_text, int64_t now, int64_t *since,
+                                    int64_t *until, struct profd_error *e);
+
 /* Is it a time that moves on: now, or before it? */
 bool when_is_relative(const char *text);
 

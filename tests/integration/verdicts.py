@@ -183,6 +183,9 @@ def exports(tap, d):
     text = d.ctl("verdicts").stdout
     tap.point("increased" in text and "parse (self)" in text and "3 after 2" in text, "text", text)
     tap.point(d.get("/api/v1/verdicts?format=xml")[0] == 400, "a format that is none is refused")
+    answers = [d.get(f"/api/v1/verdicts?since={since}&until={NOW}") for since in (NOW, NOW + 1, NOW - 1)]
+    tap.point([a[0] for a in answers] == [400, 400, 200] and b"is not before" in answers[0][2],
+              "a window that ends before it begins is refused", answers)
     token = d.ctl("reader", "add", "tenant", "--tenant", "t").stdout.strip()
     tap.point(d.get("/api/v1/verdicts", Authorization=f"Bearer {token}")[0] == 403,
               "a reader of one tenant may not read verdicts")
