@@ -1,12 +1,17 @@
 #!/usr/bin/python3
 # not a test
-"""profctl callers beside callgrind, on SQLite, which does the same in every run: numbers of calls, and how the time of
+"""profctl callers beside callgrind and perf, on SQLite, which does the same in every run: numbers of calls, and how the time of
 a function with all that it calls is shared by its callers.
 
 callers.py SOURCES [processes=96] [rows=60000]: SOURCES is that of tests/oracle/packages.sh. The exit status is 1 if a
 number of calls differs. callgrind counts instructions, and profd measures time: the two shares agree as far as
 instructions of one caller take as long as those of another. Cycles as KCachegrind estimates them, from misses of the
-caches and of branch prediction that callgrind simulates, are nearer to time."""
+caches and of branch prediction that callgrind simulates, are nearer to time.
+
+profd's time is CPU time, of the kernel too: a caller whose calls are the first to touch a page of memory has the time of
+the page fault. callgrind sees none of it, perf record only without ":u". So perf stands beside it, with the kernel and
+without, and the page faults. perf's stacks below mcount, which counts calls, are left out, as profd does with its own
+counting."""
 import collections
 import json
 import os
@@ -52,6 +57,43 @@ def callgrind(path):
                 arc[1] += costs[0]
                 arc[2] += sum(w * cost for w, cost in zip(weights, costs))
     return arcs
+
+
+def perf_stacks(folder, exe, processes, sql, options):
+    """Stacks of samples, innermost first, as (names, whether the kernel ran); why there are none, otherwise."""
+    data, given = os.path.join(folder, "perf.data"), os.path.join(folder, "sql")
+    with open(given, "w") as f:
+        f.write(sql)
+    loop = f"for i in $(seq {processes}); do {exe} -batch :memory: <{given} >/dev/null; done"
+    done = run("perf", "record", "-q", *options, "--call-graph", "dwarf,8192", "-o", data, "--", "sh", "-c", loop,
+               env=dict(os.environ, GMON_OUT_PREFIX=os.path.join(folder, "gmon")), timeout=3600)
+    text = run("perf", "script", "-i", data, "--no-inline", "-F", "comm,ip,sym", timeout=3600).stdout
+    out = []
+    for sample in text.split("\n\n"):
+        frames = re.findall(r"^\s+([0-9a-f]+) (.+?)(?:\+0x[0-9a-f]+)?$", sample, re.M)
+        names = [name for _, name in frames]
+        if sample.lstrip().startswith("exe") and names and not any("mcount" in name for name in names[:3]):
+            out.append((names, int(frames[0][0], 16) >> 63))
+    return out, "" if out else done.stderr.strip()[-200:] or "perf recorded nothing"
+
+
+def perf_shares(stacks, function, callers):
+    """{caller: part of the stacks with the function in them, by its outermost frame}; {}: there are none."""
+    count = collections.Counter()
+    for names, _ in stacks:
+        at = len(names) - 1 - names[::-1].index(function) if function in names else len(names)
+        count[names[at + 1] if at + 1 < len(names) else ""] += at + 1 < len(names)
+    known = {k: count[k] for k in callers}
+    return {k: n / sum(known.values()) for k, n in known.items()} if any(known.values()) else {}
+
+
+def perf_all(folder, exe, processes, sql):
+    """{what: stacks}, of which some are samples of the others."""
+    both, why = perf_stacks(folder, exe, processes, sql, ["-F", "250", "-e", "cpu-clock"])
+    faults, _ = perf_stacks(folder, exe, 1, sql, ["-c", "1", "-e", "page-faults"])
+    print(f"  perf: {len(both)} stacks of {processes} processes, {sum(k for _, k in both)} of them in the kernel; "
+          f"{len(faults)} page faults of one process; {why or 'those below mcount are left out'}")
+    return {"perf": both, "perf :u": [s for s in both if not s[1]], "page faults": faults}
 
 
 def jumped_to(exe):
@@ -120,12 +162,14 @@ def misplaced(found, true):
 
 
 class Times:
-    """Seconds, and of them those on another caller than callgrind's costs; intervals, and those that hold its share."""
+    """Seconds, and of them those on another caller than callgrind's costs and perf's samples, which have errors of their
+    own; intervals, and those that hold that share."""
+    TRUTHS = ("instructions", "cycles", "samples of perf")
 
     def __init__(self):
-        self.seconds, self.intervals, self.wrong, self.holds = 0, 0, collections.Counter(), collections.Counter()
+        self.seconds, self.intervals, self.wrong, self.holds = (collections.Counter() for _ in range(4))
 
-    def add(self, function, callers, arcs):
+    def add(self, function, callers, arcs, perf):
         """Prints the function's callers."""
         timed = {r["caller"]: r for r in callers if r["method"] == "stacks"}
         seconds = sum(r["seconds"] for r in timed.values())
@@ -133,8 +177,10 @@ class Times:
             return
         true = [shares({k: arcs[k, function][i] for k in timed}) for i in (1, 2)]
         ours, calls = (shares({k: r[what] for k, r in timed.items()}) for what in ("seconds", "calls"))
-        self.seconds += seconds
-        for name, by in (("instructions", true[0]), ("cycles", true[1])):
+        beside = [perf_shares(stacks, function, timed) for stacks in perf.values()]
+        truths = {name: by for name, by in zip(self.TRUTHS, [*true, beside[0]]) if by}
+        for name, by in truths.items():
+            self.seconds[name] += seconds
             self.wrong[name] += seconds * misplaced(ours, by)
             self.wrong[name + " calls"] += seconds * misplaced(calls, by)
         print(f"  {function}: {seconds:.2f} s")
@@ -142,17 +188,19 @@ class Times:
             low, high = r["low"] / seconds, r["high"] / seconds
             if max(true[0][k], true[1][k]) < SHARE:
                 continue
-            self.intervals += 1
-            self.holds["instructions"] += low <= true[0][k] <= high
-            self.holds["cycles"] += low <= true[1][k] <= high
+            for name, by in truths.items():
+                self.intervals[name] += 1
+                self.holds[name] += low <= by[k] <= high
             print(f"    {100 * true[0][k]:6.1f} % {100 * true[1][k]:6.1f} %  {100 * ours[k]:6.1f} % [{100 * low:5.1f}, "
-                  f"{100 * high:5.1f}]  {100 * calls[k]:6.1f} %  {r['calls']:>12}  {k}")
+                  f"{100 * high:5.1f}]  {100 * calls[k]:6.1f} %  "
+                  + " ".join(f"{100 * b[k]:6.1f} %" if b else "       –" for b in beside) + f"  {r['calls']:>12}  {k}")
 
     def show(self):
-        for name in ("instructions", "cycles"):
-            measured, calls = (100 * self.wrong[k] / max(self.seconds, 1e-9) for k in (name, name + " calls"))
-            print(f"  of {self.seconds:.2f} s, on another caller than the {name}: measured {measured:.1f} %, by "
-                  f"numbers of calls {calls:.1f} %; {self.holds[name]} of {self.intervals} intervals hold their share")
+        for name in self.seconds:
+            measured, calls = (100 * self.wrong[k] / max(self.seconds[name], 1e-9) for k in (name, name + " calls"))
+            print(f"  of {self.seconds[name]:.2f} s, on another caller than the {name}: measured {measured:.1f} %, by "
+                  f"numbers of calls {calls:.1f} %; {self.holds[name]} of {self.intervals[name]} intervals hold their "
+                  "share")
 
 
 def main(sources, processes="96", rows="60000"):
@@ -163,12 +211,13 @@ def main(sources, processes="96", rows="60000"):
         report = d.json("report", exe, "-l", "run=plain", "--json")
         functions = chosen(report)
         plain, same = answers(d, exe, "plain", functions), answers(d, exe, "callgrind", functions)
+        perf = perf_all(d.folder, exe, processes, SQL % int(rows))
     print(f"\ncallers of {len(functions)} functions of SQLite, {processes} processes, {report['totals']['ticks']} "
-          "ticks, beside callgrind:\n  share of the function's instructions, of its cycles, of its time [95 %], of its "
-          "calls; calls; caller")
+          "ticks, beside callgrind and perf:\n  share of the function's instructions, of its cycles, of its time [95 %], "
+          f"of its calls, of {', '.join(perf)}; calls; caller")
     times, jumps = Times(), jumped_to(exe)
     for function, callers in plain.items():
-        times.add(function, callers, arcs)
+        times.add(function, callers, arcs, perf)
     times.show()
     failed = not times.intervals
     for what, rows, factor in (("the run under callgrind", same, 1), (f"{processes} processes", plain, processes)):
