@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "profctl/profctl_parse.h"
+#include "profctl/profctl_side.h"
 
 static const struct profctl_verb *const verbs[] = {
     &verb_run_command, &verb_record,    &verb_ps,       &verb_pause,      &verb_resume,       &verb_upload,
@@ -49,7 +50,8 @@ static enum profd_status verb_run(const struct profctl_verb *verb, int argc, cha
     if (status == PROFD_OK && help) {
         profctl_print_help(verb);
     } else if (status == PROFD_OK) {
-        status = verb->run(&call, e);
+        status = side_take(&call, e);
+        status = status == PROFD_OK ? verb->run(&call, e) : status;
     }
     profctl_parse_done(&call);
     return status;

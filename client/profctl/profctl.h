@@ -32,7 +32,8 @@ struct profctl_call {
     char *server_text;                       /* owned */
     const struct profctl_verb *const *verbs; /* all, in the order of the help */
     size_t verb_count;
-    int *exit_status; /* set by a verb that succeeds with another exit status than 0 */
+    char build_id[160]; /* of an argument PROGRAM@LABEL=VALUE */
+    int *exit_status;   /* set by a verb that succeeds with another exit status than 0 */
 };
 
 struct profctl_verb {

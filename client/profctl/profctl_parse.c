@@ -124,7 +124,7 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
     struct option longs[OPTIONS_MAX + 1];
     char letters[3 * OPTIONS_MAX];
     *call = (struct profctl_call){.verb = verb};
-    call->given = calloc((size_t)argc + 1, sizeof *call->given);
+    call->given = calloc((size_t)argc + 1, sizeof *call->given); /* one may be added: side_take */
     if (!call->given) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the command line");
     }

@@ -202,7 +202,8 @@ const struct profctl_verb verb_report = {
     .details =
         "PROGRAM is a name that `profctl builds` lists, BUILD a build-id or at least its first four characters, EXE "
         "an\n"
-        "executable file (an argument that contains a / or names a file). On a terminal, lines are coloured by their "
+        "executable file (an argument that contains a / or names a file). PROGRAM@LABEL=VALUE is the build of that "
+        "name\nwith this label, as in shop@version=1.2. On a terminal, lines are coloured by their "
         "share,\nlong names are shortened, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long reports. Graphviz "
         "draws svg,\npng and pdf.\n",
     .options = options,

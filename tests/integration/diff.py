@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -126,6 +127,20 @@ def sides(tap, d, a, b):
                  env=dict(d.env, PATH=d.folder + ":" + os.environ["PATH"]))
     linked = json.loads(done.stdout) if done.returncode == 0 else {}
     tap.point(linked and linked["a"]["build_id"] == build_id(a), "a command of PATH that is a link", done.stderr)
+    for verb, *rest in (["report"], ["cycles"], ["never-called"], ["export", "-o", "-"], ["callers", "parse"],
+                        ["annotate", "parse", "--exe", a], ["groups", "--by", "version"]):
+        named, plain = (d.ctl(verb, shown, *rest, *more, binary=True) for shown, more in
+                        (("shop@version=1", ()), (a, ("-l", "version=1"))))
+        tap.point(named.returncode == plain.returncode == 0 and named.stdout == plain.stdout,
+                  f"{verb} takes a version by label, too", named.stderr + plain.stderr)
+    odd = os.path.join(d.folder, "odd@version=1")
+    shutil.copy2(a, odd)
+    done = d.ctl("report", odd, "--json")
+    tap.point(done.returncode == 0 and json.loads(done.stdout)["build_id"] == build_id(a),
+              "a file of such a name is a file", done.stderr)
+    done = d.ctl("report", "shop@version=9")
+    tap.point(done.returncode == 66 and "version" in done.stderr, "a version that is not there, of another verb",
+              done.stderr)
     done = d.ctl("diff", "shop@version=1", "shop@version=9")
     tap.point(done.returncode == 66 and "version" in done.stderr, "a version that is not there", done.stderr)
     done = d.ctl("diff", b, b, "--a-until", str(NOW - 3600), "--b-since", str(NOW - 3600), "--json")
