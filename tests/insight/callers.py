@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # not a test
-"""profctl callers beside callgrind and perf, on SQLite, which does the same in every run: numbers of calls, and how the time of
-a function with all that it calls is shared by its callers.
+"""profctl callers beside callgrind and perf, on SQLite, which does the same in every run: numbers of calls, and how the
+time of a function with all that it calls is shared by its callers.
 
 callers.py SOURCES [processes=96] [rows=60000]: SOURCES is that of tests/oracle/packages.sh. The exit status is 1 if a
 number of calls differs. callgrind counts instructions, and profd measures time: the two shares agree as far as
 instructions of one caller take as long as those of another. Cycles as KCachegrind estimates them, from misses of the
 caches and of branch prediction that callgrind simulates, are nearer to time.
 
-profd's time is CPU time, of the kernel too: a caller whose calls are the first to touch a page of memory has the time of
-the page fault. callgrind sees none of it, perf record only without ":u". So perf stands beside it, with the kernel and
+profd's time is CPU time, of the kernel too: calls that are the first to touch a page of memory take the time of the
+page fault. callgrind sees none of it, perf record only without ":u". So perf stands beside it, with the kernel and
 without, and the page faults. perf's stacks below mcount, which counts calls, are left out, as profd does with its own
 counting."""
 import collections
@@ -162,8 +162,8 @@ def misplaced(found, true):
 
 
 class Times:
-    """Seconds, and of them those on another caller than callgrind's costs and perf's samples, which have errors of their
-    own; intervals, and those that hold that share."""
+    """Seconds, and of them those on another caller than callgrind's costs and perf's samples, which have errors of
+    their own; intervals, and those that hold that share."""
     TRUTHS = ("instructions", "cycles", "samples of perf")
 
     def __init__(self):
@@ -213,8 +213,8 @@ def main(sources, processes="96", rows="60000"):
         plain, same = answers(d, exe, "plain", functions), answers(d, exe, "callgrind", functions)
         perf = perf_all(d.folder, exe, processes, SQL % int(rows))
     print(f"\ncallers of {len(functions)} functions of SQLite, {processes} processes, {report['totals']['ticks']} "
-          "ticks, beside callgrind and perf:\n  share of the function's instructions, of its cycles, of its time [95 %], "
-          f"of its calls, of {', '.join(perf)}; calls; caller")
+          "ticks, beside callgrind and perf:\n  share of the function's instructions, of its cycles, of its time "
+          f"[95 %], of its calls, of {', '.join(perf)}; calls; caller")
     times, jumps = Times(), jumped_to(exe)
     for function, callers in plain.items():
         times.add(function, callers, arcs, perf)
