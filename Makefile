@@ -216,9 +216,10 @@ SUITES := unit property contract golden
 LINKS_contract_store := clickhouse
 $(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r),$(or $(LINKS_$(s)_$(r)),$(r))))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
-# Two thirds of a sanitized build's time would go into optimizing assertions. What is tested keeps $(OPT).
-SUITE_OPT ?= $(if $(SANITIZE),-O0 -g1)
-$(if $(SUITE_OPT),$(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: override OPT = $$(SUITE_OPT))))
+# Much of a build's time would go into optimizing assertions. What is tested keeps $(OPT) and $(HARDEN).
+SUITE_OPT ?= -O0 -g1
+$(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: override OPT = $$(SUITE_OPT)))
+$(foreach s,$(SUITES),$(eval $(B)/tests/$(s)/%.o: HARDEN :=))
 
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
@@ -296,7 +297,7 @@ $(B)/tests/simulate: $(patsubst %.c,$(B)/%.o,$(wildcard tests/fleet/*.c)) $(call
 TESTS += $(B)/tests/simulate
 
 .PHONY: tests
-tests: $(TESTS) $(FUZZ_NAMES:%=$(B)/tests/replay-%) # after the last line that adds to TESTS
+tests: $(TESTS) $(if $(SANITIZE),$(FUZZ_NAMES:%=$(B)/tests/replay-%)) # after the last line that adds to TESTS
 
 # All that `all tests` compiles, and the bench; nothing is linked.
 SRC_tests := $(wildcard $(SUITES:%=tests/%/*/*.c) $(foreach d,fuzz crash fleet collect record bench,tests/$(d)/*.c))
