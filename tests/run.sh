@@ -1,14 +1,14 @@
 #!/bin/bash
-# Runs every test, PROFD_TEST_JOBS programs at a time (one more than there are cores), and counts. Usage: run.sh
-# BUILD-FOLDER [part…]; parts: alone lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a
-# program that prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason
-# before the last line.
+# Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and up to twice as
+# many while cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
+# parts: alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that prints a
+# sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the last line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-alone lint script disk daemons criterion sanitize tsan fuzz} # long programs first: the last end together
-JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))} # most of them wait now and then
+parts=${*:-alone long lint script disk daemons criterion sanitize tsan fuzz} # the longest first
+JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,6 +17,8 @@ export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UB
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
 # beside them. They are one part, so that the others are waited for at most once.
 alone="tests/integration/siege.py tests/integration/flow.py"
+
+long="tests/integration/clickhouse_centre.py tests/integration/browser.py tests/oracle/test_gprof_real.py"
 
 # begun FILE: tests of Criterion that began and did not end.
 begun() {
@@ -52,10 +54,10 @@ declare -A names=() # of the programs that run, by process
 
 mkfifo "$work/ends" && exec 3<>"$work/ends" # each process that ends writes its number there
 
-# Waits until a program has ended, and counts its points.
+# Waits until a program has ended, and counts its points; at most as long as read's options say.
 reap() {
     local pid folder
-    read -r pid <&3
+    read -r "$@" pid <&3 || return 0
     folder=$work/$pid
     count "${names[$pid]}" "$folder" "$(cat "$folder/status")" "$(cat "$folder/seconds")" \
         "$(awk -F '[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times")"
@@ -67,11 +69,27 @@ reap_all() {
     while [ ${#names[@]} -gt 0 ]; do reap; done
 }
 
+looked=0 free=0 # when idle measured last, and what the cores had then been idle for: hundredths of a second
+
+# idle NOW?: true if, for 2 s or longer since the last measurement, a third of a core was idle, or waited for a disk.
+idle() {
+    local up unused waiting spent before=$free since=$looked
+    read -r up _ </proc/uptime
+    read -r _ _ _ _ unused waiting _ </proc/stat
+    up=${up/./} spent=$((unused + waiting))
+    [ $((up - since)) -ge 200 ] || [ $# != 0 ] || return 1
+    looked=$up free=$spent
+    [ $((3 * (spent - before))) -ge $((up - since)) ]
+}
+
 # start NAME PROGRAM ARGUMENT…: runs it in the background when a place is free.
 start() {
     local name=$1
     shift
-    while [ ${#names[@]} -ge "$JOBS" ]; do reap; done
+    while [ ${#names[@]} -ge "$JOBS" ]; do
+        reap -t 2
+        [ ${#names[@]} -lt $((2 * JOBS)) ] && idle && break
+    done
     (
         folder=$work/$BASHPID
         mkdir -p "$folder"
@@ -83,12 +101,15 @@ start() {
         echo $BASHPID >&3
     ) &
     names[$!]=$name
+    idle now || true # what it uses shows in the next measurement
 }
 
 suites() { # FOLDER: programs of Criterion, the longest first
     local t
-    echo "$1/unit-store"
-    for t in "$1"/{unit,property,contract,golden}-*; do [ "${t##*/}" = unit-store ] || echo "$t"; done
+    echo "$1"/{unit,contract}-store
+    for t in "$1"/{unit,property,contract,golden}-*; do
+        case ${t##*/} in unit-store | contract-store) ;; *) echo "$t" ;; esac
+    done
 }
 
 criterion() { # NAME PROGRAM
@@ -121,10 +142,11 @@ for part in $parts; do
     case $part in
     alone)
         for t in $alone; do reap_all && script "$t" /usr/bin/python3 "$t"; done
-        reap_all # `make crash` does more of the next
+        reap_all ;;
+    long) # they begin early, so that nothing waits for them at the end; `make crash` does more of the first
         script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" tests/crash/version1.sql \
             kills=100 cuts=25 eio=3 points=97 soak=6 seed=1
-        reap_all ;;
+        for t in $long; do script "$t" /usr/bin/python3 "$t"; done ;;
     criterion)
         for t in $(suites "$B/tests"); do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
     sanitize)
@@ -139,7 +161,7 @@ for part in $parts; do
         for t in tests/oracle/*.sh tests/{oracle,lint}/test_*.py tests/integration/*.sh \
             tests/{integration,collect,record,fleet,insight}/*.py; do
             grep -q '^# not a test' "$t" && continue
-            case " $alone " in *" $t "*) continue ;; esac
+            case " $alone $long " in *" $t "*) continue ;; esac
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
