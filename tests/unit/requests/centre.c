@@ -229,21 +229,52 @@ Test(centre, a_host_does_not_take_the_memory_of_all)
     close(gate);
 }
 
-static void enrol_at_bank(const uint8_t *identity, const uint8_t *key)
+/* An enrolment with a new token of the tenant bank. Only the writer's thread may use the store. */
+struct enrolment {
+    struct writer_job job;
+    const uint8_t *identity, *key;
+    enum profd_status status;
+    enum store_enrol_verdict verdict;
+    struct profd_error error;
+    bool done;
+};
+
+static void run_enrolment(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
+    struct enrolment *a = (struct enrolment *)jobs[0];
     const int64_t now = loop_clock();
     struct store_token t = {.tenant = "bank", .name = "", .uses = 1, .expires = now + 1000000000000, .created = now};
     struct store_enrolling x = {.name = "z", .machine = "m", .version = "1", .now = now, .not_after = t.expires};
-    enum store_enrol_verdict verdict;
     struct store_enrolment out;
-    struct profd_error e;
     bool spent;
 
-    memcpy(x.host, identity, sizeof x.host);
-    memcpy(x.key, key, sizeof x.key);
-    cr_assert_eq(store_put_token(bed.store, &t, &e), PROFD_OK);
-    cr_assert_eq(store_enrol(bed.store, &x, &out, &verdict, &spent, &e), PROFD_OK);
-    cr_assert_eq(verdict, STORE_ENROLLED);
+    (void)full;
+    (void)n;
+    memcpy(x.host, a->identity, sizeof x.host);
+    memcpy(x.key, a->key, sizeof x.key);
+    a->status = store_put_token(store, &t, &a->error);
+    if (a->status == PROFD_OK) {
+        a->status = store_enrol(store, &x, &out, &a->verdict, &spent, &a->error);
+    }
+}
+
+static void end_enrolment(struct writer_job *job)
+{
+    ((struct enrolment *)job)->done = true;
+    loop_stop(bed.loop);
+}
+
+static void enrol_at_bank(const uint8_t *identity, const uint8_t *key)
+{
+    static const struct writer_job_type type = {.run = run_enrolment, .done = end_enrolment, .drop = end_enrolment};
+    struct enrolment a = {.identity = identity, .key = key, .status = PROFD_INTERNAL};
+
+    cr_assert_eq(writer_submit(bed.writer, &a.job, &type, &a.error), PROFD_OK, "%s", a.error.sentence);
+    while (!a.done) {
+        bed_run(100);
+    }
+    cr_assert_eq(a.status, PROFD_OK, "%s", a.error.sentence);
+    cr_assert_eq(a.verdict, STORE_ENROLLED);
 }
 
 /* The same for the hosts of a tenant together: those of another are not told to wait. */
