@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and up to twice as
 # many while cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
-# parts: alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that prints a
-# sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the last line.
+# parts: alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that prints
+# a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the last
+# line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
