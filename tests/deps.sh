@@ -46,7 +46,7 @@ modules() {
         [ -e build/browser/node_modules/.package-lock.json ] && return 0
     mkdir -p build/browser
     cp tests/browser/package.json tests/browser/package-lock.json build/browser/
-    echo "Installing: playwright-core axe-core speedscope (npm, below build/browser)" >&2
+    echo "Installing: playwright-core axe-core speedscope typescript @grafana/schema (npm, below build/browser)" >&2
     if npm ci --prefix build/browser --cache build/browser/cache --ignore-scripts \
         --no-audit --no-fund --loglevel=error >&2; then
         rm -rf build/browser/cache

@@ -1,13 +1,15 @@
 """schema/grafana-dashboard.json against a real daemon: every address that a panel or a variable asks for is answered,
-and every field that its columns name is there, of the type they name. Grafana itself is not to be had here: its panels'
-rules are those published."""
+and every field that its columns name is there, of the type they name. Grafana itself is not to be had here: the
+file is checked against the types that it publishes."""
 import json
 import os
 import re
+import shutil
+import tempfile
 import urllib.parse
 from datetime import datetime, timezone
 
-from harness import ROOT, Daemon, Tap, profile, programs, until
+from harness import NODE_MODULES, ROOT, Daemon, Tap, profile, programs, run, until
 from shop import NOW, build, fleet
 
 PATH = os.path.join(ROOT, "schema/grafana-dashboard.json")
@@ -88,6 +90,44 @@ def test_shape(tap, dashboard):
                   and query["parser"] == "backend" and form in FORMATS and query["url"].startswith("/api/v1/")
                   and query["url_options"]["method"] == "GET" and need <= texts,
                   f"{name}: an Infinity query with the fields its panel reads", query)
+
+
+# Each breaks a rule of Grafana's types: the check can fail.
+BREAKS = (
+    lambda d: d["panels"][0].update(type="tabel"),
+    lambda d: d["panels"][0].update(gridpos={}),
+    lambda d: d["panels"][0]["options"].update(shwHeader=True),
+    lambda d: d["panels"][1]["options"]["legend"].update(displayMode="grid"),
+    lambda d: d["panels"][1]["fieldConfig"]["defaults"]["custom"].update(drawStyle="pie"),
+    lambda d: d["templating"]["list"][0].update(refresh=7),
+    lambda d: d["annotations"]["list"][0]["target"].pop("refId"),
+    lambda d: d["time"].update({"from": 1}),
+)
+
+
+def test_types(tap, dashboard):
+    """By the TypeScript compiler. What an import form adds (__…) has no type."""
+    name = "the file has the types of @grafana/schema"
+    compiler = os.path.join(NODE_MODULES, "typescript", "bin", "tsc")
+    if not os.path.exists(compiler) or not os.path.isdir(os.path.join(NODE_MODULES, "@grafana", "schema")):
+        return tap.skip(name, "typescript or @grafana/schema is not installed: sh tests/deps.sh check")
+    files = [{k: v for k, v in json.loads(json.dumps(dashboard)).items() if not k.startswith("__")}
+             for _ in range(1 + len(BREAKS))]
+    for wrong, file in zip(BREAKS, files[1:]):
+        wrong(file)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(NODE_MODULES)) as folder:
+        source = os.path.join(folder, "dashboard.ts")
+        shutil.copy(os.path.join(ROOT, "tests/browser/grafana.ts"), source)
+        with open(source) as f:
+            head = f.read().count("\n")
+        with open(source, "a") as f:  # each in one line
+            f.writelines(f"export const d{i}: File = {json.dumps(d)};\n" for i, d in enumerate(files))
+        done = run("node", compiler, "--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module",
+                   "nodenext", "--pretty", "false", source, cwd=folder)
+    errors = {int(line) - head - 1: text for line, text in re.findall(r"\.ts\((\d+),\d+\): (.*)", done.stdout)}
+    tap.point(min(errors, default=0) > 0, name, done.stdout + done.stderr)
+    tap.point(set(errors) == set(range(1, 1 + len(BREAKS))), f"{len(BREAKS)} files that break them are found", errors)
+    return None
 
 
 def test_answers(tap, d, dashboard, now):
@@ -256,6 +296,7 @@ with Tap() as tap, Daemon() as d:
         path = profile(d.folder, exe, arguments, service)
         assert d.ctl("upload", "-e", exe, "-l", f"service={service}", path).returncode == 0
     test_shape(tap, dashboard)
+    test_types(tap, dashboard)
     values = test_answers(tap, d, dashboard, int(datetime.now(timezone.utc).timestamp()))
     test_narrowed(tap, d, dashboard, values)
     test_metrics(tap, d)
