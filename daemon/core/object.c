@@ -1,13 +1,14 @@
-/* The stored form of an object, version 5; version 4 ends behind the inlined names, version 3 behind the returns,
- * version 2 has none of these, and in version 1 symbols have no UNLISTED. Varints (proto/varint.h) unless said
- * otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits; flags; executable_start;
- * etext; note; names; symbols: count, then per symbol address (zigzag difference to the one before), size, name
- * (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind | type << 2 | flags <<
- * 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size, import; arcs: count,
- * then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an import; returns, then
- * signal returns: count, then differences; code of each symbol; 1 if inlined names are known, else 0; inlined: count,
- * then name (zigzag difference to the one before); lines: count, then bytes, then per line low (difference to the one
- * before), high − low, file and line (zigzag differences). */
+/* The stored form of an object, version 6; version 5 ends behind the lines, version 4 behind the inlined names, version
+ * 3 behind the returns, version 2 has none of these, and in version 1 symbols have no UNLISTED. Varints
+ * (proto/varint.h) unless said otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits;
+ * flags; executable_start; etext; note; names; symbols: count, then per symbol address (zigzag difference to the one
+ * before), size, name (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind |
+ * type << 2 | flags << 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size,
+ * import; arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an
+ * import; returns, then signal returns: count, then differences; code of each symbol; 1 if inlined names are known,
+ * else 0; inlined: count, then name (zigzag difference to the one before); lines: count, then bytes, then per line low
+ * (difference to the one before), high − low, file and line (zigzag differences); digests: count, then per digest file
+ * (zigzag difference) and 16 bytes. */
 #include "core/object.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 #define OBJECT_VERSION_WITHOUT_RETURNS 2u
 #define OBJECT_VERSION_WITHOUT_CODE 3u
 #define OBJECT_VERSION_WITHOUT_LINES 4u
-#define OBJECT_VERSION 5u
+#define OBJECT_VERSION_WITHOUT_DIGESTS 5u
+#define OBJECT_VERSION 6u
 
 #define OBJECT_FLAG_BIG_ENDIAN 1u
 #define OBJECT_FLAG_POSITION_INDEPENDENT 2u
@@ -40,6 +42,7 @@ static const uint8_t object_magic[3] = {'P', 'F', 'O'};
 #define OBJECT_PLT_BYTES 3u
 #define OBJECT_ARC_BYTES 3u
 #define OBJECT_LINE_BYTES 4u
+#define OBJECT_FILE_BYTES (1u + OBJECT_DIGEST_BYTES)
 
 static void object_put(struct buffer *b, uint64_t value)
 {
@@ -70,6 +73,7 @@ static void object_put_head(struct buffer *b, const struct object *o)
                        : !o->knows_returns ? OBJECT_VERSION_WITHOUT_RETURNS
                        : !o->knows_code    ? OBJECT_VERSION_WITHOUT_CODE
                        : !o->line_count    ? OBJECT_VERSION_WITHOUT_LINES
+                       : !o->digest_count  ? OBJECT_VERSION_WITHOUT_DIGESTS
                                            : OBJECT_VERSION);
     object_put_text(b, o->id.text, strlen(o->id.text));
     object_put_text(b, o->variant, strlen(o->variant));
@@ -140,6 +144,15 @@ static void object_put_lines(struct buffer *b, const struct object *o)
     buffer_done(&rows);
 }
 
+static void object_put_digests(struct buffer *b, const struct object *o)
+{
+    object_put(b, o->digest_count);
+    for (uint32_t i = 0; i < o->digest_count; i++) {
+        object_put_difference(b, o->digests[i].file, i > 0 ? o->digests[i - 1].file : 0);
+        buffer_add(b, o->digests[i].md5, OBJECT_DIGEST_BYTES);
+    }
+}
+
 static void object_put_rest(struct buffer *b, const struct object *o)
 {
     object_put(b, o->range_count);
@@ -177,6 +190,9 @@ static void object_put_rest(struct buffer *b, const struct object *o)
         }
         if (o->knows_code && o->line_count > 0) {
             object_put_lines(b, o);
+            if (o->digest_count > 0) {
+                object_put_digests(b, o);
+            }
         }
     }
 }
@@ -195,16 +211,6 @@ enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *o
     *out = (uint8_t *)b.data;
     *out_size = b.size;
     return PROFD_OK;
-}
-
-bool object_holds(const struct object *o, uint64_t address)
-{
-    for (uint32_t i = 0; i < o->range_count; i++) {
-        if (o->ranges[i].low <= address && address < o->ranges[i].high) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Reading stops meaning anything once failed is set; every loop looks at it. */
@@ -338,12 +344,13 @@ static void object_get_head(struct object_reader *r, struct object *o)
     r->at += sizeof object_magic;
     uint64_t version = object_get(r);
     if (version < OBJECT_VERSION_BY_NAME || version > OBJECT_VERSION) {
-        object_fail(r, "version", version, "must be 1 to 5");
+        object_fail(r, "version", version, "must be 1 to 6");
     }
     o->by_name = version == OBJECT_VERSION_BY_NAME;
     o->knows_returns = version >= OBJECT_VERSION_WITHOUT_CODE;
     o->knows_code = version >= OBJECT_VERSION_WITHOUT_LINES;
-    o->line_count = version == OBJECT_VERSION; /* their number follows */
+    o->line_count = version >= OBJECT_VERSION_WITHOUT_DIGESTS; /* their numbers follow */
+    o->digest_count = version == OBJECT_VERSION;
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
@@ -529,6 +536,29 @@ static void object_get_lines(struct object_reader *r, struct object *o)
     }
 }
 
+static void object_get_digests(struct object_reader *r, struct object *o)
+{
+    o->digest_count = object_get_count(r, LIMIT_LINES, OBJECT_FILE_BYTES, "digests of source files");
+    o->digests = object_take(r, o->digest_count, sizeof *o->digests);
+    if (r->failed == PROFD_OK && o->digest_count == 0) {
+        object_fail(r, "digests of source files", 0, "version 6 has at least one");
+    }
+    for (uint32_t i = 0; i < o->digest_count && r->failed == PROFD_OK; i++) {
+        struct object_digest *d = &o->digests[i], *last = i > 0 ? d - 1 : NULL;
+        d->file = object_get_name(r, o, last != NULL ? last->file : 0, "name of a source file at offset");
+        if (r->failed == PROFD_OK && (size_t)(r->end - r->at) < OBJECT_DIGEST_BYTES) {
+            object_fail(r, "bytes of a digest", (uint64_t)(r->end - r->at), "must be 16");
+            break;
+        }
+        memcpy(d->md5, r->at, OBJECT_DIGEST_BYTES);
+        r->at += OBJECT_DIGEST_BYTES;
+        if (last != NULL &&
+            (d->file < last->file || (d->file == last->file && memcmp(d->md5, last->md5, OBJECT_DIGEST_BYTES) <= 0))) {
+            object_fail(r, "digest", i, "not behind the one before");
+        }
+    }
+}
+
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e)
 {
@@ -554,6 +584,9 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     }
     if (o->line_count > 0) {
         object_get_lines(&r, o);
+    }
+    if (o->digest_count > 0) {
+        object_get_digests(&r, o);
     }
     if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");

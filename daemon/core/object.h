@@ -68,6 +68,13 @@ struct object_line {
     uint32_t function;   /* index into line_functions; 0 if the function is unknown */
 };
 
+/* MD5 of a source file as DWARF 5 states it. A file has several if units were compiled from different texts of it. */
+#define OBJECT_DIGEST_BYTES 16u
+struct object_digest {
+    uint32_t file; /* offset into names */
+    uint8_t md5[OBJECT_DIGEST_BYTES];
+};
+
 /* A function that lines are of, perhaps one that exists as inlined copies only: offsets into names. */
 struct object_line_function {
     uint32_t name, demangled;
@@ -112,7 +119,9 @@ struct object {
     struct object_line *lines;
     const uint8_t *line_bytes; /* NULL: the object was not decoded, or has no lines */
     size_t line_size;
-    uint32_t line_function_count; /* with lines; the first one stands for no function. Never encoded */
+    uint32_t digest_count;         /* of files with lines; from version 6 on */
+    struct object_digest *digests; /* ascending by (file, md5), each once */
+    uint32_t line_function_count;  /* with lines; the first one stands for no function. Never encoded */
     struct object_line_function *line_functions;
     const char *note; /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
 };
@@ -120,7 +129,7 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes version 1 to 5, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+/* Decodes version 1 to 6, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
  * values, low ≤ high, ranges and arcs in order, the id and variant well-formed; all but the lines, which
  * object_lines_find validates. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,

@@ -63,3 +63,13 @@ enum object_call object_find_call(const struct object *o, uint64_t return_addres
     }
     return o->knows_returns ? OBJECT_CALL_NONE : OBJECT_CALL_POSSIBLE;
 }
+
+bool object_holds(const struct object *o, uint64_t address)
+{
+    for (uint32_t i = 0; i < o->range_count; i++) {
+        if (o->ranges[i].low <= address && address < o->ranges[i].high) {
+            return true;
+        }
+    }
+    return false;
+}

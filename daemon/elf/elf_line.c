@@ -244,6 +244,8 @@ struct search {
     uint32_t row_count, row_capacity;
     struct table paths; /* of path_offsets */
     uint32_t *path_offsets, path_count, path_capacity;
+    struct object_digest *digests; /* in the object's arena, as they come */
+    uint32_t digest_count, digest_capacity;
     bool no_memory, too_many;
     uint32_t damaged; /* tables that could not be read */
 };
@@ -317,6 +319,22 @@ static uint32_t path_name(struct search *s, const char *path, size_t n)
     return added;
 }
 
+/* Remembers the MD5 of a file that has a path. Once for each table that names the file. */
+static void add_digest(struct search *s, const struct line_name *file)
+{
+    if (file->md5 == NULL || file->cached == 0 || s->keep != ELF_LINE_KEEP_ROWS || s->digest_count == LIMIT_LINES) {
+        return;
+    }
+    struct object_digest *more =
+        arena_extend(s->build->out, s->digests, s->digest_count, &s->digest_capacity, sizeof *more);
+    s->no_memory |= more == NULL;
+    if (more != NULL) {
+        s->digests = more;
+        more[s->digest_count].file = file->cached;
+        memcpy(more[s->digest_count++].md5, file->md5, OBJECT_DIGEST_BYTES);
+    }
+}
+
 /* Offset of the row's path among the names; 0 if it has none. */
 static uint32_t row_file(struct search *s, const struct line_row *row)
 {
@@ -328,6 +346,7 @@ static uint32_t row_file(struct search *s, const struct line_row *row)
         char path[LIMIT_SYMBOL_NAME];
         size_t n = line_table_path(&s->table, file, path, sizeof path);
         file->cached = path_name(s, path, n);
+        add_digest(s, file);
     }
     return file->cached;
 }
@@ -397,6 +416,29 @@ static bool rows_ascend(const struct search *s)
     return true;
 }
 
+static int compare_digests(const void *x, const void *y)
+{
+    const struct object_digest *a = x, *b = y;
+    const int files = (a->file > b->file) - (a->file < b->file);
+    return files != 0 ? files : memcmp(a->md5, b->md5, OBJECT_DIGEST_BYTES);
+}
+
+/* Puts the digests into the object, each once. */
+static void digests_finish(struct search *s)
+{
+    struct object *o = s->build->object;
+    if (s->digest_count == 0) {
+        return;
+    }
+    qsort(s->digests, s->digest_count, sizeof *s->digests, compare_digests);
+    for (uint32_t i = 0; i < s->digest_count; i++) {
+        if (o->digest_count == 0 || compare_digests(&s->digests[o->digest_count - 1], &s->digests[i]) != 0) {
+            s->digests[o->digest_count++] = s->digests[i];
+        }
+    }
+    o->digests = s->digests;
+}
+
 /* Puts the rows as they are into the object. */
 static enum profd_status rows_copy(struct search *s, struct profd_error *e)
 {
@@ -411,6 +453,7 @@ static enum profd_status rows_copy(struct search *s, struct profd_error *e)
     }
     memcpy(o->lines, s->rows, s->row_count * sizeof *o->lines);
     o->line_count = s->row_count;
+    digests_finish(s);
     return PROFD_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "elf/elf_line_cursor.h"
 
 /* Constants of DWARF, which no header of libc has. */
-enum { LNCT_PATH = 1, LNCT_DIRECTORY = 2 };
+enum { LNCT_PATH = 1, LNCT_DIRECTORY = 2, LNCT_MD5 = 5 };
 
 #define FORMATS_MAX 16
 
@@ -114,11 +114,14 @@ static bool read_new_names(struct line_table *t, struct line_cursor *c, struct l
         struct line_name n = {.text = {NULL, t->size}};
         for (unsigned i = 0; i < columns; i++) {
             struct line_string text = n.text;
+            const uint8_t *here = c->bytes + c->at;
             uint64_t value = read_form(t, c, forms[i], &text);
             if (kinds[i] == LNCT_PATH) {
                 n.text = text;
             } else if (kinds[i] == LNCT_DIRECTORY) {
                 n.directory = value;
+            } else if (kinds[i] == LNCT_MD5 && forms[i] == FORM_DATA16 && !c->failed) {
+                n.md5 = here;
             }
         }
         /* Rows without bytes could be stated by the billion. */

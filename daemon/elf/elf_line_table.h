@@ -16,6 +16,7 @@ struct line_string {
 struct line_name {
     struct line_string text;
     uint64_t directory; /* of a file: index */
+    const uint8_t *md5; /* of a file: 16 bytes of its text's MD5, in the unit's bytes; NULL if not stated */
     uint32_t cached;    /* for the caller: offset of the whole path, 0 before */
 };
 

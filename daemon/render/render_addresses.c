@@ -1,5 +1,8 @@
 #include "render/render_addresses.h"
 
+#include <stdlib.h>
+
+#include "proto/hex.h"
 #include "proto/message.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
@@ -40,6 +43,44 @@ static void add_line(struct buffer *out, const struct object *o, const struct ob
     JSON_ADD(out, "}");
 }
 
+static int compare_file(const void *key, const void *member)
+{
+    const uint32_t file = *(const uint32_t *)key, other = ((const struct object_digest *)member)->file;
+    return (file > other) - (file < other);
+}
+
+/* The MD5s of the files that lines are of, where they are known: each file where it comes first. */
+static void add_files(struct buffer *out, const struct render_addresses *what)
+{
+    const struct object *o = what->object;
+    bool any = false;
+    for (uint32_t i = 0; i < what->line_count && o->digest_count > 0; i++) {
+        const uint32_t file = what->lines[i].file;
+        uint32_t seen = 0;
+        while (what->lines[seen].file != file) {
+            seen++;
+        }
+        const struct object_digest *d =
+            seen < i ? NULL : bsearch(&file, o->digests, o->digest_count, sizeof *d, compare_file);
+        if (d == NULL) {
+            continue;
+        }
+        while (d > o->digests && d[-1].file == file) {
+            d--;
+        }
+        for (; d < o->digests + o->digest_count && d->file == file; d++) {
+            buffer_add_text(out, any ? ",\n{\"file\":" : "\n{\"file\":");
+            render_json_string(out, object_name(o, file));
+            JSON_ADD(out, ",\"md5\":\"");
+            char text[2 * OBJECT_DIGEST_BYTES + 1];
+            hex_put(text, d->md5, OBJECT_DIGEST_BYTES);
+            buffer_add_text(out, text);
+            JSON_ADD(out, "\"}");
+            any = true;
+        }
+    }
+}
+
 void render_addresses(const struct render_input *in, const struct render_addresses *what, struct buffer *out)
 {
     const struct report *r = in->report;
@@ -60,6 +101,8 @@ void render_addresses(const struct render_input *in, const struct render_address
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
         add_line(out, what->object, &what->lines[i]);
     }
+    JSON_ADD(out, "],\"files\":[");
+    add_files(out, what);
     JSON_ADD(out, "],\"function\":{\"name\":");
     render_json_string(out, f->name);
     json_add_text(out, "raw_name", f->raw);

@@ -9,6 +9,7 @@
 static struct fixture f;
 static uint32_t inlined[2];
 static struct object_line lines[3];
+static struct object_digest digests[3];
 static uint64_t returns[] = {11, 12, 0xffffffff80000010, UINT64_MAX};
 
 static void setup(void)
@@ -52,6 +53,11 @@ static void setup(void)
     lines[2] = (struct object_line){.low = 0x18, .high = UINT64_MAX, .file = file, .line = 1};
     f.object.lines = lines;
     f.object.line_count = 3;
+    digests[0] = (struct object_digest){file, {1}};
+    digests[1] = (struct object_digest){file, {1, [15] = 255}};
+    digests[2] = (struct object_digest){inlined[0], {0}};
+    f.object.digests = digests;
+    f.object.digest_count = 3;
 }
 
 static uint8_t *encode(size_t *size)
@@ -170,9 +176,9 @@ Test(object, version_one_is_judged_by_name)
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(second);
-    bytes[3] = 6;
+    bytes[3] = 7;
     cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "version 6: must be 1 to 5"), "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "version 7: must be 1 to 6"), "%s", e.sentence);
     free(bytes);
     arena_free(a);
 }
@@ -221,6 +227,53 @@ Test(object, lines_of_a_range, .init = setup)
         cr_expect(n == 0 || (found->low == want->low && found->high == want->high && found->file == want->file &&
                              found->line == want->line));
     }
+    arena_free(a);
+}
+
+Test(object, digests_of_files, .init = setup)
+{
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    struct profd_error e = {""};
+    size_t n, shorter;
+    uint8_t *bytes = encode(&n);
+    cr_assert_eq(bytes[3], 6);
+    cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(o->digest_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        cr_expect_eq(o->digests[i].file, digests[i].file);
+        cr_expect_eq(memcmp(o->digests[i].md5, digests[i].md5, OBJECT_DIGEST_BYTES), 0);
+    }
+    free(bytes);
+    f.object.digest_count = 0;
+    bytes = encode(&shorter);
+    cr_expect_eq(bytes[3], 5, "without digests it is what older daemons read");
+    cr_expect_lt(shorter, n);
+    free(bytes);
+    arena_free(a);
+}
+
+Test(object, rules_of_digests, .init = setup)
+{
+    static const struct {
+        uint32_t file, at;
+    } cases[] = {{UINT32_MAX, 0}, {0, 1}, {0, 2}};
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setup();
+        digests[cases[i].at].file = cases[i].file; /* outside the names, or before its neighbour */
+        size_t n;
+        uint8_t *bytes = encode(&n);
+        cr_expect_eq(decode(a, bytes, n, &o, NULL), PROFD_MALFORMED, "case %zu", i);
+        free(bytes);
+    }
+    setup();
+    digests[1] = digests[0];
+    size_t n;
+    uint8_t *bytes = encode(&n);
+    cr_expect_eq(decode(a, bytes, n, &o, NULL), PROFD_MALFORMED, "one stands twice");
+    free(bytes);
     arena_free(a);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "elf/elf_read.h"
+#include "proto/hex.h"
 #include "tests/unit/elf/tools.h"
 
 static const char first[] = "#include \"inner.h\"\n"
@@ -132,6 +133,42 @@ Test(elf_lines, rows_equal_addr2line)
         }
         cr_expect(i == 0 || l[-1].high != l->low || l[-1].file != l->file || l[-1].line != l->line);
     }
+    arena_free(a);
+}
+
+/* clang states the MD5 of each file; gcc with DWARF 5 states none, nor has DWARF 4 a place for it. A header that two
+ * units read differently has two. */
+Test(elf_lines, digests_of_files)
+{
+    write_sources();
+    tools_write("m.c", "#include \"inner.h\"\nint again(int);\nint far(int x) { return inner(x); }\n"
+                       "int main(int c, char **v) { (void)v; return far(c) + again(c); }\n");
+    tools_write("again.c", "#include \"inner.h\"\nint again(int x) { return inner(x); }\n");
+    tools_run("clang -O0 -g -gdwarf-5 -Iinc -c m.c -o m.o && cp inc/inner.h was.h && echo >> inc/inner.h && "
+              "clang -O0 -g -gdwarf-5 -Iinc -c again.c -o again.o && clang m.o again.o -o d5 && "
+              "clang -O0 -g -gdwarf-4 -Iinc m.c again.c -o d4");
+    struct elf_read_options options = {.lines = true, .rows = true};
+    struct arena *a = arena_new(0);
+    struct object *o = NULL;
+    int fd = tools_open("d5");
+    cr_assert_eq(elf_read(fd, -1, &options, a, &o, NULL), PROFD_OK);
+    close(fd);
+    char *sums = tools_output("md5sum m.c was.h inc/inner.h again.c");
+    unsigned inner = 0;
+    for (uint32_t i = 0; i < o->digest_count; i++) {
+        char hex[2 * OBJECT_DIGEST_BYTES + 1];
+        hex_put(hex, o->digests[i].md5, OBJECT_DIGEST_BYTES);
+        const char *file = object_name(o, o->digests[i].file);
+        cr_expect(strstr(sums, hex) != NULL, "%s: %s", file, hex);
+        inner += strstr(file, "inner.h") != NULL;
+    }
+    cr_expect_eq(inner, 2, "%u", inner);
+    cr_expect_eq(o->digest_count, 4, "%u", o->digest_count);
+    free(sums);
+    fd = tools_open("d4");
+    cr_assert_eq(elf_read(fd, -1, &options, a, &o, NULL), PROFD_OK);
+    close(fd);
+    cr_expect(o->line_count > 0 && o->digest_count == 0);
     arena_free(a);
 }
 
