@@ -30,6 +30,7 @@
     X("/graph_draw.js", graph_draw_js, SCRIPT)                                                                         \
     X("/graph_fold.js", graph_fold_js, SCRIPT)                                                                         \
     X("/graph_layout.js", graph_layout_js, SCRIPT)                                                                     \
+    X("/md5.js", md5_js, SCRIPT)                                                                                       \
     X("/menu.js", menu_js, SCRIPT)                                                                                     \
     X("/origin.js", origin_js, SCRIPT)                                                                                 \
     X("/overview_day.js", overview_day_js, SCRIPT)                                                                     \

@@ -142,12 +142,12 @@ class Difference {
   box({ b, x, w }) {
     const d = b.b - b.a;
     const chars = Math.floor((w - 6) / 7.3);
-    const label = `${Math.abs(d) < SAME ? "=" : `${signOf(d)} ${points(d)}`} ${b.label}`;
+    const label = `${Math.abs(d) < SAME ? "=" : `${b.certain ? signOf(d) : "≈"} ${points(d)}`} ${b.label}`;
     const edge = { x: 0, width: Math.max(w - 0.5, 0.4).toFixed(2), height: 3, class: "edge" };
     const node = svg(
       "g",
       {
-        class: `box ${kindOf(d)}${b.level < this.top.level ? " above" : ""}`,
+        class: `box ${b.certain ? kindOf(d) : "same"}${b.level < this.top.level ? " above" : ""}`,
         role: "treeitem",
         tabindex: b === this.top ? 0 : -1,
         "aria-level": b.level + 1,
@@ -160,7 +160,7 @@ class Difference {
       },
       svg("rect", { width: edge.width, height: ROW - 1, style: `--strong:${strength(d)}%` }),
       // More: an edge on top. Less: one at the bottom. So that boxes without a text do not depend on colour.
-      d > SAME ? svg("rect", { ...edge, y: 0 }) : d < -SAME ? svg("rect", { ...edge, y: ROW - 4 }) : null,
+      b.certain && Math.abs(d) > SAME ? svg("rect", { ...edge, y: d > 0 ? 0 : ROW - 4 }) : null,
       chars >= 3
         ? svg("text", { x: 4, y: ROW - 6 }, label.length > chars ? `${label.slice(0, chars - 1)}…` : label)
         : null,
@@ -220,6 +220,9 @@ const ask = (state, side, signal) => {
   return api.json(api.path(build, "/report", { ...sideQuestion(state, side), format: "tree", names: "short" }), signal);
 };
 
+const COLOURED = "It is coloured where the share of its function has changed: single boxes have no test.";
+export const CHANCE = "≈ may be chance.";
+
 /** What the picture means. */
 export const legend = (what = "") =>
   el(
@@ -239,6 +242,8 @@ export async function show(main, bars, diff, state, signal) {
     replace(main, el("div", { class: "compare bar" }, bars), el("p", { class: "empty" }, none));
     return;
   }
+  const verdicts = judge(diff);
+  for (const box of boxes) box.certain = ["more", "less"].includes(verdicts.of(box.name)?.kind);
   const flame = new Difference(boxes, state);
   const filter = filterField(
     () => state,
@@ -255,16 +260,16 @@ export async function show(main, bars, diff, state, signal) {
     x.label,
     format.percent(100 * x.a, 200),
     format.percent(100 * x.b, 200),
-    `${signOf(x.b - x.a)} ${points(x.b - x.a)}`,
+    `${x.certain ? signOf(x.b - x.a) : "≈"} ${points(x.b - x.a)}`,
   ];
   const picture = el("div", { class: "picture" }, flame.view);
-  const hint = `A box is as wide as the mean of both sides.${made} Single boxes have no test: the verdicts are on functions.`;
+  const hint = `A box is as wide as the mean of both sides.${made} ${COLOURED}`;
   const columns = [["Depth", 1], ["Function"], ["A", 1], ["B", 1], ["Points", 1]];
   replace(
     main,
     el("div", { class: "compare bar" }, bars, filter, innerWidth < NARROW ? null : reset),
-    answerOf(diff, judge(diff)),
-    innerWidth < NARROW ? [picture, legend()] : [legend(), picture],
+    answerOf(diff, verdicts),
+    innerWidth < NARROW ? [picture, legend(CHANCE)] : [legend(CHANCE), picture],
     flame.detail,
     pictureTable(state, "boxes", `the ${largest.length} largest differences`, () =>
       plain("Boxes by difference", columns, largest.map(line)),

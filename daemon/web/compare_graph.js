@@ -1,13 +1,13 @@
 // Two call graphs as one: the functions with the most time on either side. A box is coloured where its difference is more
 // than chance.
 import * as api from "./api.js";
-import { kindOf, legend, points, signOf, strength } from "./compare_flame.js";
+import { CHANCE, kindOf, legend, points, signOf, strength } from "./compare_flame.js";
 import { answerOf, judge } from "./compare_judge.js";
 import { sideQuestion } from "./compare_sides.js";
 import { el, replace, say, svg } from "./dom.js";
 import * as format from "./format.js";
-import { arrowHead, clip, drawLabel, marking, smooth } from "./graph_draw.js";
-import { busiest, layout } from "./graph_layout.js";
+import { arrowHead, drawLabel, marking, smooth } from "./graph_draw.js";
+import { busiest, layout, trunk } from "./graph_layout.js";
 import { another, go } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
 import { matcher, NARROW } from "./view_report.js";
@@ -76,8 +76,8 @@ function drawEdge(e, place) {
 
 /** A name as lines: one, or two where there is little space, parted behind a mark in the middle. */
 function titleOf(name, form) {
-  if (form === WIDE) return [clip(name, TITLE)];
-  const text = clip(name, 2 * LINE);
+  if (form === WIDE) return [format.clip(name, TITLE)];
+  const text = format.clip(format.called(name), 2 * LINE);
   if (text.length <= LINE) return [text];
   const ends = [...text.matchAll(/[_:.>]+/g)].map((m) => m.index + m[0].length);
   const fit = ends.filter((end) => end <= LINE && text.length - end <= LINE);
@@ -211,7 +211,7 @@ export async function show(main, bars, diff, state, signal) {
     role: "region",
     "aria-label": "Differences of the call graph",
   });
-  const signs = legend("≈ may be chance.");
+  const signs = legend(CHANCE);
   const rest = el("p", { class: "hint" }, `The ${NODES} functions of each side with the most time. ${OPENS}`);
   const picture = form === WIDE ? [signs, box] : [box, signs];
   replace(main, bar, answerOf(diff, verdicts), picture, table(state, shown.nodes), rest);
@@ -221,7 +221,11 @@ export async function show(main, bars, diff, state, signal) {
   replace(box, view);
   if (form === WIDE) bar.append(search(state, find));
   const window = { w: box.clientWidth, h: box.clientHeight };
-  const middle = busiest(shown.nodes, places, window, (n) => n.certain * Math.abs(n.b - n.a));
+  const known = shown.nodes.some((n) => n.certain);
+  const share = (n) => Math.max(n.a, n.b);
+  const { passed, end } = trunk(shown, shown.nodes.reduce((m, n) => (share(n) > share(m) ? n : m)), share);
+  const weight = (n) => (known ? n.certain * Math.abs(n.b - n.a) : passed.has(n) ? 0 : share(n));
+  const middle = busiest(shown.nodes, places, window, weight, known ? undefined : end);
   box.scrollTo(middle.x - window.w / 2, middle.y - window.h / 2);
 }
 

@@ -20,10 +20,7 @@ export function judge(diff) {
 export function answerOf(diff, { table }) {
   if (table.not_computed) return el("p", { class: "warning answer" }, `No verdicts: ${table.not_computed}.`);
   const [answer] = words.headline(table, TOTAL);
-  const alone = [
-    [diff.only_in_a.count, "A"],
-    [diff.only_in_b.count, "B"],
-  ];
-  const only = alone.filter(([n]) => n).map(([n, side]) => ` ${n} only in ${side}.`);
+  const alone = words.aloneCounts(diff);
+  const only = alone ? ` ${alone}.` : "";
   return el("p", { class: "answer" }, el("strong", {}, answer), words.fewGroups(table, diff), only);
 }

@@ -69,11 +69,13 @@ function facts(side) {
   return el("dl", { class: "facts" }, lines.map(line));
 }
 
-function textOf(state, side, answer, version) {
+/** other: the answer of the other side. */
+function textOf(state, side, answer, other, version) {
   const base = format.base(answer.name) || format.brief(answer.build_id);
   const own = conditions(state, side);
   if (innerWidth < NARROW && own.length) return own.join(" · ");
   const where = [version || answer.build_id.slice(0, 8), ...own].join(" · ");
+  if (innerWidth < NARROW && format.base(other.name) === base) return where;
   return `${base} ${where}`;
 }
 
@@ -138,8 +140,8 @@ function options(rows, state) {
 
 /** The menus of both sides, and the button that exchanges them. */
 export function sideMenus(state, diff, versions) {
-  const before = textOf(state, "a", diff.a, versions[0]);
-  const after = textOf(state, "b", diff.b, versions[1]);
+  const before = textOf(state, "a", diff.a, diff.b, versions[0]);
+  const after = textOf(state, "b", diff.b, diff.a, versions[1]);
   const { form, opened } = chooser(state);
   const hint = el("p", { class: "hint" }, "The toolbar above chooses build, time and labels of A.");
   const swapped = {
@@ -219,7 +221,7 @@ function labelOffers(state, name, values) {
     const sides = { against: state.build, match: [...others, rest], bmatch: [...others, one] };
     return [
       el("a", to(state, sides), `${v} against the others`),
-      el("a", to(state, { ...sides, since: "now-1h", until: "" }), "in the last hour"),
+      el("a", to(state, { ...sides, since: "now-1h", until: "" }), "last hour"),
     ];
   });
 }

@@ -128,6 +128,31 @@ function lacking({ idle, inlined }, side) {
   return [`No tick and no call of it in ${side}.`, has, within].filter(Boolean).join(" ");
 }
 
+/** A function without a tick and a call on one side may well be there. */
+const aloneText = ({ idle, inlined }, here, other) =>
+  idle ? `not seen in ${other}` : inlined ? `inlined in ${other}` : `only in ${here}`;
+
+/** Where calls are not counted, a function without a tick may have run. */
+function alone(row, here, other, look) {
+  const chance = row.idle && !row.calls ? { kind: "same", sign: "≈" } : look;
+  return { ...chance, text: aloneText(row, here, other), about: lacking(row, other) };
+}
+
+/** "3 functions only in A, 1 not seen in B": of what only one side has. */
+export function aloneCounts(diff) {
+  const counts = new Map();
+  for (const [rows, here, other] of [
+    [diff.only_in_a.rows, "A", "B"],
+    [diff.only_in_b.rows, "B", "A"],
+  ])
+    for (const row of rows) {
+      const text = aloneText(row, here, other);
+      counts.set(text, (counts.get(text) ?? 0) + 1);
+    }
+  const first = (n) => format.several(n, "function", "functions");
+  return [...counts].map(([text, n], i) => `${i ? format.count(n) : first(n)} ${text}`).join(", ");
+}
+
 /** The verdict of a row: a sign that does not need colour, words, and what they mean. */
 export function verdict(row, metric, diff) {
   const up = row.change > 0;
@@ -146,8 +171,8 @@ export function verdict(row, metric, diff) {
       text: `${direction}, certain`,
       about: "The same number in every group of processes of a side, and another one on the other side.",
     }),
-    "only-in-a": () => ({ kind: "less", sign: "−", text: "only in A", about: lacking(row, "B") }),
-    "only-in-b": () => ({ kind: "more", sign: "+", text: "only in B", about: lacking(row, "A") }),
+    "only-in-a": () => alone(row, "A", "B", { kind: "less", sign: "−" }),
+    "only-in-b": () => alone(row, "B", "A", { kind: "more", sign: "+" }),
     "not-significant": () => ({
       kind: "same",
       sign: "≈",

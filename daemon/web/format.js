@@ -86,8 +86,11 @@ export const percent = (value, ticks = Infinity) => {
   if (!Number.isFinite(value)) return "";
   if (digits(ticks) < 3 && value >= 0.005) return `${shownPercent(value, ticks)} %`;
   const n = Math.abs(value);
-  return n > 0 && n < 0.0005 ? "<0.001 %" : `${value.toFixed(n > 0 && n < 0.0995 ? 3 : 2)} %`;
+  if (n === 0) return "0 %";
+  return n < 0.0005 ? "<0.001 %" : `${value.toFixed(n > 0 && n < 0.0995 ? 3 : 2)} %`;
 };
+/** A share of a whole that has that number of ticks. */
+export const share = (value, ticks) => percent(value, (value * ticks) / 100);
 export const signed = (text, value) => (value > 0 ? `+${text}` : text);
 
 export function ago(time) {
@@ -152,6 +155,42 @@ export function shortName(name) {
   }
   return short.replaceAll("\0", "<…>");
 }
+/** A name without the list of arguments at its end. */
+function bare(name) {
+  const text = name.replace(/ \[clone .*$/, "").replace(/( const| volatile| &&?)+$/, "");
+  if (!text.endsWith(")")) return text;
+  let depth = 0;
+  let at = text.length;
+  do depth += { ")": 1, "(": -1 }[text[--at]] ?? 0;
+  while (depth > 0 && at > 0);
+  const rest = text.slice(0, at);
+  return depth || !rest || rest.endsWith("operator") ? text : rest;
+}
+/** Without its result, which only templates have. */
+const ANONYMOUS = "(anonymous namespace)";
+const nameless = (text) =>
+  /\boperator\b/.test(text)
+    ? text
+    : text
+        .replaceAll(ANONYMOUS, "\0")
+        .replace(/^.* (?=[^<> ]*::)/, "")
+        .replaceAll("\0", ANONYMOUS);
+
+/** A name for a sentence: without template arguments, arguments and result. */
+export const called = (name) => nameless(bare(shortName(name)));
+
+/** A name of at most n characters: arguments go first, then namespaces, then the middle. */
+export function clip(name, n) {
+  if (name.length <= n) return name;
+  let text = nameless(bare(name));
+  if (text.length <= n) return text;
+  for (let at = text.indexOf("::"); at >= 0 && text.length > n; at = text.indexOf("::"))
+    text = text.slice(at + 2);
+  if (text.length <= n) return text.length < n - 2 ? `…::${text}` : text;
+  text = text.replace(/<…>$/, "");
+  const end = Math.floor((n - 1) / 2);
+  return `${text.slice(0, n - 1 - end)}…${text.slice(-end)}`;
+}
 /** A word for a shell. */
 export const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
@@ -160,6 +199,7 @@ export function between(low, high, timed = true) {
   const units = timed ? TIMES : [...SIZES, [1, ""]];
   const [size, unit] = fitting(units, Math.abs(high));
   const half = (high - low) / 2 / size;
-  const places = half > 0 ? Math.max(0, Math.min(3, 1 - Math.floor(Math.log10(half)))) : 2;
+  const whole = Math.floor(Math.log10(Math.max(1, Math.abs(high / size)))) + 1; // digits before the point
+  const places = half > 0 ? Math.max(0, Math.min(3, 5 - whole, 1 - Math.floor(Math.log10(half)))) : 2;
   return `${(low / size).toFixed(places)}–${(high / size).toFixed(places)}${unit ? ` ${unit}` : ""}`;
 }

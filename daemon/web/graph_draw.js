@@ -2,17 +2,9 @@
 import { related } from "./graph_fold.js";
 import { svg } from "./dom.js";
 import * as format from "./format.js";
+import { NARROW } from "./report_columns.js";
 
-/** The end of a long name tells functions apart: arguments go first, then the beginning. */
-export function clip(name, n = TITLE) {
-  if (name.length <= n) return name;
-  const short = name.includes("operator")
-    ? name
-    : name.replace(/\([^()]*\)( const)?( \[clone.*)?$/, "").replace(/^.* (?=[^<>]*::)/, "");
-  return short.length <= n ? short : `…${short.slice(1 - n)}`;
-}
-
-const TITLE = 28; // characters of a name
+const [TITLE, SHORT] = [28, 13]; // characters of a name; where there is little space
 const SPOT = 12; // radius of the circle that focuses: a target of 24 pixels
 
 /** A curve through the middles between the points. */
@@ -72,6 +64,9 @@ export function cycleText(c, look) {
   return `self ${look.amount(c.self_seconds)}, ${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
 }
 
+const slim = () => innerWidth < NARROW;
+const titleOf = (n) => format.clip(n.title, slim() ? SHORT : TITLE);
+
 /** What a box says below its name, and what its title says beyond that. */
 function textsOf(n, look) {
   if (n.rest) {
@@ -79,10 +74,13 @@ function textsOf(n, look) {
     return { times: look.amount(n.total_seconds), more: `, ${look.mark}${calls}` };
   }
   if (!n.whole) {
-    const times = `${look.amount(n.total_seconds)} · self ${look.amount(n.self_seconds)}`;
+    const total = look.amount(n.total_seconds);
+    const self = `self ${look.amount(n.self_seconds)}`;
     const again = n.detail__self_calls ? `, ${format.count(n.detail__self_calls)} recursive` : "";
     const range = rangeOf({ low: n.detail__low, high: n.detail__high, stacks: n.detail__stacks }, look);
-    return { times, more: `${range}, ${look.mark}${format.several(n.calls, "call", "calls")}${again}` };
+    const times = slim() ? total : `${total} · ${self}`;
+    const own = slim() ? `, ${self}` : "";
+    return { times, more: `${own}${range}, ${look.mark}${format.several(n.calls, "call", "calls")}${again}` };
   }
   const opens = n.whole.members_shown ? ", opens in place" : "";
   const times = `${format.several(n.whole.members, "function", "functions")}, ${look.amount(n.whole.total_seconds)}`;
@@ -91,7 +89,7 @@ function textsOf(n, look) {
 
 /** How large a box is: its texts fit. */
 export function sizeOf(n, look) {
-  const title = 8 * Math.min(TITLE, n.title.length) + 28;
+  const title = 8 * titleOf(n).length + 28;
   const times = 6.8 * textsOf(n, look).times.length + 16;
   return { w: Math.round(Math.max(90, title, times)), h: 42 };
 }
@@ -120,9 +118,9 @@ function drawNode(n, place, total, look, on) {
     "g",
     { class: cycle ? "node cycle" : "node", tabindex: 0, role: "link", onclick: act, onkeydown: keys },
     svg("rect", { width: n.w, height: n.h, rx: cycle ? 14 : 4, style: `--share:${(100 * share).toFixed(1)}%` }),
-    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, clip(n.title)),
+    svg("text", { x: n.w / 2, y: 17, "text-anchor": "middle", class: "title" }, titleOf(n)),
     svg("text", { x: n.w / 2, y: 33, "text-anchor": "middle" }, times),
-    svg("title", {}, `${n.detail__name ?? n.title} ${times}, ${format.percent(100 * share)}${more}`),
+    svg("title", {}, `${n.detail__name ?? n.title} ${times}, ${look.percent(100 * share)}${more}`),
   );
   box.addEventListener("focus", () => on.mark(n.id));
   box.addEventListener("blur", () => on.mark(null));

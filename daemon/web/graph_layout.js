@@ -60,13 +60,37 @@ export function busiest(nodes, places, size, weight, must) {
   const shows = (middle, n) =>
     Math.abs(at(n).x - middle.x) <= (size.w - n.w) / 2 && Math.abs(at(n).y - middle.y) <= (size.h - n.h) / 2;
   let best = { sum: -1 };
-  for (const n of must ? [must, ...nodes] : nodes) {
-    const middle = { x: clamp(at(n).x, size.w, places.width), y: clamp(at(n).y, size.h, places.height) };
-    if (must && n !== must && !shows(middle, must)) continue;
+  const between = (p, q) => ({ x: (p.x + q.x) / 2, y: (p.y + q.y) / 2 });
+  const centres = must
+    ? [at(must), ...nodes.flatMap((n) => [at(n), between(at(n), at(must))])]
+    : nodes.map(at);
+  for (const { x, y } of centres) {
+    const middle = { x: clamp(x, size.w, places.width), y: clamp(y, size.h, places.height) };
+    if (must && best.sum >= 0 && !shows(middle, must)) continue;
     const sum = nodes.reduce((all, m) => all + (shows(middle, m) ? weight(m) : 0), 0);
     if (sum > best.sum) best = { ...middle, sum };
   }
   return best;
+}
+
+const PASSED_ON = 0.9; // of its time: what a function of the trunk passes on to one callee
+
+/** end: the first function from the root on that does not only pass its time on, as start-up code does; passed: those
+ *  that do, before it. timeOf(node). */
+export function trunk(shown, root, timeOf) {
+  const passed = new Set();
+  const next = (n) => {
+    const called = shown.edges.filter((e) => e.source === n.id && e.target !== n.id);
+    const main = called.find((e) => e.time >= PASSED_ON * timeOf(n));
+    return main && shown.nodes.find((m) => m.id === main.target && !m.whole);
+  };
+  const way = (from) => {
+    const seen = new Set();
+    for (let n = from; n && !seen.has(n); n = next(n)) seen.add(n);
+    return [...seen];
+  };
+  const end = way(root).at(-1);
+  return { passed: new Set(shown.nodes.filter((n) => n !== end && way(n).includes(end))), end };
 }
 
 /** graph: {nodes: {id, w, h}, edges: {source, target, text}, groups: {id, members}}; size: of the window that shows it. gaps: of dagre.

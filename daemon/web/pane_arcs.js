@@ -2,12 +2,16 @@
 import { el } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED } from "./origin.js";
+import { NARROW } from "./report_columns.js";
 
 export const MOST = 200; // arcs that are asked for, and drawn, at once
 
+/** On a phone without arguments. */
+const named = (r) => (innerWidth < NARROW ? format.called(r.name) : (r.short_name ?? r.name));
+
 function nameCell(r, look) {
   const chip = (text, title) => el("span", { class: "chip", title }, text);
-  const name = r.name === "<spontaneous>" ? r.name : el("a", { ...look.own(r), title: r.name }, r.short_name ?? r.name);
+  const name = r.name === "<spontaneous>" ? r.name : el("a", { ...look.own(r), title: r.name }, named(r));
   return el(
     "td",
     {},
@@ -51,7 +55,7 @@ function line(r, look, per, most) {
     el("span", {}, look.amount(seconds), known && r.measured_differs ? el("span", { class: "differs" }, " ≠") : null),
   );
   const shared = !r.inside && look.total > 0;
-  const percent = seconds > 0 ? format.percent((100 * seconds) / look.total, look.ticks) : "0 %";
+  const percent = format.share((100 * seconds) / (look.total || 1), look.ticks);
   return el(
     "tr",
     {},

@@ -4,7 +4,7 @@ import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs, MOST } from "./pane_arcs.js";
-import { isMeasured } from "./report_columns.js";
+import { atLeast, isMeasured, NARROW } from "./report_columns.js";
 import { another, functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
@@ -25,7 +25,7 @@ function cyclePart(cycle, look, state) {
   const inside = `${look.mark}${format.exact(cycle, "calls_inside")} times inside`;
   const time = hasMeasured(cycle, look)
     ? `${look.amount(cycle.measured_total)} measured, ${shareOf(cycle.measured_total, look)}`
-    : `${look.amount(cycle.total_seconds)}, ${format.percent(cycle.percent, look.ticks)}`;
+    : `${look.amount(cycle.total_seconds)}, ${format.share(cycle.percent, look.ticks)}`;
   const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}`);
   const members = cycle.members.map((m) => ({ ...m, inside: false }));
   return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
@@ -55,7 +55,7 @@ const heading = (name, state, short = name) =>
   el(
     "div",
     { class: "bar" },
-    el("h2", { class: "function", title: name }, short),
+    el("h2", { class: "function", title: name }, innerWidth < NARROW ? format.called(name) : short),
     el("button", { type: "button", onclick: () => copy(name, "Name") }, "Copy name"),
     el("a", around(state), "In the call graph"),
     el("a", inStacks(state), "In stacks"),
@@ -86,8 +86,8 @@ function early(pane, state, flat) {
       : [
           ["Self", format.self(amount, c.self_seconds[i], c.self_least?.[i])],
           isMeasured(flat.report)
-            ? ["Total, measured", amount(c.measured_total[i])]
-            : ["Total", `${amount(c.total_seconds[i])} (${format.percent(c.percent[i], flat.report.totals.ticks)})`],
+            ? ["Total, measured", atLeast(amount, c.measured_total[i], c.self_seconds[i])]
+            : ["Total", `${amount(c.total_seconds[i])} (${format.share(c.percent[i], flat.report.totals.ticks)})`],
           ["Calls", calls],
         ];
   replace(
@@ -107,7 +107,7 @@ function lookOf(answer, own, all) {
   return { amount, mark, title, total: seconds, ticks, own, all, measured: answer.time === "measured" };
 }
 
-const shareOf = (time, look) => format.percent(look.total > 0 ? (100 * time) / look.total : 0, look.ticks);
+const shareOf = (time, look) => format.share(look.total > 0 ? (100 * time) / look.total : 0, look.ticks);
 
 /** A measured time, its interval, and that by numbers of calls where it is another. */
 function measuredOf(f, look) {

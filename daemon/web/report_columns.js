@@ -2,7 +2,6 @@
 import { el } from "./dom.js";
 import * as format from "./format.js";
 import { lacksTicks, SAMPLED, sampled } from "./origin.js";
-import { clip } from "./graph_draw.js";
 import { to } from "./state.js";
 
 export const NARROW = 700; // pixels of a window below which there is little space
@@ -14,7 +13,7 @@ export const bar = (text, share, title) =>
 const SHORT = 20; // characters of a name on a phone
 
 /** A name as it fits: on a phone its end, which tells functions apart. less: characters that something beside it takes. */
-export const fitting = (name, less = 0) => (innerWidth < NARROW ? clip(name, SHORT - less) : name);
+export const fitting = (name, less = 0) => (innerWidth < NARROW ? format.clip(name, SHORT - less) : name);
 
 /** Whether the times with callees are those of stacks. */
 export const isMeasured = (report) => report.time === "measured" && Boolean(report.stacks);
@@ -69,11 +68,14 @@ function rangeColumn(flat, timed) {
     title: "95 %",
     hint,
     numeric: true,
-    width: 9.6,
+    width: 10.2,
     value: (i) => c.measured_high[i] - c.measured_low[i],
     cell,
   };
 }
+
+/** A tick without a stack is in no measured total: it is at least the self time, and reads so. */
+export const atLeast = (amount, total, self) => (total < self * (1 - 1e-9) ? `≥ ${amount(self)}` : amount(total));
 
 function timeColumns(flat) {
   const c = flat.columns;
@@ -83,7 +85,7 @@ function timeColumns(flat) {
   const timed = ["seconds", "wall"].includes(totals.dimension);
   const times = totalsOf(flat);
   const amount = format.amounts(totals.dimension, totals);
-  const percent = (value) => (value === 0 ? "0 %" : format.percent(value, totals.ticks));
+  const percent = (value) => format.share(value, totals.ticks);
   const own = (i) => (100 * c.self_seconds[i]) / whole;
   const share = (i) => (measured ? (100 * times[i]) / whole : c.percent[i]);
   const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
@@ -106,7 +108,7 @@ function timeColumns(flat) {
       hint: measured ? MEASURED : BY_CALLS,
       ...both,
       value: total,
-      cell: (i) => bar(amount(times[i]), share(i)),
+      cell: (i) => bar(atLeast(amount, times[i], c.self_seconds[i]), share(i)),
     },
     { key: "percent", title: "Total %", numeric: true, value: total, cell: (i) => percent(share(i)) },
     ...(measured ? [rangeColumn(flat, timed)] : []),
@@ -129,8 +131,8 @@ function callColumns(flat) {
   };
   const callers = (i) => (mark ? 0 : Number(c.caller_calls[i]));
   const perCaller = (i) => (callers(i) > 0 ? Number(c.calls[i]) / callers(i) : Number.NaN);
-  const most = (column) => column.reduce((a, b) => (Number(b) > Number(a) ? b : a), 0);
-  const widest = `${format.count(most(c.calls))}+${format.count(most(c.self_calls))}`.length;
+  const letters = (n) => (Number(n) ? Math.floor((4 * String(n).length - 1) / 3) : 0); // with the marks of thousands
+  const widest = c.calls.reduce((most, n, i) => Math.max(most, letters(n) + 1 + letters(c.self_calls[i])), 0);
   const time = (times) => ({
     hint: unknown,
     numeric: true,
@@ -175,10 +177,9 @@ function partColumns(flat, parts) {
       at[i] === undefined
         ? "no time and no call"
         : `self ${amount(part.columns.self_seconds[at[i]])} of ${whole}, ${format.count(part.columns.calls[at[i]])} calls`;
-    const ticks = (i) => (share(i) / 100) * totals.ticks;
-    const cell = (i) => el("span", { title: about(i) }, share(i) > 0 ? format.percent(share(i), ticks(i)) : "0 %");
-    const hint = `self time of ${value || "(empty)"}, in percent of its own ${whole}`;
-    return { key: `part${k}`, title: value || "(empty)", hint, numeric: true, width: 6.2, value: share, cell };
+    const cell = (i) => el("span", { title: about(i) }, format.share(share(i), totals.ticks));
+    const hint = `self time of ${value || "uploads without this label"}, in percent of its own ${whole}`;
+    return { key: `part${k}`, title: value || "not set", hint, numeric: true, width: 6.2, value: share, cell };
   });
 }
 

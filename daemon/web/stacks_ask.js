@@ -20,7 +20,8 @@ export async function stacksOf(state, signal) {
   const { values, others } = await valuesOf(state, VALUES, signal);
   const ask = (value) => api.json(treeUrl(state, matchOf(state, value)), signal);
   const answers = await Promise.all(values.map(ask));
-  const parts = answers.map((answer, i) => [`${state.split}=${values[i] || "(empty)"}`, answer]);
+  const titleOf = (value) => (value ? `${state.split}=${value}` : `${state.split} not set`);
+  const parts = answers.map((answer, i) => [titleOf(values[i]), answer]);
   return { root: joined("total", parts), answer: together(answers), others };
 }
 
@@ -51,7 +52,7 @@ export function lookOf(answer, root) {
     amount: format.amounts(answer.dimension, answer),
     range: (value) => interval(answer, value, root.value),
     between: (known) => format.between(known.low, known.high, timed),
-    percent: (value) => format.percent((100 * value) / (root.value || 1), (value / (root.value || 1)) * answer.ticks),
+    percent: (value) => format.share((100 * value) / (root.value || 1), answer.ticks),
     whole: root.value || 1,
     measured: Boolean(answer.stacks) && !answer.synthetic,
   };

@@ -1,6 +1,7 @@
 // A table of up to some hundred thousand rows of which only those in sight are in the page. One tab stop; arrows move,
 // Enter opens.
 import { el, replace } from "./dom.js";
+import { NARROW } from "./report_columns.js";
 import { note, remembersOpen } from "./state.js";
 
 const ROW = 30; // pixels: rows have one height, so that places can be computed
@@ -214,9 +215,10 @@ export class Table {
     else this.table.removeAttribute("aria-activedescendant");
   }
 
-  move(to) {
+  /** remembered: in the address. */
+  move(to, remembered = true) {
     this.active = Math.max(0, Math.min(this.rows.length - 1, to));
-    note(this.state, { row: String(this.active || "") });
+    if (remembered) note(this.state, { row: String(this.active || "") });
     const top = this.active * ROW;
     const head = this.head.offsetHeight;
     if (top < this.node.scrollTop) this.node.scrollTop = top;
@@ -226,10 +228,12 @@ export class Table {
     this.mark();
   }
 
-  /** Makes a row the active one and brings it into sight. */
-  select(i) {
+  /** Makes a row the active one and brings it into sight: into the middle where the address does not remember it. */
+  select(i, remembered = true) {
     const at = this.rows.indexOf(i);
-    if (at >= 0) this.move(at);
+    if (at < 0) return;
+    if (!remembered) this.node.scrollTop = at * ROW - this.node.clientHeight / 2;
+    this.move(at, remembered);
   }
 
   key(event) {
@@ -283,7 +287,8 @@ export class Table {
 
 /** The field that "/" goes to. now() is the present state; apply(text) is called for what is typed, which the address
  *  bar remembers. Esc empties it, and leaves it when it is empty; with a table, Enter opens the first row. */
-export function filterField(now, label, placeholder, apply, table) {
+export function filterField(now, label, hint, apply, table) {
+  const placeholder = innerWidth < NARROW ? hint.replace(" (regex)", "") : hint;
   const about = { title: label, "aria-label": label };
   const field = el("input", { id: "filter", type: "search", value: now().q, placeholder, ...about });
   const typed = () => {

@@ -48,8 +48,8 @@ function compared(group, state) {
   return el("a", { ...to(state, sides), class: "chip", tabIndex: -1, title: about, "aria-label": about }, "compare");
 }
 
-/** The name of a row; a group of several has a button that shows them. */
-function nameCell(row, state, shown, toggle) {
+/** The name of a row; a group of several has a button that shows them. judged: there is a column of verdicts. */
+function nameCell(row, state, shown, judged, toggle) {
   const { group, build } = row;
   const { name, build_id: id } = build;
   const exact = row.builds.every((b) => b.exact);
@@ -73,7 +73,7 @@ function nameCell(row, state, shown, toggle) {
       ? LIBRARIES
       : link(row.below && !group.folded ? format.brief(id) : format.base(name) || "?"),
     exact ? null : el("abbr", { class: "inexact", title: `not exact: ${reasons}` }, " ≈"),
-    several && !group.folded && innerWidth >= NARROW ? compared(group, state) : null,
+    several && !group.folded && innerWidth >= NARROW && !judged ? compared(group, state) : null,
     several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
   ];
 }
@@ -119,11 +119,12 @@ function listColumns(rows, total) {
     seconds: {
       key: "seconds",
       title: "CPU time",
+      width: 6,
       hint: "in its own code; libraries have their own rows",
       ...numeric((group) => group.seconds),
       cell: (i) => format.seconds(seconds(rows[i]), ROUGH),
     },
-    calls: number("calls", "Calls", "calls"),
+    calls: { ...number("calls", "Calls", "calls"), width: 5 },
     processes: number("processes", "Processes", "processes_started"),
     last: {
       key: "last",
@@ -160,26 +161,28 @@ function dayColumns(rows) {
 /** Is there only where the daemon watches functions, and where there is space; else changes stand above the table. */
 function verdictColumn(rows, state, all) {
   const of = ({ builds, group }) => (group.folded ? [] : latest(all, builds));
+  const several = ({ group, below }) => !below && !group.folded && group.builds.length > 1;
+  const other = (row) => (several(row) ? compared(row.group, state) : null);
   return {
     key: "verdict",
     title: "Verdict",
     hint: "watched functions in the newest version, compared with the one before",
-    width: 11,
+    width: 9.8,
     still: true,
-    cell: (i) => verdictCell(of(rows[i]), state),
+    cell: (i) => verdictCell(of(rows[i]), state) || other(rows[i]),
   };
 }
 
 function columns(rows, state, view) {
+  const wide = view.verdicts.length && innerWidth >= NARROW;
   const name = {
     key: "name",
     title: "Program",
     value: (i) => (rows[i].group.folded ? "\uffff" : rows[i].group.name),
-    cell: (i) => nameCell(rows[i], state, view.open.has(rows[i].group.name), view.toggle),
+    cell: (i) => nameCell(rows[i], state, view.open.has(rows[i].group.name), wide, view.toggle),
   };
   const { share, seconds, calls, processes, last } = listColumns(rows, view.total);
   const { load, service, version, hosts } = dayColumns(rows);
-  const wide = view.verdicts.length && innerWidth >= NARROW;
   const verdict = wide ? [verdictColumn(rows, state, view.verdicts)] : [];
   return [name, ...verdict, version, share, seconds, load, service, hosts, calls, processes, last];
 }

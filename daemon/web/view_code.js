@@ -4,10 +4,12 @@ import * as api from "./api.js";
 import { interval, linesOf, withText } from "./code_lines.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
+import { md5 } from "./md5.js";
 import { another, functionAt, question, to } from "./state.js";
 import { Table } from "./table.js";
-import { bar, load, NARROW } from "./view_report.js";
+import { bar, fitting, load, NARROW } from "./view_report.js";
 
+const WIDTHS = { bars: true, width: 9.2, slim: 4.8 };
 const OFFERED = 12; // functions to choose from
 const FEW = ["ticks", "calls"]; // columns where there is little space
 const ADDRESSES = "addresses"; // the form of the address bar that shows addresses where lines are known
@@ -16,9 +18,19 @@ const SELF =
   "is divided by their bytes";
 const RANGE = "within which the time is, as ticks are a sample of it";
 const SKID = "A tick stands at the instruction that was to run next: those of a slow one stand behind it. ";
-const texts = new Map(); // of files that were opened: lines by the file's name without folders
+const UNSURE = "The debug information has no MD5, so profd cannot tell whether it was compiled. ";
+const texts = new Map(); // of files that were opened: {lines, md5} by the file's name without folders
 
 const wide = () => innerWidth >= NARROW;
+
+/** The lines of a file that was opened; undefined where none was, or where it is not the one that was compiled. */
+function textOf(file, answer) {
+  const opened = file && texts.get(format.base(file));
+  const known = answer.files.filter((f) => f.file === file);
+  return opened && (!known.length || known.some((f) => f.md5 === opened.md5)) ? opened.lines : undefined;
+}
+
+const titleOf = (name) => (wide() ? format.called(name) : format.clip(format.shortName(name), 28));
 
 /** Ticks and calls by ascending address, as one list. */
 function addressesOf(answer) {
@@ -34,10 +46,10 @@ function addressesOf(answer) {
 }
 
 /** Lines by file and number, with the text of those files that were opened; below each line what it calls. */
-function linesShown(lines) {
+function linesShown(lines, answer) {
   const files = [...new Set(lines.rows.map((row) => row.file))];
   const rows = files.flatMap((file) => {
-    const text = file && texts.get(format.base(file));
+    const text = textOf(file, answer);
     return text ? withText(lines.rows, file, text) : lines.rows.filter((row) => row.file === file);
   });
   return rows.flatMap((row) => {
@@ -51,7 +63,7 @@ function linesShown(lines) {
 function calleeLink(call, state) {
   if (!call.callee) return "outside";
   const where = { ...another("report"), ...functionAt(state, call.callee_address, call.build_id) };
-  return el("a", { ...to(state, where), tabIndex: -1, title: call.callee }, format.shortName(call.callee));
+  return el("a", { ...to(state, where), tabIndex: -1, title: call.callee }, fitting(format.called(call.callee)));
 }
 
 /** A line or an address; what is called from there; the text of the line. */
@@ -81,14 +93,14 @@ function columns(rows, answer, state, title) {
   const count = (row) => (row.ticks ? mark(row) + format.count(row.ticks_str ?? Math.round(row.ticks)) : "");
   return [
     nameColumn(rows, state, title),
-    { key: "ticks", title: "Self", hint: SELF, width: 9.2, bars: true, numeric: true, value: ticks, cell: (i) => self(rows[i]) },
+    { key: "ticks", title: "Self", hint: SELF, ...WIDTHS, numeric: true, value: ticks, cell: (i) => self(rows[i]) },
     { key: "range", title: "95 %", hint: RANGE, numeric: true, width: 9.6, value: ticks, cell: (i) => range(rows[i]) },
     { key: "count", title: "Ticks", numeric: true, value: ticks, cell: (i) => count(rows[i]) },
     {
       key: "calls",
       title: "Calls",
       hint: "from here, counted at the call sites; ≤ where a callee may have jumped to another",
-      width: wide() ? 8 : 7.2,
+      width: wide() ? 8 : 6.8,
       numeric: true,
       value: (i) => rows[i].calls || -1,
       cell: (i) => (rows[i].calls ? (rows[i].most ? "≤ " : "") + format.exact(rows[i].call ?? rows[i], "calls") : ""),
@@ -115,7 +127,7 @@ async function choose(main, state, signal) {
     el(
       "li",
       {},
-      el("a", { ...link(i), title: name }, c.short_name[i] ?? name),
+      el("a", { ...link(i), title: name }, format.called(name)),
       el("span", { class: "hint" }, `self ${amount(c.self_seconds[i])}`),
     );
   const title = el("div", { class: "bar compare" }, el("h2", {}, "Code of which function?"));
@@ -128,7 +140,11 @@ async function take(files, wanted, show) {
   const known = new Set(wanted.map(format.base));
   const strange = [...files].filter((file) => !known.has(file.name)).map((file) => file.name);
   const taken = [...files].filter((file) => known.has(file.name));
-  for (const file of taken) texts.set(file.name, (await file.text()).replace(/\r?\n$/, "").split(/\r?\n/));
+  for (const file of taken) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const lines = new TextDecoder().decode(bytes).replace(/\r?\n$/, "").split(/\r?\n/);
+    texts.set(file.name, { lines, md5: md5(bytes) });
+  }
   if (taken.length) show();
   if (strange.length) say(`No line of this function is in ${strange.join(", ")}: its code is of ${[...known].join(", ")}.`);
 }
@@ -146,25 +162,49 @@ function opener(files, box, show) {
   return [el("button", { type: "button", title: about, onclick: () => field.click() }, "Open source file…"), field];
 }
 
+/** Names of files that were opened: those that were compiled, those of which that is not known, and others. */
+function filesOpened(rows, answer) {
+  const opened = [...new Set(rows.map((row) => row.file))].filter((file) => file && texts.has(format.base(file)));
+  const stated = (file) => answer.files.some((f) => f.file === file);
+  const names = (wanted) => [...new Set(opened.filter(wanted).map(format.base))];
+  return {
+    sure: names((file) => stated(file) && textOf(file, answer)),
+    unsure: names((file) => !stated(file)),
+    other: names((file) => !textOf(file, answer)),
+  };
+}
+
 /** What cannot be said of all numbers. */
 function remarks(lines, answer) {
   const { rows, shared, lost } = lines;
   const short = [...new Set(rows.map((row) => row.file))].filter((file) => {
-    const text = file && texts.get(format.base(file));
+    const text = textOf(file, answer);
     return text && rows.some((row) => row.file === file && row.line > text.length);
   });
-  const opened = rows.some((row) => row.file && texts.has(format.base(row.file)));
+  const { sure, unsure, other } = filesOpened(rows, answer);
   return [
+    other.length
+      ? el(
+          "p",
+          { class: "warning" },
+          `${other.join(", ")}: not what was compiled, as the MD5 in the debug information is another one. `,
+          "Its text is not shown.",
+        )
+      : null,
     short.length
       ? el("p", { class: "warning" }, `${short.map(format.base).join(", ")}: fewer lines than what was compiled had.`)
       : null,
     el("p", { class: "hint" }, [
+      `${format.count(answer.function.bytes)} bytes of ${format.base(answer.function.object)}. `,
       shared ? `${format.several(shared, "tick is", "ticks are")} in bins that other functions share: at no line. ` : null,
       lost && !answer.call_sites
         ? `A gmon.out is among the uploads: it rounds the addresses of callers, so ${format.several(lost, "call has", "calls have")} no line. `
         : null,
       rows.some((row) => row.ticks) && ["seconds", "wall"].includes(answer.dimension) ? SKID : null,
-      opened ? "The text is that of the file that you opened; profd cannot tell whether it was compiled. " : null,
+      sure.length ? `${sure.join(", ")}: by its MD5 the file that was compiled. ` : null,
+      unsure.length
+        ? `${unsure.join(", ")}: the file that you opened. ${UNSURE}`
+        : null,
     ]),
   ];
 }
@@ -181,20 +221,17 @@ const without = (answer) =>
     ".",
   );
 
+const hottestOf = (rows) => rows.reduce((a, b) => ((b.seconds ?? 0) > (a?.seconds ?? 0) ? b : a), null);
+
 /** Where most time is, as a sentence. */
 function headline(rows, answer) {
   const f = answer.function;
-  const hottest = rows.reduce((a, b) => ((b.seconds ?? 0) > (a?.seconds ?? 0) ? b : a), null);
+  const hottest = hottestOf(rows);
   const amount = format.amounts(answer.dimension, answer);
   const most = hottest
     ? `Most time is at ${hottest.name}: ${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
     : `${f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen"}. `;
-  return el(
-    "p",
-    { class: "answer" },
-    el("strong", {}, most),
-    `${format.count(f.bytes)} bytes of ${format.base(f.object)}.`,
-  );
+  return el("p", { class: "answer" }, el("strong", {}, most));
 }
 
 /** "Lines" and "Addresses", where both are known. */
@@ -208,7 +245,7 @@ function show(main, state, answer) {
   const lines = linesOf(answer);
   const has = answer.lines.length > 0;
   const byAddress = !has || state.form === ADDRESSES;
-  const rows = byAddress ? addressesOf(answer) : linesShown(lines);
+  const rows = byAddress ? addressesOf(answer) : linesShown(lines, answer);
   const f = answer.function;
   const shell = command(state, f);
   const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
@@ -217,7 +254,7 @@ function show(main, state, answer) {
   const bar2 = el(
     "div",
     { class: "bar compare" },
-    el("h2", { class: "function", title: f.name }, format.shortName(f.name)),
+    el("h2", { class: "function one", title: f.name }, titleOf(f.name)),
     has ? forms(state, byAddress) : null,
     has && !byAddress ? opener(files, box, () => show(main, state, answer)) : null,
     el("button", { type: "button", title: shell, onclick: () => copy(shell, "Command") }, "Copy command"),
@@ -236,6 +273,7 @@ function show(main, state, answer) {
   table.show(wide() ? table.all.map((c) => c.key) : FEW, !wide());
   table.filter();
   table.restore();
+  if (!state.row && !state.top && !state.sort) table.select(rows.indexOf(hottestOf(rows)), false);
 }
 
 export async function draw(main, state, signal) {

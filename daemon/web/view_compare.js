@@ -212,10 +212,7 @@ function tableOf(diff, state) {
 function alone(diff, state, metric) {
   const [a, b] = [diff.only_in_a.count, diff.only_in_b.count];
   if (metric.unit === "share" || a + b === 0) return null;
-  const text = [a ? `${format.count(a)} only in A` : "", b ? `${format.count(b)} only in B` : ""]
-    .filter(Boolean)
-    .join(", ");
-  return [" Functions ", el("a", to(state, { metric: "self", sort: "share", dir: "" }), text), "."];
+  return [" ", el("a", to(state, { metric: "self", sort: "share", dir: "" }), words.aloneCounts(diff)), "."];
 }
 
 function showTable(main, bars, diff, state) {

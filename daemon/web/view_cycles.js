@@ -4,7 +4,7 @@ import { el, replace } from "./dom.js";
 import * as format from "./format.js";
 import { another, question, remembersOpen, to } from "./state.js";
 import { plain } from "./table.js";
-import { bar } from "./view_report.js";
+import { bar, fitting, NARROW } from "./view_report.js";
 
 const ARCS_MOST = 200; // arcs and members of each cycle
 const CYCLES_MOST = 50;
@@ -16,7 +16,7 @@ function member(cycle, name, state) {
   return el(
     "a",
     { ...to(state, { ...another("report"), fn: found.address, of: "" }), title: found.name },
-    format.shortName(name),
+    fitting(format.called(name)),
   );
 }
 
@@ -41,7 +41,9 @@ function members(cycle, state, amount) {
     format.exact(m, "calls_outside"),
     format.exact(m, "calls_inside"),
   ];
-  const columns = [["Member"], ["Self", 1], ["Calls from outside", 1], ["Calls from members", 1]];
+  const slim = innerWidth < NARROW;
+  const from = slim ? ["From outside", "From members"] : ["Calls from outside", "Calls from members"];
+  const columns = [["Member"], ["Self", 1], ...from.map((title) => [title, 1])];
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
   const title = el("span", { class: "unseen" }, format.several(cycle.member_count, "member", "members"));
   return el("div", { class: "picture-table" }, el("div", region, plain(title, columns, rows.map(line))));
@@ -62,8 +64,10 @@ function arcs(cycle, state) {
   return remembersOpen(state, `arcs${cycle.number}`, el("details", { class: "picture-table" }, summary), make);
 }
 
-/** A cycle. heading: its level, "h2" where it is the only one. */
-function section(cycle, state, amount, heading) {
+const shareOf = ({ percent }, ticks) => (percent > 0 ? `${format.share(percent, ticks)} of the time` : "no ticks");
+
+/** A cycle. heading: its level, "h2" where it is the only one; ticks: of all functions. */
+function section(cycle, state, amount, heading, ticks) {
   const of = (field) => format.exact(cycle, field);
   const times = `${amount(cycle.total_seconds)} with callees, ${amount(cycle.self_seconds)} in its members`;
   const counts = `${of("calls_outside")} calls from outside, ${of("calls_inside")} among members`;
@@ -74,7 +78,7 @@ function section(cycle, state, amount, heading) {
       "div",
       { class: "bar compare" },
       el(heading, {}, `Cycle ${cycle.number}`),
-      el("span", { class: "measure" }, bar(`${format.percent(cycle.percent, 200)} of the time`, cycle.percent)),
+      el("span", { class: "measure" }, bar(shareOf(cycle, ticks), cycle.percent)),
       el("a", to(state, { ...another("graph"), zoom: String(cycle.number) }), "In the call graph"),
     ),
     breaking(cycle, state),
@@ -85,18 +89,17 @@ function section(cycle, state, amount, heading) {
 }
 
 /** How many there are, and which to look at. */
-function summary(rows, first) {
+function summary(rows, first, ticks) {
   const { members: all, member_count: count } = first;
-  const names = [...all].sort((a, b) => b.self_seconds - a.self_seconds).slice(0, 3);
-  const listed = names.map((m) => format.shortName(m.name)).join(", ");
-  const others = count > 3 ? ` and ${format.several(count - 3, "other", "others")}` : "";
-  const share = `${format.percent(first.percent, 200)} of the time`;
-  const hot = `The hottest is cycle ${first.number} with ${share}: ${listed}${others}.`;
+  const top = all.reduce((a, b) => (b.self_seconds > a.self_seconds ? b : a));
+  const others = count > 1 ? ` and ${format.several(count - 1, "other function", "other functions")}` : "";
+  const named = `${fitting(format.called(top.name))}${others}`;
+  const hot = `The hottest is cycle ${first.number}, ${shareOf(first, ticks)}: ${named}.`;
   return el(
     "div",
     { class: "bar compare" },
     el("h2", {}, format.several(rows.length, "cycle", "cycles")),
-    el("p", { class: "answer" }, el("strong", {}, hot)),
+    innerWidth < NARROW ? null : el("p", { class: "answer" }, el("strong", {}, hot)),
   );
 }
 
@@ -118,8 +121,8 @@ export async function draw(main, state, signal) {
   const several = rows.length > 1;
   replace(
     main,
-    several ? summary(rows, hottest[0]) : null,
-    hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2")),
+    several ? summary(rows, hottest[0], answer.ticks) : null,
+    hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2", answer.ticks)),
     el("p", { class: "hint" }, answer.time === "measured" ? MEASURED : DIVIDED),
   );
 }

@@ -174,11 +174,12 @@ function body(all, synthetic, state) {
     );
   if (state.mode !== "sandwich") return all.flames[0].node;
   const [callers, callees] = all.flames;
-  const title = (text) => el("h3", {}, text);
+  const title = (text) => el("h3", { title: all.middle.name }, text);
+  const name = format.called(all.middle.label);
   return [
-    title(`Callers of ${all.middle.label}`),
+    title(`Callers of ${name}`),
     callers.node,
-    title(`${all.middle.label} and what it calls`),
+    title(`${name} and what it calls`),
     callees.node,
   ];
 }
@@ -202,6 +203,7 @@ export async function draw(main, state, signal) {
     return;
   }
   const all = new Stacks(found, state);
+  const slim = innerWidth < NARROW;
   const filter = filterField(
     () => state,
     "Mark functions",
@@ -210,14 +212,16 @@ export async function draw(main, state, signal) {
   );
   all.away = el("button", { type: "button", hidden: !state.zoom, onclick: () => all.reset() }, "Reset zoom");
   const split = state.mode === "" ? splitChoice(state, { zoom: "" }) : null;
+  const choices = [split, times, all.away, all.sum];
   replace(
     main,
-    el("div", { class: "bar" }, title, filter, chip, modeChoice(state), split, times, all.away, all.sum),
+    el("div", { class: "bar stacks" }, title, filter, slim ? null : chip, modeChoice(state), choices),
     remarks(found, state),
     el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, found.answer.synthetic, state), all.flames.length ? all.detail : null), all.beside),
+    slim ? el("p", {}, chip) : null,
   );
   for (const flame of all.flames) flame.draw();
-  if (innerWidth < NARROW) all.table.show(["self", "total"], true);
+  if (slim) all.table.show(["self", "total"], true);
   all.table.restore();
   if (state.q) all.search(state.q);
 }

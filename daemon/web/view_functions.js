@@ -1,5 +1,6 @@
 // The top functions of a service, or of all that is allowed to be seen, across programs and builds; joined by name.
 import * as api from "./api.js";
+import { versionOf } from "./compare_sides.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { sampled, SAMPLED, truthChip } from "./origin.js";
@@ -26,8 +27,11 @@ function callsCell(row, mark) {
   return innerWidth < NARROW ? el("span", { title: text }, mark + format.short(row.calls)) : text;
 }
 
-/** mark: calls are sampled at least in part, and a time of a sampled call is not known. */
-const perCall = (row, mark) => (!mark && row.calls > 0 ? row.self_seconds / row.calls : Number.NaN);
+function perCallColumn(rows, amount) {
+  const each = (i) => (rows[i].calls > 0 ? rows[i].self_seconds / rows[i].calls : Number.NaN);
+  const cell = (i) => amount(each(i), rows[i].self_seconds);
+  return { key: "percall", title: "Self/call", numeric: true, value: each, cell };
+}
 
 function columns(rows, first, amount, mark, state) {
   const hint = mark ? SAMPLED : undefined;
@@ -60,11 +64,12 @@ function columns(rows, first, amount, mark, state) {
       title: "Self %",
       numeric: true,
       value: (i) => rows[i].percent,
-      cell: (i) => (rows[i].percent ? format.percent(rows[i].percent, first.ticks) : "0 %"),
+      cell: (i) => format.share(rows[i].percent, first.ticks),
     },
     {
       key: "total",
       width: 9.2,
+      bars: true,
       title: "Total",
       hint: "self time and callees, added up over the reports of the programs",
       numeric: true,
@@ -74,20 +79,14 @@ function columns(rows, first, amount, mark, state) {
     {
       key: "calls",
       title: `${mark}Calls`,
-      width: innerWidth < NARROW ? 7.2 : Math.max(12.5, 0.58 * widest + 2.5),
+      width: innerWidth < NARROW ? 7.2 : Math.max(6.2, 0.58 * widest + 2.5),
       hint,
       numeric: true,
       value: (i) => rows[i].calls,
       cell: (i) => callsCell(rows[i], mark),
     },
-    {
-      key: "percall",
-      title: "Self/call",
-      hint: mark ? "not known: calls are sampled" : undefined,
-      numeric: true,
-      value: (i) => perCall(rows[i], mark),
-      cell: (i) => amount(perCall(rows[i], mark)),
-    },
+    // of a sampled call no time is known
+    ...(mark ? [] : [perCallColumn(rows, amount)]),
     {
       key: "programs",
       title: "Programs",
@@ -182,6 +181,11 @@ async function where(pane, amount, state, signal) {
       fn: r.address,
       of: r.build_id === program.build_id ? "" : r.build_id,
     });
+  const version = (build) => {
+    const chip = el("span", { class: "version" });
+    versionOf(build).then((text) => replace(chip, text));
+    return chip;
+  };
   const line = ({ program, ...r }) =>
     el(
       "tr",
@@ -190,6 +194,8 @@ async function where(pane, amount, state, signal) {
         "td",
         {},
         el("a", there({ program, ...r }), format.base(program.name)),
+        " ",
+        version(program.build_id),
         " ",
         el("code", { title: program.build_id }, format.brief(program.build_id)),
       ),

@@ -4,8 +4,8 @@ import { timeChoice } from "./choices.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { fold, near } from "./graph_fold.js";
-import { clip, drawGraph, sizeOf } from "./graph_draw.js";
-import { busiest, layout } from "./graph_layout.js";
+import { drawGraph, sizeOf } from "./graph_draw.js";
+import { busiest, layout, trunk } from "./graph_layout.js";
 import { sampled } from "./origin.js";
 import { Camera, heightFor } from "./picture.js";
 import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
@@ -21,6 +21,7 @@ const DEPTHS = ["1", "2", "3"];
 /** How amounts read, and what stands before calls that were sampled. */
 const lookOf = (graph) => ({
   amount: format.amounts(graph.dimension, graph),
+  percent: (value) => format.share(value, graph.ticks),
   timed: ["seconds", "wall"].includes(graph.dimension),
   measured: graph.time === "measured",
   mark: sampled({ provenance: graph }) ? "~" : "",
@@ -68,7 +69,8 @@ function anchor(shown, places, size) {
     return b.total_seconds > a.total_seconds || (b.total_seconds === a.total_seconds && before) ? b : a;
   });
   if (shown.start) return places.nodes.get(shown.start.id);
-  return busiest(shown.nodes, places, size, (n) => n.total_seconds, root);
+  const { passed, end } = trunk(shown, root, (n) => n.total_seconds);
+  return busiest(shown.nodes, places, size, (n) => (passed.has(n) ? 0 : n.total_seconds), end);
 }
 
 /** What is shown, how much is not, and ways to see more or less. */
@@ -86,7 +88,7 @@ function sentence(shown, state) {
     return el("p", {}, all, link({ zoom: first.cycle }, "Open it"), ".");
   }
   const what = shown.start
-    ? `${shown.start.title} and what is near`
+    ? `${format.called(shown.start.title)} and what is near`
     : shown.nodes.length === 1
       ? "The box with the most time"
       : `The ${shown.nodes.length} boxes with the most time`;
@@ -99,7 +101,8 @@ function depths(state) {
   const option = (d) => el("option", { value: d, selected: d === at }, d === "1" ? "1 call" : `${d} calls`);
   const select = el("select", { id: "depth", onchange: () => go({ depth: select.value, at: "" }) }, DEPTHS.map(option));
   const all = el("a", to(state, { focus: "", depth: "", at: "" }), "Whole graph");
-  return el("span", { class: "bar" }, el("label", { for: "depth" }, "within"), select, all);
+  const name = el("label", { for: "depth", class: innerWidth < NARROW ? "unseen" : null }, "within");
+  return el("span", { class: "bar" }, name, select, all);
 }
 
 async function picture(graph, shown, state, box) {
@@ -193,7 +196,9 @@ export async function draw(main, state, signal) {
     sentence(shown, state),
   ];
   const hint = `${graph.time === "measured" ? MEASURED : DIVIDED} ${WAYS}`;
-  replace(main, el("div", { class: "bar" }, bar), box, slim ? tools : null, drawnTable, el("p", { class: "hint" }, hint));
+  // What can be clicked does not touch the picture: boxes that it cuts reach below it.
+  const below = [el("p", { class: "hint" }, hint), slim ? tools : null, drawnTable];
+  replace(main, el("div", { class: "bar" }, bar), box, below);
   now.drawn = await picture(graph, shown, state, box);
   if (state.q) apply(state.q);
 }

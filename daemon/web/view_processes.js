@@ -32,7 +32,15 @@ const tags = (row) =>
     .map(([k, v]) => `${k}=${v}`)
     .join(" ");
 
-const columns = (rows, state) => [
+const WIDE = 1600; // pixels of a window with space for rare columns
+
+/** The columns that say something of these rows in a window of that width. */
+function columns(rows, state) {
+  const rare = [rows.every((r) => r.uid === rows[0].uid) ? "uid" : "", innerWidth < WIDE ? "memory" : ""];
+  return allColumns(rows, state).filter((c) => !rare.includes(c.key));
+}
+
+const allColumns = (rows, state) => [
   {
     key: "name",
     title: "Program",
@@ -169,7 +177,7 @@ const columns = (rows, state) => [
   },
   {
     key: "labels",
-    width: 14.6,
+    width: 18.4,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),

@@ -133,13 +133,14 @@ export async function draw(main, state, signal) {
     return;
   }
   const top = state.mode === "leaves" ? leaves(root) : root;
+  const slim = innerWidth < NARROW;
   const named = state.zoom ? boxAt(top, state.zoom) : top;
   const grid = new TreeGrid({
     label: "Call tree",
     root: top,
     columns: columnsOf(look, state),
     at: named === top ? hottest(top) : named,
-    narrow: innerWidth < NARROW,
+    narrow: slim,
     moved: (box) => note(state, { zoom: pathOf(box) }),
     open: (box) => box.frame?.address && go(functionOf(box, state)),
   });
@@ -148,9 +149,10 @@ export async function draw(main, state, signal) {
   const tools = [button("Open all", () => grid.openAll(top)), button("Close all", () => grid.closeAll())];
   replace(
     main,
-    el("div", { class: "bar" }, title, field, chip, choices, tools, sum),
+    el("div", { class: "bar stacks" }, title, field, slim ? choices : [chip, choices, tools], sum),
     remarks(found, state),
     grid.node,
+    slim ? el("p", { class: "bar" }, chip, tools) : null,
     el("p", { class: "hint" }, "→ opens a row, ← closes it, * opens all below it, Enter shows the function."),
   );
   grid.move(named === top ? 0 : grid.active, false);

@@ -1,5 +1,6 @@
 // Lists of a build that say what a report does not: functions that were never called, and cycles.
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 import { builds, check, get, id, open, point, profctl, text, visit } from "./page.mjs";
@@ -140,20 +141,65 @@ async function code(page) {
   point(/Source lines are not known.*profctl symbols/.test(await text(page)), "code: without lines, what to do");
 }
 
+const choose = (page, name, content) =>
+  page.locator("#sources").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from(content) });
+
 /** The text of a file that the reader opens stands beside its lines; another file is refused in words. */
 async function opened(page, line) {
   const name = "shop.c";
-  const open = (file, content) =>
-    page.locator("#sources").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content) });
-  await open("other.c", "int x;");
+  await choose(page, "other.c", "int x;");
   await page.waitForFunction(() => /No line of this function is in other\.c/.test(document.body.textContent));
-  await open(name, readFileSync(`${process.env.HOME}/${name}`, "utf8"));
+  await choose(page, name, readFileSync(`${process.env.HOME}/${name}`, "utf8"));
   await page.waitForSelector(`${ROW} .text`);
   const row = await page.locator(ROW, { has: page.locator(".text") }).first().textContent();
   point(row.startsWith(`${name}:${line}`) && row.includes("parse(i) + render(i)"), "code: a source file that is opened", row);
-  await open(name, "one line");
+  await choose(page, name, "one line");
   await page.waitForSelector(".warning");
   point(/fewer lines/.test(await text(page, ".warning")), "code: a file that is too short is said to be another one");
+}
+
+/** Where the debug information has the MD5 of a file, the text of another file does not stand beside its lines. */
+async function digested(page) {
+  const source = readFileSync(`${process.env.HOME}/spin.c`);
+  const spin = id("spin");
+  const { files } = await get(`api/v1/builds/${spin}/functions/spin/addresses`);
+  const md5 = createHash("md5").update(source).digest("hex");
+  const stated = files.length === 1 && files[0].md5 === md5 && /spin\.c$/.test(files[0].file);
+  point(stated, "code: the MD5 of its file", files);
+  await visit(page, `?build=${spin}&view=code&fn=spin`);
+  await choose(page, "spin.c", String(source).replace("i++", "i+=1"));
+  await page.waitForSelector("main .warning");
+  point(
+    /^spin\.c: not what was compiled/.test(await text(page, "main .warning")) &&
+      !(await page.locator(`${ROW} .text`).count()),
+    "code: a file with another MD5 is not shown",
+    await text(page, "main .warning"),
+  );
+  await choose(page, "spin.c", source);
+  await page.waitForSelector(`${ROW} .text`);
+  point(
+    /spin\.c: by its MD5 the file that was compiled/.test(await text(page)) &&
+      !(await page.locator("main .warning").count()),
+    "code: a file with its MD5 is",
+    await text(page),
+  );
+  const vectors = [
+    ["", "d41d8cd98f00b204e9800998ecf8427e"],
+    ["abc", "900150983cd24fb0d6963f7d28e17f72"],
+    ["message digest", "f96b697d7cb7938d525a2f31aaf161d0"],
+    ["1234567890".repeat(8), "57edf4a22be3c955ac49da2e2107b67a"],
+  ];
+  const random = Array.from({ length: 130 }, (_, n) => String.fromCharCode(65 + (n * n) % 57).repeat(n));
+  for (const one of random) vectors.push([one, createHash("md5").update(one).digest("hex")]);
+  const digests = await page.evaluate(
+    async (all) => {
+      const { md5: own } = await import(new URL("md5.js", document.baseURI));
+      return all.map((one) => own(new TextEncoder().encode(one)));
+    },
+    vectors.map(([one]) => one),
+  );
+  const wrong = vectors.filter(([, wanted], i) => digests[i] !== wanted);
+  point(wrong.length === 0, "MD5: the vectors of RFC 1321, and every length up to two blocks", wrong);
 }
 
 /** Times have the digits of their ticks in every list. */
@@ -174,7 +220,7 @@ async function digits(page) {
 
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles, code, digits]) await part(page);
+  for (const part of [never, cycles, code, digested, digits]) await part(page);
   await page.context().close();
   for (const [theme, viewport] of kinds) {
     const look = await open({ colorScheme: theme, viewport });

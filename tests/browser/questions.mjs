@@ -47,7 +47,7 @@ export async function questions() {
   await ask("3. which functions are never called", [shop, tab("Never called")], says(/retired/));
   await ask(
     "4. what did db3 do in the last hour against the others",
-    [shop, tab("Compare"), [".offers li:has-text('db3') a", "in the last hour"]],
+    [shop, tab("Compare"), [".offers li:has-text('db3') a", "last hour"]],
     async (page) => {
       const shown = await text(page, ".answer");
       const query = new URL(page.url()).searchParams;

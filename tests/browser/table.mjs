@@ -234,13 +234,7 @@ async function perCaller(page) {
 async function sampled(page) {
   await visit(page, "?view=functions");
   const titles = await page.locator("[role=grid] thead th").allTextContents();
-  const at = titles.indexOf("Self/call");
-  const cells = await page.locator(ROW).evaluateAll((rows, i) => rows.map((r) => r.cells[i].textContent), at);
-  point(
-    titles.includes("~Calls") && at > 0 && cells.every((c) => c === ""),
-    "functions: no time per sampled call",
-    cells,
-  );
+  point(titles.includes("~Calls") && !titles.includes("Self/call"), "functions: no time per sampled call", titles);
 }
 
 async function phone() {

@@ -2,7 +2,12 @@
 import { address, check, get, id, open, point, ready, visit } from "./page.mjs";
 
 const calc = id("calc");
-const DATA = "[role=grid] tbody tr[data-at], svg.graph .node, svg.flame .box, .treegrid tr[data-at]";
+const wide = id("storefront-pricing-service");
+const { functions: named } = await get(`api/v1/builds/${wide}/report?limit=0`);
+const cached = named.find((f) => f.name.includes("find_or_insert")).address;
+const DATA =
+  "[role=grid] tbody tr[data-at], svg.graph .node, svg.flame .box, .treegrid tr[data-at], .one-cycle tbody tr, " +
+  ".offers li";
 const VIEWS = [
   ["builds", ""],
   ["functions", "?view=functions"],
@@ -13,6 +18,14 @@ const VIEWS = [
   ["sandwich", `?build=${calc}&view=flame&mode=sandwich`],
   ["call tree", `?build=${calc}&view=tree`],
   ["compare", `?build=${calc}&view=compare&against=${id("shapes")}`],
+  ...["report", "graph", "flame", "tree", "never", "cycles", "code"].map((view) => [
+    `${view} with wide names`,
+    `?build=${wide}&view=${view}`,
+  ]),
+  ["sandwich with wide names", `?build=${wide}&view=flame&mode=sandwich`],
+  ["code of a wide name", `?build=${wide}&view=code&fn=${cached}`],
+  ["graph around a wide name", `?build=${wide}&view=graph&focus=${cached}`],
+  ["compare with wide names", `?build=${wide}&view=compare&against=${calc}`],
 ];
 const SIZES = [
   [{ width: 1440, height: 900 }, 260],
@@ -29,6 +42,8 @@ async function high() {
       const tops = await page.locator(DATA).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().top));
       const top = Math.min(...tops);
       point(top <= most, `${name}, ${viewport.width} wide: data begins above pixel ${most}`, top);
+      const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      point(sideways <= 0, `${name}, ${viewport.width} wide: the page does not scroll sideways`, sideways);
     }
     await page.context().close();
   }

@@ -422,7 +422,7 @@ async function numbers(page) {
       [0, 1e-16, 3.5e-10, 1.5e-7, 9.997e-7, 0.9997, 12.345, 99.996, 3600],
       ["0", "<0.01 ns", "0.35 ns", "150 ns", "1.00 µs", "1.00 s", "12.35 s", "100 s", "1.00 h"],
     ],
-    ["percent", [0, 1e-9, 0.04, 0.09996, 50], ["0.00 %", "<0.001 %", "0.040 %", "0.10 %", "50.00 %"]],
+    ["percent", [0, 1e-9, 0.04, 0.09996, 50], ["0 %", "<0.001 %", "0.040 %", "0.10 %", "50.00 %"]],
     ["short", [0, 0.0001, 0.25, 9999, 999960, 1e15], ["0", "<0.001", "0.25", "9,999", "1.00 M", "1000 T"]],
     ["rate", [0, 0.0001, 0.25, 812.4, 10000], ["0", "<0.01", "0.25", "812", "10.0 k"]],
   ];
@@ -452,6 +452,29 @@ async function numbers(page) {
     "times and shares have the digits of their ticks",
     rough,
   );
+}
+
+/** Long names lose arguments first, then namespaces, then their middle. */
+async function names(page) {
+  const long = "bool std::_Map<…>::operator()(int) const";
+  const cases = [
+    ["clip", ["storefront::parsing::Sum::evaluate() const", 34], "storefront::parsing::Sum::evaluate"],
+    ["clip", ["storefront::parsing::Sum::evaluate() const", 28], "…::parsing::Sum::evaluate"],
+    ["clip", ["storefront::parsing::Sum::evaluate() const", 22], "parsing::Sum::evaluate"],
+    ["clip", ["__memcpy_avx512_unaligned_erms", 20], "__memcpy_a…gned_erms"],
+    ["clip", ["operator new(unsigned long)", 22], "operator new"],
+    ["clip", [long, 20], "_Map<…>::operator()"],
+    ["clip", ["(anonymous namespace)::go(int)", 25], "(anonymous namespace)::go"],
+    ["called", ["void std::sort<int*, less<int> >(int*, int*, void (*)(int)) [clone .isra.0]"], "std::sort<…>"],
+    ["called", ["f(void (*)(int)) const"], "f"],
+    ["called", ["main"], "main"],
+  ];
+  const shown = await page.evaluate(async (all) => {
+    const format = await import(new URL("format.js", document.baseURI));
+    return all.map(([f, values]) => format[f](...values));
+  }, cases);
+  const wrong = cases.filter(([, , wanted], i) => shown[i] !== wanted).map((c) => c[1]);
+  point(wrong.length === 0, "names: what is left of a long one", [wrong, shown]);
 }
 
 /** A program that ended before its first tick. */
@@ -542,6 +565,7 @@ export async function walk() {
     fleet,
     sampledBuild,
     numbers,
+    names,
     unticked,
     paper,
   ])

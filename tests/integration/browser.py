@@ -65,6 +65,47 @@ int main(void) { for (int i = 0;; i++) { middle(i); usleep(1000); } }
 """
 
 
+# Names as C++ has them, in a cycle and out of it.
+WIDE = """namespace storefront::pricing {
+static volatile long total;
+template <class Key, class Value, class Comparison> struct LeastRecentlyUsedCache {
+    __attribute__((noinline)) long find_or_insert(const Key &key, Value *values, Comparison compare);
+    __attribute__((noinline)) long evict_oldest_entries(const Key &key, Value *values, Comparison compare)
+    {
+        return key > 0 ? find_or_insert(key - 1, values, compare) : compare(key, *values);
+    }
+};
+template <class Key, class Value, class Comparison>
+long LeastRecentlyUsedCache<Key, Value, Comparison>::find_or_insert(const Key &key, Value *values, Comparison compare)
+{
+    for (long i = 0; i < 2000; i++) { total += i * key; }
+    return evict_oldest_entries(key, values, compare);
+}
+long handle_what_never_arrives(LeastRecentlyUsedCache<long, long, long (*)(long, long)> *cache, const long *keys)
+{
+    return cache->find_or_insert(keys[0], nullptr, nullptr);
+}
+}
+int main()
+{
+    using namespace storefront::pricing;
+    LeastRecentlyUsedCache<long, unsigned long long, long (*)(long, unsigned long long)> cache;
+    unsigned long long value = 1;
+    for (int i = 0; i < 20000; i++) {
+        cache.find_or_insert(4, &value, [](long a, unsigned long long b) { return total += a + (long)b; });
+    }
+}
+"""
+
+
+def upload_wide(d):
+    source, exe = os.path.join(d.folder, "wide.cc"), os.path.join(d.folder, "storefront-pricing-service")
+    with open(source, "w") as f:
+        f.write(WIDE)
+    assert run("g++", "-O1", "-g", "-pg", "-std=c++17", "-o", exe, source).returncode == 0
+    assert d.ctl("upload", "-e", exe, "-l", "service=storefront", profile(d.folder, exe, [], 0)).returncode == 0
+
+
 class Live:
     """A process that goes on counting, where there is a collector."""
 
@@ -132,6 +173,7 @@ def fill(d):
     assert d.ctl("symbols", path).returncode == 0
     stack_tree.send(d.socket, path, build, begin, 100, 200)
     run_measured(d)
+    upload_wide(d)
     exe, gmon = hostile_program(d.folder)
     assert d.ctl("upload", "-e", exe, gmon).returncode == 0
 

@@ -7,12 +7,30 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, until  # noqa: E402
+from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, until  # noqa: E402
 from shop import NOW, build, fleet, send_sampled  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 MORE = """__attribute__((noinline)) int fresh(int i) { return n |= i; }
 int retired(int i) { return n += 2 * i; }"""
+
+
+SPIN = """static volatile long total;
+__attribute__((noinline)) void spin(void)
+{
+    for (long i = 0; i < 1000000; i++) { total += i; }
+}
+int main(void) { for (int i = 0; i < 100; i++) { spin(); } return 0; }
+"""
+
+
+def upload_digest(d):
+    """A program whose debug information has the MD5 of its source file: clang states it."""
+    source, exe = os.path.join(d.folder, "spin.c"), os.path.join(d.folder, "spin")
+    with open(source, "w") as f:
+        f.write(SPIN)
+    assert run("clang", "-O1", "-g", "-gdwarf-5", "-pg", "-o", exe, source).returncode == 0
+    assert d.ctl("upload", "-e", exe, "-l", "service=spin", profile(d.folder, exe, [], 0)).returncode == 0
 
 
 def fill(d):
@@ -25,6 +43,7 @@ def fill(d):
     calc = os.path.join(programs(os.path.join(d.folder, "programs")), "calc")
     gmon = profile(d.folder, calc, ["-s", "7", "-n", "30000"], 0)
     assert d.ctl("upload", "-e", calc, "-l", "service=calc", gmon).returncode == 0
+    upload_digest(d)
     send_sampled(d)
 
 
