@@ -372,16 +372,21 @@ STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
 # make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
-# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; ENGINE=clickhouse: the
-# centre's data is in ClickHouse, on two shards that are killed, too; SEED repeats a run. Then the
-# negative controls: what its judge must find.
+# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run. Then the
+# negative controls: what its judge must find. make fleet ENGINE=clickhouse N=100: two daemons with gates over two shards of
+# ClickHouse; N kills of shards, N of the daemons, and some of gates, hosts and relays.
 HOSTS ?= 3
 RESTORES ?= 30
 PARTITIONS ?= 10
+FLEET_SEED = $(or $(SEED),$$(shuf -i 1-999999 -n 1))
 fleet: all
+ifeq ($(ENGINE),clickhouse)
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/shards.py kills=$(N) hosts=$(HOSTS) seed=$(FLEET_SEED)
+else
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
-	  seed=$(or $(SEED),$$(shuf -i 1-999999 -n 1)) $(if $(OLD),old=$(OLD)) $(if $(ENGINE),engine=$(ENGINE))
+	  seed=$(FLEET_SEED) $(if $(OLD),old=$(OLD))
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
+endif
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
 # hosts that enrol and send.
 bench-fleet: all $(B)/tests/simulate
@@ -475,8 +480,8 @@ collect-real:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real $(COLLECT_REAL) || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/collect/real.py build/oracle-real
 
-# make nspawn NSPAWN_ROOT=dir: the installed service in a booted systemd-nspawn container, with its whole sandbox. The directory is
-# made by debootstrap if it does not exist, and is not changed. Needs root.
+# make nspawn NSPAWN_ROOT=dir: the installed service in a booted systemd-nspawn container, with its whole sandbox; then with its data
+# in ClickHouse. The directory is made by debootstrap if it does not exist, and is not changed. Needs root.
 NSPAWN_ROOT ?= build/nspawn-root
 .PHONY: nspawn
 nspawn:
@@ -484,6 +489,7 @@ nspawn:
 	$(SUB) all
 	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/nspawn.py $(NSPAWN_ROOT)
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/outgrown.py $(NSPAWN_ROOT)
 
 # make deb: Debian packages in DEB, checked by lintian.
 DEB ?= build/deb

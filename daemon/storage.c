@@ -40,7 +40,7 @@ static enum profd_status storage_check_config(const struct server *s, struct pro
     }
     if (!stat(s->path, &st)) {
         return profd_error_set(e, PROFD_CONFIG,
-                               "store %s: %s has data, which would not be shown: import it with \"profctl clickhouse "
+                               "store %s: the data of %s would not be shown: import it with \"profctl clickhouse "
                                "import\", then move it out of the state directory",
                                s->config->values[CONFIG_store], s->path);
     }

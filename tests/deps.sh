@@ -17,7 +17,7 @@ command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"
 lint="clang-tidy cppcheck codespell"
 deb="debhelper dpkg-dev lintian"
-nspawn="$demo debootstrap systemd-container python3"
+nspawn="$demo debootstrap systemd-container python3 openssl clickhouse-server"
 case ${1:-build} in
 build) wanted=$build ;;
 demo) wanted="$build $demo" ;;

@@ -260,7 +260,7 @@ enum profd_status engine_inherits(struct clickhouse_store *s, const uint8_t from
     struct arena *a = arena_new(0);
     enum profd_status status = a ? engine_load_hosts(s, a, &from, 1, &host, &n, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
-        status = engine_find_enrolment(&s->base, from, &enrolment, &enrolled, e);
+        status = engine_find_enrolments(&s->base, from, 1, &enrolment, &enrolled, e);
     }
     *inherits = status == PROFD_OK && ((enrolled && enrolment.revoked != 0) ||
                                        (n > 0 && host[0].machine[0] && strcmp(host[0].machine, to->machine) == 0));

@@ -1,12 +1,16 @@
 #include "clickhouse/client.h"
 
 #include <curl/curl.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PARAMETERS_MAX 300
 #define STATEMENT_BYTES (64u << 20) /* of the engine: they list hosts and series */
@@ -182,6 +186,19 @@ void clickhouse_close(struct clickhouse *c)
     }
 }
 
+/* May this process open no connection to the server? So it is in profd.service, until a drop-in opens the address. */
+static bool network_is_closed(const struct clickhouse *c)
+{
+    const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    long number = 0;
+    if (probe < 0) {
+        return errno == EAFNOSUPPORT || errno == EPERM || errno == EACCES;
+    }
+    (void)close(probe);
+    (void)curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
+    return number == ENETUNREACH || number == EPERM || number == EACCES;
+}
+
 /* The sentence for what libcurl reports. */
 static enum profd_status failure_describe(const struct clickhouse *c, CURLcode code, struct profd_error *e)
 {
@@ -205,7 +222,10 @@ static enum profd_status failure_describe(const struct clickhouse *c, CURLcode c
     case CURLE_WEIRD_SERVER_REPLY:
         return profd_error_set(e, PROFD_PROTOCOL, "what answers at %s does not speak HTTP: %s", c->place, why);
     default:
-        return profd_error_set(e, PROFD_UNAVAILABLE, "cannot ask ClickHouse at %s: %s", c->place, why);
+        return profd_error_set(e, PROFD_UNAVAILABLE, "cannot ask ClickHouse at %s: %s%s", c->place, why,
+                               network_is_closed(c) ? "; the network is closed to this process: profd.service wants "
+                                                      "the drop-in of \"Outgrowing one machine\" in profd(8)"
+                                                    : "");
     }
 }
 

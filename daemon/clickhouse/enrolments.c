@@ -11,6 +11,7 @@
 #include "proto/hex.h"
 
 #define REVOKED_NUMBER UINT64_MAX
+#define HOSTS_AT_ONCE 2000u /* of a statement */
 #define COLUMNS "key, identity, number, tenant, token, name, machine, version, not_after, enrolled, revoked"
 
 struct enrolment {
@@ -77,14 +78,14 @@ static enum profd_status name_tenant(struct clickhouse_store *s, struct enrolmen
     return status;
 }
 
-/* The row of a key, or of an identity: its latest version. */
-static enum profd_status find_one(struct clickhouse_store *s, const char *column, const uint8_t *by, size_t n,
-                                  struct enrolment *out, bool *found, struct profd_error *e)
+/* The row of a key: its latest version. */
+static enum profd_status find_key(struct clickhouse_store *s, const uint8_t key[STORE_HASH_SIZE], struct enrolment *out,
+                                  bool *found, struct profd_error *e)
 {
     struct row_reader rows;
     engine_begin(s);
-    buffer_add_format(&s->statement, "SELECT " COLUMNS " FROM enrolment WHERE %s = ", column);
-    engine_put_unhex(&s->statement, by, n);
+    buffer_add_text(&s->statement, "SELECT " COLUMNS " FROM enrolment WHERE key = ");
+    engine_put_unhex(&s->statement, key, STORE_HASH_SIZE);
     buffer_add_text(&s->statement, " ORDER BY number DESC LIMIT 1");
     enum profd_status status = engine_query_printed(s, &rows, e);
     if (status != PROFD_OK) {
@@ -99,14 +100,75 @@ static enum profd_status find_one(struct clickhouse_store *s, const char *column
     return status == PROFD_OK && *found ? name_tenant(s, out, e) : status;
 }
 
-enum profd_status engine_find_enrolment(struct store *base, const uint8_t host[STORE_HOST_SIZE],
-                                        struct store_enrolment *out, bool *found, struct profd_error *e)
+/* Gives a row, which is the latest version of all of its identity, to the hosts that have this. */
+static enum profd_status give_hosts(struct clickhouse_store *s, struct row_reader *rows, const uint8_t *hosts, size_t n,
+                                    struct store_enrolment *out, bool *found, struct profd_error *e)
 {
-    struct enrolment x;
-    const enum profd_status status = find_one(engine_self(base), "identity", host, STORE_HOST_SIZE, &x, found, e);
-    if (status == PROFD_OK && *found) {
-        *out = x.row;
+    enum profd_status status = PROFD_OK;
+    struct hashmap of; /* identity → struct enrolment */
+    hashmap_init(&of, 0);
+    while (status == PROFD_OK && rows_more(rows)) {
+        struct enrolment x;
+        read_row(rows, &x);
+        status = engine_rows_check(rows, "enrolments", e);
+        if (status == PROFD_OK) {
+            status = name_tenant(s, &x, e);
+        }
+        if (status == PROFD_OK && !hashmap_put(&of, x.row.host, sizeof x.row.host, &x, sizeof x)) {
+            status = profd_no_memory(e);
+        }
     }
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        const struct enrolment *x = hashmap_find(&of, hosts + i * STORE_HOST_SIZE, STORE_HOST_SIZE);
+        found[i] = x != NULL;
+        if (x) {
+            out[i] = x->row;
+        }
+    }
+    hashmap_clear(&of);
+    return status;
+}
+
+enum profd_status engine_find_enrolments(struct store *base, const uint8_t *hosts, size_t n,
+                                         struct store_enrolment *out, bool *found, struct profd_error *e)
+{
+    struct clickhouse_store *s = engine_self(base);
+    enum profd_status status = PROFD_OK;
+    for (size_t from = 0; from < n && status == PROFD_OK; from += HOSTS_AT_ONCE) {
+        const size_t some = n - from < HOSTS_AT_ONCE ? n - from : HOSTS_AT_ONCE;
+        struct row_reader rows = {.bytes = NULL};
+        engine_begin(s);
+        buffer_add_text(&s->statement, "SELECT " COLUMNS " FROM enrolment WHERE identity IN (");
+        for (size_t i = 0; i < some; i++) {
+            buffer_add_text(&s->statement, i > 0 ? "," : "");
+            engine_put_unhex(&s->statement, hosts + (from + i) * STORE_HOST_SIZE, STORE_HOST_SIZE);
+        }
+        buffer_add_text(&s->statement, ") ORDER BY number DESC LIMIT 1 BY identity");
+        status = engine_query_printed(s, &rows, e);
+        if (status == PROFD_OK) {
+            status = give_hosts(s, &rows, hosts + from * STORE_HOST_SIZE, some, out + from, found + from, e);
+        }
+        rows_close(&rows);
+    }
+    return status;
+}
+
+enum profd_status engine_each_revoked(struct store *base,
+                                      bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
+                                      void *context, struct profd_error *e)
+{
+    struct row_reader rows = {.bytes = NULL};
+    bool more = true;
+    enum profd_status status = engine_query(engine_self(base), &rows, e,
+                                            "SELECT key, min(revoked) FROM enrolment WHERE revoked != 0 GROUP BY key");
+    while (status == PROFD_OK && more && rows_more(&rows)) {
+        uint8_t key[STORE_HASH_SIZE];
+        rows_fixed(&rows, key, sizeof key);
+        const int64_t revoked = rows_i64(&rows);
+        status = engine_rows_check(&rows, "revoked keys", e);
+        more = status == PROFD_OK && each(context, key, revoked);
+    }
+    rows_close(&rows);
     return status;
 }
 
@@ -193,7 +255,7 @@ static enum profd_status enrol(struct clickhouse_store *s, const struct engine_l
     *verdict = STORE_ENROL_UNKNOWN;
     enum profd_status status = find_token(s, x->token, &t, e);
     if (status == PROFD_OK && t.found) {
-        status = find_one(s, "key", x->key, sizeof x->key, out, &known, e);
+        status = find_key(s, x->key, out, &known, e);
     }
     if (status != PROFD_OK || !t.found) {
         return status;
@@ -248,7 +310,7 @@ enum profd_status engine_renew(struct store *base, const struct store_enrolling 
     struct clickhouse_store *s = engine_self(base);
     struct enrolment known;
     bool found = false;
-    enum profd_status status = find_one(s, "key", x->key, sizeof x->key, &known, &found, e);
+    enum profd_status status = find_key(s, x->key, &known, &found, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -403,7 +465,7 @@ enum profd_status engine_revoke_keys(struct store *base, const uint8_t *keys, co
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         struct enrolment x;
         bool found = false;
-        status = find_one(s, "key", keys + i * STORE_HASH_SIZE, STORE_HASH_SIZE, &x, &found, e);
+        status = find_key(s, keys + i * STORE_HASH_SIZE, &x, &found, e);
         if (status == PROFD_OK && found && x.row.revoked == 0) {
             status = revoke_row(s, &x, times[i], e);
         }

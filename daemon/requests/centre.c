@@ -44,16 +44,11 @@ static struct arrive *arrive_of(struct writer_job *job)
     return container_of(job, struct arrive, job);
 }
 
-/* Finds the tenant of the host. UNAUTHORIZED: its certificate is no longer that of its enrolment. */
-static enum profd_status arrive_judge(struct arrive *a, struct store *store, struct profd_error *e)
+/* Finds the tenant of the host. known: its enrolment, if it has one. UNAUTHORIZED: its certificate is no longer that of
+ * its enrolment. */
+static enum profd_status arrive_judge(struct arrive *a, bool found, const struct store_enrolment *known,
+                                      struct profd_error *e)
 {
-    struct store_enrolment known;
-    bool found = false;
-    enum profd_status status = store_find_enrolment(store, a->arrival.host, &known, &found, e);
-
-    if (status) {
-        return status;
-    }
     if (!found && *a->message.as.arrive.tenant) {
         return profd_error_set(
             e, PROFD_UNAUTHORIZED,
@@ -61,16 +56,43 @@ static enum profd_status arrive_judge(struct arrive *a, struct store *store, str
             "enrol the host again",
             a->arrival.name);
     }
-    if (found && known.revoked) {
+    if (found && known->revoked) {
         return profd_error_set(e, PROFD_UNAUTHORIZED, "the key of this host is revoked");
     }
-    if (found && memcmp(known.key, a->key, sizeof known.key) != 0) {
+    if (found && memcmp(known->key, a->key, sizeof known->key) != 0) {
         return profd_error_set(e, PROFD_UNAUTHORIZED, "the identity of host %s was enrolled with another key",
                                a->arrival.name);
     }
-    a->arrival.tenant = found ? known.uid : STORE_TENANT;
+    a->arrival.tenant = found ? known->uid : STORE_TENANT;
     a->renew = found && a->arrival.not_after - a->arrival.now < RENEW_NS;
     return PROFD_OK;
+}
+
+/* Judges each, by the enrolments of all. */
+static enum profd_status arrive_judge_all(struct store *store, struct writer_job *const *jobs, size_t n,
+                                          struct profd_error *e)
+{
+    uint8_t *hosts = calloc(n, STORE_HOST_SIZE);
+    struct store_enrolment *known = calloc(n, sizeof *known);
+    bool *found = calloc(n, sizeof *found);
+    enum profd_status status =
+        hosts && known && found ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
+
+    for (size_t i = 0; i < n && !status; i++) {
+        memcpy(hosts + i * STORE_HOST_SIZE, arrive_of(jobs[i])->arrival.host, STORE_HOST_SIZE);
+    }
+    if (!status) {
+        status = store_find_enrolments(store, hosts, n, known, found, e);
+    }
+    for (size_t i = 0; i < n && !status; i++) {
+        struct arrive *a = arrive_of(jobs[i]);
+
+        a->status = arrive_judge(a, found[i], &known[i], &a->error);
+    }
+    free(hosts);
+    free(known);
+    free(found);
+    return status;
 }
 
 static void arrive_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
@@ -87,12 +109,12 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
         status = PROFD_FULL;
         e = *full;
     }
+    if (!status) {
+        status = arrive_judge_all(store, jobs, n, &e);
+    }
     for (size_t i = 0; i < n && !status; i++) {
-        struct arrive *a = arrive_of(jobs[i]);
-
-        a->status = arrive_judge(a, store, &a->error);
-        if (!a->status) {
-            list[admitted++] = a->arrival;
+        if (!arrive_of(jobs[i])->status) {
+            list[admitted++] = arrive_of(jobs[i])->arrival;
         }
     }
     if (!status) {

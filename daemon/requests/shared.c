@@ -13,7 +13,7 @@
 #define READ_MS 10000
 
 struct shared_key {
-    uint8_t host[STORE_HOST_SIZE], key[STORE_HASH_SIZE];
+    uint8_t key[STORE_HASH_SIZE];
     int64_t revoked; /* ns */
 };
 
@@ -37,13 +37,10 @@ static struct shared *shared_of(struct writer_job *job)
     return container_of(job, struct shared, job);
 }
 
-static bool note_host(void *context, const struct store_fleet_host *host)
+static bool note_key(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked)
 {
     struct shared *s = context;
 
-    if (!host->has_enrolment || !host->revoked) {
-        return true;
-    }
     if (s->count == s->capacity) {
         const size_t capacity = 2 * s->capacity + 16;
         struct shared_key *more = realloc(s->keys, capacity * sizeof *more);
@@ -55,26 +52,9 @@ static bool note_host(void *context, const struct store_fleet_host *host)
         s->keys = more;
         s->capacity = capacity;
     }
-    s->keys[s->count] = (struct shared_key){.revoked = host->revoked};
-    memcpy(s->keys[s->count++].host, host->host, STORE_HOST_SIZE);
+    s->keys[s->count] = (struct shared_key){.revoked = revoked};
+    memcpy(s->keys[s->count++].key, key, STORE_HASH_SIZE);
     return true;
-}
-
-/* The keys of the hosts that are revoked. */
-static void read_keys(struct shared *s, struct store *store)
-{
-    enum profd_status status = store_each_host(store, note_host, s, &s->error);
-
-    s->status = s->status ? s->status : status;
-    for (size_t i = 0; i < s->count && !s->status; i++) {
-        struct store_enrolment enrolment;
-        bool found;
-
-        s->status = store_find_enrolment(store, s->keys[i].host, &enrolment, &found, &s->error);
-        if (!s->status && found) {
-            memcpy(s->keys[i].key, enrolment.key, STORE_HASH_SIZE);
-        }
-    }
 }
 
 static void shared_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
@@ -86,7 +66,9 @@ static void shared_run(struct store *store, const struct profd_error *full, stru
         s->count = 0;
         s->status = readers_read(store, &s->list, &s->error);
         if (!s->status && s->revocations) {
-            read_keys(s, store);
+            const enum profd_status status = store_each_revoked(store, note_key, s, &s->error);
+
+            s->status = s->status ? s->status : status;
         }
     }
 }

@@ -4,8 +4,10 @@
 #define PROFD_STORE_ENROLMENTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "proto/status.h"
 #include "store/attestations.h"
 
 #define STORE_NAME_SIZE 256
@@ -56,5 +58,40 @@ struct store_fleet_host {
     int64_t not_after, revoked, first, last, delivered, restored; /* ns; 0: never */
     int64_t copied; /* ns: when two machines were last seen with this identity; 0: never */
 };
+
+struct store;
+
+/* --- Verbs, on the writing handle where nothing else is said. Each call is one transaction --- */
+
+/* Adds a token; LIMIT: there are too many tenants. */
+enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e);
+/* Enrols the host of a key with a token, which is used up by one. The same key with the same token gets what it got
+ * before, even if the token is used up or has expired now. *out is set if the verdict is STORE_ENROLLED. *spent: the
+ * token is used up, and x does not say so. Only STORE_ENROLLED changes anything. O(log n). */
+enum profd_status store_enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                              enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e);
+/* A host with an enrolled key gets its next certificate: machine, version and not_after are stored. *out as above. */
+enum profd_status store_renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                              enum store_enrol_verdict *verdict, struct profd_error *e);
+/* Revokes the key of the host with this identity, or else of the only one with this name that is not revoked, and calls
+ * each with it. If all were revoked before, each gets these. each returns false when out of memory: then nothing is
+ * changed. AMBIGUOUS: several hosts have the name; the sentence has their identities. */
+enum profd_status store_revoke(struct store *s, const char *which, int64_t now,
+                               bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                               struct profd_error *e);
+/* Revokes enrolled keys: n hashes, each with its time in ns. Unknown ones are ignored. */
+enum profd_status store_revoke_keys(struct store *s, const uint8_t *keys, const int64_t *times, size_t n,
+                                    struct profd_error *e);
+/* On any handle: the enrolments of n hosts, by their identities behind each other; found[i] says whether the i-th has
+ * one, which is out[i] then. */
+enum profd_status store_find_enrolments(struct store *s, const uint8_t *hosts, size_t n, struct store_enrolment *out,
+                                        bool *found, struct profd_error *e);
+/* On any handle: every revoked key, with its time in ns. each returns false to stop. */
+enum profd_status store_each_revoked(struct store *s,
+                                     bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
+                                     void *context, struct profd_error *e);
+/* On any handle: every host that has arrived or was enrolled, by name. each returns false to stop. */
+enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
+                                  void *context, struct profd_error *e);
 
 #endif

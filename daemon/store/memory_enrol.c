@@ -56,14 +56,31 @@ static struct memory_enrolment *find_enrolment(const struct memory_centre *c, co
     return NULL;
 }
 
-enum profd_status memory_find_enrolment(struct store *base, const uint8_t host[STORE_HOST_SIZE],
-                                        struct store_enrolment *out, bool *found, struct profd_error *e)
+enum profd_status memory_find_enrolments(struct store *base, const uint8_t *hosts, size_t n,
+                                         struct store_enrolment *out, bool *found, struct profd_error *e)
 {
-    const struct memory_enrolment *x = find_enrolment(&memory_self(base)->centre, host, NULL);
     (void)e;
-    *found = x != NULL;
-    if (x) {
-        *out = x->row;
+    for (size_t i = 0; i < n; i++) {
+        const struct memory_enrolment *x =
+            find_enrolment(&memory_self(base)->centre, hosts + i * STORE_HOST_SIZE, NULL);
+        found[i] = x != NULL;
+        if (x) {
+            out[i] = x->row;
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status memory_each_revoked(struct store *base,
+                                      bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
+                                      void *context, struct profd_error *e)
+{
+    const struct memory_centre *c = &memory_self(base)->centre;
+    bool more = true;
+    (void)e;
+    for (size_t i = 0; i < c->enrolment_count && more; i++) {
+        const struct store_enrolment *x = &c->enrolments[i].row;
+        more = x->revoked == 0 || each(context, x->key, x->revoked);
     }
     return PROFD_OK;
 }

@@ -82,11 +82,39 @@ static enum profd_status find_one(struct sqlite_store *s, enum sqlite_sql which,
     return status;
 }
 
-enum profd_status sqlite_find_enrolment(struct store *base, const uint8_t host[STORE_HOST_SIZE],
-                                        struct store_enrolment *out, bool *found, struct profd_error *e)
+enum profd_status sqlite_find_enrolments(struct store *base, const uint8_t *hosts, size_t n,
+                                         struct store_enrolment *out, bool *found, struct profd_error *e)
 {
+    enum profd_status status = PROFD_OK;
     int64_t token;
-    return find_one(sqlite_self(base), SQL_ENROLMENT_BY_HOST, host, STORE_HOST_SIZE, out, &token, found, e);
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        status = find_one(sqlite_self(base), SQL_ENROLMENT_BY_HOST, hosts + i * STORE_HOST_SIZE, STORE_HOST_SIZE,
+                          &out[i], &token, &found[i], e);
+    }
+    return status;
+}
+
+enum profd_status sqlite_each_revoked(struct store *base,
+                                      bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
+                                      void *context, struct profd_error *e)
+{
+    struct sqlite_store *s = sqlite_self(base);
+    sqlite3_stmt *q;
+    bool row = false, more = true;
+    enum profd_status status = sqlite_start(s, SQL_ENROLMENT_REVOKED, NULL, 0, &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(s, q, &row, e);
+    }
+    while (status == PROFD_OK && row && more) {
+        uint8_t key[STORE_HASH_SIZE] = {0};
+        copy_blob(q, 0, key, sizeof key);
+        more = each(context, key, sqlite3_column_int64(q, 1));
+        status = more ? sqlite_next(s, q, &row, e) : PROFD_OK;
+    }
+    if (!more) {
+        sqlite_finish(q);
+    }
+    return status;
 }
 
 /* What the token allows. *id, *tenant, *uses: of its row. */

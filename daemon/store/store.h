@@ -475,32 +475,6 @@ enum profd_status store_admit_hosts(struct store *s, const struct store_arrival 
                                     struct store_admission *out, struct profd_error *e);
 void store_set_detail(struct store *s, const struct store_detail *detail);
 
-/* Adds a token; LIMIT: there are too many tenants. */
-enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e);
-/* Enrols the host of a key with a token, which is used up by one. The same key with the same token gets what it got
- * before, even if the token is used up or has expired now. *out is set if the verdict is STORE_ENROLLED. *spent: the
- * token is used up, and x does not say so. Only STORE_ENROLLED changes anything. O(log n). */
-enum profd_status store_enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
-                              enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e);
-/* A host with an enrolled key gets its next certificate: machine, version and not_after are stored. *out as above. */
-enum profd_status store_renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
-                              enum store_enrol_verdict *verdict, struct profd_error *e);
-/* Revokes the key of the host with this identity, or else of the only one with this name that is not revoked, and calls
- * each with it. If all were revoked before, each gets these. each returns false when out of memory: then nothing is
- * changed. AMBIGUOUS: several hosts have the name; the sentence has their identities. */
-enum profd_status store_revoke(struct store *s, const char *which, int64_t now,
-                               bool (*each)(void *context, const struct store_enrolment *host), void *context,
-                               struct profd_error *e);
-/* Revokes enrolled keys: n hashes, each with its time in ns. Unknown ones are ignored. */
-enum profd_status store_revoke_keys(struct store *s, const uint8_t *keys, const int64_t *times, size_t n,
-                                    struct profd_error *e);
-/* On any handle. */
-enum profd_status store_find_enrolment(struct store *s, const uint8_t host[STORE_HOST_SIZE],
-                                       struct store_enrolment *out, bool *found, struct profd_error *e);
-/* On any handle: every host that has arrived or was enrolled, by name. each returns false to stop. */
-enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
-                                  void *context, struct profd_error *e);
-
 /* Counts segments, and says what became of each. A key that came before with the same digest changes nothing. Of one
  * with another digest, the first stays, and its hour is marked; so is an hour of a segment that was dropped or cannot
  * be read. A segment lands in the hour in which it ended, whenever that was. Errors as store_put_uploads: nothing is

@@ -83,10 +83,14 @@
       (s, after, each, context, e))                                                                                    \
     V(get_greeting, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                \
     V(get_centre, (struct store * s, struct store_centre * out, struct profd_error * e), (s, out, e))                  \
-    V(find_enrolment,                                                                                                  \
-      (struct store * s, const uint8_t host[STORE_HOST_SIZE], struct store_enrolment *out, bool *found,                \
+    V(find_enrolments,                                                                                                 \
+      (struct store * s, const uint8_t *hosts, size_t n, struct store_enrolment *out, bool *found,                     \
        struct profd_error *e),                                                                                         \
-      (s, host, out, found, e))                                                                                        \
+      (s, hosts, n, out, found, e))                                                                                    \
+    V(each_revoked,                                                                                                    \
+      (struct store * s, bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),             \
+       void *context, struct profd_error *e),                                                                          \
+      (s, each, context, e))                                                                                           \
     V(each_host,                                                                                                       \
       (struct store * s, bool (*each)(void *context, const struct store_fleet_host *host), void *context,              \
        struct profd_error *e),                                                                                         \

@@ -61,11 +61,11 @@ class Machine(Daemon):
 
 
 class Host:
-    """port: of the gate, or of a proxy in front of it. The program begins to upload at once, unless builds is empty.
-    live: builds of processes that count while they live."""
+    """port: of the gate, or of a proxy in front of it. start: the program begins to upload at once, unless builds is
+    empty. live: builds of processes that count while they live."""
 
     def __init__(self, bed, name, pair, seed, port=None, programs=None, builds=ARCS, live=(), pause=0.0, rate=0.5,
-                 **more):
+                 start=True, **more):
         self.name, self.bed, self.proxy = name, bed, Proxy(port or bed.port, seed, rate)
         self.daemon = Machine("--relay", f"tls://localhost:{self.proxy.port}", "--harvest-interval", "1s",
                               programs=programs, **more)
@@ -74,7 +74,7 @@ class Host:
         self.sender = Sender(self.daemon, random.Random(seed), builds, 1, pause)
         self.live = [Counter(self.daemon.socket, f"{seed}/{b}", build_id=b) for b in live]
         self.builds, self.counted = [*builds, *live], {}
-        if builds:
+        if builds and start:
             self.sender.start()
 
     def flush(self):

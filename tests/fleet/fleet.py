@@ -2,25 +2,24 @@
 """make fleet: real programs only. Everything is killed, cut and partitioned while programs upload; then hosts and
 centre are restored from backups; then hosts are cut off for more than a week of simulated time. Judge: what the
 programs counted = Σ of the hosts' reports = the centre's report, for each build and arc; the ledgers; verification on
-every database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partitions=N] [seed=S] [old=FOLDER]
-[engine=sqlite]: old has the programs of an earlier version, which then run at either end. engine=clickhouse: the centre
-keeps its data in ClickHouse on two shards, which are killed, too; restores are then ClickHouse's, and none is made."""
+every database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partitions=N] [seed=S] [old=FOLDER]:
+old has the programs of an earlier version, which then run at either end."""
 import sys
 
 from absence import absences
-from bed import PROFCTL, Previous, Servers, Tap, run
+from bed import Previous, Tap
 from kills import kills
 from restores import restores
 from upgrades import old_centre
 
 
 def wishes():
-    out = {"hosts": 3, "kills": 40, "restores": 3, "partitions": 2, "seed": 1, "old": "", "engine": "sqlite"}
+    out = {"hosts": 3, "kills": 40, "restores": 3, "partitions": 2, "seed": 1, "old": ""}
     for argument in sys.argv[1:]:
         name, _, value = argument.partition("=")
         if name not in out:
             raise SystemExit(f"{argument}: not one of {'=, '.join(out)}=")
-        out[name] = value if name in ("old", "engine") else int(value or out[name])
+        out[name] = value if name == "old" else int(value or out[name])
     return out
 
 
@@ -28,12 +27,6 @@ def main():
     w = wishes()
     with Tap() as tap:
         print(f"# seed={w['seed']}", flush=True)
-        if w["engine"] == "clickhouse":
-            with Servers(2) as servers:
-                done = run(PROFCTL, "clickhouse", "init", servers.url("profd", cluster="shards"))
-                tap.point(done.returncode == 0, "ClickHouse has the tables", done)
-                kills(tap, w["hosts"], w["kills"], w["seed"], "ClickHouse, ", None, None, servers)
-            return
         ends = [("", None, None)]
         if w["old"]:
             old = Previous(w["old"])

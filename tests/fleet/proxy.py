@@ -46,10 +46,10 @@ class Records:
 
 
 class Proxy:
-    """rate: the part of connections that is disturbed."""
+    """rate: the part of connections that is disturbed. targets: ports, of which each connection gets one by chance."""
 
     def __init__(self, port, seed, rate=0.5):
-        self.target, self.seed, self.rate, self.number = port, seed, rate, 0
+        self.targets, self.seed, self.rate, self.number = (port,), seed, rate, 0
         self.counts, self.closed, self.refuses, self.ended = Counter(), False, False, False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
@@ -70,9 +70,9 @@ class Proxy:
             threading.Thread(target=self.serve, args=(near, random.Random(f"{self.seed}/{self.number}")),
                              daemon=True).start()
 
-    def connect(self, near):
+    def connect(self, near, target):
         try:
-            return socket.create_connection(("127.0.0.1", self.target), LONG)
+            return socket.create_connection(("127.0.0.1", target), LONG)
         except OSError:
             reset(near)
             return None
@@ -83,8 +83,9 @@ class Proxy:
         if fault == "drop" or self.refuses:
             self.counts["refused" if self.refuses else "dropped"] += 1
             return reset(near)
-        far = self.connect(near)
-        again = self.connect(near) if far and fault == "twice" else None
+        target = dice.choice(self.targets)
+        far = self.connect(near, target)
+        again = self.connect(near, target) if far and fault == "twice" else None
         if far is None or (fault == "twice" and again is None):
             return None
         self.counts["doubled connections"] += again is not None

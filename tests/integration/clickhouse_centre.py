@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 """A centre that keeps segments in ClickHouse: the same segments go to it and to a centre with SQLite alone, and both
-say the same. Then whatever fails: the server is away, slow, full, read-only, killed, or lacks what it had stored.
-`clickhouse_centre.py SECONDS SEED` kills for longer. Debian's 18.16."""
+say the same. Then whatever fails: the server is away, slow, full, read-only, or lacks what it had stored. Kills are
+tests/fleet/shards.py's. Debian's 18.16."""
 import contextlib
 import json
 import os
 import random
 import re
 import signal
-import struct
-import sys
 import threading
 import time
 
@@ -17,8 +15,8 @@ from centre import Gate
 from clickhouse_bed import PROGRAM, Bed
 from harness import NOBODY, PROFCTL, Daemon, Tap, private_mounts, run, until
 from judge import calls_of, difference, sums
-from relaying import BUILDS, Sender, body
-from wire import Wire, field, sender_number, varint
+from relaying import BUILDS, body, window
+from wire import Wire, field, sender_number
 
 HOUR = 3600
 DOWN = re.compile(rb'"down_count":\d+,"down_seconds":[0-9.e-]+')  # of this centre, which is restarted
@@ -62,11 +60,9 @@ class Fleet:
             with Wire(h.socket) as w:
                 for _ in range(count):
                     self.sequences[k] += 1
-                    end = (now - self.dice.choice(hours) * HOUR - self.dice.randrange(spread)) * 10**9
+                    end = now - self.dice.choice(hours) * HOUR - self.dice.randrange(spread)
                     w.send("UPLOAD", body(self.senders[k], self.sequences[k], self.dice.choice(BUILDS),
-                                          self.dice.randrange(50), self.dice.randrange(1, 9))
-                           + b"".join(varint(n << 3 | 1) + struct.pack("<Q", t)
-                                      for n, t in ((3, end - 10**9), (4, end)))
+                                          self.dice.randrange(50), self.dice.randrange(1, 9)) + window(end)
                            + field(12, b"%d" % self.dice.randrange(40)))
                     while w.take()[0] != "ACK":
                         pass
@@ -300,51 +296,6 @@ def deleted(tap, fleet):
     compare(tap, fleet, paths([0, 3, 5]), "after a delete")
 
 
-def killed(tap, bed, seconds, seed):
-    """Shards and the centre are killed while hosts send."""
-    dice = random.Random(seed)
-    init(bed, "killed", cluster="shards")
-    with Daemon("--relay", "tls://c:1") as a, Daemon("--relay", "tls://c:1") as b, \
-            Daemon("--gate", "--store", bed.url("killed", cluster="shards")) as centre:
-        gates = [Gate(a, centre, "a.example"), Gate(b, centre, "b.example")]
-        senders = [Sender(d, random.Random(seed + i), pause=0.02) for i, d in enumerate((a, b))]
-        for s in senders:
-            s.start()
-        stop = threading.Event()
-
-        def deliver(g):
-            order = random.Random(seed)
-            while not stop.is_set():
-                with contextlib.suppress(OSError, RuntimeError, TypeError):
-                    g.round(order)
-                time.sleep(0.01)
-
-        carriers = [threading.Thread(target=deliver, args=(g,)) for g in gates]
-        for c in carriers:
-            c.start()
-        ended, kills = time.monotonic() + seconds, 0
-        while time.monotonic() < ended or kills < 6:
-            time.sleep(dice.random())
-            victim = dice.choice([centre, *bed.servers])
-            victim.stop(signal.SIGKILL)
-            time.sleep(dice.random() * 0.3)
-            victim.start()
-            kills += 1
-        for s in senders:
-            s.ended = True
-        for s in senders:
-            s.join()
-        stop.set()
-        for c in carriers:
-            c.join()
-        for g in gates:
-            g.settle()
-        want, got = sums(a, b), calls_of(centre)
-        tap.point(want == got and len(got) == len(BUILDS), f"{kills} kills: the sums are exact", difference(want, got))
-        done = centre.ctl("verify")
-        tap.point(done.returncode == 0, f"{kills} kills: verification finds nothing", done.stdout + done.stderr)
-
-
 def refused(tap):
     for words, options in ((("does not begin with clickhouse://",), ("--gate", "--store", "http://h")),
                            (("store and relay",), ("--relay", "tls://c:1", "--store", "clickhouse://h")),
@@ -465,7 +416,6 @@ def one_away(tap, bed):
 
 
 def main():
-    seconds, seed = (int(x) for x in (sys.argv[1:] + ["5", "1"][len(sys.argv) - 1:]))
     mounts = private_mounts()
     with Tap() as tap:
         refused(tap)
@@ -474,7 +424,6 @@ def main():
             tap.skip("servers of ClickHouse", "clickhouse-server is not installed")
             return
         with Bed(2) as bed:
-            killed(tap, bed, seconds, seed)
             same(tap, bed)
             beside(tap, bed)
             one_away(tap, bed)

@@ -1,9 +1,10 @@
 # not a test
 """What plays with segments share: programs that upload, and a relay's side of the Unix socket."""
+import struct
 import threading
 import time
 
-from wire import Wire, encoded, field, sender_number
+from wire import Wire, encoded, field, sender_number, varint
 
 BUILDS = ["a1" * 20, "b2" * 20, "c3" * 20]
 
@@ -15,6 +16,11 @@ def body(sender, sequence, build, callee, calls):
     return (field(1, sender.to_bytes(8, "little") + b"\7\0\0\0") + field(2, sequence)
             + field(6, field(1, build) + field(2, "/bin/made-up")) + field(8, counts) + field(10, sequence == 1)
             + field(11, "0123456789abcdef" * 2))
+
+
+def window(end, seconds=1):
+    """Fields of an UPLOAD: its window ends then, in seconds."""
+    return b"".join(varint(n << 3 | 1) + struct.pack("<Q", int(t * 10**9)) for n, t in ((3, end - seconds), (4, end)))
 
 
 def fetch(w, centre, after=0, through=0, error="", tag=1, version=2):
@@ -31,11 +37,12 @@ def acknowledge(w, centre, epoch, sequence, number, outcome, tag=2):
 
 
 class Sender(threading.Thread):
-    """Uploads; each until it is acknowledged. It waits up to pause seconds between two."""
+    """Uploads; each until it is acknowledged. It waits up to pause seconds between two. end(): when the upload that is
+    made now shall have ended, in seconds."""
 
     def __init__(self, d, dice, builds=BUILDS, callees=50, pause=0.0):
         super().__init__(daemon=True)
-        self.builds, self.callees, self.pause = builds, callees, pause
+        self.builds, self.callees, self.pause, self.end = builds, callees, pause, None
         self.d, self.dice, self.ended, self.sent, self.uploads = d, dice, False, {}, 0
         self.number, self.sequence = sender_number(), 0
 
@@ -49,7 +56,8 @@ class Sender(threading.Thread):
                             self.sequence += 1
                             pending = (self.dice.choice(self.builds), self.dice.randrange(self.callees),
                                        self.dice.randrange(1, 9))
-                        w.send("UPLOAD", body(self.number, self.sequence, *pending))
+                            ended = window(self.end()) if self.end else b""
+                        w.send("UPLOAD", body(self.number, self.sequence, *pending) + ended)
                         answer = w.take()
                         while answer and answer[0] == "WANT_OBJECT":
                             answer = w.take()

@@ -78,16 +78,15 @@ class Service:
 
 
 class Bed:
-    """A CA, the centre's certificate, and a gate in front of a Unix socket."""
+    """A CA, unless there is one, the centre's certificate, and a gate in front of a Unix socket."""
 
-    def __init__(self, socket_path, address="[::]", **keys):
+    def __init__(self, socket_path, address="[::]", authority=None, **keys):
         self.folder = tempfile.mkdtemp(prefix="profd-tls-")
-        self.authority = Authority(self.folder)
+        self.authority, self.port = authority or Authority(self.folder), free_port()
         names = ("DNS:localhost", "DNS:centre.example", "IP:127.0.0.1", "IP:::1")
-        certificate, key = self.authority.issue("centre", names)
+        certificate, key = self.authority.issue(f"centre-{self.port}", names)
         self.revoked = os.path.join(self.folder, "revoked")
         open(self.revoked, "w").close()
-        self.port = free_port()
         self.keys = {"socket": socket_path, "gate_certificate": certificate, "gate_key": key,
                      "gate_ca": self.authority.ca, "gate_revoked": self.revoked,
                      "gate_listen": f"{address}:{self.port}", **keys}

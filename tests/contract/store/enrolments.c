@@ -42,6 +42,40 @@ static bool count_revoked(void *context, const struct store_enrolment *h)
     return true;
 }
 
+/* The enrolment of a host, which is asked for beside those of others. */
+static void find(struct fixture *f, const uint8_t host[STORE_HOST_SIZE], struct store_enrolment *out, bool *found)
+{
+    uint8_t hosts[3][STORE_HOST_SIZE];
+    struct store_enrolment all[3];
+    bool there[3] = {false, true, false};
+    memcpy(hosts[0], host, sizeof hosts[0]);
+    memset(hosts[1], 200, sizeof hosts[1]);
+    memcpy(hosts[2], host, sizeof hosts[2]);
+    OK(f, store_find_enrolments(f->r, hosts[0], 3, all, there, &f->e));
+    cr_assert(!there[1] && there[0] == there[2], "nobody has 200; who is asked for twice is given twice");
+    *found = there[2];
+    if (*found) {
+        cr_assert(all[0].revoked == all[2].revoked && memcmp(all[0].host, host, sizeof all[0].host) == 0);
+        *out = all[2];
+    }
+}
+
+/* Keys that are all bytes of one value. */
+struct revoked_keys {
+    int n;
+    int64_t sum;
+    uint8_t last;
+};
+
+static bool note_revoked(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked)
+{
+    struct revoked_keys *r = context;
+    r->n++;
+    r->sum += revoked - NOW;
+    r->last = key[STORE_HASH_SIZE - 1];
+    return r->last != 9;
+}
+
 static int hosts_of(struct fixture *f)
 {
     int n = 0;
@@ -99,7 +133,7 @@ STORE_TEST(a_revoked_key_is_neither_renewed_nor_enrolled)
     x.not_after = NOW + 77;
     OK(f, store_renew(f->w, &x, &a, &verdict, &f->e));
     cr_assert_eq(verdict, STORE_ENROLLED);
-    OK(f, store_find_enrolment(f->r, x.host, &a, &found, &f->e));
+    find(f, x.host, &a, &found);
     cr_assert(found && a.not_after == NOW + 77 && a.revoked == 0);
     OK(f, store_renew(f->w, &unknown, &a, &verdict, &f->e));
     cr_assert_eq(verdict, STORE_ENROL_UNKNOWN);
@@ -119,6 +153,7 @@ STORE_TEST(a_name_of_several_hosts_revokes_none_of_them)
     enum store_enrol_verdict verdict;
     bool spent, found;
     int n = 0;
+    struct revoked_keys seen = {.n = 0};
     put_token_of(f, 1, "default", 5, NOW + 10);
     liar.name = "07070707-0707-0707-0707-070707070707";
     cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
@@ -130,15 +165,17 @@ STORE_TEST(a_name_of_several_hosts_revokes_none_of_them)
     cr_assert_eq(verdict, STORE_ENROLLED);
     OK(f, store_revoke(f->w, liar.name, NOW, count_revoked, &n, &f->e));
     cr_assert_eq(n, 1);
-    OK(f, store_find_enrolment(f->r, x.host, &a, &found, &f->e));
+    find(f, x.host, &a, &found);
     cr_assert(found && a.revoked == NOW, "an identity precedes a name that looks like it");
     OK(f, store_revoke(f->w, "web", NOW + 1, count_revoked, &n, &f->e));
     cr_assert_eq(n, 2);
-    OK(f, store_find_enrolment(f->r, twin.host, &a, &found, &f->e));
+    find(f, twin.host, &a, &found);
     cr_assert(a.revoked == NOW + 1, "the only one of this name that was left");
     OK(f, store_revoke(f->w, "web", NOW + 2, count_revoked, &n, &f->e));
     cr_assert_eq(n, 4, "all were revoked before: said again");
-    OK(f, store_find_enrolment(f->r, liar.host, &a, &found, &f->e));
+    OK(f, store_each_revoked(f->r, note_revoked, &seen, &f->e));
+    cr_assert(seen.n == 2 && seen.sum == 1 && seen.last != 9, "each at the time when it was revoked first");
+    find(f, liar.host, &a, &found);
     cr_assert_eq(a.revoked, 0);
 }
 
@@ -148,14 +185,17 @@ STORE_TEST(keys_that_were_revoked_elsewhere_are_revoked_at_their_time)
     struct store_enrolment a;
     uint8_t keys[2][STORE_HASH_SIZE];
     const int64_t times[2] = {NOW - 5, NOW - 3};
+    struct revoked_keys seen = {.n = 0};
     bool spent, found;
     put_token_of(f, 1, "default", 5, NOW + 10);
     cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROLLED);
     memset(keys[0], 99, sizeof keys[0]);
     memset(keys[1], 7, sizeof keys[1]);
     OK(f, store_revoke_keys(f->w, keys[0], times, 2, &f->e));
-    OK(f, store_find_enrolment(f->r, x.host, &a, &found, &f->e));
+    find(f, x.host, &a, &found);
     cr_assert(found && a.revoked == NOW - 3);
+    OK(f, store_each_revoked(f->r, note_revoked, &seen, &f->e));
+    cr_assert(seen.n == 1 && seen.sum == -3 && seen.last == 7, "unknown keys are not entered");
     cr_assert_eq(enrol(f, &x, &a, &spent), STORE_ENROL_REVOKED);
     cr_assert_eq(hosts_of(f), 1);
 }
