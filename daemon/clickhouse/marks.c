@@ -8,10 +8,10 @@
 
 #define SLOTS_BYTES (200u << 10) /* a statement has at most 256 KiB */
 
-/* The reasons of one host in the hours of a query. */
+/* The reasons of one host, or of all, in an hour or all hours of a query. */
 struct marked {
     uint8_t host[STORE_HOST_SIZE];
-    uint32_t reasons;
+    uint32_t hour, reasons;
 };
 
 static int64_t first_hour(const struct store_filter *f)
@@ -24,17 +24,18 @@ static int64_t last_hour(const struct store_filter *f)
     return f->until > 0 ? (f->until - 1) / ENGINE_HOUR : UINT32_MAX;
 }
 
+/* Loads the marks, by host. hours: those of each hour apart. */
 static enum profd_status load_marks(struct clickhouse_store *s, struct arena *a, const struct store_filter *filter,
-                                    struct marked **list, uint32_t *n, struct profd_error *e)
+                                    bool hours, struct marked **list, uint32_t *n, struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
     uint32_t capacity = 0;
     *list = NULL;
     *n = 0;
     enum profd_status status = engine_query(s, &r, e,
-                                            "SELECT host, groupBitOr(reason) FROM mark WHERE hour >= %" PRId64
-                                            " AND hour <= %" PRId64 " GROUP BY host",
-                                            first_hour(filter), last_hour(filter));
+                                            "SELECT host, %s AS h, groupBitOr(reason) FROM mark WHERE hour >= %" PRId64
+                                            " AND hour <= %" PRId64 " GROUP BY host, h ORDER BY host",
+                                            hours ? "hour" : "toUInt32(0)", first_hour(filter), last_hour(filter));
     while (status == PROFD_OK && rows_more(&r)) {
         struct marked *more = arena_extend(a, *list, *n, &capacity, sizeof **list);
         if (!more) {
@@ -43,6 +44,7 @@ static enum profd_status load_marks(struct clickhouse_store *s, struct arena *a,
         }
         *list = more;
         rows_fixed(&r, more[*n].host, sizeof more[*n].host);
+        more[*n].hour = rows_u32(&r);
         more[(*n)++].reasons = rows_u32(&r);
         status = engine_rows_check(&r, "marks of hours", e);
     }
@@ -50,40 +52,67 @@ static enum profd_status load_marks(struct clickhouse_store *s, struct arena *a,
     return status;
 }
 
-/* What is marked of hosts in scope that the filter could select. */
-static enum profd_status add_reasons(struct clickhouse_store *s, struct arena *a, const struct store_scope *scope,
-                                     const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+/* identity → name of the marked hosts in scope that the filter could select; NULL for what is marked of every host. */
+static enum profd_status name_marked(struct clickhouse_store *s, struct arena *a, const struct store_scope *scope,
+                                     const struct store_filter *filter, const struct marked *marks, uint32_t n,
+                                     struct hashmap *names, struct profd_error *e)
 {
     static const uint8_t every[STORE_HOST_SIZE];
-    struct marked *marks;
-    struct engine_host *hosts = NULL;
-    uint32_t n;
-    size_t count = 0;
-    enum profd_status status = load_marks(s, a, filter, &marks, &n, e);
-    if (status != PROFD_OK || n == 0) {
-        return status;
-    }
+    static const char *const none = NULL;
     const uint8_t **identities = ARENA_ARRAY(a, n, const uint8_t *);
-    struct hashmap of; /* identity → reasons */
-    hashmap_init(&of, 0);
-    status = identities ? PROFD_OK : profd_no_memory(e);
-    for (uint32_t i = 0; i < n && status == PROFD_OK; i++) {
-        identities[i] = marks[i].host;
-        *reasons |= memcmp(marks[i].host, every, sizeof every) == 0 ? marks[i].reasons : 0;
-        status = hashmap_put(&of, marks[i].host, sizeof marks[i].host, &marks[i].reasons, sizeof marks[i].reasons)
-                     ? PROFD_OK
-                     : profd_no_memory(e);
+    struct engine_host *hosts = NULL;
+    size_t distinct = 0, count = 0;
+    bool fine = identities && hashmap_put(names, every, sizeof every, &none, sizeof none);
+    for (uint32_t i = 0; i < n && fine; i++) {
+        if (i == 0 || memcmp(marks[i].host, marks[i - 1].host, sizeof marks[i].host) != 0) {
+            identities[distinct++] = marks[i].host;
+        }
     }
-    if (status == PROFD_OK) {
-        status = engine_load_hosts(s, a, identities, n, &hosts, &count, e);
-    }
+    enum profd_status status =
+        fine ? engine_load_hosts(s, a, identities, distinct, &hosts, &count, e) : profd_no_memory(e);
     for (size_t i = 0; i < count && status == PROFD_OK; i++) {
-        const uint32_t *found = hashmap_find(&of, hosts[i].identity, sizeof hosts[i].identity);
-        *reasons |=
-            found && store_scope_has(scope, hosts[i].uid) && labels_match_host(filter, hosts[i].name) ? *found : 0;
+        const struct engine_host *h = &hosts[i];
+        if (store_scope_has(scope, h->uid) && labels_match_host(filter, h->name) &&
+            !hashmap_put(names, h->identity, sizeof h->identity, &h->name, sizeof h->name)) {
+            status = profd_no_memory(e);
+        }
     }
-    hashmap_clear(&of);
     return status;
+}
+
+static enum profd_status each_mark(struct clickhouse_store *s, const struct store_scope *scope,
+                                   const struct store_filter *filter, bool hours,
+                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                   struct profd_error *e)
+{
+    struct marked *marks = NULL;
+    uint32_t n = 0;
+    struct hashmap names;
+    struct arena *a = arena_new(0);
+    enum profd_status status = a ? load_marks(s, a, filter, hours, &marks, &n, e) : profd_no_memory(e);
+    hashmap_init(&names, 0);
+    if (status == PROFD_OK && n > 0) {
+        status = name_marked(s, a, scope, filter, marks, n, &names, e);
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
+        const char *const *name = hashmap_find(&names, marks[i].host, sizeof marks[i].host);
+        if (name &&
+            !each(context, &(struct store_mark){.host = *name, .hour = marks[i].hour, .reasons = marks[i].reasons})) {
+            status = profd_no_memory(e);
+        }
+    }
+    hashmap_clear(&names);
+    arena_free(a);
+    return status;
+}
+
+enum profd_status engine_each_mark(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter,
+                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                   struct profd_error *e)
+{
+    return store_scope_has_tenants(scope) ? each_mark(engine_self(base), scope, filter, true, each, context, e)
+                                          : PROFD_OK;
 }
 
 /* Keeps the series that are not of one host, and match what is asked of other labels. */
@@ -188,7 +217,7 @@ enum profd_status engine_get_marks(struct store *base, const struct store_scope 
     }
     *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
     if (status == PROFD_OK) {
-        status = add_reasons(s, a, scope, filter, reasons, e);
+        status = each_mark(s, scope, filter, false, store_mark_add, reasons, e);
     }
     if (status == PROFD_OK && s->base.partial) {
         bool missing;

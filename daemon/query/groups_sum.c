@@ -13,6 +13,7 @@
 #include "proto/limits.h"
 #include "proto/message.h"
 #include "proto/collector.h"
+#include "query/groups_marks.h"
 #include "query/row.h"
 #include "query/set.h"
 
@@ -290,26 +291,25 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
 {
     const struct groups_request *r = g->request;
     struct store_filter filter = r->filter;
-    struct store_living unread;
+    struct store_living unread = {.processes = 0};
     struct store_matcher *matchers =
         ARENA_ARRAY(g->arena, filter.matcher_count + r->label_count + 1, struct store_matcher);
+    struct groups_marks marks;
+    uint32_t reasons = 0;
     enum profd_status status = matchers != NULL
                                    ? store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e)
                                    : profd_no_memory(e);
-    uint32_t reasons = 0;
+    const bool all = unread.processes < before->processes;
     if (status == PROFD_OK) {
         status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < g->keys.count; i++) {
-        g->groups[i].row.inexact |= reasons & (uint32_t)INEXACT_SHARDS_MISSING;
-    }
-    if (status != PROFD_OK || (before->processes == 0 && (reasons & ~(uint32_t)INEXACT_SHARDS_MISSING) == 0)) {
+    if (status != PROFD_OK || (before->processes == 0 && reasons == 0)) {
         return status;
     }
-    const bool all = unread.processes < before->processes;
-    for (size_t i = 0; i < filter.matcher_count; i++) {
-        matchers[i] = filter.matchers[i];
-    }
+    const uint32_t missing = reasons & (uint32_t)INEXACT_SHARDS_MISSING;
+    const bool totals = (reasons & (uint32_t)INEXACT_HOST_TOTALS) != 0; /* then groups are steps alone */
+    status = groups_marks_load(r->store, &r->scope, &filter, r->labels, r->label_count, g->arena, &marks, e);
+    memcpy(matchers, filter.matchers, filter.matcher_count * sizeof *matchers);
     filter.matchers = matchers;
     for (uint32_t i = 0; status == PROFD_OK && i < g->keys.count; i++) {
         struct group_row *row = &g->groups[i].row;
@@ -319,13 +319,17 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
                 (struct store_matcher){.name = r->labels[k], .value = row->values[k], .match = STORE_MATCH_EQUAL};
         }
         filter.until = r->step > 0 ? row->time + row->width : r->filter.until;
-        status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
-        row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
-        filter.since = r->step > 0 ? row->time : r->filter.since;
-        if (status == PROFD_OK) {
-            status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+        filter.since = r->filter.since;
+        if (before->processes > 0) {
+            status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
+            row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
         }
-        row->inexact |= reasons;
+        filter.since = r->step > 0 ? row->time : r->filter.since;
+        row->inexact |= missing | groups_marks_find(&marks, row->values, filter.since, filter.until);
+        if (status == PROFD_OK && totals) {
+            status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
+            row->inexact |= reasons;
+        }
     }
     return status;
 }

@@ -13,19 +13,38 @@ static uint64_t key_hash(const void *context, uint32_t i)
     return table_hash_bytes(s->keys[i].bytes, s->keys[i].size, s->seed);
 }
 
+/* The slot of a key, or the free one where it belongs. The table has slots. */
+static uint32_t find_slot(const struct set *s, const void *key, size_t size)
+{
+    uint32_t at = table_slot(&s->table, table_hash_bytes(key, size, s->seed));
+    for (; s->table.slots[at] != 0; at = (at + 1) & s->table.mask) {
+        const struct set_key *k = &s->keys[s->table.slots[at] - 1];
+        if (k->size == size && memcmp(k->bytes, key, size) == 0) {
+            break;
+        }
+    }
+    return at;
+}
+
+bool set_find(const struct set *s, const void *key, size_t size, uint32_t *number)
+{
+    const uint32_t slot = s->count > 0 ? s->table.slots[find_slot(s, key, size)] : 0;
+    if (slot != 0) {
+        *number = slot - 1;
+    }
+    return slot != 0;
+}
+
 enum profd_status set_add(struct set *s, const void *key, size_t size, uint32_t *number, bool *added)
 {
     if (!table_reserve(&s->table, s->arena, key_hash, s)) {
         return PROFD_NO_MEMORY;
     }
-    uint32_t at = table_slot(&s->table, table_hash_bytes(key, size, s->seed));
-    for (; s->table.slots[at] != 0; at = (at + 1) & s->table.mask) {
-        const struct set_key *k = &s->keys[s->table.slots[at] - 1];
-        if (k->size == size && memcmp(k->bytes, key, size) == 0) {
-            *number = s->table.slots[at] - 1;
-            *added = false;
-            return PROFD_OK;
-        }
+    const uint32_t at = find_slot(s, key, size);
+    if (s->table.slots[at] != 0) {
+        *number = s->table.slots[at] - 1;
+        *added = false;
+        return PROFD_OK;
     }
     struct set_key *grown = arena_extend(s->arena, s->keys, s->count, &s->capacity, sizeof *grown);
     char *copy = grown != NULL ? arena_copy(s->arena, key, size) : NULL;

@@ -44,6 +44,19 @@ struct store_detail {
     uint64_t most; /* of AUTO; 0: STORE_DETAIL_MOST */
 };
 
+/* Something is missing in an hour, of one host or of every host. */
+struct store_mark {
+    const char *host; /* its name; NULL: every host. Lives until the callback returns */
+    int64_t hour;     /* since the epoch */
+    uint32_t reasons; /* bits of enum message_inexact */
+};
+/* Adds the reasons of a mark to *reasons. */
+static inline bool store_mark_add(void *reasons, const struct store_mark *mark)
+{
+    *(uint32_t *)reasons |= mark->reasons;
+    return true;
+}
+
 /* A host is there. */
 struct store_arrival {
     uint8_t host[STORE_HOST_SIZE]; /* identity */

@@ -312,22 +312,31 @@ enum profd_status memory_get_centre(struct store *base, struct store_centre *out
     return PROFD_OK;
 }
 
-enum profd_status memory_get_marks(struct store *base, const struct store_scope *scope,
-                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+enum profd_status memory_each_mark(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter,
+                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                   struct profd_error *e)
 {
-    (void)e;
     const struct memory_centre *c = &memory_self(base)->centre;
-    *reasons = 0;
-    for (size_t i = 0; i < c->mark_count && store_scope_has_tenants(scope); i++) {
+    bool fine = true;
+    for (size_t i = 0; i < c->mark_count && store_scope_has_tenants(scope) && fine; i++) {
         const struct memory_mark *m = &c->marks[i];
         const int64_t from = m->hour * SEGMENT_HOUR;
         if ((filter->since <= 0 || filter->since < from + SEGMENT_HOUR) &&
             (filter->until <= 0 || filter->until > from) && store_scope_has(scope, c->hosts[m->host].uid) &&
             labels_match_host(filter, c->hosts[m->host].name)) {
-            *reasons |= m->reasons;
+            fine = each(context, &(struct store_mark){
+                                     .host = c->hosts[m->host].name, .hour = m->hour, .reasons = (uint32_t)m->reasons});
         }
     }
-    return PROFD_OK;
+    return fine ? PROFD_OK : profd_no_memory(e);
+}
+
+enum profd_status memory_get_marks(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+{
+    *reasons = 0;
+    return memory_each_mark(base, scope, filter, store_mark_add, reasons, e);
 }
 
 void memory_verify_arrivals(const struct memory_store *s, void (*mismatch)(void *context, const char *sentence),

@@ -71,35 +71,45 @@ enum profd_status store_sqlite_describe(struct store *base, struct store_sqlite_
     return PROFD_OK;
 }
 
-enum profd_status sqlite_get_marks(struct store *base, const struct store_scope *scope,
-                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+enum profd_status sqlite_each_mark(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter,
+                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                   struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
-    bool row = false;
+    bool row = false, fine = true;
     const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
                   to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX;
-    *reasons = 0;
+    char users[SQLITE_SCOPE_TEXT];
     if (!store_scope_has_tenants(scope)) {
         return PROFD_OK;
     }
-    bool apart = false;
-    enum profd_status status = filter->build_id && !filter->by_host && labels_are_asked(filter, "host")
-                                   ? sqlite_has_totals(s, scope, filter, &apart, e)
-                                   : PROFD_OK;
-    if (status != PROFD_OK) {
-        return status;
+    enum profd_status status = sqlite_start(s, SQL_HOUR_MARKS,
+                                            VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all),
+                                                   TEXT(sqlite_scope_format(scope, users)), INTEGER(STORE_TENANT)),
+                                            &q, e);
+    while (status == PROFD_OK && fine && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        const struct store_mark m = {.host = sqlite3_column_type(q, 1) == SQLITE_NULL ? NULL : sqlite_text(q, 1),
+                                     .hour = sqlite3_column_int64(q, 2),
+                                     .reasons = (uint32_t)sqlite3_column_int64(q, 0)};
+        fine = (m.host && !labels_match_host(filter, m.host)) || each(context, &m);
     }
-    *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
-    char users[SQLITE_SCOPE_TEXT];
-    status = sqlite_start(s, SQL_HOUR_MARKS,
-                          VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all),
-                                 TEXT(sqlite_scope_format(scope, users)), INTEGER(STORE_TENANT)),
-                          &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
-        if (sqlite3_column_type(q, 1) == SQLITE_NULL || labels_match_host(filter, sqlite_text(q, 1))) {
-            *reasons |= (uint32_t)sqlite3_column_int64(q, 0);
-        }
+    if (!fine) {
+        sqlite_finish(q);
+        return profd_no_memory(e);
     }
     return status;
+}
+
+enum profd_status sqlite_get_marks(struct store *base, const struct store_scope *scope,
+                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+{
+    bool apart = false;
+    enum profd_status status = PROFD_OK;
+    if (store_scope_has_tenants(scope) && filter->build_id && !filter->by_host && labels_are_asked(filter, "host")) {
+        status = sqlite_has_totals(sqlite_self(base), scope, filter, &apart, e);
+    }
+    *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
+    return status == PROFD_OK ? sqlite_each_mark(base, scope, filter, store_mark_add, reasons, e) : status;
 }

@@ -494,6 +494,11 @@ enum profd_status store_get_greeting(struct store *s, struct store_centre *out, 
  * enum message_inexact. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   uint32_t *reasons, struct profd_error *e);
+/* On any handle: the marks of which store_get_marks returns the reasons, but HOST_TOTALS and SHARDS_MISSING, in no
+ * order. each returns false when out of memory. */
+enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                  struct profd_error *e);
 
 /* Backup, on the writing handle: a copy that is consistent as of the last step, while uploads continue. */
 struct store_backup;

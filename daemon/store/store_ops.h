@@ -99,6 +99,10 @@
       (struct store * s, const struct store_scope *scope, const struct store_filter *filter, uint32_t *reasons,        \
        struct profd_error *e),                                                                                         \
       (s, scope, filter, reasons, e))                                                                                  \
+    V(each_mark,                                                                                                       \
+      (struct store * s, const struct store_scope *scope, const struct store_filter *filter,                           \
+       bool (*each)(void *context, const struct store_mark *mark), void *context, struct profd_error *e),              \
+      (s, scope, filter, each, context, e))                                                                            \
     V(each_reader,                                                                                                     \
       (struct store * s, bool (*each)(void *context, const struct store_reader *r), void *context,                     \
        struct profd_error *e),                                                                                         \

@@ -112,6 +112,22 @@ struct store_centre centre_of(struct fixture *f)
     return c;
 }
 
+/* What each mark in a window says. */
+struct marks_seen {
+    const char *host;
+    int64_t from, to; /* hours */
+    uint32_t reasons;
+};
+
+static bool see_mark(void *context, const struct store_mark *m)
+{
+    struct marks_seen *seen = context;
+    cr_assert(m->hour >= seen->from && m->hour <= seen->to, "an hour of the window");
+    cr_assert(!seen->host || !m->host || strcmp(m->host, seen->host) == 0, "a host that was asked for");
+    seen->reasons |= m->reasons;
+    return true;
+}
+
 uint32_t marks(struct fixture *f, int64_t since, int64_t until, const char *host)
 {
     const struct store_matcher m = {.name = "host", .value = host};
@@ -121,5 +137,12 @@ uint32_t marks(struct fixture *f, int64_t since, int64_t until, const char *host
     OK(f, store_get_marks(f->r, &other, &filter, &reasons, &f->e));
     cr_assert_eq(reasons, 0, "users of this machine read nothing of hosts");
     OK(f, store_get_marks(f->r, &everybody, &filter, &reasons, &f->e));
+    struct marks_seen seen = {.host = host,
+                              .from = since > 0 ? since / SEGMENT_HOUR : 0,
+                              .to = until > 0 ? (until - 1) / SEGMENT_HOUR : INT64_MAX};
+    OK(f, store_each_mark(f->r, &other, &filter, see_mark, &seen, &f->e));
+    cr_assert_eq(seen.reasons, 0);
+    OK(f, store_each_mark(f->r, &everybody, &filter, see_mark, &seen, &f->e));
+    cr_assert_eq(seen.reasons, reasons, "each mark, and all of them");
     return reasons;
 }
