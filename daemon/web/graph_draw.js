@@ -94,7 +94,7 @@ export function sizeOf(n, look) {
   return { w: Math.round(Math.max(90, title, times)), h: 42 };
 }
 
-/** on: {open(cycle), follow(node), focus(node), mark(id or null)}. */
+/** on: {open(cycle), follow(node), focus(node), mark(id or null), seen(node): it has the focus of the keyboard}. */
 function drawNode(n, place, total, look, on) {
   const share = total > 0 ? Math.min(1, n.total_seconds / total) : 0;
   const cycle = n.whole !== undefined;
@@ -122,7 +122,10 @@ function drawNode(n, place, total, look, on) {
     svg("text", { x: n.w / 2, y: 33, "text-anchor": "middle" }, times),
     svg("title", {}, `${n.detail__name ?? n.title} ${times}, ${look.percent(100 * share)}${more}`),
   );
-  box.addEventListener("focus", () => on.mark(n.id));
+  box.addEventListener("focus", () => {
+    on.mark(n.id);
+    if (box.matches(":focus-visible")) on.seen(n);
+  });
   box.addEventListener("blur", () => on.mark(null));
   const wrap = { class: "item", transform: `translate(${place.x - n.w / 2},${place.y - n.h / 2})` };
   const hover = { onpointerenter: () => on.mark(n.id), onpointerleave: () => on.mark(null) };

@@ -60,6 +60,15 @@ export class Camera {
     this.show();
   }
 
+  /** Brings a box around that point into sight: {x, y, width, height}. */
+  reveal(box) {
+    const { x, y, w, h } = this.view;
+    const inside = (middle, size, low, part) => middle - size / 2 >= low && middle + size / 2 <= low + part;
+    if (inside(box.x, box.width, x, w) && inside(box.y, box.height, y, h)) return;
+    this.view = this.around(this.size.w / w, box);
+    this.draw();
+  }
+
   reset() {
     this.view = this.first();
     this.draw();

@@ -90,7 +90,7 @@ function timeColumns(flat) {
   const share = (i) => (measured ? (100 * times[i]) / whole : c.percent[i]);
   const range = (i) => format.selfRange(amount, c.self_least?.[i], c.self_most?.[i]) || null;
   const self = (i) => bar(format.self(amount, c.self_seconds[i], c.self_least?.[i]), own(i), range(i));
-  const both = { numeric: true, width: 9.2, bars: true, slim: 5.4 };
+  const both = { numeric: true, width: 9.2, bars: true, slim: 5.7 };
   const total = (i) => times[i];
   return [
     {

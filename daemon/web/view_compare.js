@@ -8,7 +8,7 @@ import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { another, go, to } from "./state.js";
 import { filterField, Table } from "./table.js";
-import { bar, matcher, NARROW } from "./view_report.js";
+import { bar, fitting, matcher, NARROW } from "./view_report.js";
 
 const FORMS = [
   ["", "Table"],
@@ -46,12 +46,14 @@ function rowsOf(diff, table, metric) {
   ];
 }
 
+const nameOf = (name) => (innerWidth < NARROW ? fitting(format.called(name)) : format.shortName(name));
+
 function nameColumn(rows, state) {
   const cell = (i) => {
     const row = rows[i];
     const names = row.caller === null ? [row.function] : [row.caller, row.function];
     const link = { ...to(state, there(row, state)), tabIndex: -1, title: names.join(" → ") };
-    return el("a", link, names.map(format.shortName).join(" → "));
+    return el("a", link, names.map(nameOf).join(" → "));
   };
   const value = (i) => (rows[i].caller === null ? "" : `${rows[i].caller} `) + rows[i].function;
   return { key: "name", title: "Function", value, cell };

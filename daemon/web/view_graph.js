@@ -68,8 +68,10 @@ function anchor(shown, places, size) {
     const before = x(b) + y(b) < x(a) + y(a) - 1;
     return b.total_seconds > a.total_seconds || (b.total_seconds === a.total_seconds && before) ? b : a;
   });
+  const time = (n) => n.total_seconds;
+  if (shown.start && innerWidth < NARROW) return busiest(shown.nodes, places, size, time, shown.start);
   if (shown.start) return places.nodes.get(shown.start.id);
-  const { passed, end } = trunk(shown, root, (n) => n.total_seconds);
+  const { passed, end } = trunk(shown, root, time);
   return busiest(shown.nodes, places, size, (n) => (passed.has(n) ? 0 : n.total_seconds), end);
 }
 
@@ -125,6 +127,7 @@ async function picture(graph, shown, state, box) {
     close: (cycle) => go({ zoom: [...open].filter((c) => c !== cycle).join(","), at: "" }),
     follow: (n) => go({ ...another("report"), ...functionAt(state, n.detail__address, n.detail__build_id) }),
     focus: focused,
+    seen: (n) => camera.reveal({ ...places.nodes.get(n.id), width: n.w, height: n.h }),
   });
   const camera = new Camera(
     drawn.view,

@@ -22,7 +22,7 @@ const age = (s) =>
   s < 60
     ? `${s} s`
     : s < 3600
-      ? `${Math.floor(s / 60)} min ${s % 60} s`
+      ? `${Math.floor(s / 60)} min${s < 600 ? ` ${s % 60} s` : ""}`
       : s < 86400
         ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`
         : `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
@@ -177,7 +177,7 @@ const allColumns = (rows, state) => [
   },
   {
     key: "labels",
-    width: 18.4,
+    width: 19.8,
     title: "Labels",
     value: (i) => tags(rows[i]),
     cell: (i) => el("span", { title: tags(rows[i]) }, tags(rows[i])),

@@ -109,6 +109,29 @@ async function focus(page) {
   point((await titles(page)).includes(node.title), "graph: a function's callers and callees lead to it", page.url());
 }
 
+/** On a phone most boxes are outside the window of the picture: one that gets the focus by Tab comes into sight. */
+async function tabbed() {
+  const page = await open({ viewport: { width: 390, height: 844 } });
+  await visit(page, `?build=${shapes}&view=graph`);
+  await page.locator("svg.graph").focus();
+  const hidden = [];
+  let seen = 0;
+  for (let i = 0; i < 12; i++) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate((selector) => {
+      const box = document.activeElement.closest(selector);
+      if (!box) return null;
+      const [inner, outer] = [box, box.closest("svg")].map((e) => e.getBoundingClientRect());
+      const inside = inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+      return { inside: inside && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1, name: box.textContent };
+    }, NODE);
+    seen += at ? 1 : 0;
+    if (at && !at.inside) hidden.push(at.name);
+  }
+  point(seen > 5 && hidden.length === 0, "graph: a box that gets the focus by keyboard comes into sight", [seen, hidden]);
+  await page.context().close();
+}
+
 async function search(page) {
   await visit(page, `?build=${calc}&view=graph&zoom=1`);
   await page.keyboard.press("/");
@@ -179,4 +202,5 @@ export async function graph() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
   for (const part of [readable, hover, focus, search, groups, measured]) await part(page);
   await page.context().close();
+  await tabbed();
 }
