@@ -19,7 +19,19 @@ struct diff_work {
     bool *is_watched;                          /* of each row; NULL: all are */
     uint32_t *name_rank;                       /* of each row */
     struct diff_logs *logs;                    /* of the items of the table in the making: [item·2] */
+    struct sort_item *order;                   /* scratch */
+    size_t order_size;
 };
+
+/* Scratch for n items, the same for all tables: to clear new pages costs more than to sort. NULL: no memory. */
+static struct sort_item *take_order(struct diff_work *w, size_t n)
+{
+    if (n > w->order_size || w->order == NULL) {
+        w->order = ARENA_ARRAY(w->arena, n, struct sort_item);
+        w->order_size = n;
+    }
+    return w->order;
+}
 
 const struct report_function *diff_function(const struct diff *d, uint32_t row)
 {
@@ -171,7 +183,7 @@ static bool make_items(struct diff_work *w, enum diff_metric metric, struct diff
 {
     const uint32_t rows = w->out->match.row_count;
     t->items = ARENA_ARRAY(w->arena, rows, struct diff_item);
-    w->logs = ARENA_ARRAY(w->arena, (size_t)rows * 2, struct diff_logs);
+    w->logs = w->logs != NULL ? w->logs : ARENA_ARRAY(w->arena, (size_t)rows * 2, struct diff_logs);
     if (t->items == NULL || w->logs == NULL) {
         return false;
     }
@@ -201,7 +213,7 @@ static bool give_verdicts(struct diff_work *w, struct diff_table *t)
 {
     uint32_t n = 0;
     double *p = ARENA_ARRAY(w->arena, t->count, double), *q = ARENA_ARRAY(w->arena, t->count, double);
-    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
+    struct sort_item *order = take_order(w, (size_t)t->count * 2);
     if (p == NULL || q == NULL || order == NULL) {
         return false;
     }
@@ -228,7 +240,7 @@ static bool give_verdicts(struct diff_work *w, struct diff_table *t)
 /* The median of what would have been seen. */
 static bool find_visible(struct diff_work *w, struct diff_table *t)
 {
-    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
+    struct sort_item *order = take_order(w, (size_t)t->count * 2);
     size_t n = 0;
     if (order == NULL) {
         return false;
@@ -292,11 +304,26 @@ static uint64_t item_key(const struct diff_work *w, const struct diff_item *x, i
     }
 }
 
+/* Moves items to their places in the order, cycle by cycle: a copy of all would be as large as the table. */
+static void move_items(struct diff_table *t, struct sort_item *order)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_item first = t->items[i];
+        uint32_t to = i;
+        for (uint32_t from = order[i].value; from != i; from = order[to].value) {
+            t->items[to] = t->items[from];
+            order[to].value = to;
+            to = from;
+        }
+        t->items[to] = first;
+        order[to].value = to;
+    }
+}
+
 static bool sort_items(struct diff_work *w, struct diff_table *t)
 {
-    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)t->count * 2, struct sort_item);
-    struct diff_item *sorted = ARENA_ARRAY(w->arena, t->count, struct diff_item);
-    if (order == NULL || sorted == NULL) {
+    struct sort_item *order = take_order(w, (size_t)t->count * 2);
+    if (order == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < t->count; i++) {
@@ -308,10 +335,7 @@ static bool sort_items(struct diff_work *w, struct diff_table *t)
         }
         sort_radix(order, order + t->count, t->count);
     }
-    for (uint32_t i = 0; i < t->count; i++) {
-        sorted[i] = t->items[order[i].value];
-    }
-    t->items = sorted;
+    move_items(t, order);
     return true;
 }
 
@@ -429,7 +453,7 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
 static bool list_only(struct diff_work *w, uint32_t s)
 {
     struct diff *d = w->out;
-    struct sort_item *order = ARENA_ARRAY(w->arena, (size_t)d->match.row_count * 2, struct sort_item);
+    struct sort_item *order = take_order(w, (size_t)d->match.row_count * 2);
     uint32_t n = 0;
     d->only[s] = ARENA_ARRAY(w->arena, d->match.row_count, uint32_t);
     if (order == NULL || d->only[s] == NULL) {
