@@ -60,6 +60,13 @@ static void add_list(struct buffer *out, const struct render_input *in, const st
         inside -= cost(x, linker_calls(f));
         add_function(out, in, f);
     }
+    if (calls == 0) {
+        bool few = inside <= TARGET * sampled;
+        buffer_add_format(out, "# No function is listed: %.1f %% of the ticks are inside the collector%s\n",
+                          100 * x->inside / sampled,
+                          few ? ", and 15 % may be" : "; each function runs for longer than its calls take to count");
+        return;
+    }
     inside = inside > 0 ? inside : 0;
     buffer_add_format(out,
                       "# Without them: %.1f %% of the calls are counted, and about %.1f %% of the ticks (now %.1f %%) "

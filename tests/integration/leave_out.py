@@ -127,6 +127,11 @@ def test_attribute(tap, d):
         tap.point(calls(report).get("tiny", 0) == 0 and calls(report)["work"] == 3
                   and report["provenance"]["calls_exact"],
                   f"{compiler} -pg: a function with no_instrument_function is not counted", report)
+    counted(d, exe, "few", "--rate", "250", exe, ROUNDS)
+    done = d.ctl("report", exe, "-f", "exclude-list", "-l", "run=few")
+    tap.point(done.returncode == 0 and not entries(done.stdout) and "# No function is listed: " in done.stdout
+              and "15 % may be\n" in done.stdout and "Without them" not in done.stdout,
+              "where counting takes little time, no function is listed, and the list says why", done)
 
 
 with Tap() as tap, Daemon() as d:
