@@ -162,6 +162,23 @@ static enum profd_status database_make(struct clickhouse *c, const struct clickh
     return status;
 }
 
+/* Version 1 had another form before any release: rows of segments had arrays in place of columns of planes. */
+static enum profd_status form_check(struct clickhouse *c, const struct clickhouse_address *a, struct profd_error *e)
+{
+    unsigned long n[2];
+    const enum profd_status status =
+        ask_numbers(c, n, 2, e,
+                    "SELECT countIf(name = 'a_n'), countIf(name = 'arcs') FROM "
+                    "system.columns WHERE database = '%s' AND table LIKE 'segment_group%%'",
+                    a->database);
+    return status == PROFD_OK && n[0] > n[1]
+               ? profd_error_set(e, PROFD_REFUSED,
+                                 "the tables of database \"%s\" were made by a profd before its release, and this one "
+                                 "stores segments in another form: drop the database, or name another in the URL",
+                                 a->database)
+               : status;
+}
+
 /* The version of the tables. */
 static enum profd_status version_read(struct clickhouse *c, const struct clickhouse_address *a, unsigned *out,
                                       struct profd_error *e)
@@ -189,6 +206,9 @@ static enum profd_status version_read(struct clickhouse *c, const struct clickho
         status = profd_error_set(e, PROFD_REFUSED, "the tables of database \"%s\" were made for: %s. The URL says: %s",
                                  a->database, other, layout);
         free(other);
+    }
+    if (status == PROFD_OK && n[1] > 0) {
+        status = form_check(c, a, e);
     }
     if (status == PROFD_OK) {
         *out = (unsigned)n[1];

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-#define NOWHERE UINT16_MAX /* a build's number in the columns */
-_Static_assert(LIMIT_BUILDS < NOWHERE, "numbers of builds fit");
+#include "core/rollup_columns.h"
+
+_Static_assert(LIMIT_BUILDS <= UINT16_MAX, "numbers of builds fit");
 
 uint32_t segment_row_sent(const struct segment *s)
 {
@@ -25,6 +26,8 @@ struct part {
     struct rows histograms, bins, arcs, nodes;
     uint32_t *h_used, *t_used; /* of the histograms above, and of all trees */
     uint8_t *kept;             /* of each node: is it in the part? */
+    uint64_t *numbers;         /* of a column that is being put, and */
+    uint8_t *packed;           /* its bytes */
 };
 
 static uint64_t share_of(const struct part *p, uint32_t row)
@@ -92,11 +95,6 @@ static void pick_nodes(struct part *p)
     }
 }
 
-static uint16_t narrow(uint32_t build)
-{
-    return build == COUNTS_NOWHERE ? NOWHERE : (uint16_t)build;
-}
-
 /* Appends an array of the values of the rows i of a list. */
 #define PUT_ARRAY(type, list, value)                                                                                   \
     do {                                                                                                               \
@@ -108,6 +106,57 @@ static uint16_t narrow(uint32_t build)
             memcpy(to, &number, sizeof number);                                                                        \
         }                                                                                                              \
     } while (0)
+
+/* Appends n of p->numbers as a column of planes of bytes: the server compresses these better than an array. */
+static void put_numbers(const struct part *p, uint32_t n, struct buffer *b)
+{
+    rows_put_bytes(b, p->packed, (size_t)(rollup_column_put(p->packed, p->numbers, n) - p->packed));
+}
+
+/* The same of the values of the rows i of a list. */
+#define PUT_COLUMN(list, value)                                                                                        \
+    do {                                                                                                               \
+        for (uint32_t k = 0; k < (list)->n; k++) {                                                                     \
+            const uint32_t i = (list)->at[k];                                                                          \
+            p->numbers[k] = (value);                                                                                   \
+        }                                                                                                              \
+        put_numbers(p, (list)->n, b);                                                                                  \
+    } while (0)
+
+/* A build and one more; 0: outside every known one. */
+static uint64_t put_build(uint32_t build)
+{
+    return build == COUNTS_NOWHERE ? 0 : (uint64_t)build + 1;
+}
+
+/* Positions of bins ascend in each histogram: differences. */
+static void put_bin_places(const struct part *p, struct buffer *b)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < p->histograms.n; i++) {
+        uint64_t before = 0;
+        for (uint32_t k = 0; k < p->h_used[i]; k++, at++) {
+            const uint64_t index = p->counts->bin_index[p->bins.at[at]];
+            p->numbers[at] = index - before;
+            before = index;
+        }
+    }
+    put_numbers(p, at, b);
+}
+
+/* Callers' addresses ascend in each build: differences. */
+static void put_callers(const struct part *p, struct buffer *b)
+{
+    const struct segment_counts *c = p->counts;
+    uint64_t before = 0;
+    for (uint32_t k = 0; k < p->arcs.n; k++) {
+        const uint32_t i = p->arcs.at[k];
+        const bool same = k > 0 && c->from_build[p->arcs.at[k - 1]] == c->from_build[i];
+        p->numbers[k] = c->from[i] - (same ? before : 0);
+        before = c->from[i];
+    }
+    put_numbers(p, p->arcs.n, b);
+}
 
 static void put_histograms(const struct part *p, struct buffer *b)
 {
@@ -125,20 +174,21 @@ static void put_histograms(const struct part *p, struct buffer *b)
     PUT_ARRAY(uint8_t, list, h[i].abbreviation);
     PUT_ARRAY(uint32_t, list, p->counts->histogram_rank[i]);
     rows_put_array_u32(b, p->h_used, list->n);
-    PUT_ARRAY(uint32_t, &p->bins, p->counts->bin_index[i]);
-    PUT_ARRAY(uint64_t, &p->bins, share_of(p, i));
+    put_bin_places(p, b);
+    PUT_COLUMN(&p->bins, share_of(p, i));
 }
 
 static void put_arcs(const struct part *p, struct buffer *b)
 {
     const struct segment_counts *c = p->counts;
     const struct rows *list = &p->arcs;
-    PUT_ARRAY(uint16_t, list, narrow(c->from_build[i]));
-    PUT_ARRAY(uint64_t, list, c->from[i]);
-    PUT_ARRAY(uint16_t, list, narrow(c->to_build[i]));
-    PUT_ARRAY(uint64_t, list, c->to[i]);
-    PUT_ARRAY(uint32_t, list, c->rank[i]);
-    PUT_ARRAY(uint64_t, list, share_of(p, c->bin_count + i));
+    rows_put_u32(b, list->n);
+    PUT_COLUMN(list, put_build(c->from_build[i]));
+    put_callers(p, b);
+    PUT_COLUMN(list, put_build(c->to_build[i]));
+    PUT_COLUMN(list, c->to[i]);
+    PUT_COLUMN(list, c->rank[i]);
+    PUT_COLUMN(list, share_of(p, c->bin_count + i));
 }
 
 static void put_stacks(const struct part *p, struct buffer *b)
@@ -157,11 +207,11 @@ static void put_stacks(const struct part *p, struct buffer *b)
     }
     PUT_ARRAY(uint8_t, &trees, c->trees[i].abbreviation);
     PUT_ARRAY(uint32_t, &trees, p->t_used[i]);
-    PUT_ARRAY(uint8_t, &p->nodes, c->node_depth[i]);
-    PUT_ARRAY(uint8_t, &p->nodes, c->node_kind[i]);
-    PUT_ARRAY(uint16_t, &p->nodes, narrow(c->node_build[i]));
-    PUT_ARRAY(uint64_t, &p->nodes, c->node_address[i]);
-    PUT_ARRAY(uint64_t, &p->nodes, share_of(p, c->bin_count + c->arc_count + i));
+    PUT_COLUMN(&p->nodes, c->node_depth[i]);
+    PUT_COLUMN(&p->nodes, c->node_kind[i]);
+    PUT_COLUMN(&p->nodes, put_build(c->node_build[i]));
+    PUT_COLUMN(&p->nodes, c->node_address[i]);
+    PUT_COLUMN(&p->nodes, share_of(p, c->bin_count + c->arc_count + i));
 }
 
 static void put_key(const struct segment_row *x, struct buffer *b)
@@ -220,14 +270,17 @@ static bool part_init(struct part *p, const struct segment_counts *c, struct are
                        .nodes = {ARENA_ARRAY(a, c->node_count + 1, uint32_t), 0},
                        .h_used = ARENA_ARRAY(a, c->histogram_count, uint32_t),
                        .t_used = ARENA_ARRAY(a, c->tree_count, uint32_t),
-                       .kept = ARENA_ARRAY(a, c->node_count, uint8_t)};
+                       .kept = ARENA_ARRAY(a, c->node_count, uint8_t),
+                       .numbers = ARENA_ARRAY(a, rows + 1, uint64_t),
+                       .packed = ARENA_ARRAY(a, rollup_column_bound(rows) + 1, uint8_t)};
     *groups = 0;
     for (uint32_t i = 0; shares && i < rows; i++) {
         shares[i] = next;
         next += (uint32_t)__builtin_popcount(c->groups[i]);
         *groups |= c->groups[i];
     }
-    return shares && p->histograms.at && p->bins.at && p->arcs.at && p->nodes.at && p->h_used && p->t_used && p->kept;
+    return shares && p->histograms.at && p->bins.at && p->arcs.at && p->nodes.at && p->h_used && p->t_used && p->kept &&
+           p->numbers && p->packed;
 }
 
 enum profd_status segment_row_put(const struct segment_row *head, const struct segment *s, struct arena *a,

@@ -16,7 +16,7 @@
 #define SEGMENT_ROW_SUMS                                                                                               \
     "first, last, ended, inexact, uploads, processes, ticks, calls, stack_ticks, nanoseconds, into, touching"
 #define SEGMENT_ROW_COUNTS                                                                                             \
-    "h_build, h_low, h_high, h_bins, h_rate, h_dimension, h_abbreviation, h_rank, h_used, b_index, b_n, "              \
+    "h_build, h_low, h_high, h_bins, h_rate, h_dimension, h_abbreviation, h_rank, h_used, b_index, b_n, arcs, "        \
     "a_from_build, a_from, a_to_build, a_to, a_rank, a_n, t_rate, t_dimension, t_abbreviation, t_used, n_depth, "      \
     "n_kind, n_build, n_address, n_n"
 #define SEGMENT_ROW_ALL SEGMENT_ROW_KEY ", " SEGMENT_ROW_SUMS ", " SEGMENT_ROW_COUNTS

@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "clickhouse/segment.h"
+#include "core/rollup_columns.h"
+#include "proto/limits.h"
 #include "store/incoming.h"
-
-#define NOWHERE UINT16_MAX
 
 bool segment_row_read_key(struct row_reader *r, struct arena *a, struct segment_row *out)
 {
@@ -69,7 +69,6 @@ struct reading {
         return x->full || x->broken || x->r->cut ? NULL : array;                                                       \
     }
 GET_ARRAY(8)
-GET_ARRAY(16)
 GET_ARRAY(32)
 GET_ARRAY(64)
 
@@ -83,7 +82,6 @@ GET_ARRAY(64)
         *n = (uint32_t)have;                                                                                           \
         return array;                                                                                                  \
     }
-GET_FIRST(8)
 GET_FIRST(16)
 GET_FIRST(32)
 
@@ -92,21 +90,61 @@ static bool failed(const struct reading *x)
     return x->full || x->broken || x->r->cut;
 }
 
-/* Numbers of builds as a sum has them. outside: they may be COUNTS_NOWHERE. */
-static uint32_t *widen(struct reading *x, const uint16_t *from, uint32_t n, bool outside)
+/* Reads a column of n numbers; NULL: it cannot be had. */
+static uint64_t *get_column(struct reading *x, uint32_t n)
 {
-    uint32_t *to = from ? ARENA_ARRAY(x->a, n, uint32_t) : NULL;
+    size_t size;
+    const uint8_t *at = (const uint8_t *)rows_string(x->r, &size), *end = at + size;
+    uint64_t *numbers = failed(x) ? NULL : ARENA_ARRAY(x->a, (size_t)n + 1, uint64_t);
+    x->full |= !numbers && !failed(x);
+    x->broken |= numbers && (!rollup_column_get(&at, end, numbers, n) || at != end);
+    return failed(x) ? NULL : numbers;
+}
+
+/* The same of numbers up to `most` < 2^32. */
+static uint32_t *get_column_u32(struct reading *x, uint32_t n, uint32_t most)
+{
+    const uint64_t *from = get_column(x, n);
+    uint32_t *to = from ? ARENA_ARRAY(x->a, (size_t)n + 1, uint32_t) : NULL;
     x->full |= from && !to;
     for (uint32_t i = 0; to && i < n; i++) {
-        to[i] = from[i] == NOWHERE ? COUNTS_NOWHERE : from[i];
-        x->broken |= to[i] == COUNTS_NOWHERE ? !outside : to[i] >= x->builds;
+        x->broken |= from[i] > most;
+        to[i] = (uint32_t)from[i];
+    }
+    return failed(x) ? NULL : to;
+}
+
+static uint8_t *get_column_u8(struct reading *x, uint32_t n)
+{
+    const uint32_t *from = get_column_u32(x, n, UINT8_MAX);
+    uint8_t *to = from ? ARENA_ARRAY(x->a, (size_t)n + 1, uint8_t) : NULL;
+    x->full |= from && !to;
+    for (uint32_t i = 0; to && i < n; i++) {
+        to[i] = (uint8_t)from[i];
     }
     return to;
 }
 
+/* Builds, of which 0 is outside and 1 the first. */
 static uint32_t *get_builds(struct reading *x, uint32_t n)
 {
-    return widen(x, get_u16(x, n), n, true);
+    uint32_t *builds = get_column_u32(x, n, x->builds);
+    for (uint32_t i = 0; builds && i < n; i++) {
+        builds[i]--; /* COUNTS_NOWHERE is the greatest number */
+    }
+    return builds;
+}
+
+/* Numbers of builds as a sum has them. */
+static uint32_t *widen(struct reading *x, const uint16_t *from, uint32_t n)
+{
+    uint32_t *to = from ? ARENA_ARRAY(x->a, n, uint32_t) : NULL;
+    x->full |= from && !to;
+    for (uint32_t i = 0; to && i < n; i++) {
+        to[i] = from[i];
+        x->broken |= to[i] >= x->builds;
+    }
+    return to;
 }
 
 struct name {
@@ -140,22 +178,38 @@ static uint64_t add_up(const uint32_t *used, uint32_t n)
     return sum;
 }
 
+/* Reads the bins of histograms, of which `used` says how many each has. */
+static void read_bins(struct reading *x, const uint32_t *used, uint32_t n, struct rollup *out)
+{
+    const uint64_t bins = failed(x) ? 0 : add_up(used, n);
+    x->broken |= bins > LIMIT_BINS;
+    out->bin_count = failed(x) ? 0 : (uint32_t)bins;
+    out->bin_index = get_column_u32(x, out->bin_count, UINT32_MAX);
+    out->bin_ticks = get_column(x, out->bin_count);
+    for (uint32_t i = 0, at = 0; i < n && !failed(x); i++) {
+        uint64_t index = 0;
+        for (uint32_t k = 0; k < used[i]; k++, at++) {
+            index += out->bin_index[at];
+            x->broken |= index > UINT32_MAX;
+            out->bin_index[at] = (uint32_t)index;
+        }
+    }
+}
+
 static void read_histograms(struct reading *x, struct rollup *out)
 {
     uint32_t n, first = 0;
     const uint16_t *narrow = get_first_u16(x, &n);
-    const uint32_t *build = widen(x, narrow, n, false);
+    const uint32_t *build = widen(x, narrow, n);
     const uint64_t *low = get_u64(x, n), *high = get_u64(x, n);
     const uint32_t *bins = get_u32(x, n), *rate = get_u32(x, n);
     const struct name *dimension = get_dimensions(x, n);
     const uint8_t *abbreviation = get_u8(x, n);
     const uint32_t *rank = get_u32(x, n), *used = get_u32(x, n);
-    out->bin_index = get_first_u32(x, &out->bin_count);
-    out->bin_ticks = get_u64(x, out->bin_count);
+    read_bins(x, used, n, out);
     out->histograms = ARENA_ARRAY(x->a, n, struct rollup_histogram);
     x->full |= !out->histograms;
-    if (failed(x) || add_up(used, n) != out->bin_count) {
-        x->broken |= !failed(x);
+    if (failed(x)) {
         return;
     }
     out->histogram_count = n;
@@ -178,19 +232,32 @@ static void read_histograms(struct reading *x, struct rollup *out)
     }
 }
 
+/* Differences of callers' addresses become these. */
+static void add_callers(struct rollup *out)
+{
+    for (uint32_t i = 1; i < out->arc_count; i++) {
+        out->from[i] += out->from_build[i] == out->from_build[i - 1] ? out->from[i - 1] : 0;
+    }
+}
+
 static void read_arcs(struct reading *x, struct rollup *out)
 {
-    const uint16_t *narrow = get_first_u16(x, &out->arc_count);
-    const uint32_t n = out->arc_count;
-    out->from_build = widen(x, narrow, n, true);
-    out->from = get_u64(x, n);
+    const uint32_t n = rows_u32(x->r);
+    x->broken |= n > LIMIT_ARCS;
+    out->from_build = get_builds(x, n);
+    out->from = get_column(x, n);
     out->to_build = get_builds(x, n);
-    out->to = get_u64(x, n);
-    out->rank = get_u32(x, n);
-    out->calls = get_u64(x, n);
-    out->commit = ARENA_ARRAY(x->a, n, uint64_t);
-    x->full |= !out->commit;
-    for (uint32_t i = 0; i < n && !failed(x); i++) {
+    out->to = get_column(x, n);
+    out->rank = get_column_u32(x, n, UINT32_MAX);
+    out->calls = get_column(x, n);
+    out->commit = failed(x) ? NULL : ARENA_ARRAY(x->a, n, uint64_t);
+    x->full |= !out->commit && !failed(x);
+    if (failed(x)) {
+        return;
+    }
+    out->arc_count = n;
+    add_callers(out);
+    for (uint32_t i = 0; i < n; i++) {
         out->commit[i] = x->at.commit;
         out->rank[i] += x->at.rank;
     }
@@ -215,15 +282,17 @@ static void read_stacks(struct reading *x, struct rollup *out)
     const struct name *dimension = get_dimensions(x, n);
     const uint8_t *abbreviation = get_u8(x, n);
     const uint32_t *used = get_u32(x, n);
-    out->node_depth = get_first_u8(x, &out->node_count);
-    out->node_kind = get_u8(x, out->node_count);
+    const uint64_t nodes = failed(x) ? 0 : add_up(used, n);
+    x->broken |= nodes > LIMIT_STACK_NODES || n > LIMIT_STACK_TREES;
+    out->node_count = failed(x) ? 0 : (uint32_t)nodes;
+    out->node_depth = get_column_u8(x, out->node_count);
+    out->node_kind = get_column_u8(x, out->node_count);
     out->node_build = get_builds(x, out->node_count);
-    out->node_address = get_u64(x, out->node_count);
-    out->node_ticks = get_u64(x, out->node_count);
+    out->node_address = get_column(x, out->node_count);
+    out->node_ticks = get_column(x, out->node_count);
     out->trees = ARENA_ARRAY(x->a, n, struct counts_tree);
     x->full |= !out->trees;
-    if (failed(x) || add_up(used, n) != out->node_count || n > LIMIT_STACK_TREES) {
-        x->broken |= !failed(x);
+    if (failed(x)) {
         return;
     }
     out->tree_count = n;
@@ -253,16 +322,34 @@ enum profd_status segment_row_read_counts(struct row_reader *r, struct arena *a,
 }
 
 /* Skips arrays of elements of these sizes; 0: of texts. */
-void segment_row_skip_counts(struct row_reader *r)
+static void skip_arrays(struct row_reader *r, const uint8_t *sizes, size_t count)
 {
-    static const uint8_t sizes[] = {2, 8, 8, 4, 4, 0, 1, 4, 4, 4, 8, 2, 8, 2, 8, 4, 8, 4, 0, 1, 4, 1, 1, 2, 8, 8};
-    for (size_t i = 0; i < sizeof sizes; i++) {
+    for (size_t i = 0; i < count; i++) {
         const size_t n = rows_length(r, sizes[i]);
         r->at += n * sizes[i];
         for (size_t k = 0, size; sizes[i] == 0 && k < n; k++) {
             (void)rows_string(r, &size);
         }
     }
+}
+
+static void skip_columns(struct row_reader *r, unsigned n)
+{
+    size_t size;
+    for (unsigned i = 0; i < n; i++) {
+        (void)rows_string(r, &size);
+    }
+}
+
+void segment_row_skip_counts(struct row_reader *r)
+{
+    static const uint8_t histograms[] = {2, 8, 8, 4, 4, 0, 1, 4, 4}, trees[] = {4, 0, 1, 4};
+    skip_arrays(r, histograms, sizeof histograms);
+    skip_columns(r, 2);
+    (void)rows_u32(r);
+    skip_columns(r, 6);
+    skip_arrays(r, trees, sizeof trees);
+    skip_columns(r, 5);
 }
 
 static uint64_t *spread_of(const uint64_t *counts, uint32_t n, uint32_t group, struct arena *a)

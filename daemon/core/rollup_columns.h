@@ -1,5 +1,6 @@
 /* Columns of numbers as they are stored in rollups: chunks of byte planes. In a sorted sum most high bytes are 0, so
- * the planes compress well, and they unpack without a branch per number. Private to core/rollup*. */
+ * the planes compress well, and they unpack without a branch per number. Columns of rows in ClickHouse are such, too.
+ */
 #ifndef PROFD_CORE_ROLLUP_COLUMNS_H
 #define PROFD_CORE_ROLLUP_COLUMNS_H
 

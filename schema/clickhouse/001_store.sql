@@ -15,7 +15,8 @@
 --   acknowledgement.
 
 -- One row for each group of a segment (profd-segment(5)): the shares that processes of random group grp have. head is 1 in the row with the
--- smallest grp, which alone has the columns from first to touching. A segment without counts has one row.
+-- smallest grp, which alone has the columns from first to touching. A segment without counts has one row. Columns b_, a_ and n_ are arrays of
+-- numbers as planes of bytes (daemon/core/rollup_columns.h), which take less than half of what arrays take: compressed, too.
 CREATE TABLE IF NOT EXISTS $local(segment_group) (
     program String,
     sent DateTime('UTC'),         -- hour of the segment by its host's clock
@@ -52,23 +53,24 @@ CREATE TABLE IF NOT EXISTS $local(segment_group) (
     h_abbreviation Array(UInt8),
     h_rank Array(UInt32),         -- position in order of first arrival in the segment
     h_used Array(UInt32),         -- number of its bins below
-    b_index Array(UInt32),
-    b_n Array(UInt64),
-    a_from_build Array(UInt16),   -- arcs, ascending; 65535: outside every known build
-    a_from Array(UInt64),
-    a_to_build Array(UInt16),
-    a_to Array(UInt64),
-    a_rank Array(UInt32),         -- as h_rank
-    a_n Array(UInt64),
+    b_index String,               -- of each histogram: the first position, then differences
+    b_n String,
+    arcs UInt32,                  -- how many: ascending by build and address of the caller, then of what is called
+    a_from_build String,          -- and 1; 0: outside every known build
+    a_from String,                -- of each build: the first address, then differences
+    a_to_build String,
+    a_to String,
+    a_rank String,                -- as h_rank
+    a_n String,
     t_rate Array(UInt32),         -- trees of stacks
     t_dimension Array(String),
     t_abbreviation Array(UInt8),
     t_used Array(UInt32),         -- number of its nodes below
-    n_depth Array(UInt8),
-    n_kind Array(UInt8),
-    n_build Array(UInt16),
-    n_address Array(UInt64),
-    n_n Array(UInt64)             -- ticks that end there; 0: only its descendants have some
+    n_depth String,
+    n_kind String,
+    n_build String,               -- as a_from_build
+    n_address String,
+    n_n String                    -- ticks that end there; 0: only its descendants have some
 ) ENGINE = $replacing(segment_group, number)
 PARTITION BY toYYYYMMDD(sent) ORDER BY (program, sent, epoch, sequence, grp) SETTINGS index_granularity = 256;
 
