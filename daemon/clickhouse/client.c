@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PARAMETERS_MAX 300
+#define PARAMETERS_MAX 340
+#define REPLY_BUFFER (32u << 20)    /* bytes of a reply in a server's memory */
 #define STATEMENT_BYTES (64u << 20) /* of the engine: they list hosts and series */
 #define QUORUM_PENDING 286          /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
 
@@ -128,9 +129,9 @@ static bool headers_make(struct clickhouse *c, const struct clickhouse_address *
 static void options_set(struct clickhouse *c, const struct clickhouse_address *a, const char *ca)
 {
     /* The reply is buffered by the server until the query has ended, so an error is never found behind data that came
-     * with status 200. */
-    (void)snprintf(c->parameters, sizeof c->parameters, "wait_end_of_query=1&max_execution_time=%u",
-                   (c->limits.answer_ms + 999) / 1000);
+     * with status 200: in memory, since without a size even the shortest reply goes through a file. */
+    (void)snprintf(c->parameters, sizeof c->parameters, "wait_end_of_query=1&buffer_size=%u&max_execution_time=%u",
+                   REPLY_BUFFER, (c->limits.answer_ms + 999) / 1000);
     curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, a->tls ? "https" : "http");
     curl_easy_setopt(c->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(c->curl, CURLOPT_PROXY, "");

@@ -4,51 +4,20 @@
 #include "clickhouse/catalogue.h"
 #include "store/scope.h"
 
-/* The salt of the tables, drawn when they were made and after each restore. */
-static enum profd_status read_salt(struct clickhouse_store *s, uint64_t *salt, struct profd_error *e)
+/* The salt of the tables, drawn when they were made and after each restore, and the epochs of the users of a scope: one
+ * row each, the salt first. */
+static void print_epoch(struct clickhouse_store *s, const struct store_scope *scope, const char *build)
 {
-    struct row_reader rows;
-    size_t n = 0;
-    uint64_t drawn = 0;
-    enum profd_status status = engine_query(s, &rows, e, "SELECT argMax(value, number) FROM state WHERE name = 'salt'");
-    if (status != PROFD_OK) {
-        return status;
-    }
-    const char *text = rows_string(&rows, &n);
-    status = engine_rows_check(&rows, "the salt", e);
-    if (status == PROFD_OK) {
-        memcpy(&drawn, text, n < sizeof drawn ? n : sizeof drawn);
-        *salt = drawn ^ s->base.salt;
-    }
-    rows_close(&rows);
-    return status;
-}
-
-/* The epochs of the users of a scope; of all users together the sum. */
-static enum profd_status read_number(struct clickhouse_store *s, const struct store_scope *scope, const char *build,
-                                     uint64_t *number, struct profd_error *e)
-{
-    struct row_reader rows;
     struct buffer *b = &s->statement;
     engine_begin(s);
-    buffer_add_text(b, "SELECT uid, sum(c) FROM (SELECT uid, writer, max(count) AS c FROM version WHERE build = ");
+    buffer_add_text(b, "SELECT kind, uid, number, value FROM (SELECT toUInt8(0) AS kind, toUInt32(0) AS uid, "
+                       "toUInt64(0) AS number, argMax(value, number) AS value FROM state WHERE name = 'salt' UNION ALL "
+                       "SELECT toUInt8(1) AS kind, uid, sum(c) AS number, '' AS value FROM (SELECT uid, writer, "
+                       "max(count) AS c FROM version WHERE build = ");
     engine_put_quoted(b, build);
     buffer_add_text(b, " AND ");
     engine_put_scope(b, scope);
-    buffer_add_text(b, " GROUP BY uid, writer) GROUP BY uid ORDER BY uid");
-    enum profd_status status = engine_query_printed(s, &rows, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    *number = 0;
-    while (rows_more(&rows)) {
-        const uint32_t uid = rows_u32(&rows);
-        const uint64_t sum = rows_u64(&rows);
-        *number = scope->all ? *number + sum : store_scope_mix(scope, *number, uid, sum);
-    }
-    status = engine_rows_check(&rows, "an epoch", e);
-    rows_close(&rows);
-    return status;
+    buffer_add_text(b, " GROUP BY uid, writer) GROUP BY uid) ORDER BY kind, uid");
 }
 
 /* Is there an hour of a series with the build that was not deleted? */
@@ -66,14 +35,32 @@ static enum profd_status is_visible(struct clickhouse_store *s, const struct sto
     return status;
 }
 
+/* Of all users together the number is the sum. */
 static enum profd_status make_epoch(struct clickhouse_store *s, const struct store_scope *scope, const char *build,
                                     struct store_epoch *epoch, struct profd_error *e)
 {
-    struct store_epoch out;
-    enum profd_status status = read_salt(s, &out.salt, e);
-    if (status == PROFD_OK) {
-        status = read_number(s, scope, build, &out.number, e);
+    struct row_reader rows;
+    struct store_epoch out = {.salt = s->base.salt};
+    print_epoch(s, scope, build);
+    enum profd_status status = engine_query_printed(s, &rows, e);
+    if (status != PROFD_OK) {
+        return status;
     }
+    while (rows_more(&rows)) {
+        const bool is_user = rows_u8(&rows) != 0;
+        const uint32_t uid = rows_u32(&rows);
+        const uint64_t sum = rows_u64(&rows);
+        size_t n;
+        const char *value = rows_string(&rows, &n);
+        uint64_t drawn = 0;
+        memcpy(&drawn, value, n < sizeof drawn ? n : sizeof drawn);
+        out.salt ^= drawn;
+        if (is_user) {
+            out.number = scope->all ? out.number + sum : store_scope_mix(scope, out.number, uid, sum);
+        }
+    }
+    status = engine_rows_check(&rows, "an epoch", e);
+    rows_close(&rows);
     if (status == PROFD_OK) {
         *epoch = out;
     }
