@@ -13,7 +13,9 @@ struct entry {
     struct lru_entry lru;
     uint64_t generation;
     char tag[ETAG_SIZE]; /* uncoded */
-    bool has_body;       /* else only the tag is known */
+    bool dated;          /* it stays the same while this is the epoch of all builds: */
+    struct store_epoch epoch;
+    bool has_body; /* else only the tag is known */
     size_t body_size;
     struct query_answer as; /* without its body */
     char body[];
@@ -100,9 +102,23 @@ static bool copy_answer(const struct entry *e, struct query_answer *answer)
     return true;
 }
 
-bool query_answers_find(struct query_answers *c, const struct query_request *r, struct query_answer *answer)
+/* The answer of an entry that is valid now, or a 304. */
+static bool give(const struct entry *e, const struct query_request *r, size_t most, struct query_answer *answer)
 {
     char tag[ETAG_SIZE];
+    if (r->if_none_match != NULL && r->if_none_match[0] != '\0' &&
+        etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
+        *answer = e->as;
+        buffer_init(&answer->body, 0);
+        answer->http_status = 304;
+        memcpy(answer->etag, tag, sizeof tag);
+        return true;
+    }
+    return e->has_body && e->body_size <= most && copy_answer(e, answer);
+}
+
+bool query_answers_find(struct query_answers *c, const struct query_request *r, struct query_answer *answer)
+{
     bool found = false;
     if (r->generation % 2 != 0) {
         return false;
@@ -110,16 +126,7 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
     lru_lock(&c->lru);
     struct entry *e = find_entry(c, r);
     if (e != NULL && e->generation == r->generation) {
-        if (r->if_none_match != NULL && r->if_none_match[0] != '\0' &&
-            etag_match_coded(r->if_none_match, e->tag, r->coding, tag)) {
-            *answer = e->as;
-            buffer_init(&answer->body, 0);
-            answer->http_status = 304;
-            memcpy(answer->etag, tag, sizeof tag);
-            found = true;
-        } else if (e->has_body && e->body_size <= LIMIT_ANSWER_AT_ONCE) {
-            found = copy_answer(e, answer);
-        }
+        found = give(e, r, LIMIT_ANSWER_AT_ONCE, answer);
     }
     if (found) {
         lru_use(&c->lru, e);
@@ -129,7 +136,31 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
     return found;
 }
 
-bool answers_take(struct query_answers *c, const struct query_request *r, const char *tag, struct query_answer *answer)
+bool answers_find_dated(struct query_answers *c, const struct query_request *r, const struct store_epoch *epoch,
+                        struct query_answer *answer)
+{
+    bool found = false;
+    lru_lock(&c->lru);
+    struct entry *e = find_entry(c, r);
+    if (e != NULL && e->dated && e->epoch.number == epoch->number && e->epoch.salt == epoch->salt) {
+        found = give(e, r, SIZE_MAX, answer);
+    }
+    if (found) {
+        lru_use(&c->lru, e);
+        c->use.after_look++;
+    }
+    lru_unlock(&c->lru);
+    return found;
+}
+
+static void set_date(struct entry *e, const struct store_epoch *epoch)
+{
+    e->dated = epoch != NULL;
+    e->epoch = epoch != NULL ? *epoch : (struct store_epoch){.number = 0};
+}
+
+bool answers_take(struct query_answers *c, const struct query_request *r, const char *tag,
+                  const struct store_epoch *epoch, struct query_answer *answer)
 {
     bool found = false;
     lru_lock(&c->lru);
@@ -139,6 +170,7 @@ bool answers_take(struct query_answers *c, const struct query_request *r, const 
     }
     if (found) {
         e->generation = r->generation;
+        set_date(e, epoch);
         lru_use(&c->lru, e);
         c->use.after_look++;
     }
@@ -146,7 +178,8 @@ bool answers_take(struct query_answers *c, const struct query_request *r, const 
     return found;
 }
 
-static struct entry *make_entry(const struct query_request *r, const char *tag, const struct query_answer *answer)
+static struct entry *make_entry(const struct query_request *r, const char *tag, const struct store_epoch *epoch,
+                                const struct query_answer *answer)
 {
     bool keeps = answer->http_status == 200 && answer->body.size <= LIMIT_ANSWER_KEPT;
     size_t body = keeps ? answer->body.size : 0;
@@ -156,6 +189,7 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
     }
     *e = (struct entry){.generation = r->generation, .has_body = keeps, .body_size = body, .as = *answer};
     memcpy(e->tag, tag, strlen(tag) + 1);
+    set_date(e, epoch);
     if (body > 0) {
         memcpy(e->body, answer->body.data, body);
     }
@@ -165,11 +199,11 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
 }
 
 void answers_put(struct query_answers *c, const struct query_request *r, const char *tag,
-                 const struct query_answer *answer)
+                 const struct store_epoch *epoch, const struct query_answer *answer)
 {
     struct answers_key key;
     const size_t size = make_key(r, &key);
-    struct entry *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL;
+    struct entry *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, epoch, answer) : NULL;
     if (fresh == NULL) {
         return;
     }
@@ -179,6 +213,7 @@ void answers_put(struct query_answers *c, const struct query_request *r, const c
     bool kept = false;
     if (old != NULL && strcmp(old->tag, tag) == 0 && (old->has_body || !fresh->has_body)) {
         old->generation = r->generation; /* the same answer: what is there is as good */
+        set_date(old, epoch);
         lru_use(&c->lru, old);
     } else {
         if (old != NULL) {

@@ -27,7 +27,13 @@ struct job {
     char tag[ETAG_SIZE];           /* of the answer uncoded, "" while there is none */
     bool partial;                  /* of what can be asked now, so that it has no tag and is not kept */
     bool kept;                     /* the answer was made before, for the same tag */
+    bool settled;                  /* by the handler, before job_set_etag: the answer stays while `epoch` does */
+    bool dated;                    /* epoch, that of all builds, was read before anything else */
+    struct store_epoch epoch;
 };
+
+/* The epoch that dates the answer; NULL: none does. */
+const struct store_epoch *job_get_date(const struct job *job);
 
 /* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). */
 typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e);

@@ -77,7 +77,7 @@ static void finish(struct job *job)
         etag_code(answer->etag, answer->coding, answer->etag);
     }
     if (job->tag[0] != '\0' && job->answers != NULL) {
-        answers_put(job->answers, r, job->tag, answer);
+        answers_put(job->answers, r, job->tag, job_get_date(job), answer);
     }
 }
 
@@ -107,6 +107,16 @@ static enum profd_status handle_partial(struct job *job, const struct route *rou
     return status;
 }
 
+/* Looks for the answer by one question to a store that others write to, too: has anything changed since it was made? */
+static bool find_dated(struct job *job)
+{
+    const struct query_request *r = job->request;
+    job->dated = r->shared && !job->partial && job->answers != NULL &&
+                 store_epoch_all(job->store, &r->scope, &job->epoch, NULL) == PROFD_OK;
+    job->kept = job->dated && answers_find_dated(job->answers, r, &job->epoch, job->answer);
+    return job->kept;
+}
+
 static enum profd_status handle(struct job *job, const struct params *params, struct profd_error *e)
 {
     const struct route *route;
@@ -122,6 +132,9 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     }
     if (status != PROFD_OK) {
         return status;
+    }
+    if (find_dated(job)) {
+        return PROFD_OK;
     }
     job->answer->cache_control = route->report && !job->partial ? "private, no-cache" : "no-store";
     status = job->partial ? handle_partial(job, route, e) : route->handler(job, e);

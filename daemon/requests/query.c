@@ -329,6 +329,7 @@ static struct query *query_make(struct query_service *s, const char *target, con
     q->request.cache = s->cache;
     q->request.downtime = s->config.downtime;
     q->request.answers = s->answers;
+    q->request.shared = s->config.opener->shared;
     return q;
 }
 
