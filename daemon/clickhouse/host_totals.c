@@ -371,8 +371,9 @@ static enum profd_status tell_total(void *context, const struct host_total *x, s
 static struct total_day *find_days(const struct plan *p, size_t *count)
 {
     struct total_day *days = ARENA_ARRAY(p->arena, (size_t)p->hour_count + 1, struct total_day);
+    const bool wanted = p->filter->widest == 0 || p->filter->widest >= ENGINE_DAY;
     size_t n = 0, kept = 0;
-    for (uint32_t i = 0; days && i < p->hour_count; i++) {
+    for (uint32_t i = 0; days && wanted && i < p->hour_count; i++) {
         const struct plan_hour *h = &p->hours[i];
         const uint32_t day = h->hour / HOURS_OF_DAY;
         const int64_t start = day * ENGINE_DAY;

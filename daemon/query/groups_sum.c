@@ -39,7 +39,7 @@ struct adding {
     bool totals; /* of a host were added */
     struct group *groups;
     uint32_t capacity;
-    int64_t chunk, chunk_width; /* what is being asked for: its start, and its length; 0: everything */
+    int64_t widest; /* that rows may be; 0: any */
 };
 
 static const char *find_value(const struct store_row *row, const char *name)
@@ -57,12 +57,12 @@ static void find_step(const struct adding *g, const struct store_row *row, int64
 {
     int64_t step = g->request->step;
     const bool slice = row->width > 0 && row->width < HOUR; /* of a live process, or of what hosts have sent */
-    bool wide = row->rolled && !slice && step < g->chunk_width;
+    const bool wide = row->rolled && !slice && step < g->widest;
     if ((slice || !row->rolled) && row->width > step) {
         step = row->width;
     }
-    *time = wide ? g->chunk : row->end - row->end % step;
-    *width = wide ? g->chunk_width : step;
+    *width = wide ? g->widest : step;
+    *time = row->end - row->end % *width;
 }
 
 static enum profd_status new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time,
@@ -257,32 +257,21 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     return row->rolled ? add_rolled(g, to, row, only, e) : add_upload(g, to, row, only, e);
 }
 
-static enum profd_status ask(struct adding *g, int64_t since, int64_t until, struct profd_error *e)
+/* With steps, the store gives no sum that is wider than a step or an hour, of whole ones. */
+static enum profd_status ask(struct adding *g, struct profd_error *e)
 {
     const struct groups_request *r = g->request;
     struct store_filter filter = r->filter;
-    filter.since = since;
-    filter.until = until;
+    if (r->step > 0) {
+        g->widest = r->step > HOUR ? r->step : HOUR;
+        const int64_t first = r->begin - r->begin % g->widest, last = r->end - 1 - (r->end - 1) % g->widest + g->widest;
+        filter.widest = g->widest;
+        filter.since = first > filter.since ? first : filter.since;
+        filter.since = filter.since > 0 ? filter.since : 1;
+        filter.until = filter.until > 0 && filter.until < last ? filter.until : last;
+    }
     enum profd_status status = store_each_upload(r->store, &r->scope, &filter, take_row, g, e);
     return status == PROFD_OK ? store_pattern_judge(&filter, e) : status;
-}
-
-/* Step by step, so that the store gives no sum that is wider than a step or an hour. */
-static enum profd_status ask_steps(struct adding *g, struct profd_error *e)
-{
-    const struct groups_request *r = g->request;
-    enum profd_status status = PROFD_OK;
-    g->chunk_width = r->step > HOUR ? r->step : HOUR;
-    for (g->chunk = r->begin - r->begin % g->chunk_width; status == PROFD_OK && g->chunk < r->end;
-         g->chunk += g->chunk_width) {
-        int64_t since = g->chunk > r->filter.since ? g->chunk : r->filter.since;
-        int64_t until = g->chunk + g->chunk_width;
-        if (r->filter.until > 0 && r->filter.until < until) {
-            until = r->filter.until;
-        }
-        status = ask(g, since > 0 ? since : 1, until, e);
-    }
-    return status;
 }
 
 /* The groups with processes that have not been read since the restart, and with marked hours of hosts. If one of these
@@ -427,9 +416,7 @@ enum profd_status groups_add_up(const struct groups_request *request, struct are
     enum profd_status status =
         store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
     if (status == PROFD_OK) {
-        status = g.scratch == NULL   ? profd_no_memory(e)
-                 : request->step > 0 ? ask_steps(&g, e)
-                                     : ask(&g, request->filter.since, request->filter.until, e);
+        status = g.scratch == NULL ? profd_no_memory(e) : ask(&g, e);
     }
     arena_free(g.scratch);
     if (status == PROFD_OK) {

@@ -338,7 +338,7 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
     if (r->until > 0 && r->until <= since) {
         return PROFD_OK;
     }
-    if (from < to) {
+    if (from < to && (r->filter->widest == 0 || r->filter->widest >= SQLITE_DAY)) {
         status = take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e);
         if (status == PROFD_OK) {
             status = take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e);

@@ -301,6 +301,7 @@ struct store_filter {
                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
     bool spread, hosts_once; /* rows have it; they may leave out hosts that a row of the same user before had */
     int64_t since, until;
+    int64_t widest; /* ns: no sum of more time is given, if that is at least an hour; 0: any. With since */
     size_t matcher_count;
     const struct store_matcher *matchers;
 };
