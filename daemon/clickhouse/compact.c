@@ -16,7 +16,7 @@
 #define HOURS_OF_DAY 24u
 #define ROLLUP_TABLE                                                                                                   \
     "rollup (program, series, hour, generation, version, uid, commit, segments, uploads, processes, ticks, calls, "    \
-    "stack_ticks, first, last, inexact, nanoseconds, into, hosts, counts, spread)"
+    "stack_ticks, first, last, inexact, nanoseconds, into, hosts, counts, spread, stack_spread)"
 
 /* A day, and what its changes were when all of it had been made. */
 struct day_state {
@@ -272,8 +272,8 @@ static enum profd_status put_rollup(const struct plan *p, const struct plan_ref 
 {
     const struct plan_hour *h = &p->hours[ref->hour];
     const struct plan_series *s = &p->series[h->series];
-    uint8_t *counts = NULL, *spread = NULL;
-    size_t counts_size = 0, spread_size = 0, hosts_size = 0;
+    uint8_t *counts = NULL, *spread = NULL, *stacks = NULL;
+    size_t counts_size = 0, spread_size = 0, stacks_size = 0, hosts_size = 0;
     int64_t *slots = ARENA_ARRAY(a, x->host_count + 1, int64_t);
     for (size_t i = 0; slots && i < x->host_count; i++) {
         slots[i] = x->hosts[i];
@@ -282,6 +282,9 @@ static enum profd_status put_rollup(const struct plan *p, const struct plan_ref 
     enum profd_status status = hosts ? rollup_encode(&x->row.counts, &counts, &counts_size, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         status = rollup_encode_spread(&x->row.counts, &x->row.spread, &spread, &spread_size, e);
+    }
+    if (status == PROFD_OK && x->row.counts.tree_count > 0) {
+        status = rollup_encode_stack_spread(&x->row.counts, &x->row.spread, &stacks, &stacks_size, e);
     }
     if (status == PROFD_OK) {
         rows_put_text(b, s->builds[s->program].id.text);
@@ -305,9 +308,11 @@ static enum profd_status put_rollup(const struct plan *p, const struct plan_ref 
         rows_put_bytes(b, hosts, hosts_size);
         rows_put_bytes(b, counts, counts_size);
         rows_put_bytes(b, spread, spread_size);
+        rows_put_bytes(b, stacks, stacks_size);
     }
     free(counts);
     free(spread);
+    free(stacks);
     return status;
 }
 

@@ -54,6 +54,7 @@ struct clickhouse_store {
     struct hashmap deletions; /* of programs of users: the generations that ingest has seen */
     uint32_t forgotten_day;   /* day of which the keys are moved from table arrival to table known; 0: none */
     unsigned forgotten_parts; /* how much of it is done */
+    struct hashmap rows;      /* of rollups: what a row is the sum of → its bytes, as the server sent it (read.c) */
     struct engine_greeting greeting;
 };
 

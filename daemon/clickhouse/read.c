@@ -10,7 +10,8 @@
 #define BATCH_BYTES (32u << 20) /* of rollups that are asked for at once, about */
 #define BATCH_FIRST 32u         /* rollups, before it is known how long they are */
 #define BATCH_MOST 1024u
-#define BATCH_SLICES 256u /* sums that are made at once */
+#define ROWS_BYTES (32u << 20) /* of rows of rollups that a handle remembers */
+#define BATCH_SLICES 256u      /* sums that are made at once */
 #define BATCH_SEGMENTS 8192u
 
 /* Slots of a user's hosts that were given; greater ones than SLOTS_SEEN are given again. */
@@ -151,56 +152,91 @@ static void set_processes(struct store_row *row, const uint64_t *of, size_t n)
     }
 }
 
+/* Which columns a row that is read has of the spread. */
+enum spread_kind { SPREAD_NONE, SPREAD_STACKS, SPREAD_ALL };
+
+static enum spread_kind wanted_spread(const struct giving *g)
+{
+    const struct store_filter *f = g->p->filter;
+    return f->spread ? SPREAD_ALL : f->stack_spread ? SPREAD_STACKS : SPREAD_NONE;
+}
+
+/* What identifies a rollup, as the first columns of a reply, and what is read of it. */
+struct rollup_key {
+    uint8_t hash[ENGINE_SERIES_SIZE];
+    uint32_t hour, generation;
+    uint64_t version, segments, uploads;
+    uint64_t spread; /* enum spread_kind: there is no padding */
+};
+#define KEY_COLUMNS "series, hour, generation, version, segments, uploads"
+
+static struct rollup_key read_key(struct row_reader *rows, enum spread_kind spread)
+{
+    struct rollup_key key;
+    memset(&key, 0, sizeof key);
+    rows_fixed(rows, key.hash, sizeof key.hash);
+    key.hour = rows_u32(rows);
+    key.generation = rows_u32(rows);
+    key.version = rows_u64(rows);
+    key.segments = rows_u64(rows);
+    key.uploads = rows_u64(rows);
+    key.spread = spread;
+    return key;
+}
+
 /* The row of a rollup that the plan has; NULL: of none of the batch. */
-static struct store_row *find_place(const struct giving *g, struct batch *b, const uint8_t *hash, uint32_t hour,
-                                    uint32_t generation)
+static struct store_row *find_place(const struct giving *g, const struct batch *b, const struct rollup_key *key)
 {
     const struct plan *p = g->p;
-    const struct plan_series *x = plan_find_series(p, hash);
-    const uint32_t at = x && x->generation == generation ? plan_find_hour(p, x, hour) : PLAN_NONE;
+    const struct plan_series *x = plan_find_series(p, key->hash);
+    const uint32_t at = x && x->generation == key->generation ? plan_find_hour(p, x, key->hour) : PLAN_NONE;
     const size_t *place = at == PLAN_NONE ? NULL : hashmap_find(&b->places, &at, sizeof at);
     return place ? &b->rows[*place] : NULL;
 }
 
-/* Takes the next rollup of a reply. Of several of an hour the newest comes first. */
-static enum profd_status take_rollup(struct giving *g, struct batch *b, struct profd_error *e)
+/* Takes the next rollup, of which the columns end with that spread. Of several of an hour the newest comes first.
+ * *taken: it is one of the batch. */
+static enum profd_status take_rollup(struct giving *g, const struct batch *b, struct row_reader *rows,
+                                     enum spread_kind has, bool *taken, struct profd_error *e)
 {
-    struct row_reader *rows = &b->reply;
-    uint8_t hash[ENGINE_SERIES_SIZE];
     size_t n, set_size;
-    rows_fixed(rows, hash, sizeof hash);
-    const uint32_t hour = rows_u32(rows), generation = rows_u32(rows);
-    const uint64_t version = rows_u64(rows), segments = rows_u64(rows), uploads = rows_u64(rows);
+    const struct rollup_key key = read_key(rows, has);
     const uint64_t *processes = rows_array_u64(rows, g->arena, &n);
     const int64_t first = rows_i64(rows), last = rows_i64(rows);
     const uint32_t inexact = rows_u32(rows);
     const uint8_t *set = (const uint8_t *)rows_string(rows, &set_size);
     size_t counts_size, spread_size = 0;
     const char *counts = rows_string(rows, &counts_size), *spread = NULL;
-    if (g->p->filter->spread) {
+    if (has != SPREAD_NONE) {
         spread = rows_string(rows, &spread_size);
     }
     if (rows->cut || !processes) {
         return rows->cut ? engine_rows_check(rows, "rollups", e) : profd_no_memory(e);
     }
-    struct store_row *row = find_place(g, b, hash, hour, generation);
-    if (!row || row->counts) {
+    struct store_row *row = find_place(g, b, &key);
+    *taken = row && !row->counts;
+    if (!*taken) {
         return PROFD_OK;
     }
-    row->version = mix(mix(version, segments), uploads);
-    row->uploads = uploads;
+    row->version = mix(mix(key.version, key.segments), key.uploads);
+    row->uploads = key.uploads;
     row->start = first;
     row->end = last;
     row->inexact = inexact;
     row->counts = (const uint8_t *)counts;
     row->counts_size = counts_size;
-    row->spread = (const uint8_t *)spread;
-    row->spread_size = spread_size;
+    if (wanted_spread(g) != SPREAD_NONE && spread_size > 0) {
+        row->spread = (const uint8_t *)spread;
+        row->spread_size = spread_size;
+        row->of_stacks = has == SPREAD_STACKS;
+    }
     set_processes(row, processes, n);
     return name_set(g, set, set_size, row, e);
 }
 
-static enum profd_status ask_rollups(struct giving *g, struct batch *b, struct profd_error *e)
+/* Asks for columns of the rollups of the batch that have not been read. */
+static enum profd_status ask_rollups(struct giving *g, const struct batch *b, const char *columns,
+                                     struct row_reader *reply, struct profd_error *e)
 {
     const struct plan *p = g->p;
     struct buffer *s = &p->s->statement;
@@ -211,42 +247,125 @@ static enum profd_status ask_rollups(struct giving *g, struct batch *b, struct p
     }
     for (size_t i = 0; i < b->n; i++) {
         const struct plan_hour *h = &p->hours[b->refs[i].hour];
-        if (b->refs[i].rolled) {
+        if (b->refs[i].rolled && !b->rows[i].counts) {
             wanted[h->series] = true;
             from = h->hour < from ? h->hour : from;
             to = h->hour > to ? h->hour : to;
         }
     }
     engine_begin(p->s);
-    buffer_add_text(s, "SELECT series, hour, generation, version, segments, uploads, processes, first, last, inexact, "
-                       "hosts, counts");
-    buffer_add_text(s, p->filter->spread ? ", spread FROM rollup WHERE " : " FROM rollup WHERE ");
+    buffer_add_format(s, "SELECT " KEY_COLUMNS "%s FROM rollup WHERE ", columns);
     plan_put_series(p, wanted, s);
     buffer_add_format(s, " AND hour >= %u AND hour <= %u ORDER BY hour, series, version DESC", from, to);
-    return engine_query_printed(p->s, &b->reply, e);
+    return engine_query_printed(p->s, reply, e);
+}
+
+/* Takes a rollup that the handle remembers; what it has beside what is wanted is left. */
+static enum profd_status take_known(struct giving *g, const struct batch *b, struct rollup_key *key, bool *taken,
+                                    struct profd_error *e)
+{
+    const uint32_t *size = NULL;
+    for (; !size && key->spread <= SPREAD_ALL; key->spread += !size) {
+        size = hashmap_find(&g->p->s->rows, key, sizeof *key);
+    }
+    if (!size) {
+        return PROFD_OK;
+    }
+    struct row_reader bytes = {.at = (const uint8_t *)(size + 1)};
+    bytes.end = bytes.at + *size;
+    return take_rollup(g, b, &bytes, (enum spread_kind)key->spread, taken, e);
+}
+
+/* Takes the rollups of the batch that the handle remembers. *left: how many it does not. */
+static enum profd_status take_remembered(struct giving *g, const struct batch *b, size_t *left, struct profd_error *e)
+{
+    bool *met = ARENA_ARRAY(g->arena, b->n, bool); /* only the newest of an hour counts */
+    struct row_reader keys;
+    *left = b->places.count;
+    if (!met || g->p->s->rows.count == 0) {
+        return met ? PROFD_OK : profd_no_memory(e);
+    }
+    enum profd_status status = ask_rollups(g, b, "", &keys, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    while (status == PROFD_OK && rows_more(&keys)) {
+        bool taken = false;
+        struct rollup_key key = read_key(&keys, wanted_spread(g));
+        const struct store_row *row = keys.cut ? NULL : find_place(g, b, &key);
+        if (row && !met[row - b->rows]) {
+            met[row - b->rows] = true;
+            status = take_known(g, b, &key, &taken, e);
+        }
+        *left -= taken;
+    }
+    status = status == PROFD_OK ? engine_rows_check(&keys, "rollups", e) : status;
+    rows_close(&keys);
+    return status;
+}
+
+/* Remembers a row that was read, if there is memory for it. */
+static void remember(const struct giving *g, const uint8_t *at, const uint8_t *end)
+{
+    struct row_reader bytes = {.at = at, .end = end};
+    const struct rollup_key key = read_key(&bytes, wanted_spread(g));
+    struct hashmap *known = &g->p->s->rows;
+    const uint32_t size = (uint32_t)(end - at);
+    if (known->bytes + size > ROWS_BYTES || g->p->s->base.partial || hashmap_find(known, &key, sizeof key)) {
+        return;
+    }
+    uint8_t *copy = malloc(sizeof size + size);
+    if (copy) {
+        memcpy(copy, &size, sizeof size);
+        memcpy(copy + sizeof size, at, size);
+        (void)hashmap_put(known, &key, sizeof key, copy, sizeof size + size);
+    }
+    free(copy);
+}
+
+/* Reads those that are left. */
+static enum profd_status take_rollups(struct giving *g, struct batch *b, size_t left, struct profd_error *e)
+{
+    static const char *const columns[] = {[SPREAD_NONE] = ", processes, first, last, inexact, hosts, counts",
+                                          [SPREAD_STACKS] =
+                                              ", processes, first, last, inexact, hosts, counts, stack_spread",
+                                          [SPREAD_ALL] = ", processes, first, last, inexact, hosts, counts, spread"};
+    enum profd_status status = ask_rollups(g, b, columns[wanted_spread(g)], &b->reply, e);
+    if (status == PROFD_OK) {
+        const size_t each = (size_t)(b->reply.end - b->reply.at) / left + 1;
+        const size_t fit = BATCH_BYTES / each;
+        g->rolled_most = (uint32_t)(fit < 1 ? 1 : fit > BATCH_MOST ? BATCH_MOST : fit);
+    }
+    while (status == PROFD_OK && rows_more(&b->reply)) {
+        bool taken = false;
+        const uint8_t *at = b->reply.at;
+        status = take_rollup(g, b, &b->reply, wanted_spread(g), &taken, e);
+        if (taken && status == PROFD_OK) {
+            remember(g, at, b->reply.at);
+        }
+    }
+    return status;
 }
 
 /* Reads the rollups of a batch. */
 static enum profd_status read_rollups(struct giving *g, struct batch *b, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
+    size_t left = 0;
     for (size_t i = 0; status == PROFD_OK && i < b->n; i++) {
         if (b->refs[i].rolled && !hashmap_put(&b->places, &b->refs[i].hour, sizeof b->refs[i].hour, &i, sizeof i)) {
             status = profd_no_memory(e);
         }
     }
-    const size_t rollups = b->places.count;
-    if (status != PROFD_OK || rollups == 0) {
+    if (status != PROFD_OK || b->places.count == 0) {
         return status;
     }
-    status = ask_rollups(g, b, e);
-    if (status == PROFD_OK) {
-        const size_t each = (size_t)(b->reply.end - b->reply.at) / rollups + 1;
-        const size_t fit = BATCH_BYTES / each;
-        g->rolled_most = (uint32_t)(fit < 1 ? 1 : fit > BATCH_MOST ? BATCH_MOST : fit);
+    if (g->p->s->rows.bytes > ROWS_BYTES / 8 * 7) {
+        hashmap_clear(&g->p->s->rows); /* only here: rows of a batch may be of it */
     }
-    while (status == PROFD_OK && rows_more(&b->reply)) {
-        status = take_rollup(g, b, e);
+    status = take_remembered(g, b, &left, e);
+    if (status == PROFD_OK && left > 0) {
+        status = take_rollups(g, b, left, e);
     }
     for (size_t i = 0; status == PROFD_OK && i < b->n; i++) {
         if (b->refs[i].rolled && !b->rows[i].counts) {
@@ -275,8 +394,11 @@ static enum profd_status encode_sum(struct giving *g, const struct summed *from,
         row->counts = keep_bytes(g->arena, bytes, row->counts_size);
         status = row->counts ? PROFD_OK : profd_no_memory(e);
     }
-    if (status == PROFD_OK && g->p->filter->spread) {
-        status = rollup_encode_spread(&from->row.counts, &from->row.spread, &bytes, &row->spread_size, e);
+    const enum spread_kind kind = wanted_spread(g);
+    row->of_stacks = kind == SPREAD_STACKS;
+    if (status == PROFD_OK && (kind == SPREAD_ALL || (kind == SPREAD_STACKS && from->row.counts.tree_count > 0))) {
+        status = (kind == SPREAD_ALL ? rollup_encode_spread : rollup_encode_stack_spread)(
+            &from->row.counts, &from->row.spread, &bytes, &row->spread_size, e);
         row->spread = status == PROFD_OK ? keep_bytes(g->arena, bytes, row->spread_size) : NULL;
         status = status == PROFD_OK && !row->spread ? profd_no_memory(e) : status;
     }
@@ -303,7 +425,7 @@ static enum profd_status read_sums(struct giving *g, struct batch *b, struct pro
         open[n] = b->refs[i];
         n += !b->refs[i].rolled;
     }
-    enum profd_status status = sums_read(g->p, open, n, g->p->filter->spread, g->arena, b->sums, e);
+    enum profd_status status = sums_read(g->p, open, n, wanted_spread(g) != SPREAD_NONE, g->arena, b->sums, e);
     n = 0;
     for (size_t i = 0; status == PROFD_OK && i < b->n; i++) {
         if (!b->refs[i].rolled) {

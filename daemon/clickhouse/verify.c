@@ -141,20 +141,39 @@ static enum profd_status verify_sums(struct verifying *v, uint32_t hour, struct 
 
 /* --- What rollups contain --- */
 
+/* A rollup's columns of bytes. */
+struct content {
+    const void *counts, *spread, *stacks;
+    size_t counts_size, spread_size, stacks_size;
+};
+
+static enum profd_status decode_content(const struct content *c, uint32_t builds, struct arena *a, struct rollup *r,
+                                        struct profd_error *e)
+{
+    struct rollup_spread all, stacks;
+    enum profd_status status = rollup_decode(a, c->counts, c->counts_size, builds, false, r, e);
+    if (status == PROFD_OK) {
+        status = rollup_decode_spread(a, r, c->spread, c->spread_size, &all, e);
+    }
+    if (status == PROFD_OK && r->tree_count > 0) {
+        status = rollup_decode_stack_spread(a, r, c->stacks, c->stacks_size, &stacks, e);
+    }
+    return status == PROFD_OK && r->tree_count > 0 &&
+                   memcmp(all.nodes, stacks.nodes, (size_t)r->node_count * ROLLUP_GROUPS * sizeof *all.nodes) != 0
+               ? profd_error_set(e, PROFD_DAMAGED, "its stacks have two different spreads")
+               : status;
+}
+
 static void check_content(struct verifying *v, const struct engine_series *x, uint32_t hour, const uint64_t said[3],
-                          const void *counts, size_t counts_size, const void *spread, size_t spread_size)
+                          const struct content *c)
 {
     struct arena *a = arena_new_child(v->a);
     struct rollup r;
-    struct rollup_spread s;
     struct profd_error why;
     char sentence[BUILDID_TEXT_SIZE + 64 + sizeof why.sentence];
     uint64_t ticks = 0, calls = 0;
-    enum profd_status status =
-        a ? rollup_decode(a, counts, counts_size, (uint32_t)x->build_count, false, &r, &why) : profd_no_memory(&why);
-    if (status == PROFD_OK) {
-        status = rollup_decode_spread(a, &r, spread, spread_size, &s, &why);
-    }
+    const enum profd_status status =
+        a ? decode_content(c, (uint32_t)x->build_count, a, &r, &why) : profd_no_memory(&why);
     if (status != PROFD_OK) {
         (void)snprintf(sentence, sizeof sentence, "program %s, hour %" PRIu32 ": its sum cannot be read: %s",
                        x->program, hour, why.sentence);
@@ -179,22 +198,23 @@ static enum profd_status verify_part(struct verifying *v, uint32_t hour, uint64_
     struct row_reader r = {.bytes = NULL};
     enum profd_status status = engine_query(
         v->s, &r, e,
-        "SELECT series, generation, ticks, calls, stack_ticks, counts, spread FROM (SELECT series, generation, ticks, "
-        "calls, stack_ticks, counts, spread FROM rollup WHERE hour = %" PRIu32 " AND cityHash64(series) %% %" PRIu64
-        " = %" PRIu64 " ORDER BY version DESC LIMIT 1 BY series, generation)",
+        "SELECT series, generation, ticks, calls, stack_ticks, counts, spread, stack_spread FROM (SELECT series, "
+        "generation, ticks, calls, stack_ticks, counts, spread, stack_spread FROM rollup WHERE hour = %" PRIu32
+        " AND cityHash64(series) %% %" PRIu64 " = %" PRIu64 " ORDER BY version DESC LIMIT 1 BY series, generation)",
         hour, parts, part);
     while (status == PROFD_OK && rows_more(&r)) {
         uint8_t hash[ENGINE_SERIES_SIZE];
-        size_t counts_size, spread_size;
+        struct content c;
         rows_fixed(&r, hash, sizeof hash);
         const uint32_t generation = rows_u32(&r);
         const uint64_t ticks = rows_u64(&r), calls = rows_u64(&r), stacks = rows_u64(&r);
-        const char *counts = rows_string(&r, &counts_size), *spread = rows_string(&r, &spread_size);
+        c.counts = rows_string(&r, &c.counts_size);
+        c.spread = rows_string(&r, &c.spread_size);
+        c.stacks = rows_string(&r, &c.stacks_size);
         const struct engine_series *x = engine_find_series(&v->c, hash);
         status = engine_rows_check(&r, "rollups", e);
         if (status == PROFD_OK && x && x->generation == generation) {
-            check_content(v, x, hour, (const uint64_t[3]){ticks, calls, stacks}, counts, counts_size, spread,
-                          spread_size);
+            check_content(v, x, hour, (const uint64_t[3]){ticks, calls, stacks}, &c);
         }
     }
     rows_close(&r);
@@ -204,9 +224,10 @@ static enum profd_status verify_part(struct verifying *v, uint32_t hour, uint64_
 static enum profd_status verify_content(struct verifying *v, uint32_t hour, struct profd_error *e)
 {
     uint64_t bytes = 0;
-    enum profd_status status = engine_query_number(
-        v->s, &bytes, e, "SELECT toUInt64(sum(length(counts) + length(spread))) FROM rollup WHERE hour = %" PRIu32,
-        hour);
+    enum profd_status status = engine_query_number(v->s, &bytes, e,
+                                                   "SELECT toUInt64(sum(length(counts) + length(spread) + "
+                                                   "length(stack_spread))) FROM rollup WHERE hour = %" PRIu32,
+                                                   hour);
     const uint64_t parts = bytes / PART_BYTES + 1;
     for (uint64_t i = 0; i < parts && bytes > 0 && status == PROFD_OK; i++) {
         status = verify_part(v, hour, i, parts, e);

@@ -285,7 +285,7 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     const struct load_request *request = l->request;
     struct store_filter filter = request->filter;
     enum profd_status status = find_living(l, e);
-    filter.spread |= request->stacks == LOAD_STACKS_SHARES;
+    filter.stack_spread = request->stacks == LOAD_STACKS_SHARES;
     filter.hosts_once = true;
     if (status != PROFD_OK) {
         return status;

@@ -369,8 +369,9 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                                 .series = u->series};
         row.groups = u->groups;
         row.group = u->rolled ? 0 : u->group;
-        row.spread = filter->spread ? u->spread : NULL;
-        row.spread_size = filter->spread ? u->spread_size : 0;
+        const bool spread = filter->spread || filter->stack_spread;
+        row.spread = spread ? u->spread : NULL;
+        row.spread_size = spread ? u->spread_size : 0;
         row.groups.of[u->group] += u->rolled ? 0 : u->processes_started;
         status = each(context, &row, e);
     }

@@ -299,9 +299,8 @@ struct store_filter {
     bool by_host; /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
-    bool spread, hosts_once; /* rows have it; they may leave out hosts that a row of the same user before had */
-    int64_t since, until;
-    int64_t widest; /* ns: no sum of more time is given, if that is at least an hour; 0: any. With since */
+    bool spread, stack_spread, hosts_once; /* sums have it; at least that of stacks; a user's host at least once */
+    int64_t since, until, widest; /* widest: no sum is of more ns, if these are an hour or more; 0: any. With since */
     size_t matcher_count;
     const struct store_matcher *matchers;
 };
@@ -310,10 +309,9 @@ struct share; /* core/share.h */
 
 /* A stored upload, or a sum of uploads of one series. Everything is borrowed until each returns. */
 struct store_row {
-    uint64_t commit;  /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
-    bool rolled;      /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
-    uint64_t version; /* of a sum: changes with its content, so caches can identify the content by it and id */
-    uint64_t id;
+    uint64_t commit; /* ascending in order of acceptance; never reused. Of a sum: that of its first upload */
+    bool rolled;     /* counts have the encoding of core/rollup.h; otherwise that of proto/counts.h, of one upload */
+    uint64_t version, id; /* of a sum: changes with its content, so caches can identify the content by it and id */
     int64_t width;    /* ns: time that contains end and the ends of everything in it: of a sum an hour, a day or (0) all
                          time; of a live process its slice; of another upload 0 */
     uint64_t uploads; /* number of uploads in it; slices of a live process that became one count as before */
@@ -329,6 +327,7 @@ struct store_row {
     struct random_groups groups; /* of these processes */
     uint32_t group, program;     /* group: of an upload, its process's, < RANDOM_GROUPS; of a sum 0 */
     const uint8_t *spread; /* of a sum, for a filter that asks: rollup_decode_spread reads it. NULL: it has none */
+    bool of_stacks;        /* it is that of the stacks alone: rollup_decode_stack_spread reads it */
     size_t spread_size, build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
     const uint8_t *counts;            /* of a total NULL */

@@ -213,7 +213,8 @@ CREATE TABLE IF NOT EXISTS $local(rollup) (
     into Array(UInt64),
     hosts String,                 -- slots, ascending: LEB128 differences
     counts String,                -- daemon/core/rollup.h
-    spread String
+    spread String,
+    stack_spread String           -- what spread has of stacks, for readers of these alone; '': there are no stacks
 ) ENGINE = $replacing(rollup, version)
 PARTITION BY toYYYYMMDD(toDateTime(hour * 3600, 'UTC')) ORDER BY (program, series, hour, generation) SETTINGS index_granularity = 16;
 

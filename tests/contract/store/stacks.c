@@ -1,6 +1,8 @@
 /* Stacks are stored, added up, sent and removed with the ticks that they are of. */
 #include <string.h>
 
+#include "core/hashmap.h"
+#include "core/rollup.h"
 #include "tests/contract/store/arrival_fixture.h"
 
 static struct seen look_all(struct fixture *f)
@@ -111,4 +113,60 @@ STORE_TEST_LOCAL(stacks_are_left_out_for_an_older_centre)
     const struct seen here = look_all(f);
     cr_assert_eq(here.stacks, here.ticks, "this host keeps its stacks");
     expect_clean(f);
+}
+
+/* Does each sum with stacks come with what its spread has of these, when that is all that is asked for? */
+static enum profd_status compare_spreads(void *context, const struct store_row *row, struct profd_error *e)
+{
+    struct hashmap *all = context;
+    struct arena *a = arena_new(0);
+    struct rollup r;
+    struct rollup_spread spread;
+    if (!row->rolled) {
+        arena_free(a);
+        return PROFD_OK;
+    }
+    cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e), PROFD_OK);
+    cr_assert(row->spread || r.tree_count == 0);
+    if (r.tree_count > 0) {
+        cr_assert_eq((row->of_stacks ? rollup_decode_stack_spread : rollup_decode_spread)(a, &r, row->spread,
+                                                                                          row->spread_size, &spread, e),
+                     PROFD_OK);
+        const size_t size = (size_t)r.node_count * ROLLUP_GROUPS * sizeof *spread.nodes;
+        const uint64_t *known = hashmap_find(all, &row->id, sizeof row->id);
+        if (known) {
+            cr_assert_eq(memcmp(known, spread.nodes, size), 0);
+        } else {
+            cr_assert(hashmap_put(all, &row->id, sizeof row->id, spread.nodes, size) != NULL);
+        }
+    }
+    arena_free(a);
+    return PROFD_OK;
+}
+
+static void compare_stack_spreads(struct fixture *f, const struct sender *s)
+{
+    struct hashmap all;
+    hashmap_init(&all, 0);
+    for (unsigned way = 0; way < 4; way++) { /* also of a handle that knows the rows with more, and less */
+        const struct store_filter filter = {
+            .build_id = s->list[0].segment->builds[0].build_id, .spread = way % 3 == 0, .stack_spread = way > 0};
+        OK(f, store_each_upload(f->r, &(struct store_scope){.all = true}, &filter, compare_spreads, &all, &f->e));
+    }
+    cr_assert_gt(all.count, 0);
+    hashmap_clear(&all);
+}
+
+STORE_TEST(stacks_alone_have_their_spread)
+{
+    struct sender *s = eight_hours(7);
+    admit(f, s, "a.example", 0, 24);
+    for (size_t i = 0; i < s->n; i++) {
+        cr_assert_eq(deliver(f, &s->list[i]).verdict, STORE_ARRIVED);
+    }
+    compare_stack_spreads(f, s);
+    compact_all(f, HOUR, UINT64_MAX, NOON + 4 * DAY);
+    compare_stack_spreads(f, s);
+    centre_of(f);
+    close_sender(s);
 }
