@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """A centre in ClickHouse, Debian's 18.16, of two shards on this machine: what two daemons store in a second, what a row
 takes, and how long a program over 30 days and the largest of 10,000 hosts take. Hours of before are copies of one real
-rollup of each program, totals of days by host are made by the server; two open hours are real segments.
+rollup of each program, totals of days by host are made by the server; two open hours are real segments. All have stacks
+and symbols. Wall time says little on a machine that does other things, so CPU seconds of daemon and servers stand
+beside it.
 bench_clickhouse.py [days=N] [programs=N] [hosts=N] [segments=N]"""
 import os
 import subprocess
@@ -72,27 +74,50 @@ def make_history(bed, size, hour):
             f"ARRAY JOIN arrayMap(x -> x + 1, range({size['hosts']})) AS n", insert_distributed_sync=1)
 
 
-def ask(url, name, target, asked):
-    """A question to a daemon that has just started, and to the same again."""
-    with Daemon("--store", url) as d:
-        with Wire(d.socket) as w:
-            times = []
-            for _ in range(6):
-                began = time.monotonic()
+def spent(pids):
+    """CPU seconds of processes so far."""
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat") as f:
+            total += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def ask(bed, url, name, target, asked):
+    """A question to daemons that have just started, and to the last of them again."""
+    servers, first, again = [s.process.pid for s in bed.servers], [], []
+    for _ in range(3):
+        with Daemon("--store", url) as d, Wire(d.socket) as w:
+            for i in range(7 if len(first) == 2 else 1):
+                began, cpu = time.monotonic(), (spent([d.process.pid]), spent(servers))
                 status, body = w.query(target)
-                times.append(time.monotonic() - began)
+                (again if i else first).append((time.monotonic() - began, spent([d.process.pid]) - cpu[0],
+                                                spent(servers) - cpu[1]))
                 if status != 200:
                     raise RuntimeError(body.decode())
-    again = sorted(times[1:])[2]
-    print(f"{name}: {times[0]:.2f} s just started (asked {asked}), {1000 * again:.0f} ms again (median of 5), "
-          f"{len(body)} bytes", flush=True)
+    middle = [sorted(x)[len(x) // 2] for x in zip(*first)]
+    each = ", ".join(f"{x[0]:.2f}" for x in first)
+    print(f"{name}: {middle[0]:.2f} s just started (asked {asked}; median of {each}; "
+          f"CPU of the daemon {middle[1]:.2f} s, of the servers {middle[2]:.2f} s), "
+          f"{1000 * sorted(x[0] for x in again)[3]:.0f} ms again (median of 6), {len(body)} bytes", flush=True)
 
 
-def rows_of(server, table):
+def rows_of(server, table, database="profd"):
     """Rows, bytes on disk."""
     return [int(n) for n in server.query(
         "SELECT sum(rows), sum(bytes_on_disk) FROM cluster('shards', system.parts) WHERE active AND "
-        f"database = 'profd' AND table = '{table}_local'").split()]
+        f"database = '{database}' AND table = '{table}_local'").split()]
+
+
+def measure_plain(bed, size, hour):
+    """Bytes of a row without stacks."""
+    url = bed.url("plain", cluster="shards")
+    if (done := run(PROFCTL, "clickhouse", "init", url)).returncode:
+        raise RuntimeError(done.stderr)
+    store(url, [(hour, size["segments"] // 4, 1000, size["programs"], 1, 0)])
+    count, stored = rows_of(bed.servers[0], "segment_group", "plain")
+    print(f"a row of a segment without stacks: {stored / count / 1000:.2f} KB (asked at most 3.8) in {count} rows",
+          flush=True)
 
 
 def main():
@@ -104,19 +129,23 @@ def main():
         done = run(PROFCTL, "clickhouse", "init", url)
         if done.returncode:
             raise RuntimeError(done.stderr)
-        store(url, [(hour - 4, 50 * size["programs"], 1000, size["programs"], 1)])
+        print("load average " + " ".join(f"{x:.1f}" for x in os.getloadavg()))
+        measure_plain(bed, size, hour)
+        subprocess.run([HISTORY, url, "symbols", str(size["programs"])], check=True)
+        store(url, [(hour - 4, 50 * size["programs"], 1000, size["programs"], 1, 1)])
         subprocess.run([HISTORY, url, "compact", str(hour)], check=True)
         for h in (hour - 1, hour):
-            each, took = store(url, [(h, size["segments"] // 4, 1000, size["programs"], first) for first in (1, 1001)])
+            each, took = store(url, [(h, size["segments"] // 4, 1000, size["programs"], first, 1)
+                                     for first in (1, 1001)])
         rows, segments = (sum(x[i] for x in each) for i in range(2))
         busy = max(x[2] for x in each)
         print(f"{segments} segments of 350 arcs, {rows} rows, by two writers at once, {busy:.1f} s in the store: "
               f"{rows / busy:.0f} rows a second (asked 2,000), {segments / busy:.0f} segments a second; with what "
               f"makes them {took:.1f} s", flush=True)
         count, stored = rows_of(a, "segment_group")
-        print(f"a row of a segment: {stored / count / 1000:.2f} KB (asked at most 3.8) in {count} rows")
+        print(f"a row of a segment with stacks: {stored / count / 1000:.2f} KB in {count} rows")
         count, stored = rows_of(a, "rollup")
-        print(f"a rollup of an hour, with groups: {stored / count / 1000:.1f} KB")
+        print(f"a rollup of an hour of 50 segments, with groups and stacks: {stored / count / 1000:.1f} KB")
         began = time.monotonic()
         make_history(bed, size, hour - 4)
         count, stored = rows_of(a, "rollup")
@@ -125,10 +154,11 @@ def main():
               f"MB, made in {time.monotonic() - began:.0f} s", flush=True)
         base = f"/api/v1/builds/{program(0)}"
         since = f"since={(hour - 24 * size['days']) * 3600}"
-        ask(url, f"one program over {size['days']} days, top 200 functions, JSON",
+        ask(bed, url, f"one program over {size['days']} days, top 200 functions, JSON",
             f"{base}/report?limit=200&{since}", "1 s; from a warm cache 50 ms")
-        ask(url, f"groups by host and day over {size['days']} days, 50 largest hosts",
+        ask(bed, url, f"groups by host and day over {size['days']} days, 50 largest hosts",
             f"{base}/groups?by=host&step=1d&limit=50&{since}", "2 s")
+        print("load average " + " ".join(f"{x:.1f}" for x in os.getloadavg()))
 
 
 if __name__ == "__main__":

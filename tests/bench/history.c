@@ -1,7 +1,11 @@
 /* Segments of simulated hosts for the bench of ClickHouse, through the engine as a daemon has it. Usage:
- *   history URL put HOUR SEGMENTS HOSTS PROGRAMS FIRST   stores segments of each program that count in the hour, from
- * hosts FIRST to FIRST + HOSTS − 1; prints rows, segments and seconds history URL compact HOUR rolls up the hours
- * before it */
+ *   history URL put HOUR SEGMENTS HOSTS PROGRAMS FIRST STACKS
+ *     stores segments of each program that count in the hour, from hosts FIRST to FIRST + HOSTS − 1, with stacks if
+ *     STACKS is 1; prints rows, segments and seconds
+ *   history URL symbols PROGRAMS
+ *     stores the symbols of each program, and of the library that all use
+ *   history URL compact HOUR
+ *     rolls up the hours before it */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +15,21 @@
 #include <curl/curl.h>
 
 #include "clickhouse/engine.h"
+#include "core/object.h"
 #include "core/rollup_segment.h"
+#include "proto/counts_tree.h"
 
 #define HOUR INT64_C(3600000000000)
 #define BATCH 500u
 #define BINS 120u
 #define ARCS 350u
 #define KINDS 1500u /* different arcs of a program */
+#define FUNCTIONS 1024u
+#define FUNCTION_BYTES 64u
+#define CODE 0x1000u    /* address of the first function */
+#define LEVELS 5u       /* of a tree of stacks: functions call up to 4 others */
+#define NODES_MOST 700u /* 341 frames, and a tick in each at most */
+#define LIBRARY "bb02000000000000000000000000000000000000"
 
 static struct store *store;
 static struct profd_error e;
@@ -54,12 +66,42 @@ struct made {
     char program[41];
 };
 
+static void add_node(struct counts *c, unsigned depth, uint8_t kind, uint64_t address, uint64_t ticks)
+{
+    const uint32_t i = c->node_count++;
+    c->node_depth[i] = (uint8_t)depth;
+    c->node_kind[i] = kind;
+    c->node_build[i] = 0;
+    c->node_address[i] = address;
+    c->node_ticks[i] = ticks;
+}
+
+/* A function on a stack: a tick in it, then half of the functions that it may call. They have greater addresses. */
+static void grow(struct counts *c, unsigned depth, unsigned function)
+{
+    const uint64_t start = CODE + function * FUNCTION_BYTES;
+    add_node(c, depth, COUNTS_NODE_RETURN, start + 8, 0);
+    add_node(c, depth + 1, COUNTS_NODE_PC, start + 16 + 4 * draw(4), 1 + draw(3));
+    for (unsigned i = 1; i <= 4 && depth + 1 < LEVELS; i++) {
+        if (draw(2) == 0) {
+            grow(c, depth + 1, 4 * function + i);
+        }
+    }
+}
+
+static void fill_stacks(struct counts *c)
+{
+    c->node_count = 0;
+    grow(c, 0, 0);
+    c->trees[0] = (struct counts_tree){.rate = 100, .dimension = "seconds", .abbreviation = 's', .used = c->node_count};
+}
+
 static void fill(struct counts *c)
 {
     unsigned at = 0;
     c->histograms[0] = (struct counts_histogram){.geometry = {.bins = 16384,
-                                                              .low = 0x1000,
-                                                              .high = 0x1000 + 16384 * 4,
+                                                              .low = CODE,
+                                                              .high = CODE + 16384 * 4,
                                                               .rate = 100,
                                                               .dimension = "seconds",
                                                               .abbreviation = 's'},
@@ -73,14 +115,14 @@ static void fill(struct counts *c)
         const unsigned q = (unsigned)draw(KINDS);
         c->from_build[i] = 0;
         c->to_build[i] = q % 8 == 0;
-        c->from[i] = 0x1000 + q * 40;
-        c->to[i] = 0x1000 + q % 700 * 64;
+        c->from[i] = CODE + q * 40;
+        c->to[i] = CODE + q % 700 * FUNCTION_BYTES;
         c->calls[i] = 1 + draw(100000);
     }
 }
 
 /* A segment of a host: one to three processes. */
-static void make(struct made *m, int64_t hour, unsigned program, unsigned host, uint64_t sequence,
+static void make(struct made *m, int64_t hour, unsigned program, unsigned host, uint64_t sequence, bool stacks,
                  struct store_delivery *d)
 {
     struct arena *a = arena_new(0);
@@ -88,11 +130,11 @@ static void make(struct made *m, int64_t hour, unsigned program, unsigned host, 
     struct rollup r;
     struct rollup_spread spread;
     size_t size;
+    const struct counts_sizes sizes = {1, BINS, ARCS, stacks, stacks ? NODES_MOST : 0};
     struct segment *x = &m->segment;
     snprintf(m->program, sizeof m->program, "aa%038x", program);
     m->builds[0] = (struct message_build){.build_id = m->program, .name = "/usr/bin/program"};
-    m->builds[1] =
-        (struct message_build){.build_id = "bb02000000000000000000000000000000000000", .name = "/lib/libc.so.6"};
+    m->builds[1] = (struct message_build){.build_id = LIBRARY, .name = "/lib/libc.so.6"};
     *x = (struct segment){.kind = SEGMENT_COUNTS,
                           .sequence = sequence,
                           .hour = hour,
@@ -107,8 +149,11 @@ static void make(struct made *m, int64_t hour, unsigned program, unsigned host, 
     for (uint64_t i = 0; i < x->uploads; i++) {
         struct counts c;
         const unsigned group = (unsigned)draw(SEGMENT_GROUPS);
-        OK(counts_init(&c, 1, BINS, ARCS, &e));
+        OK(counts_init_sizes(&c, &sizes, &e));
         fill(&c);
+        if (stacks) {
+            fill_stacks(&c);
+        }
         OK(rollup_sum_add_upload(sum, &c, i + 1, group, &e));
         x->processes[group]++;
         counts_done(&c);
@@ -130,18 +175,23 @@ static void admit(int64_t hour, unsigned first, unsigned hosts)
 {
     const struct store_detail detail = {.when = STORE_DETAIL_NEVER};
     store_set_detail(store, &detail);
-    for (unsigned host = first; host < first + hosts; host++) {
-        char name[16];
-        struct store_arrival a = {.name = name, .now = (hour + 1) * HOUR};
-        struct store_admission out;
-        snprintf(name, sizeof name, "h%05u", host);
-        memset(a.host, 1, sizeof a.host);
-        memcpy(a.host, &host, sizeof host);
-        OK(store_admit_hosts(store, &a, 1, &out, &e));
+    for (unsigned at = 0; at < hosts; at += BATCH) {
+        static struct store_arrival list[BATCH];
+        static struct store_admission out[BATCH];
+        static char names[BATCH][16];
+        unsigned n = 0;
+        for (; n < BATCH && at + n < hosts; n++) {
+            const unsigned host = first + at + n;
+            (void)snprintf(names[n], sizeof names[n], "h%05u", host);
+            list[n] = (struct store_arrival){.name = names[n], .now = (hour + 1) * HOUR};
+            memset(list[n].host, 1, sizeof list[n].host);
+            memcpy(list[n].host, &host, sizeof host);
+        }
+        OK(store_admit_hosts(store, list, n, out, &e));
     }
 }
 
-static void put(int64_t hour, unsigned segments, unsigned hosts, unsigned programs, unsigned first)
+static void put(int64_t hour, unsigned segments, unsigned hosts, unsigned programs, unsigned first, bool stacks)
 {
     static struct made made[BATCH];
     static struct store_delivery list[BATCH];
@@ -152,7 +202,7 @@ static void put(int64_t hour, unsigned segments, unsigned hosts, unsigned progra
     for (unsigned at = 0; at < segments;) {
         unsigned n = 0;
         for (; n < BATCH && at < segments; n++, at++) {
-            make(&made[n], hour, at % programs, first + at % hosts, at + 1, &list[n]);
+            make(&made[n], hour, at % programs, first + at % hosts, at + 1, stacks, &list[n]);
             for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
                 rows += made[n].segment.processes[g] > 0;
             }
@@ -167,6 +217,51 @@ static void put(int64_t hour, unsigned segments, unsigned hosts, unsigned progra
         }
     }
     printf("%" PRIu64 " %" PRIu64 " %.3f\n", rows, stored, seconds);
+}
+
+/* Functions of FUNCTION_BYTES each, from CODE on. */
+static void put_symbols(const char *build)
+{
+    static struct object_symbol symbols[FUNCTIONS];
+    static char names[1 + FUNCTIONS * 32];
+    struct object_range text = {.low = CODE, .high = CODE + FUNCTIONS * FUNCTION_BYTES, .kind = OBJECT_RANGE_TEXT};
+    struct object o = {.machine = 62, /* EM_X86_64 */
+                       .bits = 64,
+                       .has_names = true,
+                       .symbol_count = FUNCTIONS,
+                       .symbols = symbols,
+                       .range_count = 1,
+                       .ranges = &text,
+                       .names = names,
+                       .name_bytes = 1,
+                       .note = ""};
+    uint8_t *bytes;
+    size_t size;
+    for (unsigned i = 0; i < FUNCTIONS; i++) {
+        const uint32_t name = o.name_bytes;
+        o.name_bytes += 1 + (uint32_t)snprintf(names + name, 32, "function_%u", i);
+        symbols[i] = (struct object_symbol){.address = CODE + i * FUNCTION_BYTES,
+                                            .size = FUNCTION_BYTES,
+                                            .name = name,
+                                            .demangled = name,
+                                            .bind = OBJECT_BIND_GLOBAL,
+                                            .type = OBJECT_TYPE_FUNCTION,
+                                            .flags = OBJECT_SYMBOL_EXECUTABLE};
+    }
+    (void)snprintf(o.id.text, sizeof o.id.text, "%s", build);
+    memset(o.variant, 'a', sizeof o.variant - 1);
+    OK(object_encode(&o, &bytes, &size, &e));
+    struct store_object object = {.id = o.id,
+                                  .trusted = true,
+                                  .has_names = true,
+                                  .encoded = bytes,
+                                  .encoded_size = size,
+                                  .name = "",
+                                  .note = "",
+                                  .received = INT64_C(1)};
+    memcpy(object.variant, o.variant, sizeof object.variant);
+    OK(store_put_object(store, &object, &e));
+    free(bytes);
 }
 
 static void compact(int64_t hour)
@@ -186,9 +281,16 @@ int main(int argc, char **argv)
     }
     OK(clickhouse_parse_address(argv[1], &address, &e));
     OK(store_clickhouse_open(&address, NULL, true, &store, &e));
-    if (strcmp(argv[2], "put") == 0 && argc == 8) {
+    if (strcmp(argv[2], "put") == 0 && argc == 9) {
         put(atoll(argv[3]), (unsigned)atoi(argv[4]), (unsigned)atoi(argv[5]), (unsigned)atoi(argv[6]),
-            (unsigned)atoi(argv[7]));
+            (unsigned)atoi(argv[7]), strcmp(argv[8], "1") == 0);
+    } else if (strcmp(argv[2], "symbols") == 0) {
+        put_symbols(LIBRARY);
+        for (int i = 0; i < atoi(argv[3]); i++) {
+            char program[41];
+            (void)snprintf(program, sizeof program, "aa%038x", (unsigned)i);
+            put_symbols(program);
+        }
     } else {
         compact(atoll(argv[3]));
     }
