@@ -17,6 +17,7 @@
 #include "proto/limits.h"
 
 #define COUNTS_TYPE "application/vnd.profd.counts"
+#define AUTOFDO_TICKS 1000u      /* with 233 and 402 Lua became slower, with 684 and 1,727 faster */
 #define GPROF_BIN_MAX UINT32_MAX /* gprof adds up the records of a bin in 32 bits */
 
 static const struct profctl_option options[] = {
@@ -174,9 +175,13 @@ static enum profd_status make_autofdo(const struct profctl_call *call, const cha
     } else if (status == PROFD_OK) {
         status = profd_no_memory(e);
     }
+    counts_totals(&x->counts, &ticks, &calls);
     if (status == PROFD_OK && left_out > 0) {
-        counts_totals(&x->counts, &ticks, &calls);
         profctl_complain("%" PRIu64 " of %" PRIu64 " ticks have no source line and are left out", left_out, ticks);
+    }
+    if (status == PROFD_OK && ticks - left_out < AUTOFDO_TICKS) {
+        profctl_complain("a sample profile of %" PRIu64 " ticks may make the program slower; run it until there are %u",
+                         ticks - left_out, AUTOFDO_TICKS);
     }
     code_lines_close(lines);
     free(path);

@@ -116,6 +116,12 @@ def known(tap, d, source, exe):
     text, afdo, back = (os.path.join(d.folder, n) for n in ("p.txt", "p.afdo", "back.txt"))
     done = d.ctl("export", exe, "-f", "autofdo", "-o", text)
     tap.point(done.returncode == 0 and done.stdout == done.stderr == "", "an export", done)
+    few = Gmon(low, high, bins=high - low).tick(next(iter(found)), 20).write(os.path.join(d.folder, "few.out"))
+    done = d.ctl("upload", "-e", exe, "-l", "few=1", few)
+    assert done.returncode == 0, done.stderr
+    done = d.ctl("export", exe, "-f", "autofdo", "-l", "few=1", "-o", "-")
+    tap.point(done.returncode == 0 and ":20:" in done.stdout and "of 20 ticks may make the program slower; run it until "
+              "there are 1000" in done.stderr, "of few ticks, with a warning", done)
     with open(text) as f:
         rows, _, heads = parse(f.read())
     tap.point(want and {k: v for k, v in rows.items() if v} == want
