@@ -120,8 +120,8 @@ def known(tap, d, source, exe):
     done = d.ctl("upload", "-e", exe, "-l", "few=1", few)
     assert done.returncode == 0, done.stderr
     done = d.ctl("export", exe, "-f", "autofdo", "-l", "few=1", "-o", "-")
-    tap.point(done.returncode == 0 and ":20:" in done.stdout and "of 20 ticks may make the program slower; run it until "
-              "there are 1000" in done.stderr, "of few ticks, with a warning", done)
+    tap.point(done.returncode == 0 and ":20:" in done.stdout and "of 20 ticks may make the program slower; run it until"
+              " there are 1000" in done.stderr, "of few ticks, with a warning", done)
     with open(text) as f:
         rows, _, heads = parse(f.read())
     tap.point(want and {k: v for k, v in rows.items() if v} == want
