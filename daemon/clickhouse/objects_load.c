@@ -139,11 +139,24 @@ static enum profd_status load_senders(struct load *l, struct profd_error *e)
     return status;
 }
 
-/* Columns asked and seen of the query for groups. */
-static void put_asked(struct buffer *b, const struct store_senders *of)
+/* Did a host send one of the objects? Else nothing depends on which hosts attest them. */
+static bool any_hashed(const struct load *l)
 {
+    bool any = false;
+    for (size_t i = 0; i < l->n && !any; i++) {
+        for (const struct naming_object *o = l->list[i].objects; o && !any; o = o->next) {
+            any = o->hashed;
+        }
+    }
+    return any;
+}
+
+/* Columns asked and seen of the query for groups. */
+static void put_asked(const struct load *l, const struct store_senders *of)
+{
+    struct buffer *b = &l->s->statement;
     buffer_add_text(b, ", toUInt64(");
-    if (of && of->host_count > 0) {
+    if (of && of->host_count > 0 && any_hashed(l)) {
         buffer_add_text(b, "countIf(lower(hex(host)) IN (");
         for (size_t i = 0; i < of->host_count; i++) {
             buffer_add_text(b, i > 0 ? "," : "");
@@ -167,7 +180,7 @@ static enum profd_status load_groups(struct load *l, const struct store_senders 
     struct row_reader rows;
     engine_begin(l->s);
     buffer_add_text(&l->s->statement, "SELECT build, has, hash, toUInt64(count())");
-    put_asked(&l->s->statement, of);
+    put_asked(l, of);
     buffer_add_text(&l->s->statement, " FROM attestation FINAL");
     enum profd_status status = ask(l, "AND gone = 0 GROUP BY build, has, hash", &rows, e);
     if (status != PROFD_OK) {
