@@ -113,6 +113,16 @@ static enum profd_status find_state(struct servers *s, struct clickhouse *c, con
     return status;
 }
 
+/* A server without state is new. What every shard has whole, it gets from the others. */
+static enum profd_status complete_server(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
+                                         struct profd_error *e)
+{
+    struct clickhouse_state state;
+    bool found = false;
+    const enum profd_status status = clickhouse_get_state(c, a, &state, &found, e);
+    return status != PROFD_OK || found || !s->has_state || !a->cluster[0] ? status : clickhouse_copy_tables(c, a, e);
+}
+
 static enum profd_status put_state(struct servers *s, struct clickhouse *c, const struct clickhouse_address *a,
                                    struct profd_error *e)
 {
@@ -136,6 +146,9 @@ static enum profd_status init_all(struct servers *s, struct profd_error *e)
     enum profd_status status = each_server(s, make_tables, e);
     if (status == PROFD_OK) {
         status = each_server(s, find_state, e);
+    }
+    if (status == PROFD_OK) {
+        status = each_server(s, complete_server, e);
     }
     if (status == PROFD_OK && !s->has_state) {
         status = clickhouse_draw_state(&s->state, e);

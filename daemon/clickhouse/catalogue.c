@@ -160,7 +160,7 @@ enum profd_status engine_load_series(struct clickhouse_store *s, struct arena *a
     }
     rows_close(&r);
     hashmap_clear(&generations);
-    return status;
+    return status == PROFD_OK && count == 0 ? engine_check_complete(s, e) : status;
 }
 
 /* --- Hours --- */

@@ -85,6 +85,9 @@ enum profd_status engine_query_number(struct clickhouse_store *s, uint64_t *out,
                                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Of a handle that answers from what can be asked (store_set_partial): whether a shard cannot be asked now. */
 enum profd_status engine_find_missing(struct clickhouse_store *s, bool *missing, struct profd_error *e);
+/* BUSY if the server that is asked was added to the cluster and has not got yet what every shard has whole: then that
+ * it knows nothing of something says nothing. */
+enum profd_status engine_check_complete(struct clickhouse_store *s, struct profd_error *e);
 /* What the reply lacks if r->cut: PROTOCOL, of which a reader of `what` can tell what was asked. Else OK. */
 enum profd_status engine_rows_check(const struct row_reader *r, const char *what, struct profd_error *e);
 

@@ -41,6 +41,7 @@ static enum profd_status make_epoch(struct clickhouse_store *s, const struct sto
 {
     struct row_reader rows;
     struct store_epoch out = {.salt = s->base.salt};
+    bool salted = false;
     print_epoch(s, scope, build);
     enum profd_status status = engine_query_printed(s, &rows, e);
     if (status != PROFD_OK) {
@@ -55,11 +56,15 @@ static enum profd_status make_epoch(struct clickhouse_store *s, const struct sto
         uint64_t drawn = 0;
         memcpy(&drawn, value, n < sizeof drawn ? n : sizeof drawn);
         out.salt ^= drawn;
+        salted |= n > 0;
         if (is_user) {
             out.number = scope->all ? out.number + sum : store_scope_mix(scope, out.number, uid, sum);
         }
     }
     status = engine_rows_check(&rows, "an epoch", e);
+    if (status == PROFD_OK && !salted) {
+        status = engine_check_complete(s, e);
+    }
     rows_close(&rows);
     if (status == PROFD_OK) {
         *epoch = out;

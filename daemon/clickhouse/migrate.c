@@ -253,3 +253,21 @@ enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhou
     }
     return status;
 }
+
+#define COPIED "$copied("
+
+enum profd_status clickhouse_copy_tables(struct clickhouse *c, const struct clickhouse_address *address,
+                                         struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (unsigned i = 0; i < VERSION; i++) {
+        const char *at = (const char *)migrations[i];
+        while (status == PROFD_OK && (at = strstr(at, "CREATE TABLE IF NOT EXISTS " COPIED))) {
+            at = strstr(at, COPIED) + strlen(COPIED);
+            const int n = (int)strcspn(at, ")");
+            status = ask(c, NULL, e, "INSERT INTO %s.%.*s SELECT * FROM cluster('%s', %s, %.*s)", address->database, n,
+                         at, address->cluster, address->database, n, at);
+        }
+    }
+    return status;
+}

@@ -22,4 +22,9 @@ struct clickhouse_migrated {
 enum profd_status clickhouse_migrate(struct clickhouse *c, const struct clickhouse_address *address, unsigned named,
                                      struct clickhouse_migrated *out, struct profd_error *e);
 
+/* To a server with new tables of a cluster of which others have data: copies what every shard has whole, in the order
+ * of the schema, so that table state, by which a server is complete, comes last. May be repeated. */
+enum profd_status clickhouse_copy_tables(struct clickhouse *c, const struct clickhouse_address *address,
+                                         struct profd_error *e);
+
 #endif

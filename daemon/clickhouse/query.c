@@ -100,6 +100,18 @@ enum profd_status engine_rows_check(const struct row_reader *r, const char *what
                   : PROFD_OK;
 }
 
+enum profd_status engine_check_complete(struct clickhouse_store *s, struct profd_error *e)
+{
+    uint64_t salts = 0;
+    const enum profd_status status =
+        engine_query_number(s, &salts, e, "SELECT toUInt64(count()) FROM state WHERE name = 'salt'");
+    return status != PROFD_OK || salts > 0
+               ? status
+               : profd_error_set(e, PROFD_BUSY,
+                                 "store: the tables of this server of ClickHouse are not complete: run \"profctl "
+                                 "clickhouse init\" with all servers");
+}
+
 enum profd_status engine_find_missing(struct clickhouse_store *s, bool *missing, struct profd_error *e)
 {
     const char *cluster = s->address.cluster;
