@@ -63,7 +63,9 @@ const sentence = (text) =>
 /** What can be done about a refusal, besides asking again. */
 function advice(error, state) {
   if (!error.away && error.status === undefined)
-    return [el("p", {}, "This is a fault of this page, not of the data. Please report it with the address of the page.")];
+    return [
+      el("p", {}, "This is a fault of this page, not of the data. Please report it with the address of the page."),
+    ];
   if (error.away)
     return [
       el("p", {}, "Check that profd runs and listens at this address with ", el("code", {}, "profctl status"), "."),

@@ -86,7 +86,8 @@ function boxAt(root, path) {
 }
 
 const text = (b) =>
-  `${b.name}: ${format.percent(100 * b.a, 200)} of A, ${format.percent(100 * b.b, 200)} of B, ${points(b.b - b.a)} points`;
+  `${b.name}: ${format.percent(100 * b.a, 200)} of A, ${format.percent(100 * b.b, 200)} of B, ` +
+  `${points(b.b - b.a)} points`;
 
 class Difference {
   constructor(boxes, state) {

@@ -1,5 +1,5 @@
-// Two call graphs as one: the functions with the most time on either side. A box is coloured where its difference is more
-// than chance.
+// Two call graphs as one: the functions with the most time on either side. A box is coloured where its difference is
+// more than chance.
 import * as api from "./api.js";
 import { CHANCE, kindOf, legend, points, signOf, strength } from "./compare_flame.js";
 import { answerOf, judge } from "./compare_judge.js";
@@ -68,7 +68,9 @@ function merged(a, b, verdicts, form) {
 }
 
 function drawEdge(e, place) {
-  const about = `${e.source} → ${e.target}: ${format.percent(100 * e.a, 200)} of A, ${format.percent(100 * e.b, 200)} of B; calls ${format.count(e.calls_a)} and ${format.count(e.calls_b)}`;
+  const about =
+    `${e.source} → ${e.target}: ${format.percent(100 * e.a, 200)} of A, ${format.percent(100 * e.b, 200)} of B; ` +
+    `calls ${format.count(e.calls_a)} and ${format.count(e.calls_b)}`;
   const line = { d: smooth(place.points), "stroke-width": (1 + 7 * Math.sqrt(e.time)).toFixed(2) };
   const path = svg("path", { ...line, "marker-end": "url(#arrow)" });
   return [svg("g", { class: `edge ${e.kind}` }, path, svg("title", {}, about)), drawLabel(e, place, about)];

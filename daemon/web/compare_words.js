@@ -226,11 +226,13 @@ export function headline(table, metric) {
 export function fewGroups(table, diff) {
   const [a, b] = [diff.a.groups, diff.b.groups];
   if (!(table.counts["too-few"] > 0) || Math.min(a, b) >= LEAST_GROUPS) return "";
-  return ` Too few processes: a verdict needs ${LEAST_GROUPS} groups of processes on each side; A has ${a}, B has ${b}.`;
+  const needed = `a verdict needs ${LEAST_GROUPS} groups of processes on each side`;
+  return ` Too few processes: ${needed}; A has ${a}, B has ${b}.`;
 }
 
 /** What all functions have in common; rows do not contain it. */
 export const common = (table, metric) =>
   table.common
-    ? `All functions together: ${metric.common} ${changeOf(table.common)} (${interval(table.common)}). The rows show what is beyond that.`
+    ? `All functions together: ${metric.common} ${changeOf(table.common)} (${interval(table.common)}). ` +
+      "The rows show what is beyond that."
     : "";

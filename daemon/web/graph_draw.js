@@ -61,7 +61,8 @@ function drawEdge(e, place, total, look) {
 export function cycleText(c, look) {
   const outside = format.many(c, "calls_outside", "call", "calls");
   const among = format.exact(c, "calls_inside");
-  return `self ${look.amount(c.self_seconds)}, ${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
+  const calls = `${look.mark}${outside} from outside, ${look.mark}${among} among its members`;
+  return `self ${look.amount(c.self_seconds)}, ${calls}`;
 }
 
 const slim = () => innerWidth < NARROW;

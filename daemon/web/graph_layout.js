@@ -93,8 +93,8 @@ export function trunk(shown, root, timeOf) {
   return { passed: new Set(shown.nodes.filter((n) => n !== end && way(n).includes(end))), end };
 }
 
-/** graph: {nodes: {id, w, h}, edges: {source, target, text}, groups: {id, members}}; size: of the window that shows it. gaps: of dagre.
- *  Of downwards and to the right, the direction that needs less shrinking. */
+/** graph: {nodes: {id, w, h}, edges: {source, target, text}, groups: {id, members}}; size: of the window that shows
+ *  it. gaps: of dagre. Of downwards and to the right, the direction that needs less shrinking. */
 export async function layout(graph, size, gaps = GAPS) {
   const dagre = await library();
   const down = place(dagre, graph, "TB", size, gaps);

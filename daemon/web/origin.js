@@ -11,9 +11,11 @@ export const lacksTicks = (report) => report.collector?.without_ticks_seconds > 
  *  counts. */
 const overhead = (c, percent) =>
   c.overhead_below !== null
-    ? `Overhead: below ${format.percent(Math.ceil(10000 * c.overhead_below) / 100)} of the CPU time: no tick was inside the collector. `
+    ? `Overhead: below ${format.percent(Math.ceil(10000 * c.overhead_below) / 100)} of the CPU time: ` +
+      "no tick was inside the collector. "
     : c.overhead > 0
-      ? `Overhead: ${percent(c.overhead)} of the ticks were inside the collector, a rough estimate of the time spent counting. `
+      ? `Overhead: ${percent(c.overhead)} of the ticks were inside the collector, ` +
+        "a rough estimate of the time spent counting. "
       : null;
 
 /** How much of the CPU time is in known objects, and what the collectors lost: one phrase for each number that is not
@@ -55,7 +57,8 @@ function coverage(c, totals) {
   const without =
     c.without_ticks_seconds > 0
       ? [
-          `${format.seconds(c.without_ticks_seconds)} without ticks: ${c.without_ticks_reason} (so times of a call are not known)`,
+          `${format.seconds(c.without_ticks_seconds)} without ticks: ${c.without_ticks_reason} ` +
+            "(so times of a call are not known)",
         ]
       : [];
   const lost = [
@@ -69,11 +72,14 @@ function coverage(c, totals) {
     : c.coverage === null
       ? [
           "unknown",
-          `: ${time(c.attributed_seconds)} in known objects, ${format.seconds(c.cpu_seconds)} of CPU time in ${processes}`,
+          `: ${time(c.attributed_seconds)} in known objects, ` +
+            `${format.seconds(c.cpu_seconds)} of CPU time in ${processes}`,
         ]
       : [
           percent(c.coverage),
-          ` of the CPU time${recorded ? "" : " outside the collector"} is in known objects: ${shown >= 99.995 && !over ? "all" : time(c.attributed_seconds - c.unclocked_seconds)} of ${format.seconds(c.cpu_seconds - c.collector_seconds)} in ${processes}`,
+          ` of the CPU time${recorded ? "" : " outside the collector"} is in known objects: ` +
+            (shown >= 99.995 && !over ? "all" : time(c.attributed_seconds - c.unclocked_seconds)) +
+            ` of ${format.seconds(c.cpu_seconds - c.collector_seconds)} in ${processes}`,
         ];
   return el(
     "p",
@@ -81,7 +87,8 @@ function coverage(c, totals) {
     overhead(c, percent),
     el("strong", {}, `Coverage ${share[0]}`),
     share[1],
-    `${lost.length ? `; ${lost.join(", ")}` : ""}.${c.wider_than_report ? " For whole processes; the report is for one build." : ""}`,
+    `${lost.length ? `; ${lost.join(", ")}` : ""}.` +
+      (c.wider_than_report ? " For whole processes; the report is for one build." : ""),
   );
 }
 
@@ -123,7 +130,8 @@ const totalOf = (report) => {
 /** Calls that are no counts say so. */
 export const sampled = (report) => report.provenance.inexact_reasons.includes("sampled");
 export const SAMPLED =
-  "sampled, at least in part: where a program does not count its calls, they are the ticks that found the callee below its caller";
+  "sampled, at least in part: where a program does not count its calls, they are the ticks that found the callee " +
+  "below its caller";
 
 /** The vDSO, the kernel, generated code and deleted files have no file that could be sent. */
 const isFile = (build) => build.name.startsWith("/") && !build.name.endsWith(" (deleted)");

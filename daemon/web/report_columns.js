@@ -12,7 +12,8 @@ export const bar = (text, share, title) =>
 
 const SHORT = 20; // characters of a name on a phone
 
-/** A name as it fits: on a phone its end, which tells functions apart. less: characters that something beside it takes. */
+/** A name as it fits: on a phone its end, which tells functions apart. less: characters that something beside it
+ *  takes. */
 export const fitting = (name, less = 0) => (innerWidth < NARROW ? format.clip(name, SHORT - less) : name);
 
 /** Whether the times with callees are those of stacks. */
@@ -187,7 +188,8 @@ function partColumns(flat, parts) {
     const about = (i) =>
       at[i] === undefined
         ? "no time and no call"
-        : `self ${amount(part.columns.self_seconds[at[i]])} of ${whole}, ${format.count(part.columns.calls[at[i]])} calls`;
+        : `self ${amount(part.columns.self_seconds[at[i]])} of ${whole}, ` +
+          `${format.count(part.columns.calls[at[i]])} calls`;
     const cell = (i) => el("span", { title: about(i) }, format.share(share(i), totals.ticks));
     const hint = `self time of ${value || "uploads without this label"}, in percent of its own ${whole}`;
     return { key: `part${k}`, title: value || "not set", hint, numeric: true, width: 6.2, value: share, cell };

@@ -80,8 +80,8 @@ function undivided(c, amount) {
   const callers = c.callers.join(", ") + (c.callers_not_named ? ` and ${others}` : "");
   const where = c.below === null ? "at the root" : `below ${c.below}, which every call to it passes`;
   return (
-    `Cycle ${c.cycle} (${amount(c.total_seconds)}) is called by ${callers}. Call counts cannot tell how its time divides ` +
-    `among them, so it is placed ${where}.`
+    `Cycle ${c.cycle} (${amount(c.total_seconds)}) is called by ${callers}. ` +
+    `Call counts cannot tell how its time divides among them, so it is placed ${where}.`
   );
 }
 

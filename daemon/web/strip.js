@@ -31,7 +31,9 @@ class Strip {
       role: "slider",
       "aria-valuemin": 0,
       "aria-valuemax": range.bars,
-      "aria-label": `Load over time, at most ${amount(most)} in a step. Arrow keys move the selection, Shift and arrow keys widen it, Enter applies it`,
+      "aria-label":
+        `Load over time, at most ${amount(most)} in a step. ` +
+        "Arrow keys move the selection, Shift and arrow keys widen it, Enter applies it",
     };
     this.view = svg(
       "svg",
@@ -147,7 +149,8 @@ class Strip {
 /** Times below the picture. */
 function marks(range) {
   const mark = ({ at, text }) => el("span", { style: { left: `${(100 * at) / range.bars}%` } }, text);
-  return el("div", { class: "ticks", "aria-hidden": "true" }, ticks(range).filter(({ at }) => at < LAST * range.bars).map(mark));
+  const shown = ticks(range).filter(({ at }) => at < LAST * range.bars);
+  return el("div", { class: "ticks", "aria-hidden": "true" }, shown.map(mark));
 }
 
 /** The picture and its table; neither if there is no load. row: of the build. */

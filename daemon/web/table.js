@@ -25,8 +25,8 @@ addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 
 /**
- * columns: {key, width in rem, still (no order by it), bars, slim (width without them), title, hint, numeric, value(i) to sort by, cell(i) → text
- * or node}. count: rows 0 … count−1.
+ * columns: {key, width in rem, still (no order by it), bars, slim (width without them), title, hint, numeric,
+ * value(i) to sort by, cell(i) → text or node}. count: rows 0 … count−1.
  * open(i): Enter or a click on a row. state: where sort order, active row and place are kept; sort: the order without
  * it.
  * sorted(key, dir): told when the user sorts.
@@ -138,7 +138,8 @@ export class Table {
 
   drawHead() {
     // Numbers have their width; the first column has the rest.
-    const width = (c, i) => (this.plain && c.bars ? (c.slim ?? NUMBER) : c.width) ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
+    const own = (c) => (this.plain && c.bars ? (c.slim ?? NUMBER) : c.width);
+    const width = (c, i) => own(c) ?? (i === 0 ? NAME : c.numeric ? NUMBER : TEXT);
     const all = this.columns.map(width);
     this.table.style.minWidth = `${all.reduce((sum, w) => sum + w, 0)}rem`;
     replace(

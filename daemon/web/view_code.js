@@ -1,5 +1,5 @@
-// The code of one function: where ticks fell and what was called, by source line or by address. The text of the lines is
-// with the reader: a file that is opened stays in the page.
+// The code of one function: where ticks fell and what was called, by source line or by address. The text of the lines
+// is with the reader: a file that is opened stays in the page.
 import * as api from "./api.js";
 import { interval, linesOf, withText } from "./code_lines.js";
 import { copy, el, replace, say } from "./dom.js";
@@ -14,8 +14,8 @@ const OFFERED = 12; // functions to choose from
 const FEW = ["ticks", "calls"]; // columns where there is little space
 const ADDRESSES = "addresses"; // the form of the address bar that shows addresses where lines are known
 const SELF =
-  "time of the ticks that fell here, and its part of the function; ~: a bin of the histogram covers several lines, and " +
-  "is divided by their bytes";
+  "time of the ticks that fell here, and its part of the function; ~: a bin of the histogram covers several lines, " +
+  "and is divided by their bytes";
 const RANGE = "within which the time is, as ticks are a sample of it";
 const SKID = "A tick stands at the instruction that was to run next: those of a slow one stand behind it. ";
 const UNSURE = "The debug information has no MD5, so profd cannot tell whether it was compiled. ";
@@ -146,7 +146,8 @@ async function take(files, wanted, show) {
     texts.set(file.name, { lines, md5: md5(bytes) });
   }
   if (taken.length) show();
-  if (strange.length) say(`No line of this function is in ${strange.join(", ")}: its code is of ${[...known].join(", ")}.`);
+  if (strange.length)
+    say(`No line of this function is in ${strange.join(", ")}: its code is of ${[...known].join(", ")}.`);
 }
 
 /** The button that opens sources, and a box onto which they can be dropped. */
@@ -196,9 +197,12 @@ function remarks(lines, answer) {
       : null,
     el("p", { class: "hint" }, [
       `${format.count(answer.function.bytes)} bytes of ${format.base(answer.function.object)}. `,
-      shared ? `${format.several(shared, "tick is", "ticks are")} in bins that other functions share: at no line. ` : null,
+      shared
+        ? `${format.several(shared, "tick is", "ticks are")} in bins that other functions share: at no line. `
+        : null,
       lost && !answer.call_sites
-        ? `A gmon.out is among the uploads: it rounds the addresses of callers, so ${format.several(lost, "call has", "calls have")} no line. `
+        ? "A gmon.out is among the uploads: it rounds the addresses of callers, so " +
+          `${format.several(lost, "call has", "calls have")} no line. `
         : null,
       rows.some((row) => row.ticks) && ["seconds", "wall"].includes(answer.dimension) ? SKID : null,
       sure.length ? `${sure.join(", ")}: by its MD5 the file that was compiled. ` : null,
@@ -229,15 +233,18 @@ function headline(rows, answer) {
   const hottest = hottestOf(rows);
   const amount = format.amounts(answer.dimension, answer);
   const most = hottest
-    ? `Most time is at ${hottest.name}: ${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
+    ? `Most time is at ${hottest.name}: ` +
+      `${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
     : `${f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen"}. `;
   return el("p", { class: "answer" }, el("strong", {}, most));
 }
 
 /** "Lines" and "Addresses", where both are known. */
 function forms(state, byAddress) {
-  const link = (form, title, now) =>
-    el("a", { ...to(state, { form, sort: "", dir: "", row: "", top: "" }), "aria-current": now ? "true" : null }, title);
+  const link = (form, title, now) => {
+    const there = to(state, { form, sort: "", dir: "", row: "", top: "" });
+    return el("a", { ...there, "aria-current": now ? "true" : null }, title);
+  };
   return el("span", { class: "presets" }, link("", "Lines", !byAddress), link(ADDRESSES, "Addresses", byAddress));
 }
 
@@ -268,7 +275,14 @@ function show(main, state, answer) {
     sort: "name",
     tall: true,
   });
-  replace(box, bar2, headline(rows, answer), rows.length ? table.node : null, remarks(lines, answer), has ? null : without(answer));
+  replace(
+    box,
+    bar2,
+    headline(rows, answer),
+    rows.length ? table.node : null,
+    remarks(lines, answer),
+    has ? null : without(answer),
+  );
   replace(main, box);
   table.show(wide() ? table.all.map((c) => c.key) : FEW, !wide());
   table.filter();

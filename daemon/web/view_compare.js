@@ -120,9 +120,10 @@ function verdictColumns(rows, metric, diff) {
 }
 
 function valueColumns(rows, metric) {
+  const what = metric.unit === "seconds" ? "Per call" : metric.unit === "share" ? "Share" : "Calls";
   const side = (name) => ({
     key: name,
-    title: `${metric.unit === "seconds" ? "Per call" : metric.unit === "share" ? "Share" : "Calls"} ${name.toUpperCase()}`,
+    title: `${what} ${name.toUpperCase()}`,
     hint: metric.hint,
     width: 6.6,
     numeric: true,

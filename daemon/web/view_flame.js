@@ -168,7 +168,8 @@ function body(all, synthetic, state) {
       "p",
       { class: "empty" },
       synthetic
-        ? "These stacks are derived from numbers of calls. This function has no box in them: it has no time, or it is a member of a cycle, and the box of the cycle stands for it. "
+        ? "These stacks are derived from numbers of calls. This function has no box in them: it has no time, " +
+            "or it is a member of a cycle, and the box of the cycle stands for it. "
         : "No stack of this time range has this function. ",
       el("a", to(state, { mode: "", focus: "", zoom: "" }), "All stacks"),
     );
@@ -217,7 +218,17 @@ export async function draw(main, state, signal) {
     main,
     el("div", { class: "bar stacks" }, title, filter, slim ? null : chip, modeChoice(state), choices),
     remarks(found, state),
-    el("div", { class: "beside" }, el("div", { class: "pictures" }, body(all, found.answer.synthetic, state), all.flames.length ? all.detail : null), all.beside),
+    el(
+      "div",
+      { class: "beside" },
+      el(
+        "div",
+        { class: "pictures" },
+        body(all, found.answer.synthetic, state),
+        all.flames.length ? all.detail : null,
+      ),
+      all.beside,
+    ),
     slim ? el("p", {}, chip) : null,
   );
   for (const flame of all.flames) flame.draw();

@@ -47,7 +47,9 @@ function columns(rows, first, amount, mark, state) {
           { ...to(state, place(rows[i])), tabIndex: -1, title: rows[i].name },
           fitting(rows[i].short_name ?? rows[i].name),
         ),
-        rows[i].file && innerWidth >= NARROW ? el("span", { class: "chip", title: rows[i].file }, format.base(rows[i].file)) : null,
+        rows[i].file && innerWidth >= NARROW
+          ? el("span", { class: "chip", title: rows[i].file }, format.base(rows[i].file))
+          : null,
       ],
     },
     {
@@ -131,10 +133,12 @@ function rest(page, amount) {
   const n = page.not_joined;
   const parts = [
     n.unnamed_functions > 0
-      ? `${amount(n.unnamed_seconds)} in ${format.many(n, "unnamed_functions", "function", "functions")} without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)`
+      ? `${amount(n.unnamed_seconds)} in ${format.many(n, "unnamed_functions", "function", "functions")} ` +
+        `without names (${format.many(n, "unnamed_builds", "build", "builds")} without symbols)`
       : "",
     n.ambiguous_functions > 0
-      ? `${amount(n.ambiguous_seconds)} in ${format.many(n, "ambiguous_functions", "function", "functions")} with ${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build`
+      ? `${amount(n.ambiguous_seconds)} in ${format.many(n, "ambiguous_functions", "function", "functions")} with ` +
+        `${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build`
       : "",
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
   ].filter(Boolean);
@@ -252,9 +256,9 @@ export async function draw(main, state, signal) {
   const apply = (text) => {
     const wanted = matcher(text);
     table.filter(wanted ? (i) => wanted(rows[i].name) : undefined);
-    say(
-      `${format.count(table.rows.length)} of ${more ? `the first ${format.count(rows.length)} by ${sort}, of ${format.count(first.names)}` : format.count(rows.length)} functions`,
-    );
+    const all = format.count(rows.length);
+    const listed = more ? `the first ${all} by ${sort}, of ${format.count(first.names)}` : all;
+    say(`${format.count(table.rows.length)} of ${listed} functions`);
   };
   replace(
     main,

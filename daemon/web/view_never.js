@@ -70,12 +70,15 @@ const columns = (rows, state) => [
 /** What can be said of all of them, and how sure it is. */
 function headline(answer) {
   const { functions, counted_functions: counted, bytes: size, processes_started: processes, bound } = answer;
-  const some = `${format.count(functions)} of ${format.several(counted, "function", "functions")} that count their calls were never called: ${bytes(size)} of code.`;
+  const some =
+    `${format.count(functions)} of ${format.several(counted, "function", "functions")} that count their calls ` +
+    `were never called: ${bytes(size)} of code.`;
   const seen = format.several(processes, "process", "processes");
   const sure =
     bound === null
       ? ` Seen in ${seen}, in which calls may have been lost, so some of them may have run.`
-      : ` With 95 % confidence, each runs in fewer than ${format.percent(100 * bound, 10)} of processes (none of ${seen} entered it).`;
+      : ` With 95 % confidence, each runs in fewer than ${format.percent(100 * bound, 10)} of processes ` +
+        `(none of ${seen} entered it).`;
   const known = answer.symbols === "yes" ? "" : " Only exported functions have names; of the others nothing is known.";
   return el("p", { class: "answer" }, el("strong", {}, some), sure, known);
 }

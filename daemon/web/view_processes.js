@@ -103,8 +103,11 @@ const allColumns = (rows, state) => [
     hint: "actual sampling rate, and requested rate; of CPU time or of elapsed time (wall)",
     numeric: true,
     value: (i) => rows[i].rate,
-    cell: (i) =>
-      `${format.count(rows[i].rate)}${rows[i].rate_asked && rows[i].rate_asked !== rows[i].rate ? ` → ${format.count(rows[i].rate_asked)}` : ""}${rows[i].mode === "wall" ? " wall" : ""}`,
+    cell: (i) => {
+      const { rate, rate_asked: asked, mode } = rows[i];
+      const change = asked && asked !== rate ? ` → ${format.count(asked)}` : "";
+      return `${format.count(rate)}${change}${mode === "wall" ? " wall" : ""}`;
+    },
   },
   {
     key: "persecond",

@@ -112,7 +112,8 @@ async function build(main, state, signal) {
     if (!flat.count) return;
     for (const i of kept.table.rows) share += flat.columns.self_seconds[i];
     say(
-      `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}, ${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`,
+      `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}, ` +
+        `${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`,
     );
   };
   kept.filter = filterField(
@@ -129,7 +130,8 @@ async function build(main, state, signal) {
     ? el(
         "p",
         { class: "warning" },
-        `Not shown: ${format.several(hidden.functions, "function", "functions")} with ${format.amounts(flat.report.totals.dimension, flat.report.totals)(hidden.seconds)}.`,
+        `Not shown: ${format.several(hidden.functions, "function", "functions")} with ` +
+          `${format.amounts(flat.report.totals.dimension, flat.report.totals)(hidden.seconds)}.`,
       )
     : null;
   const body = flat.count ? el("div", { class: "split" }, kept.table.node, kept.pane) : empty(flat.report, state);

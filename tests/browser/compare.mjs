@@ -99,7 +99,8 @@ async function sides(page) {
     "compare: db3 against the other hosts in three clicks",
     page.url(),
   );
-  const query = `a=${young}&b=${young}&a.match=${encodeURIComponent('host!="db3"')}&b.match=${encodeURIComponent('host="db3"')}`;
+  const [others, db3] = ['host!="db3"', 'host="db3"'].map(encodeURIComponent);
+  const query = `a=${young}&b=${young}&a.match=${others}&b.match=${db3}`;
   const wanted = await get(`api/v1/diff?${query}&metric=time-per-call`);
   const parse = await cells(page, "parse");
   const row = wanted.metrics[0].rows.find((r) => r.function === "parse");

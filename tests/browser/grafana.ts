@@ -1,7 +1,8 @@
 // The types of a Grafana dashboard, by Grafana's own package @grafana/schema: tests/integration/grafana.py appends the
 // dashboard, and the TypeScript compiler tells what breaks them. JSON has strings where the package has enums.
 import type { AnnotationQuery, Dashboard, DataQuery, FieldConfig, Panel } from "@grafana/schema";
-import type { Options as NodeGraph } from "@grafana/schema/dist/esm/raw/composable/nodegraph/panelcfg/x/NodeGraphPanelCfg_types.gen";
+import type { Options as NodeGraph } from
+  "@grafana/schema/dist/esm/raw/composable/nodegraph/panelcfg/x/NodeGraphPanelCfg_types.gen";
 import type {
   FieldConfig as TableField,
   Options as Table,

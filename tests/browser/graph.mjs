@@ -122,13 +122,17 @@ async function tabbed() {
       const box = document.activeElement.closest(selector);
       if (!box) return null;
       const [inner, outer] = [box, box.closest("svg")].map((e) => e.getBoundingClientRect());
-      const inside = inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
-      return { inside: inside && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1, name: box.textContent };
+      const across = inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+      const inside = across && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+      return { inside, name: box.textContent };
     }, NODE);
     seen += at ? 1 : 0;
     if (at && !at.inside) hidden.push(at.name);
   }
-  point(seen > 5 && hidden.length === 0, "graph: a box that gets the focus by keyboard comes into sight", [seen, hidden]);
+  point(seen > 5 && hidden.length === 0, "graph: a box that gets the focus by keyboard comes into sight", [
+    seen,
+    hidden,
+  ]);
   await page.context().close();
 }
 

@@ -40,7 +40,10 @@ async function never(page) {
   await page.locator(`${ROW} a`, { hasText: "retired" }).click();
   await page.waitForSelector("[role=grid][aria-label=Lines]");
   const there = await text(page);
-  point(/No call and no tick of this function was seen/.test(there) && /shop\.c:\d+/.test(there), "never called: its lines");
+  point(
+    /No call and no tick of this function was seen/.test(there) && /shop\.c:\d+/.test(there),
+    "never called: its lines",
+  );
   await visit(page, `?build=${shop}&view=never&since=2001-01-01&until=2001-01-02`);
   point(
     /nothing matches|not found|No upload/i.test(await text(page)),
@@ -152,7 +155,11 @@ async function opened(page, line) {
   await choose(page, name, readFileSync(`${process.env.HOME}/${name}`, "utf8"));
   await page.waitForSelector(`${ROW} .text`);
   const row = await page.locator(ROW, { has: page.locator(".text") }).first().textContent();
-  point(row.startsWith(`${name}:${line}`) && row.includes("parse(i) + render(i)"), "code: a source file that is opened", row);
+  point(
+    row.startsWith(`${name}:${line}`) && row.includes("parse(i) + render(i)"),
+    "code: a source file that is opened",
+    row,
+  );
   await choose(page, name, "one line");
   await page.waitForSelector(".warning");
   point(/fewer lines/.test(await text(page, ".warning")), "code: a file that is too short is said to be another one");

@@ -42,7 +42,8 @@ export async function open(options = {}) {
   page.asked = new Map(); // and not answered yet; what a page asked that was left is nobody's
   page.on("request", (r) => {
     if (r.isNavigationRequest()) page.asked.clear();
-    if (!r.url().endsWith("/icon.svg")) page.asked.set(r, Date.now()); // of which the browser does not always tell the end
+    // The browser does not always tell the end of the request for the icon.
+    if (!r.url().endsWith("/icon.svg")) page.asked.set(r, Date.now());
   });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => page.asked.delete(r));
   page.on("pageerror", (e) => errors.push(e.message));

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tree import point, skip
 
 COLUMNS, FUNCTION_MAX, FILE_MAX = 120, 60, 600
-WIDE = re.compile(r"\.([chS]|py|sh|proto)$|\.may_include$")
+WIDE = re.compile(r"\.([chS]|py|sh|proto|m?js|ts|css|html)$|\.may_include$")
 FORMATTER = "14"  # the version of clang-format that .clang-format was written for; others break lines elsewhere
 
 
@@ -16,7 +16,8 @@ def check_width(tree):
         if WIDE.search(f) and "/corpus/" not in f:
             bad += [f"{f}:{n}: {len(line)} columns" for n, line in enumerate(tree.text(f).splitlines(), 1)
                     if len(line) > COLUMNS]
-    point(not bad, f"lines ≤ {COLUMNS} columns in C, assembly, Python and shell", bad)
+    name = "C, assembly, Python, shell, JavaScript, TypeScript, CSS and HTML"
+    point(not bad, f"lines ≤ {COLUMNS} columns in {name}", bad)
 
 
 def check_sizes(tree):

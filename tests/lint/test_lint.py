@@ -113,7 +113,10 @@ def violations():
     yield "has a caller outside of tests", f"{stub}: zz_uncalled_stub"
 
     # Characters count, not bytes: the first line of each is as long as it may be.
-    for f, mark in (("daemon/core/zz_wide.h", "//"), ("tests/collect/zz_wide.py", "#"), ("tests/demo/zz_wide.sh", "#")):
+    wide = {"#": ("tests/collect/zz_wide.py", "tests/demo/zz_wide.sh"), "/*": ("daemon/web/zz_wide.css",),
+            "//": ("daemon/core/zz_wide.h", "daemon/web/zz_wide.js", "tests/browser/zz_wide.mjs",
+                   "tests/browser/zz_wide.ts"), "<!--": ("daemon/web/zz_wide.html",)}
+    for f, mark in ((f, mark) for mark, files in wide.items() for f in files):
         write(f, f"{mark}{'ä' * (120 - len(mark))}\n{mark}{'ä' * (121 - len(mark))}\n")
         yield "columns", f"{f}:2: 121 columns"
     yield "headers have include guards", "daemon/core/zz_wide.h"
