@@ -155,13 +155,17 @@ static enum profd_status decode_content(const struct content *c, uint32_t builds
     if (status == PROFD_OK) {
         status = rollup_decode_spread(a, r, c->spread, c->spread_size, &all, e);
     }
-    if (status == PROFD_OK && r->tree_count > 0) {
-        status = rollup_decode_stack_spread(a, r, c->stacks, c->stacks_size, &stacks, e);
+    if (status != PROFD_OK || r->tree_count == 0) {
+        return status;
     }
-    return status == PROFD_OK && r->tree_count > 0 &&
-                   memcmp(all.nodes, stacks.nodes, (size_t)r->node_count * ROLLUP_GROUPS * sizeof *all.nodes) != 0
-               ? profd_error_set(e, PROFD_DAMAGED, "its stacks have two different spreads")
-               : status;
+    status = rollup_decode_stack_spread(a, r, c->stacks, c->stacks_size, &stacks, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
+    const size_t size = (size_t)r->node_count * ROLLUP_GROUPS * sizeof *all.nodes;
+    return memcmp(all.nodes, stacks.nodes, size) == 0
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_DAMAGED, "its stacks have two different spreads");
 }
 
 static void check_content(struct verifying *v, const struct engine_series *x, uint32_t hour, const uint64_t said[3],

@@ -4,7 +4,7 @@ import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
 import { arcs, MOST } from "./pane_arcs.js";
-import { atLeast, isMeasured, NARROW } from "./report_columns.js";
+import { isMeasured, NARROW, totalText } from "./report_columns.js";
 import { another, functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
 
@@ -86,7 +86,7 @@ function early(pane, state, flat) {
       : [
           ["Self", format.self(amount, c.self_seconds[i], c.self_least?.[i])],
           isMeasured(flat.report)
-            ? ["Total, measured", atLeast(amount, c.measured_total[i], c.self_seconds[i])]
+            ? ["Total, measured", totalText(amount, c.measured_total[i], c.self_seconds[i])]
             : ["Total", `${amount(c.total_seconds[i])} (${format.share(c.percent[i], flat.report.totals.ticks)})`],
           ["Calls", calls],
         ];

@@ -76,7 +76,7 @@ function rangeColumn(flat, timed) {
 }
 
 /** A tick without a stack is in no measured total: it is at least the self time, and reads so. */
-export const atLeast = (amount, total, self) => (total < self * (1 - 1e-9) ? `≥ ${amount(self)}` : amount(total));
+export const totalText = (amount, total, self) => (total < self * (1 - 1e-9) ? `≥ ${amount(self)}` : amount(total));
 
 function timeColumns(flat) {
   const c = flat.columns;
@@ -109,7 +109,7 @@ function timeColumns(flat) {
       hint: measured ? MEASURED : BY_CALLS,
       ...both,
       value: total,
-      cell: (i) => bar(atLeast(amount, times[i], c.self_seconds[i]), share(i)),
+      cell: (i) => bar(totalText(amount, times[i], c.self_seconds[i]), share(i)),
     },
     { key: "percent", title: "Total %", numeric: true, value: total, cell: (i) => percent(share(i)) },
     ...(measured ? [rangeColumn(flat, timed)] : []),
