@@ -394,7 +394,7 @@ bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/enrolling.py hosts=1000
 # make bench-clickhouse DAYS=30 PROGRAMS=20 MANY=10000: a centre in ClickHouse of two shards, over DAYS of hourly rollups of that many
-# programs, MANY hosts and two open hours of segments: rows stored a second, bytes, and two questions.
+# programs, MANY hosts and two open hours of segments: rows stored a second, bytes, two questions, and plans of the heaviest.
 DAYS ?= 30
 PROGRAMS ?= 20
 MANY ?= 10000

@@ -3,7 +3,7 @@
 takes, and how long a program over 30 days and the largest of 10,000 hosts take. Hours of before are copies of one real
 rollup of each program, totals of days by host are made by the server; two open hours are real segments. All have stacks
 and symbols. Wall time says little on a machine that does other things, so CPU seconds of daemon and servers stand
-beside it.
+beside it. At the end: tables, and plans of the heaviest questions (clickhouse_plans.py).
 bench_clickhouse.py [days=N] [programs=N] [hosts=N] [segments=N]"""
 import os
 import subprocess
@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import clickhouse_plans  # noqa: E402
 from clickhouse_bed import Bed  # noqa: E402
 from harness import BUILD, PROFCTL, Daemon, run  # noqa: E402
 from wire import Wire  # noqa: E402
@@ -158,6 +159,7 @@ def main():
             f"{base}/report?limit=200&{since}", "1 s; from a warm cache 50 ms")
         ask(bed, url, f"groups by host and day over {size['days']} days, 50 largest hosts",
             f"{base}/groups?by=host&step=1d&limit=50&{since}", "2 s")
+        clickhouse_plans.show(bed, url, base, since, size["days"])
         print("load average " + " ".join(f"{x:.1f}" for x in os.getloadavg()))
 
 
