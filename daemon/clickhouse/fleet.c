@@ -11,9 +11,9 @@
 
 #define COLUMNS                                                                                                        \
     "identity, slot, uid, name, machine, other, version, clock, restored, first, last, delivered, copied, began, "     \
-    "not_after, database_number, epoch"
+    "not_after, database_number, epoch, number"
 
-static bool read_host(struct row_reader *r, struct arena *a, struct engine_host *h)
+static bool read_host(struct clickhouse_store *s, struct row_reader *r, struct arena *a, struct engine_host *h)
 {
     rows_fixed(r, h->identity, sizeof h->identity);
     h->slot = rows_u32(r);
@@ -29,11 +29,12 @@ static bool read_host(struct row_reader *r, struct arena *a, struct engine_host 
     }
     h->number = rows_u64(r);
     rows_fixed(r, h->epoch, sizeof h->epoch);
+    engine_saw(s, rows_u64(r));
     return h->name && h->machine && h->other && h->version;
 }
 
-static enum profd_status read_hosts(struct row_reader *r, struct arena *a, struct engine_host **list, uint32_t *n,
-                                    uint32_t *capacity, struct profd_error *e)
+static enum profd_status read_hosts(struct clickhouse_store *s, struct row_reader *r, struct arena *a,
+                                    struct engine_host **list, uint32_t *n, uint32_t *capacity, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && rows_more(r)) {
@@ -42,7 +43,7 @@ static enum profd_status read_hosts(struct row_reader *r, struct arena *a, struc
             return profd_no_memory(e);
         }
         *list = more;
-        const bool fine = read_host(r, a, &more[*n]);
+        const bool fine = read_host(s, r, a, &more[*n]);
         status = engine_rows_check(r, "hosts", e);
         if (status == PROFD_OK && !fine) {
             status = profd_no_memory(e);
@@ -84,7 +85,7 @@ enum profd_status engine_load_hosts(struct clickhouse_store *s, struct arena *a,
         }
         status = engine_query_printed(s, &r, e);
         if (status == PROFD_OK) {
-            status = read_hosts(&r, a, &list, &have, &capacity, e);
+            status = read_hosts(s, &r, a, &list, &have, &capacity, e);
         }
         rows_close(&r);
         done += some;
@@ -260,7 +261,7 @@ static enum profd_status compare_slots(struct admitting *x, size_t from, bool *m
     struct row_reader r = {.bytes = NULL};
     struct buffer *b = &x->s->statement;
     engine_begin(x->s);
-    buffer_add_text(b, "SELECT identity, slot FROM host FINAL WHERE slot IN (");
+    buffer_add_text(b, "SELECT identity, slot, number FROM host FINAL WHERE slot IN (");
     for (size_t i = from; i < x->count; i++) {
         buffer_add_format(b, "%s%u", i > from ? "," : "", x->hosts[i].slot);
     }
@@ -275,6 +276,7 @@ static enum profd_status compare_slots(struct admitting *x, size_t from, bool *m
         uint8_t identity[STORE_HOST_SIZE];
         rows_fixed(&r, identity, sizeof identity);
         const uint32_t slot = rows_u32(&r);
+        engine_saw(x->s, rows_u64(&r));
         status = engine_rows_check(&r, "slots of hosts", e);
         for (size_t i = from; status == PROFD_OK && i < x->count; i++) {
             struct engine_host *h = &x->hosts[i];

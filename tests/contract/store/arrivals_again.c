@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clickhouse/engine_internal.h"
 #include "tests/contract/store/arrival_fixture.h"
 #include "tests/contract/store/clickhouse_server.h"
 
@@ -114,4 +115,25 @@ TEST(arrival_of_hosts_at_two_daemons)
     cr_assert_str_eq(slots, "6\t6\t6\n");
     free(slots);
     store_close(other);
+}
+
+/* The clock of one daemon is ahead of the other's: what the second one writes of a host later counts all the same. */
+TEST(arrival_after_a_daemon_whose_clock_is_ahead)
+{
+    struct store *other = fixture_open_beside(f);
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    engine_saw(engine_self(other), engine_number(engine_self(f->w)) + DAY);
+    struct store_arrival a = {.name = "a.example", .number = 1, .now = NOON};
+    struct store_admission admission;
+    memcpy(a.host, s->list[0].host, sizeof a.host);
+    OK(f, store_admit_hosts(other, &a, 1, &admission, &f->e));
+    a.name = "b.example";
+    OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
+    OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
+    char *now = clickhouse_server_ask(f->database, "SELECT name, began > 0 FROM host FINAL");
+    cr_assert_str_eq(now, "b.example\t1\n");
+    free(now);
+    store_close(other);
+    close_sender(s);
 }
