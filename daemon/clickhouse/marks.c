@@ -219,11 +219,10 @@ enum profd_status engine_get_marks(struct store *base, const struct store_scope 
     if (status == PROFD_OK) {
         status = each_mark(s, scope, filter, false, store_mark_add, reasons, e);
     }
-    if (status == PROFD_OK && s->base.partial) {
-        bool missing;
-        status = engine_find_missing(s, &missing, e);
-        *reasons |= status == PROFD_OK && missing ? (uint32_t)INEXACT_SHARDS_MISSING : 0;
+    if (status == PROFD_OK && s->base.partial && !s->base.missing) {
+        status = engine_find_missing(s, &s->base.missing, e);
     }
+    *reasons |= s->base.missing ? (uint32_t)INEXACT_SHARDS_MISSING : 0;
     arena_free(a);
     return status;
 }

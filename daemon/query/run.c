@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "proto/message.h"
 #include "query/answers.h"
 #include "query/coded.h"
 #include "query/handlers.h"
@@ -86,6 +87,31 @@ static bool takes_partial(const struct route *route)
     return route->report || route->handler == builds_list;
 }
 
+/* Asks whether servers are missing; once they were, every later answer to that is yes, until the next request. */
+static enum profd_status find_missing(struct job *job, bool *missing, struct profd_error *e)
+{
+    static const struct store_scope all = {.all = true};
+    static const struct store_filter none = {.build_id = NULL};
+    uint32_t reasons = 0;
+    const enum profd_status status = store_get_marks(job->store, &all, &none, &reasons, e);
+    *missing = (reasons & (uint32_t)INEXACT_SHARDS_MISSING) != 0;
+    return status;
+}
+
+/* A format that has no place for the reason, or a list without rows, must not look like the answer of all servers. */
+static enum profd_status check_said(const struct job *job, const struct route *route, struct profd_error *e)
+{
+    const char *name = message_inexact_name(INEXACT_SHARDS_MISSING);
+    const struct buffer *body = &job->answer->body;
+    if (route->handler == verdicts_list || /* every server has all of them */
+        (body->size > 0 && memmem(body->data, body->size, name, strlen(name)) != NULL)) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_BUSY,
+                           "store: servers of ClickHouse cannot be asked, and this answer has no place to say so; "
+                           "format=json and format=text of a report have");
+}
+
 /* Of what the servers have that can be asked. What is cached was made of all. */
 static enum profd_status handle_partial(struct job *job, const struct route *route, struct profd_error *e)
 {
@@ -94,9 +120,19 @@ static enum profd_status handle_partial(struct job *job, const struct route *rou
     request.cache = NULL;
     job->request = &request;
     job->answers = NULL;
+    bool missing = false;
     store_set_partial(job->store, true);
-    const enum profd_status status = route->handler(job, e);
+    enum profd_status status = find_missing(job, &missing, e); /* a server may be back when the answer is made */
+    if (status == PROFD_OK) {
+        status = route->handler(job, e);
+    }
+    if (status == PROFD_OK && route->report) {
+        status = find_missing(job, &missing, e);
+    }
     store_set_partial(job->store, false);
+    if (status == PROFD_OK && route->report && missing) {
+        status = check_said(job, route, e);
+    }
     job->request = whole;
     struct buffer *body = &job->answer->body;
     if (status == PROFD_OK && !route->report && body->size > 0) { /* it has no reasons */

@@ -177,7 +177,8 @@ enum profd_status store_each_namesake(struct store *s, const uint8_t instance[ST
 enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
                                       void *context, struct profd_error *e);
 
-/* Reading verbs answer from those servers of an engine that can be asked; store_get_marks says whether some cannot. */
+/* Reading verbs answer from those servers of an engine that can be asked; store_get_marks says whether some cannot, or
+ * could not at an earlier call since this one. */
 void store_set_partial(struct store *s, bool partial);
 /* Sets the number of the daemon's run for this handle; no other run has it; 0: none. An instance that has not ended and
  * was not harvested in this run counts as not read: its counts since its latest harvest are not stored. */

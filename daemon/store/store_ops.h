@@ -241,7 +241,7 @@ struct store {
     uint64_t salt;              /* store_set_salt */
     struct store_share share;
     struct store_detail detail;
-    bool partial;
+    bool partial, missing;      /* store_set_partial; since then, a server could not be asked */
     struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };
 

@@ -56,6 +56,7 @@ void store_set_share(struct store *s, const struct store_share *share)
 void store_set_partial(struct store *s, bool partial)
 {
     s->partial = partial;
+    s->missing = false;
 }
 
 void store_set_detail(struct store *s, const struct store_detail *detail)

@@ -3,6 +3,7 @@
 say the same. Then whatever fails: the server is away, slow, full, read-only, or lacks what it had stored. Kills are
 tests/fleet/shards.py's. Debian's 18.16."""
 import contextlib
+import gzip
 import json
 import os
 import random
@@ -382,6 +383,19 @@ def refuses_local(tap, centre):
               answer)
 
 
+def partial_paths():
+    """Everything that takes partial=1."""
+    first = f"/api/v1/builds/{BUILDS[0]}"
+    return [p + "&partial=1" for p in (
+        *(f"{first}/report?format={f}" for f in ("json", "text", "pprof", "callgrind", "folded", "speedscope", "dot",
+                                                 "csv", "flamegraph", "nodegraph", "tree")),
+        f"{first}/report?view=flat", f"{first}/counts?scope=build", f"{first}/groups?by=host",
+        f"{first}/groups?by=host&label.host=none", f"{first}/cycles?limit=9", f"{first}/never-called?limit=9",
+        f"{first}/functions?name=x", f"{first}/functions/0?scope=program",
+        f"/api/v1/diff?a={BUILDS[0]}&b={BUILDS[1]}", "/api/v1/load?by=host", "/api/v1/functions?name=unknown",
+        "/api/v1/versions?limit=9")]
+
+
 def one_away(tap, bed):
     """One shard of two is down: nothing is answered, or what the other has if that is asked for, and said."""
     init(bed, "away", cluster="shards")
@@ -406,6 +420,13 @@ def one_away(tap, bed):
                   "a shard is down: each group says so", groups)
         tap.point(builds[0] == 200 and json.loads(builds[1])["partial"] is True,
                   "a shard is down: and the list of builds", builds)
+        said = answers(fleet.kept, partial_paths())
+        silent = [p for p, (status, text) in said.items() if status != 503 and b"shards-missing" not in (
+            gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)]
+        whole = [p for p, (status, _) in said.items() if status == 200]
+        tap.point(not silent and 5 < len(whole) < len(said),
+                  f"a shard is down: {len(whole)} formats and lists say so, {len(said) - len(whole)} are refused",
+                  silent or {p: status for p, (status, _) in said.items()})
         b.start()
         with Wire(fleet.kept.socket) as w:
             again, part = w.query(path), w.query(path + "?partial=1")
