@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -15,7 +16,10 @@
 #define PARAMETERS_MAX 340
 #define REPLY_BUFFER (32u << 20)    /* bytes of a reply in a server's memory */
 #define STATEMENT_BYTES (64u << 20) /* of the engine: they list hosts and series */
-#define QUORUM_PENDING 286          /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
+#define LATE_ERROR_BYTES 8192
+#define ACKNOWLEDGEMENT_BYTES (64u << 10)     /* of an insert: it is empty, or an error */
+#define BYTES_TYPE "application/octet-stream" /* of a reply that is no text */
+#define QUORUM_PENDING 286                    /* UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE */
 
 struct clickhouse {
     CURL *curl;
@@ -31,7 +35,8 @@ struct clickhouse {
     char *reply;
     size_t size, capacity;
     bool too_large, no_memory;
-    long code; /* of the error that the server reported; 0: none */
+    bool head_ended, framed; /* its head is complete; says where it ends */
+    long code;               /* of the error that the server reported; 0: none */
 };
 
 /* Errors of the server that do not mean that the statement is wrong, by their numbers. */
@@ -85,6 +90,14 @@ static bool reply_reserve(struct clickhouse *c, size_t n)
     return true;
 }
 
+/* What a reply took that was too long is not kept. */
+static void reply_drop(struct clickhouse *c)
+{
+    free(c->reply);
+    c->reply = NULL;
+    c->size = c->capacity = 0;
+}
+
 static size_t on_body(char *bytes, size_t one, size_t n, void *context)
 {
     struct clickhouse *c = context;
@@ -94,6 +107,20 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *context)
     }
     memcpy(c->reply + c->size, bytes, n);
     c->size += n;
+    return n;
+}
+
+/* Takes a line of the reply's head. Without this, the end of a connection is taken for the end of any reply. */
+static size_t on_head(char *line, size_t one, size_t n, void *context)
+{
+    struct clickhouse *c = context;
+    (void)one;
+    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+        c->head_ended = c->framed = false;
+    }
+    c->head_ended |= n <= 2; /* an empty line */
+    c->framed |= (n > 15 && strncasecmp(line, "Content-Length:", 15) == 0) ||
+                 (n > 18 && strncasecmp(line, "Transfer-Encoding:", 18) == 0);
     return n;
 }
 
@@ -138,10 +165,11 @@ static void options_set(struct clickhouse *c, const struct clickhouse_address *a
     curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers);
     curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT_MS, (long)c->limits.connect_ms);
-    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)c->limits.answer_ms);
     curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->why);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
+    curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_head);
+    curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, c);
     curl_easy_setopt(c->curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (ca) {
         curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL);
@@ -200,6 +228,27 @@ static bool network_is_closed(const struct clickhouse *c)
     return number == ENETUNREACH || number == EPERM || number == EACCES;
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Milliseconds that are left for all statements of this work. */
+static uint64_t time_left(const struct clickhouse *c)
+{
+    const uint64_t now = now_ms(), until = c->limits.until ? *c->limits.until : 0;
+    return until == 0 ? UINT64_MAX : until > now ? until - now : 0;
+}
+
+static enum profd_status too_slow(const struct clickhouse *c, struct profd_error *e)
+{
+    return profd_error_set(e, PROFD_TIMEOUT,
+                           "ClickHouse at %s answers too slowly: the time for all statements of this work is over",
+                           c->place);
+}
+
 /* The sentence for what libcurl reports. */
 static enum profd_status failure_describe(const struct clickhouse *c, CURLcode code, struct profd_error *e)
 {
@@ -210,6 +259,9 @@ static enum profd_status failure_describe(const struct clickhouse *c, CURLcode c
     }
     if (c->no_memory || code == CURLE_OUT_OF_MEMORY) {
         return profd_no_memory(e);
+    }
+    if (time_left(c) == 0) {
+        return too_slow(c, e);
     }
     switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
@@ -230,11 +282,26 @@ static enum profd_status failure_describe(const struct clickhouse *c, CURLcode c
     }
 }
 
+/* ClickHouse may report an error behind data that it has sent with status 200. Returns where that begins in the reply,
+ * or NULL: it is text up to the end. A text of the last column that ends so is taken for it, and the answer refused. */
+static const char *find_late_error(const struct clickhouse *c)
+{
+    const char *end = c->reply + c->size, *at = end;
+    if (c->size == 0 || *--at != '\n') {
+        return NULL;
+    }
+    while (at > c->reply && end - at < LATE_ERROR_BYTES && ((unsigned char)at[-1] >= ' ' || at[-1] == '\n')) {
+        at--;
+    }
+    const char *code = memmem(at, (size_t)(end - at), "Code: ", 6);
+    return code && memmem(code, (size_t)(end - code), "Exception: ", 11) ? code : NULL;
+}
+
 /* The sentence of an error that the server reports: "Code: 60, e.displayText() = DB::Exception: Text, e.what() = …",
  * or of newer ones "Code: 60. DB::Exception: Text (UNKNOWN_TABLE) (version …)". */
-static enum profd_status refusal_describe(struct clickhouse *c, long http, struct profd_error *e)
+static enum profd_status refusal_describe(struct clickhouse *c, const char *reply, long http, struct profd_error *e)
 {
-    const char *at = strstr(c->reply, "Code: "), *text = at ? strstr(at, "Exception: ") : NULL;
+    const char *at = strstr(reply, "Code: "), *text = at ? strstr(at, "Exception: ") : NULL;
     enum profd_status status = PROFD_REFUSED;
     if (!text) {
         return profd_error_set(e, PROFD_PROTOCOL,
@@ -253,6 +320,14 @@ static enum profd_status refusal_describe(struct clickhouse *c, long http, struc
                            code);
 }
 
+/* Gives the next statement its time. TIMEOUT: none is left. */
+static enum profd_status time_give(struct clickhouse *c, struct profd_error *e)
+{
+    const uint64_t left = time_left(c);
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, (long)(left < c->limits.answer_ms ? left : c->limits.answer_ms));
+    return left > 0 ? PROFD_OK : too_slow(c, e);
+}
+
 /* Sends a body to the server that is asked first; more: further parameters. The reply is in c->reply, NUL-terminated.
  */
 static enum profd_status perform_once(struct clickhouse *c, const char *more, const void *body, size_t size,
@@ -262,8 +337,12 @@ static enum profd_status perform_once(struct clickhouse *c, const char *more, co
     char *url;
     c->size = 0;
     c->code = 0;
-    c->too_large = c->no_memory = false;
+    c->too_large = c->no_memory = c->head_ended = c->framed = false;
     c->why[0] = '\0';
+    const enum profd_status timed = time_give(c, e);
+    if (timed != PROFD_OK) {
+        return timed;
+    }
     if (!reply_reserve(c, 0) ||
         asprintf(&url, "%s/?%s%s", c->place, c->parameters, more) < 0) { /* it may have no body */
         return profd_no_memory(e);
@@ -277,11 +356,18 @@ static enum profd_status perform_once(struct clickhouse *c, const char *more, co
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
     const CURLcode code = curl_easy_perform(c->curl);
     if (code != CURLE_OK) {
+        reply_drop(c);
         return failure_describe(c, code, e);
     }
     c->reply[c->size] = '\0';
     curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &http);
-    return http == 200 ? PROFD_OK : refusal_describe(c, http, e);
+    if (!c->head_ended || !c->framed) {
+        return profd_error_set(e, PROFD_PROTOCOL,
+                               "what answers at %s does not say where its reply ends, so that it may be cut off",
+                               c->place);
+    }
+    const char *late = http == 200 ? find_late_error(c) : NULL;
+    return http == 200 && !late ? PROFD_OK : refusal_describe(c, late ? late : c->reply, http, e);
 }
 
 /* The same, but where a server cannot be connected to, of the next. */
@@ -327,19 +413,20 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, u
                                   struct profd_error *e)
 {
     char *reply;
+    const char *type = NULL;
     const enum profd_status status = clickhouse_ask(c, statement, &reply, e);
-    if (status == PROFD_OK) {
-        *bytes = (uint8_t *)reply;
-        *size = c->size;
+    if (status != PROFD_OK) {
+        return status;
     }
-    return status;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    curl_easy_getinfo(c->curl, CURLINFO_CONTENT_TYPE, &type);
+    if (!type || strncasecmp(type, BYTES_TYPE, strlen(BYTES_TYPE)) != 0) { /* an acknowledgement looks like no rows */
+        free(reply);
+        return profd_error_set(e, PROFD_PROTOCOL, "what answers a query at %s sends %.60s instead of rows", c->place,
+                               type ? type : "no type");
+    }
+    *bytes = (uint8_t *)reply;
+    *size = c->size;
+    return PROFD_OK;
 }
 
 /* ClickHouse lets one insert at a time wait for a quorum of a table's replicas, and refuses another at once. */
@@ -359,6 +446,8 @@ enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement,
         more = NULL;
         status = profd_no_memory(e);
     }
+    const size_t limit = c->limits.reply_bytes;
+    c->limits.reply_bytes = ACKNOWLEDGEMENT_BYTES;
     for (uint64_t began = now_ms(); status == PROFD_OK;) {
         status = perform(c, more, data, size, e);
         if (c->code != QUORUM_PENDING || now_ms() - began > c->limits.answer_ms) {
@@ -366,6 +455,13 @@ enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement,
         }
         status = PROFD_OK;
         wait_quorum();
+    }
+    c->limits.reply_bytes = limit;
+    if (status == PROFD_OK && c->size > 0) {
+        status = profd_error_set(e, PROFD_PROTOCOL,
+                                 "what answers an insert at %s is no acknowledgement of ClickHouse, which is empty: it "
+                                 "has %zu bytes",
+                                 c->place, c->size);
     }
     free(more);
     curl_free(query);

@@ -17,6 +17,8 @@ struct clickhouse_limits {
     unsigned connect_ms; /* for the connection, with the TLS handshake */
     unsigned answer_ms;  /* for all of a statement; the server ends a query then, too */
     size_t reply_bytes;  /* a longer reply is refused */
+    /* ms of CLOCK_MONOTONIC, when statements end that are one work together; 0: never. Borrowed; NULL: never. */
+    const uint64_t *until;
 };
 
 /* Prepares for statements to the first of the address's servers that can be connected to, without connecting. ca: file
@@ -32,18 +34,19 @@ void clickhouse_close(struct clickhouse *c);
  * that may be repeated.
  *
  * UNAVAILABLE: no connection to any server. TIMEOUT, BUSY, FULL: may succeed later. UNTRUSTED: the certificate.
- * UNAUTHORIZED, FORBIDDEN: the user. TOO_LARGE: the reply. PROTOCOL: what answers is not ClickHouse. REFUSED: any other
- * error of the server, with its sentence and number. */
+ * UNAUTHORIZED, FORBIDDEN: the user. TOO_LARGE: the reply. PROTOCOL: what answers is not ClickHouse, or the reply does
+ * not say where it ends. REFUSED: any other error of the server, with its sentence and number. An error that follows
+ * data with status 200 is one. */
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
 
 /* Statements without a database in their names are about this address's from now on. */
 enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_address *address, struct profd_error *e);
 
-/* As clickhouse_ask, of a query of which the reply is bytes; the caller frees them. */
+/* As clickhouse_ask, of a query of which the reply is bytes; the caller frees them. PROTOCOL: also a reply of text. */
 enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, uint8_t **bytes, size_t *size,
                                   struct profd_error *e);
 /* Inserts data in the format that the statement names. On OK every shard has stored its part. Otherwise as
- * clickhouse_ask: some of the data may be stored. */
+ * clickhouse_ask: some of the data may be stored. PROTOCOL: also a reply with text, which is no acknowledgement. */
 enum profd_status clickhouse_insert(struct clickhouse *c, const char *statement, const void *data, size_t size,
                                     struct profd_error *e);
 

@@ -9,7 +9,7 @@
 #define REPLY_BYTES (512u << 20)
 #define STATEMENT_BYTES (64u << 20)
 #define CONNECT_MS 3000
-#define ANSWER_MS 20000 /* of storing, too: the writer does nothing else meanwhile, and its watchdog waits */
+#define ANSWER_MS 20000
 #define CACHE_BYTES (32u << 20)
 #define AWAITED_BYTES (96u << 20)
 
@@ -43,12 +43,12 @@ static const struct store_ops engine_ops = {.close = engine_close, STORE_VERBS(E
 enum profd_status store_clickhouse_open(const struct clickhouse_address *address, const char *ca, bool writable,
                                         struct store **out, struct profd_error *e)
 {
-    static const struct clickhouse_limits limits = {
-        .connect_ms = CONNECT_MS, .answer_ms = ANSWER_MS, .reply_bytes = REPLY_BYTES};
     struct clickhouse_store *s = calloc(1, sizeof *s);
     if (!s) {
         return profd_no_memory(e);
     }
+    const struct clickhouse_limits limits = {
+        .connect_ms = CONNECT_MS, .answer_ms = ANSWER_MS, .reply_bytes = REPLY_BYTES, .until = &s->base.until};
     s->base = (struct store){.ops = &engine_ops, .writable = writable};
     s->address = *address;
     buffer_init(&s->statement, STATEMENT_BYTES);

@@ -21,8 +21,8 @@ bool engine_is_spread(const char *table, size_t size)
 enum profd_status engine_open_server(const struct clickhouse_store *s, unsigned server, struct clickhouse **out,
                                      struct profd_error *e)
 {
-    static const struct clickhouse_limits limits = {
-        .connect_ms = CONNECT_MS, .answer_ms = ANSWER_MS, .reply_bytes = REPLY_BYTES};
+    const struct clickhouse_limits limits = {
+        .connect_ms = CONNECT_MS, .answer_ms = ANSWER_MS, .reply_bytes = REPLY_BYTES, .until = &s->base.until};
     struct clickhouse_address one = clickhouse_pick_server(&s->address, server);
     const enum profd_status status = clickhouse_open(&one, s->ca, &limits, out, e);
     explicit_bzero(&one, sizeof one);

@@ -89,6 +89,10 @@ enum profd_status engine_query_number(struct clickhouse_store *s, uint64_t *out,
     if (status == PROFD_OK) {
         *out = rows_u64(&rows);
         status = engine_rows_check(&rows, "a number", e);
+        if (status == PROFD_OK && rows_more(&rows)) {
+            status =
+                profd_error_set(e, PROFD_BUSY, "store: the reply of ClickHouse to a query for a number is no number");
+        }
         rows_close(&rows);
     }
     return status;

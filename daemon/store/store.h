@@ -180,6 +180,9 @@ enum profd_status store_each_instance(struct store *s, bool (*each)(void *contex
 /* Reading verbs answer from those servers of an engine that can be asked; store_get_marks says whether some cannot, or
  * could not at an earlier call since this one. */
 void store_set_partial(struct store *s, bool partial);
+/* Verbs of an engine that asks servers end with BUSY at this time, ms of CLOCK_MONOTONIC, whatever they do; 0: each
+ * question has a limit of its own alone. */
+void store_set_until(struct store *s, uint64_t until);
 /* Sets the number of the daemon's run for this handle; no other run has it; 0: none. An instance that has not ended and
  * was not harvested in this run counts as not read: its counts since its latest harvest are not stored. */
 void store_set_run(struct store *s, uint64_t run);

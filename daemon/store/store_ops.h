@@ -242,6 +242,7 @@ struct store {
     struct store_share share;
     struct store_detail detail;
     bool partial, missing;      /* store_set_partial; since then, a server could not be asked */
+    uint64_t until;             /* store_set_until */
     struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };
 

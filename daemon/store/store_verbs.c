@@ -59,6 +59,11 @@ void store_set_partial(struct store *s, bool partial)
     s->missing = false;
 }
 
+void store_set_until(struct store *s, uint64_t until)
+{
+    s->until = until;
+}
+
 void store_set_detail(struct store *s, const struct store_detail *detail)
 {
     s->detail = *detail;

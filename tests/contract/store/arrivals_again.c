@@ -137,3 +137,19 @@ TEST(arrival_after_a_daemon_whose_clock_is_ahead)
     store_close(other);
     close_sender(s);
 }
+
+/* The time for a batch is over: it is refused, and counts once when it comes again. */
+TEST(arrival_without_time)
+{
+    struct sender *s = eight_hours(7);
+    struct store_receipt r[MOST];
+    const struct seen sent = look(&s->store, everybody, &(struct store_filter){PROGRAM});
+    admit(f, s, "a.example", 0, 24);
+    store_set_until(f->w, 1);
+    cr_assert_eq(store_put_segments(f->w, s->list, s->n, r, &f->e), PROFD_BUSY);
+    cr_assert(strstr(f->e.sentence, "answers too slowly"), "%s", f->e.sentence);
+    store_set_until(f->w, 0);
+    deliver_again(f, s, false);
+    expect_once(f, &sent);
+    close_sender(s);
+}
