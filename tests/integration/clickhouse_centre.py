@@ -297,6 +297,57 @@ def deleted(tap, fleet):
     compare(tap, fleet, paths([0, 3, 5]), "after a delete")
 
 
+def limit(fleet, bed, url):
+    """Starts the centre so that days before today are to go: the database, with a table that is not profd's, is larger
+    than it may be. By age nothing would go in the first minutes."""
+    fleet.kept.stop()
+    for s in bed.servers:
+        database = url.split("?")[0].rsplit("/", 1)[1]
+        s.query(f"CREATE TABLE {database}.other (x String) ENGINE = MergeTree ORDER BY tuple()")
+        s.query(f"INSERT INTO {database}.other FORMAT TSV", os.urandom(2 << 20).hex().encode())
+    fleet.kept.options = ["--gate", "--store", url, "--keep-bytes", "1M"]
+    fleet.kept.start()
+
+
+def days(bed, database="profd"):
+    """How many days each server has hours of, and segments."""
+    return [[int(s.query(f"SELECT uniqExact(intDiv(hour, 24)) FROM {database}.{t}"))
+             for t in ("change", "segment_group")] for s in bed.servers]
+
+
+def judge(tap, fleet, since, name):
+    """What is left since then: SQLite has the same."""
+    asked = [f"/api/v1/builds/{b}/{what}since={at(since)}" for b in BUILDS for what in ("report?", "groups?by=host&")]
+    x, y = answers(fleet.kept, asked), answers(fleet.plain, asked)
+    different = {p: shown(x[p], y[p]) for p in asked if x[p] != y[p]}
+    statuses = [got[0] for got in x.values()]
+    tap.point(not different and statuses.count(200) >= 4, f"{name}: what is left has the bytes of SQLite",
+              different or statuses)
+    done = fleet.kept.ctl("verify")
+    tap.point(done.returncode == 0, f"{name}: verification finds nothing", done.stdout + done.stderr)
+
+
+def retained(tap, bed):
+    """Days before today go, on all shards."""
+    init(bed, "old", cluster="shards")
+    url = bed.url("old", cluster="shards")
+    with Fleet(url) as fleet:
+        fleet.upload(20, (0, 30, 80))
+        fleet.settle()
+        before = days(bed, "old")
+        limit(fleet, bed, url)
+        gone = until(lambda: all(n <= 1 for have in days(bed, "old") for n in have))
+        tap.point(gone and all(n > 1 for have in before for n in have), "retention: days before today are gone",
+                  (before, days(bed, "old"), fleet.kept.logged()))
+        fleet.kept.stop()
+        fleet.kept.options = ["--gate", "--store", url]
+        fleet.kept.start()
+        midnight = int(time.time()) // (24 * HOUR) * 24 * HOUR
+        fleet.upload(10, spread=1)
+        fleet.settle()
+        judge(tap, fleet, midnight, "retention")
+
+
 def refused(tap):
     for words, options in ((("does not begin with clickhouse://",), ("--gate", "--store", "http://h")),
                            (("store and relay",), ("--relay", "tls://c:1", "--store", "clickhouse://h")),
@@ -446,6 +497,7 @@ def main():
             return
         with Bed(2) as bed:
             same(tap, bed)
+            retained(tap, bed)
             beside(tap, bed)
             one_away(tap, bed)
             failing(tap, bed)

@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 """A centre in ClickHouse with two replicas of one shard, and ZooKeeper: what is acknowledged is on both, a replica that
-is away or behind neither takes nor answers, and both have the same when it is back. Debian's 18.16 and ZooKeeper."""
+is away or behind neither takes nor answers, and both have the same when it is back, after a delete, too. Debian's 18.16
+and ZooKeeper."""
 import contextlib
 import os
 import signal
 
 from clickhouse_bed import PROGRAM, Bed, Zookeeper, cluster
-from clickhouse_centre import BUSY, Fleet, compare, delivered, paths
+from clickhouse_centre import BUSY, Fleet, compare, days, delivered, judge, limit, paths
 from harness import PROFCTL, Tap, run, until
+from judge import calls_of
+from relaying import BUILDS
 
+YEAR_2020 = 1577836800
 MACROS = ("<zookeeper><node><host>127.0.0.1</host><port>{port}</port></node></zookeeper>"
           "<macros><shard>1</shard><replica>r{replica}</replica></macros>")
 
@@ -21,7 +25,7 @@ def counts(server):
 def replicas(tap, bed, url):
     a, b = bed.servers
     with Fleet(url) as fleet:
-        fleet.upload(20, (0, 4))
+        fleet.upload(20, (0, 4, 30, 80))
         fleet.settle()
         have = counts(a), counts(b)
         tap.point(have[0] == have[1] and have[0].split()[1] == "40", "what is acknowledged is on both", have)
@@ -37,6 +41,50 @@ def replicas(tap, bed, url):
         fleet.kept.stop(signal.SIGKILL)
         fleet.kept.start()
         compare(tap, fleet, paths([0, 3, 5]), "after a kill")
+        retained(tap, fleet, bed, url)
+        deleted(tap, fleet, bed)
+
+
+def contents(server):
+    """What a replica itself has: {table: rows, and a sum over them}."""
+    tables = server.query("SELECT name FROM system.tables WHERE database = 'profd' AND engine LIKE 'Replicated%'")
+    return {t: server.query(f"SELECT count(), sum(cityHash64(*)) FROM profd.{t} FINAL") for t in tables.split()}
+
+
+def equal(tap, bed, name):
+    a, b = bed.servers
+    same = until(lambda: contents(a) == contents(b))
+    x, y = contents(a), contents(b)
+    tap.point(same and len(x) > 20, f"{name}: each table has the same rows on both",
+              {t: (x[t], y.get(t)) for t in x if x[t] != y.get(t)} or x)
+
+
+def retained(tap, fleet, bed, url):
+    """No partition of a replicated table is dropped: ClickHouse would refuse to read the table. Days stay, and profd
+    says so."""
+    before = days(bed)
+    limit(fleet, bed, url)
+    tap.point(until(lambda: "stays although it is to be removed" in fleet.kept.logged()) and days(bed) == before,
+              "retention: days stay, and the log says so", (before, days(bed), fleet.kept.logged()))
+    fleet.kept.stop()
+    fleet.kept.options = ["--gate", "--store", url]
+    fleet.kept.start()
+    equal(tap, bed, "retention")
+    judge(tap, fleet, YEAR_2020, "retention")
+
+
+def deleted(tap, fleet, bed):
+    bed.servers[1].stop()
+    done = fleet.kept.ctl("delete", BUILDS[0], "--yes")
+    tap.point(done.returncode == 75 and BUILDS[0] in calls_of(fleet.plain), "a replica is away: a delete is refused",
+              done)
+    bed.servers[1].start()
+    tap.point(until(lambda: fleet.kept.ctl("delete", BUILDS[0], "--yes").returncode == 0), "it is back: it is deleted")
+    fleet.plain.ctl("delete", BUILDS[0], "--yes")
+    got = calls_of(fleet.kept)
+    tap.point(set(got) <= set(BUILDS[1:]) and got, "a deleted program is gone", got)
+    equal(tap, bed, "a delete")
+    judge(tap, fleet, YEAR_2020, "a delete")
 
 
 def sees_keeper(server):
