@@ -214,10 +214,11 @@ enum profd_status engine_limit_quarantine(struct clickhouse_store *s, struct pro
     struct arena *a = arena_new(0);
     uint64_t bytes = 0;
     buffer_init(&rows, 64u << 20);
-    enum profd_status status = a ? engine_query(s, &r, e,
-                                                "SELECT epoch, sequence, received, reason, size FROM quarantine FINAL "
-                                                "WHERE size > 0 ORDER BY received DESC, epoch, sequence")
-                                 : profd_no_memory(e);
+    enum profd_status status =
+        a ? engine_query(s, &r, e,
+                         "SELECT epoch, sequence, received, reason, size, number FROM quarantine FINAL "
+                         "WHERE size > 0 ORDER BY received DESC, epoch, sequence")
+          : profd_no_memory(e);
     while (status == PROFD_OK && rows_more(&r)) {
         uint8_t epoch[SEGMENT_EPOCH_SIZE];
         rows_fixed(&r, epoch, sizeof epoch);
@@ -225,6 +226,7 @@ enum profd_status engine_limit_quarantine(struct clickhouse_store *s, struct pro
         const int64_t received = rows_i64(&r);
         const char *reason = rows_copy(&r, a);
         bytes += rows_u64(&r);
+        engine_saw(s, rows_u64(&r));
         status = engine_rows_check(&r, "segments that cannot be read", e);
         if (status == PROFD_OK && !reason) {
             status = profd_no_memory(e);

@@ -102,11 +102,12 @@ static enum profd_status load_retiring(struct clickhouse_store *s, uint32_t *day
     struct row_reader r = {.bytes = NULL};
     *any = false;
     enum profd_status status =
-        engine_query(s, &r, e, "SELECT value FROM state WHERE name = 'retiring' ORDER BY number DESC LIMIT 1");
+        engine_query(s, &r, e, "SELECT value, number FROM state WHERE name = 'retiring' ORDER BY number DESC LIMIT 1");
     if (status == PROFD_OK && rows_more(&r)) {
         size_t n;
         char text[16];
         const char *value = rows_string(&r, &n);
+        engine_saw(s, rows_u64(&r));
         status = engine_rows_check(&r, "the day that is removed", e);
         (void)snprintf(text, sizeof text, "%.*s", value && n < sizeof text ? (int)n : 0, value ? value : "");
         *any = text[0] != 0;
