@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and up to twice as
-# many while cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
+# Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and one more while
+# cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
 # parts: alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that prints
 # a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the last
 # line.
@@ -89,7 +89,7 @@ start() {
     shift
     while [ ${#names[@]} -ge "$JOBS" ]; do
         reap -t 2
-        [ ${#names[@]} -lt $((2 * JOBS)) ] && idle && break
+        [ ${#names[@]} -lt $((JOBS + 1)) ] && idle && break
     done
     (
         folder=$work/$BASHPID

@@ -548,7 +548,9 @@ static void object_get_digests(struct object_reader *r, struct object *o)
         d->file = object_get_name(r, o, last != NULL ? last->file : 0, "name of a source file at offset");
         if (r->failed == PROFD_OK && (size_t)(r->end - r->at) < OBJECT_DIGEST_BYTES) {
             object_fail(r, "bytes of a digest", (uint64_t)(r->end - r->at), "must be 16");
-            break;
+        }
+        if (r->failed != PROFD_OK) {
+            return;
         }
         memcpy(d->md5, r->at, OBJECT_DIGEST_BYTES);
         r->at += OBJECT_DIGEST_BYTES;
