@@ -102,6 +102,15 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
     tap.point(not errors and bed.gate.process.poll() is None, "every process starts again",
               errors or bed.gate.logged()[-1000:])
     done, faults = sum((k.kills for k in killers), Counter()), sum((h.proxy.counts for h in hosts), Counter())
+    settle(tap, hosts)
+    repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
+    judge(tap, centre, hosts, f"{what}{len(hosts)} hosts, seed {seed}, {time.monotonic() - began:.0f} s: "
+          f"kills {sum(done.values())} {dict(sorted(done.items()))}, {dict(sorted(faults.items()))}, "
+          f"segments sent again {repeats['n']}")
+
+
+def settle(tap, hosts):
+    """Uploads and disturbances end, and all segments arrive."""
     for h in hosts:
         h.sender.ended = True
         h.proxy.rate = 0
@@ -109,10 +118,6 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
         h.sender.join(LONG)
     tap.point(until(lambda: all(h.settled() for h in hosts)), "every host's segments are acknowledged",
               [(h.ledger(), h.relay.logged()[-500:]) for h in hosts if not h.settled()])
-    repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
-    judge(tap, centre, hosts, f"{what}{len(hosts)} hosts, seed {seed}, {time.monotonic() - began:.0f} s: "
-          f"kills {sum(done.values())} {dict(sorted(done.items()))}, {dict(sorted(faults.items()))}, "
-          f"segments sent again {repeats['n']}")
 
 
 def judge_stacks(tap, centre, hosts, what):

@@ -11,10 +11,10 @@ import sys
 import time
 from collections import Counter
 
-from bed import (ARCS, LONG, PROFCTL, Bed, Daemon, Host, Machine, Servers, Tap, calls_of, certificate, difference, run,
+from bed import (ARCS, PROFCTL, Bed, Daemon, Host, Machine, Servers, Tap, calls_of, certificate, difference, run,
                  until)
 from clickhouse_bed import PROGRAM
-from kills import judge, judge_stacks, restart, restart_gate
+from kills import judge, judge_stacks, restart, restart_gate, settle
 
 HOUR = 3600
 HOURS, EACH = 5, 40  # programs upload for one of so many hours, and after EACH seconds for the next
@@ -67,13 +67,7 @@ def campaign(tap, servers, hosts, takers, beds, reader, count, seed):
         h.sender.start()
     course.run(hosts)
     faults = sum((h.proxy.counts for h in hosts), Counter())
-    for h in hosts:
-        h.sender.ended = True
-        h.proxy.rate = 0
-    for h in hosts:
-        h.sender.join(LONG)
-    tap.point(until(lambda: all(h.settled() for h in hosts)), "every host's segments are acknowledged",
-              [(h.ledger(), h.relay.logged()[-500:]) for h in hosts if not h.settled()])
+    settle(tap, hosts)
     hours = servers.servers[0].query("SELECT uniqExact(series, hour) FROM profd.rollup").strip()
     judge(tap, takers[0], hosts, f"{len(hosts)} hosts, seed {seed}, {time.monotonic() - course.began:.0f} s: kills "
           f"{sum(course.kills.values())} {dict(sorted(course.kills.items()))}, {dict(sorted(faults.items()))}, "

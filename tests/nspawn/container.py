@@ -94,3 +94,13 @@ class Container:
             except subprocess.TimeoutExpired:
                 self.process.terminate()
                 self.process.wait(60)
+
+
+def write(c, path, text, owner="root", mode=0o644):
+    """A file in the container."""
+    name = os.path.join(c.root, path)
+    os.makedirs(os.path.dirname(name), exist_ok=True)
+    with open(name, "w") as f:
+        f.write(text)
+    os.chmod(name, mode)
+    c.do("chown", owner, f"/{path}")

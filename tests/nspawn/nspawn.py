@@ -15,7 +15,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "collect")]
 from bed import Bed  # noqa: E402
-from container import Container, wait_for  # noqa: E402
+from container import Container, wait_for, write  # noqa: E402
 from example_gmon import example  # noqa: E402
 from harness import Tap, programs, run  # noqa: E402
 from tls_bed import Authority  # noqa: E402
@@ -211,16 +211,6 @@ def records(tap, c):
     c.do("systemctl", "disable", "--now", unit)
     c.do("systemctl", "stop", "busy")
     tap.point(c.show("Result", unit) == "success", "and systemctl stop ends it in order", c.show("Result", unit))
-
-
-def write(c, path, text, owner="root", mode=0o644):
-    """A file in the container."""
-    name = os.path.join(c.root, path)
-    os.makedirs(os.path.dirname(name), exist_ok=True)
-    with open(name, "w") as f:
-        f.write(text)
-    os.chmod(name, mode)
-    c.do("chown", owner, f"/{path}")
 
 
 def enrols(tap, c, centre, counted):

@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "integration")]
 from centre import Gate  # noqa: E402
 from clickhouse_bed import NOBODY, PASSWORD, PROGRAM, Server  # noqa: E402
-from container import Container, wait_for  # noqa: E402
+from container import Container, wait_for, write  # noqa: E402
 from harness import ROOT, Daemon, Tap  # noqa: E402
 from judge import calls_of, difference  # noqa: E402
 from relaying import BUILDS, body  # noqa: E402
@@ -47,16 +47,6 @@ class Centre:
                                         f"store = clickhouse://writer@{address}:{port}/profd\n")
         self.c.do("systemctl", "daemon-reload")
         return self.c.do("systemctl", "restart", "profd.service").returncode == 0
-
-
-def write(c, path, text, owner="root", mode=0o644):
-    """A file in the container."""
-    name = os.path.join(c.root, path)
-    os.makedirs(os.path.dirname(name), exist_ok=True)
-    with open(name, "w") as f:
-        f.write(text)
-    os.chmod(name, mode)
-    c.do("chown", owner, f"/{path}")
 
 
 def drop_in(address):
