@@ -509,10 +509,26 @@ bool attach_calls_exact(const struct attach_image *image, enum attach_counter *w
     return counters_are_zero(image, counters, sizeof counters / sizeof counters[0], why);
 }
 
+bool attach_undelivered_matter(uint64_t undelivered, uint64_t ticks, uint32_t rate)
+{
+    const double n = (double)undelivered;
+    return n * n > (double)ticks + n && n * 20 >= rate;
+}
+
 bool attach_ticks_exact(const struct attach_image *image, enum attach_counter *why)
 {
     static const enum attach_counter counters[] = {ATTACH_COUNTER_TICKS_DROPPED,   ATTACH_COUNTER_TICKS_BLOCKED,
                                                    ATTACH_COUNTER_THREADS_UNTIMED, ATTACH_COUNTER_FOREIGN_SIGPROF,
                                                    ATTACH_COUNTER_MODULES_LOST,    ATTACH_COUNTER_PAUSES};
-    return counters_are_zero(image, counters, sizeof counters / sizeof counters[0], why);
+    const uint64_t *n = image->header.counters;
+    if (!counters_are_zero(image, counters, sizeof counters / sizeof counters[0], why)) {
+        return false;
+    }
+    if (attach_undelivered_matter(n[ATTACH_COUNTER_TICKS_UNDELIVERED], n[ATTACH_COUNTER_TICKS], image->header.rate)) {
+        if (why) {
+            *why = ATTACH_COUNTER_TICKS_UNDELIVERED;
+        }
+        return false;
+    }
+    return true;
 }

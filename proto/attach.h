@@ -79,7 +79,8 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL /* of olde
     X(IS_CHILD,                                                                                                        \
       "number of processes that count this one in CHILDREN: the parent, and elders if the parent had not counted")     \
     X(LEFT_OUT,                                                                                                        \
-      "functions that are not counted, on request; OVERLAPS has one more then, for readers before this counter")
+      "functions that are not counted, on request; OVERLAPS has one more then, for readers before this counter")       \
+    X(TICKS_UNDELIVERED, "ticks, none of those above, that were due and had not come when their thread ended")
 
 enum attach_counter {
 #define X(name, text) ATTACH_COUNTER_##name,
@@ -294,10 +295,14 @@ enum attach_kind attach_table_kind(const struct attach_image *image, const struc
 const char *attach_counter_name(unsigned counter);
 
 /* True if every call was counted with both ends: nothing lost, no junk, no unknown module or child. Calls that begin
- * outside every object of the process (generated code) are junk. attach_ticks_exact: no tick was dropped or late, every
- * thread has a timer, and the program has no SIGPROF handler of its own. *why (may be NULL) is the counter that is the
- * reason. */
+ * outside every object of the process (generated code) are junk. attach_ticks_exact: no tick was dropped or late, not
+ * too many were undelivered, every thread has a timer, and the program has no SIGPROF handler of its own. *why (may be
+ * NULL) is the counter that is the reason. */
 bool attach_calls_exact(const struct attach_image *image, enum attach_counter *why);
 bool attach_ticks_exact(const struct attach_image *image, enum attach_counter *why);
+/* True if the undelivered ticks are more than the error of a sample of that size: their square exceeds the number of
+ * all ticks (the standard error of a Poisson number n is √n), and they are of 50 ms or more. Fewer are lost in every
+ * program, because the kernel compares timers of CPU time with the clock in its own ticks only. */
+bool attach_undelivered_matter(uint64_t undelivered, uint64_t ticks, uint32_t rate);
 
 #endif

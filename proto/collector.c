@@ -20,5 +20,5 @@ const char *collector_counter_name(uint32_t counter)
 bool collector_counter_is_time(uint32_t counter)
 {
     return (counter >= COLLECTOR_CPU_NS && counter <= COLLECTOR_OUTSIDE_NS) || counter == COLLECTOR_CLOCK_OFF_NS ||
-           counter == COLLECTOR_UNCLOCKED_NS;
+           counter == COLLECTOR_UNCLOCKED_NS || counter == COLLECTOR_UNDELIVERED_NS;
 }

@@ -48,7 +48,9 @@
     X(SAMPLES_LOST, 23, "samples_lost", "samples that the kernel lost meanwhile, of this or any other program")        \
     X(KERNEL_UNSEEN, 24, "processes_without_kernel_time",                                                              \
       "recorded processes of which time in the kernel was not sampled")                                                \
-    X(LEFT_OUT, 25, "functions_left_out", "functions of processes that were not counted, on request")
+    X(LEFT_OUT, 25, "functions_left_out", "functions of processes that were not counted, on request")                  \
+    X(UNDELIVERED_NS, 26, "undelivered_seconds",                                                                       \
+      "CPU time of ticks, none of those above, that were due and had not come when their thread ended")
 
 enum collector_counter {
 #define X(name, number, json, text) COLLECTOR_##name = number,

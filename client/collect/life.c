@@ -80,6 +80,7 @@ void life_end(void)
     if (collect.stage != COLLECT_RUNNING || (uint32_t)raw_call(SYS_getpid, 0, 0, 0, 0) != collect.header->pid) {
         return;
     }
+    sample_settle();
     collect.header->counters[ATTACH_COUNTER_ENDED] = 1;
     handover_look_last();
 }

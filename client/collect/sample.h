@@ -12,7 +12,11 @@ void sample_prepare(void);
 void sample_arm(uintptr_t stack_low, uintptr_t stack_high);
 /* From the slow path, for threads that started unobserved. Pairs are not read there. */
 void sample_arm_late(void);
+/* At the end of the calling thread: ends its timer, and counts the ticks that were due and did not come. */
 void sample_disarm(void);
+/* Likewise at the end of the process. The calling thread may run on: its next tick is a period from now. Ticks that
+ * other threads lack at that time are not counted. */
+void sample_settle(void);
 /* In a child of fork: resets the timers, which are not inherited. */
 void sample_arm_child(void);
 

@@ -106,6 +106,7 @@ void coverage_add_why(struct buffer *out, const struct coverage *c)
                   {COLLECTOR_PAUSES, "counting was paused"},
                   {COLLECTOR_SIGPROF_FOREIGN, "the program handles SIGPROF itself"},
                   {COLLECTOR_THREADS_UNTIMED, "threads have no timer"},
+                  {COLLECTOR_UNDELIVERED_NS, "threads ended before their ticks came"},
                   {COLLECTOR_KERNEL_UNSEEN, "time in the kernel was not sampled"},
                   {COLLECTOR_SAMPLES_LOST, "the kernel lost samples"}};
     const char *separator = "";
@@ -118,5 +119,5 @@ void coverage_add_why(struct buffer *out, const struct coverage *c)
     }
     buffer_add_text(out, separator[0] != '\0'      ? ""
                          : coverage_is_recorded(c) ? "the kernel took no samples"
-                                                   : "threads block SIGPROF");
+                                                   : "threads block SIGPROF or still ran when their process ended");
 }

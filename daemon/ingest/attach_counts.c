@@ -78,6 +78,7 @@ void attach_counters_subtract(const struct attach_snapshot *after, const struct 
         {COLLECTOR_PAUSES, ATTACH_COUNTER_PAUSES, 0},
         {COLLECTOR_OVERLAPS, ATTACH_COUNTER_OVERLAPS, 0},
         {COLLECTOR_LEFT_OUT, ATTACH_COUNTER_LEFT_OUT, 0},
+        {COLLECTOR_UNDELIVERED_NS, ATTACH_COUNTER_TICKS_UNDELIVERED, 1},
     };
     struct pair p = {after, before};
     bool saturated = false;
@@ -109,6 +110,10 @@ bool attach_counters_lost(const struct attach_snapshot *after, const struct atta
         if (after->counters[STATES[i]] > 0) {
             return true;
         }
+    }
+    if (attach_undelivered_matter(grown(&p, ATTACH_COUNTER_TICKS_UNDELIVERED), grown(&p, ATTACH_COUNTER_TICKS),
+                                  after->rate)) {
+        return true;
     }
     /* Ticks of two rates that cannot be distinguished. */
     return before->rate != 0 && before->rate != after->rate && grown(&p, ATTACH_COUNTER_TICKS) > 0;

@@ -187,9 +187,14 @@ static void add_unsampled(struct buffer *out, const struct coverage *c)
     buffer_add_text(out, ", so no times are known\n");
 }
 
-static void add_without_ticks(struct buffer *out, const struct coverage *c)
+static void add_without_ticks(struct buffer *out, const struct coverage *c, const struct report *r)
 {
-    const uint64_t without = coverage_without_ticks(c);
+    const uint64_t without = coverage_without_ticks(c), undelivered = c->counters[COLLECTOR_UNDELIVERED_NS];
+    if (without == 0 && undelivered > c->counters[COLLECTOR_CPU_NS] / 100) {
+        buffer_add_text(out, INDENT);
+        add_ticks_time(out, r, undelivered);
+        buffer_add_text(out, " more without ticks: threads ended before they came\n");
+    }
     if (without != 0) {
         buffer_add_text(out, INDENT);
         add_measured(out, without);
@@ -213,7 +218,7 @@ void text_add_collector(const struct text_parts *t)
     } else {
         add_unsampled(out, c);
     }
-    add_without_ticks(out, c);
+    add_without_ticks(out, c, t->in->report);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
         uint64_t n = c->counters[REASONS[i].counter];
         if (n != 0) {

@@ -32,6 +32,7 @@ function coverage(c, totals) {
     ["dropped_seconds", "lost for lack of memory"],
     ["outside_seconds", "outside every known object"],
     ["unclocked_seconds", "of processes that ended before their CPU time was read"],
+    ["undelivered_seconds", "of ticks that had not come when their threads ended"],
   ];
   const reasons = [
     ["calls_lost", "calls lost for lack of memory"],

@@ -366,7 +366,8 @@ async function sampledBuild(page) {
     (await about("coverage")).startsWith(
       "Overhead: 4.8 % of the ticks were inside the collector, a rough estimate of the time spent counting. " +
         "Coverage 83 % of the CPU time outside the collector is in known objects: 4 s of 4.80 s in 1 process; " +
-        "800 ms without ticks: threads block SIGPROF (so times of a call are not known), " +
+        "800 ms without ticks: threads block SIGPROF or still ran when their process ended " +
+          "(so times of a call are not known), " +
         "200 ms inside the collector, 3 calls lost",
     ),
     "overhead and coverage: their shares, and what was lost",

@@ -38,14 +38,13 @@ class Shop:
         return p
 
     def calls(self, exe, *options):
-        """(calls by function, exact) of its report; ({}, None) before there is one."""
+        """(calls by function, calls_exact) of its report; ({}, None) before there is one."""
         done = self.daemon.ctl("report", exe, "--json", *options)
         if done.returncode:
             return {}, None
         report = json.loads(done.stdout)
         return {f["name"]: f["calls"] + f.get("self_calls", 0)
-                for f in report["functions"]}, report["provenance"]["exact"] if "provenance" in report else report.get(
-                    "exact")
+                for f in report["functions"]}, report.get("provenance", report).get("calls_exact")
 
     def processes(self, *options):
         return self.daemon.json("ps", "--json", *options)["rows"]
@@ -106,8 +105,8 @@ def bad_labels(tap, shop, exe):
                               cwd=shop.bed.folder, stdin=subprocess.DEVNULL, capture_output=True)
         calls, exact = shop.calls(exe, "-l", kept)
         from_where = shop.daemon.json("report", exe, "--json", "-l", kept)["provenance"] if calls else {}
-        tap.point(done.returncode == 0 and calls and not off(shop.truth(), calls) and exact is False
-                  and from_where["calls_exact"] is True
+        tap.point(done.returncode == 0 and calls and not off(shop.truth(), calls) and exact is True
+                  and from_where["exact"] is False
                   and from_where["inexact_reasons"] == ["label-left-out"],
                   f"{what}: left out, every call is there, and the report says so", (done, calls, from_where))
     shop.forget()

@@ -159,13 +159,14 @@ class Fleet:
         equal, calls = True, 0
         for version in VERSIONS:
             truth, (found, provenance) = self.counted(version), self.reported(version)
-            print(f"\nshop {version}: {provenance['hosts']} hosts, exact: {'yes' if provenance['exact'] else 'no'}")
+            exact = provenance["calls_exact"]
+            print(f"\nshop {version}: {provenance['hosts']} hosts, calls exact: {'yes' if exact else 'no'}")
             print(f"  {'function':10} {'by the programs':>18} {'by the centre':>18}")
             for f in FUNCTIONS:
                 same = truth[f] == found[f]
                 equal, calls = equal and same, calls + truth[f]
                 print(f"  {f:10} {truth[f]:18,} {found[f]:18,}  {'equal' if same else 'DIFFERENT'}")
-            equal = equal and provenance["exact"]
+            equal = equal and exact
         return equal, calls
 
 

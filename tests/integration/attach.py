@@ -45,12 +45,12 @@ def processes(d, query=""):
 
 
 def calls(d, exe):
-    """(calls by function, exact) as its report says; ({}, None) before there is one."""
+    """(calls by function, calls_exact) as its report says; ({}, None) before there is one."""
     done = d.ctl("report", exe, "--json")
     if done.returncode:
         return {}, None
     report = json.loads(done.stdout)
-    return {f["name"]: f["calls"] + f["self_calls"] for f in report["functions"]}, report["provenance"]["exact"]
+    return {f["name"]: f["calls"] + f["self_calls"] for f in report["functions"]}, report["provenance"]["calls_exact"]
 
 
 def total(d, name):

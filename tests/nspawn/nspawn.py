@@ -74,8 +74,8 @@ def uploads(tap, c):
 
 def counts(c, exe):
     done = c.do("profctl", "report", exe, "--json")
-    report = json.loads(done.stdout) if done.returncode == 0 else {"functions": [], "provenance": {"exact": None}}
-    return {f["name"]: f["calls"] + f["self_calls"] for f in report["functions"]}, report["provenance"]["exact"]
+    report = json.loads(done.stdout) if done.returncode == 0 else {"functions": [], "provenance": {"calls_exact": None}}
+    return {f["name"]: f["calls"] + f["self_calls"] for f in report["functions"]}, report["provenance"]["calls_exact"]
 
 
 class Live:

@@ -167,6 +167,20 @@ Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_
     }
 }
 
+Test(ingest_attach, undelivered_ticks_are_counted_and_told_beyond_the_error_of_the_sample)
+{
+    live_usual(&live);
+    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
+    for (unsigned step = 0; step < 3; step++) {
+        ledger.inexact = 0;
+        live_count(arcs, 1, 1, 1, 1, 2, 1);
+        live.h->counters[ATTACH_COUNTER_TICKS_UNDELIVERED] += step == 1 ? 2 * live.h->rate : 0;
+        harvest(step, ATTACH_LIVES);
+        cr_assert_eq(ledger.inexact & INEXACT_LOST, step == 1 ? INEXACT_LOST : 0, "step %u", step);
+        cr_assert_eq(ledger.counters[COLLECTOR_UNDELIVERED_NS], step == 0 ? 0 : UINT64_C(2000000000));
+    }
+}
+
 Test(ingest_attach, functions_left_out_make_all_later_calls_inexact)
 {
     live_usual(&live);

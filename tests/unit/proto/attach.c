@@ -290,6 +290,7 @@ Test(proto_attach, exact_is_said_only_when_nothing_is_missing)
                  {ATTACH_COUNTER_OVERLAPS, false, true},
                  {ATTACH_COUNTER_TICKS, true, true},
                  {ATTACH_COUNTER_CPU_NS, true, true},
+                 {ATTACH_COUNTER_TICKS_UNDELIVERED, true, true},
                  {ATTACH_COUNTER_ENDED, true, true}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct scene *s = scene();
@@ -301,6 +302,34 @@ Test(proto_attach, exact_is_said_only_when_nothing_is_missing)
         cr_assert_eq(attach_ticks_exact(&image, NULL), cases[i].ticks, "%s", attach_counter_name(cases[i].counter));
     }
     cr_assert_null(attach_counter_name(ATTACH_COUNTER_COUNT));
+}
+
+Test(proto_attach, undelivered_ticks_matter_beyond_the_error_of_the_sample)
+{
+    static const struct {
+        uint64_t undelivered, ticks;
+        uint32_t rate;
+        bool matter;
+    } cases[] = {
+        {0, 0, 100, false},        {4, 4, 100, false}, /* 40 ms */
+        {5, 4, 100, true},                             /* 25 of 9 */
+        {5, 20, 100, false},                           /* 25 of 25 */
+        {5, 19, 100, true},                            /* 25 of 24 */
+        {49, 49, 1000, false},                         /* 49 ms */
+        {100, 9900, 1000, false},                      /* the error of 10,000 */
+        {101, 9900, 1000, true},   {1, 0, 10, false},  /* one is within its own error */
+        {UINT64_MAX, 1, 99, true},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scene *s = scene();
+        enum attach_counter why = ATTACH_COUNTER_COUNT;
+        s->h->counters[ATTACH_COUNTER_TICKS_UNDELIVERED] = cases[i].undelivered;
+        s->h->counters[ATTACH_COUNTER_TICKS] = cases[i].ticks;
+        s->h->rate = cases[i].rate;
+        struct attach_image image = parse(s);
+        cr_assert_eq(attach_ticks_exact(&image, &why), !cases[i].matter, "case %u", i);
+        cr_assert_eq(why, cases[i].matter ? ATTACH_COUNTER_TICKS_UNDELIVERED : ATTACH_COUNTER_COUNT);
+    }
 }
 
 /* Bytes changed at random in a whole snapshot: whatever comes, nothing is read outside, and loops end. */
