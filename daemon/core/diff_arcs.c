@@ -4,12 +4,11 @@
 
 #define V DIFF_VALUES
 
-/* Arcs of one side in rows: sorted by (caller, callee), those of clones added up. */
+/* Arcs of one side, ascending by (caller, callee); those of clones have one key. A function's number in keys is that of
+ * its row's first member on side A, so that both sides' values are read nearly in their order. */
 struct arc_list {
+    struct sort_item *items;
     uint32_t count;
-    uint64_t *key;
-    const double **calls; /* V values of each */
-    uint16_t *groups;
 };
 
 static bool is_wanted(const struct diff_arcs_request *r, uint32_t s, uint32_t caller, uint32_t callee)
@@ -20,65 +19,56 @@ static bool is_wanted(const struct diff_arcs_request *r, uint32_t s, uint32_t ca
            r->calls[1][(size_t)caller * V] > 0;
 }
 
-/* The sum of two arcs of clones; NULL when memory is exhausted. */
-static const double *add_arcs(struct arena *a, const double *x, const double *y)
-{
-    double *sum = ARENA_ARRAY(a, V, double);
-    for (uint32_t k = 0; sum != NULL && k < V; k++) {
-        sum[k] = x[k] + y[k];
-    }
-    return sum;
-}
-
 static bool list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32_t s, struct arc_list *out)
 {
     const struct diff_side *side = r->sides[s];
-    const uint32_t *row_of = r->match->row_of[s];
-    struct sort_item *order = ARENA_ARRAY(a, (size_t)side->arc_count * 2, struct sort_item);
-    uint32_t n = 0, last = 0;
-    out->key = ARENA_ARRAY(a, side->arc_count, uint64_t);
-    out->calls = ARENA_ARRAY(a, side->arc_count, const double *);
-    out->groups = ARENA_ARRAY(a, side->arc_count, uint16_t);
-    if (order == NULL || out->key == NULL || out->calls == NULL || out->groups == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < side->arc_count; i++) {
-        uint32_t caller = row_of[side->from[i]], callee = row_of[side->to[i]];
+    const struct diff_match *match = r->match;
+    out->items = ARENA_ARRAY(a, (size_t)side->arc_count * 2, struct sort_item);
+    for (uint32_t i = 0; out->items != NULL && i < side->arc_count; i++) {
+        const uint32_t caller = match->row_of[s][side->from[i]], callee = match->row_of[s][side->to[i]];
         if (is_wanted(r, s, caller, callee)) {
-            order[n++] = (struct sort_item){(uint64_t)caller << 32 | callee, i};
+            const uint32_t from = match->member[0][match->rows[caller].first[0]],
+                           to = match->member[0][match->rows[callee].first[0]];
+            out->items[out->count++] = (struct sort_item){(uint64_t)from << 32 | to, i};
         }
     }
-    sort_radix(order, order + side->arc_count, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const double *from = &side->arc_calls[(size_t)order[i].value * V];
-        if (i == 0 || order[i].key != out->key[last]) {
-            last = out->count++;
-            out->key[last] = order[i].key;
-            out->calls[last] = from;
-        } else if ((out->calls[last] = add_arcs(a, out->calls[last], from)) == NULL) {
-            return false;
-        }
-        out->groups[last] |= side->arc_groups[order[i].value];
+    if (out->items != NULL) {
+        sort_radix(out->items, out->items + side->arc_count, out->count);
     }
-    return true;
+    return out->items != NULL;
 }
 
-/* at[s]: place of the arc in the list of side s; the list's count: it is not there. */
-static void make_item(const struct diff_arcs_request *r, const struct arc_list *lists, const uint32_t at[2],
-                      uint64_t key, struct diff_item *item)
+/* Calls and groups of the arcs of a key, which begin at *at, behind them. False: the side has none. */
+static bool take_arc(const struct diff_side *side, const struct arc_list *list, uint64_t key, uint32_t *at,
+                     double calls[V], uint16_t *groups)
 {
-    uint32_t caller = (uint32_t)(key >> 32);
+    const uint32_t first = *at;
+    for (; *at < list->count && list->items[*at].key == key; ++*at) {
+        const uint32_t arc = list->items[*at].value;
+        for (uint32_t k = 0; k < V; k++) {
+            calls[k] += (double)side->arc_calls[k * side->arc_step + arc];
+        }
+        *groups |= side->arc_groups[arc];
+    }
+    return *at > first;
+}
+
+/* The item of a key. at[s]: where its arcs begin in the list of side s, if it has any; moves behind them. */
+static void make_item(const struct diff_arcs_request *r, const struct arc_list *lists, uint32_t at[2], uint64_t key,
+                      struct diff_item *item)
+{
+    const uint32_t caller = r->match->row_of[0][key >> 32];
     struct diff_logs logs[2];
     bool enough = true;
-    *item = (struct diff_item){.row = (uint32_t)key, .caller = caller, .verdict = DIFF_TOO_FEW};
+    *item = (struct diff_item){.row = r->match->row_of[0][(uint32_t)key], .caller = caller, .verdict = DIFF_TOO_FEW};
     for (uint32_t s = 0; s < 2; s++) {
         const double *y = &r->calls[s][(size_t)caller * V];
-        bool here = at[s] < lists[s].count;
-        const double *x = here ? lists[s].calls[at[s]] : NULL;
+        double x[V] = {0};
+        uint16_t groups = 0;
+        const bool here = take_arc(r->sides[s], &lists[s], key, &at[s], x, &groups);
         item->ratio[s] = here ? x[0] / y[0] : 0;
         item->verdict = here ? item->verdict : s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A;
-        enough = enough && here && diff_stat_count(lists[s].groups[at[s]]) >= DIFF_GROUPS_LEAST &&
-                 diff_stat_logs(x, y, &logs[s]);
+        enough = enough && here && diff_stat_count(groups) >= DIFF_GROUPS_LEAST && diff_stat_logs(x, y, &logs[s]);
     }
     item->estimated = enough;
     if (enough) {
@@ -86,19 +76,22 @@ static void make_item(const struct diff_arcs_request *r, const struct arc_list *
     }
 }
 
+static uint64_t next_key(const struct arc_list *list, uint32_t at)
+{
+    return at < list->count ? list->items[at].key : UINT64_MAX;
+}
+
 bool diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t)
 {
     struct arc_list lists[2] = {{0}, {0}};
+    uint32_t at[2] = {0, 0};
     if (!list_arcs(a, r, 0, &lists[0]) || !list_arcs(a, r, 1, &lists[1])) {
         return false;
     }
     t->items = ARENA_ARRAY(a, (size_t)lists[0].count + lists[1].count, struct diff_item);
-    for (uint32_t i = 0, k = 0; t->items != NULL && (i < lists[0].count || k < lists[1].count);) {
-        uint64_t left = i < lists[0].count ? lists[0].key[i] : UINT64_MAX;
-        uint64_t right = k < lists[1].count ? lists[1].key[k] : UINT64_MAX;
-        uint64_t key = left < right ? left : right;
-        const uint32_t at[2] = {left == key ? i++ : lists[0].count, right == key ? k++ : lists[1].count};
-        make_item(r, lists, at, key, &t->items[t->count++]);
+    while (t->items != NULL && (at[0] < lists[0].count || at[1] < lists[1].count)) {
+        const uint64_t left = next_key(&lists[0], at[0]), right = next_key(&lists[1], at[1]);
+        make_item(r, lists, at, left < right ? left : right, &t->items[t->count++]);
     }
     return t->items != NULL;
 }

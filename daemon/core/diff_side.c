@@ -16,13 +16,12 @@
 #define NO_NODE UINT32_MAX
 
 struct side_work {
-    struct arena *arena, *scratch;
+    struct arena *arena, *scratch, *flow; /* of what stays; of what goes with the side, or with the value */
     const struct diff_side_request *request;
     struct report_graph graph;
     struct report_arcs arcs; /* of the window; rows in the order of the profile's arcs */
     uint32_t *node_of_owner; /* NO_NODE: none */
-    uint32_t *graph_arc;     /* of each arc of the profile */
-    double *calls;           /* of each arc of the graph: [arc·V] */
+    uint64_t *calls; /* of each arc of the graph: value k at [k·arcs + arc], so that a flow reads them in order */
     uint16_t *arc_groups;
     double *self, *total, *node_calls; /* of each node: [node·V] */
     double *measured;                  /* total of stacks, likewise; NULL: diff_side.h */
@@ -45,6 +44,16 @@ static void side_add_values(double *x, uint64_t all, const uint64_t *shares)
     }
 }
 
+/* The same for an arc: its values stand step apart. They stop at SUM_MAX, as all counts do. */
+static void side_add_calls(uint64_t *x, size_t step, uint64_t all, const uint64_t *shares)
+{
+    bool saturated = false;
+    sum_add(&x[0], all, &saturated);
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        sum_add(&x[(1 + g) * step], all > shares[g] ? all - shares[g] : 0, &saturated);
+    }
+}
+
 static uint16_t side_mask(const uint64_t *shares)
 {
     uint32_t mask = 0;
@@ -59,11 +68,10 @@ static bool side_take(struct side_work *w)
     const struct report_graph *g = &w->graph;
     uint32_t owners = g->builds.first[g->builds.count + 1] + 1; /* as report_graph_make numbers them */
     const size_t nodes = g->node_count, arcs = g->graph->arc_count;
-    w->node_of_owner = ARENA_ARRAY(w->arena, owners, uint32_t);
-    w->arcs.seen = ARENA_ARRAY(w->arena, owners, uint8_t);
-    w->arcs.calls = ARENA_ARRAY(w->arena, owners, uint64_t);
-    w->graph_arc = ARENA_ARRAY(w->arena, w->request->report->profile->arc_count, uint32_t);
-    w->calls = ARENA_ARRAY(w->arena, arcs * V, double);
+    w->node_of_owner = ARENA_ARRAY(w->scratch, owners, uint32_t);
+    w->arcs.seen = ARENA_ARRAY(w->scratch, owners, uint8_t);
+    w->arcs.calls = ARENA_ARRAY(w->scratch, owners, uint64_t);
+    w->calls = ARENA_ARRAY(w->arena, arcs * V, uint64_t);
     w->arc_groups = ARENA_ARRAY(w->arena, arcs, uint16_t);
     w->self = ARENA_ARRAY(w->arena, nodes * V, double);
     w->total = ARENA_ARRAY(w->arena, nodes * V, double);
@@ -71,8 +79,8 @@ static bool side_take(struct side_work *w)
     w->tick_groups = ARENA_ARRAY(w->arena, nodes, uint16_t);
     w->call_groups = ARENA_ARRAY(w->arena, nodes, uint16_t);
     w->out->ticks = ARENA_ARRAY(w->arena, nodes, double);
-    return w->node_of_owner != NULL && w->arcs.seen != NULL && w->arcs.calls != NULL && w->graph_arc != NULL &&
-           w->calls != NULL && w->arc_groups != NULL && w->self != NULL && w->total != NULL && w->node_calls != NULL &&
+    return w->node_of_owner != NULL && w->arcs.seen != NULL && w->arcs.calls != NULL && w->calls != NULL &&
+           w->arc_groups != NULL && w->self != NULL && w->total != NULL && w->node_calls != NULL &&
            w->tick_groups != NULL && w->call_groups != NULL && w->out->ticks != NULL;
 }
 
@@ -113,15 +121,15 @@ static enum profd_status side_count_calls(struct side_work *w, struct profd_erro
     const struct callgraph *g = w->graph.graph;
     window.ever = NULL;
     window.static_arcs = false;
-    struct report_imports imports = {.arena = w->arena, .builds = &w->graph.builds};
-    enum profd_status status = report_arcs_collect(w->arena, &window, &w->graph.builds, &imports, &w->arcs, e);
+    struct report_imports imports = {.arena = w->scratch, .builds = &w->graph.builds};
+    enum profd_status status = report_arcs_collect(w->scratch, &window, &w->graph.builds, &imports, &w->arcs, e);
     for (uint32_t i = 0; status == PROFD_OK && i < window.profile->arc_count; i++) {
         const struct callgraph_arc *row = &w->arcs.rows[i];
         const uint64_t *shares = &w->request->shares->calls[(size_t)i * RANDOM_GROUPS];
         uint32_t from = w->node_of_owner[row->from], to = w->node_of_owner[row->to];
-        uint32_t arc = w->graph_arc[i] = callgraph_find_arc(g, from, to);
+        uint32_t arc = callgraph_find_arc(g, from, to);
         uint16_t mask = side_mask(shares);
-        side_add_values(&w->calls[(size_t)arc * V], row->calls, shares);
+        side_add_calls(&w->calls[arc], g->arc_count, row->calls, shares);
         side_add_values(&w->node_calls[(size_t)to * V], row->calls, shares);
         w->arc_groups[arc] |= mask;
         w->call_groups[to] |= mask;
@@ -136,14 +144,14 @@ static bool side_leave_out(const struct side_work *w, uint32_t group, struct pro
     const struct profile *all = w->request->report->profile;
     const struct shares *shares = w->request->shares;
     p->histogram_count = all->histogram_count;
-    p->histograms = ARENA_ARRAY(w->scratch, all->histogram_count, struct profile_histogram);
+    p->histograms = ARENA_ARRAY(w->flow, all->histogram_count, struct profile_histogram);
     for (uint32_t i = 0; p->histograms != NULL && i < all->histogram_count; i++) {
         const struct profile_histogram *h = &all->histograms[i];
         struct profile_histogram *to = &p->histograms[i];
         *to = *h;
         to->used = 0;
-        to->index = ARENA_ARRAY(w->scratch, h->used, uint32_t);
-        to->ticks = ARENA_ARRAY(w->scratch, h->used, uint64_t);
+        to->index = ARENA_ARRAY(w->flow, h->used, uint32_t);
+        to->ticks = ARENA_ARRAY(w->flow, h->used, uint64_t);
         if (to->index == NULL || to->ticks == NULL) {
             return false;
         }
@@ -181,14 +189,8 @@ static enum profd_status side_flow(struct side_work *w, uint32_t k, const double
 {
     struct callgraph g = *w->graph.graph;
     struct propagate *flow;
-    g.calls = ARENA_ARRAY(w->scratch, g.arc_count, uint64_t);
-    if (g.calls == NULL) {
-        return side_no_memory(w, e);
-    }
-    for (uint32_t i = 0; i < g.arc_count; i++) {
-        g.calls[i] = (uint64_t)w->calls[(size_t)i * V + k];
-    }
-    enum profd_status status = propagate_run(w->scratch, &g, w->graph.scc, components, &flow, e);
+    g.calls = &w->calls[(size_t)k * g.arc_count];
+    enum profd_status status = propagate_run(w->flow, &g, w->graph.scc, components, &flow, e);
     for (uint32_t v = 0; status == PROFD_OK && v < g.node_count; v++) {
         w->total[(size_t)v * V + k] = w->self[(size_t)v * V + k] + flow->node_children[v];
     }
@@ -200,15 +202,15 @@ static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct 
     struct profile without = *w->request->report->profile;
     struct report_request request = *w->request->report;
     struct report_ticks ticks;
-    arena_reset(w->scratch);
-    double *components = ARENA_ARRAY(w->scratch, w->graph.scc->count, double);
+    arena_reset(w->flow);
+    double *components = ARENA_ARRAY(w->flow, w->graph.scc->count, double);
     if (components == NULL || (k > 0 && !side_leave_out(w, k - 1, &without))) {
         return side_no_memory(w, e);
     }
     request.profile = &without;
     request.dimension = w->out->dimension;
     request.dimension_may_lack = true;
-    enum profd_status status = report_ticks_collect(w->scratch, &request, &w->graph.builds, w->arcs.calls, &ticks, e);
+    enum profd_status status = report_ticks_collect(w->flow, &request, &w->graph.builds, w->arcs.calls, &ticks, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -276,7 +278,7 @@ static bool side_fill(struct side_work *w)
     struct diff_side *out = w->out;
     const struct callgraph *g = w->graph.graph;
     uint32_t nodes = w->graph.node_count;
-    uint32_t *number = ARENA_ARRAY(w->arena, nodes, uint32_t);
+    uint32_t *number = ARENA_ARRAY(w->scratch, nodes, uint32_t);
     out->functions = ARENA_ARRAY(w->arena, nodes, struct report_function);
     out->from = ARENA_ARRAY(w->arena, g->arc_count, uint32_t);
     out->to = ARENA_ARRAY(w->arena, g->arc_count, uint32_t);
@@ -304,8 +306,10 @@ static bool side_fill(struct side_work *w)
     }
     for (uint32_t i = 0; i < g->arc_count; i++) {
         uint32_t n = out->arc_count;
-        if (w->calls[(size_t)i * V] > 0) {
-            memmove(&w->calls[(size_t)n * V], &w->calls[(size_t)i * V], V * sizeof(double));
+        if (w->calls[i] > 0) {
+            for (size_t k = 0; k < V; k++) {
+                w->calls[k * g->arc_count + n] = w->calls[k * g->arc_count + i];
+            }
             w->arc_groups[n] = w->arc_groups[i];
             out->from[n] = number[g->from[i]];
             out->to[n] = number[g->to[i]];
@@ -319,6 +323,7 @@ static bool side_fill(struct side_work *w)
     out->tick_groups = w->tick_groups;
     out->call_groups = w->call_groups;
     out->arc_calls = w->calls;
+    out->arc_step = g->arc_count;
     out->arc_groups = w->arc_groups;
     return true;
 }
@@ -352,11 +357,13 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
 {
     struct report_request folded = *request->report;
     struct diff_side_request own = *request;
-    struct side_work w = {.arena = a, .scratch = scratch, .request = &own, .out = out};
+    struct side_work w = {
+        .arena = a, .scratch = scratch, .flow = arena_new_child(scratch), .request = &own, .out = out};
     *out = (struct diff_side){.function_count = 0};
     folded.fold_clones = true;
     own.report = &folded;
-    enum profd_status status = report_graph_make(a, &folded, &w.graph, e);
+    enum profd_status status =
+        w.flow != NULL ? report_graph_make(scratch, &folded, &w.graph, e) : side_no_memory(&w, e);
     if (status != PROFD_OK) {
         return status;
     }

@@ -33,12 +33,13 @@ struct diff_side {
     uint16_t *tick_groups, *call_groups; /* [i]: bit g is set if group g brought ticks, or calls */
     uint32_t arc_count;                  /* arcs with calls, ascending by (from, to) */
     uint32_t *from, *to;                 /* functions */
-    double *arc_calls;                   /* [arc·DIFF_VALUES] */
-    uint16_t *arc_groups;                /* [arc] */
-    uint16_t groups;                     /* those with any ticks, calls or processes */
-    double seconds[DIFF_VALUES];         /* of all samples of the dimension */
-    double processes[DIFF_VALUES];       /* of known groups */
-    double processes_unknown;            /* of groups that are not known: calls per process then have no interval */
+    uint64_t *arc_calls;                 /* value k at [k·arc_step + arc] */
+    size_t arc_step;
+    uint16_t *arc_groups;          /* [arc] */
+    uint16_t groups;               /* those with any ticks, calls or processes */
+    double seconds[DIFF_VALUES];   /* of all samples of the dimension */
+    double processes[DIFF_VALUES]; /* of known groups */
+    double processes_unknown;      /* of groups that are not known: calls per process then have no interval */
     uint64_t ticks_total;
     const char *dimension;
     const char *const *builds; /* ids of the functions' builds, one more for what is outside: "" */
@@ -47,8 +48,8 @@ struct diff_side {
     uint32_t build_count;
 };
 
-/* Everything lives in the arena; scratch is reset. O(17 · (functions + arcs + bins)) and the searches of a report.
- * Errors as report_build. */
+/* The side lives in the arena. What is needed meanwhile is taken from scratch, which is not reset.
+ * O(17 · (functions + arcs + bins)) and the searches of a report. Errors as report_build. */
 enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const struct diff_side_request *request,
                                  struct diff_side *out, struct profd_error *e);
 

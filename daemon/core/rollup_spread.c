@@ -120,23 +120,44 @@ struct reader {
     const uint8_t *at, *end;
 };
 
-/* A row from its mask and the shares at *next, of which there are enough. False where they cannot add up to the number.
- */
-static bool decode_row(uint64_t mask, uint64_t number, const uint64_t **next, uint64_t *row)
+/* The column of shares, read chunk by chunk: as an array it would be as large as the spread. */
+struct shares_reader {
+    struct reader *in;
+    size_t left;        /* shares of the chunks that are not read yet */
+    unsigned at, count; /* of the chunk */
+    bool ends_early;    /* the column ends before its last number */
+    uint64_t chunk[ROLLUP_CHUNK];
+};
+
+/* The next share; 0 where there is none, which no row accepts. */
+static uint64_t take_share(struct shares_reader *r)
+{
+    if (r->at == r->count) {
+        r->at = 0;
+        r->count = (unsigned)(r->left < ROLLUP_CHUNK ? r->left : ROLLUP_CHUNK);
+        r->left -= r->count;
+        if (r->count == 0 || !rollup_column_get(&r->in->at, r->in->end, r->chunk, r->count)) {
+            r->ends_early = true;
+            r->count = 0;
+            return 0;
+        }
+    }
+    return r->chunk[r->at++];
+}
+
+/* A row from its mask and the next shares. False where they cannot add up to the number. */
+static bool decode_row(uint64_t mask, uint64_t number, struct shares_reader *next, uint64_t *row)
 {
     bool saturated = false;
     uint64_t sum = 0;
     unsigned left = row_stored((unsigned)__builtin_popcountll(mask), number);
-    for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
-        if ((mask >> g & 1) == 0) {
-            continue;
-        }
-        uint64_t share = left > 0 ? *(*next)++ : number - sum;
+    for (; mask != 0; mask &= mask - 1) {
+        uint64_t share = left > 0 ? take_share(next) : number - sum;
         left -= left > 0;
         if (share == 0 || share > SUM_MAX) {
             return false;
         }
-        row[g] = share;
+        row[__builtin_ctzll(mask)] = share;
         sum_add(&sum, share, &saturated);
     }
     return sum == number;
@@ -153,14 +174,17 @@ static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_
     return all >> ROLLUP_GROUPS == 0;
 }
 
-static enum profd_status decode_rows(const struct rows *rows, const uint64_t *masks, const uint64_t **next,
+static enum profd_status decode_rows(const struct rows *rows, const uint64_t *masks, struct shares_reader *next,
                                      struct profd_error *e)
 {
     for (uint32_t i = 0; i < rows->n; i++) {
-        if (!decode_row(masks[i], rows->numbers[i], next, rows->shares + (size_t)i * ROLLUP_GROUPS)) {
-            return profd_error_set(e, PROFD_DAMAGED, "the groups' shares of %s %u do not add up to its %llu",
-                                   rows->what, i, (unsigned long long)rows->numbers[i]);
+        if (decode_row(masks[i], rows->numbers[i], next, rows->shares + (size_t)i * ROLLUP_GROUPS)) {
+            continue;
         }
+        return next->ends_early
+                   ? profd_error_set(e, PROFD_DAMAGED, "a spread does not end with its last number")
+                   : profd_error_set(e, PROFD_DAMAGED, "the groups' shares of %s %u do not add up to its %llu",
+                                     rows->what, i, (unsigned long long)rows->numbers[i]);
     }
     return PROFD_OK;
 }
@@ -183,23 +207,14 @@ static enum profd_status decode_masks(struct reader *in, const struct rows rows[
 static enum profd_status decode_section(const struct rows rows[KINDS], struct reader in, uint64_t *masks,
                                         struct profd_error *e)
 {
-    size_t count = 0;
-    enum profd_status status = decode_masks(&in, rows, masks, &count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    uint64_t *shares = calloc(count + 1, sizeof *shares);
-    if (shares == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a spread of %zu numbers", count);
-    }
-    const uint64_t *next = shares;
-    if (!rollup_column_get(&in.at, in.end, shares, count) || in.at != in.end) {
-        status = profd_error_set(e, PROFD_DAMAGED, "a spread does not end with its last number");
-    }
+    struct shares_reader next = {.in = &in};
+    enum profd_status status = decode_masks(&in, rows, masks, &next.left, e);
     for (const struct rows *x = rows; x < rows + KINDS && status == PROFD_OK; masks += x++->n) {
         status = decode_rows(x, masks, &next, e);
     }
-    free(shares);
+    if (status == PROFD_OK && in.at != in.end) {
+        status = profd_error_set(e, PROFD_DAMAGED, "%zu bytes follow the shares of a spread", (size_t)(in.end - in.at));
+    }
     return status;
 }
 

@@ -6,7 +6,8 @@
 
 _Static_assert(RANDOM_GROUPS == ROLLUP_GROUPS, "a row of the one is a row of the other");
 
-enum profd_status shares_new(struct arena *a, const struct profile *p, struct shares *out, struct profd_error *e)
+enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out,
+                             struct profd_error *e)
 {
     uint64_t bins = 0;
     *out = (struct shares){.profile = p, .first = ARENA_ARRAY(a, (size_t)p->histogram_count + 1, uint64_t)};
@@ -15,7 +16,7 @@ enum profd_status shares_new(struct arena *a, const struct profile *p, struct sh
         bins += p->histograms[i].used;
     }
     out->ticks = ARENA_ARRAY(a, (size_t)bins * RANDOM_GROUPS, uint64_t);
-    out->calls = ARENA_ARRAY(a, (size_t)p->arc_count * RANDOM_GROUPS, uint64_t);
+    out->calls = calls != NULL ? calls : ARENA_ARRAY(a, (size_t)p->arc_count * RANDOM_GROUPS, uint64_t);
     return out->first != NULL && out->ticks != NULL && out->calls != NULL
                ? PROFD_OK
                : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the groups of %u arcs", p->arc_count);
@@ -130,6 +131,26 @@ static void shares_map_end(const uint32_t *map, bool alone, uint32_t *build, uin
     }
 }
 
+/* Arc i of a rollup, as the profile has it. */
+static struct profile_arc shares_arc(const struct rollup *r, uint32_t i, const uint32_t *map, bool alone)
+{
+    struct profile_arc arc = {
+        .from_build = r->from_build[i], .to_build = r->to_build[i], .from = r->from[i], .to = r->to[i]};
+    shares_map_end(map, alone, &arc.from_build, &arc.from);
+    shares_map_end(map, alone, &arc.to_build, &arc.to);
+    return arc;
+}
+
+bool shares_has_arcs(const struct profile *p, const struct rollup *r, const uint32_t *map, bool alone)
+{
+    bool same = p->arc_count == r->arc_count;
+    for (uint32_t i = 0; same && i < r->arc_count; i++) {
+        const struct profile_arc arc = shares_arc(r, i, map, alone);
+        same = shares_compare_arcs(&p->arcs[i], &arc) == 0;
+    }
+    return same;
+}
+
 void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, uint32_t group,
                 const uint32_t *map, bool alone)
 {
@@ -141,11 +162,8 @@ void shares_add(struct shares *s, const struct rollup *r, const struct rollup_sp
             shares_add_histogram(s, &f, h, map[h->build]);
         }
     }
-    for (uint32_t i = 0; i < r->arc_count; i++) {
-        struct profile_arc arc = {
-            .from_build = r->from_build[i], .to_build = r->to_build[i], .from = r->from[i], .to = r->to[i]};
-        shares_map_end(map, alone, &arc.from_build, &arc.from);
-        shares_map_end(map, alone, &arc.to_build, &arc.to);
+    for (uint32_t i = 0; i < r->arc_count && (spread == NULL || s->calls != spread->arcs); i++) {
+        const struct profile_arc arc = shares_arc(r, i, map, alone);
         const struct profile_arc *to = shares_find_arc(s->profile, &arc, &cursor);
         if (to != NULL) {
             const uint64_t *row = spread != NULL ? &spread->arcs[(size_t)i * ROLLUP_GROUPS] : NULL;

@@ -20,12 +20,18 @@ struct shares {
     uint64_t *calls; /* of each arc */
 };
 
-/* Shares of a finished profile, all zero, in the arena; the profile must outlive them. NO_MEMORY or OK. O(rows). */
-enum profd_status shares_new(struct arena *a, const struct profile *p, struct shares *out, struct profd_error *e);
+/* Shares of a finished profile, all zero, in the arena; the profile must outlive them. calls: NULL, or a spread's rows
+ * of all arcs (shares_has_arcs), which become the shares' without being copied. NO_MEMORY or OK. O(rows). */
+enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out,
+                             struct profd_error *e);
+
+/* Has a rollup the arcs of the profile, in the same order? map and alone as in shares_add. O(arcs). */
+bool shares_has_arcs(const struct profile *p, const struct rollup *r, const uint32_t *map, bool alone);
 
 /* Adds a rollup that is part of the profile, with its spread; spread NULL: all of it is the group's. map[i] is the
- * profile's number of build i; alone: as rollup_sum_add_mapped. Rows that the profile does not have are left out.
- * O(rows) where the orders agree, else O(rows log rows). */
+ * profile's number of build i; alone: as rollup_sum_add_mapped. Rows that the profile does not have are left out, and
+ * so are arcs if the spread's rows of them are the shares' already. O(rows) where the orders
+ * agree, else O(rows log rows). */
 void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, uint32_t group,
                 const uint32_t *map, bool alone);
 

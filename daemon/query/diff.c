@@ -67,7 +67,6 @@ static enum profd_status find_side(struct asking *q, uint32_t s, struct profd_er
     if (status == PROFD_OK) {
         status = work_find(&q->sides[s], q->sides[s].params, build, false, &q->works[s], e);
     }
-    q->works[s].with_shares = true;
     q->works[s].options.empty_is_error = true;
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s=%.80s", NAMES[s], build);
 }
@@ -211,17 +210,21 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
     return status;
 }
 
+/* What only one side needs lies in scratch, and the other side has the same memory again: most of the time of a
+ * comparison can go into clearing new pages. */
 static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *scratch, struct profd_error *e)
 {
     struct work *w = &q->works[s];
     struct report_request report = {.dimension = w->options.dimension};
-    struct job *job = &q->sides[s];
+    struct job *job = &q->sides[s], of_scratch = *job;
+    arena_reset(scratch);
+    of_scratch.arena = w->shares = scratch;
     enum profd_status status = work_load(job, w, false, e);
     if (status == PROFD_OK) {
         status = work_find_objects(job, w, e);
     }
     if (status == PROFD_OK) {
-        status = work_load_ever(job, w, &report.ever, e);
+        status = work_load_ever(&of_scratch, w, &report.ever, e);
     }
     if (status == PROFD_OK) {
         const struct diff_side_request side = {&report, &w->load.shares, &w->load.provenance.groups};

@@ -306,9 +306,8 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     if (status == PROFD_OK) {
         status = rolled_join(l->rolled, *profile, e);
     }
-    return status == PROFD_OK && l->shares != NULL
-               ? load_shares_finish(l->shares, *profile, request->alone, l->arena, shares, e)
-               : status;
+    return status == PROFD_OK && l->shares != NULL ? load_shares_finish(l->shares, *profile, request->alone, shares, e)
+                                                   : status;
 }
 
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
@@ -327,8 +326,8 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
     set_init(&l.senders, a);
-    l.shares = l.rolled != NULL && request->with_shares ? load_shares_new() : NULL;
-    if (l.rolled == NULL || (request->with_shares && l.shares == NULL)) {
+    l.shares = l.rolled != NULL && request->shares != NULL ? load_shares_new(request->shares) : NULL;
+    if (l.rolled == NULL || (request->shares != NULL && l.shares == NULL)) {
         rolled_done(l.rolled);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
     }

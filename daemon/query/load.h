@@ -21,7 +21,8 @@ struct load_request {
                        COUNTS_NOWHERE */
     bool arcs_only; /* for the arcs ever observed */
     enum load_stacks { LOAD_STACKS_NONE, LOAD_STACKS_TOTALS, LOAD_STACKS_SHARES } stacks; /* not with arcs_only */
-    bool with_shares;                /* bins and arcs by random group, too; the filter must ask for the spread */
+    struct arena *shares;            /* bins and arcs by random group, too, in this arena; the filter must ask for the
+                                        spread. NULL: not wanted */
     struct query_cache *cache;       /* of sums added up before; NULL: none */
     const struct downtime *downtime; /* NULL: unknown */
 };
@@ -30,12 +31,12 @@ struct load {
     struct profile *profile;
     const char *const *names; /* one per build of the profile, as first delivered */
     struct provenance provenance;
-    struct shares shares; /* with_shares */
+    struct shares shares; /* if the request has an arena for them */
 };
 
 /* Sums every matching upload, single or in a sum already; the same profile whichever (orders within an upload apart, if
- * alone). Everything lives in the arena. O(bins + arcs) of all rows. LIMIT if a label pattern of the filter could not
- * be decided. */
+ * alone). Everything but the shares lives in the arena. O(bins + arcs) of all rows. LIMIT if a label pattern of the
+ * filter could not be decided. */
 enum profd_status load_profile(const struct load_request *request, struct arena *a, struct load *out,
                                struct profd_error *e);
 

@@ -257,7 +257,7 @@ static enum profd_status add_decoded(struct rolled *r, const struct waiting *row
     arena_reset(r->scratch);
     enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds,
                                              r->config.arcs_only, &decoded, e);
-    if (status == PROFD_OK && row->spread != NULL) {
+    if (status == PROFD_OK && row->spread != NULL && decoded.tree_count > 0) { /* the groups of stacks only */
         status = (row->of_stacks ? rollup_decode_stack_spread : rollup_decode_spread)(r->scratch, &decoded, row->spread,
                                                                                       row->spread_size, &spread, e);
     }

@@ -19,34 +19,29 @@ struct sharing {
 };
 
 struct load_shares {
-    struct arena *arena, *scratch; /* of the sums; of a row that is decoded */
+    struct arena *arena, *scratch; /* of the sums, the caller's; of a row that is decoded */
     struct set maps;
     struct sharing *sums;
     uint32_t capacity;
 };
 
-struct load_shares *load_shares_new(void)
+struct load_shares *load_shares_new(struct arena *a)
 {
-    struct load_shares *l = calloc(1, sizeof *l);
-    if (l != NULL) {
-        l->arena = arena_new(LIMIT_QUERY_MEMORY_OWN);
-        l->scratch = arena_new(LIMIT_QUERY_MEMORY_OWN);
-    }
-    if (l == NULL || l->arena == NULL || l->scratch == NULL) {
-        load_shares_done(l);
+    struct load_shares *l = ARENA_NEW(a, struct load_shares);
+    struct arena *scratch = l != NULL ? arena_new_child(a) : NULL;
+    if (scratch == NULL) {
         return NULL;
     }
-    set_init(&l->maps, l->arena);
+    *l = (struct load_shares){.arena = a, .scratch = scratch};
+    set_init(&l->maps, a);
     return l;
 }
 
 void load_shares_done(struct load_shares *l)
 {
     if (l != NULL) {
-        arena_free(l->arena);
         arena_free(l->scratch);
     }
-    free(l);
 }
 
 static enum profd_status find_sharing(struct load_shares *l, const uint32_t *map, size_t builds, struct sharing **out,
@@ -128,12 +123,25 @@ enum profd_status load_shares_add(struct load_shares *l, const struct store_row 
     return row->rolled ? add_sum(l, row, s, e) : add_upload(l, row, s, e);
 }
 
-enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct arena *a,
-                                     struct shares *out, struct profd_error *e)
+/* The rows of a spread that can be the shares as they are: those of the only sum. NULL: there is none. */
+static uint64_t *find_rows(const struct load_shares *l, const struct profile *p, bool alone)
+{
+    const struct sharing *s = l->sums;
+    bool uploads = false;
+    for (uint32_t g = 0; l->maps.count == 1 && g < RANDOM_GROUPS; g++) {
+        uploads |= s->groups[g] != NULL;
+    }
+    return l->maps.count == 1 && !uploads && s->any && s->sums == NULL && shares_has_arcs(p, &s->first, s->map, alone)
+               ? s->first_spread.arcs
+               : NULL;
+}
+
+enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct shares *out,
+                                     struct profd_error *e)
 {
     struct rollup r;
     struct rollup_spread spread;
-    enum profd_status status = shares_new(a, p, out, e);
+    enum profd_status status = shares_new(l->arena, p, find_rows(l, p, alone), out, e);
     for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
         const struct sharing *s = &l->sums[i];
         if (s->any && s->sums == NULL) {

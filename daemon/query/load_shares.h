@@ -12,9 +12,9 @@
 
 struct load_shares;
 
-/* Lives in an arena of its own. NULL when memory is exhausted. Ended by load_shares_done. */
-struct load_shares *load_shares_new(void);
-/* Accepts NULL. */
+/* Lives in the arena, with the shares. NULL when memory is exhausted. Ended by load_shares_done. */
+struct load_shares *load_shares_new(struct arena *a);
+/* Accepts NULL. The shares stay. */
 void load_shares_done(struct load_shares *l);
 
 /* Adds a row that was read with its spread; map as for profile_sum_add, and as long-lived as the load. DAMAGED names
@@ -22,8 +22,8 @@ void load_shares_done(struct load_shares *l);
 enum profd_status load_shares_add(struct load_shares *l, const struct store_row *row, const uint32_t *map,
                                   struct profd_error *e);
 
-/* All rows were added, and p is their sum: its shares, in the arena. alone: as load_request. */
-enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct arena *a,
-                                     struct shares *out, struct profd_error *e);
+/* All rows were added, and p is their sum: its shares. alone: as load_request. */
+enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct shares *out,
+                                     struct profd_error *e);
 
 #endif

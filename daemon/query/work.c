@@ -49,7 +49,7 @@ struct store_filter work_make_filter(const struct work *w)
         .build_id = w->id.text,
         .as_program = w->scope != OPTIONS_SCOPE_EVERYWHERE,
         .by_host = w->by_host,
-        .spread = w->with_shares,
+        .spread = w->shares != NULL,
         .since = o->since,
         .until = o->until,
         .matcher_count = o->matcher_count,
@@ -177,7 +177,7 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     struct load_request request = load_everything(job, w, alone);
     request.scope = w->options.visible;
     request.filter = work_make_filter(w);
-    request.with_shares = w->with_shares;
+    request.shares = w->shares;
     request.stacks = LOAD_STACKS_SHARES;
     enum profd_status status;
     bool moved;

@@ -24,7 +24,8 @@ struct work {
     enum options_scope scope;       /* never the default */
     int64_t used_since, used_until; /* the edges at the resolution of the stored data */
     bool by_host;                   /* the answer tells hosts apart (store_filter) */
-    bool with_shares;               /* the load has the random groups, too; set between work_find and work_load */
+    struct arena *shares;           /* the load has the random groups, too, in this arena; set between work_find and
+                                       work_load. NULL: it has not */
     struct load load;
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */

@@ -154,7 +154,7 @@ static void bed_run(struct bed *b, struct arena *a, fill *one)
     }
     cr_assert_eq(profile_sum_finish(sum, &p, &e), PROFD_OK);
     cr_assert_eq(rollup_sum_finish(groups, &r, &spread, &e), PROFD_OK);
-    cr_assert_eq(shares_new(a, p, &b->shares, &e), PROFD_OK);
+    cr_assert_eq(shares_new(a, p, NULL, &b->shares, &e), PROFD_OK);
     shares_add(&b->shares, &r, &spread, 0, map, false);
     b->report = (struct report_request){.profile = p, .objects = b->objects, .names = b->paths};
     const struct diff_side_request request = {&b->report, &b->shares, &b->processes};
