@@ -150,8 +150,8 @@ def main():
                   f"{' ' + program if len(PROFDS) > 1 else ''}", flush=True)
         if PEERS:
             pprof, perf = peers(folder, exes)
-            print(f"{'  of the same ticks, without intervals and calls':<66} {'–':>11} {pprof:>9.3f} s  pprof -diff_base;"
-                  f" perf diff {perf:.3f} s", flush=True)
+            title = "  of the same ticks, without intervals and calls"
+            print(f"{title:<66} {'–':>11} {pprof:>9.3f} s  pprof -diff_base; perf diff {perf:.3f} s", flush=True)
     finally:
         if not KEEP:
             shutil.rmtree(folder, ignore_errors=True)
