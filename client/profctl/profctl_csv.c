@@ -3,19 +3,46 @@
 #include <stdio.h>
 #include <string.h>
 
-void csv_print_text(const char *text)
+static void print_inside(const char *text)
 {
-    putchar('"');
-    if (text[0] != '\0' && strchr("=+-@'", text[0])) {
-        putchar('\'');
-    }
     for (const char *c = text; *c; c++) {
         if (*c == '"') {
             putchar('"');
         }
         putchar(*c);
     }
+}
+
+static void print_begin(const char *text)
+{
     putchar('"');
+    if (text[0] != '\0' && strchr("=+-@'", text[0])) {
+        putchar('\'');
+    }
+}
+
+void csv_print_text(const char *text)
+{
+    print_begin(text);
+    print_inside(text);
+    putchar('"');
+}
+
+static void print_list(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        text = text != NULL ? text : "";
+        if (i == 0) {
+            print_begin(text);
+        } else {
+            putchar(' ');
+        }
+        print_inside(text);
+    }
+    if (json_array_size(list) > 0) {
+        putchar('"');
+    }
 }
 
 static void print_value(const json_t *value)
@@ -28,6 +55,8 @@ static void print_value(const json_t *value)
         printf("%.17g", json_real_value(value));
     } else if (json_is_boolean(value)) {
         putchar(json_is_true(value) ? '1' : '0');
+    } else if (json_is_array(value)) {
+        print_list(value);
     }
 }
 

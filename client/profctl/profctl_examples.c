@@ -33,7 +33,7 @@ static const struct {
     {"export", "  profctl export ./shop -o all.out && gprof -b ./shop all.out     one gmon.out for all uploads\n"},
     {"groups", "  profctl groups ./shop --by host                       one row per host\n"
                "  profctl groups ./shop --step 1h --since now-1d        one row per hour of the last day\n"
-               "  profctl groups ./shop --by version --step 1d --json   by label and time, as JSON\n"},
+               "  profctl groups ./shop --by version --step 1d -f csv   by label and time, for a spreadsheet\n"},
     {"diff", "  profctl diff 1a2b 9f3c                                       two builds\n"
              "  profctl diff shop@version=1.2 shop@version=1.3 --plan        two versions; how much data 2 % needs\n"
              "  profctl diff shop shop --a-until now-1d --b-since now-1d     one build, before and since yesterday\n"

@@ -224,6 +224,13 @@ bool rows_flag(const struct rows *r, size_t i, const char *field)
     return json_is_true(json_object_get(json_array_get(r->list, i), field));
 }
 
+void rows_set_flag(struct rows *r, const char *field, bool value)
+{
+    for (size_t i = 0; i < rows_count(r); i++) {
+        (void)json_object_set_new(json_array_get(r->list, i), field, json_boolean(value));
+    }
+}
+
 void rows_calls(const struct rows *r, size_t i, char *out, size_t size)
 {
     const json_t *reasons = json_object_get(json_array_get(r->list, i), "inexact_reasons");

@@ -34,6 +34,8 @@ void rows_join(const struct rows *r, size_t i, const char *field, char *out, siz
 uint64_t rows_number(const struct rows *r, size_t i, const char *field);
 double rows_real(const struct rows *r, size_t i, const char *field);
 bool rows_flag(const struct rows *r, size_t i, const char *field);
+/* Sets a field of all rows. */
+void rows_set_flag(struct rows *r, const char *field, bool value);
 /* The number of calls of a row as people read it: "~12" where calls were sampled and not counted, "-" where
  * none was sampled either. */
 void rows_calls(const struct rows *r, size_t i, char *out, size_t size);

@@ -203,7 +203,7 @@ static void print_csv(const json_t *all, bool head)
     size_t i;
     if (head) {
         printf("build_id,function,caller,file,address,method,seconds,low,high,calls,calls_per_caller_call,"
-               "seconds_per_call,seconds_by_calls,total_seconds\r\n");
+               "seconds_per_call,seconds_by_calls,total_seconds,calls_sampled\r\n");
     }
     json_array_foreach(json_object_get(all, "rows"), i, row)
     {
@@ -212,7 +212,7 @@ static void print_csv(const json_t *all, bool head)
         csv_print_text(text_of(json_object_get(all, "function"), "name"));
         putchar(',');
         csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof FIELDS[0]);
-        printf("\r\n");
+        printf(",%d\r\n", function_is_sampled(all));
     }
 }
 

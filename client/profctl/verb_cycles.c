@@ -9,6 +9,7 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
 #include "profctl/profctl_csv.h"
+#include "profctl/profctl_function.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_show.h"
 #include "proto/noun.h"
@@ -41,13 +42,21 @@ static void print_name(const json_t *object, const char *key)
     fputs(clean, stdout);
 }
 
-static void print_arcs(const json_t *list)
+/* mark: "~" where calls were sampled. */
+static void print_calls(uint64_t calls, const char *mark)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%s%" PRIu64, mark, calls);
+    printf("  %12s  ", text);
+}
+
+static void print_arcs(const json_t *list, const char *mark)
 {
     const json_t *arc;
     size_t i;
     json_array_foreach(list, i, arc)
     {
-        printf("  %12" PRIu64 "  ", number(arc, "calls"));
+        print_calls(number(arc, "calls"), mark);
         print_name(arc, "caller");
         printf(" -> ");
         print_name(arc, "callee");
@@ -62,8 +71,8 @@ static void print_rest(uint64_t all, const json_t *list)
     }
 }
 
-/* how: where the times come from. */
-static void print_cycle(const json_t *cycle, const char *dimension, const char *how)
+/* how: where the times come from; mark: as above. */
+static void print_cycle(const json_t *cycle, const char *dimension, const char *how, const char *mark)
 {
     const json_t *members = json_object_get(cycle, "members"), *arcs = json_object_get(cycle, "arcs"), *member;
     const uint64_t breaking = number(cycle, "break_count"), calls = number(cycle, "break_calls");
@@ -71,20 +80,20 @@ static void print_cycle(const json_t *cycle, const char *dimension, const char *
     char own[40], below[40];
     show_amount(json_number_value(json_object_get(cycle, "self_seconds")), own, sizeof own);
     show_amount(json_number_value(json_object_get(cycle, "children_seconds")), below, sizeof below);
-    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time%s, %s %s in it and %s below; %" PRIu64
-           " calls from outside, %" PRIu64 " inside\n",
+    printf("cycle %" PRIu64 ": %" PRIu64 " functions, %.2f%% of the time%s, %s %s in it and %s below; %s%" PRIu64
+           " calls from outside, %s%" PRIu64 " inside\n",
            number(cycle, "number"), number(cycle, "member_count"), json_number_value(json_object_get(cycle, "percent")),
-           how, own, dimension, below, number(cycle, "calls_outside"), number(cycle, "calls_inside"));
+           how, own, dimension, below, mark, number(cycle, "calls_outside"), mark, number(cycle, "calls_inside"));
     printf(" members, with their calls from inside:\n");
     json_array_foreach(members, i, member)
     {
-        printf("  %12" PRIu64 "  ", number(member, "calls_inside"));
+        print_calls(number(member, "calls_inside"), mark);
         print_name(member, "name");
         printf("\n");
     }
     print_rest(number(cycle, "member_count"), members);
     printf(" calls inside:\n");
-    print_arcs(arcs);
+    print_arcs(arcs, mark);
     print_rest(number(cycle, "arc_count"), arcs);
     if (breaking > 0) {
         if (breaking == 1) {
@@ -92,15 +101,15 @@ static void print_cycle(const json_t *cycle, const char *dimension, const char *
         } else {
             printf(" to break it, remove these %" PRIu64 " arcs", breaking);
         }
-        printf(" (%" PRIu64 " %s):\n", calls, noun_for(calls, "call", "calls"));
-        print_arcs(json_object_get(cycle, "break"));
+        printf(" (%s%" PRIu64 " %s):\n", mark, calls, noun_for(calls, "call", "calls"));
+        print_arcs(json_object_get(cycle, "break"), mark);
     } else {
         printf(" its members do not call each other in a circle in this window\n");
     }
 }
 
 /* A line for each member, each call inside, and each call to remove. */
-static void print_csv(const json_t *rows)
+static void print_csv(const json_t *rows, bool sampled)
 {
     static const struct {
         const char *list, *row, *fields[5];
@@ -109,7 +118,7 @@ static void print_csv(const json_t *rows)
                  {"break", "remove", {"caller", "callee", "calls"}}};
     const json_t *cycle, *row;
     size_t i, k;
-    printf("cycle,row,caller,function,calls_inside,calls_outside,self_seconds\r\n");
+    printf("cycle,row,caller,function,calls_inside,calls_outside,self_seconds,calls_sampled\r\n");
     json_array_foreach(rows, i, cycle)
     {
         for (size_t p = 0; p < sizeof PARTS / sizeof *PARTS; p++) {
@@ -117,7 +126,7 @@ static void print_csv(const json_t *rows)
             {
                 printf("%" PRIu64 ",%s,", number(cycle, "number"), PARTS[p].row);
                 csv_print_fields(row, PARTS[p].fields, sizeof PARTS[p].fields / sizeof *PARTS[p].fields);
-                printf("\r\n");
+                printf(",%d\r\n", sampled);
             }
         }
     }
@@ -134,7 +143,7 @@ static enum profd_status print_answer(size_t format, const char *body, size_t si
     if (!json_is_array(rows)) {
         status = profd_error_set(e, PROFD_PROTOCOL, "the daemon's answer is no list of cycles");
     } else if (format == FORMAT_CSV) {
-        print_csv(rows);
+        print_csv(rows, function_is_sampled(all));
     } else if (format == FORMAT_JSON) {
         (void)fwrite(body, 1, size, stdout);
     } else if (json_array_size(rows) == 0) {
@@ -144,7 +153,11 @@ static enum profd_status print_answer(size_t format, const char *body, size_t si
         {
             printf(i > 0 ? "\n" : "");
             print_cycle(cycle, dimension ? dimension : "seconds",
-                        time && strcmp(time, "measured") == 0 ? " (measured)" : "");
+                        time && strcmp(time, "measured") == 0 ? " (measured)" : "",
+                        function_is_sampled(all) ? "~" : "");
+        }
+        if (function_is_sampled(all)) {
+            printf("~: sampled, at least in part: how often a tick found the function below its caller\n");
         }
     }
     json_decref(all);

@@ -81,8 +81,9 @@ static void print_table(const struct rows *all, const struct rows *r, bool sampl
 
 static enum profd_status show(size_t format, const char *body, size_t size, struct profd_error *e)
 {
-    static const char *const FIELDS[] = {"name",          "file",  "self_seconds", "percent",  "total_seconds",
-                                         "total_percent", "calls", "self_calls",   "programs", "builds"};
+    static const char *const FIELDS[] = {"name",          "file",          "self_seconds", "percent",
+                                         "total_seconds", "total_percent", "calls",        "self_calls",
+                                         "programs",      "builds",        "calls_sampled"};
     struct rows *all = NULL, *list = NULL;
     json_t *answer = json_loadb(body, size, 0, NULL);
     enum profd_status status = rows_parse_object(body, size, &all, e);
@@ -92,6 +93,7 @@ static enum profd_status show(size_t format, const char *body, size_t size, stru
     if (status == PROFD_OK && rows_number(all, 0, "uploads") == 0) {
         status = profd_error_set(e, PROFD_NOTHING, "nothing matches: no upload has these labels in this time range");
     } else if (status == PROFD_OK && format == FORMAT_CSV) {
+        rows_set_flag(list, "calls_sampled", function_is_sampled(answer));
         csv_print_rows(rows_list(list), FIELDS, sizeof FIELDS / sizeof *FIELDS);
     } else if (status == PROFD_OK) {
         print_table(all, list, function_is_sampled(answer));

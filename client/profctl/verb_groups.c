@@ -6,6 +6,7 @@
 #include "profctl/profctl.h"
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_build.h"
+#include "profctl/profctl_csv.h"
 #include "profctl/profctl_options.h"
 #include "profctl/profctl_rows.h"
 #include "profctl/profctl_show.h"
@@ -15,6 +16,7 @@
 static const struct profctl_option options[] = {
     {"by", 'b', "LABEL", "group by this label; up to three times"},
     {"step", 0, "1m|5m|10m|15m|30m|1h|2h|3h|4h|6h|8h|12h|1d|7d", "also group by time"},
+    OPTION_FORMAT,
     OPTION_PARTIAL,
     OPTION_SINCE,
     OPTION_UNTIL,
@@ -102,19 +104,55 @@ static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size
     }
 }
 
+/* Those of a row of the daemon, the keys first. */
+static void csv_print(const struct rows *r, char fields[LABELS_MAX][160], size_t labels, bool steps)
+{
+    static const char *const NUMBERS[] = {"uploads", "processes_started", "hosts", "seconds", "calls",
+                                          "exact",   "inexact_reasons"};
+    const char *columns[2 + LABELS_MAX + sizeof NUMBERS / sizeof *NUMBERS];
+    size_t n = 0;
+    if (steps) {
+        columns[n++] = "time";
+        columns[n++] = "width";
+    }
+    for (size_t k = 0; k < labels; k++) {
+        columns[n++] = fields[k];
+    }
+    memcpy(columns + n, NUMBERS, sizeof NUMBERS);
+    csv_print_rows(rows_list(r), columns, n + sizeof NUMBERS / sizeof *NUMBERS);
+}
+
+static enum profd_status show(const struct profctl_call *call, size_t format, const struct rows *r,
+                              struct profd_error *e)
+{
+    char fields[LABELS_MAX][160];
+    const size_t labels = find_fields(call, fields);
+    const bool steps = profctl_value(call, "step") != NULL;
+    if (format == FORMAT_JSON) {
+        return rows_print_json(r, e);
+    }
+    if (format == FORMAT_CSV) {
+        csv_print(r, fields, labels, steps);
+    } else {
+        table_print(r, fields, labels, steps);
+    }
+    return PROFD_OK;
+}
+
 static enum profd_status groups_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct profd_conn *conn;
     struct rows *rows = NULL;
     struct ask_target target;
-    char fields[LABELS_MAX][160];
+    size_t format = FORMAT_TEXT;
     if (!profctl_value(call, "by") && !profctl_value(call, "step")) {
         return profd_error_set(
             e, PROFD_USAGE,
             "groups: --by LABEL or --step T is required, for example --by host or --step 1h; `profctl labels` lists "
             "the labels");
     }
-    enum profd_status status = make_target(call, &target, e);
+    enum profd_status status = profctl_choose_format(call, &format, e);
+    status = status == PROFD_OK ? make_target(call, &target, e) : status;
     const struct profd_options o = profctl_options(call, ASK_ANSWER_MS);
     if (status == PROFD_OK) {
         status = profd_conn_open(&o, &conn, e);
@@ -123,11 +161,7 @@ static enum profd_status groups_run(const struct profctl_call *call, struct prof
         return status;
     }
     status = rows_read(conn, &target, &rows, e);
-    if (status == PROFD_OK && call->json) {
-        status = rows_print_json(rows, e);
-    } else if (status == PROFD_OK) {
-        table_print(rows, fields, find_fields(call, fields), profctl_value(call, "step") != NULL);
-    }
+    status = status == PROFD_OK ? show(call, format, rows, e) : status;
     rows_free(rows);
     profd_conn_close(conn);
     return status;

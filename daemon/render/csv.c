@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "proto/message.h"
 #include "render/formats.h"
 #include "render/json_function.h"
 #include "render/name.h"
@@ -72,7 +73,7 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
     }
     buffer_add_text(
         out, "index,name,raw_name,build_id,build,address,file,self_seconds,children_seconds,total_seconds,percent,"
-             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most");
+             "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most,calls_sampled");
     buffer_add_text(out, in->report->stacks == NULL ? "\r\n"
                                                     : ",measured_self,measured_total,measured_low,measured_high,"
                                                       "measured_samples,measured_differs\r\n");
@@ -110,6 +111,7 @@ enum profd_status csv_render(const struct render_input *in, struct arena *a, str
         } else {
             buffer_add_text(out, ",,");
         }
+        add_count(out, (in->provenance->inexact & INEXACT_SAMPLED) != 0);
         if (f->measured != NULL) {
             add_measured(out, f->measured);
         }

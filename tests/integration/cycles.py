@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """profctl cycles on a program that has one cycle, with a rare way back."""
+import csv
 import json
 import os
 import re
@@ -48,6 +49,25 @@ def measured(tap, d):
     text = d.ctl("cycles", exe).stdout
     tap.point("% of the time (measured), " in text, "which the text says", text)
 
+
+def sampled(tap, d):
+    """Without -pg, calls are how often ticks found a member below another one: they are marked."""
+    exe = os.path.join(d.folder, "guessed")
+    done = run("gcc", "-O1", "-fno-inline", "-fno-omit-frame-pointer", "-o", exe, os.path.join(d.folder, "spins.c"))
+    assert done.returncode == 0, done.stderr
+    until(lambda: d.ctl("run", "--rate", "250", exe).returncode == 0
+          and len(json.loads(d.ctl("cycles", exe, "--json").stdout or '{"rows":[]}')["rows"]) > 0)
+    text = d.ctl("cycles", exe).stdout
+    table = list(csv.DictReader(d.ctl("cycles", exe, "-f", "csv").stdout.splitlines()))
+    inside = [int(r["calls_inside"]) for r in table if r["row"] == "arc"]
+    tap.point(inside and all(re.search(rf"\n +~{n}  [ab] -> ", text) for n in inside)
+              and re.search(r" below; ~\d+ calls from outside, ~\d+ inside\n", text)
+              and re.search(r" \(~\d+ calls?\):\n", text) and "\n~: sampled, at least in part" in text
+              and all(r["calls_sampled"] == "1" for r in table), "sampled calls are marked", (text, table))
+    for verb in (["callers", exe, "spin"], ["report", exe], ["functions", "--name", "spin"]):
+        rows = list(csv.DictReader(d.ctl(*verb, "-f", "csv").stdout.splitlines()))
+        tap.point(rows and all(r["calls_sampled"] == "1" for r in rows), f"{verb[0]} -f csv says it, too", rows)
+
 with Tap() as tap, Daemon() as d:
     source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
     with open(source, "w") as f:
@@ -71,7 +91,7 @@ with Tap() as tap, Daemon() as d:
               and "handle -> loop" in text and re.search(r", (<0\.01|\d+\.\d\d) seconds in it and ", text), "as text",
               text)
     table = d.ctl("cycles", exe, "-f", "csv").stdout.splitlines()
-    tap.point(table[0] == "cycle,row,caller,function,calls_inside,calls_outside,self_seconds"
+    tap.point(table[0] == "cycle,row,caller,function,calls_inside,calls_outside,self_seconds,calls_sampled"
               and [line.split(",")[1:5] for line in table[3:]]
               == [["arc", '"loop"', '"handle"', "20"], ["arc", '"handle"', '"loop"', "1"],
                   ["remove", '"handle"', '"loop"', "1"]]
@@ -80,3 +100,4 @@ with Tap() as tap, Daemon() as d:
     tap.point(d.ctl("cycles", exe, "-f", "json").stdout == d.ctl("cycles", exe, "--json").stdout, "-f json is --json")
     tap.point(d.ctl("cycles", exe, "-l", "host=nowhere").returncode == 1, "of nothing")
     measured(tap, d)
+    sampled(tap, d)

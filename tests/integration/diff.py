@@ -180,6 +180,18 @@ def functions(tap, d, a, b):
               == {n: (r["self_seconds"], r["calls"]) for n, r in rows.items()}
               and d.ctl("functions", "-f", "json").stdout == d.ctl("functions", "--json", "--limit", "20").stdout,
               "as CSV, and -f json", table)
+    tap.point(all(r["calls_sampled"] == "0" for r in table), "which says that calls were counted", table)
+    for more in (["--by", "version"], ["--by", "version", "--by", "host", "--step", "1d"]):
+        said = d.ctl("groups", a, *more, "--json").stdout
+        groups = json.loads(said)["rows"]
+        table = list(csv.DictReader(io.StringIO(d.ctl("groups", a, *more, "-f", "csv").stdout, newline="")))
+        fields = ["label_version", "uploads", "processes_started", "hosts", "calls", *(["time", "width"] if
+                  "--step" in more else [])]
+        tap.point(groups and [[r[f] for f in fields] + [float(r["seconds"]), r["exact"] == "1",
+                                                       r["inexact_reasons"].split()] for r in table]
+                  == [[str(r[f]) for f in fields] + [r["seconds"], r["exact"], r["inexact_reasons"]] for r in groups]
+                  and d.ctl("groups", a, *more, "-f", "json").stdout == said, "groups as CSV, and -f json",
+                  (table, said))
     lines = [line.split() for line in d.ctl("functions", "-m", 'version="1"').stdout.splitlines()]
     tap.point([line[4] for line in lines if line[-1] == "main"] == ["-"],
               "of what nothing was seen to call, no number of calls", lines)

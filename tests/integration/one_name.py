@@ -23,7 +23,8 @@ OTHERS = {
     "measured_self", "measured_total",          # what stacks say, beside what calls say
     "self_calls", "calls_outside", "calls_inside", "of_calls", "caller_calls", "all_calls",  # parts and sums of calls
     "calls_per_caller_call", "measured_per_call", "seconds_per_call", "seconds_by_calls", "calls_per_second",
-    "calls_exact", "calls_lost", "calls_junk", "not_called", "not_called_basis", "never_called", "break_calls",
+    "calls_exact", "calls_sampled",
+    "calls_lost", "calls_junk", "not_called", "not_called_basis", "never_called", "break_calls",
     "call_sites", "totals", "processes_with_own_sigprof", "callers", "callees", "caller", "callee",
     "callee_address",
     "static_callers", "static_callees",

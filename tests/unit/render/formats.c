@@ -66,7 +66,7 @@ Test(render_formats, csv_example)
     char *text = render("csv", &in);
     char *row = strstr(text, "\r\n") + 2;
     cr_assert_str_eq(row,
-                     "4,b,b," CYCLE_ID ",/srv/bin/cycle,0x401030,,1.02,0,1.02,52.84974093264249,3,0,0,3,1,3,,\r\n");
+                     "4,b,b," CYCLE_ID ",/srv/bin/cycle,0x401030,,1.02,0,1.02,52.84974093264249,3,0,0,3,1,3,,,0\r\n");
     free(text);
 }
 
@@ -160,8 +160,9 @@ Test(render_formats, recursion_counts_in_flat_lists)
                  "  0.00      0.50     0.00        1                             main\n");
     free(text);
     text = render("csv", &in);
-    expect(text, "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most\r\n1,ack,ack,");
-    expect(text, ",1,182104,1,0,0,182105,,\r\n");
+    expect(text, "calls,self_calls,calls_outside,calls_inside,cycle,all_calls,self_least,self_most,"
+                 "calls_sampled\r\n1,ack,ack,");
+    expect(text, ",1,182104,1,0,0,182105,,,0\r\n");
     free(text);
 }
 
