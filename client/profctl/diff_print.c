@@ -195,6 +195,15 @@ static void print_verdict(const json_t *diff, const struct metric_words *w, cons
     }
 }
 
+/* A number of calls changes, too, if the compiler inlines a function in one version only. */
+static void print_inlined(const json_t *row)
+{
+    const bool a = json_is_true(json_object_get(row, "inlined_a")), b = json_is_true(json_object_get(row, "inlined_b"));
+    if (a != b) {
+        printf("; %c has inlined copies of it, and no call of these is counted", a ? 'A' : 'B');
+    }
+}
+
 static double needed_of(const json_t *row)
 {
     return has(row, "data_needed") ? real_of(row, "data_needed") : 0;
@@ -250,6 +259,7 @@ static void print_row(const json_t *diff, const struct metric_words *w, const js
     }
     printf("  ");
     print_verdict(diff, w, row, relative);
+    print_inlined(row);
     if (plan) {
         print_plan(diff, row);
     }
@@ -387,6 +397,15 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
     }
 }
 
+static void print_unknown(double items)
+{
+    if (items > 0) {
+        printf("none certainly; %.0f cannot be told\n", items);
+    } else {
+        printf("cannot be told, because nothing could be compared\n");
+    }
+}
+
 static void print_judgement(const json_t *diff)
 {
     const json_t *j = json_object_get(diff, "judgement"), *name;
@@ -404,9 +423,9 @@ static void print_judgement(const json_t *diff)
     if (strcmp(text_of(j, "verdict"), "above") == 0) {
         printf("%.0f certainly\n", real_of(j, "above"));
     } else if (strcmp(text_of(j, "verdict"), "below") == 0) {
-        printf("none of those with enough samples\n");
+        printf("none of those that could be compared\n");
     } else {
-        printf("none certainly; %.0f cannot be told\n", real_of(j, "cannot_tell"));
+        print_unknown(real_of(j, "cannot_tell"));
     }
 }
 

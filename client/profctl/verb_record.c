@@ -141,6 +141,11 @@ static void session_report(const struct session *s)
                          "claims only from root and the user profd-record, and older daemons take none",
                          n->unclaimed);
     }
+    if (n->samples == 0 && n->lost == 0) {
+        profctl_complain("record: no sample was taken, so nothing is stored: what was sampled used less CPU time than "
+                         "one tick needs at %u a second. --rate takes more",
+                         s->config.rate);
+    }
     if (!record_sees_kernel(s->record)) {
         profctl_complain("record: time that processes spent in the kernel was not sampled, because "
                          "kernel.perf_event_paranoid hides it from this user");

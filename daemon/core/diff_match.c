@@ -376,22 +376,37 @@ static bool match_renamed(struct arena *a, struct match_work *w)
     return true;
 }
 
-/* Has the object of this name on the other side inlined the function? One build has inlined the same on both sides. */
-static bool match_is_inlined(const struct match_work *w, const struct match_item *item)
+/* Has the object of this name on a side inlined the function? except: a build that is not looked at, or NULL. */
+static bool match_has_inlined(const struct match_work *w, const struct match_item *item, uint32_t s, const char *except)
 {
-    const uint32_t s = 1 - item->side;
-    const struct diff_side *other = w->sides[s];
-    for (uint32_t i = 0; i < other->build_count; i++) {
+    const struct diff_side *side = w->sides[s];
+    for (uint32_t i = 0; i < side->build_count; i++) {
         struct match_item named;
-        match_name_object(other, i, w->programs[s], &named);
-        if (other->objects[i] != NULL && match_function(w, item)->kind == REPORT_FUNCTION &&
-            strcmp(other->builds[i], w->sides[item->side]->builds[match_function(w, item)->build]) != 0 &&
+        match_name_object(side, i, w->programs[s], &named);
+        if (side->objects[i] != NULL && match_function(w, item)->kind == REPORT_FUNCTION &&
+            (except == NULL || strcmp(side->builds[i], except) != 0) &&
             match_compare_texts(named.object, named.object_length, item->object, item->object_length) == 0 &&
-            object_has_inlined(other->objects[i], item->name, item->name_length)) {
+            object_has_inlined(side->objects[i], item->name, item->name_length)) {
             return true;
         }
     }
     return false;
+}
+
+/* And on the other side? One build has inlined the same on both sides. */
+static bool match_is_inlined(const struct match_work *w, const struct match_item *item)
+{
+    return match_has_inlined(w, item, 1 - item->side, w->sides[item->side]->builds[match_function(w, item)->build]);
+}
+
+bool diff_match_has_inlined(const struct diff_match *m, const struct diff_side *const sides[2],
+                            const char *const programs[2], uint32_t row, uint32_t side)
+{
+    const struct match_work w = {.sides = sides, .programs = programs};
+    const uint32_t from = m->rows[row].count[side] > 0 ? side : 1 - side;
+    struct match_item item;
+    match_make_item(&w, from, m->member[from][m->rows[row].first[from]], &item);
+    return match_has_inlined(&w, &item, side, NULL);
 }
 
 /* The members of each row, by a counting sort. */

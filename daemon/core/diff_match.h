@@ -41,4 +41,9 @@ struct diff_match {
 enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
                                   const char *const programs[2], struct diff_match *out, struct profd_error *e);
 
+/* Has a side's build inlined copies of a row's function, as far as its debug information is known? No call of a copy is
+ * counted. O(builds · log names). */
+bool diff_match_has_inlined(const struct diff_match *m, const struct diff_side *const sides[2],
+                            const char *const programs[2], uint32_t row, uint32_t side);
+
 #endif

@@ -76,7 +76,24 @@ static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool
     json_add_known(out, "p", x->p, known && x->error > 0);
 }
 
-static void add_item(struct buffer *out, const struct render_diff *in, const struct diff_item *x)
+/* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed. */
+static void add_inlined(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
+                        const struct diff_item *x)
+{
+    static const char *const NAMES[] = {"inlined_a", "inlined_b"};
+    const bool known = metric != DIFF_SELF && metric != DIFF_TOTAL && x->verdict <= DIFF_ONLY_B;
+    for (uint32_t s = 0; s < 2; s++) {
+        if (known) {
+            json_add_flag(out, NAMES[s],
+                          diff_match_has_inlined(&in->diff->match, in->diff->sides, in->request->programs, x->row, s));
+        } else {
+            json_add_text(out, NAMES[s], NULL);
+        }
+    }
+}
+
+static void add_item(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
+                     const struct diff_item *x)
 {
     const struct diff *d = in->diff;
     const bool tested = x->estimated && x->estimate.error > 0;
@@ -93,6 +110,7 @@ static void add_item(struct buffer *out, const struct render_diff *in, const str
     json_add_number(out, "ticks_a", x->ticks[0]);
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);
+    add_inlined(out, in, metric, x);
     JSON_ADD(out, "}");
 }
 
@@ -125,7 +143,7 @@ static void add_table(struct buffer *out, const struct render_diff *in, enum dif
     JSON_ADD(out, ",\"rows\":[");
     for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
-        add_item(out, in, &t->items[i]);
+        add_item(out, in, metric, &t->items[i]);
     }
     JSON_ADD(out, "]}");
 }

@@ -246,6 +246,7 @@ def same_build(tap):
         lines = [line for line in text.splitlines() if line.startswith("  seldom ")]
         tap.point(len(lines) == 2 and lines[0].endswith("  too few ticks in A for a test"),
                   "with ticks in six processes before it is shown although it cannot be tested", text)
+        copies(tap, d)
         few(tap, d, exe)
         without_ticks(tap, d, exe)
         sampled(tap, d, exe)
@@ -293,6 +294,35 @@ def sampled(tap, d, exe):
     tap.point("cannot be compared: only one side has stacks of most ticks" in done.stdout
               and done.stdout.count("cannot be compared") == 1, "times of stacks and times by calls are not compared",
               done.stdout + done.stderr)
+
+
+def copies(tap, d):
+    """B calls a function less often because it has inlined copies of it: that is said beside the change."""
+    body = "int hash(int i) { return n += 3 * i; }"
+    old = build(d.folder, "out", f"static __attribute__((noinline)) {body}", "+ hash(n)")
+    new = build(d.folder, "in", f"static inline __attribute__((always_inline)) {body}\n"
+                "int (*volatile kept)(int) = hash;", "+ hash(n) + kept(n)")
+    with Wire(d.socket) as w:
+        for process in range(2 * PROCESSES):
+            calls = {("main", "step"): 1, ("step", "hash"): 1 if process % 2 else 30, ("step", "parse"): 1}
+            w.send("UPLOAD", upload((old, new)[process % 2], process, {"parse": 20}, calls, {}, NOW))
+            while (answer := w.take())[0] == "WANT_OBJECT":
+                pass
+            assert answer[0] == "ACK", answer
+    assert all(d.ctl("symbols", exe).returncode == 0 for exe in (old, new))
+    diff = json.loads(d.ctl("diff", old, new, "--json").stdout)
+    r = row(diff, "calls-per-parent", "hash", "step")
+    tap.point((r["verdict"], r["inlined_a"], r["inlined_b"]) == ("constant-changed", False, True)
+              and all(x["inlined_a"] is x["inlined_b"] is None for x in (row(diff, "calls-per-parent", "parse", "step"),
+                                                                         row(diff, "self", "parse"))),
+              "B has inlined copies of hash", diff["metrics"][4])
+    text = d.ctl("diff", old, new).stdout
+    said = r"hash from step  30 -> 1 .*; B has inlined copies of it, and no call of these is counted\n"
+    tap.point(re.search(said, text) and text.count("inlined copies") == 2,
+              "which the text says where numbers of calls changed", text)
+    text = d.ctl("diff", old, new, "--fail-on", "time-per-call>2%", "--watch", "hash").stdout
+    tap.point("\ntime-per-call by more than 2%: cannot be told, because nothing could be compared\n" in text,
+              "where nothing was compared, nothing is said of numbers", text)
 
 
 def few(tap, d, exe):

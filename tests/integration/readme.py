@@ -75,6 +75,8 @@ def check_ways(tap):
         for name, (ok, text, left) in zip(WAYS, pool.map(check_commands, WAYS.values())):
             tap.point(ok, f"{name}: every command of the README's five minutes works in an empty directory",
                       text[-3000:])
+            sampled = re.search(r"seconds in \d+ ticks? at 99 a second, calls were not counted\r?\n", text)
+            tap.point(sampled, f"{name}: record shows the time of what it sampled", text[-6000:])
             tap.point(not left, f"{name}: and no program is left over", left)
 
 
