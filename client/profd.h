@@ -140,6 +140,10 @@ const char *profd_executable_path(const struct profd_executable *x);
 /* True if the file or its debug file has function names. */
 bool profd_executable_has_names(const struct profd_executable *x);
 
+/* When it is sent, the daemon is asked to store its instructions, too, so that the dashboard shows them. They need more
+ * space than the code itself; the daemon takes those of up to 16 MiB of code. */
+void profd_executable_include_code(struct profd_executable *x);
+
 /* Reads only the build-id of a file. size must be at least its length and 1; 129 always suffices. */
 enum profd_status profd_executable_read_id(const char *path, char *id, size_t size, struct profd_error *e);
 

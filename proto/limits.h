@@ -102,7 +102,10 @@
 #define LIMIT_LINES 4000000u    /* ranges of source lines; of a larger table none is kept */
 #define LIMIT_SECTIONS 65536u   /* executable sections and segments described */
 #define LIMIT_SECTION_NAMES (16u << 20)
-#define LIMIT_WORKER_CPU_SECONDS 5 /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
+#define LIMIT_CODE_BYTES (16u << 20)        /* executable sections of an object; of more no instruction is kept */
+#define LIMIT_INSTRUCTION_TEXT 255u         /* bytes of an instruction's text */
+#define LIMIT_INSTRUCTION_TEXTS (64u << 20) /* of all different texts of one object */
+#define LIMIT_WORKER_CPU_SECONDS 5          /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
 #define LIMIT_WORKER_MEMORY (512ull << 20)    /* plus twice text and symbols */
 #define LIMIT_WORKERS 2u                      /* executables read at a time, each of another user */

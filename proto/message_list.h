@@ -26,7 +26,7 @@
     /* daemon → client: please send the executable of this build */                                                  \
     MESSAGE(WANT_OBJECT, 6, want_object, WantObject, TEXT(build_id) TEXT(name))                                        \
     /* client → daemon: descriptors of it */                                                                         \
-    MESSAGE(OBJECT, 7, object, Object, TEXT(build_id) TEXT(name) FLAG(claimed) U32(uid))                               \
+    MESSAGE(OBJECT, 7, object, Object, TEXT(build_id) TEXT(name) FLAG(claimed) U32(uid) FLAG(code))                    \
     /* client → daemon: cannot send it, and why */                                                                   \
     MESSAGE(DECLINE, 8, decline, Decline, TEXT(build_id) TEXT(reason))                                                 \
     /* client → daemon: path?parameters of the HTTP interface */                                                     \

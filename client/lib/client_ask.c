@@ -99,7 +99,7 @@ enum profd_status profd_client_send_object(struct profd_client *c, const struct 
     int fds[2];
     size_t fd_count = 0;
     enum profd_status status = executable_dup_fds(x, fds, &fd_count, e);
-    const struct message_object m = {.name = profd_executable_path(x)};
+    const struct message_object m = {.name = profd_executable_path(x), .code = executable_wants_code(x)};
     return status == PROFD_OK ? client_send_files(c, want, &m, fds, fd_count, tag, e) : status;
 }
 

@@ -280,8 +280,10 @@ enum profd_status profd_put_executable(struct profd_conn *c, const struct profd_
     if (status != PROFD_OK) {
         return status;
     }
-    const int fd = fds[count > 1 && !executable_has_own_names(x) ? 1 : 0];
-    (void)snprintf(target, sizeof target, "/api/v1/builds/%s/symbols", profd_executable_build_id(x));
+    const bool code = executable_wants_code(x); /* a debug file has none */
+    const int fd = fds[count > 1 && !code && !executable_has_own_names(x) ? 1 : 0];
+    (void)snprintf(target, sizeof target, "/api/v1/builds/%s/symbols%s", profd_executable_build_id(x),
+                   code ? "?code=1" : "");
     if (fstat(fd, &st) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
         status = profd_error_set(e, PROFD_IO, "cannot read %s: %s", profd_executable_path(x), strerror(errno));
     } else {

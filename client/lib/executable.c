@@ -20,6 +20,7 @@
 struct profd_executable {
     char *path;
     int fd, debug;
+    bool code; /* profd_executable_include_code */
     struct arena *arena;
     struct object *object;
     struct gmon_check **gmon_check; /* in the arena */
@@ -186,6 +187,16 @@ const char *profd_executable_path(const struct profd_executable *x)
 bool profd_executable_has_names(const struct profd_executable *x)
 {
     return x->object->has_names;
+}
+
+void profd_executable_include_code(struct profd_executable *x)
+{
+    x->code = true;
+}
+
+bool executable_wants_code(const struct profd_executable *x)
+{
+    return x->code;
 }
 
 const struct object *executable_object(const struct profd_executable *x)

@@ -13,6 +13,7 @@
 #include "proto/object_note.h"
 
 static const struct profctl_option options[] = {
+    {"code", 0, NULL, "store the instructions of the files, too, for the dashboard"},
     {"debuginfod", 0, NULL,
      "download the names of stored builds without names from a debuginfod server, and send them"},
     {"url", 0, "URL", "the debuginfod server (default: those of DEBUGINFOD_URLS)"},
@@ -63,19 +64,22 @@ static enum profd_status file_open(const char *path, const char *build_id, struc
     return status;
 }
 
-static enum profd_status symbols_send(struct profd_conn *conn, const char *path, const char *build_id, bool json,
-                                      struct profd_error *e)
+static enum profd_status symbols_send(struct profd_conn *conn, const struct profctl_call *call, const char *path,
+                                      const char *build_id, struct profd_error *e)
 {
     struct profd_executable *x;
     enum profd_status status = file_open(path, build_id, &x, e);
     if (status != PROFD_OK) {
         return status;
     }
+    if (profctl_value(call, "code")) {
+        profd_executable_include_code(x);
+    }
     status = strncmp(profd_conn_server(conn), "http", 4) == 0 ? ask_by(conn, executable_put, x, answer_ignore, NULL, e)
                                                               : profd_conn_send_executable(conn, x, e);
     if (status != PROFD_OK) {
         (void)profd_error_wrap(e, status, "%s", path);
-    } else if (json) {
+    } else if (call->json) {
         status = json_print(
             json_pack("{s:s,s:b}", "build_id", profd_executable_build_id(x), "names", profd_executable_has_names(x)),
             e);
@@ -99,7 +103,7 @@ static enum profd_status build_fetch(struct profd_conn *conn, const struct profc
         .url = profctl_value(call, "url"), .build_id = build_id, .kind = DEBUGINFOD_DEBUG, .seconds = seconds};
     enum profd_status status = debuginfod_fetch(&file, &path, e);
     if (status == PROFD_OK) {
-        status = symbols_send(conn, path, build_id, call->json, e);
+        status = symbols_send(conn, call, path, build_id, e);
         if (status == PROFD_WRONG_BUILD || status == PROFD_MALFORMED) {
             (void)unlink(path); /* or the cache would give it again */
         }
@@ -190,6 +194,11 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
                                call->argument_count == 0 ? "symbols: no file given; see profctl symbols --help"
                                                          : "symbols: --url and --timeout are for --debuginfod");
     }
+    if (download && profctl_value(call, "code")) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "symbols: --code needs the executable; --debuginfod downloads debug "
+                               "files, which have no code");
+    }
     enum profd_status first = profd_conn_open(&o, &conn, e);
     if (first != PROFD_OK) {
         return first;
@@ -201,7 +210,7 @@ static enum profd_status symbols_run(const struct profctl_call *call, struct pro
     }
     for (size_t i = 0; i < call->argument_count; i++) { /* one bad file does not keep the others back */
         struct profd_error why = {""};
-        enum profd_status status = symbols_send(conn, call->arguments[i], NULL, call->json, &why);
+        enum profd_status status = symbols_send(conn, call, call->arguments[i], NULL, &why);
         if (status != PROFD_OK) {
             profctl_complain("%s", why.sentence);
             first = first == PROFD_OK ? status : first;

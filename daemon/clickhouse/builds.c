@@ -129,6 +129,9 @@ static enum profd_status name_rows(struct listing *l, struct profd_error *e)
     const struct store_senders every = {.uid_count = 0};
     enum profd_status status =
         l->ids.count == 0 ? PROFD_OK : engine_load_naming(l->s, &every, builds, l->ids.count, l->a, e);
+    if (status == PROFD_OK) {
+        status = engine_compare_names(l->s, builds, l->ids.count, e);
+    }
     for (size_t i = 0; i < l->ids.count && status == PROFD_OK; i++) {
         struct listed *x = &l->rows[i];
         const struct store_senders of = {.uids = x->uids, .uid_count = x->uid_count};
@@ -136,6 +139,7 @@ static enum profd_status name_rows(struct listing *l, struct profd_error *e)
         x->row.has_names = choice.object && choice.object->has_names;
         x->row.note = choice.note ? choice.note : "";
     }
+    engine_names_done(builds, l->ids.count);
     return status;
 }
 

@@ -137,6 +137,11 @@ struct naming_build; /* clickhouse/naming.h */
  * the arena. of: which hosts are asked and what is seen; its uids are not read. O(rows of the builds). */
 enum profd_status engine_load_naming(struct clickhouse_store *s, const struct store_senders *of,
                                      struct naming_build *list, size_t n, struct arena *a, struct profd_error *e);
+/* Compares the names of the objects that hosts attest of these builds, where none has a quorum. After
+ * engine_load_naming; for naming_choose. engine_names_done frees what was read. */
+enum profd_status engine_compare_names(struct clickhouse_store *s, struct naming_build *list, size_t n,
+                                       struct profd_error *e);
+void engine_names_done(struct naming_build *list, size_t n);
 /* Removes the senders for which goes is true, and objects that had such and have no other, from tables and list. */
 struct naming_object;
 struct naming_sender;

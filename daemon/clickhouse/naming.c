@@ -41,6 +41,15 @@ struct naming_group *naming_find_group(const struct naming_build *b, const uint8
     return g;
 }
 
+const struct naming_object *naming_find_attested(const struct naming_build *b, const struct naming_group *g)
+{
+    const struct naming_object *o = b->objects;
+    while (o && !(g->has && g->hosts > 0 && o->hashed && memcmp(o->content, g->hash, STORE_HASH_SIZE) == 0)) {
+        o = o->next;
+    }
+    return o;
+}
+
 const struct naming_group *naming_find_quorum(const struct naming_build *b)
 {
     const uint64_t attesting = count_attesting(b);
@@ -66,6 +75,15 @@ static bool judge_hosts(const struct naming_build *b, const struct naming_object
     }
     naming->hosts = mine->hosts;
     naming->by = mine == quorum ? STORE_NAMED_BY_QUORUM : STORE_NAMED_BY_HOSTS;
+    for (size_t i = 0; i < b->same_count && !quorum; i++) {
+        if (b->same_groups[i] == mine) {
+            return b->same[i].leader == i &&
+                   same_names_judge(b->same, b->same_count, i, count_attesting(b), asked, naming);
+        }
+    }
+    if (!quorum && same_names_any_quorum(b->same, b->same_count, count_attesting(b))) {
+        return false;
+    }
     return mine == quorum || (!quorum && mine->asked == asked);
 }
 

@@ -2,6 +2,7 @@
 #ifndef PROFD_CLICKHOUSE_NAMING_H
 #define PROFD_CLICKHOUSE_NAMING_H
 
+#include "store/same_names.h"
 #include "store/store.h"
 
 /* A user that has sent an object. */
@@ -37,6 +38,11 @@ struct naming_build {
     const char *build_id;
     struct naming_object *objects;
     struct naming_group *groups;
+    /* Without a quorum for one object: which of them have the same names (engine_compare_names); hosts are those of
+     * same_groups. */
+    struct same_names same[SAME_NAMES_MOST];
+    const struct naming_group *same_groups[SAME_NAMES_MOST];
+    size_t same_count;
 };
 
 struct naming_choice {
@@ -55,6 +61,8 @@ bool naming_replaces(const struct naming_object *now, const struct naming_object
 uint64_t naming_latest(const struct naming_build *b);
 /* The hosts that attest this hash; NULL: none does. */
 struct naming_group *naming_find_group(const struct naming_build *b, const uint8_t hash[STORE_HASH_SIZE]);
+/* The stored object that this group attests; NULL: it is not stored. */
+const struct naming_object *naming_find_attested(const struct naming_build *b, const struct naming_group *g);
 /* The group that is a quorum; NULL: none is. */
 const struct naming_group *naming_find_quorum(const struct naming_build *b);
 

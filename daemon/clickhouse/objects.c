@@ -326,6 +326,58 @@ static enum profd_status read_content(struct clickhouse_store *s, const char *bu
     return status;
 }
 
+/* Adds the object of a group to those that are compared: they stand in descending order of their hosts. */
+static void add_same(struct naming_build *b, const struct naming_group *g)
+{
+    size_t at = b->same_count < SAME_NAMES_MOST ? b->same_count++ : SAME_NAMES_MOST - 1;
+    if (b->same_groups[at] && b->same_groups[at]->hosts >= g->hosts) {
+        return;
+    }
+    for (; at > 0 && b->same_groups[at - 1]->hosts < g->hosts; at--) {
+        b->same_groups[at] = b->same_groups[at - 1];
+    }
+    b->same_groups[at] = g;
+}
+
+static enum profd_status compare_names(struct clickhouse_store *s, struct naming_build *b, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    size_t loaded = 0;
+    for (const struct naming_group *g = b->groups; g; g = g->next) {
+        if (naming_find_attested(b, g)) {
+            add_same(b, g);
+        }
+    }
+    for (; loaded < b->same_count && status == PROFD_OK; loaded++) {
+        const struct naming_group *g = b->same_groups[loaded];
+        b->same[loaded] = (struct same_names){.hosts = g->hosts, .asked = g->asked};
+        status =
+            read_content(s, b->build_id, naming_find_attested(b, g), &b->same[loaded].bytes, &b->same[loaded].size, e);
+    }
+    b->same_count = loaded;
+    return status == PROFD_OK ? same_names_find(b->same, b->same_count, e) : status;
+}
+
+enum profd_status engine_compare_names(struct clickhouse_store *s, struct naming_build *list, size_t n,
+                                       struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
+        if (list[i].groups && !naming_find_quorum(&list[i])) {
+            status = compare_names(s, &list[i], e);
+        }
+    }
+    return status;
+}
+
+void engine_names_done(struct naming_build *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        same_names_done(list[i].same, list[i].same_count);
+        list[i].same_count = 0;
+    }
+}
+
 enum profd_status engine_get_object(struct store *base, const struct store_senders *of, const char *build_id,
                                     uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
@@ -334,12 +386,16 @@ enum profd_status engine_get_object(struct store *base, const struct store_sende
     struct arena *a = arena_new(0);
     enum profd_status status = a ? engine_load_naming(s, of, &b, 1, a, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
+        status = engine_compare_names(s, &b, 1, e);
+    }
+    if (status == PROFD_OK) {
         const struct naming_choice c = naming_choose(&b, of);
         *naming = c.naming;
         status = c.object ? read_content(s, build_id, c.object, bytes, size, e)
                           : profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s",
                                             build_id);
     }
+    engine_names_done(&b, 1);
     arena_free(a);
     return status;
 }

@@ -1,217 +1,12 @@
-/* The stored form of an object, version 6; version 5 ends behind the lines, version 4 behind the inlined names, version
- * 3 behind the returns, version 2 has none of these, and in version 1 symbols have no UNLISTED. Varints
- * (proto/varint.h) unless said otherwise: 3 magic bytes and the version; id, variant: length and bytes; machine; bits;
- * flags; executable_start; etext; note; names; symbols: count, then per symbol address (zigzag difference to the one
- * before), size, name (likewise), demangled − name (zigzag), file (zigzag difference to the one before), line, bind |
- * type << 2 | flags << 5; ranges: count, then kind, low, high − low;   plt: count, then address (difference), size,
- * import; arcs: count, then from (difference), import << 1 | kind, and to − from (zigzag), or plain to if there is an
- * import; returns, then signal returns: count, then differences; code of each symbol; 1 if inlined names are known,
- * else 0; inlined: count, then name (zigzag difference to the one before); lines: count, then bytes, then per line low
- * (difference to the one before), high − low, file and line (zigzag differences); digests: count, then per digest file
- * (zigzag difference) and 16 bytes. */
 #include "core/object.h"
 
 #include <string.h>
 
-#include "core/buffer.h"
 #include "core/local_names.h"
+#include "core/object_format.h"
 #include "proto/limits.h"
 #include "proto/utf8.h"
 #include "proto/varint.h"
-
-static const uint8_t object_magic[3] = {'P', 'F', 'O'};
-
-#define OBJECT_VERSION_BY_NAME 1u
-#define OBJECT_VERSION_WITHOUT_RETURNS 2u
-#define OBJECT_VERSION_WITHOUT_CODE 3u
-#define OBJECT_VERSION_WITHOUT_LINES 4u
-#define OBJECT_VERSION_WITHOUT_DIGESTS 5u
-#define OBJECT_VERSION 6u
-
-#define OBJECT_FLAG_BIG_ENDIAN 1u
-#define OBJECT_FLAG_POSITION_INDEPENDENT 2u
-#define OBJECT_FLAG_HAS_NAMES 4u
-#define OBJECT_FLAG_ONLY_DYNAMIC 8u
-#define OBJECT_FLAG_HAS_EXECUTABLE_START 16u
-#define OBJECT_FLAG_HAS_ETEXT 32u
-#define OBJECT_FLAGS_KNOWN 63u
-
-/* Fewest bytes of one row: a count above bytes left / this is a lie, refused before memory is taken. */
-#define OBJECT_SYMBOL_BYTES 7u
-#define OBJECT_RANGE_BYTES 3u
-#define OBJECT_PLT_BYTES 3u
-#define OBJECT_ARC_BYTES 3u
-#define OBJECT_LINE_BYTES 4u
-#define OBJECT_FILE_BYTES (1u + OBJECT_DIGEST_BYTES)
-
-static void object_put(struct buffer *b, uint64_t value)
-{
-    uint8_t bytes[VARINT_MAX];
-    buffer_add(b, bytes, (size_t)(varint_put(bytes, value) - bytes));
-}
-
-static void object_put_difference(struct buffer *b, uint64_t value, uint64_t base)
-{
-    object_put(b, varint_zigzag(value - base));
-}
-
-static void object_put_text(struct buffer *b, const char *text, size_t n)
-{
-    object_put(b, n);
-    buffer_add(b, text, n);
-}
-
-static void object_put_head(struct buffer *b, const struct object *o)
-{
-    unsigned flags = (o->big_endian ? OBJECT_FLAG_BIG_ENDIAN : 0u) |
-                     (o->position_independent ? OBJECT_FLAG_POSITION_INDEPENDENT : 0u) |
-                     (o->has_names ? OBJECT_FLAG_HAS_NAMES : 0u) | (o->only_dynamic ? OBJECT_FLAG_ONLY_DYNAMIC : 0u) |
-                     (o->has_executable_start ? OBJECT_FLAG_HAS_EXECUTABLE_START : 0u) |
-                     (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u);
-    buffer_add(b, object_magic, sizeof object_magic);
-    buffer_add_char(b, o->by_name          ? OBJECT_VERSION_BY_NAME
-                       : !o->knows_returns ? OBJECT_VERSION_WITHOUT_RETURNS
-                       : !o->knows_code    ? OBJECT_VERSION_WITHOUT_CODE
-                       : !o->line_count    ? OBJECT_VERSION_WITHOUT_LINES
-                       : !o->digest_count  ? OBJECT_VERSION_WITHOUT_DIGESTS
-                                           : OBJECT_VERSION);
-    object_put_text(b, o->id.text, strlen(o->id.text));
-    object_put_text(b, o->variant, strlen(o->variant));
-    object_put(b, o->machine);
-    object_put(b, o->bits);
-    object_put(b, flags);
-    object_put(b, o->executable_start);
-    object_put(b, o->etext);
-    object_put_text(b, o->note == NULL ? "" : o->note, o->note == NULL ? 0 : strlen(o->note));
-    object_put_text(b, o->names, o->name_bytes);
-}
-
-static void object_put_symbols(struct buffer *b, const struct object *o)
-{
-    object_put(b, o->symbol_count);
-    struct object_symbol last = {0};
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        const struct object_symbol *s = &o->symbols[i];
-        object_put_difference(b, s->address, last.address);
-        object_put(b, s->size);
-        object_put_difference(b, s->name, last.name);
-        object_put_difference(b, s->demangled, s->name);
-        object_put_difference(b, s->file, last.file);
-        object_put(b, s->line);
-        uint8_t flags = o->by_name ? (uint8_t)(s->flags & ~OBJECT_SYMBOL_UNLISTED) : s->flags;
-        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)flags << 5);
-        last = *s;
-    }
-}
-
-static void object_put_addresses(struct buffer *b, const uint64_t *addresses, uint32_t n)
-{
-    object_put(b, n);
-    for (uint32_t i = 0; i < n; i++) {
-        object_put(b, addresses[i] - (i > 0 ? addresses[i - 1] : 0));
-    }
-}
-
-static void object_put_code(struct buffer *b, const struct object *o)
-{
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        object_put(b, o->symbols[i].code);
-    }
-    object_put(b, o->knows_inlined);
-    object_put(b, o->inlined_count);
-    for (uint32_t i = 0; i < o->inlined_count; i++) {
-        object_put_difference(b, o->inlined[i], i > 0 ? o->inlined[i - 1] : 0);
-    }
-}
-
-static void object_put_lines(struct buffer *b, const struct object *o)
-{
-    struct buffer rows;
-    struct object_line last = {0};
-    buffer_init(&rows, SIZE_MAX);
-    for (uint32_t i = 0; o->line_bytes == NULL && i < o->line_count; i++) {
-        const struct object_line *l = &o->lines[i];
-        object_put(&rows, l->low - last.low);
-        object_put(&rows, l->high - l->low);
-        object_put_difference(&rows, l->file, last.file);
-        object_put_difference(&rows, l->line, last.line);
-        last = *l;
-    }
-    object_put(b, o->line_count);
-    object_put_text(b, o->line_bytes != NULL ? (const char *)o->line_bytes : rows.data,
-                    o->line_bytes != NULL ? o->line_size : rows.size);
-    b->failed |= rows.failed;
-    buffer_done(&rows);
-}
-
-static void object_put_digests(struct buffer *b, const struct object *o)
-{
-    object_put(b, o->digest_count);
-    for (uint32_t i = 0; i < o->digest_count; i++) {
-        object_put_difference(b, o->digests[i].file, i > 0 ? o->digests[i - 1].file : 0);
-        buffer_add(b, o->digests[i].md5, OBJECT_DIGEST_BYTES);
-    }
-}
-
-static void object_put_rest(struct buffer *b, const struct object *o)
-{
-    object_put(b, o->range_count);
-    for (uint32_t i = 0; i < o->range_count; i++) {
-        object_put(b, o->ranges[i].kind);
-        object_put(b, o->ranges[i].low);
-        object_put(b, o->ranges[i].high - o->ranges[i].low);
-    }
-    object_put(b, o->plt_count);
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < o->plt_count; i++) {
-        object_put(b, o->plt[i].address - last);
-        object_put(b, o->plt[i].size);
-        object_put(b, o->plt[i].import);
-        last = o->plt[i].address;
-    }
-    object_put(b, o->arc_count);
-    last = 0;
-    for (uint32_t i = 0; i < o->arc_count; i++) {
-        const struct object_arc *arc = &o->arcs[i];
-        object_put(b, arc->from - last);
-        object_put(b, (uint64_t)arc->import << 1 | (arc->kind & 1u));
-        if (arc->import == 0) {
-            object_put_difference(b, arc->to, arc->from);
-        } else {
-            object_put(b, arc->to);
-        }
-        last = arc->from;
-    }
-    if (o->knows_returns && !o->by_name) {
-        object_put_addresses(b, o->returns, o->return_count);
-        object_put_addresses(b, o->signal_returns, o->signal_return_count);
-        if (o->knows_code) {
-            object_put_code(b, o);
-        }
-        if (o->knows_code && o->line_count > 0) {
-            object_put_lines(b, o);
-            if (o->digest_count > 0) {
-                object_put_digests(b, o);
-            }
-        }
-    }
-}
-
-enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e)
-{
-    struct buffer b;
-    buffer_init(&b, SIZE_MAX);
-    object_put_head(&b, o);
-    object_put_symbols(&b, o);
-    object_put_rest(&b, o);
-    if (b.failed) {
-        buffer_done(&b);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the object %s", o->id.text);
-    }
-    *out = (uint8_t *)b.data;
-    *out_size = b.size;
-    return PROFD_OK;
-}
 
 /* Reading stops meaning anything once failed is set; every loop looks at it. */
 struct object_reader {
@@ -311,28 +106,29 @@ static void object_get_identity(struct object_reader *r, struct object *o)
     memcpy(o->variant, text, size);
 }
 
-/* names begins and ends with a NUL, and no string in it is longer than a name may be. */
-static void object_get_names(struct object_reader *r, struct object *o)
+/* Strings of at most limit bytes together, each up to its NUL; the first one is empty, and none is longer than most. */
+static const char *object_get_strings(struct object_reader *r, uint64_t limit, size_t most, const char *what,
+                                      uint32_t *bytes)
 {
     size_t size = 0;
-    const char *names = object_get_text(r, LIMIT_NAME_BYTES, "bytes of names", &size);
-    if (names == NULL) {
-        return;
+    const char *strings = object_get_text(r, limit, what, &size);
+    if (strings == NULL) {
+        return NULL;
     }
-    if (size == 0 || names[0] != '\0' || names[size - 1] != '\0') {
-        object_fail(r, "names of size", size, "must begin and end with a NUL");
-        return;
+    if (size == 0 || strings[0] != '\0' || strings[size - 1] != '\0') {
+        object_fail(r, what, size, "must begin and end with a NUL");
+        return NULL;
     }
-    for (const char *at = names, *end = names + size; at < end;) {
+    for (const char *at = strings, *end = strings + size; at < end;) {
         const char *nul = memchr(at, '\0', (size_t)(end - at));
-        if (nul == NULL || nul - at > (ptrdiff_t)LIMIT_SYMBOL_NAME) {
-            object_fail(r, "name at offset", (uint64_t)(at - names), "longer than a name may be");
-            return;
+        if (nul == NULL || nul - at > (ptrdiff_t)most) {
+            object_fail(r, what, (uint64_t)(at - strings), "at this offset: longer than a name or text may be");
+            return NULL;
         }
         at = nul + 1;
     }
-    o->names = names;
-    o->name_bytes = (uint32_t)size;
+    *bytes = (uint32_t)size;
+    return strings;
 }
 
 static void object_get_head(struct object_reader *r, struct object *o)
@@ -344,13 +140,14 @@ static void object_get_head(struct object_reader *r, struct object *o)
     r->at += sizeof object_magic;
     uint64_t version = object_get(r);
     if (version < OBJECT_VERSION_BY_NAME || version > OBJECT_VERSION) {
-        object_fail(r, "version", version, "must be 1 to 6");
+        object_fail(r, "version", version, "must be 1 to 7");
     }
     o->by_name = version == OBJECT_VERSION_BY_NAME;
     o->knows_returns = version >= OBJECT_VERSION_WITHOUT_CODE;
     o->knows_code = version >= OBJECT_VERSION_WITHOUT_LINES;
     o->line_count = version >= OBJECT_VERSION_WITHOUT_DIGESTS; /* their numbers follow */
-    o->digest_count = version == OBJECT_VERSION;
+    o->digest_count = version >= OBJECT_VERSION_WITHOUT_INSTRUCTIONS;
+    o->instruction_count = version == OBJECT_VERSION;
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
@@ -372,7 +169,7 @@ static void object_get_head(struct object_reader *r, struct object *o)
         utf8_scrub(note); /* it goes to terminals and logs */
     }
     o->note = note;
-    object_get_names(r, o);
+    o->names = object_get_strings(r, LIMIT_NAME_BYTES, LIMIT_SYMBOL_NAME, "bytes of names", &o->name_bytes);
 }
 
 /* An offset into names; modulo arithmetic of a bad difference ends above name_bytes or inside, both harmless. */
@@ -518,6 +315,17 @@ static void object_get_code(struct object_reader *r, struct object *o)
     }
 }
 
+/* Copy of n bytes, of which the caller knows that they follow. */
+static const uint8_t *object_get_bytes(struct object_reader *r, size_t n)
+{
+    uint8_t *bytes = object_take(r, (uint32_t)n, 1);
+    if (bytes != NULL && n > 0) {
+        memcpy(bytes, r->at, n);
+        r->at += n;
+    }
+    return bytes;
+}
+
 static void object_get_lines(struct object_reader *r, struct object *o)
 {
     o->line_count = object_get_count(r, LIMIT_LINES, OBJECT_LINE_BYTES, "source lines");
@@ -525,22 +333,19 @@ static void object_get_lines(struct object_reader *r, struct object *o)
     if (r->failed == PROFD_OK && o->line_size > (uint64_t)(r->end - r->at)) { /* without the number itself */
         object_fail(r, "bytes of source lines", o->line_size, "more than follow");
     }
-    if (r->failed == PROFD_OK && (o->line_count == 0 || o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
-        object_fail(r, "bytes of source lines", o->line_size, "fewer than these lines have");
+    if (r->failed == PROFD_OK && (o->line_count == 0 ? o->instruction_count == 0 || o->line_size > 0
+                                                     : o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
+        object_fail(r, "bytes of source lines", o->line_size, "not what these lines have");
     }
-    uint8_t *bytes = object_take(r, (uint32_t)o->line_size, 1);
-    if (bytes != NULL) {
-        memcpy(bytes, r->at, o->line_size);
-        o->line_bytes = bytes;
-        r->at += o->line_size;
-    }
+    const uint8_t *bytes = object_get_bytes(r, o->line_size);
+    o->line_bytes = o->line_count > 0 ? bytes : NULL;
 }
 
 static void object_get_digests(struct object_reader *r, struct object *o)
 {
     o->digest_count = object_get_count(r, LIMIT_LINES, OBJECT_FILE_BYTES, "digests of source files");
     o->digests = object_take(r, o->digest_count, sizeof *o->digests);
-    if (r->failed == PROFD_OK && o->digest_count == 0) {
+    if (r->failed == PROFD_OK && o->digest_count == 0 && o->instruction_count == 0) {
         object_fail(r, "digests of source files", 0, "version 6 has at least one");
     }
     for (uint32_t i = 0; i < o->digest_count && r->failed == PROFD_OK; i++) {
@@ -559,6 +364,19 @@ static void object_get_digests(struct object_reader *r, struct object *o)
             object_fail(r, "digest", i, "not behind the one before");
         }
     }
+}
+
+static void object_get_instructions(struct object_reader *r, struct object *o)
+{
+    o->instruction_texts = object_get_strings(r, LIMIT_INSTRUCTION_TEXTS, LIMIT_INSTRUCTION_TEXT,
+                                              "bytes of texts of instructions", &o->instruction_text_bytes);
+    o->instruction_count = object_get_count(r, LIMIT_CODE_BYTES, OBJECT_INSTRUCTION_BYTES, "instructions");
+    o->instruction_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of instructions");
+    if (r->failed == PROFD_OK && (o->instruction_size > (uint64_t)(r->end - r->at) || o->instruction_count == 0 ||
+                                  o->instruction_size / OBJECT_INSTRUCTION_BYTES < o->instruction_count)) {
+        object_fail(r, "bytes of instructions", o->instruction_size, "not what these instructions have");
+    }
+    o->instruction_bytes = object_get_bytes(r, o->instruction_size);
 }
 
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
@@ -584,11 +402,14 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     if (o->knows_code) {
         object_get_code(&r, o);
     }
-    if (o->line_count > 0) {
+    if (o->line_count > 0) { /* as the version says */
         object_get_lines(&r, o);
     }
     if (o->digest_count > 0) {
         object_get_digests(&r, o);
+    }
+    if (o->instruction_count > 0) {
+        object_get_instructions(&r, o);
     }
     if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");

@@ -121,7 +121,12 @@ struct object {
     size_t line_size;
     uint32_t digest_count;         /* of files with lines; from version 6 on */
     struct object_digest *digests; /* ascending by (file, md5), each once */
-    uint32_t line_function_count;  /* with lines; the first one stands for no function. Never encoded */
+    /* Instructions, if they were asked for; from version 7 on. core/object_instructions.h reads and writes both. */
+    uint32_t instruction_count, instruction_text_bytes;
+    const char *instruction_texts;
+    const uint8_t *instruction_bytes;
+    size_t instruction_size;
+    uint32_t line_function_count; /* with lines; the first one stands for no function. Never encoded */
     struct object_line_function *line_functions;
     const char *note; /* a sentence on what was wrong or left out ("" if nothing): shown on the build */
 };
@@ -129,9 +134,9 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes version 1 to 6, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
- * values, low ≤ high, ranges and arcs in order, the id and variant well-formed; all but the lines, which
- * object_lines_find validates. Arrays live in the arena. O(bytes). */
+/* Decodes version 1 to 7, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+ * values, low ≤ high, ranges and arcs in order, the id and variant well-formed; all but lines and instructions, which
+ * object_lines_find and object_instructions_find validate. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e);
 

@@ -230,20 +230,21 @@ static enum profd_status broker_gone(struct broker *b, struct profd_error *e)
                            "profctl symbols");
 }
 
-enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint64_t memory, uint8_t **answer,
-                                     size_t *size, struct profd_error *e)
+enum profd_status broker_read_object(struct broker *b, const struct broker_file *file, uint8_t **answer, size_t *size,
+                                     struct profd_error *e)
 {
     int ready = BROKER_READY;
     if (!atomic_compare_exchange_strong(&b->state, &ready, BROKER_SERVING)) {
         return profd_error_set(e, PROFD_BUSY,
                                "the process that reads executables has ended and is being started again");
     }
-    const int fds[BROKER_FDS] = {executable, debug};
-    struct broker_request request = {BROKER_MAGIC, debug >= 0 ? 2 : 1, memory};
+    const int fds[BROKER_FDS] = {file->executable, file->debug};
+    struct broker_request request = {BROKER_MAGIC, file->debug >= 0 ? 2 : 1, file->memory, file->instructions};
     if (!broker_send(b->socket, &request, sizeof request, fds, request.descriptors)) {
         if (errno == EBADF) {
             atomic_store(&b->state, BROKER_READY);
-            return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not", executable);
+            return profd_error_set(e, PROFD_REFUSED, "an executable must be an open descriptor; %d is not",
+                                   file->executable);
         }
         return broker_gone(b, e);
     }

@@ -21,16 +21,21 @@ enum profd_status broker_start(struct broker **out, struct profd_error *e);
 /* Runs a broker that broker_restart has started, and exits: main calls it if argv[0] is BROKER_NAME. */
 _Noreturn void broker_main(void);
 
-/* Reads one executable, from its descriptor and that of its debug file (−1: none). The descriptors stay the caller's.
- * memory: bytes that the worker may use, at most LIMIT_WORKER_MEMORY_MAX. Blocks until the worker has answered or was
+struct broker_file {
+    int executable, debug; /* descriptors, which stay the caller's; debug −1: none */
+    uint64_t memory;       /* bytes that the worker may use, at most LIMIT_WORKER_MEMORY_MAX */
+    bool instructions;     /* the object has them, too, if they are not too many */
+};
+
+/* Reads one executable. Blocks until the worker has answered or was
  * killed; one thread may call it at a time. On OK *answer is a new block, which the caller frees, in the encoding of
  * core/object.h. It is NOT validated: the file may control the worker. Otherwise: REFUSED (the worker states why the
  * file cannot be read: not ELF, not a regular file, shorter than before…), LIMIT (the worker was stopped because of its
  * time, memory or size), INTERNAL (the worker failed or was killed; the sentence states by what), NO_MEMORY (of the
  * caller), BUSY (the broker has ended and is not restarted yet). No other status is possible, whatever the worker
  * writes. */
-enum profd_status broker_read_object(struct broker *b, int executable, int debug, uint64_t memory, uint8_t **answer,
-                                     size_t *size, struct profd_error *e);
+enum profd_status broker_read_object(struct broker *b, const struct broker_file *file, uint8_t **answer, size_t *size,
+                                     struct profd_error *e);
 
 /* True if the broker runs, so a request would be answered. Any thread. */
 bool broker_is_ready(const struct broker *b);

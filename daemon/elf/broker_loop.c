@@ -184,9 +184,10 @@ static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS]
     if (status == PROFD_OK || !lesser) {
         return status;
     }
-    job->options.lines = job->options.inlined = job->options.demangle = false;
-    snprintf(job->left_out, sizeof job->left_out, "Source lines and demangled names were left out: %.150s.",
-             e->sentence);
+    const bool instructions = job->options.instructions;
+    job->options.lines = job->options.inlined = job->options.demangle = job->options.instructions = false;
+    snprintf(job->left_out, sizeof job->left_out, "Source lines%s and demangled names were left out: %.130s.",
+             instructions ? ", instructions" : "", e->sentence);
     struct profd_error second;
     return attempt(job, fds, act, answer, size, &lesser, &second) == PROFD_OK ? PROFD_OK : status;
 }
@@ -249,6 +250,7 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         if (got < 0 || request.magic != BROKER_MAGIC || fds[0] < 0) {
             profd_error_set(&e, PROFD_INTERNAL, "the broker received a malformed request");
         } else {
+            job.options.instructions = request.instructions == 1;
             job.has_debug = request.descriptors == 2 && fds[1] >= 0;
             lower_limits(&job.limits, request.memory);
             reply.status = serve(&job, fds, act, &answer, &reply.size, &e);

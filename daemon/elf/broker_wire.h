@@ -12,7 +12,8 @@
 /* Descriptors: the executable and, if descriptors is 2, the debug file. */
 struct broker_request {
     uint32_t magic, descriptors;
-    uint64_t memory; /* bytes */
+    uint64_t memory;       /* bytes */
+    uint64_t instructions; /* 1: wanted */
 };
 
 /* With status OK one descriptor: the answer. The object begins after struct worker_answer. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "elf/elf_ranges.h"
+#include "elf/elf_instructions.h"
 #include "elf/elf_x86.h"
 #include "proto/limits.h"
 
@@ -305,32 +306,12 @@ static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *by
     }
 }
 
-static bool choose_machine(uint16_t machine, cs_arch *arch, cs_mode *mode)
-{
-    switch (machine) {
-    case EM_X86_64:
-        *arch = CS_ARCH_X86;
-        *mode = CS_MODE_64;
-        return true;
-    case EM_386:
-        *arch = CS_ARCH_X86;
-        *mode = CS_MODE_32;
-        return true;
-    case EM_AARCH64:
-        *arch = CS_ARCH_ARM64;
-        *mode = CS_MODE_LITTLE_ENDIAN;
-        return true;
-    default:
-        return false;
-    }
-}
-
 enum profd_status elf_arcs_new(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
                                struct elf_plt *plt, struct elf_arcs **out, struct profd_error *e)
 {
     cs_arch arch;
     cs_mode mode;
-    if (!choose_machine(f->machine, &arch, &mode)) {
+    if (!elf_instructions_choose(f->machine, &arch, &mode)) {
         elf_build_note(b, "Static arcs are known for x86 and AArch64 only; the machine is number %u.", f->machine);
         *out = NULL;
         return PROFD_OK;

@@ -9,6 +9,7 @@
 #include "elf/elf_file.h"
 #include "elf/elf_id.h"
 #include "elf/elf_inlined.h"
+#include "elf/elf_instructions.h"
 #include "elf/elf_line.h"
 #include "elf/elf_plt.h"
 #include "elf/elf_ranges.h"
@@ -17,9 +18,15 @@
 
 #define NOTE_MAX 4000 /* bytes; object_decode takes LIMIT_SYMBOL_NAME */
 
-/* Reads each executable section once: hashes it and its functions, and finds its arcs (arcs may be NULL). */
+/* What reads the code of a file; each may be NULL. */
+struct code_readers {
+    struct elf_arcs *arcs;
+    struct elf_instructions *instructions;
+};
+
+/* Reads each executable section once: hashes it and its functions, and passes it to the readers. */
 static enum profd_status read_code(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
-                                   struct elf_arcs *arcs, struct sha256_ctx *hash, uint32_t *count,
+                                   const struct code_readers *readers, struct sha256_ctx *hash, uint32_t *count,
                                    struct profd_error *e)
 {
     uint32_t *code;
@@ -30,32 +37,43 @@ static enum profd_status read_code(struct elf_build *b, const struct elf_file *f
         status = elf_file_bytes(f, s, &bytes, e);
         if (status == PROFD_OK) {
             elf_id_hash_section(hash, s, bytes);
-            status = arcs != NULL ? elf_arcs_scan(arcs, s, bytes, e) : PROFD_OK;
+            status = readers->arcs != NULL ? elf_arcs_scan(readers->arcs, s, bytes, e) : PROFD_OK;
         }
-        if (status == PROFD_OK && arcs != NULL) {
+        if (status == PROFD_OK && readers->instructions != NULL) {
+            status = elf_instructions_scan(readers->instructions, s, bytes, e);
+        }
+        if (status == PROFD_OK && readers->arcs != NULL) {
             elf_code_hash(b, f, functions, s, bytes);
         }
     }
     return status;
 }
 
-static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f, struct elf_plt *plt, bool wanted,
-                                   struct sha256_ctx *hash, uint32_t *sections, struct profd_error *e)
+static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f, struct elf_plt *plt,
+                                   const struct elf_read_options *options, struct sha256_ctx *hash, uint32_t *sections,
+                                   struct profd_error *e)
 {
     struct elf_functions functions;
-    struct elf_arcs *arcs = NULL;
+    struct code_readers readers = {.arcs = NULL};
     enum profd_status status = elf_functions_make(b, &functions, e);
-    if (status == PROFD_OK && wanted) {
-        status = elf_arcs_new(b, f, &functions, plt, &arcs, e);
+    if (status == PROFD_OK && options->static_arcs) {
+        status = elf_arcs_new(b, f, &functions, plt, &readers.arcs, e);
+    }
+    if (status == PROFD_OK && options->instructions) {
+        status = elf_instructions_new(b, f, &functions, &readers.instructions, e);
     }
     if (status == PROFD_OK) {
-        status = read_code(b, f, &functions, arcs, hash, sections, e);
+        status = read_code(b, f, &functions, &readers, hash, sections, e);
     }
-    if (status == PROFD_OK && arcs != NULL) {
-        status = elf_arcs_finish(arcs, e);
+    if (status == PROFD_OK && readers.arcs != NULL) {
+        status = elf_arcs_finish(readers.arcs, e);
         b->object->knows_code = b->object->knows_returns;
     }
-    elf_arcs_free(arcs);
+    if (status == PROFD_OK && readers.instructions != NULL) {
+        status = elf_instructions_finish(readers.instructions, e);
+    }
+    elf_arcs_free(readers.arcs);
+    elf_instructions_free(readers.instructions);
     return status;
 }
 
@@ -129,7 +147,7 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
         status = elf_plt_read(b, f, &plt, e);
     }
     if (status == PROFD_OK) {
-        status = read_arcs(b, f, &plt, options->static_arcs, &hash, &sections, e);
+        status = read_arcs(b, f, &plt, options, &hash, &sections, e);
     }
     if (status == PROFD_OK && !has_id) {
         status = elf_id_from_code(&hash, sections, &o->id, e);

@@ -15,6 +15,7 @@ struct elf_read_options {
     bool lines;   /* file and line of static functions, if there is DWARF (gprof's index shows them) */
     bool rows;    /* with lines: the object's lines, without functions */
     bool inlined; /* names of inlined functions, if there is DWARF */
+    bool instructions;
     /* For local verbs: */
     bool all_lines;       /* file and line of every function, not only static ones */
     bool line_table;      /* the object's lines, with functions */

@@ -6,6 +6,8 @@
 #include "core/arena.h"
 #include "core/bounds.h"
 #include "core/object.h"
+#include "core/object_compare.h"
+#include "core/object_instructions.h"
 #include "core/object_lines.h"
 #include "ingest/ingest_validated.h"
 #include "ingest/ingest_missing.h"
@@ -145,6 +147,30 @@ static enum profd_status store_failure(struct store *s, const struct ingest_obje
     return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
 }
 
+/* *adds: the object has something that the stored one lacks which names functions for the same users. If not, it is
+ * not stored: otherwise a stripped copy would take source lines away. What a host attests is always stored. */
+static enum profd_status compare_stored(struct store *s, const struct ingest_object *o, const struct object *object,
+                                        struct arena *a, bool *adds, struct profd_error *e)
+{
+    const struct store_senders of = {.uids = &o->uid, .uid_count = o->trusted ? 0 : 1};
+    struct store_naming naming;
+    struct object *stored = NULL;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    *adds = true;
+    if (o->hash || store_get_object(s, &of, object->id.text, &bytes, &size, &naming, NULL) != PROFD_OK) {
+        return PROFD_OK; /* there is none; if the store has failed, the next verb says so */
+    }
+    const bool same = size == o->answer_size && memcmp(bytes, o->answer, size) == 0;
+    enum profd_status status = PROFD_OK;
+    if (!same && (!o->by_operator || naming.by == STORE_NAMED_BY_OPERATORS) &&
+        object_decode(a, bytes, size, &stored, NULL) == PROFD_OK) {
+        status = object_compare_content(object, stored, a, adds, e);
+    }
+    free(bytes);
+    return status;
+}
+
 static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a,
                                       struct profd_error *e)
 {
@@ -158,10 +184,14 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
                                   .received = o->received,
                                   .hash = o->hash};
     struct object_line *none;
+    struct object_instruction *nothing;
     uint32_t count;
     enum profd_status status = object_decode(a, o->answer, o->answer_size, &object, e);
     if (status == PROFD_OK) {
         status = object_lines_find(object, a, 0, 0, &none, &count, e);
+    }
+    if (status == PROFD_OK) {
+        status = object_instructions_find(object, a, 0, 0, &nothing, &count, e);
     }
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "what %s about %s", o->hash ? "a host said" : "the worker said",
@@ -187,6 +217,11 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     stored.has_names = object->has_names;
     stored.outdated = object->by_name;
     stored.note = object->note;
+    bool adds = true;
+    status = compare_stored(s, o, object, a, &adds, e);
+    if (status != PROFD_OK || !adds) {
+        return status;
+    }
     status = bounds_encode(object, a, &stored.bounds, &stored.bounds_size, e);
     return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
 }

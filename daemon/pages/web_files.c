@@ -16,6 +16,7 @@
     X("/api.js", api_js, SCRIPT)                                                                                       \
     X("/asks.js", asks_js, SCRIPT)                                                                                     \
     X("/choices.js", choices_js, SCRIPT)                                                                               \
+    X("/code_instructions.js", code_instructions_js, SCRIPT)                                                           \
     X("/code_lines.js", code_lines_js, SCRIPT)                                                                         \
     X("/compare_flame.js", compare_flame_js, SCRIPT)                                                                   \
     X("/compare_graph.js", compare_graph_js, SCRIPT)                                                                   \

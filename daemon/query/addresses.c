@@ -1,11 +1,14 @@
 /* /api/v1/builds/{id}/functions/{address}/addresses: ticks and calls of one function by address. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/compare.h"
+#include "core/object_instructions.h"
 #include "core/object_lines.h"
 #include "core/report_measure.h"
 #include "core/sum.h"
+#include "core/symtab.h"
 #include "proto/bins.h"
 #include "query/function.h"
 #include "query/handlers.h"
@@ -151,6 +154,71 @@ static enum profd_status find_lines(struct job *job, const struct listing *l, st
     return PROFD_OK;
 }
 
+static int compare_from(const void *key, const void *member)
+{
+    const uint64_t address = *(const uint64_t *)key, other = ((const struct object_arc *)member)->from;
+    return (address > other) - (address < other);
+}
+
+/* The function that an instruction branches to, with the offset if it is not the first byte; NULL: itself, or not
+ * known.
+ */
+static const char *name_target(struct arena *a, const struct symtab *t, const struct listing *l,
+                               const struct object_instruction *i)
+{
+    const struct object *o = t->object;
+    const struct object_arc *arc =
+        o->arc_count > 0 ? bsearch(&i->address, o->arcs, o->arc_count, sizeof *arc, compare_from) : NULL;
+    if (arc != NULL && arc->import != 0) {
+        return object_name(o, arc->import);
+    }
+    if (!i->targeted || (i->target > l->function->address && i->target < l->end)) {
+        return NULL;
+    }
+    const char *import = symtab_import(t, i->target);
+    const struct symtab_owner *owner = &t->owners[symtab_find(t, i->target)];
+    if (import != NULL || owner->kind != SYMTAB_FUNCTION) {
+        return import;
+    }
+    const char *name = object_name(o, o->symbols[owner->symbol].demangled);
+    return i->target <= owner->address ? name : arena_format(a, "%s+0x%" PRIx64, name, i->target - owner->address);
+}
+
+static enum profd_status name_targets(struct job *job, const struct listing *l, struct render_addresses *what,
+                                      struct profd_error *e)
+{
+    const struct symtab_request request = {.object = what->object, .build_id = what->object->id.text};
+    struct symtab *t;
+    enum profd_status status = symtab_build(job->arena, &request, &t, e);
+    const char **names = status == PROFD_OK ? ARENA_ARRAY(job->arena, what->instruction_count, const char *) : NULL;
+    if (names == NULL) {
+        return status == PROFD_OK ? profd_no_memory(e) : status;
+    }
+    for (uint32_t i = 0; i < what->instruction_count; i++) {
+        names[i] = name_target(job->arena, t, l, &what->instructions[i]);
+    }
+    what->target_names = names;
+    return PROFD_OK;
+}
+
+/* The function's instructions; none if its build has none. */
+static enum profd_status find_instructions(struct job *job, const struct listing *l, struct render_addresses *what,
+                                           struct profd_error *e)
+{
+    struct object_instruction *rows = NULL;
+    if (what->object == NULL) {
+        return PROFD_OK;
+    }
+    enum profd_status status = object_instructions_find(what->object, job->arena, l->function->address, l->end, &rows,
+                                                        &what->instruction_count, e);
+    what->instructions = rows;
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
+                                what->object->id.text);
+    }
+    return what->instruction_count > 0 ? name_targets(job, l, what, e) : PROFD_OK;
+}
+
 /* The profile's number of a build; the number of its builds if it has none of that id. */
 static uint32_t find_build(const struct work *w, const char *id)
 {
@@ -220,7 +288,7 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
         return status;
     }
     const struct render_input in = work_make_input(w);
-    const struct render_addresses what = {
+    struct render_addresses what = {
         .function = l.function,
         .tick_count = l.tick_count,
         .call_count = l.call_count,
@@ -228,10 +296,13 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
         .calls = l.calls,
         .line_count = line_count,
         .lines = lines,
-        .object = line_count > 0 ? w->objects[l.build] : NULL,
+        .object = l.build < w->load.profile->build_count ? w->objects[l.build] : NULL,
         .overdispersion = report_measure_overdispersion(r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0)};
-    render_addresses(&in, &what, &job->answer->body);
-    return PROFD_OK;
+    status = find_instructions(job, &l, &what, e);
+    if (status == PROFD_OK) {
+        render_addresses(&in, &what, &job->answer->body);
+    }
+    return status;
 }
 
 enum profd_status addresses_show(struct job *job, struct profd_error *e)

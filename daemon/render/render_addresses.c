@@ -1,8 +1,11 @@
 #include "render/render_addresses.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/hex.h"
+#include "proto/limits.h"
 #include "proto/message.h"
 #include "render/json_function.h"
 #include "render/json_write.h"
@@ -43,6 +46,28 @@ static void add_line(struct buffer *out, const struct object *o, const struct ob
     JSON_ADD(out, "}");
 }
 
+static void add_instruction(struct buffer *out, const struct object *o, const struct object_instruction *i,
+                            const char *target_name)
+{
+    char text[LIMIT_INSTRUCTION_TEXT + 32];
+    if (i->targeted) {
+        (void)snprintf(text, sizeof text, "%s0x%" PRIx64, o->instruction_texts + i->text, i->target);
+    } else {
+        (void)snprintf(text, sizeof text, "%s", o->instruction_texts + i->text);
+    }
+    JSON_ADD(out, "{\"text\":");
+    render_json_string(out, text);
+    json_add_address(out, "address", i->address);
+    json_add_count(out, "bytes", i->size);
+    if (i->targeted) {
+        json_add_address(out, "target", i->target);
+    }
+    if (target_name != NULL) {
+        json_add_text(out, "target_name", target_name);
+    }
+    JSON_ADD(out, "}");
+}
+
 static int compare_file(const void *key, const void *member)
 {
     const uint32_t file = *(const uint32_t *)key, other = ((const struct object_digest *)member)->file;
@@ -54,7 +79,7 @@ static void add_files(struct buffer *out, const struct render_addresses *what)
 {
     const struct object *o = what->object;
     bool any = false;
-    for (uint32_t i = 0; i < what->line_count && o->digest_count > 0; i++) {
+    for (uint32_t i = 0; o != NULL && i < what->line_count && o->digest_count > 0; i++) {
         const uint32_t file = what->lines[i].file;
         uint32_t seen = 0;
         while (what->lines[seen].file != file) {
@@ -103,6 +128,11 @@ void render_addresses(const struct render_input *in, const struct render_address
     }
     JSON_ADD(out, "],\"files\":[");
     add_files(out, what);
+    JSON_ADD(out, "],\"instructions\":[");
+    for (uint32_t i = 0; i < what->instruction_count; i++) {
+        buffer_add_text(out, i > 0 ? ",\n" : "\n");
+        add_instruction(out, what->object, &what->instructions[i], what->target_names[i]);
+    }
     JSON_ADD(out, "],\"function\":{\"name\":");
     render_json_string(out, f->name);
     json_add_text(out, "raw_name", f->raw);

@@ -57,6 +57,7 @@ struct object_request {
     bool trusted;
     struct object_put put; /* without done: a client of the Unix socket has sent it */
     uint32_t tenants[STORE_READER_TENANTS];
+    bool code;   /* with instructions */
     bool nosuid; /* it would be trusted but for the mount */
     int64_t received;
     char build_id[BUILDID_TEXT_SIZE]; /* "" if it was not asked for */
@@ -184,7 +185,7 @@ static bool object_wants_debug(const struct object_request *o, char id[BUILDID_T
 
 static void object_read(struct broker *broker, struct object_request *o)
 {
-    const uint64_t memory = o->job.item.weight;
+    struct broker_file file = {o->executable, -1, o->job.item.weight, o->code};
     char id[BUILDID_TEXT_SIZE];
     uint8_t *answer;
     size_t size;
@@ -200,12 +201,14 @@ static void object_read(struct broker *broker, struct object_request *o)
     if (o->debug < 0 && *o->build_id) {
         o->debug = trusted_file_open_debug(o->build_id);
     }
-    o->status = broker_read_object(broker, o->executable, o->debug, memory, &o->answer, &o->answer_size, &o->error);
+    file.debug = o->debug;
+    o->status = broker_read_object(broker, &file, &o->answer, &o->answer_size, &o->error);
     if (o->status || o->debug >= 0 || *o->build_id || !object_wants_debug(o, id)) {
         return;
     }
     o->debug = trusted_file_open_debug(id);
-    if (o->debug < 0 || broker_read_object(broker, o->executable, o->debug, memory, &answer, &size, NULL)) {
+    file.debug = o->debug;
+    if (o->debug < 0 || broker_read_object(broker, &file, &answer, &size, NULL)) {
         return;
     }
     free(o->answer);
@@ -373,6 +376,7 @@ static enum profd_status object_new(struct object_service *s, uint32_t uid, cons
     o->job.type = &object_type;
     o->job.item.uid = o->uid = uid;
     o->service = s;
+    o->code = m->code;
     o->received = loop_clock();
     o->executable = o->debug = -1;
     *out = o;
@@ -427,7 +431,7 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
 
 enum profd_status object_put(struct object_service *s, const struct object_put *put, struct profd_error *e)
 {
-    const struct message_object m = {.build_id = put->build_id, .name = put->name};
+    const struct message_object m = {.build_id = put->build_id, .name = put->name, .code = put->code};
     const uint32_t uid = put->tenant_count ? put->tenants[0] : 0;
     struct object_request *o;
     enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : object_new(s, uid, &m, &o, e);

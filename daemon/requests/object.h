@@ -46,6 +46,7 @@ struct object_put {
     int fd; /* closed by the service, in any case */
     const char *build_id;
     const char *name;
+    bool code;               /* store its instructions, too */
     const uint32_t *tenants; /* that it names functions for; NULL: for all users */
     size_t tenant_count;
     /* Called once, on the loop's thread, if object_put returned OK. */

@@ -8,6 +8,7 @@
 #include "pages/page.h"
 #include "proto/buildid.h"
 #include "proto/limits.h"
+#include "query/params.h"
 #include "render/document.h"
 #include "requests/object.h"
 #include "requests/readers.h"
@@ -88,6 +89,23 @@ static void symbols_answer(void *context, enum profd_status status, const char *
     free(p);
 }
 
+/* The parameters of the target. */
+static enum profd_status symbols_read_target(const char *target, struct object_put *put, struct profd_error *e)
+{
+    static const char *const allowed[] = {"code", NULL};
+    struct params *p = malloc(sizeof *p);
+    enum profd_status status = p ? params_parse(target, p, e) : profd_no_memory(e);
+
+    if (!status) {
+        status = params_check(p, allowed, NULL, e);
+    }
+    if (!status) {
+        status = params_parse_flag(p, "code", &put->code, e);
+    }
+    free(p);
+    return status;
+}
+
 void symbols_receive(const struct symbols *s, struct http_exchange *x, const struct http_request *request)
 {
     const struct store_reader *r = readers_find(s->readers, request->reader); /* may be removed by now */
@@ -110,7 +128,12 @@ void symbols_receive(const struct symbols *s, struct http_exchange *x, const str
         }
         put.tenants = tenants;
         put.build_id = p->id.text;
-        status = object_put(s->objects, &put, &e);
+        status = symbols_read_target(request->target, &put, &e);
+        if (status) {
+            close(request->body);
+        } else {
+            status = object_put(s->objects, &put, &e);
+        }
     }
     if (status) {
         free(p);

@@ -4,6 +4,7 @@
 
 #include "proto/hex.h"
 #include "store/memory.h"
+#include "store/same_names.h"
 
 uint64_t memory_count_attesting(const struct memory_store *s, const char *build_id, const uint8_t *hash)
 {
@@ -54,23 +55,56 @@ bool memory_attests_for(const struct memory_store *s, const struct memory_object
     return found;
 }
 
+/* The objects of the build that hosts attest, with how many of them do. */
+static size_t list_attested(const struct memory_store *s, const char *build_id, const struct store_senders *of,
+                            struct same_names *list)
+{
+    const struct memory_centre *c = &s->centre;
+    size_t n = 0;
+    for (size_t i = 0; i < s->object_count && n < SAME_NAMES_MOST; i++) {
+        const struct memory_object *o = &s->objects[i];
+        if (!o->hashed || strcmp(o->id.text, build_id) != 0 || memory_count_attesting(s, build_id, o->hash) == 0) {
+            continue;
+        }
+        struct same_names *one = &list[n++];
+        *one = (struct same_names){.bytes = o->encoded, .size = o->encoded_size, .id = (int64_t)i};
+        one->hosts = memory_count_attesting(s, build_id, o->hash);
+        for (size_t k = 0; k < c->attestation_count; k++) {
+            const struct memory_attestation *a = &c->attestations[k];
+            one->asked += a->has && strcmp(a->build_id, build_id) == 0 && is_one_of(&c->hosts[a->host], of) &&
+                          memcmp(a->hash, o->hash, sizeof o->hash) == 0;
+        }
+    }
+    return n;
+}
+
 bool memory_judge_hosts(const struct memory_store *s, const struct memory_object *o, const struct store_senders *of,
                         struct store_naming *naming)
 {
     const struct memory_centre *c = &s->centre;
-    size_t agreeing = 0, asked = 0;
+    struct same_names list[SAME_NAMES_MOST];
+    uint64_t asked = 0;
+    bool names = false;
     if (!o->hashed) {
         return false;
     }
     naming->hosts = memory_count_attesting(s, o->id.text, o->hash);
     naming->by = is_quorum(s, o->id.text, o->hash) ? STORE_NAMED_BY_QUORUM : STORE_NAMED_BY_HOSTS;
-    for (size_t i = 0; i < c->attestation_count; i++) {
+    if (naming->by == STORE_NAMED_BY_QUORUM || memory_has_quorum(s, o->id.text)) {
+        return naming->by == STORE_NAMED_BY_QUORUM;
+    }
+    for (size_t i = 0; i < c->attestation_count; i++) { /* those that have none, too */
         const struct memory_attestation *a = &c->attestations[i];
-        if (strcmp(a->build_id, o->id.text) == 0 && is_one_of(&c->hosts[a->host], of)) {
-            asked++;
-            agreeing += a->has && memcmp(a->hash, o->hash, sizeof o->hash) == 0;
+        asked += strcmp(a->build_id, o->id.text) == 0 && is_one_of(&c->hosts[a->host], of);
+    }
+    const size_t n = list_attested(s, o->id.text, of, list);
+    const bool known = same_names_find(list, n, NULL) == PROFD_OK;
+    for (size_t i = 0; i < n && known; i++) {
+        if (&s->objects[list[i].id] == o) {
+            names = same_names_judge(list, n, list[i].leader, memory_count_attesting(s, o->id.text, NULL),
+                                     of->host_count ? of->host_count : asked, naming) &&
+                    list[i].leader == i;
         }
     }
-    return naming->by == STORE_NAMED_BY_QUORUM ||
-           (!memory_has_quorum(s, o->id.text) && agreeing == (of->host_count ? of->host_count : asked));
+    return names;
 }

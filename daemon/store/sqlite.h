@@ -12,6 +12,7 @@
 #include "core/buffer.h"
 #include "core/hashmap.h"
 #include "store/outgoing.h"
+#include "store/same_names.h"
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
@@ -293,21 +294,31 @@ struct sqlite_choice {
 };
 enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e);
-/* The content of an object in the current row of q, which begins with its size, compressed and encoded: a new block
- * that the caller frees. DAMAGED: it cannot be unpacked. */
-enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
-                                      struct profd_error *e);
 /* Reports with this build are new from the state's number on, for the users from one to another. Inside a write
  * transaction. */
 enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
+/* --- sqlite_content.c */
+
+/* The content of an object in the current row of q, which begins with its size, compressed and encoded: a new block
+ * that the caller frees. DAMAGED: it cannot be unpacked. */
+enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+                                      struct profd_error *e);
+
 /* --- sqlite_naming.c */
 
-/* May an object name functions of what these hosts have sent? */
+/* What hosts attest of a build without a quorum for one object, for the senders of a sum: read when it is needed. */
+struct sqlite_attested {
+    bool loaded;
+    struct same_names list[SAME_NAMES_MOST]; /* same_names_done */
+    size_t count;
+    uint64_t attesting, asked; /* as of same_names_judge */
+};
+/* May an object name functions of what these hosts have sent? a: zero at first, the same for the objects of a build. */
 enum profd_status sqlite_judge_hosts(struct sqlite_store *s, int64_t build, int64_t object,
-                                     const struct store_senders *of, struct sqlite_choice *choice, bool *names,
-                                     struct profd_error *e);
+                                     const struct store_senders *of, struct sqlite_attested *a,
+                                     struct sqlite_choice *choice, bool *names, struct profd_error *e);
 /* The number of hosts that attest any object of the build. */
 enum profd_status sqlite_count_attesting(struct sqlite_store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
 /* The variant of a build that a quorum of hosts attests; 0: none. */

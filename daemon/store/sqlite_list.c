@@ -10,6 +10,7 @@ struct judging {
     struct sqlite_store *s;
     const struct store_senders *of;
     int64_t build;
+    struct sqlite_attested attested;
     size_t tenants, ruled; /* of the users; of these those of which an operator has sent an object with names */
 };
 
@@ -35,14 +36,14 @@ static bool is_better(const struct candidate *c, const struct candidate *best, s
 }
 
 /* When all senders of an object were read: keeps the better of it and the best so far. */
-static enum profd_status judge_candidate(const struct judging *x, struct candidate *c, struct candidate *best,
+static enum profd_status judge_candidate(struct judging *x, struct candidate *c, struct candidate *best,
                                          struct candidate *failure, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     size_t matched = c->users + c->operators;
     bool by_hosts = false;
     if (c->object != 0 && x->ruled < x->tenants) {
-        status = sqlite_judge_hosts(x->s, x->build, c->object, x->of, &c->hosts, &by_hosts, e);
+        status = sqlite_judge_hosts(x->s, x->build, c->object, x->of, &x->attested, &c->hosts, &by_hosts, e);
         matched += by_hosts ? x->tenants - x->ruled : 0;
     }
     if (c->operators > 0 && c->operators == x->of->uid_count) {
@@ -144,6 +145,7 @@ enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, co
         status = judge_candidate(&x, &current, &best, &failure, e);
     }
     free(current.note);
+    same_names_done(x.attested.list, x.attested.count);
     if (status == PROFD_OK) {
         const bool by_users = best.trusted && best.hosts.by != STORE_NAMED_BY_OPERATORS;
         choice->object = best.object;

@@ -49,13 +49,24 @@ class Places {
     return this.byName.get(key) ?? this.byName.set(key, fresh).get(key);
   }
 
+  /** The first range that ends behind an address. */
+  first(address) {
+    let [low, high] = [0, this.ranges.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.ranges[middle].to <= address) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
   /** Which places have bytes of [low, high), and how many: {place, bytes}. */
   within(low, high) {
     const parts = [];
     let at = low;
-    for (const r of this.ranges) {
+    for (let i = this.first(low); i < this.ranges.length && this.ranges[i].from < high; i++) {
+      const r = this.ranges[i];
       const [from, to] = [Math.max(r.from, low), Math.min(r.to, high)];
-      if (to <= from) continue;
       if (from > at) parts.push({ place: this.of(), bytes: from - at });
       parts.push({ place: this.of(r.file, r.line), bytes: to - from });
       at = to;

@@ -1,6 +1,7 @@
-// The code of one function: where ticks fell and what was called, by source line or by address. The text of the lines
-// is with the reader: a file that is opened stays in the page.
+// The code of one function: where ticks fell and what was called, by source line, by instruction or by address. The
+// text of the lines is with the reader: a file that is opened stays in the page.
 import * as api from "./api.js";
+import { instructionsOf } from "./code_instructions.js";
 import { interval, linesOf, withText } from "./code_lines.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
@@ -11,8 +12,10 @@ import { bar, fitting, load, NARROW } from "./view_report.js";
 
 const WIDTHS = { bars: true, width: 9.2, slim: 4.8 };
 const OFFERED = 12; // functions to choose from
-const FEW = ["ticks", "calls"]; // columns where there is little space
-const ADDRESSES = "addresses"; // the form of the address bar that shows addresses where lines are known
+// Columns where there is little space; the number of calls of an instruction then stands beside their callee.
+const FEW = { Instructions: ["ticks"], Lines: ["ticks", "calls"], Addresses: ["ticks", "calls"] };
+const INSTRUCTIONS = "instructions"; // forms of the address bar; without one: lines, where they are known
+const ADDRESSES = "addresses";
 const SELF =
   "time of the ticks that fell here, and its part of the function; ~: a bin of the histogram covers several lines, " +
   "and is divided by their bytes";
@@ -59,6 +62,12 @@ function linesShown(lines, answer) {
   });
 }
 
+/** Instructions, with the text of their lines where a file was opened. */
+function instructionsShown(answer) {
+  const { rows } = instructionsOf(answer);
+  return rows.map((row) => (row.head ? { ...row, text: textOf(row.file, answer)?.[row.line - 1] } : row));
+}
+
 /** The name of a callee as a link to its callers and callees. */
 function calleeLink(call, state) {
   if (!call.callee) return "outside";
@@ -69,12 +78,14 @@ function calleeLink(call, state) {
 /** A line or an address; what is called from there; the text of the line. */
 function nameColumn(rows, state, title) {
   const shared = () => el("span", { class: "chip", title: "These bytes belong in part to another function" }, "shared");
+  const times = (c) => (wide() || title !== "Instruction" ? null : `×${format.short(c.calls)}`);
   const cell = (i) => {
-    const { name, title: about, call, text, shared: of } = rows[i];
+    const { name, title: about, call, text, shared: of, head, goes } = rows[i];
     return [
-      name ? el("code", { class: "place", title: about }, name) : el("span", { class: "indent" }),
-      call ? el("span", { class: "callee" }, "→", calleeLink(call, state)) : null,
+      name ? el("code", { class: head ? "place head" : "place", title: about }, name) : el("span", { class: "indent" }),
+      call ? el("span", { class: "callee" }, "→", calleeLink(call, state), times(call)) : null,
       text === undefined ? null : el("code", { class: "text", title: text }, text),
+      goes ? el("span", { class: "callee" }, calleeLink(goes, state), times(goes)) : null,
       of ? shared() : null,
     ];
   };
@@ -233,26 +244,49 @@ function headline(rows, answer) {
   const hottest = hottestOf(rows);
   const amount = format.amounts(answer.dimension, answer);
   const most = hottest
-    ? `Most time is at ${hottest.name}: ` +
+    ? `Most time is at ${hottest.name}${wide() && hottest.bytes && hottest.text ? ` ${hottest.text}` : ""}: ` +
       `${hottest.estimated ? "~" : ""}${amount(hottest.seconds)} of ${amount(f.self_seconds)}. `
     : `${f.calls > 0 ? "No tick fell into this function" : "No call and no tick of this function was seen"}. `;
   return el("p", { class: "answer" }, el("strong", {}, most));
 }
 
-/** "Lines" and "Addresses", where both are known. */
-function forms(state, byAddress) {
-  const link = (form, title, now) => {
-    const there = to(state, { form, sort: "", dir: "", row: "", top: "" });
-    return el("a", { ...there, "aria-current": now ? "true" : null }, title);
-  };
-  return el("span", { class: "presets" }, link("", "Lines", !byAddress), link(ADDRESSES, "Addresses", byAddress));
+/** What can be shown, the usual one first: {form, title, column, rows}. */
+function formsOf(lines, answer) {
+  const all = [
+    { form: INSTRUCTIONS, title: "Instructions", column: "Instruction", rows: () => instructionsShown(answer) },
+    { form: ADDRESSES, title: "Addresses", column: "Address", rows: () => addressesOf(answer) },
+  ];
+  if (!answer.instructions.length) all.shift();
+  if (answer.lines.length)
+    all.unshift({ form: "lines", title: "Lines", column: "Line", rows: () => linesShown(lines, answer) });
+  return all;
 }
+
+/** Links to the others. */
+function formLinks(state, forms, now) {
+  const link = (form, i) => {
+    const there = to(state, { form: i === 0 ? "" : form.form, sort: "", dir: "", row: "", top: "" });
+    return el("a", { ...there, "aria-current": form === now ? "true" : null }, form.title);
+  };
+  return el("span", { class: "presets" }, forms.map(link));
+}
+
+/** Why there are no instructions, and what to do. */
+const withoutInstructions = (answer) =>
+  el(
+    "p",
+    { class: "hint" },
+    "The instructions of this build are not stored. To store them, send the file: ",
+    el("code", {}, `profctl symbols --code ${format.quote(answer.function.object || "FILE")}`),
+    ".",
+  );
 
 function show(main, state, answer) {
   const lines = linesOf(answer);
   const has = answer.lines.length > 0;
-  const byAddress = !has || state.form === ADDRESSES;
-  const rows = byAddress ? addressesOf(answer) : linesShown(lines, answer);
+  const forms = formsOf(lines, answer);
+  const form = forms.find((one) => one.form === state.form) ?? forms[0];
+  const rows = form.rows();
   const f = answer.function;
   const shell = command(state, f);
   const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
@@ -262,14 +296,14 @@ function show(main, state, answer) {
     "div",
     { class: "bar compare" },
     el("h2", { class: "function one", title: f.name }, titleOf(f.name)),
-    has ? forms(state, byAddress) : null,
-    has && !byAddress ? opener(files, box, () => show(main, state, answer)) : null,
+    forms.length > 1 ? formLinks(state, forms, form) : null,
+    has && form.form !== ADDRESSES ? opener(files, box, () => show(main, state, answer)) : null,
     el("button", { type: "button", title: shell, onclick: () => copy(shell, "Command") }, "Copy command"),
     counted ? el("a", to(state, another("report")), "Callers and callees") : null,
   );
   const table = new Table({
-    label: byAddress ? "Addresses" : "Lines",
-    columns: columns(rows, answer, state, byAddress ? "Address" : "Line"),
+    label: form.title,
+    columns: columns(rows, answer, state, form.column),
     count: rows.length,
     state,
     sort: "name",
@@ -282,9 +316,10 @@ function show(main, state, answer) {
     rows.length ? table.node : null,
     remarks(lines, answer),
     has ? null : without(answer),
+    answer.instructions.length ? null : withoutInstructions(answer),
   );
   replace(main, box);
-  table.show(wide() ? table.all.map((c) => c.key) : FEW, !wide());
+  table.show(wide() ? table.all.map((c) => c.key) : FEW[form.title], !wide());
   table.filter();
   table.restore();
   if (!state.row && !state.top && !state.sort) table.select(rows.indexOf(hottestOf(rows)), false);

@@ -88,9 +88,9 @@ async function cycles(page) {
 }
 
 /** What profctl annotate says of a function, by source line. */
-const annotated = (name) =>
+const annotated = (name, ...more) =>
   JSON.parse(
-    execFileSync(profctl, ["annotate", shop, name, "--json", "--exe", `${process.env.HOME}/shop2`], {
+    execFileSync(profctl, ["annotate", shop, name, "--json", "--exe", `${process.env.HOME}/shop2`, ...more], {
       encoding: "utf8",
     }),
   );
@@ -142,6 +142,48 @@ async function code(page) {
   point(/fn=0x/.test(page.url()), "code: without a function, those with the most time are offered", page.url());
   await visit(page, `?build=${id("calc")}&view=code&fn=main`);
   point(/Source lines are not known.*profctl symbols/.test(await text(page)), "code: without lines, what to do");
+}
+
+/** The same by instruction, once the file was sent with its code. */
+async function instructions(page) {
+  await visit(page, `?build=${shop}&view=code&fn=step`);
+  point(/profctl symbols --code/.test(await text(page)), "code: without instructions, what to do", await text(page));
+  execFileSync(profctl, ["symbols", "--code", `${process.env.HOME}/shop2`]);
+  const answer = await get(`api/v1/builds/${shop}/functions/step/addresses`);
+  const { rows: wanted } = annotated("step", "--asm");
+  await visit(page, `?build=${shop}&view=code&fn=step`);
+  await page.locator(".presets a", { hasText: "Instructions" }).click();
+  await page.waitForSelector("[role=grid][aria-label=Instructions]");
+  const rows = page.locator(ROW, { has: page.locator(".place:not(.head)") });
+  const places = await rows.locator(".place").allTextContents();
+  const from = Number.parseInt(wanted[0].address, 16);
+  point(
+    places.join() === wanted.map((r) => `+0x${(Number.parseInt(r.address, 16) - from).toString(16)}`).join(),
+    "code: the instructions of profctl annotate",
+    [places, wanted],
+  );
+  const own = await page.evaluate(async (a) => {
+    const { instructionsOf } = await import(new URL("code_instructions.js", document.baseURI).href);
+    return instructionsOf(a).rows.filter((row) => row.at !== undefined).map((row) => row.ticks ?? 0);
+  }, answer);
+  // profctl puts the ticks of a bin to its first instruction: before the first one of each bin, both have the same.
+  const before = (list, n) => list.slice(0, n).reduce((sum, x) => sum + x, 0);
+  const theirs = wanted.map((r) => r.ticks);
+  const differ = wanted.filter((r, n) => r.ticks > 0 && Math.abs(before(own, n) - before(theirs, n)) > 1e-6);
+  point(
+    !differ.length && theirs.some(Boolean) && Math.abs(before(own) - before(theirs)) < 1e-6,
+    "code: with their ticks",
+    [differ, own, theirs],
+  );
+  const links = await page.locator(`${ROW} .callee a`).allTextContents();
+  const heads = await page.locator(`${ROW} .place.head`).allTextContents();
+  point(
+    links.join() === answer.calls.map((c) => c.callee).join() &&
+      heads.length > 0 &&
+      heads.every((h) => /^shop\.c:\d+$/.test(h)),
+    "code: a call links to its callee, and lines stand between",
+    [links, answer.calls, heads],
+  );
 }
 
 const choose = (page, name, content) =>
@@ -227,7 +269,7 @@ async function digits(page) {
 
 export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [never, cycles, code, digested, digits]) await part(page);
+  for (const part of [never, cycles, code, digested, instructions, digits]) await part(page);
   await page.context().close();
   for (const [theme, viewport] of kinds) {
     const look = await open({ colorScheme: theme, viewport });
@@ -238,6 +280,7 @@ export async function lists() {
         "code",
         `?build=${shop}&view=code&fn=${(await get(`api/v1/builds/${shop}/functions?name=step`)).rows[0].address}`,
       ],
+      ["instructions", `?build=${shop}&view=code&fn=step&form=instructions`],
       ["code of which function", `?build=${shop}&view=code`],
     ]) {
       await visit(look, query);

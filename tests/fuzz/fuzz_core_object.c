@@ -6,6 +6,7 @@
 
 #include "core/arena.h"
 #include "core/object.h"
+#include "core/object_instructions.h"
 #include "core/object_lines.h"
 #include "core/symtab.h"
 
@@ -52,6 +53,23 @@ static void check_lines(struct arena *a, const struct object *o)
     }
 }
 
+/* All instructions, too. */
+static void check_instructions(struct arena *a, const struct object *o)
+{
+    struct object_instruction *all = NULL;
+    uint32_t n = 0;
+    struct profd_error e;
+    if (object_instructions_find(o, a, 0, UINT64_MAX, &all, &n, &e) != PROFD_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (all[i].size == 0 || all[i].text >= o->instruction_text_bytes ||
+            (i > 0 && all[i].address < all[i - 1].address + all[i - 1].size)) {
+            abort();
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena *a = arena_new((size_t)64 << 20);
@@ -69,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_table(a, o, false);
         check_table(a, o, true);
         check_lines(a, o);
+        check_instructions(a, o);
         for (uint32_t i = 0; i < o->range_count; i++) {
             object_holds(o, o->ranges[i].low);
         }

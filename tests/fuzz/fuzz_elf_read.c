@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     int fd = memory_of(data + 1, size - 1);
     struct elf_read_options options = {.static_arcs = true,
+                                       .instructions = true,
                                        .demangle = (data[0] & 1) == 0,
                                        .lines = true,
                                        .all_lines = (data[0] & 2) != 0,

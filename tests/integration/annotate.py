@@ -101,6 +101,31 @@ def counted(tap, d):
     text = d.ctl("annotate", exe, "outer", "--asm").stdout
     tap.point("push" in text and "/t.c:14" in text, "as text, with the lines between", text)
     refused(tap, d, exe)
+    stored(tap, d, exe, steps)
+
+
+def stored(tap, d, exe, steps):
+    """The instructions that the daemon has, for readers without the executable."""
+    path = f"/api/v1/builds/{d.json('report', exe, '--json')['build_id']}/functions/outer/addresses"
+    _, head, before = d.get(path)
+    assert d.ctl("symbols", "--code", exe).returncode == 0
+    _, changed, body = d.get(path, If_None_Match=head["etag"])
+    rows = json.loads(body)["instructions"]
+    tap.point(json.loads(before)["instructions"] == [] and changed["etag"] != head["etag"]
+              and [r["address"] for r in rows] == [r["address"] for r in steps], "stored by symbols --code: those of "
+              "objdump, and another ETag", (rows[:3], steps[:3]))
+    ends = [(int(r["address"], 16) + r["bytes"]) for r in rows[:-1]]
+    named = [(r["text"].split()[0], r["target_name"]) for r in rows if r.get("target_name") in ("leaf", "other")]
+    tap.point(ends == [int(r["address"], 16) for r in rows[1:]] and ("callq", "leaf") in named
+              and all(r["text"].endswith(r["target"]) for r in rows if "target" in r),
+              "they have no gaps; branches name their targets", rows)
+    stripped = exe + ".stripped"
+    assert run("strip", "-o", stripped, exe).returncode == 0
+    assert d.ctl("symbols", exe).returncode == 0 and d.ctl("symbols", stripped).returncode == 0
+    after = json.loads(d.get(path)[2])
+    tap.point(after["instructions"] == rows and after["lines"] == json.loads(before)["lines"],
+              "neither the file without --code nor a stripped copy takes instructions or lines away",
+              (len(after["instructions"]), len(after["lines"])))
 
 
 def refused(tap, d, exe):

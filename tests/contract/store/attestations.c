@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/object.h"
 #include "tests/contract/store/harvest_fixture.h"
 
 #define NOW (NOON + DAY)
@@ -305,6 +306,93 @@ STORE_TEST_LOCAL(host_attests_what_all_users_of_the_build_sent)
     make_upload(&m, 2, 2, 1);
     put(f, &m);
     FAILS(f, PROFD_NOT_FOUND, store_get_shared_object(f->r, full_id("aa01"), &bytes, &size, &f->e));
+}
+
+/* An object with one function, as a version of the format without lines or with lines encodes it. */
+struct named_object {
+    uint8_t *bytes, hash[STORE_HASH_SIZE];
+    size_t size;
+};
+
+static void name_object(struct named_object *n, const char names[6], bool lines)
+{
+    struct object_symbol symbol = {.address = 16, .size = 4, .name = 1, .demangled = 1, .type = OBJECT_TYPE_FUNCTION};
+    struct object_line line = {.low = 16, .high = 20, .file = 3, .line = 7};
+    struct object o = {.bits = 64,
+                       .machine = 62,
+                       .has_names = true,
+                       .note = "",
+                       .names = names,
+                       .name_bytes = 6,
+                       .symbols = &symbol,
+                       .symbol_count = 1,
+                       .knows_returns = true,
+                       .knows_code = true,
+                       .lines = &line,
+                       .line_count = lines};
+    struct sha256_ctx sha;
+    snprintf(o.id.text, sizeof o.id.text, "%s", full_id("aa01"));
+    memset(o.variant, 'a', sizeof o.variant - 1);
+    cr_assert_eq(object_encode(&o, &n->bytes, &n->size, NULL), PROFD_OK);
+    cr_assert_eq(n->bytes[3], lines ? 5 : 4);
+    sha256_init(&sha);
+    sha256_update(&sha, n->size, n->bytes);
+    sha256_digest(&sha, sizeof n->hash, n->hash);
+}
+
+static void put_named(struct fixture *f, const struct named_object *n, const char *hosts)
+{
+    struct made_object o;
+    for (; *hosts; hosts++) {
+        attest(f, (uint8_t)(*hosts - '0'), n->hash);
+    }
+    make_object(&o, "aa01", "x", STORE_TENANT, false, "x");
+    o.o.hash = n->hash;
+    o.o.encoded = n->bytes;
+    o.o.encoded_size = n->size;
+    OK(f, store_put_object(f->w, &o.o, &f->e));
+}
+
+/* Version of the object that names functions for these hosts, 0 if none; and by how many hosts. */
+static void expect_named(struct fixture *f, const char *digits, int version, const char *said)
+{
+    char wanted[16];
+    const char *text = named(f, digits);
+    snprintf(wanted, sizeof wanted, " %s", said);
+    const bool tail = strlen(text) >= strlen(wanted) && strcmp(text + strlen(text) - strlen(wanted), wanted) == 0;
+    cr_assert(tail && (version == 0 || text[3] == version), "%s: %d, %s instead of %d, %s", digits, text[3], text + 4,
+              version, said);
+}
+
+/* While hosts are upgraded, they attest different objects with the same names. */
+STORE_TEST(names_outlive_an_upgrade)
+{
+    struct named_object old, new, other;
+    name_object(&old, "\0f\0a\0", false);
+    name_object(&new, "\0f\0a\0", true);
+    name_object(&other, "\0g\0a\0", true);
+    for (uint8_t i = 1; i <= 6; i++) {
+        run_on(f, i);
+    }
+    put_named(f, &old, "1");
+    put_named(f, &new, "2");
+    expect_named(f, "12", 4, "hosts 2/2"); /* each has too few hosts for its lines */
+    expect_named(f, "123", 0, "- 0/2");
+    put_named(f, &other, "3");
+    expect_named(f, "12", 4, "hosts 2/3");
+    expect_named(f, "13", 0, "- 0/3");
+    put_named(f, &old, "134");
+    put_named(f, &new, "256");
+    expect_named(f, "123456", 5, "quorum 6/6");
+    expect_named(f, "14", 5, "quorum 6/6");
+    put_named(f, &other, "456");
+    expect_named(f, "123456", 0, "- 0/6");
+    expect_named(f, "123", 4, "hosts 3/6");
+    put_named(f, &old, "1234");
+    expect_named(f, "123456", 4, "quorum 4/6");
+    free(old.bytes);
+    free(new.bytes);
+    free(other.bytes);
 }
 
 #define RED (STORE_TENANT - 1)

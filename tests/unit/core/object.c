@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "core/object_instructions.h"
 #include "core/object_lines.h"
 #include "proto/limits.h"
 #include "tests/unit/core/fixture.h"
@@ -176,9 +177,9 @@ Test(object, version_one_is_judged_by_name)
     cr_assert_eq(object_encode(o, &second, &again, NULL), PROFD_OK);
     cr_assert(again == n && memcmp(bytes, second, n) == 0, "the same bytes again");
     free(second);
-    bytes[3] = 7;
+    bytes[3] = 8;
     cr_assert_eq(decode(a, bytes, n, &o, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "version 7: must be 1 to 6"), "%s", e.sentence);
+    cr_assert(strstr(e.sentence, "version 8: must be 1 to 7"), "%s", e.sentence);
     free(bytes);
     arena_free(a);
 }
@@ -274,6 +275,88 @@ Test(object, rules_of_digests, .init = setup)
     uint8_t *bytes = encode(&n);
     cr_expect_eq(decode(a, bytes, n, &o, NULL), PROFD_MALFORMED, "one stands twice");
     free(bytes);
+    arena_free(a);
+}
+
+static const char texts[] = "\0call \0nop";
+
+static void instruct(const struct object_instruction *list, uint32_t n, struct buffer *rows)
+{
+    struct object_instruction last = {0};
+    buffer_init(rows, SIZE_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        object_instructions_add(rows, &last, &list[i]);
+    }
+    f.object.instruction_texts = texts;
+    f.object.instruction_text_bytes = sizeof texts;
+    f.object.instruction_bytes = (const uint8_t *)rows->data;
+    f.object.instruction_size = rows->size;
+    f.object.instruction_count = n;
+}
+
+static enum profd_status find_instructions(struct arena *a, uint64_t low, uint64_t high,
+                                           struct object_instruction **found, uint32_t *count)
+{
+    struct object *o = NULL;
+    size_t n;
+    uint8_t *bytes = encode(&n);
+    cr_assert_eq(bytes[3], 7);
+    cr_assert_eq(decode(a, bytes, n, &o, NULL), PROFD_OK);
+    free(bytes);
+    return object_instructions_find(o, a, low, high, found, count, NULL);
+}
+
+Test(object, instructions, .init = setup)
+{
+    static const struct object_instruction list[] = {
+        {0x10, 5, 1, true, 0xffffffff80000010}, {0x15, 1, 7, false, 0}, {UINT64_MAX - 4, 4, 1, true, 0}};
+    struct arena *a = arena_new(0);
+    struct object_instruction *found = NULL;
+    struct buffer rows;
+    uint32_t n;
+    instruct(list, 3, &rows);
+    f.object.line_count = f.object.digest_count = 0; /* they need neither */
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(find_instructions(a, 0, UINT64_MAX, &found, &n), PROFD_OK);
+        cr_assert_eq(n, 3);
+        for (uint32_t k = 0; k < n; k++) {
+            cr_expect(found[k].address == list[k].address && found[k].size == list[k].size &&
+                          found[k].text == list[k].text && found[k].targeted == list[k].targeted &&
+                          found[k].target == list[k].target,
+                      "%u", k);
+        }
+        f.object.line_count = f.object.digest_count = 3;
+    }
+    cr_assert_eq(find_instructions(a, 0x11, 0x16, &found, &n), PROFD_OK);
+    cr_expect(n == 1 && found->address == 0x15);
+    buffer_done(&rows);
+    arena_free(a);
+}
+
+Test(object, rules_of_instructions, .init = setup)
+{
+    static const struct object_instruction bad[][2] = {
+        {{0x10, 0, 1, false, 0}, {0x20, 1, 1, false, 0}},            /* no byte */
+        {{0x10, 5, 1, false, 0}, {0x14, 1, 1, false, 0}},            /* inside the one before */
+        {{0x10, 5, 1, false, 0}, {0xf, 1, 1, false, 0}},             /* before it */
+        {{0x10, 5, sizeof texts, false, 0}, {0x20, 1, 1, false, 0}}, /* no such text */
+        {{0x10, 5, 1, false, 0}, {UINT64_MAX, 1, 1, false, 0}},      /* behind the last address */
+    };
+    struct arena *a = arena_new(0);
+    struct object_instruction *found = NULL;
+    struct buffer rows;
+    uint32_t n;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        instruct(bad[i], 2, &rows);
+        cr_expect_eq(find_instructions(a, 0, 1, &found, &n), PROFD_MALFORMED, "case %zu", i);
+        buffer_done(&rows);
+    }
+    instruct(&(struct object_instruction){0x10, 5, 1, false, 0}, 1, &rows);
+    buffer_add(&rows, "\0\0\0\0", 4); /* surplus */
+    f.object.instruction_bytes = (const uint8_t *)rows.data;
+    f.object.instruction_size = rows.size;
+    cr_expect_eq(find_instructions(a, 0, 1, &found, &n), PROFD_MALFORMED);
+    buffer_done(&rows);
     arena_free(a);
 }
 
@@ -388,7 +471,12 @@ Test(object, surplus_bytes_and_magic, .init = setup)
 /* Counts that lie cost nothing: memory is taken only for what the bytes can hold. */
 Test(object, mutations_never_harm, .init = setup)
 {
+    static const struct object_instruction list[] = {{0x10, 5, 1, true, 0x40}, {0x15, 1, 7, false, 0}};
+    struct object_instruction *found = NULL;
+    struct buffer rows;
+    uint32_t count;
     size_t n;
+    instruct(list, 2, &rows);
     uint8_t *bytes = encode(&n), *bad = malloc(n);
     srand(99);
     int accepted = 0;
@@ -405,8 +493,12 @@ Test(object, mutations_never_harm, .init = setup)
             cr_assert_leq(strlen(object_name(o, o->symbols[s].name)), LIMIT_SYMBOL_NAME);
         }
         accepted += status == PROFD_OK;
+        if (status == PROFD_OK && object_instructions_find(o, a, 0, UINT64_MAX, &found, &count, NULL) == PROFD_OK) {
+            cr_assert(count == 0 || strlen(o->instruction_texts + found->text) <= LIMIT_INSTRUCTION_TEXT);
+        }
         arena_free(a);
     }
+    buffer_done(&rows);
     cr_assert_gt(accepted, 0);
     free(bytes);
     free(bad);

@@ -50,7 +50,8 @@ static void compare(struct broker *b, const char *file, const char *debug)
     uint8_t *answer, *own;
     size_t size, own_size;
     struct profd_error e = {""};
-    cr_assert_eq(broker_read_object(b, fd, separate, UINT64_MAX, &answer, &size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(broker_read_object(b, &(struct broker_file){fd, separate, UINT64_MAX, false}, &answer, &size, &e),
+                 PROFD_OK, "%s", e.sentence);
     cr_assert_eq(object_encode(tools_read(file, debug), &own, &own_size, NULL), PROFD_OK);
     cr_expect_eq(size, own_size);
     cr_expect(size == own_size && memcmp(answer, own, size) == 0);
@@ -70,7 +71,8 @@ static enum profd_status ask(struct broker *b, int fd, struct profd_error *e)
 {
     uint8_t *answer = NULL;
     size_t size = 0;
-    enum profd_status status = broker_read_object(b, fd, -1, UINT64_MAX, &answer, &size, e);
+    enum profd_status status =
+        broker_read_object(b, &(struct broker_file){fd, -1, UINT64_MAX, false}, &answer, &size, e);
     if (status == PROFD_OK) {
         free(answer);
     } else {
@@ -368,8 +370,9 @@ Test(elf_broker, second_attempt_without_lines)
     uint8_t *answer;
     size_t size;
     struct profd_error e = {""};
-    cr_assert_eq(broker_read_object(b, tools_open("a"), -1, UINT64_MAX, &answer, &size, &e), PROFD_OK, "%s",
-                 e.sentence);
+    cr_assert_eq(
+        broker_read_object(b, &(struct broker_file){tools_open("a"), -1, UINT64_MAX, false}, &answer, &size, &e),
+        PROFD_OK, "%s", e.sentence);
     struct arena *a = arena_new(0);
     struct object *o;
     cr_assert_eq(object_decode(a, answer, size, &o, &e), PROFD_OK, "%s", e.sentence);

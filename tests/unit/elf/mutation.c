@@ -49,7 +49,8 @@ static int memory_of(const uint8_t *bytes, size_t n)
 
 static bool read_one(int fd, uint64_t seed)
 {
-    struct elf_read_options all = {.static_arcs = true, .demangle = true, .lines = true, .rows = true};
+    struct elf_read_options all = {
+        .static_arcs = true, .demangle = true, .lines = true, .rows = true, .instructions = true};
     struct arena *a = arena_new((size_t)256 << 20);
     struct object *o, *back;
     struct profd_error e = {""};

@@ -1,0 +1,157 @@
+#include "core/object_compare.h"
+
+#include <string.h>
+
+#include "core/table.h"
+
+static bool same_text(const struct object *a, uint32_t x, const struct object *b, uint32_t y)
+{
+    return strcmp(object_name(a, x), object_name(b, y)) == 0;
+}
+
+static bool same_file(const struct object *a, const struct object *b)
+{
+    return strcmp(a->id.text, b->id.text) == 0 && a->machine == b->machine && a->bits == b->bits &&
+           a->big_endian == b->big_endian && a->position_independent == b->position_independent;
+}
+
+static bool same_ranges(const struct object *a, const struct object *b)
+{
+    bool same = a->range_count == b->range_count;
+    for (uint32_t i = 0; i < a->range_count && same; i++) {
+        const struct object_range *x = &a->ranges[i], *y = &b->ranges[i];
+        same = x->low == y->low && x->high == y->high && x->kind == y->kind;
+    }
+    return same;
+}
+
+static bool same_symbols(const struct object *a, const struct object *b)
+{
+    const unsigned compared = a->by_name || b->by_name ? ~OBJECT_SYMBOL_UNLISTED : ~0u; /* version 1 only guesses it */
+    bool same = a->symbol_count == b->symbol_count;
+    for (uint32_t i = 0; i < a->symbol_count && same; i++) {
+        const struct object_symbol *x = &a->symbols[i], *y = &b->symbols[i];
+        same = x->address == y->address && x->size == y->size && x->bind == y->bind && x->type == y->type &&
+               ((x->flags ^ y->flags) & compared) == 0 && same_text(a, x->name, b, y->name) &&
+               same_text(a, x->demangled, b, y->demangled);
+    }
+    return same;
+}
+
+static bool same_calls(const struct object *a, const struct object *b)
+{
+    bool same = a->plt_count == b->plt_count && a->arc_count == b->arc_count;
+    for (uint32_t i = 0; i < a->plt_count && same; i++) {
+        const struct object_plt *x = &a->plt[i], *y = &b->plt[i];
+        same = x->address == y->address && x->size == y->size && same_text(a, x->import, b, y->import);
+    }
+    for (uint32_t i = 0; i < a->arc_count && same; i++) {
+        const struct object_arc *x = &a->arcs[i], *y = &b->arcs[i];
+        same = x->from == y->from && x->to == y->to && x->kind == y->kind && same_text(a, x->import, b, y->import);
+    }
+    return same;
+}
+
+static bool same_addresses(const uint64_t *a, uint32_t n, const uint64_t *b, uint32_t m)
+{
+    return n == m && (n == 0 || memcmp(a, b, n * sizeof *a) == 0);
+}
+
+static bool same_returns(const struct object *a, const struct object *b)
+{
+    return !a->knows_returns || !b->knows_returns ||
+           (same_addresses(a->returns, a->return_count, b->returns, b->return_count) &&
+            same_addresses(a->signal_returns, a->signal_return_count, b->signal_returns, b->signal_return_count));
+}
+
+bool object_compare_names(const struct object *a, const struct object *b)
+{
+    return same_file(a, b) && a->has_names == b->has_names && a->only_dynamic == b->only_dynamic &&
+           a->has_executable_start == b->has_executable_start && a->executable_start == b->executable_start &&
+           a->has_etext == b->has_etext && a->etext == b->etext && same_ranges(a, b) && same_symbols(a, b) &&
+           same_calls(a, b) && same_returns(a, b);
+}
+
+static uint64_t hash_symbol(const struct object *o, uint32_t i)
+{
+    return table_hash_text(object_name(o, o->symbols[i].name), 0, o->symbols[i].address);
+}
+
+static uint64_t hash_row(const void *context, uint32_t index)
+{
+    return hash_symbol(context, index);
+}
+
+/* Has the other object this symbol of o? */
+static bool has_symbol(const struct table *t, const struct object *other, const struct object *o, uint32_t i)
+{
+    bool found = false;
+    uint32_t slot = table_slot(t, hash_symbol(o, i));
+    for (; t->slots[slot] != 0 && !found; slot = (slot + 1) & t->mask) {
+        const struct object_symbol *s = &other->symbols[t->slots[slot] - 1];
+        found = s->address == o->symbols[i].address && s->size == o->symbols[i].size &&
+                same_text(other, s->name, o, o->symbols[i].name);
+    }
+    return found;
+}
+
+static uint32_t count_files(const struct object *o)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        n += o->symbols[i].file != 0;
+    }
+    return n;
+}
+
+/* The ranges that a file has with and without symbols: of .text and of segments. */
+static bool same_code(const struct object *a, const struct object *b)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < a->range_count; i++) {
+        if (a->ranges[i].kind != OBJECT_RANGE_SEGMENT) {
+            continue;
+        }
+        while (k < b->range_count && b->ranges[k].kind != OBJECT_RANGE_SEGMENT) {
+            k++;
+        }
+        if (k == b->range_count || a->ranges[i].low != b->ranges[k].low || a->ranges[i].high != b->ranges[k].high) {
+            return false;
+        }
+        k++;
+    }
+    return true;
+}
+
+static bool has_fewer_parts(const struct object *o, const struct object *more)
+{
+    return o->line_count <= more->line_count && o->digest_count <= more->digest_count &&
+           o->inlined_count <= more->inlined_count && o->instruction_count <= more->instruction_count &&
+           o->arc_count <= more->arc_count && o->plt_count <= more->plt_count &&
+           o->knows_returns <= more->knows_returns && o->knows_code <= more->knows_code &&
+           o->knows_inlined <= more->knows_inlined && more->by_name <= o->by_name && o->has_names <= more->has_names &&
+           count_files(o) <= count_files(more);
+}
+
+enum profd_status object_compare_content(const struct object *o, const struct object *more, struct arena *scratch,
+                                         bool *adds, struct profd_error *e)
+{
+    struct table t = {.slots = NULL};
+    bool held = same_file(o, more) && same_code(o, more) && has_fewer_parts(o, more);
+    for (uint32_t i = 0; i < more->symbol_count && held; i++) {
+        if (!table_reserve(&t, scratch, hash_row, more)) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u symbols", more->symbol_count);
+        }
+        uint32_t slot = table_slot(&t, hash_symbol(more, i));
+        while (t.slots[slot] != 0) {
+            slot = (slot + 1) & t.mask;
+        }
+        t.slots[slot] = i + 1;
+        t.used++;
+    }
+    for (uint32_t i = 0; i < o->symbol_count && held; i++) {
+        held = more->symbol_count > 0 && has_symbol(&t, more, o, i);
+    }
+    *adds = !held;
+    return PROFD_OK;
+}
