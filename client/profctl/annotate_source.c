@@ -161,8 +161,9 @@ enum profd_status source_find(const struct source_finder *f, const char *name, s
         return split(out) ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the lines of %.200s", name);
     }
     if (!out->text) {
-        (void)snprintf(out->note, sizeof out->note, "%.300s is not on this machine; --source-path names its directory",
-                       name);
+        (void)snprintf(out->note, sizeof out->note,
+                       "%.280s is not on this machine%s; --source-path names its directory", name,
+                       f->fetch ? ", nor could it be downloaded" : "");
         return PROFD_OK;
     }
     if (!good && !check_text(f, name, path, size, out)) {

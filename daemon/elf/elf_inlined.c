@@ -4,22 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/compare.h"
 #include "elf/elf_line_entries.h"
 #include "proto/limits.h"
 
 enum { AT_INLINE = 0x20, INLINED = 1, DECLARED_INLINED = 3 };
+#define REFERENCES_MAX 8
 
 struct inlined_list {
     struct entry_file file;
     const char **names;
     uint32_t count, capacity;
+    uint64_t *origins; /* of inlined copies: a compiler that decides at link time marks no function as inlined */
+    size_t origin_count, origin_capacity;
     bool no_memory;
 };
 
 /* An entry's attributes, as far as they say which function it is. */
 struct inlined_entry {
     const char *name, *linkage_name;
-    uint64_t specification; /* UINT64_MAX: none */
+    uint64_t reference; /* to an entry that says more; UINT64_MAX: none */
     bool inlined;
 };
 
@@ -35,8 +39,8 @@ static void entry_take(struct inlined_list *l, struct entry *entry, struct inlin
             out->linkage_name = v.text;
         } else if (v.kind == ENTRY_VALUE_TEXT && name == AT_NAME) {
             out->name = v.text;
-        } else if (v.kind == ENTRY_VALUE_REFERENCE && name == AT_SPECIFICATION) {
-            out->specification = v.number;
+        } else if (v.kind == ENTRY_VALUE_REFERENCE && (name == AT_SPECIFICATION || name == AT_ABSTRACT_ORIGIN)) {
+            out->reference = v.number;
         }
     }
 }
@@ -56,24 +60,83 @@ static void inlined_add(struct inlined_list *l, const char *name)
     l->names[l->count++] = name;
 }
 
-/* A member function has its linkage name in its class, where it is declared. */
-static void function_read(struct inlined_list *l, struct entry *entry)
+/* Adds the name of a function, as it is known so far. A member function has its linkage name in its class, where it is
+ * declared. */
+static void function_add(struct inlined_list *l, struct inlined_entry *f)
 {
-    struct inlined_entry own = {.specification = UINT64_MAX};
-    entry_take(l, entry, &own);
-    if (!own.inlined || entry->values.failed) {
-        return;
-    }
-    if (own.linkage_name == NULL && own.specification != UINT64_MAX) {
-        const struct entry_unit *u = entry_file_unit(&l->file, own.specification);
-        struct entry declared;
-        if (u != NULL && entry_open(&l->file, u, own.specification, &declared)) {
-            entry_take(l, &declared, &own);
+    for (unsigned i = 0; i < REFERENCES_MAX && f->linkage_name == NULL && f->reference != UINT64_MAX; i++) {
+        const struct entry_unit *u = entry_file_unit(&l->file, f->reference);
+        struct entry more;
+        if (u == NULL || !entry_open(&l->file, u, f->reference, &more)) {
+            break;
         }
+        f->reference = UINT64_MAX;
+        entry_take(l, &more, f);
     }
-    const char *name = own.linkage_name != NULL ? own.linkage_name : own.name;
+    const char *name = f->linkage_name != NULL ? f->linkage_name : f->name;
     if (name != NULL) {
         inlined_add(l, name);
+    }
+}
+
+static void function_read(struct inlined_list *l, struct entry *entry)
+{
+    struct inlined_entry own = {.reference = UINT64_MAX};
+    entry_take(l, entry, &own);
+    if (own.inlined && !entry->values.failed) {
+        function_add(l, &own);
+    }
+}
+
+static int compare_origins(const void *x, const void *y)
+{
+    return compare_u64(*(const uint64_t *)x, *(const uint64_t *)y);
+}
+
+/* Sorts the origins, and leaves each once. */
+static void origins_join(struct inlined_list *l)
+{
+    size_t n = 0;
+    if (l->origin_count > 0) {
+        qsort(l->origins, l->origin_count, sizeof *l->origins, compare_origins);
+    }
+    for (size_t i = 0; i < l->origin_count; i++) {
+        if (i == 0 || l->origins[i] != l->origins[n - 1]) {
+            l->origins[n++] = l->origins[i];
+        }
+    }
+    l->origin_count = n;
+}
+
+static void copy_read(struct inlined_list *l, struct entry *entry)
+{
+    struct inlined_entry own = {.reference = UINT64_MAX};
+    entry_take(l, entry, &own);
+    if (own.reference == UINT64_MAX || entry->values.failed) {
+        return;
+    }
+    if (l->origin_count == l->origin_capacity) {
+        origins_join(l);
+    }
+    if (l->origin_count > l->origin_capacity / 2 || l->origin_capacity == 0) {
+        const size_t capacity = l->origin_capacity * 2 + 256;
+        uint64_t *more = realloc(l->origins, capacity * sizeof *more);
+        l->no_memory = more == NULL;
+        if (more == NULL) {
+            return;
+        }
+        l->origins = more;
+        l->origin_capacity = capacity;
+    }
+    l->origins[l->origin_count++] = own.reference;
+}
+
+static void origins_add(struct inlined_list *l)
+{
+    origins_join(l);
+    for (size_t i = 0; i < l->origin_count && !l->no_memory; i++) {
+        struct inlined_entry f = {.reference = l->origins[i]};
+        function_add(l, &f);
     }
 }
 
@@ -87,6 +150,8 @@ static bool unit_read(struct inlined_list *l, const struct entry_unit *u)
             struct entry_value v;
             if (entry.kind->tag == TAG_SUBPROGRAM) {
                 function_read(l, &entry);
+            } else if (entry.kind->tag == TAG_INLINED) {
+                copy_read(l, &entry);
             } else {
                 while (entry_next(&l->file, &entry, &name, &v)) {
                     continue;
@@ -147,8 +212,10 @@ enum profd_status elf_inlined_read(struct elf_build *b, const struct elf_file *f
         good = unit_read(&l, &l.file.units[i]);
     }
     if (status == PROFD_OK && good) {
+        origins_add(&l);
         status = names_keep(b, &l, e);
     }
     free(l.names);
+    free(l.origins);
     return status;
 }

@@ -33,7 +33,7 @@ static const struct {
     {COLLECTOR_OVERLAPS, "pair of objects between which calls may be confused",
      "pairs of objects between which calls may be confused"},
     {COLLECTOR_LEFT_OUT, "function left out of counting on request: calls into it are unknown",
-     "functions left out of counting on request, in all processes: calls into them are unknown"},
+     "functions left out of counting on request, each once for every process: calls into them are unknown"},
     {COLLECTOR_END_NOT_SEEN, "process ended while no daemon could read it: its last counts are missing",
      "processes ended while no daemon could read them: their last counts are missing"},
     {COLLECTOR_SAMPLES_LOST, "sample lost by the kernel meanwhile, of this or any other program",

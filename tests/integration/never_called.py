@@ -97,6 +97,26 @@ def inlined(tap, d):
               and "A report says 2 not called: " in text, "a report's number is explained where it differs", text)
 
 
+def linked(tap, d):
+    """What the compiler inlines when it links has run, although no file of its own says that it was inlined."""
+    sources = []
+    for name, text in (("a", "extern volatile int n; int tiny(int i) { return n += 3 * i; }"),
+                       ("b", "volatile int n; int tiny(int i); int (*volatile kept)(int) = tiny;\n"
+                        "int main(int argc, char **argv) { for (int i = 0; i < 9; i++) tiny(i);"
+                        " return argc > 9 ? kept(1) : 0; }")):
+        sources.append(os.path.join(d.folder, f"lto-{name}.c"))
+        with open(sources[-1], "w") as f:
+            f.write(text)
+    exe = os.path.join(d.folder, "lto")
+    done = run("gcc", "-pg", "-g", "-O2", "-flto", "-o", exe, *sources)
+    assert done.returncode == 0, done.stderr
+    assert d.ctl("run", exe).returncode == 0
+    until(lambda: listed(d, exe).get("processes_started") == 1)
+    answer = listed(d, exe)
+    tap.point([(r["function"], r["inlined"]) for r in answer["rows"]] == [("tiny", True)] and answer["functions"] == 0,
+              "a function that was inlined at link time is not said to have not run", answer)
+
+
 with Tap() as tap, Daemon() as d:
     source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
     with open(source, "w") as f:
@@ -107,6 +127,7 @@ with Tap() as tap, Daemon() as d:
         done = d.ctl("run", exe)
         assert done.returncode == 0, done.stderr
     until(lambda: listed(d, exe).get("processes_started") == RUNS)
+    linked(tap, d)
     answer, table = listed(d, exe), symbols(exe)
     tap.point(sorted(names(answer)) == ["buried", "dead", "rare"] and answer["functions"] == 3,
               "what no run entered, and no start-up code", answer)
