@@ -259,6 +259,12 @@ $(B)/tests/unwinder: $(B)/tests/record/unwinder.o $(call archives_of,record)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,record) -Wl,--end-group $(call libs_of,record)
 
+# Compares samples of processes with the daemon's code (tests/insight/*.py).
+TESTS += $(B)/tests/resample
+$(B)/tests/resample: $(B)/tests/insight/resample.o $(call archives_of,elf)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,elf) -Wl,--end-group $(call libs_of,elf)
+
 .PHONY: unit-%
 # make unit-core: build and run all Criterion suites of one component.
 unit-%:
@@ -439,18 +445,18 @@ bins:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 sed || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/oracle/bins.py --ticks $(TICKS) --packages build/oracle-real
 
-# make insight PROCESSES=500 SPLITS=3000 COMPARISONS=1000 POWER=60: error rates and power of profctl diff, on profiles of Lua and
+# make insight PROCESSES=500 SPLITS=3000 COMPARISONS=1020 POWER=60: error rates and power of profctl diff, on profiles of Lua and
 # SQLite that are gathered once, and beside pprof and perf diff; profctl callers beside callgrind; profctl never-called beside gcov,
 # cppcheck included. INSIGHT keeps profiles and raw results.
 INSIGHT ?= build/insight
 PROCESSES ?= 500
 SPLITS ?= 3000
-COMPARISONS ?= 1000
+COMPARISONS ?= 1020
 POWER ?= 60
 .PHONY: insight
 insight:
 	$(Q)sh tests/deps.sh check
-	$(SUB) all
+	$(SUB) all $(B)/tests/resample
 	$(Q)bash tests/oracle/packages.sh build/oracle-real lua5.4 sqlite3 cppcheck || true
 	$(Q)export PROFD_BUILD=$(B); failed=0; python=/usr/bin/python3; \
 	  $$python tests/insight/insight.py $(INSIGHT) build/oracle-real processes=$(PROCESSES) splits=$(SPLITS) \

@@ -4,8 +4,9 @@
 
 insight.py FOLDER SOURCES [processes=500] [splits=3000] [comparisons=1000] [power=60] [only=lua,sqlite] [peers=yes]
 
-SOURCES is that of tests/oracle/packages.sh. FOLDER keeps the pools of profiles, half as many of each slower variant,
-and the raw results as *.tsv."""
+SOURCES is that of tests/oracle/packages.sh. FOLDER keeps the profiles: POOLS pools of so many processes that are equal,
+and a third as many of each slower variant; and the raw results as *.tsv."""
+import math
 import os
 import random
 import sys
@@ -15,46 +16,57 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import programs  # noqa: E402
 import tables  # noqa: E402
-from pool import Comparer, Process, gather, run  # noqa: E402
+from pool import Comparer, Linked, Process, gather, run  # noqa: E402
 
 SLOWER = ("2", "5", "10")
+POOLS = 2
 
 
-def show_equal(program, pool, splits, folder):
+def show_equal(program, processes, splits, folder):
+    """The pools have no process in common: what is true of one only is seen."""
     if not splits:
         return
+    pools = [processes[k::POOLS] for k in range(POOLS)]
     with open(os.path.join(folder, f"{program.name}-equal.tsv"), "w") as raw:
-        raw.write("split\tmetric\tfunction\tticks_a\tticks_b\tp\tq\tverdict\n")
-        out = tables.equal_sides(program, pool, splits, raw)
-    print(f"\n{program.name}: {splits} random halves of {len(pool)} processes, which are equal (± standard error)\n"
-          f"  {'metric':18} {'tests':>7}  {'p < .05':>15}  {'splits with a discovery':>24}")
-    for metric, (below, found) in out.items():
-        print(f"  {metric:18} {below.tests:7}  {below!s:>15}  {found!s:>24}")
+        raw.write("\t".join(["pool", "split", "metric", "function", "caller", "verdict", *Linked.FIELDS]) + "\n")
+        out = tables.equal_sides(program, pools, math.ceil(splits / POOLS), raw)
+    wide = 17 + 7 * POOLS
+    print(f"\n{program.name}: random halves of {POOLS} pools of {len(pools[0])} processes, which are equal (± standard "
+          f"error, and each pool)\n  {'metric':18} {'splits':>6} {'tests':>8}  {'p < .05 (asked: 4 to 6)':>{wide}}  "
+          f"{'a discovery (at most 5)':>{wide}}")
+    for metric in out[0]:
+        said = []
+        for i in (0, 1):
+            rate = tables.Rate.of(pool[metric][i] for pool in out)
+            said += [f"{rate!s:>16}", "".join(f"{100 * pool[metric][i].part:7.2f}" for pool in out)]
+        print(f"  {metric:18} {len(rate.groups):6} {tables.Rate.of(pool[metric][0] for pool in out).tests:8}  "
+              f"{said[0]} {said[1]}  {said[2]} {said[3]}")
 
 
 def show_slower(program, pools, comparisons, power, folder):
     with open(os.path.join(folder, f"{program.name}-slower.tsv"), "w") as raw:
-        raw.write("comparison\tvariant\tmetric\tprocesses\tticks_a\tticks_b\tpools\tchange\tlow\thigh\tp\tq\n")
+        raw.write("\t".join(["comparison", "variant", "metric", "processes", "ticks_a", "ticks_b", "pools", "change",
+                             "low", "high", "p", "q"]) + "\n")
         s = tables.Slower(program, pools, raw, 2)
-        with s.comparer:
-            count, found, every = s.intervals(comparisons)
-            print(f"\n{program.name}: {s.function}, {100 * s.share:.1f} % of the time, made slower; 95 % intervals of "
-                  f"{comparisons} comparisons of {count} processes a side, drawn from the pools\n"
-                  f"  {'metric':14} {'made slower':>11}  {'pools differ by [95 %]':>26}  {'tests':>6}  hold the pools' "
-                  "difference")
-            for metric, change, whole, rate in found:
-                pools_say = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(*(100 * whole[k] for k in ("change", "low", "high")))
-                print(f"  {metric:14} {100 * change:+9.2f} %  {pools_say:>26}  {rate.tests:6}  {rate}")
-            print(f"  {'all':55}  {every.tests:6}  {every}")
-            show_power(s, power, abs(s.share - 0.19) < 0.05)
+        count, found, every = s.intervals(comparisons)
+    print(f"\n{program.name}: {s.function}, {100 * s.share:.1f} % of the time, made slower; 95 % intervals of "
+          f"{comparisons} comparisons of {count} processes a side, drawn from the pools\n"
+          f"  {'metric':14} {'made slower':>11}  {'pools differ by [95 %]':>26}  {'tests':>6}  hold the pools' "
+          "difference")
+    for metric, change, whole, rate in found:
+        pools_say = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(*(100 * whole[k] for k in ("change", "low", "high")))
+        print(f"  {metric:14} {100 * change:+9.2f} %  {pools_say:>26}  {rate.tests:6}  {rate}")
+    print(f"  {'all':55}  {every.tests:6}  {every}")
+    if power:
+        show_power(s, power)
 
 
-def show_power(s, repeats, at_size):
-    """at_size: it has as much of the time as the function that is asked for."""
-    sizes = [(percent, s.rule(percent), 0.80, None) for percent in (10, 5)]
-    sizes += tables.AT_SIZE if at_size else ()
-    found = s.power(repeats, [size[:2] for size in sizes]) if repeats else ()
-    for (percent, count, alone, among), (ticks, tested, single, several) in zip(sizes, found):
+def show_power(s, repeats):
+    function = s.of_size(tables.SHARE)
+    sizes = [(percent, s.rule(function, percent), 0.80, None) for percent in (10, 5)] + list(tables.AT_SIZE)
+    print(f"\n{s.program.name}: {function}, {100 * s.find(function)[1]:.1f} % of the time, with more ticks on one side")
+    for (percent, count, alone, among), (ticks, tested, single, several) in zip(
+            sizes, s.power(function, repeats, [size[:2] for size in sizes])):
         asked = f"{alone:.2f}, {among:.2f}" if among else f"{alone:.2f} alone, by the rule"
         print(f"  +{percent} % with {count} processes a side, {ticks} ticks of it: found alone in {single.part:.2f} ± "
               f"{single.error:.2f}, among {tested} functions in {several.part:.2f} ± {several.error:.2f} of {repeats} "
@@ -73,7 +85,7 @@ def show_one_more(folder, processes=50):
         exes[name] = exe
         sides[name] = [one_request(exe, folder, seed, name == "more") for seed in range(processes)]
     with Comparer(exes, 3) as c:
-        diff = c.compare(("base", sides["base"]), ("more", sides["more"]), "&metric=calls-per-parent")
+        diff = c.compare(("base", sides["base"]), ("more", sides["more"]), ["calls-per-parent"])
     rows = tables.rows_of(diff, "calls-per-parent")
     row = next(r for r in rows if r["function"] == "f137" and r["caller"] == "request")
     others = [r for r in rows if r is not row and r["verdict"] not in ("not-significant", "constant", "too-few")]
@@ -99,7 +111,7 @@ def main(folder, sources, **options):
         if program.name not in options.get("only", "lua,sqlite").split(","):
             continue
         program.build(folder, HERE)
-        pools = gather(program, {"base": processes, **dict.fromkeys(SLOWER, processes // 2)}, programs.RATE)
+        pools = gather(program, {"base": POOLS * processes, **dict.fromkeys(SLOWER, processes // 3)}, programs.RATE)
         show_equal(program, pools["base"], splits, folder)
         show_slower(program, pools, int(options.get("comparisons", 1000)), int(options.get("power", 60)), folder)
         if options.get("peers", "yes") == "yes":

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The short form of `make insight`, without packages of a network: one call more in 1 of 200 functions is found, equal
 sides are equal, a slower function is slower, and what gcov saw running is not listed as never called."""
+import math
 import os
 import sys
 import tempfile
@@ -13,7 +14,7 @@ import insight  # noqa: E402
 import programs  # noqa: E402
 import tables  # noqa: E402
 from harness import Tap  # noqa: E402
-from pool import Comparer, gather  # noqa: E402
+from pool import Comparer, Linked, gather  # noqa: E402
 
 PROCESSES, SPLITS = 64, 8
 SOURCE = """#include <stdlib.h>
@@ -49,6 +50,10 @@ int main(int argc, char **argv)
 """
 
 
+def tested(metrics):
+    return {(t["metric"], r["function"], r["caller"]): r for t in metrics for r in t["rows"] if r["p"] is not None}
+
+
 def equal_and_slower(tap, folder):
     with open(os.path.join(folder, "mix.c"), "w") as f:
         f.write(SOURCE)
@@ -57,21 +62,25 @@ def equal_and_slower(tap, folder):
     program.build(os.path.join(folder, "built"), HERE)
     pools = gather(program, {"base": PROCESSES, "100": PROCESSES}, programs.RATE)
     with open(os.path.join(folder, "raw.tsv"), "w") as raw:
-        equal = tables.equal_sides(program, pools["base"], SPLITS, raw)
-        below, found = equal["self"]
+        below, found = tables.equal_sides(program, [pools["base"]], SPLITS, raw)[0]["self"]
         # 6 of 8 that differ, by chance: at most 28 * 0.05 ** 6 = 4e-7
         tap.point(below.tests >= SPLITS // 2 and found.part * SPLITS <= SPLITS - 3,
                   f"{SPLITS} random halves of one variant: they are compared, and seldom differ", below.groups)
+        exes = {v: program.exes[v] for v in ("base", "100")}
         answers = []
-        for single in (False, True):
-            with Comparer({v: program.exes[v] for v in ("base", "100")}, 7, single) as c:
+        for comparer in (Comparer(exes, 7), Comparer(exes, 7, single=True), Linked(exes, 7)):
+            with comparer as c:
                 answers.append(c.compare(("base", pools["base"]), ("100", pools["100"]))["metrics"])
         tap.point(answers[0] == answers[1], "sums of random groups say what single processes say", answers)
+        tests, linked = tested(answers[0]), tested(answers[2])
+        tap.point(tests and tests.keys() == linked.keys()
+                  and all(math.isclose(tests[k][f], linked[k][f], rel_tol=1e-9, abs_tol=1e-12)
+                          for k in tests for f in Linked.FIELDS)
+                  and all(tests[k]["verdict"] == linked[k]["verdict"] for k in tests),
+                  "the program that is linked with the daemon's code says what the daemon says", (tests, linked))
         s = tables.Slower(program, pools, raw, 2)
-        with s.comparer:
-            change = s.whole("100")
-            holds = s.intervals(3)[2]
-            found = next(s.power(1, [(100, PROCESSES)]))
+        change, holds = s.whole()["100"], s.intervals(3)[2]
+        found = next(s.power("mix", 1, [(100, PROCESSES)]))
     # Some 900 ticks a side: the logarithm of the ratio has a standard error of 0.05.
     tap.point(0.4 < change["time-per-call"]["change"] < 1.8, "a function that does its work twice takes twice as long",
               change)

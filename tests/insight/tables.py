@@ -1,21 +1,26 @@
 # not a test
 """The error rates of profctl diff, measured on pools of real profiles (pool.py): what equal sides look like, whether
 intervals hold a known change, and how often a change of some size is found."""
+import collections
+import copy
 import math
 import os
 import random
 import subprocess
 
-from pool import Comparer, slower, symbols
+from pool import METRICS, TIMES, Linked, in_parallel, slower, symbols
 from programs import VARIANTS
 
 ENOUGH = 230  # ticks of the slower function a side: 150 are tested, and a sample may have fewer than its mean
 FEWEST = 60   # processes a side, which are in 12 groups
 POWER = 8.4   # (t + z)² of one test that finds a change in 80 % of cases
 BUNDLES = 1.35  # variance of ticks over Poisson's at 250 Hz
-COPIES = 8      # of each process, in which other ticks of the slower function are there twice
-# Increases by so many percent, found with so many processes a side, of a function with 19 % of the time: asked in how
-# many of a single test, and among all functions.
+FULL = 4      # of so many splits one compares calls
+PARTS = 4     # of the work, each with random numbers of its own
+COPIES = 8    # of each process, in which other ticks of the slower function are there twice
+SHARE = 0.19  # of the time, of the function whose increase is to be found
+# Increases by so many percent, found with so many processes a side: asked in how many of a single test, and among all
+# functions.
 AT_SIZE = ((10, 3000, 1, 0.91), (5, 3000, 0.80, 0.19), (5, 10000, 1, 0.85))
 
 
@@ -27,6 +32,13 @@ class Rate:
 
     def add(self, hits, tests):
         self.groups.append((hits, tests))
+
+    @classmethod
+    def of(cls, rates):
+        """All of several together."""
+        out = cls()
+        out.groups = [group for rate in rates for group in rate.groups]
+        return out
 
     @property
     def tests(self):
@@ -56,39 +68,57 @@ def row_of(diff, metric, function):
     return next((r for r in rows_of(diff, metric) if r["function"] == function), None)
 
 
-def naive_p(r):
+def naive_p(ticks_a, ticks_b, change):
     """As if ticks were independent and no process differed from another: what tools without groups could say."""
-    return normal_p(math.log(r["b"] / r["a"]) / math.sqrt(1 / r["ticks_a"] + 1 / r["ticks_b"]))
+    return normal_p(change / math.sqrt(1 / ticks_a + 1 / ticks_b))
 
 
-def equal_sides(program, processes, splits, raw, seed=1):
-    """Random halves of the processes, as two builds of the same code. {metric: (rate of p < .05, rate of splits with a
+def equal_sides(program, pools, splits, raw, seed=1):
+    """Random halves of a pool's processes, as two builds of the same code: so many splits of each pool, in one of FULL
+    of which numbers of calls are compared, too. Of each pool {metric: (rate of p < .05, rate of splits with a
     discovery)}; "any": of all metrics; "naive": self shares by √n."""
-    out, draw, processes = {}, random.Random(seed), list(processes)
-    with Comparer({v: program.exes[v] for v in ("base", "again")}, seed) as c:
-        for split in range(splits):
-            draw.shuffle(processes)
-            half = len(processes) // 2
-            diff = c.compare(("base", processes[:half]), ("again", processes[half:]))
-            naive, every, found = [], [], []
-            for table in diff["metrics"]:
-                tested = [r for r in table["rows"] if r["p"] is not None]
-                every += [r["p"] for r in tested]
-                found.append(any(r["verdict"] == "changed" for r in tested))
-                note(out, table["metric"], [r["p"] for r in tested], found[-1])
-                for r in tested:
-                    raw.write(f"{split}\t{table['metric']}\t{r['function']}\t{r['ticks_a']:g}\t{r['ticks_b']:g}\t"
-                              f"{r['p']:.6g}\t{r['q']:.6g}\t{r['verdict']}\n")
-                naive += [naive_p(r) for r in tested if table["metric"] == "self"]
-            note(out, "any", every, any(found))
-            note(out, "naive", naive, any(q <= 0.05 for q in discoveries(naive)))
+    parts = [(pool, part) for pool in range(len(pools)) for part in range(PARTS)]
+    out = [{} for _ in pools]
+
+    def work(what):
+        pool, part = what
+        draw, processes, answers = random.Random(f"{seed} {what}"), list(pools[pool]), []
+        with Linked({v: program.exes[v] for v in ("base", "again")}, f"{seed} {what}") as c:
+            for i, split in enumerate(range(part, splits, PARTS)):
+                draw.shuffle(processes)
+                half, metrics = len(processes) // 2, TIMES if i % FULL else METRICS
+                tests = list(c.tests(("base", processes[:half]), ("again", processes[half:]), metrics))
+                answers.append((say_split(tests, metrics), raw_split(f"{pool}\t{split}", tests)))
+        return answers
+
+    for (pool, _), answers in zip(parts, in_parallel(work, parts)):
+        for said, lines in answers:
+            raw.write(lines)
+            for metric, (hits, tests, found) in said.items():
+                below, discovery = out[pool].setdefault(metric, (Rate(), Rate()))
+                below.add(hits, tests)
+                discovery.add(found, 1)
     return out
 
 
-def note(out, metric, ps, found):
-    below, discovery = out.setdefault(metric, (Rate(), Rate()))
-    below.add(sum(p < 0.05 for p in ps), len(ps))
-    discovery.add(found, 1)
+def say_split(tests, metrics):
+    """{metric: (tests with p < .05, tests, whether there is a discovery)}"""
+    ps, found = {m: [] for m in metrics}, dict.fromkeys(metrics, False)
+    for metric, _, _, verdict, *numbers in tests:
+        ps[metric].append(float(numbers[Linked.P]))
+        found[metric] = found[metric] or verdict == "changed"
+    if metrics == METRICS:
+        ps["any"], found["any"] = [p for of in ps.values() for p in of], any(found.values())
+    ps["naive"] = [naive_p(float(numbers[0]), float(numbers[1]), float(numbers[4]))
+                   for metric, _, _, _, *numbers in tests if metric == "self"]
+    found["naive"] = any(q <= 0.05 for q in discoveries(ps["naive"]))
+    return {metric: (sum(p < 0.05 for p in of), len(of), found[metric]) for metric, of in ps.items()}
+
+
+def raw_split(head, tests):
+    """Lines of all tests of time; of the many others those with p < .05."""
+    return "".join("\t".join([head, *test]) + "\n" for test in tests
+                   if test[0] in TIMES or float(test[4 + Linked.P]) < 0.05)
 
 
 def discoveries(ps):
@@ -115,38 +145,57 @@ class Slower:
     """Comparisons of base with a slower variant, resampled from the pools. What the pools differ by is the truth of
     such comparisons."""
 
+    METRICS = ("self", "time-per-call")
+
     def __init__(self, program, pools, raw, seed):
-        self.program, self.pools, self.raw, self.function = program, pools, raw, program.slower[1]
-        self.draw = random.Random(seed)
-        self.comparer = Comparer({v: program.exes[v] for v in [*pools, "again"]}, seed)
-        self.place = symbols(program.exes["base"])[self.function]
-        ticks = sum(sum(p.ticks(self.place).values()) for p in pools["base"])
-        self.ticks = ticks / len(pools["base"])
-        self.share = ticks / sum(n for p in pools["base"] for n in p.used.values())
+        self.program, self.pools, self.raw, self.function, self.seed = program, pools, raw, program.slower[1], seed
+        self.base = copy.copy(pools["base"][0])  # all of them together
+        self.base.used = collections.Counter()
+        for p in pools["base"]:
+            self.base.used.update(p.used)
+        self.places = symbols(program.exes["base"])
+        self.ticks, self.share = self.find(self.function)
 
-    def compare(self, variant, count, processes=None):
-        return self.comparer.compare(("base", sample(self.draw, self.pools["base"], count)),
-                                     (variant, sample(self.draw, processes or self.pools[variant], count)),
-                                     "&metric=self,time-per-call")
+    def find(self, function):
+        """(ticks of it in a process, its part of all ticks)"""
+        ticks = sum(self.base.ticks(self.places[function]).values())
+        return ticks / len(self.pools["base"]), ticks / sum(self.base.used.values())
 
-    def whole(self, variant):
-        """{metric: row of the function}, of the whole pools."""
-        diff = self.comparer.compare(("base", self.pools["base"]), (variant, self.pools[variant]),
-                                     "&metric=self,time-per-call")
-        return {m: row_of(diff, m, self.function) for m in ("self", "time-per-call")}
+    def in_parts(self, count, work):
+        """work(compare, draw, numbers below count that are this part's): all answers in one list."""
+        def one(part):
+            draw = random.Random(f"{self.seed} {part}")
+            with Linked({v: self.program.exes[v] for v in [*self.pools, "again"]}, f"{self.seed} {part}") as c:
+                return work(lambda a, b: c.compare(a, b, self.METRICS), draw, range(part, count, PARTS))
+        return [answer for answers in in_parallel(one, range(PARTS)) for answer in answers]
+
+    def whole(self):
+        """{variant: {metric: row of the function}}, of the whole pools."""
+        variants = [v for v in self.pools if v != "base"]
+
+        def work(compare, _, numbers):
+            return [(variants[i], compare(("base", self.pools["base"]), (variants[i], self.pools[variants[i]])))
+                    for i in numbers]
+
+        return {v: {m: row_of(diff, m, self.function) for m in self.METRICS}
+                for v, diff in sorted(self.in_parts(len(variants), work))}
 
     def intervals(self, comparisons):
         """(processes a side, [(metric, what it was made slower by, the pools' row, rate of intervals that hold the
         pools' change)], the rate of all)"""
-        count, each, all_of = max(FEWEST, math.ceil(ENOUGH / self.ticks)), {}, Rate()
-        variants = [v for v in self.pools if v != "base"]
-        truth = {v: self.whole(v) for v in variants}
-        for i in range(comparisons):
-            variant, hits = variants[i % len(variants)], []
-            diff = self.compare(variant, count)
+        count, truth, each, all_of = max(FEWEST, math.ceil(ENOUGH / self.ticks)), self.whole(), {}, Rate()
+        variants = list(truth)
+
+        def work(compare, draw, numbers):
+            sides = ((v, sample(draw, self.pools["base"], count), sample(draw, self.pools[v], count))
+                     for v in (variants[i % len(variants)] for i in numbers))
+            return [(v, compare(("base", a), (v, b))) for v, a, b in sides]
+
+        for i, (variant, diff) in enumerate(self.in_parts(comparisons, work)):
+            hits = []
             for metric, whole in truth[variant].items():
                 r = row_of(diff, metric, self.function)
-                if r is None or r["p"] is None:
+                if r is None:
                     continue
                 hits.append(r["low"] <= whole["change"] <= r["high"])
                 each.setdefault((metric, variant), Rate()).add(hits[-1], 1)
@@ -157,26 +206,36 @@ class Slower:
         return count, [(m, made(self.share, VARIANTS[v])[m], truth[v][m], rate)
                        for (m, v), rate in sorted(each.items())], all_of
 
-    def power(self, repeats, sizes):
+    def of_size(self, share):
+        """The function whose part of all ticks is nearest to this."""
+        return min(sorted(self.places), key=lambda name: abs(self.find(name)[1] - share))
+
+    def power(self, function, repeats, sizes):
         """Of each size (percent, processes): (ticks of the function a side, functions tested, rate found alone, rate
         found among all). The slower side is made of the pool of equal ones: some ticks of the function are there
         twice."""
-        pools = {}
-        for percent, count in sizes:
+        draw, pools = random.Random(self.seed), {}
+        for percent, _ in sizes:
             if percent not in pools:
-                pools[percent] = slower(self.pools["base"], self.place, percent / 100, COPIES, self.draw)
-            single, several, tested = Rate(), Rate(), 0
-            for _ in range(repeats):
-                diff = self.compare("again", count, pools[percent])
-                r = row_of(diff, "time-per-call", self.function)
-                single.add(r is not None and r["p"] is not None and r["p"] < 0.05, 1)
-                several.add(r is not None and r["verdict"] == "changed", 1)
-                tested += sum(r["p"] is not None for r in rows_of(diff, "time-per-call"))
-            yield round(count * self.ticks), round(tested / repeats), single, several
+                pools[percent] = slower(self.pools["base"], self.places[function], percent / 100, COPIES,
+                                        draw)
+        for percent, count in sizes:
+            def work(compare, draw, numbers):
+                return [rows_of(compare(("base", sample(draw, self.pools["base"], count)),
+                                        ("again", sample(draw, pools[percent], count))), "time-per-call")
+                        for _ in numbers]
 
-    def rule(self, percent):
+            single, several, tested = Rate(), Rate(), 0
+            for rows in self.in_parts(repeats, work):
+                r = next((r for r in rows if r["function"] == function), None)
+                single.add(r is not None and r["p"] < 0.05, 1)
+                several.add(r is not None and r["verdict"] == "changed", 1)
+                tested += len(rows)
+            yield round(count * self.find(function)[0]), round(tested / repeats), single, several
+
+    def rule(self, function, percent):
         """Processes a side with which one test finds an increase in 80 % of cases."""
-        return math.ceil(2 * BUNDLES * POWER / math.log1p(percent / 100) ** 2 / self.ticks)
+        return math.ceil(2 * BUNDLES * POWER / math.log1p(percent / 100) ** 2 / self.find(function)[0])
 
 
 REQUESTS = """#include <stdlib.h>
