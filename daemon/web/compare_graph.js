@@ -95,7 +95,7 @@ const sharesOf = (n) => {
 const signed = (n) => {
   const d = n.b - n.a;
   if (kindOf(d) === "same") return "=";
-  return n.certain ? `${signOf(d)} ${points(d)}` : "≈";
+  return n.certain ? `${signOf(d)} ${points(d)} points` : "≈";
 };
 
 /** What the box says, and what is known of it. */

@@ -23,6 +23,7 @@ const SIZES = [
   [1e6, "M"],
   [1e3, "k"],
 ];
+const SMALL = 1e-6; // what arithmetic adds to a number
 const TIMES = [
   [1, "s"],
   [1e-3, "ms"],
@@ -68,12 +69,17 @@ function rough(value) {
 }
 
 /** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. totals: of the report, so
- * that times have the digits of their ticks; of: the time that a quotient comes from. */
-export const amounts = (dimension, totals) =>
-  ["seconds", "wall", undefined].includes(dimension)
-    ? (value, of = value) =>
-        seconds(value, totals?.seconds > 0 ? (Math.abs(of) * totals.ticks) / totals.seconds : undefined)
+ * that times have the digits of their ticks; of: the time that a quotient comes from. Its between(low, high) is an
+ * interval of such amounts. */
+export function amounts(dimension, totals) {
+  const timed = ["seconds", "wall", undefined].includes(dimension);
+  const ticksOf = (value) => (totals?.seconds > 0 ? (Math.abs(value) * totals.ticks) / totals.seconds : undefined);
+  const amount = timed
+    ? (value, of = value) => seconds(value, ticksOf(of))
     : (value) => (Number.isFinite(value) ? short(Math.abs(value) >= 1 ? value : Number(value.toPrecision(3))) : "");
+  amount.between = (low, high) => between(low, high, timed, timed ? ticksOf(high) : undefined);
+  return amount;
+}
 
 /** A self time: "~" where it is an estimate, as functions share bins of a histogram, and what it may be instead. */
 export const self = (amount, value, least) => (Number.isFinite(least) ? `~${amount(value)}` : amount(value));
@@ -194,12 +200,18 @@ export function clip(name, n) {
 /** A word for a shell. */
 export const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** An interval, both ends in one unit, with two digits of its half width: "1.99–2.46 s". timed: it is one of times. */
-export function between(low, high, timed = true) {
+/** An interval, both ends in one unit, with two digits of its half width, rounded outwards: "1.99–2.46 s". timed: it is
+ *  one of times. ticks: of its high end; it has no more digits than an amount of these, which is shown inside it. */
+function between(low, high, timed, ticks = Infinity) {
   const units = timed ? TIMES : [...SIZES, [1, ""]];
   const [size, unit] = fitting(units, Math.abs(high));
   const half = (high - low) / 2 / size;
   const whole = Math.floor(Math.log10(Math.max(1, Math.abs(high / size)))) + 1; // digits before the point
-  const places = half > 0 ? Math.max(0, Math.min(3, 5 - whole, 1 - Math.floor(Math.log10(half)))) : 2;
-  return `${(low / size).toFixed(places)}–${(high / size).toFixed(places)}${unit ? ` ${unit}` : ""}`;
+  const fine = half > 0 ? Math.max(0, Math.min(3, 5 - whole, 1 - Math.floor(Math.log10(half)))) : 2;
+  const few = digits(ticks) < 3 && high < 3600;
+  const known = few || size < 1 || whole > 2 ? Math.min(3, digits(ticks)) - whole : Infinity; // places of the amount
+  const places = Math.min(fine, known);
+  const shown = (value) => (value / 10 ** places).toFixed(Math.max(0, places));
+  const [from, to] = [low, high].map((value) => (value / size) * 10 ** places);
+  return `${shown(Math.floor(from + SMALL))}–${shown(Math.ceil(to - SMALL))}${unit ? ` ${unit}` : ""}`;
 }

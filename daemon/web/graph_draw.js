@@ -23,7 +23,7 @@ export function smooth(points) {
 /** The interval of a measured time. */
 const rangeOf = ({ low, high, stacks }, look) =>
   look.measured && low !== undefined
-    ? `, 95 %: ${format.between(low, high, look.timed)}, ${format.several(stacks, "stack", "stacks")}`
+    ? `, 95 %: ${look.amount.between(low, high)}, ${format.several(stacks, "stack", "stacks")}`
     : "";
 
 const LETTER = 6.6; // pixels of a label's letter

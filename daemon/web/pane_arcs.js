@@ -26,7 +26,7 @@ const timeOf = (r, look) => (look.measured ? r.measured_total : undefined) ?? r.
 
 /** Where a measured time comes from. */
 function measured(r, look) {
-  const range = format.between(r.measured_low, r.measured_high, look.title === "Time");
+  const range = look.amount.between(r.measured_low, r.measured_high);
   const calls = r.measured_differs ? `; by numbers of calls ${look.amount(r.self_seconds + r.children_seconds)}` : "";
   return `95 %: ${range}, ${format.several(r.measured_samples, "stack", "stacks")}${calls}`;
 }

@@ -111,7 +111,7 @@ const shareOf = (time, look) => format.share(look.total > 0 ? (100 * time) / loo
 
 /** A measured time, its interval, and that by numbers of calls where it is another. */
 function measuredOf(f, look) {
-  const range = format.between(f.measured_low, f.measured_high, look.title === "Time");
+  const range = look.amount.between(f.measured_low, f.measured_high);
   const share = shareOf(f.measured_total, look);
   const calls = f.measured_differs ? `; by numbers of calls ${look.amount(f.total_seconds)}, outside the interval` : "";
   const stacks = format.several(f.measured_samples, "stack", "stacks");
@@ -123,7 +123,7 @@ const hasMeasured = (f, look) => look.measured && f.measured_total !== undefined
 function factsOf(f, look) {
   const calls =
     look.mark + format.exact(f, "calls") + (f.self_calls ? ` + ${format.exact(f, "self_calls")} recursive` : "");
-  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "unknown");
+  const each = (time) => (time > 0 || look.title !== "Time" ? look.amount(time / f.calls, time) : "not known");
   const share = shareOf(f.self_seconds, look);
   const range = Number.isFinite(f.self_least) ? `; ${format.selfRange(look.amount, f.self_least, f.self_most)}` : "";
   const none = "no calls from other functions in this time range";
@@ -134,7 +134,7 @@ function factsOf(f, look) {
       ? ["Total, measured", measuredOf(f, look)]
       : ["Total", `${look.amount(f.total_seconds)} (${format.percent(f.percent, look.ticks)})`],
     ["Calls", calls],
-    look.mark ? null : ["Per call", f.calls ? `${each(f.self_seconds)} self, ${each(whole)} total` : none],
+    look.mark ? null : ["Per call", f.calls ? `self ${each(f.self_seconds)}, total ${each(whole)}` : none],
     ["Address", `${f.address} in ${format.brief(f.build_id)}`],
     f.file ? ["File", f.file] : null,
     f.aliases.length ? ["Also", f.aliases.join(", ")] : null,

@@ -6,6 +6,10 @@ const LARGEST = 1.25; // a small picture is not blown up
 /** The scale at which as much of it is in the window as can be read. */
 const readable = ({ width, height }, size) => Math.max(Math.min(size.w / width, size.h / height, LARGEST), LEAST);
 
+/** Can all of it be read at once? */
+export const fits = ({ width, height }, size) =>
+  Math.min(size.w / (width + 2 * MARGIN), size.h / (height + 2 * MARGIN)) >= LEAST;
+
 /** How high a window of that width must be for a picture; at most its height. */
 export function heightFor(places, size) {
   const [width, height] = [places.width + 2 * MARGIN, places.height + 2 * MARGIN];

@@ -54,12 +54,12 @@ function nameColumn(flat, now) {
 }
 
 /** The interval of a measured time, and whether the time by calls is outside it. */
-function rangeColumn(flat, timed) {
+function rangeColumn(flat) {
   const c = flat.columns;
   const amount = format.amounts(flat.report.totals.dimension, flat.report.totals);
   const cell = (i) => {
     if (!c.measured_samples[i]) return "";
-    const text = format.between(c.measured_low[i], c.measured_high[i], timed);
+    const text = amount.between(c.measured_low[i], c.measured_high[i]);
     const about = `${format.several(c.measured_samples[i], "stack", "stacks")}; by calls ${amount(c.total_seconds[i])}`;
     return el("span", { title: about }, text, c.measured_differs[i] ? el("span", { class: "differs" }, " ≠") : null);
   };
@@ -83,7 +83,6 @@ function timeColumns(flat) {
   const { totals } = flat.report;
   const whole = totals.seconds || 1;
   const measured = isMeasured(flat.report);
-  const timed = ["seconds", "wall"].includes(totals.dimension);
   const times = totalsOf(flat);
   const amount = format.amounts(totals.dimension, totals);
   const percent = (value) => format.share(value, totals.ticks);
@@ -112,7 +111,7 @@ function timeColumns(flat) {
       cell: (i) => bar(totalText(amount, times[i], c.self_seconds[i]), share(i)),
     },
     { key: "percent", title: "Total %", numeric: true, value: total, cell: (i) => percent(share(i)) },
-    ...(measured ? [rangeColumn(flat, timed)] : []),
+    ...(measured ? [rangeColumn(flat)] : []),
   ];
 }
 

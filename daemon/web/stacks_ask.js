@@ -47,11 +47,11 @@ function together(answers) {
 
 /** How times of these stacks read: amounts, and their intervals as {low, high, stacks} or null. */
 export function lookOf(answer, root) {
-  const timed = ["seconds", "wall"].includes(answer.dimension);
+  const amount = format.amounts(answer.dimension, answer);
   return {
-    amount: format.amounts(answer.dimension, answer),
+    amount,
     range: (value) => interval(answer, value, root.value),
-    between: (known) => format.between(known.low, known.high, timed),
+    between: (known) => amount.between(known.low, known.high),
     percent: (value) => format.share((100 * value) / (root.value || 1), answer.ticks),
     whole: root.value || 1,
     measured: Boolean(answer.stacks) && !answer.synthetic,

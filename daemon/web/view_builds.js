@@ -48,6 +48,15 @@ function compared(group, state) {
   return el("a", { ...to(state, sides), class: "chip", tabIndex: -1, title: about, "aria-label": about }, "compare");
 }
 
+/** The version of the newest build beside a name, where there is no column of versions. */
+function versionChip(row) {
+  const chip = (list) => {
+    const text = list.length > 2 ? format.several(list.length, "version", "versions") : list.join(", ");
+    return el("span", { class: "chip", title: list.join(", ") }, text);
+  };
+  return later(dayOf([row.build]), ({ versions }) => (versions.length ? chip(versions) : []));
+}
+
 /** The name of a row; a group of several has a button that shows them. judged: there is a column of verdicts. */
 function nameCell(row, state, shown, judged, toggle) {
   const { group, build } = row;
@@ -73,6 +82,7 @@ function nameCell(row, state, shown, judged, toggle) {
       ? LIBRARIES
       : link(row.below && !group.folded ? format.brief(id) : format.base(name) || "?"),
     exact ? null : el("abbr", { class: "inexact", title: `not exact: ${reasons}` }, " ≈"),
+    group.folded || innerWidth >= NARROW ? null : versionChip(row),
     several && !group.folded && innerWidth >= NARROW && !judged ? compared(group, state) : null,
     several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
   ];
@@ -109,7 +119,8 @@ function listColumns(rows, total) {
   return {
     share: {
       key: "share",
-      title: "CPU share",
+      title: innerWidth < NARROW ? "CPU" : "CPU share",
+      slim: 5.4,
       hint: "time in its own code, of that of all builds",
       width: 9.6,
       bars: true,
@@ -151,7 +162,7 @@ function dayColumns(rows) {
     cell: of(show),
   });
   return {
-    load: column("load", "Last day", 7.6, spark, true),
+    load: column("load", "Last day", innerWidth < NARROW ? 5.6 : 7.6, spark, true),
     service: column("service", "Service", 7.4, (d) => words(d.services)),
     version: column("version", "Version", 7.3, (d) => words(d.versions)),
     hosts: column("hosts", "Hosts", 4.6, hosts, true),
@@ -184,6 +195,7 @@ function columns(rows, state, view) {
   const { share, seconds, calls, processes, last } = listColumns(rows, view.total);
   const { load, service, version, hosts } = dayColumns(rows);
   const verdict = wide ? [verdictColumn(rows, state, view.verdicts)] : [];
+  if (innerWidth < NARROW) return [name, load, share];
   return [name, ...verdict, version, share, seconds, load, service, hosts, calls, processes, last];
 }
 

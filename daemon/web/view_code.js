@@ -75,6 +75,12 @@ function calleeLink(call, state) {
   return el("a", { ...to(state, where), tabIndex: -1, title: call.callee }, fitting(format.called(call.callee)));
 }
 
+/** A number of calls; all its digits on hover where there is little space. */
+function callsOf(row, before) {
+  const all = before + format.exact(row, "calls");
+  return wide() ? all : el("span", { title: all }, before + format.short(row.calls));
+}
+
 /** A line or an address; what is called from there; the text of the line. */
 function nameColumn(rows, state, title) {
   const shared = () => el("span", { class: "chip", title: "These bytes belong in part to another function" }, "shared");
@@ -94,12 +100,11 @@ function nameColumn(rows, state, title) {
 
 function columns(rows, answer, state, title) {
   const own = answer.function.self_seconds || 1;
-  const timed = ["seconds", "wall"].includes(answer.dimension);
   const amount = format.amounts(answer.dimension, answer);
   const tick = answer.ticks > 0 ? answer.seconds / answer.ticks : 0;
   const mark = (row) => (row.estimated ? "~" : "");
   const ticks = (i) => rows[i].ticks || -1;
-  const range = (row) => (row.high === undefined ? "" : format.between(row.low * tick, row.high * tick, timed));
+  const range = (row) => (row.high === undefined ? "" : amount.between(row.low * tick, row.high * tick));
   const self = (row) => (row.ticks ? bar(mark(row) + amount(row.seconds), (100 * row.seconds) / own) : "");
   const count = (row) => (row.ticks ? mark(row) + format.count(row.ticks_str ?? Math.round(row.ticks)) : "");
   return [
@@ -114,7 +119,7 @@ function columns(rows, answer, state, title) {
       width: wide() ? 8 : 6.8,
       numeric: true,
       value: (i) => rows[i].calls || -1,
-      cell: (i) => (rows[i].calls ? (rows[i].most ? "≤ " : "") + format.exact(rows[i].call ?? rows[i], "calls") : ""),
+      cell: (i) => (rows[i].calls ? callsOf(rows[i].call ?? rows[i], rows[i].most ? "≤ " : "") : ""),
     },
   ];
 }
@@ -289,6 +294,7 @@ function show(main, state, answer) {
   const rows = form.rows();
   const f = answer.function;
   const shell = command(state, f);
+  const about = { type: "button", title: shell };
   const counted = f.calls > 0 || f.self_calls > 0 || f.self_seconds > 0 || answer.calls.length > 0;
   const files = [...new Set(answer.lines.map((line) => line.file))];
   const box = el("div");
@@ -298,7 +304,7 @@ function show(main, state, answer) {
     el("h2", { class: "function one", title: f.name }, titleOf(f.name)),
     forms.length > 1 ? formLinks(state, forms, form) : null,
     has && form.form !== ADDRESSES ? opener(files, box, () => show(main, state, answer)) : null,
-    el("button", { type: "button", title: shell, onclick: () => copy(shell, "Command") }, "Copy command"),
+    wide() ? el("button", { ...about, onclick: () => copy(shell, "Command") }, "Copy command") : null,
     counted ? el("a", to(state, another("report")), "Callers and callees") : null,
   );
   const table = new Table({

@@ -7,7 +7,7 @@ import { fold, near } from "./graph_fold.js";
 import { drawGraph, sizeOf } from "./graph_draw.js";
 import { busiest, layout, trunk } from "./graph_layout.js";
 import { sampled } from "./origin.js";
-import { Camera, heightFor } from "./picture.js";
+import { Camera, fits, heightFor } from "./picture.js";
 import { another, focusOf, functionAt, go, note, question, to } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
 import { matcher, NARROW } from "./view_report.js";
@@ -17,12 +17,12 @@ const MOST = 200;
 const AROUND = 1000; // functions with the most time, of which those near one are chosen
 const HIGH = 0.72; // of the window: the height of the picture
 const DEPTHS = ["1", "2", "3"];
+const [SLIM, FEWEST] = [12, 4]; // functions of a picture where there is little space
 
 /** How amounts read, and what stands before calls that were sampled. */
 const lookOf = (graph) => ({
   amount: format.amounts(graph.dimension, graph),
   percent: (value) => format.share(value, graph.ticks),
-  timed: ["seconds", "wall"].includes(graph.dimension),
   measured: graph.time === "measured",
   mark: sampled({ provenance: graph }) ? "~" : "",
 });
@@ -34,7 +34,7 @@ function table(graph, state) {
   const look = lookOf(graph);
   const name = new Map(graph.nodes.map((n) => [n.id, n.title]));
   const edges = [...graph.edges].sort((a, b) => b.total_seconds - a.total_seconds || b.calls - a.calls);
-  const range = (e) => (e.detail__low === undefined ? "" : format.between(e.detail__low, e.detail__high, look.timed));
+  const range = (e) => (e.detail__low === undefined ? "" : look.amount.between(e.detail__low, e.detail__high));
   const line = (e) => [
     name.get(e.source),
     name.get(e.target),
@@ -79,7 +79,8 @@ function anchor(shown, places, size) {
 function sentence(shown, state) {
   const nodes = limitOf(state);
   const link = (changes, text) => el("a", to(state, { at: "", ...changes }), text);
-  const more = shown.left && nodes < MOST ? link({ nodes: String(Math.min(MOST, nodes * 2)) }, "more") : null;
+  const next = shown.nodes.length < nodes && shown.left < nodes ? nodes : Math.min(MOST, nodes * 2);
+  const more = shown.left && nodes < MOST ? link({ nodes: String(next) }, "more") : null;
   const fewer =
     nodes > 10 && shown.nodes.length >= nodes ? link({ nodes: String(Math.ceil(nodes / 2)) }, "fewer") : null;
   const left = shown.left ? `; ${format.several(shown.left, "other is", "others are")} not shown` : "";
@@ -107,15 +108,37 @@ function depths(state) {
   return el("span", { class: "bar" }, name, select, all);
 }
 
-async function picture(graph, shown, state, box) {
+/** Without the function that has the least time: the one asked for stays. */
+function withoutLeast(shown) {
+  const others = shown.nodes.filter((n) => n !== shown.start);
+  const least = others.reduce((a, b) => (b.total_seconds <= a.total_seconds ? b : a));
+  const nodes = shown.nodes.filter((n) => n !== least);
+  const edges = shown.edges.filter((e) => e.source !== least.id && e.target !== least.id);
+  return { ...shown, nodes, edges, left: (shown.left || 0) + (least.whole?.members_shown || 1) };
+}
+
+/** Where there is little space: the functions with the most time of which the picture can be read as a whole, unless
+ *  the address says how many. Sizes and texts of what is shown are set. */
+async function fitting(graph, all, state, size) {
+  const look = lookOf(graph);
+  for (const n of all.nodes) Object.assign(n, sizeOf(n, look));
+  for (const e of all.edges)
+    e.text = e.calls > 0 || !look.measured ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time);
+  const fixed = innerWidth >= NARROW || state.nodes || state.at || all.groups.length;
+  let shown = all;
+  while (!fixed && shown.nodes.length > SLIM) shown = withoutLeast(shown);
+  let places = await layout(shown, size);
+  while (!fixed && shown.nodes.length > FEWEST && !fits(places, size)) {
+    shown = withoutLeast(shown);
+    places = await layout(shown, size);
+  }
+  return { shown, places };
+}
+
+async function picture(graph, shown, places, size, state, box) {
   const look = lookOf(graph);
   const share = (n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0);
   const total = Math.max(0, ...graph.nodes.map(share));
-  for (const n of shown.nodes) Object.assign(n, sizeOf(n, look));
-  for (const e of shown.edges)
-    e.text = e.calls > 0 || !look.measured ? `${look.mark}${format.short(e.calls)} ×` : look.amount(e.time);
-  const size = { w: box.clientWidth || innerWidth, h: HIGH * innerHeight };
-  const places = await layout(shown, size);
   size.h = heightFor(places, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
   const focused = (n) => {
@@ -165,8 +188,8 @@ export async function draw(main, state, signal) {
   const limit = state.focus ? AROUND : limitOf(state);
   const url = api.path(state.build, "/report", { ...question(state), format: "nodegraph", limit, names: "short" });
   const graph = await api.json(url, signal);
-  const shown = graph.nodes.length ? chosen(graph, state) : null;
-  if (!shown) {
+  const all = graph.nodes.length ? chosen(graph, state) : null;
+  if (!all) {
     const most = `This function has no counts in this time range, or is not among the ${AROUND} with the most time. `;
     const whole = [most, el("a", to(state, { focus: "", depth: "", at: "" }), "Whole graph")];
     const none = graph.nodes.length ? whole : "No function has counts in this time range.";
@@ -174,6 +197,8 @@ export async function draw(main, state, signal) {
     return;
   }
   const box = el("div", { class: "picture" });
+  const size = { w: main.clientWidth || innerWidth, h: HIGH * innerHeight };
+  const { shown, places } = await fitting(graph, all, state, size);
   const now = {};
   const { field, apply } = search(state, now);
   const button = (label, about, action) =>
@@ -202,7 +227,8 @@ export async function draw(main, state, signal) {
   // What can be clicked does not touch the picture: boxes that it cuts reach below it.
   const below = [el("p", { class: "hint" }, hint), slim ? tools : null, drawnTable];
   replace(main, el("div", { class: "bar" }, bar), box, below);
-  now.drawn = await picture(graph, shown, state, box);
+  size.w = box.clientWidth || size.w;
+  now.drawn = await picture(graph, shown, places, size, state, box);
   if (state.q) apply(state.q);
 }
 

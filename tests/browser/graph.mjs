@@ -112,7 +112,21 @@ async function focus(page) {
 /** On a phone most boxes are outside the window of the picture: one that gets the focus by Tab comes into sight. */
 async function tabbed() {
   const page = await open({ viewport: { width: 390, height: 844 } });
-  await visit(page, `?build=${shapes}&view=graph`);
+  await visit(page, `?build=${calc}&view=graph`);
+  const cut = await page.evaluate((selector) => {
+    const outer = document.querySelector("svg.graph").getBoundingClientRect();
+    const boxes = [...document.querySelectorAll(selector)].map((e) => [e.textContent, e.getBoundingClientRect()]);
+    const out = ([, b]) => b.left < outer.left || b.right > outer.right || b.top < outer.top || b.bottom > outer.bottom;
+    return { boxes: boxes.length, out: boxes.filter(out).map(([name]) => name) };
+  }, NODE);
+  point(cut.boxes >= 4 && cut.out.length === 0, "graph: on a phone the boxes with the most time are whole", cut);
+  await page.locator("main p a", { hasText: "more" }).click();
+  await page.waitForFunction(
+    ([selector, n]) => document.querySelectorAll(selector).length > n,
+    [NODE, cut.boxes],
+  );
+  point(/nodes=40/.test(page.url()), "graph: and the others are one tap away", page.url());
+  await visit(page, `?build=${shapes}&view=graph&nodes=40`);
   await page.locator("svg.graph").focus();
   const hidden = [];
   let seen = 0;

@@ -112,7 +112,7 @@ async function code(page) {
   const [range] = (await cells(3)).filter(Boolean);
   const ends = /^([\d.]+)–([\d.]+) s$/.exec(range);
   const tick = wanted.seconds / wanted.ticks;
-  const near = (shown, value) => Math.abs(shown - value * tick) < 0.06;
+  const near = (shown, value) => Math.abs(shown - value * tick) < 0.11;
   point(ends && near(ends[1], lines[0].low) && near(ends[2], lines[0].high), "code: and their intervals", [
     range,
     lines,
@@ -265,6 +265,23 @@ async function digits(page) {
     "functions: the times and shares of the report",
     [report, functions],
   );
+  const outside = await page.evaluate(async () => {
+    const { amounts } = await import(new URL("format.js", document.baseURI).href);
+    const unit = { h: 3600, min: 60, s: 1, ms: 1e-3, µs: 1e-6, us: 1e-6, ns: 1e-9 };
+    const parse = (text, of = text) => Number.parseFloat(text) * unit[of.split(" ").at(-1)];
+    const wrong = [];
+    for (let n = 0; n < 3000; n++) {
+      const amount = amounts("seconds", { ticks: 94 + 7 * n, seconds: 0.94 + 0.07 * n });
+      const value = 0.01 * (1 + ((n * 7919) % (94 + 7 * n)));
+      const [low, high] = [value * (1 - (n % 89) / 90), value * (1 + (n % 53) / 50)];
+      const range = amount.between(low, high);
+      const [from, to] = range.split("–").map((text) => parse(text, range));
+      const shown = parse(amount(value));
+      if (!(from <= shown * (1 + 1e-9) && shown <= to * (1 + 1e-9))) wrong.push([value, amount(value), range]);
+    }
+    return wrong;
+  });
+  point(outside.length === 0, "an amount is shown inside its interval", outside.slice(0, 5));
 }
 
 export async function lists() {

@@ -187,7 +187,7 @@ def removal(tap, d, port, tokens):
               "readers outlive a restart")
 
 
-def put(where, build, body, token=None, head="", length=None, finish=True):
+def put(where, build, body, token=None, head="", length=None, finish=True, query=""):
     """(status, sentence) of a PUT of symbols; finish False: the socket, with the body not yet sent."""
     s = socket.socket(socket.AF_INET if isinstance(where, int) else socket.AF_UNIX)
     s.settimeout(harness.LONG)
@@ -195,7 +195,8 @@ def put(where, build, body, token=None, head="", length=None, finish=True):
     host = f"127.0.0.1:{where}" if isinstance(where, int) else "localhost"
     size = f"Content-Length: {len(body) if length is None else length}\r\n" if length != "" else ""
     bearer = f"Authorization: Bearer {token}\r\n" if token else ""
-    s.sendall(f"PUT /api/v1/builds/{build}/symbols HTTP/1.1\r\nHost: {host}\r\n{bearer}{size}{head}\r\n".encode())
+    target = f"/api/v1/builds/{build}/symbols{query}"
+    s.sendall(f"PUT {target} HTTP/1.1\r\nHost: {host}\r\n{bearer}{size}{head}\r\n".encode())
     return answer(s, body) if finish else s
 
 
@@ -231,6 +232,10 @@ def symbols(tap, d, port, tokens, build, exe):
     again = d.get(f"/api/v1/builds/{build}/report", Authorization=f"Bearer {tokens['first']}", If_None_Match=etag)[0]
     tap.point(again == 200, "the report is a new one", again)
     tap.point(put(d.http, build, content, tokens["both-admin"])[0] == 200, "an operator of two tenants")
+    said = [put(port, build, content, tokens["admin"], query=q) for q in ("?code=maybe", "?cod=1", "?code=1")]
+    addresses = d.get(f"/api/v1/builds/{build}/functions/main/addresses", Authorization=f"Bearer {tokens['first']}")
+    tap.point([status for status, _ in said] == [400, 400, 200] and "code=maybe" in said[0][1]
+              and json.loads(addresses[2])["instructions"], "code=1 stores the instructions, too", (said, addresses))
     done = as_user(PROXY, lambda: [put(d.http, build, b"x", None, "X-Remote-User: alice\r\n")])
     tap.point(done[0][0] == 403 and "role" in done[0][1], "a reader that a proxy names needs the role, too", done)
 
