@@ -328,14 +328,11 @@ demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
 	$(SUB) all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
-# The tests run once more under the address, undefined-behaviour and thread sanitizers. Everything is also compiled by clang, for its
-# warnings.
+# The tests run once more under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these, and by clang for its
+# warnings, while the first tests run.
 check:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all tests
-	$(SUB) B=$(B)-asan SANITIZE=address,undefined OPT="-O1 -g1" all tests
-	$(SUB) B=$(B)-tsan SANITIZE=thread OPT="-O1 -g1" all tsan
-	$(SUB) B=$(B)-clang CC=clang OPT=-O0 objects
 	$(Q)bash tests/run.sh $(B)
 tsan: $(TSAN_TESTS)
 lint:

@@ -1,14 +1,14 @@
 #!/bin/bash
 # Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and one more while
 # cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
-# parts: alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that prints
-# a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the last
-# line.
+# parts: compile alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that
+# prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the
+# last line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-alone long lint script disk daemons criterion sanitize tsan fuzz} # the longest first
+parts=${*:-compile alone long lint script disk daemons criterion sanitize tsan fuzz} # the longest first
 JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
-# beside them. They are one part, so that the others are waited for at most once.
+# beside them but compilers, at idle priority. They are one part, so that the others are waited for at most once.
 alone="tests/integration/siege.py tests/integration/flow.py"
 
 long="tests/integration/clickhouse_centre.py tests/integration/browser.py tests/oracle/test_gprof_real.py"
@@ -66,8 +66,18 @@ reap() {
     unset "names[$pid]"
 }
 
+# running: prints the number of programs that run; compilers do not count, because they take what the others leave.
+running() {
+    case " ${names[*]} " in *" compile "*) echo $((${#names[@]} - 1)) ;; *) echo ${#names[@]} ;; esac
+}
+
+# Waits until nothing runs but compilers.
 reap_all() {
-    while [ ${#names[@]} -gt 0 ]; do reap; done
+    while [ "$(running)" -gt 0 ]; do reap; done
+}
+
+compiled() {
+    while [ "$(running)" -lt ${#names[@]} ]; do reap; done
 }
 
 looked=0 free=0 # when idle measured last, and what the cores had then been idle for: hundredths of a second
@@ -87,9 +97,9 @@ idle() {
 start() {
     local name=$1
     shift
-    while [ ${#names[@]} -ge "$JOBS" ]; do
+    while [ "$(running)" -ge "$JOBS" ]; do
         reap -t 2
-        [ ${#names[@]} -lt $((JOBS + 1)) ] && idle && break
+        [ "$(running)" -lt $((JOBS + 1)) ] && idle && break
     done
     (
         folder=$work/$BASHPID
@@ -139,8 +149,25 @@ replay() { # PROGRAM CORPUS: every stored input once
 }
 export -f replay
 
+make_idle() { # FOLDER WHAT…: what make makes there, at idle priority
+    local b=$1
+    shift
+    if env -u MAKEFLAGS -u MAKELEVEL chrt -i 0 make --no-print-directory -j"$(nproc)" B="$b" "$@" >&2; then
+        echo "ok - $*"
+    else
+        echo "not ok - $*"
+    fi
+}
+compile() { # BUILD-FOLDER
+    make_idle "$1-asan" SANITIZE=address,undefined OPT="-O1 -g1" all tests
+    make_idle "$1-tsan" SANITIZE=thread OPT="-O1 -g1" all tsan
+    make_idle "$1-clang" CC=clang OPT=-O0 objects # for its warnings
+}
+export -f make_idle compile
+
 for part in $parts; do
     case $part in
+    compile) script compile compile "$B" ;;
     alone)
         for t in $alone; do reap_all && script "$t" /usr/bin/python3 "$t"; done
         reap_all ;;
@@ -151,10 +178,13 @@ for part in $parts; do
     criterion)
         for t in $(suites "$B/tests"); do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
     sanitize)
+        compiled
         for t in $(suites "$B-asan/tests"); do [ -x "$t" ] && criterion "asan ${t##*/}" "$t"; done ;;
     tsan)
+        compiled
         for t in "$B"-tsan/tests/tsan-*; do [ -x "$t" ] && script "${t##*/}" "$t"; done ;;
     fuzz)
+        compiled
         for t in "$B"-asan/tests/replay-*; do
             script "asan ${t##*/}" replay "$t" "tests/fuzz/corpus/$(basename "$t" | sed 's/^replay-//')"
         done ;;
@@ -166,6 +196,7 @@ for part in $parts; do
             case $t in *.sh) script "$t" bash "$t" ;; *) script "$t" /usr/bin/python3 "$t" ;; esac
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
+        compiled
         for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects gate \
             enrol enrol_flood readers centre; do
             script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
@@ -180,6 +211,7 @@ for part in $parts; do
     esac
 done
 reap_all
+compiled
 [ "$skipped" = 0 ] || { echo "Skipped:"; sort -u "$work/skips" | sed 's/^/  /'; }
 summary="$passed passed, $failed failed"
 [ "$skipped" = 0 ] || summary="$summary, $skipped skipped"
