@@ -72,3 +72,34 @@ Test(never_called, copies_are_one_function)
     cr_assert(example(a, "another").count == 0 && example(a, "another").counted == 0, "of one build only");
     arena_free(a);
 }
+
+/* Debug information calls all kinds of a constructor C4, and symbols are C1 and C2. */
+Test(never_called, constructors_are_inlined_by_their_common_name)
+{
+    static const char *const NAMES[] = {"_ZN3C4EC4IiEET_", "_ZN4TypeC4EPK5Token", "_ZN4TypeD4Ev"};
+    static const struct {
+        const char *name;
+        bool inlined;
+    } ASKED[] = {{"_ZN4TypeC1EPK5Token", true},
+                 {"_ZN4TypeC2EPK5Token", true},
+                 {"_ZN4TypeC4EPK5Token", true},
+                 {"_ZN4TypeD0Ev", true},
+                 {"_ZN4TypeD2Ev", true},
+                 {"_ZN3C4EC2IiEET_", true},
+                 {"_ZN4TypeC2EPK5Tokens", false},
+                 {"_ZN4TypeC3EPK5Token", false},
+                 {"_ZN4TypeC1Ev", false},
+                 {"4TypeD1Ev", false},
+                 {"D1", false}};
+    uint32_t inlined[3];
+    fixture_init(&fixture, ID);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        inlined[i] = fixture_name(&fixture, NAMES[i]);
+    }
+    fixture.object.inlined = inlined;
+    fixture.object.inlined_count = 3;
+    for (size_t i = 0; i < sizeof ASKED / sizeof *ASKED; i++) {
+        cr_expect_eq(object_has_inlined(&fixture.object, ASKED[i].name, strlen(ASKED[i].name)), ASKED[i].inlined, "%s",
+                     ASKED[i].name);
+    }
+}
