@@ -1,6 +1,7 @@
 #include "query/job.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "proto/limits.h"
@@ -71,6 +72,16 @@ enum profd_status job_parse_page(const struct job *job, unsigned long long *limi
     enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e);
     if (status == PROFD_OK) {
         *limit = value == 0 || value > LIMIT_PAGE ? LIMIT_PAGE : value;
+    }
+    return status;
+}
+
+enum profd_status job_parse_whole(const struct job *job, unsigned long long *limit, struct profd_error *e)
+{
+    unsigned long long value = 0;
+    enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e);
+    if (status == PROFD_OK) {
+        *limit = value == 0 ? ULLONG_MAX : value;
     }
     return status;
 }

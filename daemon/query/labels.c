@@ -201,10 +201,26 @@ static enum profd_status gather(struct label_page *page, bool *fresh, struct pro
 enum profd_status labels_list(struct job *job, struct profd_error *e)
 {
     bool fresh = false;
+    unsigned long long limit = 0;
     struct label_page page = {.job = job};
-    enum profd_status status = gather(&page, &fresh, e);
+    enum profd_status status = job_parse_whole(job, &limit, e);
+    if (status == PROFD_OK) {
+        status = gather(&page, &fresh, e);
+    }
     if (status == PROFD_OK && !fresh) {
-        render_labels(page.rows, page.count, &job->answer->body);
+        const char *after = params_find(job->params, "cursor");
+        size_t from = 0, to;
+        while (after != NULL && from < page.count && strcmp(page.rows[from].name, after) <= 0) {
+            from++;
+        }
+        to = from;
+        for (unsigned long long names = 0; to < page.count; to++) {
+            names += to == from || strcmp(page.rows[to].name, page.rows[to - 1].name) != 0;
+            if (names > limit) {
+                break;
+            }
+        }
+        render_labels(page.rows + from, to - from, to < page.count ? page.rows[to - 1].name : NULL, &job->answer->body);
     }
     return status;
 }

@@ -8,8 +8,7 @@
 
 static const char *const NONE[] = {NULL};
 static const char *const PAGE[] = {"limit", "cursor", NULL};
-static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", NULL};
-static const char *const VALUES[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
+static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", "empty", NULL};
 static const char *const FUNCTION[] = {"since",    "until",     "match", "label.*", "scope", "static", "uid",
                                        "build_id", "dimension", "time",  "rows",    "names", NULL};
@@ -17,7 +16,7 @@ static const char *const SERIES[] = {"step",   "since", "until",    "match",    
                                      "static", "uid",   "build_id", "dimension", "time",    NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
                                      "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
-static const char *const VERDICTS[] = {"since", "until", "format", NULL};
+static const char *const VERDICTS[] = {"since", "until", "format", "limit", "cursor", NULL};
 static const char *const VERSIONS[] = {"match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
@@ -59,7 +58,7 @@ static const struct route ROUTES[] = {
     {"/api/v1/verdicts", QUERY_STORE, QUERY_OTHER, verdicts_list, VERDICTS, true},
     {"/api/v1/versions", QUERY_STORE, QUERY_LABELS, versions_list, VERSIONS, true},
     {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
-    {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, VALUES, false},
+    {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, LABELS, false},
     {"/api/v1/processes", QUERY_PROCESSES, QUERY_LIVE, processes_list, PROCESSES, false},
     {"/api/v1/hosts", QUERY_STORE, QUERY_OTHER, hosts_list, PAGE, false},
     {"/api/v1/status", QUERY_STATUS, QUERY_OTHER, NULL, NONE, false},

@@ -1,5 +1,7 @@
 /* /api/v1/verdicts: what the watch list says of new versions. */
+#include <inttypes.h>
 #include <nettle/sha2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,7 @@
 
 struct verdicts {
     struct job *job;
+    unsigned long long limit, skip; /* rows of the page, and before it */
     int64_t since, until;
     struct verdict_row *rows;
     uint32_t count, capacity;
@@ -57,8 +60,31 @@ static enum profd_status parse(struct verdicts *v, bool *annotations, struct pro
     if (format != NULL && !*annotations && strcmp(format, "json") != 0) {
         return profd_error_set(e, PROFD_BAD_QUERY, "format=%.80s is none of: json, annotations", format);
     }
+    enum profd_status status = job_parse_whole(v->job, &v->limit, e);
+    if (status == PROFD_OK) {
+        status = params_parse_number(p, "cursor", 0, UINT32_MAX, &v->skip, e);
+    }
+    if (status != PROFD_OK) {
+        return status;
+    }
     return when_parse_window(params_find(p, "since"), params_find(p, "until"), v->job->request->now, &v->since,
                              &v->until, e);
+}
+
+/* The page that was asked for. */
+static void render_page(const struct verdicts *v, bool annotations)
+{
+    struct buffer *out = &v->job->answer->body;
+    const uint32_t from = v->skip < v->count ? (uint32_t)v->skip : v->count;
+    const bool more = v->count - from > v->limit;
+    const uint32_t n = more ? (uint32_t)v->limit : v->count - from;
+    char next[24] = "";
+    (void)snprintf(next, sizeof next, "%" PRIu32, from + n);
+    if (annotations) {
+        render_annotations(v->rows + from, n, out);
+    } else {
+        render_verdicts(v->rows + from, n, more ? next : NULL, out);
+    }
 }
 
 enum profd_status verdicts_list(struct job *job, struct profd_error *e)
@@ -85,10 +111,6 @@ enum profd_status verdicts_list(struct job *job, struct profd_error *e)
     if (v.count > 0) {
         qsort(v.rows, v.count, sizeof *v.rows, compare_rows);
     }
-    if (annotations) {
-        render_annotations(v.rows, v.count, &job->answer->body);
-    } else {
-        render_verdicts(v.rows, v.count, &job->answer->body);
-    }
+    render_page(&v, annotations);
     return status;
 }

@@ -392,7 +392,7 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
     JSON_ADD(out, "]}\n");
 }
 
-void render_labels(const struct label_row *rows, size_t n, struct buffer *out)
+void render_labels(const struct label_row *rows, size_t n, const char *next, struct buffer *out)
 {
     JSON_ADD(out, "{\"rows\":[");
     for (size_t i = 0; i < n;) {
@@ -408,7 +408,7 @@ void render_labels(const struct label_row *rows, size_t n, struct buffer *out)
         json_add_count(out, "uploads", uploads);
         JSON_ADD(out, "}");
     }
-    json_add_end(out, NULL);
+    json_add_end(out, next);
 }
 
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out)

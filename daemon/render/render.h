@@ -91,14 +91,14 @@ void render_build(const struct build_row *row, const struct label_row *labels, s
                   const char *const *companion_ids, const char *const *companion_names, size_t companion_count,
                   uint32_t variants, struct buffer *out);
 /* Names of labels: rows stand in ascending order of name and value, and become one row a name. */
-void render_labels(const struct label_row *rows, size_t n, struct buffer *out);
+void render_labels(const struct label_row *rows, size_t n, const char *next, struct buffer *out);
 /* Live processes, and values of one label; next as above. */
 void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
 /* Hosts of a centre; now: from which their lag is counted. */
 void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out);
 /* Verdicts of the watch list; as annotations, those that are final and have an estimate: an array of objects with time
  * (ms), title, text and tags. */
-void render_verdicts(const struct verdict_row *rows, size_t n, struct buffer *out);
+void render_verdicts(const struct verdict_row *rows, size_t n, const char *next, struct buffer *out);
 void render_annotations(const struct verdict_row *rows, size_t n, struct buffer *out);
 /* Versions of programs. */
 void render_versions(const struct version_row *rows, size_t n, const char *next, struct buffer *out);

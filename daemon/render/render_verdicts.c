@@ -31,7 +31,7 @@ static void add_row(struct buffer *out, const json_t *d, int64_t changed)
     JSON_ADD(out, "}");
 }
 
-void render_verdicts(const struct verdict_row *rows, size_t n, struct buffer *out)
+void render_verdicts(const struct verdict_row *rows, size_t n, const char *next, struct buffer *out)
 {
     bool any = false;
     JSON_ADD(out, "{\"rows\":[");
@@ -44,7 +44,7 @@ void render_verdicts(const struct verdict_row *rows, size_t n, struct buffer *ou
         }
         json_decref(d);
     }
-    json_add_end(out, NULL);
+    json_add_end(out, next);
 }
 
 static void add_annotation(struct buffer *out, const json_t *d, int64_t decided)

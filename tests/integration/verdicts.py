@@ -183,6 +183,14 @@ def exports(tap, d):
     text = d.ctl("verdicts").stdout
     tap.point("increased" in text and "parse (self)" in text and "3 after 2" in text, "text", text)
     tap.point(d.get("/api/v1/verdicts?format=xml")[0] == 400, "a format that is none is refused")
+    for path in ("/api/v1/verdicts", "/api/v1/labels"):
+        whole, page, rows = json.loads(d.get(path)[2])["rows"], {"next": ""}, []
+        while page["next"] is not None:
+            cursor = f"&cursor={page['next']}" if page["next"] else ""
+            page = json.loads(d.get(f"{path}?limit=1{cursor}")[2])
+            rows += page["rows"]
+        tap.point(rows == whole == json.loads(d.get(f"{path}?limit=0")[2])["rows"] and len(whole) > 1,
+                  f"{path} in pages", (rows, whole))
     answers = [d.get(f"/api/v1/verdicts?since={since}&until={NOW}") for since in (NOW, NOW + 1, NOW - 1)]
     tap.point([a[0] for a in answers] == [400, 400, 200] and b"is not before" in answers[0][2],
               "a window that ends before it begins is refused", answers)

@@ -346,7 +346,7 @@ Test(render_json, lists_are_flat_rows)
     buffer_done(&out);
     struct label_row labels[3] = {{"host", "a", 1}, {"host", "b", 2}, {"service", "x", 3}};
     buffer_init(&out, 1 << 16);
-    render_labels(labels, 3, &out);
+    render_labels(labels, 3, NULL, &out);
     root = parse(&out);
     cr_assert_eq(json_array_size(json_object_get(root, "rows")), 2);
     cr_assert_eq(number(item(root, "rows", 0), "values"), 2);
