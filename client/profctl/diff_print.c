@@ -79,7 +79,7 @@ static void show_value(const struct metric_words *w, double value, char *out, si
     if (value == 0 && (w->percent || per_call)) {
         (void)snprintf(out, size, "no ticks");
     } else if (w->percent) {
-        (void)snprintf(out, size, "%.3g%%", 100 * value);
+        show_share(value, out, size);
     } else if (per_call) {
         size_t i = 0;
         while (value < UNITS[i].seconds) {
@@ -213,6 +213,7 @@ static double needed_of(const json_t *row)
 static void print_plan(const json_t *diff, const json_t *row)
 {
     const json_t *b = json_object_get(diff, "b");
+    char text[40];
     double needed = needed_of(row),
            hours = (double)(seconds_of(text_of(b, "last")) - seconds_of(text_of(b, "first"))) / 3600;
     if (needed <= 0) {
@@ -223,10 +224,12 @@ static void print_plan(const json_t *diff, const json_t *row)
         printf("a change of %.3g%% would be seen", 100 * real_of(diff, "planned"));
         return;
     }
-    printf("%.3g%% needs %.2g times the data of both sides", 100 * real_of(diff, "planned"), needed);
+    show_rounded(needed, 2, text, sizeof text);
+    printf("%.3g%% needs %s times the data of both sides", 100 * real_of(diff, "planned"), text);
     if (hours > 0) {
-        double more = (needed - 1) * hours;
-        printf(" (%.2g %s more, as fast as B's came)", more >= 1 ? more : more * 60, more >= 1 ? "h" : "min");
+        const double more = (needed - 1) * hours, unit = more >= 1 ? 1 : more >= 1. / 60 ? 60 : 3600;
+        show_rounded(more * unit, 2, text, sizeof text);
+        printf(" (%s %s more, as fast as B's came)", text, unit < 2 ? "h" : unit < 61 ? "min" : "s");
     }
 }
 
@@ -374,6 +377,7 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
 {
     const json_t *only = json_object_get(diff, first ? "only_in_a" : "only_in_b"), *row;
     const char side = first ? 'A' : 'B', other = first ? 'B' : 'A';
+    char self[40], total[40];
     size_t i;
     const double count = real_of(only, "count");
     if (count <= 0) {
@@ -385,8 +389,9 @@ static void print_only(const json_t *diff, bool first, const struct diff_print *
         if ((long)i < how->limit) {
             printf("  ");
             print_clean(text_of(row, "function"), 200);
-            printf("  self %.3g%%, with callees %.3g%%", 100 * real_of(row, "self_share"),
-                   100 * real_of(row, "total_share"));
+            show_share(real_of(row, "self_share"), self, sizeof self);
+            show_share(real_of(row, "total_share"), total, sizeof total);
+            printf("  self %s, with callees %s", self, total);
             print_only_rest(row, other, function_is_sampled(json_object_get(diff, first ? "a" : "b")));
             notes->inlined |= json_is_true(json_object_get(row, "inlined"));
             notes->unnamed |= strncmp(text_of(row, "function"), "0x", 2) == 0;

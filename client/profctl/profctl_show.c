@@ -62,10 +62,29 @@ void show_percent(double percent, uint64_t ticks, char *out, size_t size)
     }
 }
 
+void show_rounded(double value, int digits, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%.*g", digits, value);
+    if (value >= 1 && strchr(out, 'e') != NULL) {
+        (void)snprintf(out, size, "%.0f", strtod(out, NULL));
+    }
+}
+
+void show_share(double part, char *out, size_t size)
+{
+    if (part > 0 && part < 1e-5) {
+        (void)snprintf(out, size, "<0.001%%");
+    } else {
+        (void)snprintf(out, size, "%.3g%%", 100 * part);
+    }
+}
+
 void show_change(double change, char *out, size_t size)
 {
+    char factor[40];
     if (change >= 9) {
-        (void)snprintf(out, size, "%.3gx", change + 1);
+        show_rounded(change + 1, 3, factor, sizeof factor);
+        (void)snprintf(out, size, "%sx", factor);
     } else {
         (void)snprintf(out, size, "%+.*f%%", fabs(change) < 0.1 ? 2 : 1, 100 * change);
     }

@@ -15,6 +15,10 @@ void show_bytes(uint64_t bytes, char *out, size_t size);
 void show_amount(double value, char *out, size_t size);
 /* A percentage of that many ticks, "80.94%"; below 1,000 ticks with two significant digits, "81%". */
 void show_percent(double percent, uint64_t ticks, char *out, size_t size);
+/* A number above 0 with this number of digits, others rounded, without an exponent: "7.6", "520". */
+void show_rounded(double value, int digits, char *out, size_t size);
+/* A part of the whole, "4.74%"; "<0.001%" for what is above 0 and less than that. */
+void show_share(double part, char *out, size_t size);
 /* A fraction as a percentage, "+12.3%", "-2.51%"; "0.00%" for what would read 0; from 9 on as a factor, "10x". */
 void show_change(double change, char *out, size_t size);
 

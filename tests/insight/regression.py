@@ -4,8 +4,9 @@
 Debian 13.
 
 regression.py FOLDER [runs=N]: fetches both sources, compiles them with -pg, runs each N times under profctl run on
-orders in JSON, and prints what profctl diff, callers and annotate say, with the commands. Beside that, the CPU time of
-the same programs without -pg, and what cachegrind counts of the function that profctl diff found."""
+orders in JSON, and prints what profctl diff, callers and annotate say, with the commands. Beside that, what pprof and
+perf say of the same ticks, the CPU time of the same programs without -pg, and what cachegrind counts of the function
+that profctl diff found."""
 import json
 import os
 import random
@@ -15,8 +16,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "bench")]
 sys.dont_write_bytecode = True
+import perf_data  # noqa: E402
 from harness import PROFCTL, Daemon  # noqa: E402
 
 VERSIONS = {"1.6": "bookworm", "1.7.1": "trixie"}
@@ -113,6 +115,34 @@ def slowest(d, old, new):
     return max(rows, key=lambda r: r["ticks_b"])["function"] if rows else None
 
 
+def code_of(exe):
+    """Address, length and place in the file of the code of a program."""
+    line = next(words for words in map(str.split, run("readelf", "-lW", exe).splitlines())
+                if words[:1] == ["LOAD"] and "E" in words[6:-1])
+    return int(line[2], 16), int(line[5], 16), int(line[1], 16)
+
+
+def show_peers(d, folder, counted):
+    """What pprof and perf say of the same ticks: no intervals, no calls, and nothing about what is chance."""
+    profiles, data = [], []
+    for version, exe in counted.items():
+        profiles.append(os.path.join(folder, f"{version}.pb.gz"))
+        done = d.ctl("report", exe, "-f", "pprof", "-o", profiles[-1])
+        assert done.returncode == 0, done.stderr
+        report = d.json("report", exe, "--json")
+        samples = {int(f["address"], 16): f["ticks"] for f in report["functions"]
+                   if f["ticks"] and f["build_id"] == report["build_id"]}
+        data.append(perf_data.write(os.path.join(folder, f"{version}.perf"), exe, *code_of(exe), samples))
+    env = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/lib/go-1.19/bin", HOME=folder)
+    for title, words in ((f"go tool pprof -top -diff_base jq-{' jq-'.join(counted)}",
+                          ["go", "tool", "pprof", "-top", "-nodecount=8", "-sample_index=cpu", "-diff_base",
+                           *profiles]),
+                         ("perf diff, of the ticks in jq", ["perf", "diff", "-q", "-s", "sym", *data])):
+        text = run(*words, env=env, cwd=folder)
+        lines = [line for line in text[max(0, text.find("Showing nodes")):].splitlines() if line.strip()]
+        print("\n".join([f"$ {title}", *lines[:12]]) + "\n", flush=True)
+
+
 def measure_time(plain, orders):
     print("CPU time of a process without -pg, the same inputs:")
     for version, exe in plain.items():
@@ -165,6 +195,7 @@ def main(folder, runs):
         old, new = (f"jq@version={v}" for v in VERSIONS)
         show(d, "diff", old, new, "--metric", "self,total,time-per-call", "--limit", "6", "--fail-on",
              "time-per-call>50%")
+        show_peers(d, folder, counted)
         function = slowest(d, old, new)
         if function is None:
             sys.exit("no function certainly takes longer for a call: more processes are needed, runs=N")

@@ -60,4 +60,27 @@ Test(profctl_show, a_change_that_reads_0_has_no_sign)
     changes(-0.5, "-50.0%");
     changes(-1, "-100.0%");
     changes(9, "10x");
+    changes(159437, "159000x");
+}
+
+Test(profctl_show, numbers_have_no_exponents)
+{
+    char text[40];
+    static const struct {
+        double value;
+        int digits;
+        const char *rounded;
+    } ROUNDED[] = {{7.64, 2, "7.6"}, {521, 2, "520"}, {9.96e5, 2, "1000000"}, {12.34, 3, "12.3"}};
+    static const struct {
+        double part;
+        const char *shown;
+    } SHARES[] = {{0, "0%"}, {4.5e-7, "<0.001%"}, {1e-5, "0.001%"}, {0.0474, "4.74%"}, {1, "100%"}};
+    for (size_t i = 0; i < sizeof ROUNDED / sizeof *ROUNDED; i++) {
+        show_rounded(ROUNDED[i].value, ROUNDED[i].digits, text, sizeof text);
+        cr_expect_str_eq(text, ROUNDED[i].rounded);
+    }
+    for (size_t i = 0; i < sizeof SHARES / sizeof *SHARES; i++) {
+        show_share(SHARES[i].part, text, sizeof text);
+        cr_expect_str_eq(text, SHARES[i].shown);
+    }
 }
