@@ -70,3 +70,17 @@ enum profd_status object_instructions_find(const struct object *o, struct arena 
     *count = n;
     return PROFD_OK;
 }
+
+enum profd_status object_instructions_remove(const uint8_t *in, size_t n, uint8_t **out, size_t *out_size,
+                                             struct profd_error *e)
+{
+    struct arena *a = arena_new(0);
+    struct object *o;
+    enum profd_status status = a == NULL ? profd_no_memory(e) : object_decode(a, in, n, &o, e);
+    if (status == PROFD_OK) {
+        o->instruction_count = 0;
+        status = object_encode(o, out, out_size, e);
+    }
+    arena_free(a);
+    return status;
+}

@@ -22,4 +22,9 @@ void object_instructions_add(struct buffer *rows, struct object_instruction *las
 enum profd_status object_instructions_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
                                            struct object_instruction **out, uint32_t *count, struct profd_error *e);
 
+/* Encodes an encoded object again, without its instructions, into a new block that the caller frees. As object_decode
+ * and object_encode. */
+enum profd_status object_instructions_remove(const uint8_t *in, size_t n, uint8_t **out, size_t *out_size,
+                                             struct profd_error *e);
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/container.h"
+#include "core/object_instructions.h"
 #include "requests/body.h"
 #include "requests/relay_internal.h"
 #include "requests/session.h"
@@ -29,6 +30,19 @@ static struct fetch_object *fetch_of(struct writer_job *job)
     return container_of(job, struct fetch_object, job);
 }
 
+/* An object that is too large with its instructions may be attested without them. */
+static void fetch_shrink(struct relay_object *o)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    if (o->size > LIMIT_ATTEST_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
+        free(o->bytes);
+        o->bytes = bytes;
+        o->size = size;
+    }
+}
+
 static void fetch_one(struct fetch_object *o, struct store *store)
 {
     struct sha256_ctx digest;
@@ -38,6 +52,7 @@ static void fetch_one(struct fetch_object *o, struct store *store)
         o->status = PROFD_OK;
     }
     if (!o->status && o->object.bytes) {
+        fetch_shrink(&o->object);
         sha256_init(&digest);
         sha256_update(&digest, o->object.size, o->object.bytes);
         sha256_digest(&digest, sizeof o->object.hash, o->object.hash);

@@ -329,6 +329,15 @@ Test(object, instructions, .init = setup)
     }
     cr_assert_eq(find_instructions(a, 0x11, 0x16, &found, &n), PROFD_OK);
     cr_expect(n == 1 && found->address == 0x15);
+    size_t with, without, bare;
+    uint8_t *bytes = encode(&with), *less = NULL;
+    cr_assert_eq(object_instructions_remove(bytes, with, &less, &without, NULL), PROFD_OK);
+    f.object.instruction_count = 0;
+    free(bytes);
+    bytes = encode(&bare);
+    cr_expect(without == bare && memcmp(less, bytes, bare) == 0, "as if there had been none");
+    free(less);
+    free(bytes);
     buffer_done(&rows);
     arena_free(a);
 }
