@@ -49,9 +49,9 @@ def show_slower(program, pools, comparisons, power, folder):
                              "low", "high", "p", "q"]) + "\n")
         s = tables.Slower(program, pools, raw, 2)
         count, found, every = s.intervals(comparisons)
-    print(f"\n{program.name}: {s.function}, {100 * s.share:.1f} % of the time, made slower; 95 % intervals of "
-          f"{comparisons} comparisons of {count} processes a side, drawn from the pools\n"
-          f"  {'metric':14} {'made slower':>11}  {'pools differ by [95 %]':>26}  {'tests':>6}  hold the pools' "
+    print(f"\n{program.name}: {s.function}, {100 * s.share:.1f} % of the time, does a part of its work twice; 95 % "
+          f"intervals of {comparisons} comparisons of {count} processes a side, drawn from the pools\n"
+          f"  {'metric':14} {'work added':>11}  {'pools differ by [95 %]':>26}  {'tests':>6}  hold the pools' "
           "difference")
     for metric, change, whole, rate in found:
         pools_say = "{:+.1f} % [{:+.1f}, {:+.1f}]".format(*(100 * whole[k] for k in ("change", "low", "high")))
@@ -67,7 +67,7 @@ def show_power(s, repeats):
     print(f"\n{s.program.name}: {function}, {100 * s.find(function)[1]:.1f} % of the time, with more ticks on one side")
     for (percent, count, alone, among), (ticks, tested, single, several) in zip(
             sizes, s.power(function, repeats, [size[:2] for size in sizes])):
-        asked = f"{alone:.2f}, {among:.2f}" if among else f"{alone:.2f} alone, by the rule"
+        asked = f"{alone:.2f}, {among:.2f}" if among else f"{alone:.2f} alone, by the rule without a common factor"
         print(f"  +{percent} % with {count} processes a side, {ticks} ticks of it: found alone in {single.part:.2f} ± "
               f"{single.error:.2f}, among {tested} functions in {several.part:.2f} ± {several.error:.2f} of {repeats} "
               f"(asked: {asked})")

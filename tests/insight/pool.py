@@ -53,8 +53,10 @@ class Process:
 
 def gather(program, counts, rate):
     """counts: {variant: processes}. {variant: [Process]}; the variants take turns, so that a busy machine is busy for
-    all."""
-    path, variants = os.path.join(program.folder, "pool"), sorted(counts)
+    all. A pool of other counts is no beginning of this one: what it lacks of one variant would be gathered at another
+    time than the others."""
+    variants = sorted(counts)
+    path = os.path.join(program.folder, "-".join(["pool", *(str(counts[v]) for v in variants)]))
     pool = {v: [] for v in variants}
     if os.path.exists(path):
         with open(path, "rb") as f:

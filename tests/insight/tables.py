@@ -181,8 +181,8 @@ class Slower:
                 for v, diff in sorted(self.in_parts(len(variants), work))}
 
     def intervals(self, comparisons):
-        """(processes a side, [(metric, what it was made slower by, the pools' row, rate of intervals that hold the
-        pools' change)], the rate of all)"""
+        """(processes a side, [(metric, work that was added, the pools' row, rate of intervals that hold the pools'
+        change)], the rate of all)"""
         count, truth, each, all_of = max(FEWEST, math.ceil(ENOUGH / self.ticks)), self.whole(), {}, Rate()
         variants = list(truth)
 
@@ -234,7 +234,8 @@ class Slower:
             yield round(count * self.find(function)[0]), round(tested / repeats), single, several
 
     def rule(self, function, percent):
-        """Processes a side with which one test finds an increase in 80 % of cases."""
+        """Processes a side with which one test finds an increase in 80 % of cases, if what all functions have in common
+        is known without an error. It is not: of a function with 19 % of the time some 70 % are found."""
         return math.ceil(2 * BUNDLES * POWER / math.log1p(percent / 100) ** 2 / self.find(function)[0])
 
 
