@@ -130,10 +130,11 @@ enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkee
         status = store_get_totals(store, &u->totals, e);
         u->totals_at = now.steady;
     }
-    if (!status) {
-        status = upkeep_do(u, store, now, &done, e);
-    }
-    if (status) {
+    /* Also if the totals cannot be read: a task may mend what is wrong. */
+    struct profd_error untold;
+    const enum profd_status did = upkeep_do(u, store, now, &done, status ? &untold : e);
+    if (status || did) {
+        status = status ? status : did;
         upkeep_choose(u, true);
         return status;
     }

@@ -7,6 +7,7 @@
 
 #include "clickhouse/arriving.h"
 #include "clickhouse/centre.h"
+#include "clickhouse/removal.h"
 #include "clickhouse/segment.h"
 #include "core/sum.h"
 #include "store/outgoing.h"
@@ -255,6 +256,18 @@ static enum profd_status keep_stored(struct arriving *x, const struct store_deli
     return note_counts(x, d, h, v) ? mark(x, h, hour_of(d, h), e) : profd_no_memory(e);
 }
 
+/* May the segment be stored? If not, *gone: it belongs to a day that is being removed, and counts as accepted and
+ * removed. BUSY: that is not known yet, or its rows would be among those of such a day. */
+static enum profd_status check_day(const struct arriving *x, const struct store_delivery *d, const struct arrival *v,
+                                   bool stored, bool *gone, struct profd_error *e)
+{
+    const bool late = v->hour / 24 < x->first_day;
+    *gone = late && !stored;
+    return !*gone && (late || segment_row_sent(d->segment) / 24 < x->first_day)
+               ? profd_error_set(e, PROFD_BUSY, "store: a day of which this segment is, is being removed; try again")
+               : PROFD_OK;
+}
+
 static enum profd_status put_counts(struct arriving *x, const struct store_delivery *d, struct engine_host *h,
                                     struct arrival *v, struct store_receipt *r, struct profd_error *e)
 {
@@ -280,12 +293,17 @@ static enum profd_status put_counts(struct arriving *x, const struct store_deliv
     const struct deletion *gone = arriving_deletion(x, h->uid, v->program);
     v->generation = gone ? gone->generation : 0;
     const bool same = stored && memcmp(stored->head.digest, d->digest, sizeof d->digest) == 0;
+    bool removed;
+    status = check_day(x, d, v, stored, &removed, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     if (stored && (same || is_whole(stored))) {
         adopt(stored, &in, v);
         if (!same) {
             return keep_stored(x, d, h, stored, v, r, e);
         }
-    } else if (gone && u->end <= gone->before) { /* it counts as accepted and removed */
+    } else if (removed || (gone && u->end <= gone->before)) { /* it counts as accepted and removed */
         v->generation = LEDGER_NEVER;
         return PROFD_OK;
     } else if (!hashmap_find(&x->s->series, v->series, sizeof v->series)) {
@@ -383,7 +401,8 @@ static enum profd_status put_again(struct arriving *x, const struct store_delive
         h->copied = d->received;
         return change_host(x, h) ? mark(x, h, hour_of(d, h), e) : profd_no_memory(e);
     }
-    if (!v->program[0] || !is_counts(d) || v->generation != arriving_generation(x, v->uid, v->program)) {
+    if (!v->program[0] || !is_counts(d) || v->generation != arriving_generation(x, v->uid, v->program) ||
+        arriving_was_removed(x, v)) {
         return PROFD_OK;
     }
     const char *program = arena_copy(x->arena, v->program, strlen(v->program));
@@ -451,7 +470,8 @@ static enum profd_status put_all(struct arriving *x, struct store_receipt *recei
     return status == PROFD_OK && x->quarantined ? engine_limit_quarantine(x->s, e) : status;
 }
 
-#define TABLES(x) &(x)->hosts, &(x)->changed, &(x)->epochs, &(x)->ranges, &(x)->keys, &(x)->deletions, &(x)->stored
+#define TABLES(x)                                                                                                      \
+    &(x)->hosts, &(x)->changed, &(x)->epochs, &(x)->ranges, &(x)->keys, &(x)->deletions, &(x)->stored, &(x)->removed
 
 static void arriving_init(struct arriving *x)
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clickhouse/arriving.h"
+#include "clickhouse/removal.h"
 #include "clickhouse/segment.h"
 
 #define KEYS_AT_ONCE 1500u /* of a statement, which has at most 256 KiB */
@@ -205,6 +206,77 @@ static enum profd_status load_keys(struct arriving *x, struct profd_error *e)
     return status;
 }
 
+/* --- Days that were removed --- */
+
+static void removed_key(const char *program, uint32_t uid, uint32_t generation, uint32_t day, struct removed_key *out)
+{
+    memset(out, 0, sizeof *out);
+    memcpy(out->program, program, strnlen(program, sizeof out->program - 1));
+    out->uid = uid;
+    out->generation = generation;
+    out->day = day;
+}
+
+bool arriving_was_removed(const struct arriving *x, const struct arrival *v)
+{
+    struct removed_key key;
+    removed_key(v->program, v->uid, v->generation, v->hour / 24, &key);
+    const uint64_t *number = hashmap_find(&x->removed, &key, sizeof key);
+    return v->hour / 24 < x->first_day || (number && v->number <= *number);
+}
+
+static enum profd_status read_removed(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        struct removed_key key;
+        const char *program = rows_copy(r, x->arena);
+        const uint32_t uid = rows_u32(r), generation = rows_u32(r), day = rows_u32(r);
+        const uint64_t number = rows_u64(r);
+        status = engine_rows_check(r, "days that were removed", e);
+        if (status == PROFD_OK && program) {
+            removed_key(program, uid, generation, day, &key);
+        }
+        if (status == PROFD_OK && (!program || !hashmap_put(&x->removed, &key, sizeof key, &number, sizeof number))) {
+            status = profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+/* What was removed of the days of the keys that are known. */
+static enum profd_status load_removed(struct arriving *x, struct profd_error *e)
+{
+    struct row_reader r = {.bytes = NULL};
+    struct buffer *b = &x->s->statement;
+    uint32_t from = UINT32_MAX, to = 0;
+    size_t position = 0;
+    const void *key;
+    for (const struct arrival *v; (v = hashmap_next(&x->keys, &position, &key));) {
+        from = v->program[0] && v->hour / 24 < from ? v->hour / 24 : from;
+        to = v->program[0] && v->hour / 24 > to ? v->hour / 24 : to;
+    }
+    if (from > to) {
+        return PROFD_OK;
+    }
+    engine_begin(x->s);
+    buffer_add_format(b,
+                      "SELECT program, uid, generation, day, toUInt64(max(number)) FROM removed WHERE day >= %u AND "
+                      "day <= %u AND generation != %u GROUP BY program, uid, generation, day",
+                      from, to, LEDGER_NEVER);
+    enum profd_status status = engine_query_printed(x->s, &r, e);
+    if (status == PROFD_OK) {
+        status = read_removed(x, &r, e);
+    }
+    rows_close(&r);
+    return status;
+}
+
+static enum profd_status load_first_day(struct arriving *x, struct profd_error *e)
+{
+    return engine_begin_storing(x->s, &x->first_day, e);
+}
+
 /* --- Programs --- */
 
 static void deletion_key(uint32_t uid, const char *program, uint8_t out[DELETION_KEY])
@@ -366,7 +438,7 @@ static enum profd_status load_stored(struct arriving *x, struct profd_error *e)
 enum profd_status arriving_load(struct arriving *x, struct profd_error *e)
 {
     static enum profd_status (*const steps[])(struct arriving * x, struct profd_error * e) = {
-        load_hosts, load_epochs, load_keys, load_deletions, load_stored};
+        load_first_day, load_hosts, load_epochs, load_keys, load_removed, load_deletions, load_stored};
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && status == PROFD_OK; i++) {
         status = steps[i](x, e);

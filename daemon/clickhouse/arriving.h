@@ -39,6 +39,12 @@ struct known_range {
     uint64_t first, last, number;
 };
 
+/* A day of a program that was removed. */
+struct removed_key {
+    char program[BUILDID_TEXT_SIZE];
+    uint32_t uid, generation, day;
+};
+
 struct deletion {
     uint32_t generation;
     int64_t before; /* ns: what ended before then is gone */
@@ -73,7 +79,9 @@ struct arriving {
     struct hashmap keys;      /* epoch, sequence → struct arrival */
     struct hashmap deletions; /* uid, program → struct deletion */
     struct hashmap stored;    /* epoch, sequence → struct stored */
-    struct counted *counted;  /* hours that have changed */
+    struct hashmap removed;  /* struct removed_key → uint64_t: segments of the day with numbers up to this are gone */
+    uint32_t first_day;      /* days since the epoch; earlier ones are being removed. 0: none is */
+    struct counted *counted; /* hours that have changed */
     struct engine_touch *touched;
     uint32_t touched_count, touched_capacity;
     const struct store_delivery **fresh; /* new keys, in their order */
@@ -105,6 +113,9 @@ static inline uint32_t arriving_generation(const struct arriving *x, uint32_t ui
     const struct deletion *d = arriving_deletion(x, uid, program);
     return d ? d->generation : 0;
 }
+
+/* Was the day of a segment that has arrived removed since? */
+bool arriving_was_removed(const struct arriving *x, const struct arrival *v);
 
 /* Adds an hour that has changed, and its builds. */
 bool arriving_count(struct arriving *x, const char *program, const uint8_t series[ENGINE_SERIES_SIZE], uint32_t hour,

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PARAMETERS_MAX 340
+#define PARAMETERS_MAX 380
 #define REPLY_BUFFER (32u << 20)    /* bytes of a reply in a server's memory */
 #define STATEMENT_BYTES (64u << 20) /* of the engine: they list hosts and series */
 #define LATE_ERROR_BYTES 8192
@@ -402,6 +402,7 @@ enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_a
      */
     const char *quorum = address->replicated ? "&insert_quorum=2&insert_quorum_timeout=15000"
                                                "&select_sequential_consistency=1"
+                                               "&replication_alter_partitions_sync=2"
                                              : "";
     const int more = snprintf(c->parameters + n, size, "&max_query_size=%u&database=%s%s", STATEMENT_BYTES,
                               address->database, quorum);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "clickhouse/host_totals.h"
+#include "clickhouse/removal.h"
 #include "clickhouse/segment_sums.h"
 
 #define CALL_NS INT64_C(200000000)     /* a call begins nothing new after that */
@@ -44,8 +45,9 @@ struct compacting {
     struct arena *arena; /* of the tasks of a day */
     struct task *tasks;
     uint32_t task_count, task_capacity, task_at;
-    bool listed; /* tasks are those of days[day_at] */
-    bool left;   /* something of the day was left for later */
+    bool listed;    /* tasks are those of days[day_at] */
+    bool left;      /* something of the day was left for later */
+    int64_t called; /* ns of CLOCK_MONOTONIC: when a call began last */
     /* A program's hour in work. */
     bool working;
     struct store_filter filter;
@@ -120,7 +122,8 @@ static enum profd_status begin_round(struct clickhouse_store *s, struct compacti
     c->listed = false;
     enum profd_status status =
         engine_query(s, &rows, e,
-                     "SELECT toUInt32(intDiv(hour, 24)) AS day, sum(count) FROM change WHERE hour < %u GROUP BY day "
+                     "SELECT toUInt32(intDiv(hour, 24)) AS day, sum(count) FROM change WHERE hour < %u AND " ENGINE_REAL
+                     " GROUP BY day "
                      "ORDER BY day",
                      closed);
     if (status != PROFD_OK) {
@@ -495,13 +498,33 @@ enum profd_status engine_compact(struct store *base, const struct store_policy *
     const int64_t begin = clock_now();
     enum profd_status status = get_state(s, &c, e);
     (void)policy; /* hours are rolled up when they are over: what changes them later is added by another rollup */
+    const uint64_t until = s->base.until, mine = (uint64_t)(begin / 1000000) + ENGINE_STORING_MS;
+    uint32_t first_day = 0;
+    s->base.until = until > 0 && until < mine ? until : mine;
+    if (status == PROFD_OK) {
+        status = engine_begin_storing(s, &first_day, e);
+    }
+    if (status == PROFD_OK && begin - c->called > ENGINE_STORING_MS * INT64_C(1000000)) { /* the plan is old */
+        end_work(c);
+        c->listed = false;
+    }
+    if (status == PROFD_OK) {
+        c->called = begin;
+    }
     if (status == PROFD_OK && c->day_at == c->day_count) {
         const int64_t closed = now / ENGINE_HOUR - 1;
         status = begin_round(s, c, closed > 0 ? (uint32_t)closed : 0, e);
     }
     while (status == PROFD_OK && c->day_at < c->day_count && clock_now() - begin < CALL_NS) {
-        status = work_once(s, c, &done, e);
+        if (c->days[c->day_at].day < first_day) { /* it is being removed */
+            end_work(c);
+            c->listed = false;
+            c->day_at++;
+        } else {
+            status = work_once(s, c, &done, e);
+        }
     }
+    s->base.until = until;
     if (status == PROFD_DAMAGED) {
         status = PROFD_OK; /* a row of segments that cannot be read: verification says so, and the rest is made */
     }

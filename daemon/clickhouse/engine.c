@@ -19,6 +19,9 @@ static void engine_close(struct store *base)
     if (s->compacting) {
         s->compacting_free(s->compacting);
     }
+    if (s->end_storing) {
+        s->end_storing(s);
+    }
     clickhouse_close(s->server);
     for (unsigned i = 0; i < CLICKHOUSE_SERVERS_MOST; i++) {
         clickhouse_close(s->members[i].server);

@@ -56,6 +56,9 @@ struct clickhouse_store {
     unsigned forgotten_parts; /* how much of it is done */
     struct hashmap rows;      /* of rollups: what a row is the sum of → its bytes, as the server sent it (read.c) */
     struct engine_greeting greeting;
+    uint64_t
+        storing_since; /* ms of CLOCK_MONOTONIC: when table state was told that this handle stores; 0: it was not */
+    void (*end_storing)(struct clickhouse_store *s); /* NULL: it was not */
 };
 
 static inline struct clickhouse_store *engine_self(struct store *s)

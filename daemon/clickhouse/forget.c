@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "clickhouse/everywhere.h"
 #include "clickhouse/ledger.h"
+#include "clickhouse/removal.h"
 
 #define PARTS 64u         /* of the keys of a day, by epoch: each is read at once */
 #define PARTS_AT_ONCE 16u /* in a call */
@@ -70,7 +70,8 @@ static enum profd_status keep_keys(struct forgetting *f, unsigned part, struct p
     struct buffer rows, *b = &f->s->statement;
     buffer_init(&rows, 256u << 20);
     engine_begin(f->s);
-    buffer_add_text(b, "SELECT epoch, sequence, number FROM arrival WHERE outcome = 0 AND ");
+    buffer_add_text(b,
+                    "SELECT epoch, sequence, number FROM arrival WHERE outcome = 0 AND " ENGINE_REAL_ARRIVAL " AND ");
     put_day(b, f->day);
     buffer_add_format(b, " AND cityHash64(epoch) %% %u = %u ORDER BY epoch, sequence", PARTS, part);
     enum profd_status status = engine_query_printed(f->s, &r, e);
@@ -139,26 +140,18 @@ static enum profd_status keep_amounts(struct forgetting *f, struct profd_error *
 
 static enum profd_status drop_day(struct forgetting *f, struct profd_error *e)
 {
-    char statement[128], name[16], where[128];
+    char where[128];
     (void)snprintf(where, sizeof where, "received >= %" PRId64 " AND received < %" PRId64, f->day * ENGINE_DAY,
                    (f->day + 1) * ENGINE_DAY);
     const enum profd_status status = engine_check_everywhere(f->s, "arrival", where, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    const time_t t = (time_t)f->day * 86400;
-    struct tm tm;
-    (void)strftime(name, sizeof name, "%Y%m%d", gmtime_r(&t, &tm));
-    (void)snprintf(statement, sizeof statement, "ALTER TABLE arrival%s DROP PARTITION %s",
-                   engine_local(f->s, "arrival"), name);
-    return engine_run_everywhere(f->s, statement, e);
+    return status == PROFD_OK ? engine_drop_day(f->s, "arrival", f->day, e) : status;
 }
 
 /* Some parts of the day; then, when all of them are done, the day goes. */
 static enum profd_status forget_some(struct forgetting *f, struct profd_error *e)
 {
     struct clickhouse_store *s = f->s;
-    enum profd_status status = PROFD_OK;
+    enum profd_status status = engine_complete_drop(s, "arrival", true, e);
     if (s->forgotten_day != f->day) {
         s->forgotten_day = f->day;
         s->forgotten_parts = 0;
@@ -178,24 +171,30 @@ static enum profd_status forget_some(struct forgetting *f, struct profd_error *e
     return status == PROFD_OK ? drop_day(f, e) : status;
 }
 
+static enum profd_status find_day(struct forgetting *f, bool *found, struct profd_error *e)
+{
+    struct row_reader r = {.bytes = NULL};
+    enum profd_status status = engine_query(
+        f->s, &r, e, "SELECT toUInt64(count()), toInt64(min(received)) FROM arrival WHERE " ENGINE_REAL_ARRIVAL);
+    if (status == PROFD_OK) {
+        *found = rows_u64(&r) > 0;
+        f->day = (uint32_t)(rows_i64(&r) / ENGINE_DAY);
+        *found = *found && (f->day + 1) * ENGINE_DAY <= f->until;
+        status = engine_rows_check(&r, "old arrivals", e);
+    }
+    rows_close(&r);
+    return status;
+}
+
 enum profd_status engine_remove_ids(struct store *base, int64_t before, struct profd_error *e)
 {
     struct forgetting f = {.s = engine_self(base), .until = before + STORE_DIGESTS_BEFORE};
-    struct row_reader r = {.bytes = NULL};
-    if (f.s->address.replicated) { /* keys stay: as in retire.c, no partition of a replicated table is dropped */
-        return PROFD_OK;
+    bool found = false;
+    enum profd_status status = engine_complete_drop(f.s, "arrival", false, e);
+    if (status == PROFD_OK) {
+        status = find_day(&f, &found, e);
     }
-    enum profd_status status =
-        engine_query(f.s, &r, e, "SELECT toUInt64(count()), toInt64(min(received)) FROM arrival");
-    if (status != PROFD_OK) {
-        return status;
-    }
-    const uint64_t any = rows_u64(&r);
-    const int64_t oldest = rows_i64(&r);
-    status = engine_rows_check(&r, "old arrivals", e);
-    rows_close(&r);
-    f.day = (uint32_t)(oldest / ENGINE_DAY);
-    if (status != PROFD_OK || any == 0 || (f.day + 1) * ENGINE_DAY > f.until) {
+    if (status != PROFD_OK || !found) {
         return status;
     }
     status = engine_lock_take(f.s, "forget", &f.lock, e);

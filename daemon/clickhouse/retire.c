@@ -1,9 +1,10 @@
 /* Retention: whole days go, oldest first, by dropping partitions; then objects of builds that nothing names.
  *
- * A day in which something counts is removed so: what it adds up to is added to table removed; its hours are dropped
- * from table change, and with them it is gone from all answers; then what is left of it in other tables is dropped. The
- * row `retiring` of table state says which day that is, until all of it is done: a call that ended in between is
- * completed by the next. What arrives for a day while it is removed may go with it, and verification says so then. */
+ * A day in which something counts is removed so: it is announced (removal.h), and what daemons may have on their way is
+ * waited for; what the day adds up to is added to table removed; its hours are dropped from table change, and with them
+ * it is gone from all answers; then what is left of it in other tables is dropped. The row `retiring` of table state
+ * says which day that is, until all of it is done: a call that ended in between is completed by the next. What arrives
+ * meanwhile for the day, or an earlier one, counts as accepted and removed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +13,12 @@
 
 #include "clickhouse/everywhere.h"
 #include "clickhouse/ledger.h"
+#include "clickhouse/removal.h"
 #include "core/sum.h"
 #include "store/outgoing.h"
 
 #define PATIENCE_S 60 /* after a deletion, for batches that were on their way */
 #define OBJECTS_AT_ONCE 100u
-#define DAY_NAME 9    /* of a partition: "20251009" */
-#define HOST_DAYS 30u /* in a partition of table host_day */
 
 struct retiring {
     struct clickhouse_store *s;
@@ -28,21 +28,10 @@ struct retiring {
     struct store_progress progress;
 };
 
-static void name_day(uint32_t day, char out[DAY_NAME + 1])
+static enum profd_status drop_day(struct retiring *r, const char *table, uint32_t day, struct profd_error *e)
 {
-    const time_t t = (time_t)day * 86400;
-    struct tm tm;
-    (void)strftime(out, DAY_NAME + 1, "%Y%m%d", gmtime_r(&t, &tm));
-}
-
-static enum profd_status drop_partition(struct retiring *r, const char *table, const char *partition,
-                                        struct profd_error *e)
-{
-    char statement[160];
-    (void)snprintf(statement, sizeof statement, "ALTER TABLE %s%s DROP PARTITION %s", table, engine_local(r->s, table),
-                   partition);
     r->progress.rows++;
-    return engine_run_everywhere(r->s, statement, e);
+    return engine_drop_day(r->s, table, day, e);
 }
 
 /* --- What deleted programs take --- */
@@ -97,43 +86,13 @@ static enum profd_status purge(struct retiring *r, bool *young, struct profd_err
 
 /* --- Days --- */
 
-static enum profd_status load_retiring(struct clickhouse_store *s, uint32_t *day, bool *any, struct profd_error *e)
-{
-    struct row_reader r = {.bytes = NULL};
-    *any = false;
-    enum profd_status status =
-        engine_query(s, &r, e, "SELECT value, number FROM state WHERE name = 'retiring' ORDER BY number DESC LIMIT 1");
-    if (status == PROFD_OK && rows_more(&r)) {
-        size_t n;
-        char text[16];
-        const char *value = rows_string(&r, &n);
-        engine_saw(s, rows_u64(&r));
-        status = engine_rows_check(&r, "the day that is removed", e);
-        (void)snprintf(text, sizeof text, "%.*s", value && n < sizeof text ? (int)n : 0, value ? value : "");
-        *any = text[0] != 0;
-        *day = (uint32_t)strtoul(text, NULL, 10);
-    }
-    rows_close(&r);
-    return status;
-}
-
-static enum profd_status put_retiring(struct clickhouse_store *s, const char *value, struct profd_error *e)
-{
-    struct buffer row;
-    buffer_init(&row, 256);
-    rows_put_text(&row, "retiring");
-    rows_put_u64(&row, engine_number(s));
-    rows_put_text(&row, value);
-    const enum profd_status status = engine_insert(s, "state (name, number, value)", &row, e);
-    buffer_done(&row);
-    return status;
-}
-
 /* The oldest day in which something has arrived. */
 static enum profd_status find_oldest(struct clickhouse_store *s, uint32_t *day, bool *any, struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
-    enum profd_status status = engine_query(s, &r, e, "SELECT toUInt64(count()), toUInt32(min(hour)) FROM change");
+    enum profd_status status = engine_query(s, &r, e,
+                                            "SELECT toUInt64(count()), toUInt32(min(hour)) FROM "
+                                            "change WHERE " ENGINE_REAL);
     if (status == PROFD_OK) {
         *any = rows_u64(&r) > 0;
         *day = rows_u32(&r) / 24;
@@ -261,19 +220,18 @@ static enum profd_status enter_day(struct retiring *r, struct day_sums *d, struc
     return status == PROFD_OK ? ledger_put(r->s, d->rows, d->count, e) : status;
 }
 
-/* Drops the partitions that a query names, with the last hour or day of each, if that is not beyond `to`. */
+/* Drops the partitions of the days that a query names, with the last hour or day of each, if that is not beyond `to`.
+ */
 static enum profd_status drop_some(struct retiring *r, const char *table, uint32_t to, const char *query,
                                    struct profd_error *e)
 {
     struct row_reader rows = {.bytes = NULL};
     enum profd_status status = engine_query(r->s, &rows, e, "%s", query);
     while (status == PROFD_OK && rows_more(&rows)) {
-        char partition[16];
-        const uint32_t name = rows_u32(&rows), last = rows_u32(&rows);
+        const uint32_t day = rows_u32(&rows), last = rows_u32(&rows);
         status = engine_rows_check(&rows, "partitions", e);
-        (void)snprintf(partition, sizeof partition, "%" PRIu32, name);
         if (status == PROFD_OK && last <= to) {
-            status = drop_partition(r, table, partition, e);
+            status = drop_day(r, table, day, e);
         }
     }
     rows_close(&rows);
@@ -282,22 +240,22 @@ static enum profd_status drop_some(struct retiring *r, const char *table, uint32
 
 /* Drops what no row of table change refers to any more. Where the clock of a host was
  * wrong, rows of the day are among those of another: they go with that, and count nowhere until then. */
-static enum profd_status drop_rest(struct retiring *r, uint32_t day, const char *name, struct profd_error *e)
+static enum profd_status drop_rest(struct retiring *r, uint32_t day, struct profd_error *e)
 {
     char query[200];
-    enum profd_status status = drop_partition(r, "rollup", name, e);
+    enum profd_status status = drop_day(r, "rollup", day, e);
     if (status == PROFD_OK) {
         (void)snprintf(query, sizeof query,
-                       "SELECT toYYYYMMDD(sent) AS p, max(hour) FROM segment_group WHERE sent < toDateTime(%" PRIu64
-                       ", 'UTC') GROUP BY p",
-                       ((uint64_t)day + 2) * 86400);
+                       "SELECT toUInt32(intDiv(toUInt32(sent), 86400)) AS d, max(hour) FROM segment_group WHERE sent < "
+                       "toDateTime(%" PRIu64 ", 'UTC') AND " ENGINE_REAL " GROUP BY d",
+                       ((uint64_t)day + 1) * 86400);
         status = drop_some(r, "segment_group", day * 24 + 23, query, e);
     }
     if (status == PROFD_OK) {
         (void)snprintf(query, sizeof query,
-                       "SELECT toUInt32(intDiv(day, %u)) AS p, max(day) FROM host_day WHERE day <= %" PRIu32
-                       " + %u GROUP BY p",
-                       HOST_DAYS, day, HOST_DAYS);
+                       "SELECT min(day), max(day) FROM host_day WHERE day <= %" PRIu32 " + %u AND " ENGINE_REAL
+                       " GROUP BY intDiv(day, %u)",
+                       day, ENGINE_HOST_DAYS, ENGINE_HOST_DAYS);
         status = drop_some(r, "host_day", day, query, e);
     }
     return status;
@@ -322,27 +280,26 @@ static enum profd_status touch_builds(struct retiring *r, const struct engine_ca
     return engine_touch(r->s, list, n, e);
 }
 
-/* again: an earlier call has begun with it. The lock's row is on every shard, so the address names a server of each.
+/* x->begun: an earlier call has begun with it. The lock's row is on every shard, so the address names a server of each.
  */
-static enum profd_status remove_day(struct retiring *r, uint32_t day, bool again, struct profd_error *e)
+static enum profd_status remove_day(struct retiring *r, struct engine_removal *x, struct profd_error *e)
 {
     static const struct store_scope every = {.all = true};
+    const bool again = x->begun;
     struct day_sums d;
-    char name[DAY_NAME + 1], text[16];
-    name_day(day, name);
-    (void)snprintf(text, sizeof text, "%" PRIu32, day);
-    enum profd_status status = sum_day(r, day, &d, e);
+    enum profd_status status = sum_day(r, x->day, &d, e);
     if (status == PROFD_OK) {
         status = enter_day(r, &d, e);
     }
     if (status == PROFD_OK && !again) {
-        status = put_retiring(r->s, text, e);
+        x->begun = true;
+        status = engine_put_removal(r->s, x, e);
     }
     if (status == PROFD_OK) {
-        status = drop_partition(r, "change", name, e);
+        status = drop_day(r, "change", x->day, e);
     }
     if (status == PROFD_OK) {
-        status = drop_rest(r, day, name, e);
+        status = drop_rest(r, x->day, e);
     }
     if (status == PROFD_OK && again) { /* nothing says any more what it had */
         status = engine_load_series(r->s, r->a, &every, ENGINE_EVERY, NULL, &d.c, e);
@@ -350,7 +307,37 @@ static enum profd_status remove_day(struct retiring *r, uint32_t day, bool again
     if (status == PROFD_OK) {
         status = touch_builds(r, &d.c, e);
     }
-    return status == PROFD_OK ? put_retiring(r->s, "", e) : status;
+    return status == PROFD_OK ? engine_put_removal(r->s, &(struct engine_removal){.any = false}, e) : status;
+}
+
+/* Announces a day, and removes it if nothing for it can be on its way: else a later call does. */
+static enum profd_status announce_day(struct retiring *r, struct engine_removal *x, struct profd_error *e)
+{
+    bool quiet = x->begun;
+    enum profd_status status = PROFD_OK;
+    if (!x->any) {
+        x->any = true;
+        status = engine_servers_now(r->s, &x->since, e);
+        if (status == PROFD_OK) {
+            status = engine_put_removal(r->s, x, e);
+        }
+    }
+    if (status == PROFD_OK && !quiet) {
+        status = engine_check_quiet(r->s, x, &quiet, e);
+    }
+    r->progress.more = status == PROFD_OK && quiet;
+    return status == PROFD_OK && quiet ? remove_day(r, x, e) : status;
+}
+
+/* Tables of which days are removed here. A replicated one that an earlier call left unreadable is readable again. */
+static enum profd_status prepare_tables(struct retiring *r, bool locked, struct profd_error *e)
+{
+    static const char *const tables[] = {"change", "rollup", "segment_group", "host_day"};
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && status == PROFD_OK; i++) {
+        status = engine_complete_drop(r->s, tables[i], locked, e);
+    }
+    return status;
 }
 
 /* --- Objects --- */
@@ -399,31 +386,24 @@ static enum profd_status remove_objects(struct retiring *r, int64_t before, stru
 
 static enum profd_status work_once(struct retiring *r, struct profd_error *e)
 {
-    uint32_t day = 0;
-    bool again = false, found = false, young = false;
+    struct engine_removal removal = {.any = false};
+    bool found = false, young = false;
     uint64_t bytes = 0;
-    enum profd_status status = purge(r, &young, e);
+    enum profd_status status = prepare_tables(r, true, e);
     if (status == PROFD_OK) {
-        status = load_retiring(r->s, &day, &again, e);
+        status = purge(r, &young, e);
     }
-    if (status == PROFD_OK && !again) {
-        status = choose_day(r, &day, &found, e);
+    if (status == PROFD_OK) {
+        status = engine_load_removal(r->s, &removal, e);
+    }
+    if (status == PROFD_OK && !removal.any) {
+        status = choose_day(r, &removal.day, &found, e);
     }
     if (status != PROFD_OK) {
         return status;
     }
-    if ((again || found) && r->s->address.replicated) {
-        char name[DAY_NAME + 1];
-        name_day(day, name);
-        return profd_error_set(e, PROFD_REFUSED,
-                               "day %s stays although it is to be removed: ClickHouse 18.16 does not read a replicated "
-                               "table with select_sequential_consistency after DROP PARTITION; delete programs, or "
-                               "keep more",
-                               name);
-    }
-    if (again || found) {
-        r->progress.more = !young;
-        return young ? PROFD_OK : remove_day(r, day, again, e);
+    if (removal.any || found) {
+        return young ? PROFD_OK : announce_day(r, &removal, e);
     }
     int64_t before = r->policy->keep_age > 0 ? r->now - r->policy->keep_age : INT64_MIN;
     if (r->policy->keep_bytes > 0) {
@@ -441,7 +421,11 @@ enum profd_status engine_retire(struct store *base, const struct store_policy *p
     if (!r.a) {
         return profd_no_memory(e);
     }
-    enum profd_status status = engine_lock_take(r.s, "retire", &lock, e);
+    /* A daemon that died may have the lock: for a minute, in which answers are wanted. */
+    enum profd_status status = prepare_tables(&r, false, e);
+    if (status == PROFD_OK) {
+        status = engine_lock_take(r.s, "retire", &lock, e);
+    }
     if (status == PROFD_OK) {
         status = engine_lock_give(r.s, &lock, work_once(&r, e));
     }

@@ -5,6 +5,7 @@
 
 #include "clickhouse/everywhere.h"
 #include "clickhouse/ledger.h"
+#include "clickhouse/removal.h"
 #include "store/outgoing.h"
 #include "store/quota.h"
 
@@ -181,7 +182,7 @@ enum profd_status engine_get_totals(struct store *base, struct store_totals *out
         status = count_unnamed(s, &stored, &t.builds_without_names, e);
     }
     if (status == PROFD_OK) {
-        status = engine_query_number(s, &t.rollups, e, "SELECT toUInt64(count()) FROM rollup");
+        status = engine_query_number(s, &t.rollups, e, "SELECT toUInt64(count()) FROM rollup WHERE " ENGINE_REAL);
     }
     if (status == PROFD_OK) {
         struct store_amount accepted = stored.amount;

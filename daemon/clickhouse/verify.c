@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "clickhouse/ledger.h"
+#include "clickhouse/removal.h"
 #include "core/rollup.h"
 #include "core/sum.h"
 
@@ -402,8 +403,10 @@ static enum profd_status find_next(struct verifying *v, int64_t cursor, int64_t 
     enum profd_status status = PROFD_OK;
     *found = false;
     if (cursor < ARRIVALS_FROM) {
-        status = engine_query(
-            v->s, &r, e, "SELECT toUInt64(count()), toInt64(min(hour)) FROM change WHERE hour >= %" PRId64, cursor);
+        status = engine_query(v->s, &r, e,
+                              "SELECT toUInt64(count()), toInt64(min(hour)) FROM change WHERE hour >= %" PRId64
+                              " AND " ENGINE_REAL,
+                              cursor);
         *found = status == PROFD_OK && rows_u64(&r) > 0;
         *hour = rows_i64(&r);
         rows_close(&r);
@@ -412,7 +415,7 @@ static enum profd_status find_next(struct verifying *v, int64_t cursor, int64_t 
     if (status == PROFD_OK && !*found) {
         status = engine_query(v->s, &r, e,
                               "SELECT toUInt64(count()), intDiv(min(received), %" PRId64
-                              ") FROM arrival WHERE received >= %" PRId64,
+                              ") FROM arrival WHERE received >= %" PRId64 " AND " ENGINE_REAL_ARRIVAL,
                               ENGINE_HOUR, (cursor - ARRIVALS_FROM) * ENGINE_HOUR);
         *found = status == PROFD_OK && rows_u64(&r) > 0;
         *hour = ARRIVALS_FROM + rows_i64(&r);

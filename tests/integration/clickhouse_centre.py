@@ -311,7 +311,7 @@ def limit(fleet, bed, url):
 
 def days(bed, database="profd"):
     """How many days each server has hours of, and segments."""
-    return [[int(s.query(f"SELECT uniqExact(intDiv(hour, 24)) FROM {database}.{t}"))
+    return [[int(s.query(f"SELECT uniqExact(intDiv(hour, 24)) FROM {database}.{t} WHERE program != ''"))
              for t in ("change", "segment_group")] for s in bed.servers]
 
 

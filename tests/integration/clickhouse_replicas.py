@@ -1,18 +1,19 @@
 #!/usr/bin/python3
 """A centre in ClickHouse with two replicas of one shard, and ZooKeeper: what is acknowledged is on both, a replica that
-is away or behind neither takes nor answers, and both have the same when it is back, after a delete, too. Debian's 18.16
-and ZooKeeper."""
+is away or behind neither takes nor answers, and both have the same when it is back, after retention and a delete, too.
+Debian's 18.16 and ZooKeeper."""
 import contextlib
 import os
 import signal
+import time
 
 from clickhouse_bed import PROGRAM, Bed, Zookeeper, cluster
 from clickhouse_centre import BUSY, Fleet, compare, days, delivered, judge, limit, paths
-from harness import PROFCTL, Tap, run, until
+from clickhouse_hostile import Between
+from harness import LONG, PROFCTL, Tap, run, until
 from judge import calls_of
 from relaying import BUILDS
 
-YEAR_2020 = 1577836800
 MACROS = ("<zookeeper><node><host>127.0.0.1</host><port>{port}</port></node></zookeeper>"
           "<macros><shard>1</shard><replica>r{replica}</replica></macros>")
 
@@ -43,6 +44,7 @@ def replicas(tap, bed, url):
         compare(tap, fleet, paths([0, 3, 5]), "after a kill")
         retained(tap, fleet, bed, url)
         deleted(tap, fleet, bed)
+        left(tap, fleet, bed, url, "killed behind DROP PARTITION")
 
 
 def contents(server):
@@ -59,18 +61,74 @@ def equal(tap, bed, name):
               {t: (x[t], y.get(t)) for t in x if x[t] != y.get(t)} or x)
 
 
+class Watched(Between):
+    """Calls `then`, and answers nothing, when a server has run the statement in which `text` is, for the time number
+    `times`."""
+
+    text, times, then = None, 0, None
+
+    def ask(self, head, data):
+        reply = super().ask(head, data)
+        with self.lock:
+            self.times -= self.text in data
+            end = self.text in data and self.times == 0
+        if end:
+            self.then()
+            raise OSError("the daemon is dead")
+        return reply
+
+
+def ends(fleet, options):
+    """Starts the centre anew."""
+    fleet.kept.stop()
+    fleet.kept.options = ["--gate", *options]
+    fleet.kept.start()
+
+
+def left(tap, fleet, bed, url, name):
+    """All days before today are gone, from both replicas, and both are read."""
+    gone = until(lambda: all(n <= 1 for have in days(bed) for n in have))
+    tap.point(gone, f"{name}: days before today are gone", (days(bed), fleet.kept.logged()))
+    ends(fleet, ["--store", url])
+    equal(tap, bed, name)
+    tap.point(refuses_to_read(bed) == [], f"{name}: each replica reads what a quorum has", refuses_to_read(bed))
+    judge(tap, fleet, int(time.time()) // 86400 * 86400, name)
+
+
+def refuses_to_read(bed):
+    """What the servers say of which the table of changes cannot be read."""
+    refused = []
+    for s in bed.servers:
+        try:
+            s.query("SELECT count() FROM profd.change", select_sequential_consistency=1)
+        except RuntimeError as e:
+            refused.append(str(e))
+    return refused
+
+
 def retained(tap, fleet, bed, url):
-    """No partition of a replicated table is dropped: ClickHouse would refuse to read the table. Days stay, and profd
-    says so."""
+    """Days before today go; what comes later for one of them goes again; and once the daemon is killed after the last
+    day was dropped on the servers: ClickHouse does not read the table then, until the next daemon has mended it. The
+    rest of the day goes when the lock of the dead daemon has ended."""
+    a = bed.servers[0]
     before = days(bed)
     limit(fleet, bed, url)
-    tap.point(until(lambda: "stays although it is to be removed" in fleet.kept.logged()) and days(bed) == before,
-              "retention: days stay, and the log says so", (before, days(bed), fleet.kept.logged()))
-    fleet.kept.stop()
-    fleet.kept.options = ["--gate", "--store", url]
+    left(tap, fleet, bed, url, "retention")
+    fleet.upload(10, (0, 30, 80))
+    fleet.settle()
+    again = days(bed)
+    tap.point(all(n > 1 for have in before + again for n in have), "there were days to remove, twice", (before, again))
+    between = Watched(a.http)
+    between.text, between.times = b"ALTER TABLE change DROP PARTITION", again[0][0] - 1
+    between.then = lambda: fleet.kept.process.send_signal(signal.SIGKILL)
+    ends(fleet, ["--store", url.replace(str(a.http), str(between.http), 1), "--keep-bytes", "1M"])
+    fleet.kept.process.wait(LONG)
+    refused = refuses_to_read(bed)
+    tap.point(len(refused) == 2 and all("Code: 289" in r for r in refused),
+              "killed behind DROP PARTITION: the servers do not read the table", refused)
+    fleet.kept.options = ["--gate", "--store", url, "--keep-bytes", "1M"]
     fleet.kept.start()
-    equal(tap, bed, "retention")
-    judge(tap, fleet, YEAR_2020, "retention")
+    tap.point(until(lambda: refuses_to_read(bed) == []), "and do so again when a daemon runs", refuses_to_read(bed))
 
 
 def deleted(tap, fleet, bed):
@@ -84,7 +142,7 @@ def deleted(tap, fleet, bed):
     got = calls_of(fleet.kept)
     tap.point(set(got) <= set(BUILDS[1:]) and got, "a deleted program is gone", got)
     equal(tap, bed, "a delete")
-    judge(tap, fleet, YEAR_2020, "a delete")
+    judge(tap, fleet, int(time.time()) // 86400 * 86400, "a delete")
 
 
 def sees_keeper(server):

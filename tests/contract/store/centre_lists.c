@@ -358,11 +358,11 @@ Test(store_clickhouse, centre_completes_the_day_that_was_begun)
                                "sum(uploads), sum(ticks), sum(calls) FROM segment_group WHERE head = 1 AND "
                                "intDiv(hour, 24) = (SELECT min(intDiv(hour, 24)) FROM change) GROUP BY program, uid, "
                                "generation, day"));
-    snprintf(statement, sizeof statement, "INSERT INTO state VALUES ('retiring', 4102444800000000000, '%lld')",
-             (long long)(OLDEST / DAY));
-    free(clickhouse_server_ask(f.database, statement));
     put_program(c.b, 2, "aa01", "/opt/program", OLDEST + HOUR, 40);
     deliver_all(&f, c.b);
+    snprintf(statement, sizeof statement, "INSERT INTO state VALUES ('retiring', 4102444800000000000, '%lld 0')",
+             (long long)(OLDEST / DAY));
+    free(clickhouse_server_ask(f.database, statement));
     const uint64_t epoch = epoch_of(&f, everybody, "aa01");
     cr_assert_eq(retire_all(&f, 0, 0, OLDEST + 3 * DAY), 1, "what had come since; the rest was counted before");
     OK(&f, store_get_totals(f.r, &t, &f.e));
@@ -373,6 +373,44 @@ Test(store_clickhouse, centre_completes_the_day_that_was_begun)
     char *left = clickhouse_server_ask(f.database, "SELECT argMax(value, number) FROM state WHERE name = 'retiring'");
     cr_assert_str_eq(left, "\n");
     free(left);
+    expect_clean(&f);
+    done(&c);
+    fixture_close(&f);
+}
+
+/* A day is removed while another daemon stores: that is waited for, and what it stores of the day counts as accepted
+ * and removed, once, also if it is sent again. */
+Test(store_clickhouse, centre_removes_a_day_while_another_daemon_stores)
+{
+    struct fixture f;
+    struct store_totals t;
+    fixture_open(&f, FIXTURE_CLICKHOUSE);
+    struct centre c = fill(&f);
+    struct store *stores = f.w, *removes = fixture_open_beside(&f);
+    f.w = removes;
+    cr_assert_eq(retire_all(&f, 2 * DAY, 0, OLDEST + 3 * DAY), 0, "the other may have something on its way");
+    f.w = stores;
+    put_program(c.b, 2, "aa01", "/opt/program", OLDEST + HOUR, 40);
+    put_program(c.b, 3, "aa01", "/opt/program", OLDEST + 2 * DAY, 50);
+    seal(c.b);
+    for (size_t i = 0; i < 2 * c.b->n; i++) {
+        const struct store_receipt r = deliver(&f, &c.b->list[i % c.b->n]);
+        cr_assert(r.outcome == STORE_SEGMENT_COUNTED && r.again == (i >= c.b->n));
+    }
+    compact_all(&f, HOUR, UINT64_MAX, OLDEST + 30 * DAY);
+    OK(&f, store_get_totals(f.r, &t, &f.e));
+    cr_assert(t.uploads == 10 && t.retired_uploads == 1 && t.retired_ticks == 41);
+    store_close(stores);
+    f.w = removes;
+    cr_assert_eq(retire_all(&f, 2 * DAY, 0, OLDEST + 3 * DAY), 2, "what was there before");
+    OK(&f, store_get_totals(f.r, &t, &f.e));
+    cr_assert(t.uploads == 10 && t.retired_uploads == 3 && t.retired_ticks == 11 + 21 + 41);
+    cr_assert_eq(look_window(&f, 0, 0).uploads, 6);
+    for (size_t i = 0; i < c.b->n; i++) {
+        cr_assert(deliver(&f, &c.b->list[i]).again);
+    }
+    cr_assert_eq(look_window(&f, 0, 0).uploads, 6);
+    forget_sealed(c.b);
     expect_clean(&f);
     done(&c);
     fixture_close(&f);
