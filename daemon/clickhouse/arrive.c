@@ -315,7 +315,34 @@ static enum profd_status put_counts(struct arriving *x, const struct store_deliv
     if (!note_counts(x, d, h, v)) {
         return profd_no_memory(e);
     }
-    return stored && is_whole(stored) ? PROFD_OK : add_rows(x, d, &in, v, e);
+    v->fresh = !stored || !is_whole(stored);
+    return v->fresh ? add_rows(x, d, &in, v, e) : PROFD_OK;
+}
+
+static enum profd_status yield_segment(struct arriving *x, const struct store_delivery *d, struct profd_error *e)
+{
+    struct incoming in;
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(d->epoch, d->sequence, key);
+    struct engine_host *const *h = hashmap_find(&x->hosts, d->host, sizeof d->host);
+    const struct stored *other = hashmap_find(&x->stored, key, sizeof key);
+    const struct arrival *settled = hashmap_find(&x->settled, key, sizeof key);
+    struct arrival *own = hashmap_find(&x->keys, key, sizeof key);
+    if (!h || !own) {
+        return PROFD_OK;
+    }
+    const bool mine = settled && settled->hour == own->hour && settled->generation == own->generation &&
+                      memcmp(settled->series, own->series, sizeof own->series) == 0;
+    arena_reset(x->scratch);
+    enum profd_status status = incoming_read(x->scratch, d, (*h)->name, x->detail, (*h)->clock, (*h)->uid, &in, e);
+    if (status == PROFD_OK) {
+        own->number = engine_number(x->s);
+        if (other && !mine) {
+            adopt(other, &in, own);
+        }
+        status = add_rows(x, d, &in, own, e);
+    }
+    return status;
 }
 
 static void put_aside(struct arriving *x, const struct store_delivery *d)
@@ -465,7 +492,7 @@ static enum profd_status put_all(struct arriving *x, struct store_receipt *recei
         status = put_segment(x, &x->list[i], &receipts[i], e);
     }
     if (status == PROFD_OK) {
-        status = arriving_insert(x, e);
+        status = arriving_insert(x, yield_segment, e);
     }
     return status == PROFD_OK && x->quarantined ? engine_limit_quarantine(x->s, e) : status;
 }

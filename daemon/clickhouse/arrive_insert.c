@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "clickhouse/arriving.h"
+#include "clickhouse/removal.h"
 
 #define ROWS_BYTES (32u << 20) /* of an insert, about */
 #define BUFFER_BYTES (512u << 20)
@@ -93,7 +94,15 @@ static enum profd_status insert_first(struct arriving *x, struct profd_error *e)
     return status == PROFD_OK ? engine_insert(x->s, "epoch_host (epoch, number, host)", &x->epoch_rows, e) : status;
 }
 
-static enum profd_status insert_arrivals(struct arriving *x, struct profd_error *e)
+static bool is_rival(const struct arriving *x, const struct store_delivery *d)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(d->epoch, d->sequence, key);
+    return hashmap_find(&x->rivals, key, sizeof key);
+}
+
+/* rivals: only those that have some. */
+static enum profd_status insert_arrivals(struct arriving *x, bool rivals, struct profd_error *e)
 {
     struct engine_rows to = {.columns = "arrival (epoch, sequence, received, number, digest, outcome, host, program, "
                                         "series, hour, uid, generation, uploads, ticks, calls)"};
@@ -103,6 +112,9 @@ static enum profd_status insert_arrivals(struct arriving *x, struct profd_error 
         const struct store_delivery *d = x->fresh[i];
         uint8_t key[ARRIVAL_KEY_SIZE];
         struct buffer *b = &to.rows;
+        if (rivals && !is_rival(x, d)) {
+            continue;
+        }
         arrival_key(d->epoch, d->sequence, key);
         const struct arrival *v = hashmap_find(&x->keys, key, sizeof key);
         status = engine_rows_reserve(x->s, &to, v->received / ENGINE_DAY, e);
@@ -186,11 +198,66 @@ static enum profd_status insert_changes(struct arriving *x, struct profd_error *
     return status;
 }
 
-enum profd_status arriving_insert(struct arriving *x, struct profd_error *e)
+/* Merges the partitions of the segments that have rivals, so that only the latest of their rows are left. */
+static enum profd_status merge_days(struct arriving *x, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    uint32_t before = UINT32_MAX;
+    for (size_t i = 0; i < x->n && status == PROFD_OK; i++) {
+        if (!is_rival(x, &x->list[i])) {
+            continue;
+        }
+        const uint32_t day = segment_row_sent(x->list[i].segment) / 24;
+        status = day == before ? PROFD_OK : engine_merge_day(x->s, "segment_group", day, e);
+        before = day;
+    }
+    return status;
+}
+
+static enum profd_status yield_all(struct arriving *x, arriving_yield *yield, struct profd_error *e)
+{
+    enum profd_status status = arriving_load_settled(x, e);
+    for (size_t i = 0; i < x->n && status == PROFD_OK; i++) {
+        status = is_rival(x, &x->list[i]) ? yield(x, &x->list[i], e) : PROFD_OK;
+    }
+    if (status == PROFD_OK) {
+        status = engine_rows_flush(x->s, &x->groups, e);
+    }
+    if (status == PROFD_OK) {
+        status = merge_days(x, e);
+    }
+    return status == PROFD_OK ? insert_arrivals(x, true, e) : status;
+}
+
+/* Two daemons were given the same segments at the same time, and stored them in two places. At least one of them sees
+ * that here, after its insert. The other may have seen nothing, and its arrival is on the way: so the place of the
+ * other one counts. If both have seen it, the first that has the lock says where they have arrived. The host sends
+ * again, to what has arrived then. */
+static enum profd_status settle_rivals(struct arriving *x, arriving_yield *yield, struct profd_error *e)
+{
+    struct engine_lock lock;
+    enum profd_status status = arriving_load_rivals(x, e);
+    if (status != PROFD_OK || x->rivals.count == 0) {
+        return status;
+    }
+    status = engine_lock_take(x->s, "segment", &lock, e);
+    if (status == PROFD_OK) {
+        status = engine_lock_give(x->s, &lock, yield_all(x, yield, e));
+    }
+    return status == PROFD_OK ? profd_error_set(e, PROFD_BUSY,
+                                                "store: another daemon was given the same segments at the same time; "
+                                                "send them again")
+                              : status;
+}
+
+enum profd_status arriving_insert(struct arriving *x, arriving_yield *yield, struct profd_error *e)
 {
     enum profd_status status = insert_first(x, e);
     if (status == PROFD_OK) {
-        status = insert_arrivals(x, e);
+        status = settle_rivals(x, yield, e);
+    }
+    if (status == PROFD_OK) {
+        status = insert_arrivals(x, false, e);
     }
     if (status == PROFD_OK) {
         status = insert_changes(x, e);

@@ -9,6 +9,8 @@
 #define KEYS_AT_ONCE 1500u /* of a statement, which has at most 256 KiB */
 #define DELETION_KEY (sizeof(uint32_t) + BUILDID_TEXT_SIZE)
 
+typedef bool delivery_test(const struct arriving *x, const struct store_delivery *d);
+
 /* Distinct values of the deliveries, in the order of the first. */
 struct distinct {
     const void **list;
@@ -154,7 +156,7 @@ static enum profd_status load_epochs(struct arriving *x, struct profd_error *e)
 
 /* --- Keys --- */
 
-static enum profd_status read_arrivals(struct arriving *x, struct row_reader *r, struct profd_error *e)
+static enum profd_status read_arrivals(struct hashmap *to, struct row_reader *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && rows_more(r)) {
@@ -174,36 +176,53 @@ static enum profd_status read_arrivals(struct arriving *x, struct row_reader *r,
         memcpy(v.program, program, n < sizeof v.program ? n : 0);
         status = engine_rows_check(r, "known segments", e);
         arrival_key(epoch, sequence, key);
-        if (status == PROFD_OK && !hashmap_find(&x->keys, key, sizeof key) &&
-            !hashmap_put(&x->keys, key, sizeof key, &v, sizeof v)) {
+        if (status == PROFD_OK && !hashmap_find(to, key, sizeof key) &&
+            !hashmap_put(to, key, sizeof key, &v, sizeof v)) {
             status = profd_no_memory(e);
         }
     }
     return status;
 }
 
-static enum profd_status load_keys(struct arriving *x, struct profd_error *e)
+/* Loads what has arrived of the segments for which wanted is true. */
+static enum profd_status load_arrivals(struct arriving *x, struct hashmap *to, delivery_test *wanted,
+                                       struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    for (size_t from = 0; from < x->n && status == PROFD_OK; from += KEYS_AT_ONCE) {
+    for (size_t i = 0; i < x->n && status == PROFD_OK;) {
         struct row_reader r = {.bytes = NULL};
         struct buffer *b = &x->s->statement;
+        size_t n = 0;
         engine_begin(x->s);
         buffer_add_text(b, "SELECT epoch, sequence, number, digest, outcome, hour, uid, generation, series, program "
                            "FROM arrival WHERE (epoch, sequence) IN (");
-        for (size_t i = from; i < x->n && i - from < KEYS_AT_ONCE; i++) {
-            buffer_add_text(b, i > from ? ",(" : "(");
-            engine_put_unhex(b, x->list[i].epoch, SEGMENT_EPOCH_SIZE);
-            buffer_add_format(b, ",%llu)", (unsigned long long)x->list[i].sequence);
+        for (; i < x->n && n < KEYS_AT_ONCE; i++) {
+            if (wanted(x, &x->list[i])) {
+                buffer_add_text(b, n++ > 0 ? ",(" : "(");
+                engine_put_unhex(b, x->list[i].epoch, SEGMENT_EPOCH_SIZE);
+                buffer_add_format(b, ",%llu)", (unsigned long long)x->list[i].sequence);
+            }
         }
         buffer_add_text(b, ") ORDER BY number DESC");
-        status = engine_query_printed(x->s, &r, e);
-        if (status == PROFD_OK) {
-            status = read_arrivals(x, &r, e);
+        status = n > 0 ? engine_query_printed(x->s, &r, e) : PROFD_OK;
+        if (status == PROFD_OK && n > 0) {
+            status = read_arrivals(to, &r, e);
         }
         rows_close(&r);
     }
     return status;
+}
+
+static bool is_any(const struct arriving *x, const struct store_delivery *d)
+{
+    (void)x;
+    (void)d;
+    return true;
+}
+
+static enum profd_status load_keys(struct arriving *x, struct profd_error *e)
+{
+    return load_arrivals(x, &x->keys, is_any, e);
 }
 
 /* --- Days that were removed --- */
@@ -338,6 +357,7 @@ static const char *program_of(const struct store_delivery *d)
 
 static enum profd_status load_deletions(struct arriving *x, struct profd_error *e)
 {
+    char all[ENGINE_UNION_SIZE];
     struct row_reader r = {.bytes = NULL};
     struct distinct d;
     struct hashmap seen;
@@ -353,7 +373,8 @@ static enum profd_status load_deletions(struct arriving *x, struct profd_error *
         return fine ? PROFD_OK : profd_no_memory(e);
     }
     engine_begin(x->s);
-    buffer_add_text(b, "SELECT program, uid, max(generation), max(before) FROM deletion");
+    buffer_add_format(b, "SELECT program, uid, max(generation), max(before) FROM %s",
+                      engine_name_union(x->s, "deletion", all));
     for (size_t i = 0; i < d.n && d.n <= KEYS_AT_ONCE; i++) {
         buffer_add_text(b, i > 0 ? "," : " WHERE program IN (");
         engine_put_quoted(b, d.list[i]);
@@ -375,6 +396,10 @@ static enum profd_status take_stored(struct arriving *x, const struct segment_ro
     uint8_t key[ARRIVAL_KEY_SIZE];
     arrival_key(row->epoch, row->sequence, key);
     struct stored *s = hashmap_find(&x->stored, key, sizeof key);
+    const struct arrival *own = hashmap_find(&x->keys, key, sizeof key);
+    if (own && own->number == row->number) { /* of a key of which the rows of others are wanted */
+        return PROFD_OK;
+    }
     if (!s) {
         const struct stored first = {.head = *row};
         s = hashmap_put(&x->stored, key, sizeof key, &first, sizeof first);
@@ -405,34 +430,54 @@ static enum profd_status read_stored(struct arriving *x, struct row_reader *r, s
     return status;
 }
 
-static enum profd_status load_stored(struct arriving *x, struct profd_error *e)
+/* Appends a condition that holds for the rows of segments with counts from *i on, as many as a statement may name, for
+ * which wanted is true. Returns their number. */
+static size_t put_keys(const struct arriving *x, size_t *i, delivery_test *wanted, struct buffer *b)
+{
+    size_t n = 0;
+    buffer_add_text(b, "(program, sent, epoch, sequence) IN (");
+    for (; *i < x->n && n < KEYS_AT_ONCE / 2; (*i)++) {
+        const struct store_delivery *d = &x->list[*i];
+        if (program_of(d) && wanted(x, d)) {
+            buffer_add_format(b, "%s('%s',toDateTime(%u),", n++ > 0 ? "," : "", program_of(d),
+                              segment_row_sent(d->segment) * 3600);
+            engine_put_unhex(b, d->epoch, SEGMENT_EPOCH_SIZE);
+            buffer_add_format(b, ",%llu)", (unsigned long long)d->sequence);
+        }
+    }
+    buffer_add_char(b, ')');
+    return n;
+}
+
+static bool is_unknown(const struct arriving *x, const struct store_delivery *d)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(d->epoch, d->sequence, key);
+    return !hashmap_find(&x->keys, key, sizeof key);
+}
+
+static enum profd_status load_rows(struct arriving *x, delivery_test *wanted, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    for (size_t i = 0, n = 0; i < x->n && status == PROFD_OK; n = 0) {
+    for (size_t i = 0; i < x->n && status == PROFD_OK;) {
         struct row_reader r = {.bytes = NULL};
         struct buffer *b = &x->s->statement;
         engine_begin(x->s);
-        buffer_add_text(b, "SELECT " SEGMENT_ROW_KEY ", " SEGMENT_ROW_SUMS " FROM segment_group WHERE (program, sent, "
-                           "epoch, sequence) IN (");
-        for (; i < x->n && n < KEYS_AT_ONCE / 2; i++) {
-            const struct store_delivery *d = &x->list[i];
-            uint8_t key[ARRIVAL_KEY_SIZE];
-            arrival_key(d->epoch, d->sequence, key);
-            if (program_of(d) && !hashmap_find(&x->keys, key, sizeof key)) {
-                buffer_add_format(b, "%s('%s',toDateTime(%u),", n++ > 0 ? "," : "", program_of(d),
-                                  segment_row_sent(d->segment) * 3600);
-                engine_put_unhex(b, d->epoch, SEGMENT_EPOCH_SIZE);
-                buffer_add_format(b, ",%llu)", (unsigned long long)d->sequence);
-            }
-        }
-        buffer_add_text(b, ") ORDER BY number DESC");
-        status = n > 0 ? engine_query_printed(x->s, &r, e) : PROFD_OK;
-        if (status == PROFD_OK && n > 0) {
-            status = read_stored(x, &r, e);
+        buffer_add_text(b, "SELECT " SEGMENT_ROW_KEY ", " SEGMENT_ROW_SUMS " FROM segment_group WHERE ");
+        const size_t n = put_keys(x, &i, wanted, b);
+        buffer_add_text(b, " ORDER BY number DESC");
+        if (n > 0) {
+            status = engine_query_printed(x->s, &r, e);
+            status = status == PROFD_OK ? read_stored(x, &r, e) : status;
         }
         rows_close(&r);
     }
     return status;
+}
+
+static enum profd_status load_stored(struct arriving *x, struct profd_error *e)
+{
+    return load_rows(x, is_unknown, e);
 }
 
 enum profd_status arriving_load(struct arriving *x, struct profd_error *e)
@@ -444,4 +489,75 @@ enum profd_status arriving_load(struct arriving *x, struct profd_error *e)
         status = steps[i](x, e);
     }
     return status;
+}
+
+/* --- Rows of another daemon that was given the same segment at the same time --- */
+
+/* What this daemon has just stored for a key; NULL: nothing, or something that was there before. */
+static const struct arrival *find_fresh(const struct arriving *x, const uint8_t key[ARRIVAL_KEY_SIZE])
+{
+    const struct arrival *v = hashmap_find(&x->keys, key, ARRIVAL_KEY_SIZE);
+    return v && v->fresh && v->generation != LEDGER_NEVER ? v : NULL;
+}
+
+static bool is_fresh(const struct arriving *x, const struct store_delivery *d)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(d->epoch, d->sequence, key);
+    return find_fresh(x, key);
+}
+
+static bool is_rivaled(const struct arriving *x, const struct store_delivery *d)
+{
+    uint8_t key[ARRIVAL_KEY_SIZE];
+    arrival_key(d->epoch, d->sequence, key);
+    return hashmap_find(&x->rivals, key, sizeof key);
+}
+
+static enum profd_status read_rivals(struct arriving *x, struct row_reader *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    while (status == PROFD_OK && rows_more(r)) {
+        uint8_t epoch[SEGMENT_EPOCH_SIZE], key[ARRIVAL_KEY_SIZE], series[ENGINE_SERIES_SIZE];
+        uint8_t digest[SEGMENT_DIGEST_SIZE];
+        rows_fixed(r, epoch, sizeof epoch);
+        arrival_key(epoch, rows_u64(r), key);
+        rows_fixed(r, digest, sizeof digest);
+        rows_fixed(r, series, sizeof series);
+        const uint32_t hour = rows_u32(r), generation = rows_u32(r);
+        status = engine_rows_check(r, "segments", e);
+        const struct arrival *v = find_fresh(x, key);
+        const bool other =
+            v && memcmp(digest, v->digest, sizeof digest) == 0 &&
+            (hour != v->hour || generation != v->generation || memcmp(series, v->series, sizeof series) != 0);
+        if (status == PROFD_OK && other && !hashmap_put(&x->rivals, key, sizeof key, "", 1)) {
+            status = profd_no_memory(e);
+        }
+    }
+    return status;
+}
+
+enum profd_status arriving_load_rivals(struct arriving *x, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < x->n && status == PROFD_OK;) {
+        struct row_reader r = {.bytes = NULL};
+        struct buffer *b = &x->s->statement;
+        engine_begin(x->s);
+        buffer_add_text(b, "SELECT epoch, sequence, digest, series, hour, generation FROM segment_group WHERE head = 1 "
+                           "AND ");
+        if (put_keys(x, &i, is_fresh, b) > 0) {
+            status = engine_query_printed(x->s, &r, e);
+            status = status == PROFD_OK ? read_rivals(x, &r, e) : status;
+        }
+        rows_close(&r);
+    }
+    return status;
+}
+
+enum profd_status arriving_load_settled(struct arriving *x, struct profd_error *e)
+{
+    hashmap_clear(&x->stored);
+    const enum profd_status status = load_arrivals(x, &x->settled, is_rivaled, e);
+    return status == PROFD_OK ? load_rows(x, is_rivaled, e) : status;
 }

@@ -12,6 +12,7 @@ struct arrival {
     uint64_t number;
     uint8_t digest[SEGMENT_DIGEST_SIZE];
     bool known; /* of old ones, the digest is not */
+    bool fresh; /* its rows were made by this batch */
     enum store_segment_outcome outcome;
     int64_t received;
     uint32_t slot, hour, uid, generation;
@@ -80,6 +81,8 @@ struct arriving {
     struct hashmap deletions; /* uid, program → struct deletion */
     struct hashmap stored;    /* epoch, sequence → struct stored */
     struct hashmap removed;  /* struct removed_key → uint64_t: segments of the day with numbers up to this are gone */
+    struct hashmap settled;  /* epoch, sequence → struct arrival, of rivals */
+    struct hashmap rivals;   /* epoch, sequence → "": another daemon stored it at the same time, elsewhere */
     uint32_t first_day;      /* days since the epoch; earlier ones are being removed. 0: none is */
     struct counted *counted; /* hours that have changed */
     struct engine_touch *touched;
@@ -117,6 +120,11 @@ static inline uint32_t arriving_generation(const struct arriving *x, uint32_t ui
 /* Was the day of a segment that has arrived removed since? */
 bool arriving_was_removed(const struct arriving *x, const struct arrival *v);
 
+/* Finds keys of the batch, which has inserted its rows, that are also in another series or hour, since another daemon
+ * was given them at the same time, when a host had another name, or its clock another difference: x->rivals. */
+enum profd_status arriving_load_rivals(struct arriving *x, struct profd_error *e);
+/* Loads what has arrived of these, into x->settled, and the rows of others that are there, into x->stored. */
+enum profd_status arriving_load_settled(struct arriving *x, struct profd_error *e);
 /* Adds an hour that has changed, and its builds. */
 bool arriving_count(struct arriving *x, const char *program, const uint8_t series[ENGINE_SERIES_SIZE], uint32_t hour,
                     uint32_t generation, uint32_t sent);
@@ -129,9 +137,12 @@ enum profd_status engine_rows_reserve(struct clickhouse_store *s, struct engine_
                                       struct profd_error *e);
 enum profd_status engine_rows_flush(struct clickhouse_store *s, struct engine_rows *rows, struct profd_error *e);
 
-/* Inserts the rows of series that are waiting; and then all that the batch has, in the order that arrive.c states. */
+/* Inserts the rows of series that are waiting; and then all that the batch has, in the order that arrive.c states.
+ * yield adds the rows of a segment that has a rival once more, with a greater number, so that these count: where it has
+ * arrived, else where the other daemon has put it, which may know nothing of this one. Its arrival is the same then. */
+typedef enum profd_status arriving_yield(struct arriving *x, const struct store_delivery *d, struct profd_error *e);
 enum profd_status arriving_insert_series(struct arriving *x, struct profd_error *e);
-enum profd_status arriving_insert(struct arriving *x, struct profd_error *e);
+enum profd_status arriving_insert(struct arriving *x, arriving_yield *yield, struct profd_error *e);
 
 /* The hash that names a series: of its user, program, builds and labels. */
 void engine_hash_series(const struct store_upload *u, uint8_t out[ENGINE_SERIES_SIZE]);

@@ -19,8 +19,10 @@ static enum profd_status load_generations(struct clickhouse_store *s, struct are
                                           struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
+    char all[ENGINE_UNION_SIZE];
     enum profd_status status =
-        engine_query(s, &r, e, "SELECT program, uid, max(generation) FROM deletion GROUP BY program, uid");
+        engine_query(s, &r, e, "SELECT program, uid, max(generation) FROM %s GROUP BY program, uid",
+                     engine_name_union(s, "deletion", all));
     while (status == PROFD_OK && rows_more(&r)) {
         uint8_t key[GENERATION_KEY];
         const char *program = rows_copy(&r, a);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #define PARAMETERS_MAX 380
 #define REPLY_BUFFER (32u << 20)    /* bytes of a reply in a server's memory */
 #define STATEMENT_BYTES (64u << 20) /* of the engine: they list hosts and series */
+#define REPLIES_BYTES (768u << 20)  /* of all replies that this process is reading, or keeps */
 #define LATE_ERROR_BYTES 8192
 #define ACKNOWLEDGEMENT_BYTES (64u << 10)     /* of an insert: it is empty, or an error */
 #define BYTES_TYPE "application/octet-stream" /* of a reply that is no text */
@@ -34,7 +36,7 @@ struct clickhouse {
     /* of the statement that runs: */
     char *reply;
     size_t size, capacity;
-    bool too_large, no_memory;
+    bool too_large, crowded, no_memory;
     bool head_ended, framed; /* its head is complete; says where it ends */
     long code;               /* of the error that the server reported; 0: none */
 };
@@ -70,9 +72,20 @@ static const struct {
     {999, PROFD_BUSY},         /* KEEPER_EXCEPTION */
 };
 
+static atomic_size_t replies; /* bytes */
+
+void clickhouse_count_reply(size_t bytes, bool kept)
+{
+    (void)(kept ? atomic_fetch_add(&replies, bytes) : atomic_fetch_sub(&replies, bytes));
+}
+
 /* Takes memory for n more bytes and a NUL. */
 static bool reply_reserve(struct clickhouse *c, size_t n)
 {
+    if (atomic_load(&replies) + n > REPLIES_BYTES) {
+        c->crowded = true;
+        return false;
+    }
     if (n > c->limits.reply_bytes - c->size) {
         c->too_large = true;
         return false;
@@ -90,12 +103,20 @@ static bool reply_reserve(struct clickhouse *c, size_t n)
     return true;
 }
 
+/* What there was of a reply is not wanted any more. */
+static void reply_forget(struct clickhouse *c)
+{
+    clickhouse_count_reply(c->size, false);
+    c->size = 0;
+}
+
 /* What a reply took that was too long is not kept. */
 static void reply_drop(struct clickhouse *c)
 {
+    reply_forget(c);
     free(c->reply);
     c->reply = NULL;
-    c->size = c->capacity = 0;
+    c->capacity = 0;
 }
 
 static size_t on_body(char *bytes, size_t one, size_t n, void *context)
@@ -107,6 +128,7 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *context)
     }
     memcpy(c->reply + c->size, bytes, n);
     c->size += n;
+    clickhouse_count_reply(n, true);
     return n;
 }
 
@@ -210,7 +232,7 @@ void clickhouse_close(struct clickhouse *c)
     if (c) {
         curl_easy_cleanup(c->curl);
         headers_free(c->headers);
-        free(c->reply);
+        reply_drop(c);
         free(c);
     }
 }
@@ -256,6 +278,12 @@ static enum profd_status failure_describe(const struct clickhouse *c, CURLcode c
     if (c->too_large) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the reply of ClickHouse at %s has more than %zu bytes", c->place,
                                c->limits.reply_bytes);
+    }
+    if (c->crowded) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "the replies of ClickHouse that are being read have more than %u bytes together; try "
+                               "again",
+                               REPLIES_BYTES);
     }
     if (c->no_memory || code == CURLE_OUT_OF_MEMORY) {
         return profd_no_memory(e);
@@ -335,9 +363,9 @@ static enum profd_status perform_once(struct clickhouse *c, const char *more, co
 {
     long http = 0;
     char *url;
-    c->size = 0;
+    reply_forget(c);
     c->code = 0;
-    c->too_large = c->no_memory = c->head_ended = c->framed = false;
+    c->too_large = c->crowded = c->no_memory = c->head_ended = c->framed = false;
     c->why[0] = '\0';
     const enum profd_status timed = time_give(c, e);
     if (timed != PROFD_OK) {
@@ -383,15 +411,24 @@ static enum profd_status perform(struct clickhouse *c, const char *more, const v
     return status;
 }
 
-enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e)
+static enum profd_status ask(struct clickhouse *c, const char *statement, char **reply, size_t *size,
+                             struct profd_error *e)
 {
     const enum profd_status status = perform(c, "", statement, strlen(statement), e);
     if (status == PROFD_OK) {
         *reply = c->reply;
+        *size = c->size;
+        reply_forget(c);
         c->reply = NULL;
         c->capacity = 0;
     }
     return status;
+}
+
+enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e)
+{
+    size_t size;
+    return ask(c, statement, reply, &size, e);
 }
 
 enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_address *address, struct profd_error *e)
@@ -415,7 +452,7 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, u
 {
     char *reply;
     const char *type = NULL;
-    const enum profd_status status = clickhouse_ask(c, statement, &reply, e);
+    const enum profd_status status = ask(c, statement, &reply, size, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -426,7 +463,6 @@ enum profd_status clickhouse_take(struct clickhouse *c, const char *statement, u
                                type ? type : "no type");
     }
     *bytes = (uint8_t *)reply;
-    *size = c->size;
     return PROFD_OK;
 }
 

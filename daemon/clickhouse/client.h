@@ -5,6 +5,7 @@
 #ifndef PROFD_CLICKHOUSE_CLIENT_H
 #define PROFD_CLICKHOUSE_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,12 @@ void clickhouse_close(struct clickhouse *c);
  * not say where it ends. REFUSED: any other error of the server, with its sentence and number. An error that follows
  * data with status 200 is one. */
 enum profd_status clickhouse_ask(struct clickhouse *c, const char *statement, char **reply, struct profd_error *e);
+
+/* All replies that this process is reading, or keeps, are bounded together: what would go beyond is BUSY. A handle
+ * counts a reply until its caller has it. That counts it here, if it may be long: when it is kept, and when it is
+ * freed.
+ */
+void clickhouse_count_reply(size_t bytes, bool kept);
 
 /* Statements without a database in their names are about this address's from now on. */
 enum profd_status clickhouse_use(struct clickhouse *c, const struct clickhouse_address *address, struct profd_error *e);

@@ -64,6 +64,7 @@ static enum profd_status add_query(struct deleting *d, struct profd_error *e)
 /* All users of the scope: hosts of each may send some of it later. */
 static enum profd_status find_uids(struct deleting *d, struct profd_error *e)
 {
+    char all[ENGINE_UNION_SIZE];
     enum profd_status status = PROFD_OK;
     if (d->scope->all) {
         status = add_uid(d, STORE_TENANT, 0, e);
@@ -80,8 +81,9 @@ static enum profd_status find_uids(struct deleting *d, struct profd_error *e)
                           "UNION ALL SELECT uid, toUInt32(0) AS generation FROM series WHERE program = ",
                           (unsigned)STORE_TENANT);
         engine_put_quoted(&d->s->statement, d->build_id);
-        buffer_add_text(&d->s->statement, " GROUP BY uid UNION ALL SELECT uid, max(generation) AS generation "
-                                          "FROM deletion WHERE program = ");
+        buffer_add_format(&d->s->statement,
+                          " GROUP BY uid UNION ALL SELECT uid, max(generation) AS generation FROM %s WHERE program = ",
+                          engine_name_union(d->s, "deletion", all));
         engine_put_quoted(&d->s->statement, d->build_id);
         buffer_add_text(&d->s->statement, " GROUP BY uid");
         status = add_query(d, e);

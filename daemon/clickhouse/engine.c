@@ -34,6 +34,7 @@ static void engine_close(struct store *base)
     hashmap_clear(&s->tenants);
     hashmap_clear(&s->awaited);
     hashmap_clear(&s->rows);
+    hashmap_clear(&s->row_hours);
     free(s->ca);
     explicit_bzero(&s->address, sizeof s->address);
     free(s);
@@ -62,6 +63,7 @@ enum profd_status store_clickhouse_open(const struct clickhouse_address *address
     hashmap_init(&s->tenants, 0);
     hashmap_init(&s->awaited, AWAITED_BYTES);
     hashmap_init(&s->rows, 0);
+    hashmap_init(&s->row_hours, 0);
     if (getrandom(&s->writer, sizeof s->writer, 0) != (ssize_t)sizeof s->writer) {
         engine_close(&s->base);
         return profd_error_set(e, PROFD_INTERNAL, "no random numbers");

@@ -55,6 +55,7 @@ struct clickhouse_store {
     uint32_t forgotten_day;   /* day of which the keys are moved from table arrival to table known; 0: none */
     unsigned forgotten_parts; /* how much of it is done */
     struct hashmap rows;      /* of rollups: what a row is the sum of → its bytes, as the server sent it (read.c) */
+    struct hashmap row_hours; /* series and hours of which it has some */
     struct engine_greeting greeting;
     uint64_t
         storing_since; /* ms of CLOCK_MONOTONIC: when table state was told that this handle stores; 0: it was not */
@@ -98,6 +99,11 @@ enum profd_status engine_rows_check(const struct row_reader *r, const char *what
  * replicas a majority of each shard's, has stored its part. */
 enum profd_status engine_insert(struct clickhouse_store *s, const char *columns, const struct buffer *rows,
                                 struct profd_error *e);
+
+/* What stands for a table of which every shard has all rows, in a SELECT that wants what any shard has: an insert that
+ * failed may have reached some. So every server of the cluster answers the same. */
+#define ENGINE_UNION_SIZE (2 * CLICKHOUSE_NAME_MAX + 64)
+const char *engine_name_union(const struct clickhouse_store *s, const char *table, char out[ENGINE_UNION_SIZE]);
 
 /* Literals of SQL: a quoted text, unhex('…'), and a condition on column uid that holds what the scope has. */
 void engine_put_quoted(struct buffer *b, const char *text);

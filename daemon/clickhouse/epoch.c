@@ -5,19 +5,27 @@
 #include "store/scope.h"
 
 /* The salt of the tables, drawn when they were made and after each restore, and the epochs of the users of a scope: one
- * row each, the salt first. */
+ * row each, the salt first. Deletions are counted, too: one that reached some shards only counts, and has failed before
+ * it was counted in table version. */
 static void print_epoch(struct clickhouse_store *s, const struct store_scope *scope, const char *build)
 {
     struct buffer *b = &s->statement;
+    char all[ENGINE_UNION_SIZE];
     engine_begin(s);
-    buffer_add_text(b, "SELECT kind, uid, number, value FROM (SELECT toUInt8(0) AS kind, toUInt32(0) AS uid, "
-                       "toUInt64(0) AS number, argMax(value, number) AS value FROM state WHERE name = 'salt' UNION ALL "
-                       "SELECT toUInt8(1) AS kind, uid, sum(c) AS number, '' AS value FROM (SELECT uid, writer, "
+    buffer_add_text(b, "SELECT kind, uid, sum(n), max(value) FROM (SELECT toUInt8(0) AS kind, toUInt32(0) AS uid, "
+                       "toUInt64(0) AS n, argMax(value, number) AS value FROM state WHERE name = 'salt' UNION ALL "
+                       "SELECT toUInt8(1) AS kind, uid, sum(c) AS n, '' AS value FROM (SELECT uid, writer, "
                        "max(count) AS c FROM version WHERE build = ");
     engine_put_quoted(b, build);
     buffer_add_text(b, " AND ");
     engine_put_scope(b, scope);
-    buffer_add_text(b, " GROUP BY uid, writer) GROUP BY uid) ORDER BY kind, uid");
+    buffer_add_format(b,
+                      " GROUP BY uid, writer) GROUP BY uid UNION ALL SELECT toUInt8(1) AS kind, uid, "
+                      "toUInt64(sum(g)) AS n, '' AS value FROM (SELECT program, uid, max(generation) AS g FROM %s "
+                      "WHERE ",
+                      engine_name_union(s, "deletion", all));
+    engine_put_scope(b, scope);
+    buffer_add_text(b, " GROUP BY program, uid) GROUP BY uid) GROUP BY kind, uid ORDER BY kind, uid");
 }
 
 /* Is there an hour of a series with the build that was not deleted? */

@@ -55,9 +55,11 @@ static enum profd_status load_rows(struct clickhouse_store *s, struct arena *a, 
 static enum profd_status load_deletions(struct clickhouse_store *s, struct arena *a, struct ledger *l,
                                         struct profd_error *e)
 {
+    char all[ENGINE_UNION_SIZE];
     struct row_reader r = {.bytes = NULL};
     enum profd_status status =
-        engine_query(s, &r, e, "SELECT program, uid, max(generation), max(before) FROM deletion GROUP BY program, uid");
+        engine_query(s, &r, e, "SELECT program, uid, max(generation), max(before) FROM %s GROUP BY program, uid",
+                     engine_name_union(s, "deletion", all));
     while (status == PROFD_OK && rows_more(&r)) {
         struct ledger_deletion *longer =
             arena_extend(a, l->deletions, l->deletion_count, &l->deletion_capacity, sizeof *longer);

@@ -33,6 +33,11 @@ void engine_begin(struct clickhouse_store *s)
     s->statement.failed = false;
 }
 
+static void uncount_reply(size_t size)
+{
+    clickhouse_count_reply(size, false);
+}
+
 enum profd_status engine_query_printed(struct clickhouse_store *s, struct row_reader *rows, struct profd_error *e)
 {
     uint8_t *bytes;
@@ -48,6 +53,8 @@ enum profd_status engine_query_printed(struct clickhouse_store *s, struct row_re
     s->too_large = status == PROFD_TOO_LARGE;
     if (status == PROFD_OK) {
         rows_open(rows, bytes, size);
+        clickhouse_count_reply(size, true);
+        rows->freed = uncount_reply;
     }
     return refuse(status, e);
 }
@@ -151,6 +158,16 @@ enum profd_status engine_insert(struct clickhouse_store *s, const char *columns,
                       ? engine_insert_everywhere(s, statement, rows, e)
                       : clickhouse_insert(s->server, statement, rows->data, rows->size, e),
                   e);
+}
+
+const char *engine_name_union(const struct clickhouse_store *s, const char *table, char out[ENGINE_UNION_SIZE])
+{
+    if (s->address.cluster[0]) {
+        (void)snprintf(out, ENGINE_UNION_SIZE, "cluster('%s', %s, %s)", s->address.cluster, s->address.database, table);
+    } else {
+        (void)snprintf(out, ENGINE_UNION_SIZE, "%s", table);
+    }
+    return out;
 }
 
 void engine_put_quoted(struct buffer *b, const char *text)

@@ -276,13 +276,39 @@ static enum profd_status take_known(struct giving *g, const struct batch *b, str
     return take_rollup(g, b, &bytes, (enum spread_kind)key->spread, taken, e);
 }
 
+/* An hour of a series of which the handle remembers a rollup. */
+struct row_hour {
+    uint8_t hash[ENGINE_SERIES_SIZE];
+    uint32_t hour;
+};
+
+static struct row_hour make_row_hour(const uint8_t hash[ENGINE_SERIES_SIZE], uint32_t hour)
+{
+    struct row_hour key = {.hour = hour};
+    memcpy(key.hash, hash, sizeof key.hash);
+    return key;
+}
+
+/* Does the handle remember a rollup of the batch? */
+static bool remembers_any(const struct giving *g, const struct batch *b)
+{
+    const struct plan *p = g->p;
+    bool any = false;
+    for (size_t i = 0; i < b->n && !any; i++) {
+        const struct plan_hour *h = &p->hours[b->refs[i].hour];
+        const struct row_hour key = make_row_hour(p->series[h->series].hash, h->hour);
+        any = b->refs[i].rolled && hashmap_find(&p->s->row_hours, &key, sizeof key);
+    }
+    return any;
+}
+
 /* Takes the rollups of the batch that the handle remembers. *left: how many it does not. */
 static enum profd_status take_remembered(struct giving *g, const struct batch *b, size_t *left, struct profd_error *e)
 {
     bool *met = ARENA_ARRAY(g->arena, b->n, bool); /* only the newest of an hour counts */
     struct row_reader keys;
     *left = b->places.count;
-    if (!met || g->p->s->rows.count == 0) {
+    if (!met || !remembers_any(g, b)) {
         return met ? PROFD_OK : profd_no_memory(e);
     }
     enum profd_status status = ask_rollups(g, b, "", &keys, e);
@@ -318,7 +344,10 @@ static void remember(const struct giving *g, const uint8_t *at, const uint8_t *e
     if (copy) {
         memcpy(copy, &size, sizeof size);
         memcpy(copy + sizeof size, at, size);
-        (void)hashmap_put(known, &key, sizeof key, copy, sizeof size + size);
+        const struct row_hour hour = make_row_hour(key.hash, key.hour);
+        if (hashmap_put(&g->p->s->row_hours, &hour, sizeof hour, "", 1)) {
+            (void)hashmap_put(known, &key, sizeof key, copy, sizeof size + size);
+        }
     }
     free(copy);
 }
@@ -362,6 +391,7 @@ static enum profd_status read_rollups(struct giving *g, struct batch *b, struct 
     }
     if (g->p->s->rows.bytes > ROWS_BYTES / 8 * 7) {
         hashmap_clear(&g->p->s->rows); /* only here: rows of a batch may be of it */
+        hashmap_clear(&g->p->s->row_hours);
     }
     status = take_remembered(g, b, &left, e);
     if (status == PROFD_OK && left > 0) {

@@ -233,6 +233,15 @@ enum profd_status engine_drop_day(struct clickhouse_store *s, const char *table,
     return status == PROFD_OK && s->address.replicated ? engine_complete_drop(s, table, true, e) : status;
 }
 
+enum profd_status engine_merge_day(struct clickhouse_store *s, const char *table, uint32_t day, struct profd_error *e)
+{
+    char statement[160], partition[16];
+    name_partition(table, day, partition);
+    (void)snprintf(statement, sizeof statement, "OPTIMIZE TABLE %s%s PARTITION %s FINAL", table, engine_local(s, table),
+                   partition);
+    return engine_run_everywhere(s, statement, e);
+}
+
 enum profd_status engine_complete_drop(struct clickhouse_store *s, const char *table, bool locked,
                                        struct profd_error *e)
 {

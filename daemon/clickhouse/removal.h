@@ -37,6 +37,8 @@ enum profd_status engine_begin_storing(struct clickhouse_store *s, uint32_t *fir
 enum profd_status engine_drop_day(struct clickhouse_store *s, const char *table, uint32_t day, struct profd_error *e);
 enum profd_status engine_complete_drop(struct clickhouse_store *s, const char *table, bool locked,
                                        struct profd_error *e);
+/* Merges the partition of the day on every server: of rows with one key the latest is left. */
+enum profd_status engine_merge_day(struct clickhouse_store *s, const char *table, uint32_t day, struct profd_error *e);
 /* BUSY unless every replica of the table can take part in that; *e names the table. */
 enum profd_status engine_check_replicas(struct clickhouse_store *s, const char *table, struct profd_error *e);
 

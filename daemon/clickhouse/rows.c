@@ -13,6 +13,9 @@ void rows_open(struct row_reader *r, uint8_t *bytes, size_t size)
 
 void rows_close(struct row_reader *r)
 {
+    if (r->freed) {
+        r->freed((size_t)(r->end - r->bytes));
+    }
     free(r->bytes);
     *r = (struct row_reader){.bytes = NULL};
 }

@@ -15,6 +15,7 @@ struct row_reader {
     uint8_t *bytes; /* owned */
     const uint8_t *at, *end;
     bool cut;
+    void (*freed)(size_t size); /* called when the block is freed, with its size; NULL: nothing is */
 };
 
 /* Takes over the block. */

@@ -240,20 +240,77 @@ static enum profd_status verify_content(struct verifying *v, uint32_t hour, stru
     return status;
 }
 
+/* Appends "program IN (…)" of the rows that a query gives, and a range that has all of theirs. *any: there are some. */
+static enum profd_status put_programs(struct verifying *v, struct row_reader *r, struct buffer *b, uint32_t *from,
+                                      uint32_t *to, bool *any, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    *from = UINT32_MAX;
+    *to = 0;
+    buffer_add_text(b, "program IN (");
+    for (*any = false; status == PROFD_OK && rows_more(r); *any = true) {
+        const char *program = rows_copy(r, v->a);
+        const uint32_t first = rows_u32(r), last = rows_u32(r);
+        status = engine_rows_check(r, "programs", e);
+        if (status == PROFD_OK) {
+            buffer_add_text(b, *any ? "," : "");
+            engine_put_quoted(b, program ? program : "");
+            b->failed |= !program;
+            *from = first < *from ? first : *from;
+            *to = last > *to ? last : *to;
+        }
+    }
+    buffer_add_char(b, ')');
+    rows_close(r);
+    return status;
+}
+
+static void put_sent(struct buffer *b, uint64_t from, uint64_t to)
+{
+    buffer_add_format(b, " AND sent >= toDateTime(%" PRIu64 ", 'UTC') AND sent <= toDateTime(%" PRIu64 ", 'UTC')",
+                      from * 3600, to * 3600);
+}
+
+/* Appends a condition that holds for the segments of an hour, on the key and the partitions of their table. */
+static enum profd_status put_hour(struct verifying *v, uint32_t hour, struct buffer *b, bool *any,
+                                  struct profd_error *e)
+{
+    struct row_reader r = {.bytes = NULL};
+    uint32_t from = 0, to = 0;
+    enum profd_status status =
+        engine_query(v->s, &r, e,
+                     "SELECT program, min(sent_from), max(sent_to) FROM change WHERE hour = %" PRIu32
+                     " AND " ENGINE_REAL " GROUP BY program",
+                     hour);
+    if (status == PROFD_OK) {
+        status = put_programs(v, &r, b, &from, &to, any, e);
+    }
+    put_sent(b, from, to);
+    buffer_add_format(b, " AND hour = %" PRIu32, hour);
+    return status;
+}
+
 /* Every segment has all of its rows. */
 static enum profd_status verify_rows(struct verifying *v, uint32_t hour, struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
+    struct buffer *b = &v->s->statement, where;
     char sentence[256];
-    enum profd_status status = engine_query(v->s, &r, e,
-                                            "SELECT program, toUInt64(count()) FROM (SELECT epoch, sequence, digest, "
-                                            "any(program) AS program, count() AS n, "
-                                            "any(g) AS wanted FROM (SELECT epoch, sequence, digest, grp, any(program) "
-                                            "AS program, any(group_rows) AS g FROM "
-                                            "segment_group WHERE hour = %" PRIu32
-                                            " GROUP BY epoch, sequence, digest, grp) GROUP BY epoch, sequence, digest) "
-                                            "WHERE n != wanted GROUP BY program",
-                                            hour);
+    bool any = false;
+    buffer_init(&where, 1 << 20);
+    enum profd_status status = put_hour(v, hour, &where, &any, e);
+    engine_begin(v->s);
+    buffer_add_text(b, "SELECT p, toUInt64(count()) FROM (SELECT epoch, sequence, digest, any(q) AS p, count() AS n, "
+                       "any(g) AS wanted FROM (SELECT epoch, sequence, digest, grp, any(program) AS q, any(group_rows) "
+                       "AS g FROM segment_group WHERE ");
+    buffer_add(b, where.data, where.size);
+    buffer_add_text(b, " GROUP BY epoch, sequence, digest, grp) GROUP BY epoch, sequence, digest) WHERE n != wanted "
+                       "GROUP BY p");
+    b->failed |= where.failed;
+    buffer_done(&where);
+    if (status == PROFD_OK && any) {
+        status = engine_query_printed(v->s, &r, e);
+    }
     while (status == PROFD_OK && rows_more(&r)) {
         size_t n;
         const char *program = rows_string(&r, &n);
@@ -314,26 +371,15 @@ static enum profd_status put_reach(struct verifying *v, const char *received, st
                                    struct profd_error *e)
 {
     struct row_reader r = {.bytes = NULL};
-    uint32_t from = UINT32_MAX, to = 0;
+    uint32_t from = 0, to = 0;
     enum profd_status status =
         engine_query(v->s, &r, e,
                      "SELECT program, min(hour), max(hour) FROM arrival WHERE outcome = 0 AND program != '' AND %s "
                      "GROUP BY program",
                      received);
-    buffer_add_text(b, "program IN (");
-    for (*any = false; status == PROFD_OK && rows_more(&r); *any = true) {
-        const char *program = rows_copy(&r, v->a);
-        const uint32_t first = rows_u32(&r), last = rows_u32(&r);
-        status = engine_rows_check(&r, "programs", e);
-        if (status == PROFD_OK) {
-            buffer_add_text(b, *any ? "," : "");
-            engine_put_quoted(b, program ? program : "");
-            b->failed |= !program;
-            from = first < from ? first : from;
-            to = last > to ? last : to;
-        }
+    if (status == PROFD_OK) {
+        status = put_programs(v, &r, b, &from, &to, any, e);
     }
-    rows_close(&r);
     if (status == PROFD_OK && *any) {
         status =
             engine_query(v->s, &r, e,
@@ -342,11 +388,9 @@ static enum profd_status put_reach(struct verifying *v, const char *received, st
                          from, to);
     }
     if (status == PROFD_OK && *any) {
-        const uint64_t sent_from = rows_u32(&r), sent_to = rows_u32(&r);
-        buffer_add_format(b,
-                          ") AND hour >= %" PRIu32 " AND hour <= %" PRIu32 " AND sent >= toDateTime(%" PRIu64
-                          ", 'UTC') AND sent <= toDateTime(%" PRIu64 ", 'UTC')",
-                          from, to, sent_from * 3600, sent_to * 3600);
+        const uint32_t sent_from = rows_u32(&r), sent_to = rows_u32(&r);
+        buffer_add_format(b, " AND hour >= %" PRIu32 " AND hour <= %" PRIu32, from, to);
+        put_sent(b, sent_from, sent_to);
         status = engine_rows_check(&r, "hours", e);
         rows_close(&r);
     }

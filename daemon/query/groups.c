@@ -111,7 +111,7 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
     unsigned long long limit = LIMIT_PAGE_DEFAULT;
     enum profd_status status = job_parse_page(job, &limit, e);
     if (status == PROFD_OK) {
-        status = steps_parse(job->params, 0, &r.step, e);
+        status = steps_parse(job, 0, &r.step, e);
     }
     if (status == PROFD_OK) {
         status = groups_parse_labels(job->params, &r, e);

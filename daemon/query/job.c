@@ -30,7 +30,7 @@ bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct 
     const struct query_request *r = job->request;
     struct buffer b;
     bool fresh = false;
-    if (job->partial) {
+    if (job->partial || job->unsettled) {
         return false;
     }
     buffer_init(&b, 65536);

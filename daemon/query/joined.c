@@ -240,7 +240,8 @@ static struct work work_of(const struct asking *q, const struct program *p)
                          .is_program = true,
                          .first_seen = p->first_seen,
                          .last_seen = p->last_seen,
-                         .scope = OPTIONS_SCOPE_PROGRAM};
+                         .scope = OPTIONS_SCOPE_PROGRAM,
+                         .without_errors = true};
 }
 
 /* Digest of the window. Where its edges come to lie depends on the program, so the digest covers the edges of each. */

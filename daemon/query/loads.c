@@ -152,7 +152,7 @@ static enum profd_status parse(struct loads *l, struct buildid *after, bool *fre
         status = profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
     }
     if (status == PROFD_OK) {
-        status = steps_parse(job->params, STEPS_HOUR, &l->request.step, e);
+        status = steps_parse(job, STEPS_HOUR, &l->request.step, e);
     }
     if (status == PROFD_OK && l->request.step < STEPS_HOUR) {
         status = profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));

@@ -265,7 +265,7 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
     struct series s = {.job = job, .whole = &w};
     bool fresh = false;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = steps_parse(job->params, STEPS_HOUR, &s.step, e);
+    enum profd_status status = steps_parse(job, STEPS_HOUR, &s.step, e);
     if (status == PROFD_OK && !function_parse_address(job->params->segments[5], &s.address)) {
         status = find_named(job, build, &s.address, &fresh, e);
     }

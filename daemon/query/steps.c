@@ -13,9 +13,9 @@ static const struct {
 } STEPS[] = {{"1m", 60},    {"5m", 300},   {"10m", 600},  {"15m", 900},  {"30m", 1800},  {"1h", 3600},  {"2h", 7200},
              {"3h", 10800}, {"4h", 14400}, {"6h", 21600}, {"8h", 28800}, {"12h", 43200}, {"1d", 86400}, {"7d", 604800}};
 
-enum profd_status steps_parse(const struct params *p, int64_t usual, int64_t *step, struct profd_error *e)
+enum profd_status steps_parse(struct job *job, int64_t usual, int64_t *step, struct profd_error *e)
 {
-    const char *text = params_find(p, "step");
+    const char *text = params_find(job->params, "step");
     int64_t found = text == NULL ? usual : 0;
     for (size_t i = 0; text != NULL && i < sizeof STEPS / sizeof *STEPS; i++) {
         if (strcmp(STEPS[i].text, text) == 0) {
@@ -26,6 +26,7 @@ enum profd_status steps_parse(const struct params *p, int64_t usual, int64_t *st
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "step=%s is none of: 1m, 5m, 10m, 15m, 30m, 1h, 2h, 3h, 4h, 6h, 8h, 12h, 1d, 7d", text);
     }
+    job->unsettled = found % STEPS_HOUR != 0;
     *step = found;
     return PROFD_OK;
 }

@@ -178,7 +178,7 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     request.scope = w->options.visible;
     request.filter = work_make_filter(w);
     request.shares = w->shares;
-    request.stacks = LOAD_STACKS_SHARES;
+    request.stacks = w->without_errors ? LOAD_STACKS_TOTALS : LOAD_STACKS_SHARES;
     enum profd_status status;
     bool moved;
     do {

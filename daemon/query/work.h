@@ -26,6 +26,7 @@ struct work {
     bool by_host;                   /* the answer tells hosts apart (store_filter) */
     struct arena *shares;           /* the load has the random groups, too, in this arena; set between work_find and
                                        work_load. NULL: it has not */
+    bool without_errors;            /* no standard errors of measured times are shown: the load lacks what they take */
     struct load load;
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */

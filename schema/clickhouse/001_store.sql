@@ -216,7 +216,7 @@ CREATE TABLE IF NOT EXISTS $local(rollup) (
     spread String,
     stack_spread String           -- what spread has of stacks, for readers of these alone; '': there are no stacks
 ) ENGINE = $replacing(rollup, version)
-PARTITION BY toYYYYMMDD(toDateTime(hour * 3600, 'UTC')) ORDER BY (program, series, hour, generation) SETTINGS index_granularity = 16;
+PARTITION BY toYYYYMMDD(toDateTime(hour * 3600, 'UTC')) ORDER BY (program, series, hour, generation) SETTINGS index_granularity = 4;
 
 $distributed(rollup, cityHash64(series, hour));
 

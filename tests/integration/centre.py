@@ -30,9 +30,10 @@ class Gate:
         self.host, self.centre, self.name = host, centre, name
         self.identity = identity or hashlib.sha256(name.encode()).digest()[:16]
         self.incarnation, self.backup, self.wait, self.sent = b"", 0, 0, []
+        self.ahead = 0  # ns: of the host's clock
 
     def arrive(self, w, name=None, number=1, identity=None, clock=None, oldest=1, tag=1):
-        now = time.time_ns() if clock is None else clock
+        now = time.time_ns() + self.ahead if clock is None else clock
         w.send("ARRIVE", field(1, self.identity if identity is None else identity)
                + field(2, self.name if name is None else name) + varint(3 << 3 | 1) + struct.pack("<Q", now)
                + field(4, number) + field(5, oldest) + field(6, max(oldest, 1)), tag)

@@ -144,13 +144,17 @@ class Zookeeper:
         with open(os.path.join(folder, "zoo.cfg"), "w") as f:
             f.write(f"tickTime=500\ndataDir={folder}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
                     "admin.enableServer=false\n")
+        self.start()
+
+    def start(self):
         jars = ":".join(f"/usr/share/java/{name}.jar" for name in (
             "zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "commons-cli", "jline",
             "metrics-core", "snappy-java"))
-        with open(os.path.join(folder, "out"), "ab") as out:
+        with open(os.path.join(self.folder, "out"), "ab") as out:
             self.process = subprocess.Popen(
                 ["java", "-Xmx128m", "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                 os.path.join(folder, "zoo.cfg")], stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder)
+                 os.path.join(self.folder, "zoo.cfg")], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                cwd=self.folder)
         deadline = time.monotonic() + LONG
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
@@ -161,7 +165,7 @@ class Zookeeper:
             except OSError:
                 pass
             time.sleep(0.05)
-        raise RuntimeError("ZooKeeper does not start: " + open(os.path.join(folder, "out")).read())
+        raise RuntimeError("ZooKeeper does not start: " + open(os.path.join(self.folder, "out")).read())
 
     def stop(self):
         self.process.kill()

@@ -22,6 +22,7 @@ from wire import Wire, field, sender_number
 HOUR = 3600
 DOWN = re.compile(rb'"down_count":\d+,"down_seconds":[0-9.e-]+')  # of this centre, which is restarted
 BUSY, FULL = 15, 16  # proto/status.h
+TENANT = 4294967294  # daemon/store/arrivals.h
 
 
 def init(bed, database="profd", **parameters):
@@ -160,6 +161,7 @@ def same(tap, bed):
             fleet.upload(30, hours)
             fleet.settle()
         compare(tap, fleet, paths(hours), "two shards")
+        tags_of_steps(tap, fleet)
         a, b = bed.servers
         keys, groups, heads, uploads = map(int, a.query(
             "SELECT uniqExact(epoch, sequence), count() = uniqExact(epoch, sequence, grp), sum(head), sum(uploads) "
@@ -255,15 +257,14 @@ def failing(tap, bed):
 
 
 def full(tap, bed):
-    """The disk of the server is full."""
-    a = bed.servers[1]
-    data = os.path.join(a.folder, "data")
-    a.stop()
+    """The disk of one of two servers is full."""
+    b = bed.servers[1]
+    data = os.path.join(b.folder, "data")
+    b.stop()
     run("mount", "-t", "tmpfs", "-o", f"size=48m,mode=0700,uid={NOBODY},gid={NOBODY}", "tmpfs", data)
-    a.start()
-    if run(PROFCTL, "clickhouse", "init", a.url("full")).returncode:
-        raise RuntimeError("no tables")
-    with Fleet(a.url("full")) as fleet:
+    b.start()
+    init(bed, "full", cluster="shards")
+    with Fleet(bed.url("full", cluster="shards")) as fleet:
         fleet.upload(20)
         fleet.settle()
         fleet.upload(20)
@@ -271,13 +272,70 @@ def full(tap, bed):
             while True:
                 f.write(bytes(4096))
         kind, m = delivered(fleet)
-        tap.point(kind == "NACK" and m[1] in (BUSY, FULL) and m.get(2), "the server is full: hosts keep", (kind, m))
+        tap.point(kind == "NACK" and m[1] in (BUSY, FULL) and m.get(2), "a server is full: hosts keep", (kind, m))
         got = answers(fleet.kept, [f"/api/v1/builds/{BUILDS[2]}/report"])
-        tap.point([x[0] for x in got.values()] == [200], "the server is full: reports are answered", got)
+        tap.point([x[0] for x in got.values()] == [200], "a server is full: reports are answered", got)
         os.unlink(os.path.join(data, "foreign"))
         tap.point(until(lambda: delivered(fleet)[0] == "ACKNOWLEDGE"), "with space again it counts")
         fleet.settle()
         compare(tap, fleet, paths([0, 3, 5]), "after that")
+
+
+def skewed(tap, bed):
+    """Clocks of hosts: of one, 2 hours behind, of the other, 26 ahead. Hours are those of the centre, and reports say
+    that they were corrected. To the millisecond two centres measure different clocks."""
+    init(bed, "skewed", cluster="shards")
+    with Fleet(bed.url("skewed", cluster="shards")) as fleet:
+        for gates in (fleet.gates, fleet.copies):
+            gates[0].ahead, gates[1].ahead = -2 * HOUR * 10**9, 26 * HOUR * 10**9
+        fleet.upload(20, (2,))
+        fleet.settle()
+        asked = [f"/api/v1/builds/{b}/groups?by=host&step=1h" for b in BUILDS]
+        x, y = ([json.loads(text)["rows"] for _, text in answers(d, asked).values()] for d in (fleet.kept, fleet.plain))
+        for row in (r for rows in (*x, *y) for r in rows):
+            del row["first"], row["last"]
+        hours = {r["label_host"]: {r["time"][:13]} for rows in x for r in rows}
+        tap.point(x == y and all("clock" in r["inexact_reasons"] for rows in x for r in rows) and len(hours) == 2,
+                  f"clocks of hosts that are wrong: {hours}", (x, y))
+        want, got = sums(*fleet.hosts), calls_of(fleet.kept)
+        done = fleet.kept.ctl("verify")
+        tap.point(want == got and done.returncode == 0, "clocks of hosts that are wrong: all is there, once",
+                  (difference(want, got), done.stdout, done.stderr))
+        half_deleted(tap, fleet, bed)
+
+
+def tag(d, path):
+    with Wire(d.socket) as w:
+        w.send("QUERY", field(1, path), 5)
+        return w.take()[3].get(3)
+
+
+def half_deleted(tap, fleet, bed):
+    """A delete has reached one shard of two, and then its daemon was killed: it counts, whichever server is asked, and
+    no tag of before is used again. The operator repeats it."""
+    a, b = bed.servers
+    path = f"/api/v1/builds/{BUILDS[1]}/report"
+    url = a.url("skewed", cluster="shards").replace(f":{a.http}/", f":{b.http},127.0.0.1:{a.http}/")
+    with Daemon("--gate", "--store", url) as other:
+        before = [tag(d, path) for d in (fleet.kept, other)]
+        b.query("INSERT INTO skewed.deletion FORMAT TSV",
+                f"{BUILDS[0]}\t{TENANT}\t1\t{time.time_ns()}\n".encode())
+        got = [calls_of(d) for d in (fleet.kept, other)]
+        tap.point(got[0] == got[1] and set(got[0]) == set(BUILDS[1:]), "half of a delete: both servers say the same",
+                  got)
+        after = [tag(d, path) for d in (fleet.kept, other)]
+        tap.point(before[0] == before[1] and after[0] == after[1] != before[0] and None not in before + after,
+                  "half of a delete: tags are new", (before, after))
+        done = other.ctl("verify")
+        tap.point(done.returncode == 0, "half of a delete: verification finds nothing", done.stdout + done.stderr)
+
+
+def tags_of_steps(tap, fleet):
+    """What is in steps below an hour moves when the hour is rolled up: these answers have no tag."""
+    path = f"/api/v1/builds/{BUILDS[0]}/groups?step="
+    got = {d: [tag(d, path + step) is None for step in ("10m", "30m", "1h", "1d")] for d in (fleet.kept, fleet.plain)}
+    tap.point(all(x == [True, True, False, False] for x in got.values()), "answers of short steps have no tag",
+              list(got.values()))
 
 
 def deleted(tap, fleet):
@@ -408,11 +466,7 @@ def beside(tap, bed):
         tap.point(all(x == first for x in others) and sum(x[0] == 200 for x in first.values()) > len(asked) // 2,
                   f"{len(asked)} answers have the same bytes", [{p: shown(x[p], first[p]) for p in asked
                                                                  if x[p] != first[p]} for x in others])
-        tags = []
-        for d in (reader, *takers):
-            with Wire(d.socket) as w:
-                w.send("QUERY", field(1, f"/api/v1/builds/{BUILDS[0]}/report"), 5)
-                tags.append(w.take()[3].get(3))
+        tags = [tag(d, f"/api/v1/builds/{BUILDS[0]}/report") for d in (reader, *takers)]
         tap.point(len(set(tags)) == 1 and tags[0], "and the same ETags", tags)
         with Wire(hosts[0].socket) as w:
             w.send("UPLOAD", body(senders[0], 999, BUILDS[0], 1, 1))
@@ -498,6 +552,7 @@ def main():
         with Bed(2) as bed:
             same(tap, bed)
             retained(tap, bed)
+            skewed(tap, bed)
             beside(tap, bed)
             one_away(tap, bed)
             failing(tap, bed)

@@ -16,7 +16,7 @@ from relaying import BUILDS, body
 from wire import Wire, sender_number
 
 BUSY = 15  # proto/status.h
-MEMORY = 1400 << 10  # KiB that profd may take, of which a reply is at most 512 MiB
+MEMORY = 1400 << 10  # KiB that profd may take, of which all replies are at most 768 MiB; its unit gives it 2 GiB
 LATE = (b"Code: 241, e.displayText() = DB::Exception: Memory limit (for query) exceeded, "
         b"e.what() = DB::Exception\n")
 
@@ -212,6 +212,26 @@ class Centre:
                                (status, text))
             self.behaves(name)
 
+    def crowd(self):
+        """Many requests are answered without end at the same time: each ends, and all together take bounded memory."""
+        said = []
+
+        def ask(build):
+            with Wire(self.centre.socket) as w:
+                said.append(w.query(f"/api/v1/builds/{build}/report")[:2])
+        self.upload()
+        with self.between.lock:
+            self.between.damage, self.between.after, self.between.insert = endless, 0, False
+        threads = [threading.Thread(target=ask, args=(b,)) for b in BUILDS + BUILDS]
+        for t in threads:
+            t.start()
+        told = {m.get(4) for kind, m in self.deliver() if kind == "NACK" and m[1] == BUSY}
+        for t in threads:
+            t.join()
+        self.tap.point(told and len(said) == len(threads) and all(s == 503 and b"more than" in t for s, t in said),
+                       f"{len(said)} endless replies at once: each request is refused", (told, said))
+        self.behaves("endless replies at once")
+
     def memory(self):
         with open(f"/proc/{self.centre.process.pid}/status") as f:
             return next(int(x.split()[1]) for x in f if x.startswith("VmHWM"))
@@ -242,6 +262,7 @@ def main():
                 for damage, words in ((closed, ("cannot ask", "where its reply ends")), (late, ("Memory limit",)),
                                       (garbage, ("acknowledgement",)), (endless, ("more than 65536",))):
                     c.attack(damage, words, *((0, 3) if damage is closed else (1,)), insert=True)
+                c.crowd()
                 tap.point(c.memory() < MEMORY, f"memory stays bounded: {c.memory()} KiB at most")
 
 

@@ -8,7 +8,7 @@ import signal
 import time
 
 from clickhouse_bed import PROGRAM, Bed, Zookeeper, cluster
-from clickhouse_centre import BUSY, Fleet, compare, days, delivered, judge, limit, paths
+from clickhouse_centre import (BUSY, Fleet, compare, days, delivered, is_503, judge, limit, paths, refuses)
 from clickhouse_hostile import Between
 from harness import LONG, PROFCTL, Tap, run, until
 from judge import calls_of
@@ -23,7 +23,7 @@ def counts(server):
     return server.query("SELECT uniqExact(epoch, sequence), sum(head * uploads) FROM profd.segment_group_local FINAL")
 
 
-def replicas(tap, bed, url):
+def replicas(tap, bed, url, keeper):
     a, b = bed.servers
     with Fleet(url) as fleet:
         fleet.upload(20, (0, 4, 30, 80))
@@ -42,9 +42,21 @@ def replicas(tap, bed, url):
         fleet.kept.stop(signal.SIGKILL)
         fleet.kept.start()
         compare(tap, fleet, paths([0, 3, 5]), "after a kill")
+        keeperless(tap, fleet, keeper)
         retained(tap, fleet, bed, url)
         deleted(tap, fleet, bed)
-        left(tap, fleet, bed, url, "killed behind DROP PARTITION")
+
+
+def keeperless(tap, fleet, keeper):
+    """ZooKeeper is gone for a while: nothing is taken or answered; then all of it counts."""
+    fleet.upload(10)
+    keeper.stop()
+    got = refuses(tap, fleet, "ZooKeeper is gone")
+    tap.point(is_503(got, "ClickHouse"), "ZooKeeper is gone: reports say so", got)
+    keeper.start()
+    tap.point(until(lambda: delivered(fleet)[0] == "ACKNOWLEDGE"), "it is back: what hosts kept counts")
+    fleet.settle()
+    compare(tap, fleet, paths([0, 3, 5]), "after ZooKeeper was gone")
 
 
 def contents(server):
@@ -129,6 +141,7 @@ def retained(tap, fleet, bed, url):
     fleet.kept.options = ["--gate", "--store", url, "--keep-bytes", "1M"]
     fleet.kept.start()
     tap.point(until(lambda: refuses_to_read(bed) == []), "and do so again when a daemon runs", refuses_to_read(bed))
+    left(tap, fleet, bed, url, "killed behind DROP PARTITION")
 
 
 def deleted(tap, fleet, bed):
@@ -168,7 +181,7 @@ def main():
                 url = bed.url("profd", cluster="pair", replicated=1)
                 done = run(PROFCTL, "clickhouse", "init", url)
                 tap.point(done.returncode == 0, "init makes replicated tables", done)
-                replicas(tap, bed, url)
+                replicas(tap, bed, url, keeper)
         finally:
             keeper.stop()
 

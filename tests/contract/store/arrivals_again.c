@@ -1,5 +1,6 @@
 /* A daemon that ends while it stores segments: the hosts send them again, to another one, and each counts once. What
  * the first one had not inserted yet is removed from the tables here. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,4 +153,62 @@ TEST(arrival_without_time)
     deliver_again(f, s, false);
     expect_once(f, &sent);
     close_sender(s);
+}
+
+/* One of two daemons that are given the same segments in the same moment. */
+struct rival {
+    struct store *s;
+    const struct sender *from;
+    pthread_barrier_t *begin;
+    enum profd_status status;
+    struct profd_error e;
+};
+
+/* As a host does: what is BUSY is sent again. */
+static void *deliver_at_once(void *context)
+{
+    struct rival *x = context;
+    struct store_receipt r[MOST];
+    (void)pthread_barrier_wait(x->begin);
+    do {
+        x->status = store_put_segments(x->s, x->from->list, x->from->n, r, &x->e);
+    } while (x->status == PROFD_BUSY);
+    return NULL;
+}
+
+/* A host sends its segments to another daemon before the first has answered, and the daemons put them into two series:
+ * to one the host has another name. Each segment counts once, and is shown in one of the series. */
+TEST(arrival_of_segments_at_two_daemons_in_one_moment)
+{
+    const struct store_detail with = {.when = STORE_DETAIL_ALWAYS}, without = {.when = STORE_DETAIL_NEVER};
+    for (uint8_t round = 0; round < 4; round++) {
+        struct sender *s = eight_hours(7 + round);
+        pthread_barrier_t begin;
+        pthread_t threads[2];
+        struct rival x[2] = {{.s = f->w, .from = s, .begin = &begin},
+                             {.s = fixture_open_beside(f), .from = s, .begin = &begin}};
+        admit(f, s, "a.example", 0, 24);
+        store_set_detail(x[0].s, &with);
+        store_set_detail(x[1].s, &without);
+        cr_assert_eq(pthread_barrier_init(&begin, NULL, 2), 0);
+        for (unsigned i = 0; i < 2; i++) {
+            cr_assert_eq(pthread_create(&threads[i], NULL, deliver_at_once, &x[i]), 0);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            cr_assert_eq(pthread_join(threads[i], NULL), 0);
+            cr_assert_eq(x[i].status, PROFD_OK, "%s", x[i].e.sentence);
+        }
+        (void)pthread_barrier_destroy(&begin);
+        store_close(x[1].s);
+        close_sender(s);
+        for (unsigned rolled = 0; rolled < 2; rolled++) {
+            const uint64_t all = look(f, everybody, &(struct store_filter){PROGRAM}).uploads;
+            cr_assert_eq(all, 24u * (round + 1u), "round %u, %s: %llu uploads", round,
+                         rolled ? "rolled up" : "segments", (unsigned long long)all);
+            cr_assert_eq(centre_of(f).counted.uploads, all);
+            if (rolled == 0 && round == 3) {
+                compact_all(f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+            }
+        }
+    }
 }
