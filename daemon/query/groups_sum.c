@@ -26,8 +26,14 @@ struct rate_ticks {
     uint64_t ticks;
 };
 
+#define FEW 4u
+#define HOST_NAME_MOST 64u
+
 struct group {
     struct group_row row;
+    uint32_t few[FEW];   /* its hosts, by number, while they are that few; else: */
+    uint64_t *host_bits; /* the bits of their numbers; NULL: few has them */
+    uint32_t host_words;
     struct rate_ticks *rates;
     uint64_t nanoseconds; /* of totals */
 };
@@ -35,8 +41,8 @@ struct group {
 struct adding {
     const struct groups_request *request;
     struct arena *arena, *scratch;
-    struct set keys, hosts;
-    bool totals; /* of a host were added */
+    struct set keys, hosts; /* hosts: numbers of all hosts */
+    bool totals;            /* of a host were added */
     struct group *groups;
     uint32_t capacity;
     int64_t widest; /* that rows may be; 0: any */
@@ -107,20 +113,64 @@ static enum profd_status find_group(struct adding *g, const struct store_row *ro
     return status == PROFD_OK && added ? new_group(g, *number, row, key_time[0], key_time[1]) : status;
 }
 
-static enum profd_status add_host(struct adding *g, uint32_t number, const char *host)
+/* Makes space for the bit of a host. */
+static enum profd_status reserve_bit(struct adding *g, struct group *to, uint32_t host)
 {
-    char key[4 + 64];
-    size_t n = host != NULL ? strlen(host) : 0;
-    bool added;
-    uint32_t ignored;
-    if (n == 0 || n > sizeof key - 4) {
+    const uint32_t wanted = host / 64 + 1, twice = 2 * to->host_words, words = wanted > twice ? wanted : twice;
+    if (to->host_bits != NULL && wanted <= to->host_words) {
         return PROFD_OK;
     }
-    memcpy(key, &number, 4);
-    memcpy(key + 4, host, n);
-    enum profd_status status = set_add(&g->hosts, key, 4 + n, &ignored, &added);
-    g->groups[number].row.hosts += status == PROFD_OK && added;
+    uint64_t *bits = ARENA_ARRAY(g->arena, words, uint64_t);
+    if (bits == NULL) {
+        return PROFD_NO_MEMORY;
+    }
+    if (to->host_bits != NULL) {
+        memcpy(bits, to->host_bits, to->host_words * sizeof *bits);
+    }
+    to->host_bits = bits;
+    to->host_words = words;
+    return PROFD_OK;
+}
+
+/* Counts a host of a group unless it was. O(1) expected: rows may have ten thousand hosts each. */
+static enum profd_status count_host(struct adding *g, struct group *to, uint32_t host)
+{
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = 0; to->host_bits == NULL && i < to->row.hosts; i++) {
+        if (to->few[i] == host) {
+            return PROFD_OK;
+        }
+    }
+    if (to->row.hosts < FEW) {
+        to->few[to->row.hosts++] = host;
+        return PROFD_OK;
+    }
+    if (to->host_bits == NULL) {
+        status = reserve_bit(g, to, g->hosts.count - 1);
+    }
+    for (uint32_t i = 0; to->row.hosts == FEW && i < FEW && status == PROFD_OK; i++) {
+        to->host_bits[to->few[i] / 64] |= UINT64_C(1) << to->few[i] % 64;
+    }
+    status = status == PROFD_OK ? reserve_bit(g, to, host) : status;
+    if (status == PROFD_OK) {
+        uint64_t *word = &to->host_bits[host / 64];
+        const uint64_t bit = UINT64_C(1) << host % 64;
+        to->row.hosts += (*word & bit) == 0;
+        *word |= bit;
+    }
     return status;
+}
+
+static enum profd_status add_host(struct adding *g, uint32_t number, const char *host)
+{
+    size_t n = host != NULL ? strlen(host) : 0;
+    bool added;
+    uint32_t of;
+    if (n == 0 || n > HOST_NAME_MOST) {
+        return PROFD_OK;
+    }
+    enum profd_status status = set_add(&g->hosts, host, n, &of, &added);
+    return status == PROFD_OK ? count_host(g, &g->groups[number], of) : status;
 }
 
 static enum profd_status add_source(struct adding *g, uint32_t number, const struct store_row *row)

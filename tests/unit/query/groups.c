@@ -45,6 +45,27 @@ static double add_up(const json_t *root, const char *field)
     return sum;
 }
 
+/* However many there are, and in whatever order they come. */
+Test(query_groups, hosts_are_counted_once)
+{
+    static const uint32_t most[] = {1, 4, 5, 6, 90};
+    for (size_t k = 0; k < sizeof most / sizeof most[0]; k++) {
+        struct store *s = fleet_open();
+        for (uint32_t i = 0; i < 3 * most[k]; i++) {
+            const char name[] = {'d', 'b', (char)('!' + (i < most[k] ? i : i * i * 7 % most[k])), '\0'};
+            struct fleet_upload u = fleet_cycle(i + 1);
+            u.host = name;
+            fleet_put(s, &u);
+        }
+        json_t *root = fleet_get(s, GROUPS "?by=service");
+        cr_assert_eq(json_array_size(fleet_at(root, "rows")), 1);
+        cr_assert_eq(fleet_number(root, "rows/0/uploads"), 3 * most[k]);
+        cr_assert_eq(fleet_number(root, "rows/0/hosts"), most[k], "%u hosts", most[k]);
+        json_decref(root);
+        store_close(s);
+    }
+}
+
 Test(query_groups, by_one_label)
 {
     struct store *s = fleet_of_eight();
