@@ -358,8 +358,8 @@ static const char *find_sampled(const struct diff_request *r, const struct diff 
                           : "B has neither stacks of most ticks nor counted calls, so times with callees are not known";
         }
         if (metric != DIFF_SELF && !total && r->sampled[s]) {
-            return s == 0 ? "calls of A were not counted, or are sampled"
-                          : "calls of B were not counted, or are sampled";
+            return s == 0 ? "calls of A were not counted, or are sampled, or some processes left functions out"
+                          : "calls of B were not counted, or are sampled, or some processes left functions out";
         }
     }
     return total && d->measured[0] != d->measured[1] ? "only one side has stacks of most ticks, and counted no calls"

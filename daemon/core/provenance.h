@@ -17,6 +17,7 @@ struct provenance {
     uint64_t host_labels; /* distinct values of the label "host"; uploads without it count for none */
     int64_t first, last;  /* start of the earliest window, end of the latest */
     uint32_t inexact;     /* OR of all uploads' message_inexact bits: 0 means exact */
+    uint32_t inexact_all; /* AND of them: the reasons that every upload has */
     uint64_t unread;      /* processes that count and were not read yet since the daemon started; 0: none */
     int64_t unread_since; /* the earliest of their latest readings */
     uint64_t live;        /* processes that count and are read */

@@ -235,8 +235,18 @@ static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *s
     }
     q->request.sides[s] = &q->made[s];
     q->request.programs[s] = w->id.text;
-    q->request.sampled[s] = (w->load.provenance.inexact & INEXACT_SAMPLED) != 0;
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s", NAMES[s]);
+}
+
+/* Calls are compared if both sides counted them in the same way: all, or with functions left out in every upload. */
+static void judge_calls(struct asking *q)
+{
+    const struct provenance *p[] = {&q->works[0].load.provenance, &q->works[1].load.provenance};
+    const uint32_t left = INEXACT_LEFT_OUT, all = p[0]->inexact_all & p[1]->inexact_all;
+    for (uint32_t s = 0; s < 2; s++) {
+        const bool partly = (p[s]->inexact & left) != 0 && (all & left) == 0;
+        q->request.sampled[s] = partly || (p[s]->inexact & INEXACT_SAMPLED) != 0;
+    }
 }
 
 static enum profd_status compare(struct asking *q, struct arena *scratch, struct profd_error *e)
@@ -253,6 +263,7 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
                                q->made[0].dimension, q->made[1].dimension);
     }
     if (status == PROFD_OK) {
+        judge_calls(q);
         status = diff_make(q->job->arena, &q->request, &d, e);
     }
     if (status == PROFD_OK) {

@@ -164,6 +164,7 @@ static enum profd_status add_source(struct loading *l, const struct store_row *r
     p->processes += row->processes_started;
     random_groups_add(&p->groups, &row->groups);
     p->inexact |= row->inexact;
+    p->inexact_all = first ? row->inexact : p->inexact_all & row->inexact;
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;
     enum profd_status status = set_add(&l->users, &row->uid, sizeof row->uid, &number, &added);

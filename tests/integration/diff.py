@@ -14,7 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, until  # noqa: E402
 from shop import NOW, PROCESSES, after_call, build, build_id, fleet, upload  # noqa: E402
-from wire import Wire  # noqa: E402
+from wire import Wire, field  # noqa: E402
 
 OLD = """__attribute__((noinline)) int quote(int i) { while (i > 9) n += i /= 7; return n; }
 __attribute__((noinline)) static int wrap(int i) { return n * i; }"""
@@ -247,6 +247,7 @@ def same_build(tap):
         tap.point(len(lines) == 2 and lines[0].endswith("  too few ticks in A for a test"),
                   "with ticks in six processes before it is shown although it cannot be tested", text)
         copies(tap, d)
+        left_out(tap, d, exe)
         few(tap, d, exe)
         without_ticks(tap, d, exe)
         sampled(tap, d, exe)
@@ -323,6 +324,26 @@ def copies(tap, d):
     text = d.ctl("diff", old, new, "--fail-on", "time-per-call>2%", "--watch", "hash").stdout
     tap.point("\ntime-per-call by more than 2%: cannot be told, because nothing could be compared\n" in text,
               "where nothing was compared, nothing is said of numbers", text)
+
+
+def left_out(tap, d, exe):
+    """Calls of functions that only some processes count are not compared."""
+    with Wire(d.socket) as w:
+        for process in range(4 * PROCESSES):
+            version = "klmn"[process % 4]
+            left = version in "kl" or version == "m" and process % 8 > 3
+            calls = {("main", "step"): 4, **({} if left else {("step", "parse"): 4})}
+            body = upload(exe, process, {"parse": 20}, calls, {"version": version}, NOW)
+            w.send("UPLOAD", body + (field(9, 131072) if left else b""))
+            assert (answer := w.take())[0] == "ACK", answer
+    refused = {}
+    for a, b in ("kl", "ln", "nm", "mm"):
+        done = d.ctl("diff", exe, exe, "--a-label", f"version={a}", "--b-label", f"version={b}", "--json")
+        refused[a + b] = [m["metric"] for m in json.loads(done.stdout)["metrics"]
+                          if "left functions out" in (m["not_computed"] or "")]
+    counted = ["time-per-call", "calls-per-process", "calls-per-parent"]
+    tap.point(refused == {"kl": [], "ln": counted, "nm": counted, "mm": counted},
+              "calls are compared if both sides left functions out in every process, or in none", refused)
 
 
 def few(tap, d, exe):
