@@ -264,7 +264,8 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
     }
     if (status == PROFD_OK) {
         judge_calls(q);
-        status = diff_make(q->job->arena, &q->request, &d, e);
+        arena_reset(scratch);
+        status = diff_make(scratch, &q->request, &d, e);
     }
     if (status == PROFD_OK) {
         const struct render_diff out = {.diff = &d,
