@@ -2,7 +2,8 @@
  *
  * A build of which a host has sent a segment is asked for: the host attests the hash of the parsed object that names
  * functions there, one for each build. A variant (a content, known by its hash) that a quorum of hosts attests names
- * functions of everything that came from hosts; another one only of what the hosts that attest it have sent. Where an
+ * functions of everything that came from hosts; another one only of what the hosts that attest it have sent. Without a
+ * quorum for one variant, those with the same names count as one (same_names.h). Where an
  * operator of a tenant has sent a variant, it names the functions of this tenant, whatever hosts attest. */
 #ifndef PROFD_STORE_ATTESTATIONS_H
 #define PROFD_STORE_ATTESTATIONS_H
