@@ -122,16 +122,7 @@ static void print_side(const json_t *diff, const char *name)
            text_of(side, "first"), text_of(side, "last"), processes, noun_for(processes, "process", "processes"),
            machines, noun_for(machines, "machine", "machines"), real_of(side, "ticks"), real_of(side, "seconds"),
            text_of(diff, "dimension"));
-    if (!json_is_true(json_object_get(side, "exact"))) {
-        printf("   not exact:");
-        const json_t *reason;
-        size_t i;
-        json_array_foreach(json_object_get(side, "inexact_reasons"), i, reason)
-        {
-            printf("%s %s", i > 0 ? "," : "", json_string_value(reason));
-        }
-        printf("\n");
-    }
+    function_print_reasons(side, "   ");
 }
 
 /* Two time ranges of the same uploads may both contain what was counted around their common border. */

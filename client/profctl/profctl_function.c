@@ -111,6 +111,19 @@ bool function_is_sampled(const json_t *answer)
     return false;
 }
 
+void function_print_reasons(const json_t *answer, const char *indentation)
+{
+    const json_t *reasons = json_object_get(answer, "inexact_reasons"), *reason;
+    size_t i;
+    json_array_foreach(reasons, i, reason)
+    {
+        printf("%s%s %s", i > 0 ? "," : indentation, i > 0 ? "" : "not exact:", json_string_value(reason));
+    }
+    if (json_array_size(reasons) > 0) {
+        printf("\n");
+    }
+}
+
 void function_print_calls(const json_t *answer)
 {
     const json_t *function = json_object_get(answer, "function");

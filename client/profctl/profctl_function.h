@@ -28,6 +28,9 @@ void function_target_init(struct ask_target *target, const char *path, const cha
  * below its caller, where a program does not count. */
 bool function_is_sampled(const json_t *answer);
 
+/* Prints why an answer's counts are not exact, as a line behind the indentation; nothing if they are. */
+void function_print_reasons(const json_t *answer, const char *indentation);
+
 /* Prints the end of a heading line: "3 calls by others", "no call by others was counted"; how sampled calls are marked.
  */
 void function_print_calls(const json_t *answer);

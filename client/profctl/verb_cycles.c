@@ -149,6 +149,7 @@ static enum profd_status print_answer(size_t format, const char *body, size_t si
     } else if (json_array_size(rows) == 0) {
         puts("no cycles");
     } else {
+        function_print_reasons(all, "");
         json_array_foreach(rows, i, cycle)
         {
             printf(i > 0 ? "\n" : "");

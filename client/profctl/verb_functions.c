@@ -51,13 +51,15 @@ static void print_rest(const json_t *all, const char *dimension)
     }
 }
 
-static void print_table(const struct rows *all, const struct rows *r, bool sampled)
+static void print_table(const struct rows *all, const struct rows *r, const json_t *answer)
 {
     char self[40], total[40], calls[32];
+    const bool sampled = function_is_sampled(answer);
     const uint64_t programs = rows_number(all, 0, "programs"), processes = rows_number(all, 0, "processes_started");
     show_amount(rows_real(all, 0, "seconds"), total, sizeof total);
     printf("%s %s in %" PRIu64 " %s, %" PRIu64 " %s started\n", total, rows_text(all, 0, "dimension"), programs,
            noun_for(programs, "program", "programs"), processes, noun_for(processes, "process", "processes"));
+    function_print_reasons(answer, "");
     printf("%7s %11s %7s %11s %14s %6s %s\n", "% SELF", "SELF", "% TOTAL", "TOTAL", "CALLS", "BUILDS", "FUNCTION");
     for (size_t i = 0; i < rows_count(r); i++) {
         const char *name = rows_text(r, i, "short_name"), *file = rows_text(r, i, "file");
@@ -96,7 +98,7 @@ static enum profd_status show(size_t format, const char *body, size_t size, stru
         rows_set_flag(list, "calls_sampled", function_is_sampled(answer));
         csv_print_rows(rows_list(list), FIELDS, sizeof FIELDS / sizeof *FIELDS);
     } else if (status == PROFD_OK) {
-        print_table(all, list, function_is_sampled(answer));
+        print_table(all, list, answer);
         print_rest(answer, rows_text(all, 0, "dimension"));
     }
     json_decref(answer);

@@ -63,7 +63,10 @@ def sampled(tap, d):
     tap.point(inside and all(re.search(rf"\n +~{n}  [ab] -> ", text) for n in inside)
               and re.search(r" below; ~\d+ calls from outside, ~\d+ inside\n", text)
               and re.search(r" \(~\d+ calls?\):\n", text) and "\n~: sampled, at least in part" in text
+              and text.startswith("not exact: ") and "sampled" in text.split("\n")[0]
               and all(r["calls_sampled"] == "1" for r in table), "sampled calls are marked", (text, table))
+    text = d.ctl("functions", "--name", "spin").stdout
+    tap.point(re.search(r" started\nnot exact: .*sampled.*\n", text), "and so is the list of functions", text)
     for verb in (["callers", exe, "spin"], ["report", exe], ["functions", "--name", "spin"]):
         rows = list(csv.DictReader(d.ctl(*verb, "-f", "csv").stdout.splitlines()))
         tap.point(rows and all(r["calls_sampled"] == "1" for r in rows), f"{verb[0]} -f csv says it, too", rows)
