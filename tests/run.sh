@@ -1,14 +1,14 @@
 #!/bin/bash
 # Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and one more while
 # cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
-# parts: compile alone long lint script disk daemons criterion sanitize tsan fuzz. Everything speaks TAP; a program that
+# parts: compile alone long lint script disk sanitize daemons tsan fuzz criterion. Everything speaks TAP; a program that
 # prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the
 # last line.
 set -uo pipefail
 shopt -s nullglob
 B=${1:?usage: run.sh BUILD-FOLDER [part...]}
 shift
-parts=${*:-compile alone long lint script disk daemons criterion sanitize tsan fuzz} # the longest first
+parts=${*:-compile alone long lint script disk sanitize daemons tsan fuzz criterion} # the longest first
 JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)

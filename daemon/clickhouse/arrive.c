@@ -498,7 +498,8 @@ static enum profd_status put_all(struct arriving *x, struct store_receipt *recei
 }
 
 #define TABLES(x)                                                                                                      \
-    &(x)->hosts, &(x)->changed, &(x)->epochs, &(x)->ranges, &(x)->keys, &(x)->deletions, &(x)->stored, &(x)->removed
+    &(x)->hosts, &(x)->changed, &(x)->epochs, &(x)->ranges, &(x)->keys, &(x)->deletions, &(x)->stored, &(x)->removed,  \
+        &(x)->settled, &(x)->rivals
 
 static void arriving_init(struct arriving *x)
 {

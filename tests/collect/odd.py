@@ -208,9 +208,10 @@ def samples(tap, bed):
             tap.point(0.95 * expected - 4 < ticks < 1.05 * expected + 4,
                       f"ticks of {what} at {rate} Hz, with the undelivered, are CPU time × rate",
                       (p["TICKS"], p["TICKS_UNDELIVERED"], expected))
-            late = p["TICKS_UNDELIVERED"]
-            tap.point(p["ticks_exact"] == (late * late <= ticks or late * 20 < rate), "exact unless too many are lost",
-                      (p["TICKS"], late, p["ticks_exact"]))
+            late, misplaced = p["TICKS_UNDELIVERED"], p["TICKS_BLOCKED"] + p["TICKS_DROPPED"]
+            tap.point(p["ticks_exact"] == ((late * late <= ticks or late * 20 < rate) and misplaced == 0),
+                      "exact unless too many are lost, or some have no place",
+                      (p["TICKS"], late, misplaced, p["ticks_exact"]))
         placed = sum(p.ticks().values()) + p["TICKS_INSIDE"] + p["TICKS_BLOCKED"] + p["TICKS_DROPPED"]
         tap.point(p["TICKS"] == placed and p.ticks()["burn"] > 0.8 * sum(p.ticks().values()),
                   "each tick has its place", (p["TICKS"], placed, p.ticks()))
