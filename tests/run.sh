@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and one more while
+# Runs every test and counts: PROFD_TEST_JOBS programs at a time (one more than there are cores), and two more while
 # cores are idle, because many wait for harvests, servers and browsers. Usage: run.sh BUILD-FOLDER [part…];
 # parts: compile alone long lint script disk sanitize daemons tsan fuzz criterion. Everything speaks TAP; a program that
 # prints a sanitizer's report, or that dies, counts as a failure. What was skipped is named with its reason before the
@@ -14,6 +14,13 @@ passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+
+# Servers of ClickHouse make and remove thousands of small files. They lie in memory where there is room for them.
+room() { # FOLDER: that it has, KiB
+    df --output=avail "$1" 2>/dev/null | tail -1
+}
+[ "$(room /dev/shm)" -gt $((4 << 20)) ] && awk '/MemAvailable/ { exit $2 < 8 * 2^20 }' /proc/meminfo &&
+    export PROFD_TEST_MEMORY=/dev/shm
 
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
 # beside them but compilers, at idle priority. They are one part, so that the others are waited for at most once.
@@ -99,7 +106,7 @@ start() {
     shift
     while [ "$(running)" -ge "$JOBS" ]; do
         reap -t 2
-        [ "$(running)" -lt $((JOBS + 1)) ] && idle && break
+        [ "$(running)" -lt $((JOBS + 2)) ] && idle && break
     done
     (
         folder=$work/$BASHPID

@@ -176,7 +176,7 @@ class Bed:
     """Servers that are the shards of the cluster `shards`, and the replicas of the one shard of the cluster `pair`."""
 
     def __init__(self, servers=2, pair=None):
-        self.folder = tempfile.mkdtemp(prefix="profd-clickhouse-")
+        self.folder = tempfile.mkdtemp(prefix="profd-clickhouse-", dir=os.environ.get("PROFD_TEST_MEMORY"))
         os.chmod(self.folder, 0o755)
         self.servers = [Server(os.path.join(self.folder, str(i)), pair) for i in range(servers)]
         self.configure()

@@ -30,7 +30,7 @@
 #define START_MS 60000
 
 static pid_t server;
-static char folder[] = "/tmp/profd-clickhouse-XXXXXX";
+static char folder[64];
 
 static const char config[] =
     "<?xml version=\"1.0\"?><yandex><logger><level>warning</level><log>%1$s/log</log><errorlog>%1$s/errors</errorlog>"
@@ -114,7 +114,9 @@ static void become_server(void)
 static void make_folder(unsigned http)
 {
     static const char *const parts[] = {"data", "tmp", "files", "schemas"};
+    const char *below = getenv("PROFD_TEST_MEMORY");
     char path[128];
+    snprintf(folder, sizeof folder, "%s/profd-clickhouse-XXXXXX", below ? below : "/tmp");
     if (!mkdtemp(folder) || chmod(folder, 0755) != 0) {
         perror(folder);
         abort();
