@@ -19,7 +19,7 @@ export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UB
 room() { # FOLDER: that it has, KiB
     df --output=avail "$1" 2>/dev/null | tail -1
 }
-[ "$(room /dev/shm)" -gt $((4 << 20)) ] && awk '/MemAvailable/ { exit $2 < 8 * 2^20 }' /proc/meminfo &&
+[ "$(room /dev/shm)" -gt $((4 << 20)) ] 2>/dev/null && awk '/MemAvailable/ { exit $2 < 8 * 2^20 }' /proc/meminfo &&
     export PROFD_TEST_MEMORY=/dev/shm
 
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
