@@ -6,6 +6,20 @@
 
 #define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* Each undelivered tick counts as a whole period, of which its thread may have had a part only. */
+static void bound_undelivered(uint64_t *w)
+{
+    const uint64_t most = less(w[COLLECTOR_CPU_NS], less(w[COLLECTOR_SAMPLED_NS], w[COLLECTOR_UNCLOCKED_NS]));
+    if (w[COLLECTOR_UNDELIVERED_NS] > most) {
+        w[COLLECTOR_UNDELIVERED_NS] = most;
+    }
+}
+
 void coverage_make(const struct profile *p, struct coverage *out)
 {
     memset(out, 0, sizeof *out);
@@ -21,6 +35,7 @@ void coverage_make(const struct profile *p, struct coverage *out)
             out->any = true;
         }
     }
+    bound_undelivered(out->counters);
 }
 
 uint64_t coverage_attributed(const struct coverage *c)
@@ -39,11 +54,6 @@ uint64_t coverage_attributed(const struct coverage *c)
 bool coverage_is_recorded(const struct coverage *c)
 {
     return c->counters[COLLECTOR_RECORDED] != 0 && c->counters[COLLECTOR_RECORDED] >= c->counters[COLLECTOR_PROCESSES];
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
 }
 
 uint64_t coverage_clocked(const struct coverage *c)

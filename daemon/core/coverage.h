@@ -20,7 +20,8 @@ struct coverage {
     uint64_t counters[COLLECTOR_COUNTERS_MAX]; /* sums by number; those that have no name here are of later versions */
 };
 
-/* Adds up the collector's counters of a profile. O(histograms). */
+/* Adds up the collector's counters of a profile. Undelivered ticks are at most the CPU time without ticks.
+ * O(histograms). */
 void coverage_make(const struct profile *p, struct coverage *out);
 
 /* ns of ticks in known objects: (sampled + wall) − inside − blocked − dropped − outside; 0 if the losses are larger,

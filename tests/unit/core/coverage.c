@@ -105,6 +105,26 @@ Test(coverage, how_much_of_the_cpu_time_has_no_ticks)
     cr_assert_eq(coverage_without_ticks(&c), 0, "too short for a tick");
 }
 
+/* A process of 1.6 ms may lack a tick of 4 ms. */
+Test(coverage, undelivered_ticks_are_no_more_than_the_time_without_ticks)
+{
+    static const uint64_t cases[][4] = {/* CPU time, sampled, undelivered, shown; microseconds */
+                                        {1600, 0, 4000, 1600},
+                                        {13600, 12000, 4000, 1600},
+                                        {13600, 16000, 4000, 0},
+                                        {20000, 12000, 4000, 4000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct arena *a = arena_new(0);
+        upload_init(&upload);
+        counters(1);
+        upload_bin(&upload, COLLECTOR_CPU_NS, 1000 * cases[i][0]);
+        upload_bin(&upload, COLLECTOR_SAMPLED_NS, 1000 * cases[i][1]);
+        upload_bin(&upload, COLLECTOR_UNDELIVERED_NS, 1000 * cases[i][2]);
+        cr_assert_eq(coverage(a).counters[COLLECTOR_UNDELIVERED_NS], 1000 * cases[i][3], "case %zu", i);
+        arena_free(a);
+    }
+}
+
 /* 292 years of CPU time: the counters say so, and the sums of ticks stay right. */
 Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
 {
