@@ -14,6 +14,7 @@
 #define RENEWED_MS 25000u /* a handle that stores enters itself again after this time */
 #define QUIET_S 60u       /* after this time every handle has seen the day */
 #define DAY_S UINT64_C(86400)
+#define DELETE_LOOKS 200u /* at what is left, 50 ms apart */
 
 static uint64_t now_ms(void)
 {
@@ -231,6 +232,56 @@ enum profd_status engine_drop_day(struct clickhouse_store *s, const char *table,
         status = engine_run_everywhere(s, statement, e);
     }
     return status == PROFD_OK && s->address.replicated ? engine_complete_drop(s, table, true, e) : status;
+}
+
+/* Inserts an empty row into each partition that has rows of the day: ClickHouse 18.16 changes no part of a replicated
+ * table that a quorum has stored last in its partition. */
+static enum profd_status insert_behind(struct clickhouse_store *s, const char *table, const char *where,
+                                       struct profd_error *e)
+{
+    const char *of = strcmp(table, "host_day") == 0 ? "day" : "toUInt32(intDiv(toUInt32(sent), 86400))";
+    struct row_reader rows = {.bytes = NULL};
+    enum profd_status status = engine_query(s, &rows, e, "SELECT DISTINCT %s FROM %s WHERE %s", of, table, where);
+    while (status == PROFD_OK && rows_more(&rows)) {
+        const uint32_t day = rows_u32(&rows);
+        status = engine_rows_check(&rows, "partitions", e);
+        if (status == PROFD_OK) {
+            status = insert_empty(s, table, day, e);
+        }
+    }
+    rows_close(&rows);
+    return status;
+}
+
+enum profd_status engine_delete_day(struct clickhouse_store *s, const char *table, uint32_t day, bool *done,
+                                    struct profd_error *e)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    const char *local = engine_local(s, table);
+    char where[96], statement[224];
+    uint64_t left = 0;
+    if (strcmp(table, "host_day") == 0) {
+        (void)snprintf(where, sizeof where, "day = %" PRIu32 " AND " ENGINE_REAL, day);
+    } else {
+        (void)snprintf(where, sizeof where, "hour >= %" PRIu32 " AND hour <= %" PRIu32 " AND " ENGINE_REAL, day * 24,
+                       day * 24 + 23);
+    }
+    (void)snprintf(statement, sizeof statement, "ALTER TABLE %s%s DELETE WHERE %s", table, local, where);
+    enum profd_status status =
+        engine_sum_everywhere(s, &left, e, "SELECT count() FROM %s%s WHERE %s", table, local, where);
+    *done = left == 0;
+    if (status == PROFD_OK && !*done && s->address.replicated) {
+        status = insert_behind(s, table, where, e);
+    }
+    if (status == PROFD_OK && !*done) {
+        status = engine_run_everywhere(s, statement, e);
+    }
+    for (unsigned i = 0; i < DELETE_LOOKS && status == PROFD_OK && !*done; i++) {
+        nanosleep(&pause, NULL);
+        status = engine_sum_everywhere(s, &left, e, "SELECT count() FROM %s%s WHERE %s", table, local, where);
+        *done = left == 0;
+    }
+    return status;
 }
 
 enum profd_status engine_merge_day(struct clickhouse_store *s, const char *table, uint32_t day, struct profd_error *e)

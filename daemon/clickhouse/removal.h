@@ -37,6 +37,11 @@ enum profd_status engine_begin_storing(struct clickhouse_store *s, uint32_t *fir
 enum profd_status engine_drop_day(struct clickhouse_store *s, const char *table, uint32_t day, struct profd_error *e);
 enum profd_status engine_complete_drop(struct clickhouse_store *s, const char *table, bool locked,
                                        struct profd_error *e);
+/* Removes the rows of a removed day from the partitions of other days: of table segment_group, those of hosts with a
+ * wrong clock, or that sent around midnight; of host_day, all. They would count again when something arrives for the
+ * day. *done: every server of the address has removed them; else it goes on, and a later call asks again. */
+enum profd_status engine_delete_day(struct clickhouse_store *s, const char *table, uint32_t day, bool *done,
+                                    struct profd_error *e);
 /* Merges the partition of the day on every server: of rows with one key the latest is left. */
 enum profd_status engine_merge_day(struct clickhouse_store *s, const char *table, uint32_t day, struct profd_error *e);
 /* BUSY unless every replica of the table can take part in that; *e names the table. */

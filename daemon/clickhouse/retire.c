@@ -238,9 +238,8 @@ static enum profd_status drop_some(struct retiring *r, const char *table, uint32
     return status;
 }
 
-/* Drops what no row of table change refers to any more. Where the clock of a host was
- * wrong, rows of the day are among those of another: they go with that, and count nowhere until then. */
-static enum profd_status drop_rest(struct retiring *r, uint32_t day, struct profd_error *e)
+/* Drops what no row of table change refers to any more. */
+static enum profd_status drop_rest(struct retiring *r, uint32_t day, bool *done, struct profd_error *e)
 {
     char query[200];
     enum profd_status status = drop_day(r, "rollup", day, e);
@@ -258,7 +257,10 @@ static enum profd_status drop_rest(struct retiring *r, uint32_t day, struct prof
                        day, ENGINE_HOST_DAYS, ENGINE_HOST_DAYS);
         status = drop_some(r, "host_day", day, query, e);
     }
-    return status;
+    if (status == PROFD_OK) {
+        status = engine_delete_day(r->s, "segment_group", day, done, e);
+    }
+    return status == PROFD_OK && *done ? engine_delete_day(r->s, "host_day", day, done, e) : status;
 }
 
 static enum profd_status touch_builds(struct retiring *r, const struct engine_catalogue *c, struct profd_error *e)
@@ -286,6 +288,7 @@ static enum profd_status remove_day(struct retiring *r, struct engine_removal *x
 {
     static const struct store_scope every = {.all = true};
     const bool again = x->begun;
+    bool done = false;
     struct day_sums d;
     enum profd_status status = sum_day(r, x->day, &d, e);
     if (status == PROFD_OK) {
@@ -299,7 +302,7 @@ static enum profd_status remove_day(struct retiring *r, struct engine_removal *x
         status = drop_day(r, "change", x->day, e);
     }
     if (status == PROFD_OK) {
-        status = drop_rest(r, x->day, e);
+        status = drop_rest(r, x->day, &done, e);
     }
     if (status == PROFD_OK && again) { /* nothing says any more what it had */
         status = engine_load_series(r->s, r->a, &every, ENGINE_EVERY, NULL, &d.c, e);
@@ -307,7 +310,8 @@ static enum profd_status remove_day(struct retiring *r, struct engine_removal *x
     if (status == PROFD_OK) {
         status = touch_builds(r, &d.c, e);
     }
-    return status == PROFD_OK ? engine_put_removal(r->s, &(struct engine_removal){.any = false}, e) : status;
+    r->progress.more = status == PROFD_OK && done;
+    return status == PROFD_OK && done ? engine_put_removal(r->s, &(struct engine_removal){.any = false}, e) : status;
 }
 
 /* Announces a day, and removes it if nothing for it can be on its way: else a later call does. */
@@ -325,7 +329,6 @@ static enum profd_status announce_day(struct retiring *r, struct engine_removal 
     if (status == PROFD_OK && !quiet) {
         status = engine_check_quiet(r->s, x, &quiet, e);
     }
-    r->progress.more = status == PROFD_OK && quiet;
     return status == PROFD_OK && quiet ? remove_day(r, x, e) : status;
 }
 

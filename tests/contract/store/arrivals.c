@@ -232,6 +232,39 @@ STORE_TEST(arrival_removed)
     close_sender(late);
 }
 
+/* A host with a wrong clock, whose segments lie among those of the next day, and one that is in time. After the first
+ * day is removed, something of it arrives. */
+STORE_TEST(arrival_for_a_day_that_was_removed)
+{
+    struct sender *ahead = eight_hours(7), *other = eight_hours(9);
+    struct store_receipt r[MOST];
+    admit(f, ahead, "ahead.example", DAY, 24);
+    admit(f, other, "b.example", 0, 24);
+    OK(f, store_put_segments(f->w, ahead->list, ahead->n, r, &f->e));
+    OK(f, store_put_segments(f->w, other->list, other->n, r, &f->e));
+    compact_all(f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+    cr_assert_eq(retire_all(f, DAY, 0, MIDNIGHT + DAY + HOUR), 24);
+    forget_sealed(ahead);
+    for (unsigned i = 0; i < 3; i++) {
+        put_at(ahead, 1 + i, 9, MIDNIGHT + 7 * HOUR + i, 5);
+    }
+    seal(ahead);
+    OK(f, store_put_segments(f->w, ahead->list, ahead->n, r, &f->e));
+    for (unsigned round = 0; round < 2; round++) {
+        const struct store_filter day = {PROGRAM, .until = MIDNIGHT},
+                                  of_hosts = {PROGRAM, .until = MIDNIGHT, .by_host = true};
+        cr_assert_eq(look(f, everybody, &day).uploads, 3, "round %u", round);
+        cr_assert_eq(look(f, everybody, &of_hosts).uploads, 3, "round %u", round);
+        const struct store_centre c = centre_of(f);
+        cr_assert(c.counted.uploads == 51 && c.removed.uploads == 24);
+        compact_all(f, HOUR, UINT64_MAX, NOON + 3 * DAY);
+    }
+    cr_assert_eq(retire_all(f, DAY, 0, MIDNIGHT + DAY + HOUR), 3);
+    cr_assert_eq(centre_of(f).removed.uploads, 27);
+    close_sender(ahead);
+    close_sender(other);
+}
+
 /* What ended before its program was deleted does not come back; what ended later is stored. */
 STORE_TEST(arrival_of_what_was_deleted)
 {
