@@ -6,6 +6,7 @@
 #include "core/clone_names.h"
 #include "core/diff_arcs.h"
 #include "core/diff_common.h"
+#include "core/diff_plan.h"
 #include "core/sort.h"
 
 #define V DIFF_VALUES
@@ -139,17 +140,22 @@ static double find_ticks(const struct diff_work *w, enum diff_metric metric, uin
     return sum;
 }
 
-/* Enough of it on both sides? Ticks are those that a side would have if the ratio x/y had not changed; y: its
- * denominators. Their sum says nothing about the change. The smaller of two numbers of ticks does: with a bound for it,
- * functions at the bound were tested only when they happened to be alike (independent filtering: Bourgon, Gentleman and
- * Huber, PNAS 107, 2010). */
-static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t row, const double y[2])
+/* The fewest ticks that a side would have if the ratio x/y had not changed; y: the sides' denominators. */
+static double find_least_ticks(const struct diff_work *w, enum diff_metric metric, uint32_t row, const double y[2])
 {
-    const double ticks = find_ticks(w, metric, row) / (y[0] + y[1]);
+    const double sum = y[0] + y[1];
+    return sum > 0 ? find_ticks(w, metric, row) / sum * fmin(y[0], y[1]) : 0;
+}
+
+/* Enough of it on both sides? least: of find_least_ticks. The sum of both sides' ticks says nothing about the change.
+ * The smaller of two numbers of ticks does: with a bound for it, functions at the bound were tested only when they
+ * happened to be alike (independent filtering: Bourgon, Gentleman and Huber, PNAS 107, 2010). */
+static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t row, double least)
+{
     for (uint32_t s = 0; s < 2; s++) {
         const struct diff_side *side = w->out->sides[s];
         unsigned tick_groups = diff_stat_count(metric == DIFF_TOTAL ? side->groups : w->tick_groups[s][row]);
-        bool time = ticks * y[s] >= DIFF_TICKS_LEAST && tick_groups >= DIFF_GROUPS_LEAST;
+        bool time = least >= DIFF_TICKS_LEAST && tick_groups >= DIFF_GROUPS_LEAST;
         bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
         if ((metric != DIFF_CALLS && !time) || ((metric == DIFF_TIME || metric == DIFF_CALLS) && !called)) {
             return false;
@@ -175,7 +181,9 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
         both = both && diff_stat_logs(x, y, &logs[s]);
     }
     item->share = find_share(w->out, row, metric == DIFF_SELF || metric == DIFF_TIME);
-    item->estimated = both && is_enough(w, metric, row, denominators);
+    const double least = find_least_ticks(w, metric, row, denominators);
+    item->estimated = both && is_enough(w, metric, row, least);
+    item->testable = metric == DIFF_CALLS || !(least > 0) ? 0 : DIFF_TICKS_LEAST / least;
     return any;
 }
 
@@ -234,24 +242,6 @@ static bool give_verdicts(struct diff_work *w, struct diff_table *t)
         }
         t->counts[item->verdict]++;
     }
-    return true;
-}
-
-/* The median of what would have been seen. */
-static bool find_visible(struct diff_work *w, struct diff_table *t)
-{
-    struct sort_item *order = take_order(w, (size_t)t->count * 2);
-    size_t n = 0;
-    if (order == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < t->count; i++) {
-        if (t->items[i].estimated && t->items[i].estimate.error > 0) {
-            order[n++] = (struct sort_item){sort_key_double(t->items[i].estimate.visible), i};
-        }
-    }
-    sort_radix(order, order + t->count, n);
-    t->visible = n > 0 ? t->items[order[n / 2].value].estimate.visible : 0;
     return true;
 }
 
@@ -445,7 +435,8 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
         t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
     }
     set_confidence(r, t);
-    done = done && give_verdicts(w, t) && find_visible(w, t) && sort_items(w, t);
+    const struct diff_plan_request plan = {r->fdr, r->confidence, log1p(r->threshold)};
+    done = done && give_verdicts(w, t) && diff_plan_make(w->arena, &plan, t) && sort_items(w, t);
     return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", t->count);
 }
 

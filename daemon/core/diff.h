@@ -21,7 +21,8 @@ struct diff_request {
     bool sampled[2];                  /* not all calls of the side were counted: its numbers of calls say nothing */
     bool metrics[DIFF_METRIC_COUNT];
     double fdr;        /* in (0, 1) */
-    double confidence; /* of intervals and of what is visible, in (0, 1); 0: DIFF_CONFIDENCE */
+    double confidence; /* of intervals, in (0, 1); 0: DIFF_CONFIDENCE. Where it is given, a visible change is
+                          one with an interval without 0; else one that is found as the only one among the tests */
     uint32_t watch_count;
     const char *const *watch; /* only these functions, by name, are tested; those of arcs are callees */
     bool judge;               /* by this threshold: an increase of the metric by more than this fraction */

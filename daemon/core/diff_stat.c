@@ -93,7 +93,6 @@ void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, con
     out->low = out->log - t * out->error;
     out->high = out->log + t * out->error;
     out->p = student_outside(freedom, out->log / out->error);
-    out->visible = (t + DIFF_POWER) * out->error;
 }
 
 void diff_stat_set_confidence(struct diff_estimate *x, double confidence)
@@ -102,14 +101,15 @@ void diff_stat_set_confidence(struct diff_estimate *x, double confidence)
         const double t = student_quantile(x->freedom, confidence);
         x->low = x->log - t * x->error;
         x->high = x->log + t * x->error;
-        x->visible = (t + DIFF_POWER) * x->error;
     }
 }
 
-double diff_stat_plan(const struct diff_estimate *x, double log, bool several)
+double diff_stat_effect(double freedom, double level)
 {
-    double needed = several ? sqrt(20.0) * x->error : x->visible;
-    return needed * needed / (log * log);
+    const double t = student_quantile(freedom, 1 - level), middle = t * (1 - 1 / (4 * freedom));
+    const double z = DIFF_POWER * DIFF_POWER, each = z / (2 * freedom);
+    const double a = 1 - each, c = middle * middle - z - each * t * t; /* a d² − 2 middle d + c = 0 */
+    return (middle + sqrt(middle * middle - a * c)) / a;
 }
 
 void diff_stat_discover(const double *p, double *q, size_t n, struct sort_item *order)

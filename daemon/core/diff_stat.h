@@ -18,8 +18,8 @@
 #define DIFF_GROUPS_LEAST 12u /* below, there is no test */
 #define DIFF_TICKS_LEAST 150u /* of a function on each side if nothing had changed, for tests of its time */
 #define DIFF_CONFIDENCE 0.95
-#define DIFF_POWER 0.85    /* normal quantile: a change of the smallest visible size is seen in 80 % of cases */
-#define DIFF_ROUNDING 1e-9 /* logarithms that differ by less are equal: rounding */
+#define DIFF_POWER 0.84162123357291442 /* normal quantile of 80 % */
+#define DIFF_ROUNDING 1e-9             /* logarithms that differ by less are equal: rounding */
 
 /* ln(x/y) of all values. */
 struct diff_logs {
@@ -37,19 +37,25 @@ struct diff_estimate {
     double freedom;   /* degrees of freedom, ≤ 30 */
     double low, high; /* of log, 95 % */
     double p;         /* two-sided; 1 or 0 where error is 0 */
-    double visible;   /* the smallest increase, as a logarithm, that would have been seen: (t + 0.85) · error */
+    double visible;   /* the smallest increase, as a logarithm, that is found in 80 % of cases (core/diff_plan.h) */
 };
 
 /* Compares two sides; groups[s]: mask of the side's groups, of which there are at least two. O(groups). */
 void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, const uint16_t groups[2], bool paired,
                        struct diff_estimate *out);
 
-/* Computes low, high and visible for another confidence, in (0, 1), from error and freedom. */
+/* Computes low and high for another confidence, in (0, 1), from error and freedom. */
 void diff_stat_set_confidence(struct diff_estimate *x, double confidence);
 
-/* How many times the data is needed so that an increase by this logarithm becomes visible; of several: after the
- * correction for many tests (insight: (t + z)² is 20 instead of 8.4). */
-double diff_stat_plan(const struct diff_estimate *x, double log, bool several);
+/* The size, in standard errors, that a change must have so that a test with p ≤ level finds it in 80 % of cases.
+ *
+ * T = (d + Z) / r, where r² is the jackknife's variance over the true one, about χ²/ν with a standard deviation of
+ * 1/√(2ν): T > t holds in a part Φ((d − t (1 − 1/4ν)) / √(1 + t²/2ν)) of cases (Abramowitz and Stegun 26.7.10). d is
+ * counted in errors that are estimated as well, by an independent r: it varies by d/√(2ν). So
+ *     d = t (1 − 1/4ν) + z √(1 + (t² + d²)/2ν),   z = Φ⁻¹(0.8),
+ * a quadratic equation. The error is that of the difference from the common factor, so that factor's error is in it,
+ * and what processes differ by. */
+double diff_stat_effect(double freedom, double level);
 
 /* q[i] of p[i], by Benjamini and Hochberg: the least rate of false discoveries at which i is one. order: scratch of 2n
  * items. O(n). */

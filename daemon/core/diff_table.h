@@ -47,6 +47,9 @@ struct diff_item {
     bool estimated;  /* estimate holds something: CHANGED, SAME and the two CONSTANT */
     struct diff_estimate estimate;
     double q; /* of CHANGED and SAME */
+    double
+        testable;  /* with this multiple of the data it has ticks for a test; 0: its test needs none, or it has none */
+    double needed; /* the multiple of the data that finds the increase that is planned for (core/diff_plan.h) */
 };
 
 /* What all functions of a metric have in common: a slower machine, more work for each process. */

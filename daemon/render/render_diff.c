@@ -105,8 +105,7 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     add_estimate(out, &x->estimate, x->estimated);
     json_add_known(out, "q", x->q, tested);
     json_add_known(out, "visible", expm1(x->estimate.visible), tested);
-    json_add_known(out, "data_needed",
-                   diff_stat_plan(&x->estimate, log1p(in->request->threshold), in->request->watch_count == 0), tested);
+    json_add_known(out, "data_needed", x->needed, tested);
     json_add_number(out, "ticks_a", x->ticks[0]);
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);

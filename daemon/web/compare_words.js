@@ -179,7 +179,7 @@ export function verdict(row, metric, diff) {
       text: row.data_needed > 1 ? "cannot tell yet" : "no change",
       about:
         `May be chance (p = ${Number((row.p ?? 1).toPrecision(2))}). ` +
-        `An increase by ${change(row.visible ?? 0)} would have been seen.${missing}`,
+        `An increase by ${change(row.visible ?? 0)} would probably have been seen.${missing}`,
     }),
     constant: () => ({ kind: "same", sign: "=", text: "exactly as before", about: "The same number in every group." }),
     "too-few": () => ({

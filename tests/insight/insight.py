@@ -9,6 +9,7 @@ and a third as many of each slower variant; and the raw results as *.tsv."""
 import math
 import os
 import random
+import statistics
 import sys
 
 sys.dont_write_bytecode = True
@@ -63,14 +64,17 @@ def show_slower(program, pools, comparisons, power, folder):
 
 def show_power(s, repeats):
     function = s.of_size(tables.SHARE)
-    sizes = [(percent, s.rule(function, percent), 0.80, None) for percent in (10, 5)] + list(tables.AT_SIZE)
     print(f"\n{s.program.name}: {function}, {100 * s.find(function)[1]:.1f} % of the time, with more ticks on one side")
     for (percent, count, alone, among), (ticks, tested, single, several) in zip(
-            sizes, s.power(function, repeats, [size[:2] for size in sizes])):
-        asked = f"{alone:.2f}, {among:.2f}" if among else f"{alone:.2f} alone, by the rule without a common factor"
+            tables.AT_SIZE, s.power(function, repeats, [size[:2] for size in tables.AT_SIZE])):
         print(f"  +{percent} % with {count} processes a side, {ticks} ticks of it: found alone in {single.part:.2f} ± "
               f"{single.error:.2f}, among {tested} functions in {several.part:.2f} ± {several.error:.2f} of {repeats} "
-              f"(asked: {asked})")
+              f"(asked: {alone:.2f}, {among:.2f})")
+    for percent, count in tables.PLANNED:
+        for way, (sizes, tested, rate) in zip(("alone", "among all"), s.planned(function, repeats, percent, count)):
+            print(f"  +{percent} %, as planned with {count} processes a side: {statistics.median(sizes):.0f} needed "
+                  f"[{min(sizes)}, {max(sizes)}]; found {way} ({tested:.0f} tested) in {rate.part:.2f} ± "
+                  f"{rate.error:.2f} of {repeats} (asked: 0.80)")
 
 
 def show_one_more(folder, processes=50):

@@ -210,7 +210,7 @@ class Comparer:
 class Linked:
     """As Comparer, with another program; of a table it has only what was tested."""
 
-    FIELDS = ("ticks_a", "ticks_b", "a", "b", "change", "low", "high", "p", "q")
+    FIELDS = ("ticks_a", "ticks_b", "a", "b", "change", "low", "high", "p", "q", "needed_alone", "needed")
     P = FIELDS.index("p")
 
     def __init__(self, exes, seed):
@@ -249,6 +249,10 @@ class Linked:
         members = [f"{self.number_of(p)}:{random_group(draw_identity(self.draw))}" for p in processes]
         first = processes[0]
         return [self.variants.index(variant), first.low, first.high, first.bins, first.rate, *members]
+
+    def plan_for(self, increase):
+        """From now on."""
+        self.write("t", increase)
 
     def tests(self, a, b, metrics=METRICS):
         """Fields of what was tested, as resample.c has them: metric, function, caller, verdict and texts of numbers."""

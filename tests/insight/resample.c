@@ -3,11 +3,14 @@
  *   a FROM TO          an arc, of addresses
  *   c ARC:CALLS…       calls
  *   p CALLS BIN:TICKS… a process: the number of its calls, and its samples
+ *   t THRESHOLD        the increase that is planned for from now on
  *   d METRICS EXECUTABLE LOW HIGH BINS RATE PROCESS:GROUP… / EXECUTABLE LOW HIGH BINS RATE PROCESS:GROUP…
  * The last one compares two sides, each of processes in random groups: METRICS has bit i for metric i. It prints one
  * line for each test, then one with a dot: metric, function, caller, verdict, ticks of both, ratios of both, the
- * logarithms of change, low and high, p, q. Lines are not checked: pool.py writes them. */
+ * logarithms of change, low and high, p, q, and how many times the data an increase by the threshold needs to be found
+ * by this test alone, and among all. Lines are not checked: pool.py writes them. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,7 @@
 #include "elf/elf_read.h"
 
 #define EXECUTABLES 8
+#define FDR 0.05
 
 struct list { /* of pairs of numbers */
     uint32_t count, capacity;
@@ -40,6 +44,7 @@ struct program {
     struct list members[RANDOM_GROUPS]; /* of a side */
     uint32_t bins, *ticks;              /* of a group, zero between groups */
     uint64_t *touched;                  /* a bit of each bin that may have some */
+    double threshold;
 };
 
 static void *need(void *memory)
@@ -219,17 +224,19 @@ static const char *make_side(struct program *p, char **at, struct diff_side *out
     return p->objects[exe]->id.text;
 }
 
-static void print_tests(const struct diff *d, enum diff_metric metric)
+static void print_tests(const struct diff *d, enum diff_metric metric, double threshold)
 {
     const struct diff_table *t = &d->tables[metric];
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item *x = &t->items[i];
         const struct diff_estimate *y = &x->estimate;
         if (x->estimated && y->error > 0) {
-            printf("%s\t%s\t%s\t%s\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\n",
+            const double alone = diff_stat_effect(y->freedom, FDR) * y->error / log1p(threshold);
+            printf("%s\t%s\t%s\t%s\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\n",
                    diff_metric_name(metric), diff_function(d, x->row)->name,
                    x->caller == DIFF_NONE ? "" : diff_function(d, x->caller)->name, diff_verdict_name(x->verdict),
-                   x->ticks[0], x->ticks[1], x->ratio[0], x->ratio[1], y->log, y->low, y->high, y->p, x->q);
+                   x->ticks[0], x->ticks[1], x->ratio[0], x->ratio[1], y->log, y->low, y->high, y->p, x->q,
+                   alone * alone, x->needed);
         }
     }
 }
@@ -239,7 +246,7 @@ static void compare(struct program *p, char *at)
     struct profd_error e = {""};
     struct diff_side sides[2];
     struct diff d;
-    struct diff_request request = {.sides = {&sides[0], &sides[1]}, .fdr = 0.05};
+    struct diff_request request = {.sides = {&sides[0], &sides[1]}, .fdr = FDR, .threshold = p->threshold};
     const uint64_t metrics = number(&at);
     arena_reset(p->job);
     for (unsigned i = 0; i < DIFF_METRIC_COUNT; i++) {
@@ -251,7 +258,7 @@ static void compare(struct program *p, char *at)
     }
     succeed(diff_make(p->job, &request, &d, &e), &e);
     for (unsigned i = 0; i < DIFF_METRIC_COUNT; i++) {
-        print_tests(&d, (enum diff_metric)i);
+        print_tests(&d, (enum diff_metric)i, p->threshold);
     }
     puts(".");
     (void)fflush(stdout);
@@ -271,6 +278,8 @@ static void take_line(struct program *p, char *line)
         p->processes = extend(p->processes, p->process_count, &p->process_capacity, sizeof *p->processes);
         p->processes[p->process_count] = (struct process){.calls = (uint32_t)number(&at)};
         read_pairs(&at, &p->processes[p->process_count++].ticks);
+    } else if (line[0] == 't') {
+        p->threshold = strtod(at, NULL);
     } else {
         compare(p, at);
     }
@@ -278,7 +287,8 @@ static void take_line(struct program *p, char *line)
 
 int main(int argc, char *argv[])
 {
-    struct program p = {.arena = need(arena_new(0)), .job = need(arena_new(0)), .scratch = need(arena_new(0))};
+    struct program p = {
+        .threshold = 0.02, .arena = need(arena_new(0)), .job = need(arena_new(0)), .scratch = need(arena_new(0))};
     char *line = NULL;
     size_t size = 0;
     for (int i = 1; i < argc && i <= EXECUTABLES; i++) {

@@ -13,8 +13,7 @@ from programs import VARIANTS
 
 ENOUGH = 230  # ticks of the slower function a side: 150 are tested, and a sample may have fewer than its mean
 FEWEST = 60   # processes a side, which are in 12 groups
-POWER = 8.4   # (t + z)² of one test that finds a change in 80 % of cases
-BUNDLES = 1.35  # variance of ticks over Poisson's at 250 Hz
+PLANNED = ((10, 500), (5, 500))  # increases by so many percent, planned with so many processes a side
 FULL = 4      # of so many splits one compares calls
 PARTS = 4     # of the work, each with random numbers of its own
 COPIES = 8    # of each process, in which other ticks of the slower function are there twice
@@ -161,11 +160,13 @@ class Slower:
         ticks = sum(self.base.ticks(self.places[function]).values())
         return ticks / len(self.pools["base"]), ticks / sum(self.base.used.values())
 
-    def in_parts(self, count, work):
-        """work(compare, draw, numbers below count that are this part's): all answers in one list."""
+    def in_parts(self, count, work, increase=0.02):
+        """work(compare, draw, numbers below count that are this part's): all answers in one list. Comparisons plan for
+        the increase."""
         def one(part):
             draw = random.Random(f"{self.seed} {part}")
             with Linked({v: self.program.exes[v] for v in [*self.pools, "again"]}, f"{self.seed} {part}") as c:
+                c.plan_for(increase)
                 return work(lambda a, b: c.compare(a, b, self.METRICS), draw, range(part, count, PARTS))
         return [answer for answers in in_parallel(one, range(PARTS)) for answer in answers]
 
@@ -233,10 +234,36 @@ class Slower:
                 tested += len(rows)
             yield round(count * self.find(function)[0]), round(tested / repeats), single, several
 
-    def rule(self, function, percent):
-        """Processes a side with which one test finds an increase in 80 % of cases, if what all functions have in common
-        is known without an error. It is not: of a function with 19 % of the time some 70 % are found."""
-        return math.ceil(2 * BUNDLES * POWER / math.log1p(percent / 100) ** 2 / self.find(function)[0])
+    def planned(self, function, repeats, percent, count):
+        """As diff --plan says: two equal sides of count processes are compared, and then sides with as many times the
+        data as the row of the function says. Of a test of this function alone and of one among all: (processes a side,
+        functions tested, rate found), as many as repeats."""
+        increase, metric = percent / 100, "time-per-call"
+        grown = slower(self.pools["base"], self.places[function], increase, COPIES, random.Random(self.seed))
+
+        def sides(draw, pool, n):
+            return ("base", sample(draw, self.pools["base"], n)), ("again", sample(draw, pool, n))
+
+        def work(compare, draw, numbers):
+            return [one(compare, draw) for _ in numbers]
+
+        def one(compare, draw):
+            found = []
+            for said in ("needed_alone", "needed"):
+                row = row_of(compare(*sides(draw, self.pools["base"], count)), metric, function)
+                n = math.ceil(count * row[said])
+                rows = rows_of(compare(*sides(draw, grown, n)), metric)
+                row = next(r for r in rows if r["function"] == function)
+                alone = said == "needed_alone"
+                found.append((n, len(rows), row["p"] <= 0.05 if alone else row["verdict"] == "changed"))
+            return found
+
+        answers = self.in_parts(repeats, work, increase)
+        for way in zip(*answers):
+            rate, sizes, tested = Rate(), *zip(*((n, rows) for n, rows, _ in way))
+            for *_, found in way:
+                rate.add(found, 1)
+            yield sizes, sum(tested) / len(tested), rate
 
 
 REQUESTS = """#include <stdlib.h>

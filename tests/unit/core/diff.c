@@ -39,9 +39,6 @@ Test(diff_stat, two_builds_add_their_variances)
     near(x.error, 0.01 * sqrt(15), 1e-15);
     near(x.freedom, 15, 0);
     near(x.high - x.log, 2.131449545559323 * x.error, 1e-8);
-    near(x.visible, (2.131449545559323 + 0.85) * x.error, 1e-8);
-    near(diff_stat_plan(&x, x.visible, false), 1, 1e-12);
-    near(diff_stat_plan(&x, x.error, true), 20, 1e-9);
     for (unsigned g = 0; g < K; g++) {
         a.of[1 + g] = b.of[1 + g];
     }
