@@ -210,6 +210,7 @@ static void import_report(const struct profctl_call *call, const struct clickhou
         {"ticks", m->counted.ticks},
         {"calls", m->counted.calls},
         {"deleted_since", m->deleted},
+        {"removed_since", m->removed},
         {"local_series", m->local},
     };
     json_t *document = call->json ? json_object() : NULL;

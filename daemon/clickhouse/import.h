@@ -17,13 +17,15 @@ struct clickhouse_imported {
         objects, watch_rows;
     uint64_t hours;              /* of series */
     struct store_amount counted; /* in these */
-    uint64_t deleted; /* hours of series that were left out: their programs were deleted in the tables since */
-    uint64_t local;   /* series of users of the centre's machine: they are not imported */
+    /* Hours of series that were left out: in the tables, their programs were deleted, or their days removed, since. */
+    uint64_t deleted, removed;
+    uint64_t local; /* series of users of the centre's machine: they are not imported */
 };
 
 /* from: a reading handle of sqlite, of which one state is read, whatever a daemon stores meanwhile. to: a writing
  * handle of store_clickhouse_open. Other daemons may store meanwhile, but no host may have sent to them what the
- * database has: REFUSED. DAMAGED: a sum cannot be read. After any failure the tables have some of it, and the same call
+ * database has: REFUSED. BUSY: a day of which the database has something is being removed from the tables. DAMAGED: a
+ * sum cannot be read. After any failure the tables have some of it, and the same call
  * completes it. O(database). */
 enum profd_status clickhouse_import(struct store *from, struct store *to, struct clickhouse_imported *out,
                                     struct profd_error *e);

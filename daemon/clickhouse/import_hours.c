@@ -7,6 +7,8 @@
 #include "clickhouse/import_cut.h"
 #include "clickhouse/import.h"
 #include "clickhouse/importing.h"
+#include "clickhouse/ledger.h"
+#include "clickhouse/removal.h"
 #include "clickhouse/segment.h"
 #include "core/rollup_segment.h"
 #include "core/sum.h"
@@ -26,6 +28,7 @@ struct hours {
     uint64_t writer;        /* of this import alone, so that it changes each hour once */
     struct hashmap known;   /* hashes of series that were stored */
     struct hashmap touched; /* struct import_program: builds and users */
+    struct ledger removed;  /* days of programs */
 };
 
 /* What a segment of an hour says beside its counts. */
@@ -60,7 +63,15 @@ static enum profd_status flush(struct hours *h, struct profd_error *e)
          &h->arrivals},
         {"change (program, series, hour, generation, writer, count, sent_from, sent_to)", &h->changes},
     };
-    enum profd_status status = PROFD_OK;
+    uint32_t first_day;
+    enum profd_status status = engine_begin_storing(h->x->to, &first_day, e);
+    for (size_t i = 0; i < h->day_count && status == PROFD_OK; i++) {
+        if (h->days[i] < first_day) {
+            status = profd_error_set(e, PROFD_BUSY,
+                                     "a day of which the database has something is being removed from the tables; "
+                                     "import again when the daemon has removed it");
+        }
+    }
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == PROFD_OK; i++) {
         status = engine_insert(h->x->to, parts[i].columns, parts[i].rows, e);
         parts[i].rows->size = 0;
@@ -392,6 +403,19 @@ static enum profd_status put_hour(struct importing_hour *m, struct profd_error *
     return status;
 }
 
+/* Has retention removed the day from the tables? */
+static bool was_removed(const struct importing_hour *m)
+{
+    const struct ledger *l = &m->h->removed;
+    bool removed = false;
+    for (uint32_t i = 0; i < l->row_count && !removed; i++) {
+        const struct ledger_row *x = &l->rows[i];
+        removed = x->day == m->hour / 24 && x->uid == m->uid && x->generation == m->generation &&
+                  strcmp(x->program, m->program) == 0;
+    }
+    return removed;
+}
+
 static enum profd_status add_hour(void *context, const struct store_export_hour *x, struct profd_error *e)
 {
     struct hours *h = context;
@@ -412,6 +436,10 @@ static enum profd_status add_hour(void *context, const struct store_export_hour 
         return status;
     }
     m.generation = gone ? gone->generation : 0;
+    if (was_removed(&m)) {
+        h->x->out->removed++;
+        return PROFD_OK;
+    }
     memcpy(m.groups, x->groups.of, sizeof m.groups);
     engine_hash_series(&(struct store_upload){.uid = m.uid,
                                               .program = x->program,
@@ -459,6 +487,9 @@ enum profd_status import_hours(struct importing *x, struct profd_error *e)
     enum profd_status status = h.arena ? PROFD_OK : profd_no_memory(e);
     if (status == PROFD_OK && getrandom(&h.writer, sizeof h.writer, 0) != (ssize_t)sizeof h.writer) {
         status = profd_error_set(e, PROFD_INTERNAL, "no random numbers");
+    }
+    if (status == PROFD_OK) {
+        status = ledger_load(x->to, x->arena, &h.removed, e);
     }
     if (status == PROFD_OK) {
         status = store_sqlite_export_hours(x->from, add_hour, &h, e);

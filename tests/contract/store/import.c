@@ -9,6 +9,7 @@
 #include "core/rollup.h"
 #include "core/share.h"
 #include "tests/contract/store/arrival_fixture.h"
+#include "tests/contract/store/clickhouse_server.h"
 
 #define RED (STORE_TENANT - 1)
 #define TEST(name)                                                                                                     \
@@ -343,6 +344,32 @@ TEST(segments_that_both_have_are_not_moved)
     deliver_all(f, s[0], false);
     FAILS(f, PROFD_REFUSED, clickhouse_import(old.r, f->w, &done, &f->e));
     cr_assert(strstr(f->e.sentence, "count twice"), "%s", f->e.sentence);
+    close_centre(&old, s);
+}
+
+/* Retention at the centre goes on between two imports. */
+TEST(days_that_the_centre_removes_are_not_moved_again)
+{
+    struct fixture old;
+    struct sender *s[3];
+    struct clickhouse_imported done;
+    struct store_centre c;
+    char statement[160];
+    fill_centre(&old, s);
+    import(&old, f);
+    snprintf(statement, sizeof statement, "INSERT INTO state VALUES ('retiring', 4102444800000000000, '%lld 0')",
+             (long long)(MIDNIGHT / DAY));
+    free(clickhouse_server_ask(f->database, statement));
+    FAILS(f, PROFD_BUSY, clickhouse_import(old.r, f->w, &done, &f->e));
+    cr_assert(strstr(f->e.sentence, "is being removed"), "%s", f->e.sentence);
+    free(clickhouse_server_ask(f->database, "INSERT INTO state VALUES ('retiring', 4102444800000000001, '')"));
+    cr_assert_eq(retire_all(f, 10 * DAY, 0, NOON + 20 * DAY), 72);
+    done = import(&old, f);
+    cr_assert(done.hours == 0 && done.removed == 16 && done.deleted == 0);
+    OK(f, store_get_centre(f->r, &c, &f->e));
+    cr_assert(c.counted.uploads == 72 && c.removed.uploads == 72);
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM}).uploads, 0);
+    expect_clean(f);
     close_centre(&old, s);
 }
 
