@@ -75,6 +75,7 @@ struct series_row {
 /* Functions of one name, joined over the programs that were asked for. */
 struct joined_row {
     const char *name, *file; /* file: source file of a static function; "" for others */
+    const char *object;      /* name, without its directory, of one object that has it */
     double self, total;      /* seconds; total is the sum of what each program's report says */
     uint64_t calls, self_calls;
     uint64_t programs, builds; /* number of programs with it in their reports, and of builds of code that have it */

@@ -8,6 +8,7 @@
 #include "core/sum.h"
 #include "core/watch_list.h"
 #include "query/handlers.h"
+#include "query/joined_files.h"
 #include "query/query.h"
 #include "query/set.h"
 #include "query/subreport.h"
@@ -16,10 +17,12 @@
 /* Functions of many reports, joined by name. */
 
 /* Two functions are the same if they have one demangled name and one file, where the symbol table names one, as it does
- * for what a file keeps to itself. If a build has two such, none of that name in it is joined. */
+ * for what a file keeps to itself; files may differ in their directories (joined_files.h). If a build has two such,
+ * none of that name in it is joined. */
 struct joined {
     struct arena *arena;
     struct set names; /* name NUL file NUL */
+    struct joined_files files;
     struct joined_row *rows;
     uint32_t capacity;
     struct set places;    /* (name, build): how many builds a name is of */
@@ -34,6 +37,7 @@ static void joined_init(struct joined *j, struct arena *a)
 {
     *j = (struct joined){.arena = a};
     set_init(&j->names, a);
+    joined_files_init(&j->files, a);
     set_init(&j->places, a);
     set_init(&j->unnamed, a);
     set_init(&j->ambiguous, a);
@@ -71,17 +75,20 @@ static enum profd_status add_unnamed(struct joined *j, const struct report *r, c
     return status;
 }
 
-static enum profd_status new_row(struct joined *j, uint32_t number, const struct report_function *f)
+static enum profd_status new_row(struct joined *j, uint32_t number, const struct report *r,
+                                 const struct report_function *f)
 {
     struct joined_row *rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *rows);
-    const char *file = f->file != NULL ? f->file : "";
+    const char *file = f->file != NULL ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
     if (rows == NULL) {
         return PROFD_NO_MEMORY;
     }
     j->rows = rows;
     rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
-                                       .file = arena_copy(j->arena, file, strlen(file))};
-    return rows[number].name != NULL && rows[number].file != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+                                       .file = arena_copy(j->arena, file, strlen(file)),
+                                       .object = arena_copy(j->arena, object, strlen(object))};
+    const struct joined_row *row = &rows[number];
+    return row->name != NULL && row->file != NULL && row->object != NULL ? PROFD_OK : PROFD_NO_MEMORY;
 }
 
 /* A function may be in several builds of one report, like an inline function in libraries: it is counted once per
@@ -94,7 +101,7 @@ static enum profd_status add_named(struct joined *j, const struct report *r, con
     const char *id = r->builds[f->build];
     enum profd_status status = add_key(&j->names, key, f, NULL, &number, &added);
     if (status == PROFD_OK && added) {
-        status = new_row(j, number, f);
+        status = new_row(j, number, r, f);
     }
     if (status == PROFD_OK) {
         status = set_add(seen, &number, sizeof number, &ignored, &in_program);
@@ -187,6 +194,9 @@ static enum profd_status joined_add(struct joined *j, const struct report *r, st
     bool saturated = false;
     buffer_init(&key, 65536);
     enum profd_status status = add_functions(j, r->shown, scratch, &key);
+    if (status == PROFD_OK) {
+        status = joined_files_add(&j->files, r->shown, scratch);
+    }
     buffer_done(&key);
     j->rest.seconds += r->total;
     sum_add(&j->rest.ticks, r->ticks, &saturated);
@@ -342,12 +352,15 @@ static bool is_wanted(const struct asking *q, const char *name)
     return (wanted || !any) && (q->name == NULL || strstr(name, q->name) != NULL);
 }
 
-static void show(struct asking *q, struct joined *j, const int64_t edges[2])
+static enum profd_status show(struct asking *q, struct joined *j, const int64_t edges[2], struct profd_error *e)
 {
     static const char *const SORTS[] = {"", "self", "total", "calls"};
-    uint32_t n = 0;
+    uint32_t n = 0, all = j->names.count;
     char next[24] = "";
-    for (uint32_t i = 0; i < j->names.count; i++) {
+    if (joined_files_merge(&j->files, j->rows, &all) != PROFD_OK) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < all; i++) {
         if (is_wanted(q, j->rows[i].name)) {
             j->rows[n++] = j->rows[i];
         }
@@ -371,6 +384,7 @@ static void show(struct asking *q, struct joined *j, const int64_t edges[2])
                                       .short_names = q->options.show.short_names,
                                       .arena = q->job->arena};
     render_joined(&out, &q->job->answer->body);
+    return PROFD_OK;
 }
 
 static enum profd_status parse(struct asking *q, struct profd_error *e)
@@ -419,7 +433,7 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     }
     subreport_done(&subreport);
     if (status == PROFD_OK) {
-        show(&q, &j, edges);
+        status = show(&q, &j, edges, e);
     }
     return status;
 }

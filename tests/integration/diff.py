@@ -12,7 +12,7 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True
-from harness import Daemon, Tap, until  # noqa: E402
+from harness import Daemon, Tap, run, until  # noqa: E402
 from shop import NOW, PROCESSES, after_call, build, build_id, fleet, upload  # noqa: E402
 from wire import Wire, field  # noqa: E402
 
@@ -159,6 +159,28 @@ def sides(tap, d, a, b):
     again = d.get(target, If_None_Match=first[1]["etag"])
     tap.point(first[0] == 200 and again[0] == 304, "an ETag over both sides", (first[:2], again[:2]))
     return first[1]["etag"], target
+
+
+def directories(tap, d):
+    """Versions of a program that were built in their own directories: a static function is one row."""
+    for version in "12":
+        top = os.path.join(d.folder, f"dirs-{version}")
+        for part, calls in (("src", "reply"), ("lib", "serve")):
+            os.makedirs(os.path.join(top, part))
+            with open(os.path.join(top, part, "main.c"), "w") as f:
+                f.write("static volatile int n; __attribute__((noipa)) static void hash(int i) { n += i; }\n"
+                        f"void {calls}(void) {{ hash({version}); n++; }}\n"
+                        + ("void serve(void); int main(void) { serve(); reply(); reply(); n++; }\n" if part == "src"
+                           else ""))
+        done = run("gcc", "-g", "-pg", "-O1", "-o", "twice", "src/main.c", "lib/main.c", cwd=top)
+        assert done.returncode == 0, done.stderr
+        done = d.ctl("run", "-l", "set=dirs", os.path.join(top, "twice"))
+        assert done.returncode == 0, done.stderr
+    ask = ("functions", "-l", "set=dirs", "--name", "hash")
+    until(lambda: "in 2 programs" in d.ctl(*ask).stdout)
+    rows = json.loads(d.ctl(*ask, "--sort", "calls", "--json").stdout)["rows"]
+    tap.point([(r["file"], r["calls"], r["programs"], r["builds"]) for r in rows]
+              == [("src/main.c", 4, 2, 2), ("lib/main.c", 2, 2, 2)], "static functions of two source directories", rows)
 
 
 def functions(tap, d, a, b):
@@ -391,3 +413,4 @@ with Tap() as tap, Daemon() as d:
     etag, target = sides(tap, d, old, new)
     fleet(d, new, 4, "3", 1.3, 1, NOW, fresh=True)
     tap.point(d.get(target)[1]["etag"] != etag, "which changes when B gets data")
+    directories(tap, d)
