@@ -211,8 +211,8 @@ static void centre_print(const struct state *s)
                json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),
                json_integer_value(json_object_get(c, "segments")), last ? ", the last " : "", last ? age : "");
         if (attested) {
-            printf("names    of %" PRId64 " %s from hosts: %" PRId64
-                   " attested by a quorum of hosts or sent by an operator, %" PRId64 " disputed\n",
+            printf("names    of %" PRId64 " %s come from hosts: for %" PRId64
+                   ", a quorum of hosts or an operator sent the same symbols; for %" PRId64 ", none did\n",
                    attested, attested == 1 ? "build" : "builds", attested - disputed, disputed);
         }
         if (damaged) {
