@@ -58,11 +58,16 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
+static void print_sentence(const char *text)
+{
+    char clean[4096];
+    profctl_clean(text, clean, sizeof clean);
+    fputs(clean, stdout);
+}
+
 static void print_clean(const json_t *object, const char *key)
 {
-    char clean[512];
-    profctl_clean(text_of(object, key), clean, sizeof clean);
-    fputs(clean, stdout);
+    print_sentence(text_of(object, key));
 }
 
 static void print_assumptions(const json_t *fit)
@@ -71,7 +76,8 @@ static void print_assumptions(const json_t *fit)
     size_t i;
     json_array_foreach(json_object_get(fit, "assumptions"), i, one)
     {
-        printf("%s%s", i > 0 ? "; " : "It assumes: ", json_string_value(one));
+        fputs(i > 0 ? "; " : "It assumes: ", stdout);
+        print_sentence(json_string_value(one));
     }
     printf(".\n");
 }
@@ -85,7 +91,9 @@ static void print_method(const json_t *all)
         printf("Not measured: %s.\n", text_of(all, "stacks_refused"));
     }
     if (fit && text_of(fit, "refused")[0]) {
-        printf("No regression: %s.\n", text_of(fit, "refused"));
+        printf("No regression: ");
+        print_clean(fit, "refused");
+        printf(".\n");
     }
     if (strcmp(method, "stacks") == 0) {
         printf("Times are those of ticks with the caller on the stack (stacks).\n");

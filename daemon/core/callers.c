@@ -131,18 +131,37 @@ static const char *callers_judge(struct arena *a, const struct report *r, const 
     return NULL;
 }
 
-static void callers_give(struct callers *c, const struct regression *fit, const uint32_t *callers, uint32_t count,
-                         double scale)
+static bool callers_is_alone(const struct callers_causes *x, uint32_t k)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        count += x->groups->of[i] == x->groups->of[k];
+    }
+    return count == 1;
+}
+
+static double callers_group_calls(const struct callers *c, const struct callers_causes *x, uint32_t group)
+{
+    double calls = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        calls += x->groups->of[i] == group ? (double)callers_calls(c, x->callers[i]) : 0;
+    }
+    return calls;
+}
+
+static void callers_give(struct callers *c, const struct regression *fit, const struct callers_causes *x)
 {
     for (uint32_t i = 0; i < c->row_count; i++) {
         struct callers_row *row = &c->rows[i];
-        for (uint32_t k = 0; k < count; k++) {
-            if (callers[k] == row->arc->other && row->method != CALLERS_NONE) {
-                double calls = (double)row->arc->calls * scale;
+        for (uint32_t k = 0; k < x->count; k++) {
+            if (x->callers[k] == row->arc->other && row->method != CALLERS_NONE) {
+                const uint32_t group = x->groups->of[k];
+                const bool alone = callers_is_alone(x, k);
+                const double calls = (double)row->arc->calls * x->scale;
                 row->method = CALLERS_REGRESSION;
-                row->seconds = fit->cost[k] * calls;
-                row->low = fit->low[k] * calls;
-                row->high = fit->high[k] * calls;
+                row->seconds = fit->cost[group] * calls;
+                row->low = alone ? fit->low[group] * calls : 0;
+                row->high = fit->high[group] * (alone ? calls : callers_group_calls(c, x, group) * x->scale);
             }
         }
     }
@@ -150,27 +169,53 @@ static void callers_give(struct callers *c, const struct regression *fit, const 
     callers_sort(c);
 }
 
-enum profd_status callers_apply(struct arena *a, const struct report *r, const struct regression *fit,
-                                const uint32_t *callers, uint32_t caller_count, double scale, struct callers *c,
-                                struct profd_error *e)
+/* Names the callers of each group of several: "a, b; c, d". */
+static const char *callers_name_groups(struct arena *a, const struct report *r, const struct callers_causes *x)
 {
-    const double total = c->function->self + c->function->children;
-    uint32_t worst = caller_count > 0 ? callers[0] : 0;
-    c->fit.condition = isfinite(fit->condition) ? fit->condition : 0;
-    c->fit.worst_error = -1;
-    for (uint32_t k = 0; fit->verdict == REGRESSION_FITTED && k < caller_count; k++) {
-        double error = fit->error[k] * (double)callers_calls(c, callers[k]) * scale / total;
-        if (error > c->fit.worst_error) {
-            c->fit.worst_error = error;
-            worst = callers[k];
+    const char *text = NULL;
+    for (uint32_t group = 0; group < x->groups->count; group++) {
+        const char *separator = text == NULL ? "" : "; ";
+        for (uint32_t k = 0; k < x->count; k++) {
+            if (x->groups->of[k] == group && !callers_is_alone(x, k)) {
+                text = arena_format(a, "%s%s%.100s", text == NULL ? "" : text, separator,
+                                    r->functions[x->callers[k]].name);
+                separator = ", ";
+            }
         }
     }
-    c->fit.refused = callers_judge(a, r, fit, c, worst, caller_count);
+    return text == NULL ? NULL
+                        : arena_format(a,
+                                       "the calls of these callers keep one proportion: their time together is fitted, "
+                                       "and divided by numbers of calls; the interval of each reaches from 0 to all "
+                                       "of it: %s",
+                                       text);
+}
+
+enum profd_status callers_apply(struct arena *a, const struct report *r, const struct regression *fit,
+                                const struct callers_causes *x, struct callers *c, struct profd_error *e)
+{
+    const double total = c->function->self + c->function->children;
+    uint32_t worst = x->count > 0 ? x->callers[0] : 0;
+    c->fit.condition = isfinite(fit->condition) ? fit->condition : 0;
+    c->fit.worst_error = -1;
+    for (uint32_t k = 0; fit->verdict == REGRESSION_FITTED && k < x->count; k++) {
+        const uint32_t group = x->groups->of[k];
+        const double error = fit->error[group] * callers_group_calls(c, x, group) * x->scale / total;
+        if (error > c->fit.worst_error) {
+            c->fit.worst_error = error;
+            worst = x->callers[k];
+        }
+    }
+    c->fit.refused = callers_judge(a, r, fit, c, worst, x->groups->count);
     if (c->fit.refused == NULL && (fit->verdict != REGRESSION_FITTED || c->fit.worst_error > CALLERS_ERROR_MOST)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence");
     }
     if (c->fit.refused == NULL) {
-        callers_give(c, fit, callers, caller_count, scale);
+        c->fit.together = callers_name_groups(a, r, x);
+        if (x->groups->count < x->count && c->fit.together == NULL) {
+            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence");
+        }
+        callers_give(c, fit, x);
     }
     return PROFD_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "core/caller_groups.h"
 #include "core/regression.h"
 #include "core/report.h"
 #include "proto/status.h"
@@ -33,7 +34,8 @@ struct callers_fit {
     double condition; /* 0: unknown */
     double
         worst_error; /* largest standard error of a caller's seconds, as a part of the function's; negative: unknown */
-    bool shared_below; /* what the function calls shares its time by numbers of calls */
+    bool shared_below;    /* what the function calls shares its time by numbers of calls */
+    const char *together; /* says of which callers only the time together was fitted; NULL: of none */
 };
 
 struct callers {
@@ -54,10 +56,17 @@ enum profd_status callers_make(struct arena *a, const struct report *r, uint32_t
 /* Why no equations are needed or possible; NULL: they are. */
 const char *callers_refuse(const struct report *r, uint32_t position, uint32_t callers, bool in_cycle);
 
-/* Gives rows the costs of a fit over these equations, if it is one; else says why it is none. callers: positions, in
- * the fit's order; scale: seconds of the report by those of the equations. */
+/* What a fit is of. */
+struct callers_causes {
+    uint32_t count;
+    const uint32_t *callers;            /* positions */
+    const struct caller_groups *groups; /* of the callers: the fit's causes */
+    double scale;                       /* seconds of the report by those of the equations */
+};
+
+/* Gives rows the costs of a fit, if it is one; else says why it is none. Time of a group of several callers is divided
+ * by numbers of calls, and the interval of each reaches from 0 to that of the whole group. */
 enum profd_status callers_apply(struct arena *a, const struct report *r, const struct regression *fit,
-                                const uint32_t *callers, uint32_t caller_count, double scale, struct callers *c,
-                                struct profd_error *e);
+                                const struct callers_causes *causes, struct callers *c, struct profd_error *e);
 
 #endif

@@ -32,6 +32,7 @@ static enum profd_status fit(struct job *job, const struct work *w, uint32_t pos
 {
     struct caller_cells cells;
     struct regression fitted;
+    struct caller_groups groups;
     double seconds = 0;
     enum profd_status status = caller_cells_load(job, w, mix, &cells, e);
     if (status != PROFD_OK) {
@@ -45,12 +46,13 @@ static enum profd_status fit(struct job *job, const struct work *w, uint32_t pos
         c->fit.refused = "the function's ticks are all in bins of several functions";
         return PROFD_OK;
     }
-    status = regression_fit(job->arena, cells.calls, cells.seconds, cells.count, cells.callers, &fitted, e);
+    status = caller_groups_make(job->arena, cells.calls, cells.count, cells.callers, &groups, e);
+    if (status == PROFD_OK) {
+        status = regression_fit(job->arena, groups.calls, cells.seconds, cells.count, groups.count, &fitted, e);
+    }
     const struct report_function *f = &w->report->functions[position];
-    const double scale = (f->self + f->children) / seconds;
-    return status == PROFD_OK
-               ? callers_apply(job->arena, w->report, &fitted, mix->callers, mix->caller_count, scale, c, e)
-               : status;
+    const struct callers_causes causes = {mix->caller_count, mix->callers, &groups, (f->self + f->children) / seconds};
+    return status == PROFD_OK ? callers_apply(job->arena, w->report, &fitted, &causes, c, e) : status;
 }
 
 static enum profd_status try_regression(struct job *job, const struct work *w, uint32_t position, struct callers *c,

@@ -45,6 +45,10 @@ static void add_assumptions(struct buffer *out, const struct callers_fit *fit, u
         JSON_ADD(out, ",");
         render_json_string(out, "what the function calls shares its time among its callers by numbers of calls");
     }
+    if (fit->together != NULL) {
+        JSON_ADD(out, ",");
+        render_json_string(out, fit->together);
+    }
     if ((inexact & INEXACT_CALLS) != 0) {
         JSON_ADD(out, ",");
         render_json_string(out, "calls that are missing are missing of all callers alike");

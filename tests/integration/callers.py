@@ -92,6 +92,24 @@ def regression(tap, d, exe):
               "stacks, where there are none", said)
 
 
+def together(tap, d, exe):
+    """small and tiny are called equally often, as by the start of a program: one fit has both."""
+    def draw(chance, i):
+        return dict(independent(chance, i), tiny=300, small=300)
+
+    truth = made_up(d, exe, "together", draw)
+    said = answer(d, exe, "callee", "-l", "set=together")
+    got, fit = rows(said), said["regression"]
+    pair = [got[k] for k in ("tiny", "small")]
+    tap.point(said["method"] == "regression" and fit["refused"] is None
+              and any("keep one proportion" in a and "tiny" in a and "small" in a and "large" not in a
+                      for a in fit["assumptions"]), "callers with calls in one proportion are fitted together", fit)
+    tap.point(all(got[k]["low"] <= truth[k] <= got[k]["high"] for k in COST)
+              and pair[0]["seconds"] == pair[1]["seconds"] and all(r["low"] == 0 for r in pair)
+              and pair[0]["high"] == pair[1]["high"] and got["large"]["low"] > 0 and got["huge"]["low"] > 0,
+              "each one's interval holds the truth", (got, truth))
+
+
 def refusals(tap, d, exe):
     made_up(d, exe, "few", independent, n=5)
     made_up(d, exe, "alike", lambda c, i: {k: int((100 + i) / COST[k]) for k in COST})
@@ -221,6 +239,7 @@ def programs(d):
 with Tap() as tap, Daemon() as d:
     exe = programs(d)
     regression(tap, d, exe)
+    together(tap, d, exe)
     refusals(tap, d, exe)
     below(tap, d, exe)
     many(tap, d)
