@@ -159,7 +159,7 @@ enum profd_status when_parse(const char *name, const char *text, int64_t now, in
     if (!ok || result < 1) {
         return profd_error_set(
             e, PROFD_BAD_QUERY,
-            "%s=%s is not a time after 1970: RFC 3339, a date (UTC), seconds or milliseconds since the epoch, "
+            "%s=%s is not a time from 1970 to 2262: RFC 3339, a date (UTC), seconds or milliseconds since the epoch, "
             "now-1h, -30m or -7d",
             name, text);
     }

@@ -196,6 +196,7 @@ Test(query_when, refuses)
         cr_assert_eq(when_parse("since", CASES[i], NOW, &out, &e), PROFD_BAD_QUERY, "%s", CASES[i]);
         cr_assert_eq(out, 77, "results stay untouched");
         cr_assert_not_null(strstr(e.sentence, CASES[i]), "%s", e.sentence);
+        cr_assert_not_null(strstr(e.sentence, "from 1970 to 2262"), "9999 is after 1970, too: %s", e.sentence);
     }
 }
 
