@@ -171,6 +171,27 @@ static void print_row(const json_t *row, double unit, bool sampled)
     printf("\n");
 }
 
+/* A function that ends with a jump to another leaves no return address: calls are counted for its own caller, and the
+ * stack's call instruction names it. */
+static void print_jumps(const json_t *rows)
+{
+    const json_t *row, *jumps = NULL;
+    bool idle = false;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        const bool counted = json_integer_value(json_object_get(row, "calls")) > 0;
+        const bool timed = strcmp(text_of(row, "method"), "stacks") == 0, any = real_of(row, "total_seconds") > 0;
+        jumps = jumps == NULL && timed && any && !counted ? row : jumps;
+        idle = idle || (timed && !any && counted);
+    }
+    if (jumps != NULL && idle) {
+        print_clean(jumps, "caller");
+        printf(" has time and no calls: it may end with a jump to the function. Such calls are counted for its own "
+               "callers,\nwhich have no time of them here.\n");
+    }
+}
+
 static void print_text(const json_t *all)
 {
     const json_t *row, *rows = json_object_get(all, "rows");
@@ -191,6 +212,7 @@ static void print_text(const json_t *all)
     if ((size_t)count > json_array_size(rows)) {
         printf("%zu more; --limit shows them\n", (size_t)count - json_array_size(rows));
     }
+    print_jumps(rows);
 }
 
 static void print_csv(const json_t *all, bool head)

@@ -31,7 +31,7 @@ static void add_row(struct buffer *out, const struct report *r, const struct cal
     json_add_known(out, "low", row->low, interval);
     json_add_known(out, "high", row->high, interval);
     json_add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
-                   timed && arc->calls > 0 && (inexact & INEXACT_CALLS) == 0);
+                   timed && row->seconds > 0 && arc->calls > 0 && (inexact & INEXACT_CALLS) == 0);
     json_add_known(out, "seconds_by_calls", arc->self + arc->children, timed);
     json_add_flag(out, "inside", arc->inside);
     JSON_ADD(out, "}");

@@ -211,6 +211,36 @@ def measured(tap, d):
     tap.point(wrong < 0.25, f"{100 * wrong:.1f} % of the seconds are on the wrong caller", (got, truth))
 
 
+JUMPS = """#include <time.h>
+static volatile unsigned sink;
+__attribute__((noipa)) int leaf(int n) { for (int i = 0; i < 500; i++) sink += i; return n; }
+__attribute__((noipa)) int middle(int n) { return leaf(n + 1); }
+__attribute__((noipa)) int outer(int n) { return middle(n) + 1; }
+int main(void)
+{
+    while (clock() < CLOCKS_PER_SEC * 6 / 10) for (int i = 0; i < 100; i++) sink += outer(i);
+    return 0;
+}
+"""
+
+
+def jumps(tap, d):
+    """middle ends with a jump to leaf: outer is counted as leaf's caller, and has no time of it."""
+    source, exe = os.path.join(d.folder, "jumps.c"), os.path.join(d.folder, "jumps")
+    with open(source, "w") as f:
+        f.write(JUMPS)
+    done = run("gcc", "-O2", "-pg", "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    done = d.ctl("run", "--rate", "250", "--", exe)
+    assert done.returncode == 0, done.stderr
+    got = until(lambda: (r := rows(answer(d, exe, "leaf"))) and len(r) > 1 and r)
+    text = d.ctl("callers", exe, "leaf").stdout
+    tap.point(got and got["middle"]["calls"] == 0 and got["middle"]["seconds"] > 0 and got["outer"]["calls"] > 0
+              and got["outer"]["seconds"] == 0 and got["outer"]["seconds_per_call"] is None
+              and "middle has time and no calls: it may end with a jump" in text,
+              "calls by a jump: what has the time and what the calls is said", text)
+
+
 def rolled(tap):
     """From hourly sums, 16 groups each."""
     with Daemon("--raw-age", "1s") as d:
@@ -244,6 +274,7 @@ with Tap() as tap, Daemon() as d:
     below(tap, d, exe)
     many(tap, d)
     measured(tap, d)
+    jumps(tap, d)
     made_up(d, exe, "round", independent, extra=[("callee", "tiny", 3)])  # last: a cycle is one for all time
     refused(tap, d, exe, "round", "the function is in a cycle; times of its members are not told apart")
     bad = d.get(f"/api/v1/builds/{answer(d, exe, 'callee')['build_id']}/functions/0x1/callers?method=guess")
