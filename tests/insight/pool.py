@@ -210,7 +210,7 @@ class Comparer:
 class Linked:
     """As Comparer, with another program; of a table it has only what was tested."""
 
-    FIELDS = ("ticks_a", "ticks_b", "a", "b", "change", "low", "high", "p", "q", "needed_alone", "needed")
+    FIELDS = ("ticks_a", "ticks_b", "a", "b", "change", "low", "high", "p", "q", "needed_alone", "data_needed")
     P = FIELDS.index("p")
 
     def __init__(self, exes, seed):

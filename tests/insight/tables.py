@@ -249,7 +249,7 @@ class Slower:
 
         def one(compare, draw):
             found = []
-            for said in ("needed_alone", "needed"):
+            for said in ("needed_alone", "data_needed"):
                 row = row_of(compare(*sides(draw, self.pools["base"], count)), metric, function)
                 n = math.ceil(count * row[said])
                 rows = rows_of(compare(*sides(draw, grown, n)), metric)
