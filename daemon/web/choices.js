@@ -7,8 +7,8 @@ import { equals } from "./toolbar.js";
 /** The values of the label by which the address splits, largest first, and how many others there are. */
 export async function valuesOf(state, most, signal) {
   const { since, until, match, dimension, scope } = question(state);
-  const params = { since, until, match, dimension, scope, by: state.split };
-  const rows = (await api.rows(api.path(state.build, "/groups", params), 1000, signal)).rows;
+  const params = { since, until, match, dimension, scope, by: state.split, limit: "1000" };
+  const rows = (await api.rows(api.path(state.build, "/groups", params), 20000, signal)).rows;
   const all = rows.map((row) => ({ value: row[`label_${state.split}`] ?? "", seconds: row.seconds }));
   all.sort((a, b) => b.seconds - a.seconds);
   return { values: all.slice(0, most).map((row) => row.value), others: Math.max(0, all.length - most) };

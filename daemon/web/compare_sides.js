@@ -34,16 +34,18 @@ export function request(state) {
   return both;
 }
 
+/** The first values of a label, and whether there are others. */
 const valuesOf = (name, build, limit) =>
   api.json(`api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit })}`).then(
-    ({ rows }) => rows.map((r) => r.value).filter(Boolean),
-    () => [],
+    ({ rows, next }) => ({ values: rows.map((r) => r.value).filter(Boolean), more: Boolean(next) }),
+    () => ({ values: [], more: false }),
   );
 
-/** "1.2", "3 versions", or nothing. */
+/** "1.2", "3 versions", "20 or more versions", or nothing. */
 export async function versionOf(build) {
-  const all = await valuesOf("version", build, 20);
-  return all.length > 1 ? `${all.length} versions` : (all[0] ?? "");
+  const { values, more } = await valuesOf("version", build, 20);
+  if (more) return `${values.length} or more versions`;
+  return values.length > 1 ? `${values.length} versions` : (values[0] ?? "");
 }
 
 /** Labels and times of a side, as a button has them: what A and B share is left out where both have one build. */
@@ -113,13 +115,13 @@ function chooser(state) {
   );
   const opened = () =>
     api.rows("api/v1/builds?limit=1000", 2000).then(
-      ({ rows }) => replace(build, options(rows, state)),
+      ({ rows, more }) => replace(build, options(rows, state, more)),
       () => {},
     );
   return { form, opened };
 }
 
-function options(rows, state) {
+function options(rows, state, more) {
   const base = format.base(rows.find((r) => r.build_id.startsWith(state.build))?.name);
   const option = (r) =>
     el(
@@ -132,7 +134,7 @@ function options(rows, state) {
   return [
     group(`Builds of ${base}`, rows.filter(same)),
     group(
-      "Others",
+      more ? "Others (not all builds are listed)" : "Others",
       rows.filter((r) => !same(r)),
     ),
   ];
@@ -193,12 +195,17 @@ const group = (title, about, lines) =>
       )
     : null;
 
+const CHOSEN = "chosen under “Anything else”.";
+const hint = (text) => el("span", { class: "hint" }, text);
+
 /** Older against newer, for every other build of this name. */
 async function versionOffers(state, row, all) {
   const base = format.base(row.name);
-  const same = all.filter((r) => r !== row && format.base(r.name) === base).slice(0, RELATIVES_MOST);
+  const related = all.filter((r) => r !== row && format.base(r.name) === base);
+  const same = related.slice(0, RELATIVES_MOST);
+  const others = related.length - same.length;
   const names = await Promise.all([row, ...same].map((r) => versionOf(r.build_id)));
-  return same.map((r, i) => {
+  const offers = same.map((r, i) => {
     const older = Date.parse(r.last_seen) < Date.parse(row.last_seen);
     const [from, till] = older ? [r, row] : [row, r];
     const title = (b) => (b === row ? names[0] : names[i + 1]) || format.brief(b.build_id);
@@ -211,12 +218,13 @@ async function versionOffers(state, row, all) {
       el("span", { class: "hint" }, ` ${title(till)} was last seen ${format.ago(till.last_seen)}`),
     ];
   });
+  return others ? [...offers, hint(`${format.count(others)} more of this name can be ${CHOSEN}`)] : offers;
 }
 
 /** One value of a label against all others. */
-function labelOffers(state, name, values) {
+function labelOffers(state, name, { values, more }) {
   const others = state.match.filter((m) => !m.startsWith(`${name}=`));
-  return values.map((v) => {
+  const offers = values.map((v) => {
     const [one, rest] = [equals(name, v), equals(name, v).replace("=", "!=")];
     const sides = { against: state.build, match: [...others, rest], bmatch: [...others, one] };
     return [
@@ -224,6 +232,7 @@ function labelOffers(state, name, values) {
       el("a", to(state, { ...sides, since: "now-1h", until: "" }), "last hour"),
     ];
   });
+  return more ? [...offers, hint(`There are more values; another can be ${CHOSEN}`)] : offers;
 }
 
 function timeOffers(state) {
@@ -241,7 +250,8 @@ export async function suggestions(state, signal) {
   const { rows: labels } = await api.json(`api/v1/labels?${api.query({ build_id: state.build })}`, signal);
   const names = labels.map((l) => l.name).sort((a, b) => (b === "host") - (a === "host"));
   const found = await Promise.all(names.map((name) => valuesOf(name, state.build, VALUES_MOST)));
-  const several = names.map((name, i) => [name, found[i]]).filter(([, values]) => values.length > 1);
+  const several = names.map((name, i) => [name, found[i]]).filter(([, { values }]) => values.length > 1);
+  const unlisted = several.slice(LABELS_MOST).map(([name]) => name);
   const { form, opened } = chooser(state);
   opened();
   return [
@@ -257,6 +267,7 @@ export async function suggestions(state, signal) {
       {},
       el("h3", {}, "Anything else"),
       el("p", { class: "hint" }, "A is what the toolbar says. Choose B:"),
+      unlisted.length ? el("p", { class: "hint" }, `Other labels with several values: ${unlisted.join(", ")}.`) : null,
       form,
     ),
   ];

@@ -109,7 +109,10 @@ function choices(box, names, state) {
     fill(place, name);
     return [el("dt", {}, name), place];
   };
-  replace(box, names.slice(0, NAMES_MOST).map(line));
+  const others = names.length - NAMES_MOST;
+  const rest = `${format.several(others, "more label", "more labels")}: type the name above.`;
+  const cut = others > 0 ? [el("dt", {}, "…"), el("dd", { class: "hint" }, rest)] : null;
+  replace(box, names.slice(0, NAMES_MOST).map(line), cut);
 }
 
 export function labelsMenu(state) {
@@ -194,9 +197,12 @@ function buildMenu(state, row) {
   const list = (rows) => [el("p", {}, `Other builds named ${name}`), el("dl", { class: "facts" }, rows.map(line))];
   const opened = () =>
     api.rows("api/v1/builds?limit=1000", 5000).then(
-      ({ rows }) => {
+      ({ rows, more }) => {
         const same = rows.filter((r) => r.build_id !== state.build && format.base(r.name) === name);
-        replace(others, same.length ? list(same) : el("p", { class: "hint" }, "No other build has this name."));
+        const none = el("p", { class: "hint" }, "No other build has this name.");
+        const searched = `Only ${format.count(rows.length)} builds were searched; there are more.`;
+        const cut = el("p", { class: "hint" }, searched);
+        replace(others, same.length ? list(same) : more ? null : none, more ? cut : null);
       },
       () => {},
     );

@@ -123,6 +123,9 @@ export async function draw(main, state, signal) {
     main,
     several ? summary(rows, hottest[0], answer.ticks) : null,
     hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2", answer.ticks)),
+    rows.length > CYCLES_MOST
+      ? el("p", { class: "hint" }, `Only the ${CYCLES_MOST} hottest of ${format.count(rows.length)} cycles are listed.`)
+      : null,
     el("p", { class: "hint" }, answer.time === "measured" ? MEASURED : DIVIDED),
   );
 }

@@ -110,7 +110,7 @@ const place = (row) => ({ fn: row.name, of: row.file || "" });
 
 /** One click for what people ask for most: a service. */
 async function services(state, signal) {
-  const page = await api.json("api/v1/labels/service/values?limit=100", signal).catch(() => ({ rows: [] }));
+  const page = await api.rows("api/v1/labels/service/values?limit=1000", 5000, signal).catch(() => ({ rows: [] }));
   if (!page.rows.length) return null;
   const others = state.match.filter((m) => !m.startsWith('service="'));
   const quoted = (value) => `service="${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
@@ -124,6 +124,7 @@ async function services(state, signal) {
     page.rows.map((row) =>
       el("option", { value: quoted(row.value), selected: state.match.includes(quoted(row.value)) }, row.value),
     ),
+    page.more ? el("option", { disabled: true }, "… not all services are listed") : null,
   );
   return el("span", { class: "bar" }, el("label", { for: "service" }, "Service"), select);
 }
