@@ -1,5 +1,6 @@
 #include "core/caller_mix.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/compare.h"
@@ -68,12 +69,17 @@ static bool mix_spread(struct mix_work *w)
     return true;
 }
 
+struct mix_part {
+    double own, doubtful; /* of the function; of it, or of others, as numbers of calls have it */
+};
+
 /* The part of a bin's ticks that is time of the function: by bytes, those of no function only where there are no
  * others. */
-static double mix_weigh(const struct mix_work *w, uint32_t build, uint64_t low, uint64_t high)
+static struct mix_part mix_weigh(const struct mix_work *w, uint32_t build, uint64_t low, uint64_t high)
 {
     const struct symtab *t = w->graph.builds.tables[build];
-    double own = 0, all = 0, gap = 0;
+    struct mix_part sum = {0, 0};
+    double all = 0, gap = 0;
     for (uint32_t s = symtab_find_span(t, low); s < t->span_count && t->span_low[s] < high; s++) {
         uint64_t first = t->span_low[s] > low ? t->span_low[s] : low;
         uint64_t last = s + 1 < t->span_count && t->span_low[s + 1] < high ? t->span_low[s + 1] : high;
@@ -83,10 +89,11 @@ static double mix_weigh(const struct mix_work *w, uint32_t build, uint64_t low, 
             gap = part;
         } else {
             all += (double)(last - first);
-            own += (double)(last - first) * part;
+            sum.own += (double)(last - first) * part;
+            sum.doubtful += (double)(last - first) * fmax(0, fmin(part, 1 - part));
         }
     }
-    return all > 0 ? own / all : gap;
+    return all > 0 ? (struct mix_part){sum.own / all, sum.doubtful / all} : (struct mix_part){gap, fmin(gap, 1 - gap)};
 }
 
 static bool mix_take_histograms(struct mix_work *w)
@@ -94,6 +101,7 @@ static bool mix_take_histograms(struct mix_work *w)
     const struct profile *p = w->request->profile;
     struct caller_mix *out = w->out;
     const char *dimension = w->graph.ticks.dimension;
+    double all = 0, doubtful = 0;
     out->histograms = ARENA_ARRAY(w->arena, p->histogram_count, struct caller_mix_histogram);
     for (uint32_t i = 0; out->histograms != NULL && i < p->histogram_count; i++) {
         const struct profile_histogram *h = &p->histograms[i];
@@ -108,11 +116,15 @@ static bool mix_take_histograms(struct mix_work *w)
         for (uint32_t k = 0; k < h->used; k++) {
             uint64_t low, high;
             bins_range(&bins, h->index[k], &low, &high);
-            seconds[k] = mix_weigh(w, report_builds_rank(&w->graph.builds, h->build), low, high) / h->rate;
+            struct mix_part part = mix_weigh(w, report_builds_rank(&w->graph.builds, h->build), low, high);
+            seconds[k] = part.own / h->rate;
+            all += (double)h->ticks[k] * seconds[k];
+            doubtful += (double)h->ticks[k] * part.doubtful / h->rate;
         }
         out->histograms[out->histogram_count++] = (struct caller_mix_histogram){
             .geometry = h->geometry, .used = h->used, .index = h->index, .seconds = seconds};
     }
+    out->shared = all > 0 ? doubtful / all : 0;
     return out->histograms != NULL;
 }
 

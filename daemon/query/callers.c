@@ -71,6 +71,15 @@ static enum profd_status try_regression(struct job *job, const struct work *w, u
     c->fit = (struct callers_fit){.worst_error = -1,
                                   .shared_below = mix.shared_below,
                                   .refused = callers_refuse(w->report, position, mix.caller_count, mix.in_cycle)};
+    if (c->fit.refused == NULL && mix.shared > CALLER_MIX_SHARED_MOST) {
+        c->fit.refused = arena_format(job->arena,
+                                      "the time of what others call, too, is divided by numbers of calls, which may be "
+                                      "wrong by %.0f %% of the function's time; the limit is %.0f %%",
+                                      100 * mix.shared, 100 * CALLER_MIX_SHARED_MOST);
+        if (c->fit.refused == NULL) {
+            return profd_no_memory(e);
+        }
+    }
     return c->fit.refused != NULL ? PROFD_OK : fit(job, w, position, &mix, c, e);
 }
 

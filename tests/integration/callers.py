@@ -16,13 +16,15 @@ COST = {"tiny": 0.00001, "small": 0.001, "large": 0.02, "huge": 0.5}  # ticks a 
 PROCESSES = 60
 
 
-def gmon(at, borders, calls, ticks, path, extra=()):
+def gmon(at, borders, calls, ticks, path, extra=(), below=0):
     g = Gmon(*borders, bins=(borders[1] - borders[0]) // 4)
     for name, n in calls.items():
         g.arc(at[name] + 16, at["callee"], n)
     for caller, callee, n in extra:
         g.arc(at[caller] + 16, at[callee], n)
     g.tick(at["callee"] + 16, ticks)
+    if below:
+        g.tick(at["thread_seconds"] + 16, below)
     return g.write(path)
 
 
@@ -175,6 +177,13 @@ def below(tap, d, exe):
     said = answer(d, exe, "callee", "-l", "set=below")
     tap.point(any("shares its time" in a for a in said["regression"]["assumptions"]), "shared time below is named",
               said["regression"])
+    at, borders, chance, files = {k: a for k, (a, _) in symbols(exe).items()}, bounds(exe), random.Random(1), []
+    for i in range(20):
+        calls = independent(chance, i)
+        files.append(gmon(at, borders, calls, 100, os.path.join(d.folder, f"doubt{i}"),
+                          [("callee", "thread_seconds", 5), ("main", "thread_seconds", 5)], below=400))
+    upload(d, exe, "doubt", files)
+    refused(tap, d, exe, "doubt", "which may be wrong by 67 % of the function's time; the limit is 40 %")
 
 
 def measured(tap, d):
