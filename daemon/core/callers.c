@@ -109,9 +109,10 @@ static const char *callers_judge(struct arena *a, const struct report *r, const 
 {
     switch (fit->verdict) {
     case REGRESSION_FEW:
-        return arena_format(
-            a, "%u processes, minutes or groups of an hour with calls are too few for %u callers; %u are needed",
-            c->fit.equations, causes, causes + REGRESSION_SPARE);
+        return arena_format(a, "%u %s with calls %s too few for %u callers; %u are needed", c->fit.equations,
+                            c->fit.equations == 1 ? "process, minute or group of an hour"
+                                                  : "processes, minutes or groups of an hour",
+                            c->fit.equations == 1 ? "is" : "are", causes, causes + REGRESSION_SPARE);
     case REGRESSION_COLLINEAR:
         return arena_format(a,
                             "the callers' calls rise and fall together: the condition number is %.3g, the limit is %g",

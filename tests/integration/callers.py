@@ -114,6 +114,7 @@ def together(tap, d, exe):
 
 def refusals(tap, d, exe):
     made_up(d, exe, "few", independent, n=5)
+    made_up(d, exe, "one", independent, n=1)
     made_up(d, exe, "alike", lambda c, i: {k: int((100 + i) / COST[k]) for k in COST})
     made_up(d, exe, "noisy", lambda c, i: {k: int((1 + (c.random() - 0.5) * 0.9) * 0.3 / COST[k]) + 1 for k in COST},
             n=12)
@@ -121,6 +122,8 @@ def refusals(tap, d, exe):
     made_up(d, exe, "single", lambda c, i: {"large": 50 + i * 7 % 13, "huge": 3 if i == 4 else 0})
     made_up(d, exe, "idle", lambda c, i: {"tiny": 1, "small": 2}, n=3)
     for label, why in (("few", "5 processes, minutes or groups of an hour with calls are too few for 4 callers; 12 are "
+                               "needed"),
+                       ("one", "1 process, minute or group of an hour with calls is too few for 4 callers; 12 are "
                                "needed"),
                        ("alike", "the callers' calls rise and fall together: the condition number is"),
                        ("noisy", "% of the function's time, the limit is 25 %"),
