@@ -1,4 +1,5 @@
 /* Import of what is stored: segments that follow from the series, hours and hosts of the database. */
+#include <inttypes.h>
 #include <nettle/sha2.h>
 #include <string.h>
 #include <sys/random.h>
@@ -28,7 +29,8 @@ struct hours {
     uint64_t writer;        /* of this import alone, so that it changes each hour once */
     struct hashmap known;   /* hashes of series that were stored */
     struct hashmap touched; /* struct import_program: builds and users */
-    struct ledger removed;  /* days of programs */
+    struct ledger removed;  /* days of programs, */
+    uint64_t removed_count; /* and as many, or fewer, if some were removed while that was read */
 };
 
 /* What a segment of an hour says beside its counts. */
@@ -50,6 +52,39 @@ struct importing_hour {
     uint64_t groups[RANDOM_GROUPS]; /* processes that are not given to a host yet */
 };
 
+/* How many days of programs were removed from the tables; it never falls. */
+static enum profd_status count_removed(struct hours *h, uint64_t *out, struct profd_error *e)
+{
+    return engine_query_number(h->x->to, out, e,
+                               "SELECT toUInt64(uniqExact(program, uid, generation, day)) FROM removed WHERE "
+                               "day != %" PRIu32 " AND generation != %" PRIu32,
+                               LEDGER_DELETED, LEDGER_NEVER);
+}
+
+/* May the hours of these days be stored now? Not those of a day that is being removed, nor of one that was removed
+ * after h->removed was read: they would count again. What is removed from now on waits for this handle. */
+static enum profd_status check_days(struct hours *h, struct profd_error *e)
+{
+    uint32_t first_day;
+    uint64_t removed = 0;
+    enum profd_status status = engine_begin_storing(h->x->to, &first_day, e);
+    if (status == PROFD_OK) {
+        status = count_removed(h, &removed, e);
+    }
+    if (status == PROFD_OK && removed != h->removed_count) {
+        status = profd_error_set(e, PROFD_BUSY,
+                                 "a day was removed from the tables during this import; import again to complete it");
+    }
+    for (size_t i = 0; i < h->day_count && status == PROFD_OK; i++) {
+        if (h->days[i] < first_day) {
+            status = profd_error_set(e, PROFD_BUSY,
+                                     "a day of which the database has something is being removed from the tables; "
+                                     "import again when the daemon has removed it");
+        }
+    }
+    return status;
+}
+
 static enum profd_status flush(struct hours *h, struct profd_error *e)
 {
     const struct {
@@ -63,15 +98,7 @@ static enum profd_status flush(struct hours *h, struct profd_error *e)
          &h->arrivals},
         {"change (program, series, hour, generation, writer, count, sent_from, sent_to)", &h->changes},
     };
-    uint32_t first_day;
-    enum profd_status status = engine_begin_storing(h->x->to, &first_day, e);
-    for (size_t i = 0; i < h->day_count && status == PROFD_OK; i++) {
-        if (h->days[i] < first_day) {
-            status = profd_error_set(e, PROFD_BUSY,
-                                     "a day of which the database has something is being removed from the tables; "
-                                     "import again when the daemon has removed it");
-        }
-    }
+    enum profd_status status = check_days(h, e);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == PROFD_OK; i++) {
         status = engine_insert(h->x->to, parts[i].columns, parts[i].rows, e);
         parts[i].rows->size = 0;
@@ -487,6 +514,9 @@ enum profd_status import_hours(struct importing *x, struct profd_error *e)
     enum profd_status status = h.arena ? PROFD_OK : profd_no_memory(e);
     if (status == PROFD_OK && getrandom(&h.writer, sizeof h.writer, 0) != (ssize_t)sizeof h.writer) {
         status = profd_error_set(e, PROFD_INTERNAL, "no random numbers");
+    }
+    if (status == PROFD_OK) {
+        status = count_removed(&h, &h.removed_count, e);
     }
     if (status == PROFD_OK) {
         status = ledger_load(x->to, x->arena, &h.removed, e);

@@ -373,6 +373,31 @@ TEST(days_that_the_centre_removes_are_not_moved_again)
     close_centre(&old, s);
 }
 
+/* A day is removed after the import has read which days were. The view is the daemon that does it: it inserts when the
+ * import says that it stores. */
+TEST(a_day_that_is_removed_during_an_import_is_not_moved)
+{
+    struct fixture old;
+    struct sender *s[3];
+    struct clickhouse_imported done;
+    char statement[400];
+    fill_centre(&old, s);
+    snprintf(statement, sizeof statement,
+             "CREATE MATERIALIZED VIEW remover TO removed AS SELECT '%s' AS program, toUInt32(%u) AS uid, toUInt32(0) "
+             "AS generation, toUInt32(%lld) AS day, toUInt64(1) AS number, toUInt64(0) AS uploads, toUInt64(0) AS "
+             "ticks, toUInt64(0) AS calls FROM state WHERE name LIKE 'storing/%%'",
+             full_id("aa01"), STORE_TENANT, (long long)(MIDNIGHT / DAY));
+    free(clickhouse_server_ask(f->database, statement));
+    FAILS(f, PROFD_BUSY, clickhouse_import(old.r, f->w, &done, &f->e));
+    cr_assert(strstr(f->e.sentence, "during this import"), "%s", f->e.sentence);
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM}).uploads, 0);
+    done = import(&old, f);
+    cr_assert(done.hours == 0 && done.removed == 16, "%llu hours, %llu removed", (unsigned long long)done.hours,
+              (unsigned long long)done.removed);
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM}).uploads, 0);
+    close_centre(&old, s);
+}
+
 /* A sum of many rows, in small parts. */
 Test(store_import, parts_add_up_to_the_sum)
 {
