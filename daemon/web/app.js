@@ -199,7 +199,10 @@ async function draw() {
   const done = waiting(signal);
   const key = `${state.build} ${state.view}`;
   const kept = key === shown ? document.activeElement?.id : ""; // what is drawn anew keeps the focus
-  if (key !== shown) replace(main, el("p", { role: "status" }, "Loading…"));
+  if (key !== shown) {
+    say(""); // what the view before said
+    replace(main, el("p", { role: "status" }, "Loading…"));
+  }
   main.setAttribute("aria-busy", "true");
   const framed = frame(state, signal);
   framed.catch(() => {}); // said where it is waited for
