@@ -192,8 +192,11 @@ static void add_without_ticks(struct buffer *out, const struct coverage *c, cons
     const uint64_t without = coverage_without_ticks(c), undelivered = c->counters[COLLECTOR_UNDELIVERED_NS];
     if (without == 0 && undelivered > c->counters[COLLECTOR_CPU_NS] / 100) {
         buffer_add_text(out, INDENT);
-        add_ticks_time(out, r, undelivered);
-        buffer_add_text(out, " more without ticks: threads ended before they came\n");
+        if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
+            add_ticks_time(out, r, undelivered);
+            buffer_add_text(out, " more without ticks: ");
+        }
+        buffer_add_text(out, "threads ended before their ticks came\n");
     }
     if (without != 0) {
         buffer_add_text(out, INDENT);
