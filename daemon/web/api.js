@@ -70,6 +70,12 @@ export async function rows(url, max = 5000, signal = undefined) {
   return { rows: all, first, more: next !== null };
 }
 
+/** Names of the labels that uploads of the build have. */
+export async function labelNames(build, signal) {
+  const { rows: labels } = await rows(`api/v1/labels?${query({ build_id: build, limit: "1000" })}`, 5000, signal);
+  return labels.map((label) => label.name);
+}
+
 /** Parameters as an address has them; lists are said several times, what is empty is not said. */
 export function query(params) {
   const all = new URLSearchParams();

@@ -45,8 +45,8 @@ export function splitChoice(state, changes = {}) {
       names.map((name) => option(name, `Split by ${name}`, state.split)),
     );
   fill(state.split ? [state.split] : []);
-  api.json(`api/v1/labels?${api.query({ build_id: state.build })}`).then(
-    ({ rows }) => fill([...new Set([...rows.map((row) => row.name), state.split])].filter(Boolean)),
+  api.labelNames(state.build).then(
+    (names) => fill([...new Set([...names, state.split])].filter(Boolean)),
     () => {},
   );
   return select;

@@ -247,8 +247,8 @@ function timeOffers(state) {
 export async function suggestions(state, signal) {
   const { rows: all } = await api.rows("api/v1/builds?limit=1000", 5000, signal);
   const row = all.find((r) => r.build_id.startsWith(state.build)) ?? { name: "", build_id: state.build };
-  const { rows: labels } = await api.json(`api/v1/labels?${api.query({ build_id: state.build })}`, signal);
-  const names = labels.map((l) => l.name).sort((a, b) => (b === "host") - (a === "host"));
+  const names = await api.labelNames(state.build, signal);
+  names.sort((a, b) => (b === "host") - (a === "host"));
   const found = await Promise.all(names.map((name) => valuesOf(name, state.build, VALUES_MOST)));
   const several = names.map((name, i) => [name, found[i]]).filter(([, { values }]) => values.length > 1);
   const unlisted = several.slice(LABELS_MOST).map(([name]) => name);

@@ -135,14 +135,10 @@ export function labelsMenu(state) {
   );
   const box = el("dl", { class: "facts" });
   const opened = () =>
-    api.json(`api/v1/labels?${api.query({ build_id: state.build })}`).then(
-      ({ rows }) => {
-        offer(rows.map((row) => row.name));
-        choices(
-          box,
-          rows.map((row) => row.name),
-          state,
-        );
+    api.labelNames(state.build).then(
+      (names) => {
+        offer(names);
+        choices(box, names, state);
       },
       () => {},
     );

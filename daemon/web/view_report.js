@@ -108,12 +108,12 @@ async function build(main, state, signal) {
   kept.apply = (text) => {
     const wanted = matcher(text);
     kept.table.filter(wanted ? (i) => wanted(flat.columns.name[i]) : undefined);
-    let share = 0;
     if (!flat.count) return;
-    for (const i of kept.table.rows) share += flat.columns.self_seconds[i];
+    const { seconds } = flat.report.totals;
+    const share = kept.table.rows.reduce((sum, i) => sum + flat.columns.self_seconds[i], 0);
     say(
-      `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}, ` +
-        `${format.percent((100 * share) / (flat.report.totals.seconds || 1))} of self time`,
+      `${format.count(kept.table.rows.length)} of ${format.several(flat.count, "function", "functions")}` +
+        (seconds > 0 ? `, ${format.percent((100 * share) / seconds)} of self time` : ""),
     );
   };
   kept.filter = filterField(
