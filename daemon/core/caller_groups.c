@@ -45,11 +45,9 @@ static void find_groups(const double *calls, uint32_t n, uint32_t callers, uint3
 /* Numbers the groups in the order of their first callers. */
 static uint32_t number_groups(uint32_t *of, uint32_t callers)
 {
-    uint32_t numbers[REGRESSION_CAUSES], count = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < callers; i++) {
-        const uint32_t first = of[i];
-        numbers[i] = first == i ? count++ : numbers[first];
-        of[i] = numbers[i];
+        of[i] = of[i] == i ? count++ : of[of[i]]; /* the first caller has its number already */
     }
     return count;
 }
