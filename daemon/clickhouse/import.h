@@ -24,8 +24,8 @@ struct clickhouse_imported {
 
 /* from: a reading handle of sqlite, of which one state is read, whatever a daemon stores meanwhile. to: a writing
  * handle of store_clickhouse_open. Other daemons may store meanwhile, but no host may have sent to them what the
- * database has: REFUSED. BUSY: a day of which the database has something is being removed from the tables. DAMAGED: a
- * sum cannot be read. After any failure the tables have some of it, and the same call
+ * database has: REFUSED. BUSY: a day of which the database has something is being removed from the tables, or was
+ * removed meanwhile. DAMAGED: a sum cannot be read. After any failure the tables have some of it, and the same call
  * completes it. O(database). */
 enum profd_status clickhouse_import(struct store *from, struct store *to, struct clickhouse_imported *out,
                                     struct profd_error *e);

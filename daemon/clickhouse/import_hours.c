@@ -430,19 +430,6 @@ static enum profd_status put_hour(struct importing_hour *m, struct profd_error *
     return status;
 }
 
-/* Has retention removed the day from the tables? */
-static bool was_removed(const struct importing_hour *m)
-{
-    const struct ledger *l = &m->h->removed;
-    bool removed = false;
-    for (uint32_t i = 0; i < l->row_count && !removed; i++) {
-        const struct ledger_row *x = &l->rows[i];
-        removed = x->day == m->hour / 24 && x->uid == m->uid && x->generation == m->generation &&
-                  strcmp(x->program, m->program) == 0;
-    }
-    return removed;
-}
-
 static enum profd_status add_hour(void *context, const struct store_export_hour *x, struct profd_error *e)
 {
     struct hours *h = context;
@@ -463,7 +450,7 @@ static enum profd_status add_hour(void *context, const struct store_export_hour 
         return status;
     }
     m.generation = gone ? gone->generation : 0;
-    if (was_removed(&m)) {
+    if (ledger_find_day(&h->removed, m.program, m.uid, m.generation, m.hour / 24)) {
         h->x->out->removed++;
         return PROFD_OK;
     }

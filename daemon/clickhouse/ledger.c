@@ -225,6 +225,18 @@ enum profd_status ledger_load(struct clickhouse_store *s, struct arena *a, struc
     return status;
 }
 
+const struct ledger_row *ledger_find_day(const struct ledger *l, const char *program, uint32_t uid, uint32_t generation,
+                                         uint32_t day)
+{
+    for (uint32_t i = 0; i < l->row_count; i++) {
+        const struct ledger_row *x = &l->rows[i];
+        if (x->day == day && x->uid == uid && x->generation == generation && strcmp(x->program, program) == 0) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
 enum profd_status ledger_put(struct clickhouse_store *s, const struct ledger_row *rows, size_t n, struct profd_error *e)
 {
     struct buffer b;

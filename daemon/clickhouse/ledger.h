@@ -38,6 +38,9 @@ struct ledger {
  * removed with this generation is there for the day of its receipt: that is to be stored before such rows of arrival
  * are removed. Arrays live in the arena. */
 enum profd_status ledger_load(struct clickhouse_store *s, struct arena *a, struct ledger *out, struct profd_error *e);
+/* The row of that day of a program; NULL: nothing of it was removed. O(rows). */
+const struct ledger_row *ledger_find_day(const struct ledger *l, const char *program, uint32_t uid, uint32_t generation,
+                                         uint32_t day);
 /* Stores the row, in place of the one with its program, uid, generation and day. */
 enum profd_status ledger_put(struct clickhouse_store *s, const struct ledger_row *rows, size_t n,
                              struct profd_error *e);

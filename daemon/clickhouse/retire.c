@@ -203,14 +203,7 @@ static enum profd_status enter_day(struct retiring *r, struct day_sums *d, struc
     enum profd_status status = ledger_load(r->s, r->a, &l, e);
     for (uint32_t i = 0; i < d->count && status == PROFD_OK; i++) {
         struct ledger_row *row = &d->rows[i];
-        const struct ledger_row *before = NULL;
-        for (uint32_t k = 0; k < l.row_count && !before; k++) {
-            const struct ledger_row *x = &l.rows[k];
-            before = x->day == row->day && x->uid == row->uid && x->generation == row->generation &&
-                             strcmp(x->program, row->program) == 0
-                         ? x
-                         : NULL;
-        }
+        const struct ledger_row *before = ledger_find_day(&l, row->program, row->uid, row->generation, row->day);
         if (before) {
             status = add_later(r, before, row, e);
         } else {

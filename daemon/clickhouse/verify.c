@@ -332,12 +332,8 @@ static enum profd_status verify_rows(struct verifying *v, uint32_t hour, struct 
 static bool was_removed(const struct ledger *l, const char *program, uint32_t uid, uint32_t generation, uint32_t hour,
                         uint64_t number)
 {
-    bool removed = false;
-    for (uint32_t i = 0; i < l->row_count && !removed; i++) {
-        const struct ledger_row *x = &l->rows[i];
-        removed = x->day == hour / 24 && x->uid == uid && x->generation == generation && x->number >= number &&
-                  strcmp(x->program, program) == 0;
-    }
+    const struct ledger_row *day = ledger_find_day(l, program, uid, generation, hour / 24);
+    bool removed = day && day->number >= number;
     for (uint32_t i = 0; i < l->deletion_count && !removed; i++) {
         const struct ledger_deletion *x = &l->deletions[i];
         removed = x->uid == uid && generation < x->generation && strcmp(x->program, program) == 0;
