@@ -5,7 +5,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from tree import point, skip
 
-COLUMNS, FUNCTION_MAX, FILE_MAX = 120, 60, 600
+COLUMNS, FUNCTION_MAX, FILE_MAX = 120, 120, 1500
 WIDE = re.compile(r"\.([chS]|py|sh|proto|m?js|ts|css|html)$|\.may_include$")
 FORMATTER = "14"  # the version of clang-format that .clang-format was written for; others break lines elsewhere
 

@@ -14,6 +14,7 @@ from duplicates import check_duplicates  # noqa: E402
 from manuals import check_manuals  # noqa: E402
 from prose import check_prose  # noqa: E402
 from shape import check_braces, check_format, check_sizes, check_width  # noqa: E402
+from size import check_budgets  # noqa: E402
 from symbols import Symbols  # noqa: E402
 from tree import Tree, point, points  # noqa: E402
 
@@ -115,6 +116,7 @@ def main():
     check_duplicates(tree)
     check_width(tree)
     check_sizes(tree)
+    check_budgets(tree)
     check_braces(tree)
     check_format(tree)
     check_calls(tree)

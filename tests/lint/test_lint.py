@@ -121,13 +121,25 @@ def violations():
         yield "columns", f"{f}:2: 121 columns"
     yield "headers have include guards", "daemon/core/zz_wide.h"
 
-    write("daemon/core/zz_long.h", "#ifndef PROFD_ZZ_LONG\n" + "/* */\n" * 599 + "#endif\n")
-    yield "files ≤", "daemon/core/zz_long.h: 601 lines"
-    body = [f"    x += {n};\n" for n in range(121)]
-    write("daemon/core/zz_function.c", f"int zz_long(int x)\n{{\n{''.join(body[:61])}}}\n"
-          f"int zz_fits(int x)\n{{\n{''.join(body[61:])}}}\n")
+    write("daemon/core/zz_long.h", "#ifndef PROFD_ZZ_LONG\n" + "/* */\n" * 1499 + "#endif\n")
+    yield "files ≤", "daemon/core/zz_long.h: 1501 lines"
+    body = [f"    x += {n};\n" for n in range(241)]
+    write("daemon/core/zz_function.c", f"int zz_long(int x)\n{{\n{''.join(body[:121])}}}\n"
+          f"int zz_fits(int x)\n{{\n{''.join(body[121:])}}}\n")
     build("daemon/core/zz_function.c")
-    yield "functions ≤", "daemon/core/zz_function.c:2: 61 lines"
+    yield "functions ≤", "daemon/core/zz_function.c:2: 121 lines"
+
+    # A directory without a budget, one over its budget, and a budget without a directory.
+    write("daemon/zz_size/zz_size.c", "/* no\n * code */\nint zz_size; // one\nconst char zz_slashes[] = \"// /*\";\n")
+    write("daemon/zz_more/zz_more.c", "int zz_more;\nint zz_most;\n")
+    for folder in ("daemon/zz_size", "daemon/zz_more"):
+        write(f"{folder}/.may_include", "")
+        build(f"{folder}/{folder[7:]}.c")
+    with open("tests/lint/budgets", "a", encoding="utf-8") as f:
+        f.write("daemon/zz_size 1\ndaemon/zz_gone 1\n")
+    yield "within its budget", "daemon/zz_size: 2 code lines, at most 1"
+    yield "within its budget", "daemon/zz_more: no budget"
+    yield "within its budget", "daemon/zz_gone: has a budget but no code"
 
     write("tests/programs/zz_braces.c", "int f(int n)\n{\n    do {\n        n--;\n    } while (n > 9);\n    if (n)\n"
           "        return 1;\n    else\n        n = 2;\n    for (;;)\n        n++;\n    while (n)\n        ;\n}\n")
