@@ -155,7 +155,10 @@ enum profd_status cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc 
     }
     sort_radix(by_calls, by_calls + count, count);
     for (uint32_t i = 0; i < count; i++) {
-        break_take(&w, by_calls[i].value);
+        const struct cycle_arc *arc = &arcs[by_calls[i].value];
+        if (arc->from != arc->to) {
+            break_take(&w, by_calls[i].value);
+        }
     }
     return PROFD_OK;
 }

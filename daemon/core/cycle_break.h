@@ -8,7 +8,7 @@
 #include "core/arena.h"
 #include "proto/status.h"
 
-/* An arc among nodes 0 … nodes − 1; from ≠ to. */
+/* An arc among nodes 0 … nodes − 1. One from a node to itself is never marked: its node may stay alone. */
 struct cycle_arc {
     uint32_t from, to;
     uint64_t calls;

@@ -26,6 +26,7 @@ static void propagate_count(struct propagate *p, const struct callgraph *g, cons
         uint32_t from = g->from[i], to = g->to[i], component = s->component[to];
         if (from == to) {
             sum_add(&p->node_self[to], g->calls[i], &p->saturated);
+            sum_add(&p->component_inside[component], g->calls[i], &p->saturated);
         } else if (s->component[from] == component) {
             sum_add(&p->node_inside[to], g->calls[i], &p->saturated);
             sum_add(&p->component_inside[component], g->calls[i], &p->saturated);

@@ -20,7 +20,7 @@ struct propagate {
     double *component_children;      /* what is passed on to callers; 0 of a class of addresses */
     double *arc_self, *arc_children; /* what flows along an arc: a share of the callee component's self and children */
     uint64_t *node_outside, *node_inside, *node_self; /* calls from other components, from other members, from itself */
-    uint64_t *component_outside, *component_inside;
+    uint64_t *component_outside, *component_inside;   /* inside: also calls of a node to itself */
     bool saturated;
 };
 

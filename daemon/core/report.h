@@ -136,7 +136,8 @@ struct report_function {
     bool self_estimated;                    /* self may be wrong by more than a tenth, or is 0 and may be more */
     const struct report_measured *measured; /* NULL: there are no stacks */
     uint64_t calls;                         /* from others, inside and outside its cycle */
-    uint64_t calls_outside, calls_inside;   /* of its cycle; equal to calls and 0 when it is in none */
+    uint64_t calls_outside, calls_inside;   /* from outside its cycle, and from its members, itself included; in no
+                                             * cycle from others, and from itself */
     uint64_t self_calls;                    /* direct recursion */
     uint32_t cycle;                         /* number, 0 if none */
     bool spontaneous;                       /* no call from another function in the window, and none in stacks */
@@ -164,7 +165,7 @@ struct report_cycle {
     uint32_t index, number;
     double self, children, percent;
     const struct report_measured *measured; /* NULL: there are no stacks */
-    uint64_t calls_outside, calls_inside;
+    uint64_t calls_outside, calls_inside;   /* into members: from outside; from members, also to themselves */
     uint32_t member_count, caller_count, callee_count;
     const struct report_arc
         *members; /* other = member, calls = its calls from members; of_calls 0; self, children its own */

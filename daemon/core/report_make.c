@@ -192,11 +192,10 @@ static bool report_fill_functions(struct arena *a, const struct report_graph *g,
         f->measured = g->measures == NULL ? NULL : &g->measures->nodes[node];
         f->percent = report_percent(g, f->self + f->children);
         report_bound_self(g, node, f);
-        f->calls_outside = flow->node_outside[node];
-        f->calls_inside = flow->node_inside[node];
-        f->calls = f->calls_outside;
-        sum_add(&f->calls, f->calls_inside, &saturated);
-        f->self_calls = flow->node_self[node];
+        f->calls = f->calls_outside = flow->node_outside[node];
+        sum_add(&f->calls, flow->node_inside[node], &saturated);
+        f->calls_inside = f->self_calls = flow->node_self[node];
+        sum_add(&f->calls_inside, flow->node_inside[node], &saturated);
         f->cycle = g->cycle[g->scc->component[node]];
     }
     return report_rows_functions(a, g, functions);

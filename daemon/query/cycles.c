@@ -41,7 +41,7 @@ static enum profd_status find_arcs(struct arena *a, const struct report *r, cons
     for (uint32_t i = 0; i < cycle->member_count; i++) {
         const struct report_function *f = &r->functions[cycle->members[i].other];
         for (uint32_t k = 0; k < f->callee_count; k++) {
-            if (f->callees[k].inside && f->callees[k].other != cycle->members[i].other) {
+            if (f->callees[k].inside) {
                 arcs[n++] =
                     (struct cycle_arc){.from = i, .to = number[f->callees[k].other], .calls = f->callees[k].calls};
             }

@@ -26,12 +26,6 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
-static uint64_t count_inside(const struct report_function *f)
-{
-    /* no overflow: both are at most 2^63−1 */
-    return (f->cycle != 0 ? f->calls_inside : 0) + f->self_calls;
-}
-
 static uint64_t max_count(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -42,7 +36,7 @@ static void graph_measure(struct graph *g)
     const struct report *r = g->report;
     uint64_t most = 0;
     for (uint32_t i = 0; i < r->function_count; i++) {
-        most = max_count(most, max_count(r->functions[i].calls, count_inside(&r->functions[i])));
+        most = max_count(most, max_count(r->functions[i].calls, r->functions[i].calls_inside));
     }
     for (uint32_t i = 0; i < r->cycle_count; i++) {
         most = max_count(most, max_count(r->cycles[i].calls_outside, r->cycles[i].calls_inside));
@@ -281,14 +275,13 @@ static bool has_spontaneous(const struct report_function *f)
 static void add_function(const struct graph *g, uint32_t position)
 {
     const struct report_function *f = &g->report->functions[position];
-    uint64_t inside = count_inside(f);
     if (f->spontaneous && !has_spontaneous(f)) {
         add_spontaneous(g);
     }
     add_rows(g, f->static_callers, f->static_caller_count, position, true, "callers in the machine code");
     add_rows(g, f->callers, f->caller_count, position, true, "callers");
     add_primary(g, f->index, f->percent, f->self, f->children, f->measured);
-    add_called(g, f->cycle != 0 ? f->calls_outside : f->calls, inside, f->cycle != 0 || inside > 0);
+    add_called(g, f->calls_outside, f->calls_inside, f->cycle != 0 || f->calls_inside > 0);
     skip_ratio(g);
     add_per_call(g, NULL);
     add_label(g, position);

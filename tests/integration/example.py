@@ -2,9 +2,10 @@
 sums of a thousand uploads; the same ids twice."""
 import glob
 import os
+import re
 import shutil
 
-from harness import Daemon, Tap, programs
+from harness import ROOT, Daemon, Tap, programs
 from example_gmon import example
 
 
@@ -62,6 +63,42 @@ def check_cycle(tap, report, times=1):
           "the sum of self is the total")
 
 
+def check_manual(tap, text):
+    """READING A CALL GRAPH in profctl(1) shows this graph."""
+    with open(os.path.join(ROOT, "client/profctl.1"), encoding="utf-8") as f:
+        section = f.read().split(".Sh READING A CALL GRAPH\n")[1].split("\n.Sh ")[0]
+    shown = section.split(".Bd -literal\n")[1].split(".Ed\n")[0]
+    printed = text[text.index("index % time"):]
+    tap.point(len(shown.splitlines()) > 20 and printed.startswith(shown), "the manual's call graph is profctl's",
+              printed)
+
+
+def check_itself(tap, folder):
+    """a also calls itself 4 times: calls from inside for the cycle and for a, and the rows add up; gprof's own listing
+    leaves them out."""
+    with Daemon() as d:
+        exe = os.path.join(folder, "cycle")
+        d.ctl("upload", "-e", exe, example(exe, os.path.join(folder, "again.gmon"), again=4))
+        report = d.json("report", exe, "--json")
+        (cycle,) = report["cycles"]
+        f = {x["name"]: x for x in report["functions"]}
+        tap.point((cycle["calls_outside"], cycle["calls_inside"]) == (1, 9)
+                  and {m["name"]: m["calls"] for m in cycle["members"]} == {"a": 6, "b": 3}
+                  and [f["a"][k] for k in ("calls", "calls_outside", "calls_inside", "self_calls")] == [3, 1, 6, 4],
+                  "calls of a member by itself are calls from inside", (cycle, f["a"]))
+        text = d.ctl("report", exe).stdout
+        rows = re.findall(r"(\d+)\+(\d+) +(<cycle 1 as a whole>|[ab] <cycle 1>)", text)
+        tap.point(rows == [("1", "9", "<cycle 1 as a whole>"), ("0", "3", "b <cycle 1>"), ("1", "6", "a <cycle 1>")]
+                  and re.search(r"\n +0\.75 +0\.00 +6 +a <cycle 1> \[5\]\n", text), "1+9, 0+3 and 1+6", text)
+        (said,) = d.json("cycles", exe, "--json")["rows"]
+        tap.point(said["calls_inside"] == sum(a["calls"] for a in said["arcs"]) == 9
+                  == sum(m["calls_inside"] for m in said["members"])
+                  and [(a["caller"], a["callee"]) for a in said["break"]] == [("b", "a")],
+                  "profctl cycles: arcs and members add up to the calls inside", said)
+        listing = d.ctl("gprof", exe, os.path.join(folder, "again.gmon")).stdout
+        tap.point("1+5       <cycle 1 as a whole>" in listing, "gprof's listing has 1+5", listing)
+
+
 def main():
     with Tap() as tap, Daemon() as d:
         exe = os.path.join(programs(os.path.join(d.folder, "programs")), "cycle")
@@ -75,6 +112,8 @@ def main():
                            ("0+3", "b's own line"), ("91.7", "91.7 %"), ("<spontaneous>", "a spontaneous caller"),
                            ("3/6", "3/6")):
             tap.point(part in text, f"the text shows {name}", text)
+        check_manual(tap, text)
+        check_itself(tap, os.path.join(d.folder, "programs"))
 
         many = d.ctl("upload", "-e", exe, "-l", "service=cycle", *[one] * 999)
         tap.point(many.returncode == 0, "999 more uploads, each with an id of its own", many.stderr)

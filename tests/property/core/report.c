@@ -180,7 +180,7 @@ static void check_time(const struct report *r, uint64_t seed)
             near(in_children, f->children, "callers share all of children", seed);
         }
         cr_assert_eq(in_calls, f->calls + f->self_calls);
-        cr_assert_eq(f->calls, f->calls_outside + f->calls_inside);
+        cr_assert_eq(f->calls + f->self_calls, f->calls_outside + f->calls_inside);
         cr_assert(f->index != 0 || (f->self == 0 && f->calls == 0 && f->self_calls == 0 && f->callee_count == 0));
     }
     for (uint32_t i = 0; i < r->cycle_count; i++) {
@@ -262,6 +262,78 @@ Test(report, laws_on_random_fleets)
             check_time(r, seed);
             check_order(r);
         }
+        arena_free(a);
+    }
+}
+
+#define NODES 9
+
+/* calls[i][j]: of j by i. Functions that reach each other are in one cycle. */
+static void check_called(const struct report *r, const uint64_t calls[NODES][NODES], uint64_t seed)
+{
+    bool reaches[NODES][NODES];
+    for (uint32_t i = 0; i < NODES * NODES; i++) {
+        reaches[i / NODES][i % NODES] = calls[i / NODES][i % NODES] > 0 || i / NODES == i % NODES;
+    }
+    for (uint32_t i = 0; i < NODES * NODES * NODES; i++) {
+        uint32_t by = i / NODES / NODES, from = i / NODES % NODES, to = i % NODES;
+        reaches[from][to] |= reaches[from][by] && reaches[by][to];
+    }
+    uint64_t outside[NODES + 1] = {0}, inside[NODES + 1] = {0}; /* by number of the cycle */
+    for (uint32_t k = 0; k < r->function_count; k++) {
+        const struct report_function *f = &r->functions[k];
+        uint64_t from_outside = 0, from_inside = 0;
+        uint32_t to = (uint32_t)(f->address - 0x1000) / 16;
+        for (uint32_t from = 0; to < NODES && from < NODES; from++) {
+            *(reaches[from][to] && reaches[to][from] ? &from_inside : &from_outside) += calls[from][to];
+        }
+        cr_assert(f->calls_outside == from_outside && f->calls_inside == from_inside,
+                  "seed %llu: %s is called %llu+%llu", (unsigned long long)seed, f->name,
+                  (unsigned long long)from_outside, (unsigned long long)from_inside);
+        outside[f->cycle] += from_outside;
+        inside[f->cycle] += from_inside;
+    }
+    for (uint32_t i = 0; i < r->cycle_count; i++) {
+        const struct report_cycle *c = &r->cycles[i];
+        uint64_t members = 0;
+        for (uint32_t m = 0; m < c->member_count; m++) {
+            members += c->members[m].calls;
+        }
+        cr_assert(c->calls_outside == outside[i + 1] && c->calls_inside == inside[i + 1] && members == c->calls_inside,
+                  "seed %llu: cycle %u is called %llu+%llu", (unsigned long long)seed, i + 1,
+                  (unsigned long long)outside[i + 1], (unsigned long long)inside[i + 1]);
+    }
+}
+
+/* The numbers around "+" against a count by brute force: calls from outside, and from inside with those of a function
+ * to itself (GNU's manual, "Cycles"). */
+Test(report, calls_from_outside_and_inside)
+{
+    static struct upload u;
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        uint64_t calls[NODES][NODES] = {{0}};
+        state = seed * UINT64_C(0xbf58476d1ce4e5b9);
+        fixture_init(&objects[0], ids[0]);
+        for (uint32_t i = 0; i < NODES; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "n%u", i);
+            fixture_symbol(&objects[0], name, 0x1000 + 16 * i, 16, OBJECT_BIND_GLOBAL, OBJECT_TYPE_FUNCTION);
+        }
+        fixture_range(&objects[0], OBJECT_RANGE_TEXT, 0x1000, 0x1000 + 16 * NODES);
+        upload_init(&u);
+        for (uint32_t n = draw(3 * NODES) + 1; n > 0; n--) {
+            uint32_t from = draw(NODES), to = draw(4) == 0 ? from : draw(NODES);
+            uint64_t count = draw(1000) + 1;
+            upload_arc(&u, 0, 0x1000 + 16 * from + draw(15) + 1, 0, 0x1000 + 16 * to, count);
+            calls[from][to] += count;
+        }
+        struct arena *a = arena_new(0);
+        const struct object *known[] = {&objects[0].object};
+        struct report_request request = {.profile = upload_profile(&u, a, ids, 1), .objects = known};
+        struct report *r = NULL;
+        struct profd_error e;
+        cr_assert_eq(report_build(a, &request, &r, &e), PROFD_OK, "%s", e.sentence);
+        check_called(r, (const uint64_t(*)[NODES])calls, seed);
         arena_free(a);
     }
 }

@@ -97,6 +97,7 @@ Test(render_text, columns_never_run_together)
     f[START].self = 123456789.25;
     f[START].callees = &row;
     f[START].calls = f[START].self_calls = INT64_MAX;
+    f[START].calls_outside = f[START].calls_inside = INT64_MAX;
     f[C].calls = INT64_MAX;
     r.functions = f;
     r.total = 1123456789.25;
