@@ -34,14 +34,14 @@ const char *profctl_value(const struct profctl_call *call, const char *option)
     return value;
 }
 
-enum profd_status profctl_expires(const struct profctl_call *call, const char *otherwise, char out[24],
-                                  struct profd_error *e)
+enum profd_status profctl_duration(const struct profctl_call *call, const char *option, const char *otherwise,
+                                   char out[24], struct profd_error *e)
 {
     static const struct {
         char unit;
         unsigned seconds;
     } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    const char *given = profctl_value(call, "expires"), *text = given ? given : otherwise;
+    const char *given = profctl_value(call, option), *text = given ? given : otherwise;
     char *end = NULL;
     const unsigned long n = strtoul(text, &end, 10);
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
@@ -50,7 +50,8 @@ enum profd_status profctl_expires(const struct profctl_call *call, const char *o
             return PROFD_OK;
         }
     }
-    return profd_error_set(e, PROFD_USAGE, "--expires is \"%s\", not a time such as 90s, 30m, 1h or 7d", text);
+    return profd_error_set(e, PROFD_USAGE, "%s: --%s is \"%s\", not a time such as 90s, 30m, 1h or 7d",
+                           call->verb->name, option, text);
 }
 
 enum profd_status profctl_choose(const struct profctl_call *call, const char *option, size_t *out,

@@ -68,10 +68,10 @@ enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 /* Which of these the option "format" of a verb, text|json|csv, has; FORMAT_JSON if --json is given. USAGE as
  * profctl_choose. */
 enum profd_status profctl_choose_format(const struct profctl_call *call, size_t *out, struct profd_error *e);
-/* The seconds of an option --expires, such as "90s", "30m", "1h" or "7d", as digits; otherwise is used if it was not
+/* The seconds of an option such as --expires, "90s", "30m", "1h" or "7d", as digits; otherwise is used if it was not
  * given. USAGE if it is none. */
-enum profd_status profctl_expires(const struct profctl_call *call, const char *otherwise, char out[24],
-                                  struct profd_error *e);
+enum profd_status profctl_duration(const struct profctl_call *call, const char *option, const char *otherwise,
+                                   char out[24], struct profd_error *e);
 /* A copy for a terminal, cut to size: control and bidirectional characters, line breaks too, become '?'. */
 void profctl_clean(const char *text, char *out, size_t size);
 /* "profctl: sentence" on stderr, control characters replaced. */

@@ -170,21 +170,21 @@ enum profd_status ask_by(struct profd_conn *c, ask_request request, void *what, 
     return status;
 }
 
-static enum profd_status target_query(struct profd_conn *c, void *text, profd_sink sink, void *context,
+static enum profd_status target_query(struct profd_conn *c, void *target, profd_sink sink, void *context,
                                       struct profd_error *e)
 {
-    return profd_query(c, text, NULL, sink, context, e);
+    const struct ask_target *t = target;
+    return profd_query(c, t->text, t->if_none_match, sink, context, e);
 }
 
 enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, profd_sink sink, void *context,
                           struct profd_error *e)
 {
-    char text[ASK_TARGET_SIZE];
+    struct ask_target target = *t;
     if (t->too_long) {
         return profd_error_set(e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
     }
-    memcpy(text, t->text, sizeof text);
-    return ask_by(c, target_query, text, sink, context, e);
+    return ask_by(c, target_query, &target, sink, context, e);
 }
 
 struct whole {

@@ -31,6 +31,8 @@
 #define OPTION_UID OPTION("uid", 0, "UID", "use only uploads of this user")
 #define OPTION_COLOR                                                                                                   \
     OPTION("color", 0, "auto|always|never", "colour the text (default auto: on a terminal, unless NO_COLOR is set)")
+#define OPTION_VERBOSE                                                                                                 \
+    OPTION("verbose", 'v', NULL, "print all lines of the heading (default: usual ones, and what is wrong)")
 #define OPTION_NAMES                                                                                                   \
     OPTION("names", 0, "short|full", "short: C++ names without template arguments (default on a terminal)")
 #define OPTION_WIDE OPTION("wide", 0, NULL, "do not shorten lines and names on a terminal")

@@ -50,7 +50,8 @@ static enum profd_status add(const struct profctl_call *call, struct profd_error
     if (!tenant) {
         return profd_error_set(e, PROFD_USAGE, "reader add: --tenant says what the reader sees: names, or \"all\"");
     }
-    enum profd_status status = profctl_value(call, "expires") ? profctl_expires(call, "", seconds, e) : PROFD_OK;
+    enum profd_status status =
+        profctl_value(call, "expires") ? profctl_duration(call, "expires", "", seconds, e) : PROFD_OK;
     const char *const arguments[] = {call->arguments[1], role ? role : "read", tenant, seconds,
                                      profctl_value(call, "proxy") ? "proxy" : "token"};
     if (status == PROFD_OK) {

@@ -42,6 +42,7 @@ static const struct profctl_option options[] = {
     OPTION_COLOR,
     OPTION_NAMES,
     OPTION_WIDE,
+    OPTION_VERBOSE,
     {"no-pager", 0, NULL, "do not use a pager"},
 };
 
@@ -75,6 +76,7 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     ask_target_add(t, "view", view);
     ask_target_add(t, "empty", "error");
     ask_target_add(t, "static", profctl_value(call, "static") ? "1" : NULL);
+    ask_target_add(t, "verbose", profctl_value(call, "verbose") ? "1" : NULL);
     bool text = !call->json && !profctl_value(call, "output") && (!format || strcmp(format, "text") == 0);
     ask_target_add(t, "names", look_names(call, text && isatty(STDOUT_FILENO) == 1));
     return ask_target_add_given(t, call, PARAMETERS, e);

@@ -25,7 +25,7 @@ static enum profd_status token_run(const struct profctl_call *call, struct profd
     if (strcmp(call->arguments[0], "new") != 0) {
         return profd_error_set(e, PROFD_USAGE, "\"%s\" is not new", call->arguments[0]);
     }
-    status = profctl_expires(call, "1h", lasts, e);
+    status = profctl_duration(call, "expires", "1h", lasts, e);
     if (!status) {
         status = admin_read(call, "token", arguments, 3, "asking", &text, &n, e);
     }

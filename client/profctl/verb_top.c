@@ -1,4 +1,4 @@
-/* profctl top: the functions with the most time, updated continuously. */
+/* profctl top: the functions with the most time, updated as the data changes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -19,9 +19,10 @@
 #include "profctl/terminal.h"
 
 #define ANSWER_MAX ((size_t)16 << 20)
+#define LOOK_SECONDS 2 /* between two questions whether the data has changed */
 
 static const struct profctl_option options[] = {
-    {"interval", 'i', "S", "seconds between two updates (default 2)"},
+    {"interval", 'i', "S", "update every S seconds (default: when the data has changed)"},
     {"window", 'w', "T", "time range to show, such as 10m or 1h (default: everything)"},
     {"count", 'n', "N", "exit after N updates (default: never on a terminal, otherwise 1)"},
     {"limit", 0, "N", "number of functions (default: as many as fit the terminal, otherwise 20)"},
@@ -31,13 +32,17 @@ static const struct profctl_option options[] = {
     OPTION_COLOR,
     OPTION_NAMES,
     OPTION_WIDE,
+    OPTION_VERBOSE,
 };
 
 struct top {
     const struct profctl_call *call;
     struct ask_target target;
-    unsigned long interval, count; /* count 0: without end */
+    unsigned long interval, count; /* interval 0: when the data has changed; count 0: without end */
     bool terminal;
+    struct profd_answer shown;
+    char *text; /* the latest answer's */
+    size_t size;
     struct look look;
     struct paint paint;
 };
@@ -68,31 +73,35 @@ static enum profd_status take_number(const struct profctl_call *call, const char
     return PROFD_OK;
 }
 
-/* Lines that fit below the heading. */
+/* Functions that fit the screen: the usual heading, the titles of the table and the line below it take twelve lines. */
 static unsigned long lines_fit(bool terminal)
 {
     struct winsize size;
-    return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 6 ? size.ws_row - 4u : 20;
+    return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 16 ? size.ws_row - 12u : 20;
 }
 
 static enum profd_status make_target(struct top *t, struct profd_error *e)
 {
-    char id[160], since[64], limit[24];
+    char id[160], since[64], limit[24], past[24];
     unsigned long rows = lines_fit(t->terminal);
     const char *window = profctl_value(t->call, "window"), *sort = profctl_value(t->call, "sort");
     enum profd_status status = build_find(t->call, t->call->arguments[0], id, e);
     if (status == PROFD_OK) {
         status = take_number(t->call, "limit", 1, &rows, e);
     }
+    if (status == PROFD_OK) {
+        status = profctl_duration(t->call, "window", "1s", past, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
-    (void)snprintf(since, sizeof since, "now-%.40s", window ? window : "");
+    (void)snprintf(since, sizeof since, "now-%ss", past);
     (void)snprintf(limit, sizeof limit, "%lu", rows);
     ask_target_init(&t->target, "/api/v1/builds/{}/report", id);
     ask_target_add(&t->target, "format", t->call->json ? "json" : "text");
     ask_target_add(&t->target, "view", "flat");
     ask_target_add(&t->target, "empty", "error");
+    ask_target_add(&t->target, "verbose", profctl_value(t->call, "verbose") ? "1" : NULL);
     ask_target_add(&t->target, "sort", sort ? sort : "self");
     ask_target_add(&t->target, "limit", limit);
     ask_target_add(&t->target, "names", look_names(t->call, t->terminal));
@@ -112,30 +121,51 @@ static void text_print(struct top *t, const char *text, size_t n)
     paint_end(&t->paint, stdout);
 }
 
-/* A connection a look: the daemon may be restarted in between. The screen is cleared only when the answer is there. */
-static enum profd_status look(struct top *t, struct profd_error *e)
+/* Asks for the report, unless it is the one that is kept. A connection a look: the daemon may be restarted in
+ * between. */
+static enum profd_status fetch(struct top *t, bool *changed, struct profd_error *e)
 {
-    char *text;
-    size_t n;
-    enum profd_status status = ask_fetch(t->call, &t->target, ANSWER_MAX, &text, &n, e);
+    const struct profd_options o = profctl_options(t->call, ASK_ANSWER_MS);
+    struct profd_answer answer;
+    struct profd_conn *conn;
+    char *text = NULL;
+    size_t n = 0;
+    enum profd_status status = profd_conn_open(&o, &conn, e);
     if (status != PROFD_OK) {
         return status;
     }
+    t->target.if_none_match = t->text ? t->shown.etag : NULL;
+    status = ask_read_answer(conn, &t->target, ANSWER_MAX, &text, &n, &answer, e);
+    profd_conn_close(conn);
+    *changed = status == PROFD_OK && answer.http_status != 304;
+    if (*changed) {
+        free(t->text);
+        t->text = text;
+        t->size = n;
+        t->shown = answer;
+    } else {
+        free(text);
+    }
+    return status;
+}
+
+/* Shows what is kept: on a terminal its age grows. */
+static enum profd_status show(struct top *t, struct profd_error *e)
+{
     if (t->terminal) {
         fputs("\033[H\033[2J", stdout);
     }
     if (!t->call->json && (t->terminal || t->look.colour)) {
         (void)look_choose(t->call, &t->look, NULL); /* the terminal may have another size by now */
-        text_print(t, text, n);
+        text_print(t, t->text, t->size);
     } else {
         struct output out;
-        status = output_open(NULL, &out, e);
-        status = status == PROFD_OK ? output_write(&out, text, n, e) : status;
+        enum profd_status status = output_open(NULL, &out, e);
+        status = status == PROFD_OK ? output_write(&out, t->text, t->size, e) : status;
         status = status == PROFD_OK ? output_close(&out, true, e) : status;
-    }
-    free(text);
-    if (status != PROFD_OK) {
-        return status;
+        if (status != PROFD_OK) {
+            return status;
+        }
     }
     return fflush(stdout) == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot write to stdout");
 }
@@ -145,26 +175,31 @@ static enum profd_status looks(struct top *t, struct profd_error *e)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    for (unsigned long i = 0; !interrupted && (t->count == 0 || i < t->count); i++) {
-        if (i > 0) {
-            struct timespec pause = {.tv_sec = (time_t)t->interval};
-            if (nanosleep(&pause, NULL) != 0 && interrupted) {
-                break;
-            }
+    for (unsigned long updates = 0; !interrupted;) {
+        bool changed = false;
+        enum profd_status status = fetch(t, &changed, e);
+        const bool update = status == PROFD_OK && (changed || t->interval > 0);
+        if (status == PROFD_OK && (update || t->terminal)) {
+            status = show(t, e);
         }
-        enum profd_status status = look(t, e);
-        if (status != PROFD_OK && i > 0 && t->terminal && !interrupted) {
+        updates += update;
+        if (status != PROFD_OK && t->text && t->terminal && !interrupted) {
             profctl_complain("%s", e->sentence); /* it may come back */
         } else if (status != PROFD_OK) {
             return interrupted ? PROFD_OK : status;
         }
+        if (t->count > 0 && updates >= t->count) {
+            break;
+        }
+        const struct timespec pause = {.tv_sec = t->interval > 0 ? (time_t)t->interval : LOOK_SECONDS};
+        (void)nanosleep(&pause, NULL);
     }
     return PROFD_OK;
 }
 
 static enum profd_status top_run(const struct profctl_call *call, struct profd_error *e)
 {
-    struct top t = {.call = call, .interval = 2, .terminal = !call->json && isatty(STDOUT_FILENO) == 1};
+    struct top t = {.call = call, .terminal = !call->json && isatty(STDOUT_FILENO) == 1};
     t.count = t.terminal ? 0 : 1;
     enum profd_status status = look_choose(call, &t.look, e);
     status = status == PROFD_OK ? take_number(call, "interval", 1, &t.interval, e) : status;
@@ -174,15 +209,18 @@ static enum profd_status top_run(const struct profctl_call *call, struct profd_e
     if (status == PROFD_OK) {
         status = make_target(&t, e);
     }
-    return status == PROFD_OK ? looks(&t, e) : status;
+    status = status == PROFD_OK ? looks(&t, e) : status;
+    free(t.text);
+    return status;
 }
 
 const struct profctl_verb verb_top = {
     .name = "top",
     .arguments = "PROGRAM|BUILD|EXE",
     .summary = "Show the functions with the most time, updated continuously",
-    .details = "Counts of live processes are those of the daemon's latest harvest, every ten seconds unless configured "
-               "otherwise;\nthe line Live says how old they are. Ends with Ctrl-C.\n",
+    .details =
+        "The list is printed again when the daemon has new data: it reads live processes every ten seconds, unless "
+        "configured\notherwise. On a terminal the line Live says how old the data is. Ends with Ctrl-C.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -8,6 +8,7 @@
 #include "render/text_internal.h"
 
 #define INDENT "          "
+#define OVERHEAD_SAID 0.1 /* from this share of ticks inside the collector on, self times are said to be disturbed */
 
 /* What was lost or not seen, one line each. */
 static const struct {
@@ -187,11 +188,18 @@ static void add_unsampled(struct buffer *out, const struct coverage *c)
     buffer_add_text(out, ", so no times are known\n");
 }
 
-static void add_without_ticks(struct buffer *out, const struct coverage *c, const struct report *r)
+/* The beginning of a line: its label is there once. */
+static void add_label(struct buffer *out, const char **label)
+{
+    buffer_add_text(out, *label);
+    *label = INDENT;
+}
+
+static void add_without_ticks(struct buffer *out, const struct coverage *c, const struct report *r, const char **label)
 {
     const uint64_t without = coverage_without_ticks(c), undelivered = c->counters[COLLECTOR_UNDELIVERED_NS];
     if (without == 0 && undelivered > c->counters[COLLECTOR_CPU_NS] / 100) {
-        buffer_add_text(out, INDENT);
+        add_label(out, label);
         if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
             add_ticks_time(out, r, undelivered);
             buffer_add_text(out, " more without ticks: ");
@@ -199,7 +207,7 @@ static void add_without_ticks(struct buffer *out, const struct coverage *c, cons
         buffer_add_text(out, "threads ended before their ticks came\n");
     }
     if (without != 0) {
-        buffer_add_text(out, INDENT);
+        add_label(out, label);
         add_measured(out, without);
         buffer_add_text(out, " without ticks: ");
         coverage_add_why(out, c);
@@ -207,31 +215,55 @@ static void add_without_ticks(struct buffer *out, const struct coverage *c, cons
     }
 }
 
+/* A share of the time that is not known, or is further from all of it than 5 % and than chance explains: two standard
+ * deviations of the number of ticks. */
+static bool share_is_wrong(const struct coverage *c, const struct report *r)
+{
+    double share;
+    if (!coverage_share(c, &share)) {
+        return true;
+    }
+    const double rate = r->rate_count == 0 ? 0 : r->rates[0];
+    const double cpu = (double)(c->counters[COLLECTOR_CPU_NS] - c->counters[COLLECTOR_INSIDE_NS]) / 1e9;
+    return cpu * rate > 0 && fabs(1 - share) > 0.05 + 2 / sqrt(cpu * rate);
+}
+
 void text_add_collector(const struct text_parts *t)
 {
     const struct coverage *c = t->in->coverage;
     struct buffer *out = t->out;
+    double overhead = 0;
+    const char *label = "Collector ";
     if (c == NULL || !c->any) {
         return;
     }
     if (c->counters[COLLECTOR_SAMPLED_NS] != 0 || c->counters[COLLECTOR_WALL_NS] != 0) {
-        add_overhead(out, c, t->in->report);
-        add_share(out, c, t->in->report);
-        add_sampled(out, c, t->in->report);
+        if (text_wants(t, coverage_overhead(c, &overhead) && overhead >= OVERHEAD_SAID)) {
+            add_overhead(out, c, t->in->report);
+            label = INDENT;
+        }
+        if (text_wants(t, share_is_wrong(c, t->in->report) || c->saturated)) {
+            add_share(out, c, t->in->report);
+            add_sampled(out, c, t->in->report);
+            label = INDENT;
+        }
     } else {
         add_unsampled(out, c);
+        label = INDENT;
     }
-    add_without_ticks(out, c, t->in->report);
+    add_without_ticks(out, c, t->in->report, &label);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
         uint64_t n = c->counters[REASONS[i].counter];
         if (n != 0) {
-            buffer_add_format(out, INDENT "%" PRIu64 " %s\n", n, noun_for(n, REASONS[i].one, REASONS[i].many));
+            add_label(out, &label);
+            buffer_add_format(out, "%" PRIu64 " %s\n", n, noun_for(n, REASONS[i].one, REASONS[i].many));
         }
     }
     if (c->saturated) {
-        buffer_add_text(out, INDENT "one of these numbers reached the limit of 2^63-1\n");
+        add_label(out, &label);
+        buffer_add_text(out, "one of these numbers reached the limit of 2^63-1\n");
     }
-    if (strcmp(t->in->scope, "program") != 0) {
+    if (label[0] == ' ' && strcmp(t->in->scope, "program") != 0) {
         buffer_add_text(out, INDENT "these are for whole processes; the report is for one build\n");
     }
 }

@@ -1,4 +1,6 @@
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/message.h"
@@ -8,16 +10,28 @@
 #include "render/text_internal.h"
 
 #define INDENT "          "
-static void add_times(struct buffer *out, const char *what, int64_t from, int64_t to)
+
+void text_add_wrong(const struct text_parts *t, bool wrong, const char *label, const char *format, ...)
+{
+    if (text_wants(t, wrong)) {
+        char sentence[1024];
+        va_list list;
+        va_start(list, format);
+        (void)vsnprintf(sentence, sizeof sentence, format, list);
+        va_end(list);
+        buffer_add_format(t->out, "%-9s %s\n", label, sentence);
+    }
+}
+
+static void add_times(struct buffer *out, int64_t from, int64_t to)
 {
     char first[40], last[40];
     render_time_second(from, first);
     render_time_second(to, last);
-    if (from != 0 && strcmp(first, last) == 0) {
-        buffer_add_format(out, "%s%s\n", what, first);
-        return;
+    buffer_add_text(out, from == 0 ? "the beginning" : first);
+    if (from == 0 || strcmp(first, last) != 0) {
+        buffer_add_format(out, " to %s", to == 0 ? "now" : last);
     }
-    buffer_add_format(out, "%s%s to %s\n", what, from == 0 ? "the beginning" : first, to == 0 ? "now" : last);
 }
 
 static void add_count(struct buffer *out, uint64_t n, const char *one, const char *many)
@@ -28,12 +42,12 @@ static void add_count(struct buffer *out, uint64_t n, const char *one, const cha
 static const char *scope_words(const char *scope)
 {
     if (strcmp(scope, "build") == 0) {
-        return "build: this build alone, in processes of its own program";
+        return "this build alone, in processes of its own program";
     }
     if (strcmp(scope, "everywhere") == 0) {
-        return "everywhere: this build alone, in every process that loaded it";
+        return "this build alone, in every process that loaded it";
     }
-    return "program: all builds together, in processes of this program";
+    return "all builds together, in processes of this program";
 }
 
 /* A live process is stored in slices, which are no uploads to a person: where all processes had a collector or were
@@ -64,21 +78,18 @@ static void add_sources(struct buffer *out, const struct provenance *p, const st
         buffer_add_text(out, ", ");
         add_count(out, p->host_labels, "value of the label host", "values of the label host");
     }
-    buffer_add_text(out, "\n");
-    add_times(out, "Seen      ", p->first, p->last);
+    for (uint32_t i = 0; p->uid_count > 1 && i < p->uid_count; i++) {
+        buffer_add_format(out, "%s%" PRIu32, i > 0 ? ", " : ", uids ", p->uids[i]);
+    }
+    buffer_add_text(out, "; ");
+    add_times(out, p->first, p->last);
+    buffer_add_char(out, '\n');
     if (p->live > 0) { /* how long ago that was, the reader's clock says: this text may be kept */
         char read[40];
         render_time_second(p->as_of, read);
         buffer_add_format(out, "Live      as of %s: ", read);
         add_count(out, p->live, "process was", "processes were");
         buffer_add_text(out, " still running\n");
-    }
-    if (p->uid_count > 1) {
-        buffer_add_text(out, "Users     ");
-        for (uint32_t i = 0; i < p->uid_count; i++) {
-            buffer_add_format(out, "%s%" PRIu32, i > 0 ? ", " : "uid ", p->uids[i]);
-        }
-        buffer_add_text(out, "\n");
     }
 }
 
@@ -105,7 +116,7 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
             separator = ", ";
         }
     }
-    buffer_add_text(out, inexact == 0 && covered ? "Exact     yes: no call was lost; for ticks see Coverage\n"
+    buffer_add_text(out, inexact == 0 && covered ? "Exact     yes: no call was lost\n"
                          : inexact == 0          ? "Exact     yes: no tick or call was lost\n"
                          : (inexact & (INEXACT_CALLS | INEXACT_TICKS)) == 0 ? " (calls and ticks are exact)\n"
                          : (inexact & INEXACT_CALLS) == 0                   ? " (calls are exact, ticks are not)\n"
@@ -253,75 +264,159 @@ static void add_self_time(const struct text_parts *t, const char *whose, double 
 }
 
 /* By index and by self time different functions are left out. */
-static void add_shown(const struct text_parts *t)
+static void add_limit(const struct text_parts *t)
 {
     const struct selection *s = t->shown, *flat = t->flat_shown;
-    if (s->hidden == 0 || t->in->show.view == RENDER_VIEW_NOT_CALLED) {
-        return;
-    }
-    buffer_add_format(t->out, "Shown     %" PRIu32 " of %" PRIu32 " functions; ", s->function_count,
+    buffer_add_format(t->out, "%" PRIu32 " of %" PRIu32 " functions, ", s->function_count,
                       s->function_count + s->hidden);
     if (t->in->show.view == RENDER_VIEW_BOTH && flat->hidden_seconds < s->hidden_seconds) {
         add_self_time(t, "the self time left out of the flat profile is ", flat->hidden_seconds);
-        add_self_time(t, ",\n" INDENT "that left out of the call graph ", s->hidden_seconds);
+        add_self_time(t, ", that left out of the call graph ", s->hidden_seconds);
     } else {
         add_self_time(t, noun_for(s->hidden, "the self time of the other is ", "the self time of the others is "),
                       t->in->show.view == RENDER_VIEW_GRAPH ? s->hidden_seconds : flat->hidden_seconds);
     }
-    buffer_add_char(t->out, '\n');
 }
 
-static bool any_differs(const struct report *r)
+/* The edges that were used. */
+static void add_window(struct buffer *out, const struct render_input *in)
 {
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        bool differs = f->measured->differs;
-        for (uint32_t k = 0; !differs && k < f->caller_count; k++) {
-            differs = f->callers[k].measured != NULL && f->callers[k].measured->differs;
+    if (in->since == 0 && in->until == 0) {
+        buffer_add_text(out, "all stored time");
+    } else {
+        add_times(out, in->used_since != 0 ? in->used_since : in->since,
+                  in->used_until != 0 ? in->used_until : in->until);
+    }
+}
+
+/* What of everything is shown, in one line; the line is not there where it is all of it. */
+static void add_shown(const struct text_parts *t)
+{
+    const struct render_input *in = t->in;
+    const bool limited = t->shown->hidden > 0 && in->show.view != RENDER_VIEW_NOT_CALLED && in->provenance->uploads > 0;
+    const bool parts[] = {
+        text_wants(t, strcmp(in->scope, "program") != 0),
+        text_wants(t, in->since != 0 || in->until != 0),
+        in->match != NULL,
+        in->show.focus != NULL,
+        in->report->static_arcs,
+        limited,
+    };
+    const char *separator = "Shown     ";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!parts[i]) {
+            continue;
         }
-        if (differs) {
-            return true;
+        buffer_add_text(t->out, separator);
+        separator = "; ";
+        switch (i) {
+        case 0:
+            buffer_add_text(t->out, scope_words(in->scope));
+            break;
+        case 1:
+            add_window(t->out, in);
+            break;
+        case 2:
+            buffer_add_text(t->out, "uploads with ");
+            name_add_safe(t->out, in->match);
+            break;
+        case 3:
+            buffer_add_text(t->out,
+                            in->show.view == RENDER_VIEW_NOT_CALLED || render_find_focus(in->report, in->show.focus)
+                                ? "functions with "
+                                : "no function with calls or time has in its name ");
+            name_add_safe(t->out, in->show.focus);
+            break;
+        case 4:
+            buffer_add_text(t->out, "with calls found in the machine code (--static)");
+            break;
+        default:
+            add_limit(t);
         }
     }
-    return false;
+    buffer_add_text(t->out, separator[0] == ';' ? "\n" : "");
+    if ((in->used_since != 0 && in->used_since != in->since) || (in->used_until != 0 && in->used_until != in->until)) {
+        buffer_add_text(t->out, INDENT "(requested: ");
+        add_times(t->out, in->since, in->until);
+        buffer_add_text(t->out, "; counts of that time are stored as sums of some minutes or an hour)\n");
+    }
+}
+
+static bool differs(const struct report_measured *m)
+{
+    return m != NULL && m->differs;
+}
+
+/* True if a time of the graph gets a mark: those of the rows that the graph shows. */
+static bool any_marked(const struct text_parts *t)
+{
+    const struct report *r = t->in->report;
+    bool found = false;
+    for (uint32_t i = 0; r->time_measured && t->in->show.view != RENDER_VIEW_FLAT && i < t->shown->entry_count; i++) {
+        const uint32_t entry = t->shown->entries[i];
+        const bool cycle = (entry & REPORT_CYCLE) != 0;
+        const struct report_cycle *c = cycle ? &r->cycles[entry & ~REPORT_CYCLE] : NULL;
+        const struct report_function *f = cycle ? NULL : &r->functions[entry];
+        const struct {
+            const struct report_arc *arcs;
+            uint32_t count;
+        } lists[] = {{cycle ? c->callers : f->callers, cycle ? c->caller_count : f->caller_count},
+                     {cycle ? c->members : NULL, cycle ? c->member_count : 0},
+                     {cycle ? c->callees : f->callees, cycle ? c->callee_count : f->callee_count}};
+        found = found || differs(cycle ? c->measured : f->measured);
+        for (size_t k = 0; !found && k < sizeof lists / sizeof *lists; k++) {
+            const struct row_cut cut = row_cut_make(lists[k].arcs, lists[k].count, t->in->show.rows, k == 0);
+            for (uint32_t j = cut.first; !found && j < cut.first + cut.count; j++) {
+                found = differs(lists[k].arcs[j].measured);
+            }
+        }
+    }
+    return found;
 }
 
 /* Which times are in the columns, what they rest on, and what is missing in the stacks. */
-static void add_stacks(struct buffer *out, const struct report *r)
+static void add_stacks(const struct text_parts *t)
 {
+    const struct report *r = t->in->report;
     const struct report_stack_facts *s = r->stacks;
+    struct buffer *out = t->out;
     if (s == NULL) {
         return;
     }
-    buffer_add_text(out, "Stacks    ");
-    add_count(out, s->ticks, "stack", "stacks");
-    buffer_add_text(out, ", of ");
-    amount_add(out, 100 * s->coverage, 0);
-    buffer_add_text(out, " % of the ticks: ");
-    buffer_add_text(out, r->time_measured
-                             ? "children, callers and callees are measured times\n"
-                             : "children, callers and callees are times by numbers of calls (--time calls);\n" INDENT
-                               "--time measured shows those of the stacks\n");
-    if (r->time_measured && any_differs(r)) {
-        buffer_add_text(out, INDENT
-                        "* marks a time for which the division by numbers of calls gives a value outside\n" INDENT
-                        "the 95 % interval of the measured time\n");
-    }
-    const struct {
-        uint64_t count;
-        const char *what;
-    } parts[] = {{s->incomplete, "without the outermost callers"},
-                 {s->cut, "of them cut where no call stands before a return address"},
-                 {s->folded, "without the innermost frames, which had no space"},
-                 {s->inferred, "with a function that only the call instruction names"}};
-    const char *separator = INDENT "(";
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (parts[i].count > 0) {
-            buffer_add_format(out, "%s%" PRIu64 " %s", separator, parts[i].count, parts[i].what);
-            separator = ";\n" INDENT " ";
+    const bool by_calls = !r->time_measured && t->in->show.view != RENDER_VIEW_FLAT;
+    const bool broken = (double)s->incomplete + (double)s->cut + (double)s->folded > 0.05 * (double)s->ticks;
+    if (text_wants(t, by_calls || broken)) {
+        buffer_add_text(out, "Stacks    ");
+        add_count(out, s->ticks, "stack", "stacks");
+        buffer_add_text(out, ", of ");
+        amount_add(out, 100 * s->coverage, 0);
+        buffer_add_text(out, " % of the ticks: ");
+        buffer_add_text(out,
+                        r->time_measured
+                            ? "children, callers and callees are measured times\n"
+                            : "children, callers and callees are times by numbers of calls (--time calls);\n" INDENT
+                              "--time measured shows those of the stacks\n");
+        const struct {
+            uint64_t count;
+            const char *what;
+        } parts[] = {{s->incomplete, "without the outermost callers"},
+                     {s->cut, "of them cut where no call stands before a return address"},
+                     {s->folded, "without the innermost frames, which had no space"},
+                     {s->inferred, "with a function that only the call instruction names"}};
+        const char *separator = INDENT "(";
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            if (parts[i].count > 0) {
+                buffer_add_format(out, "%s%" PRIu64 " %s", separator, parts[i].count, parts[i].what);
+                separator = ";\n" INDENT " ";
+            }
         }
+        buffer_add_text(out, separator[0] == ';' ? ")\n" : "");
     }
-    buffer_add_text(out, separator[0] == ';' ? ")\n" : "");
+    if (any_marked(t)) {
+        buffer_add_text(
+            out,
+            "*         marks a measured time; divided by numbers of calls, it would be outside its 95 % interval\n");
+    }
 }
 
 static void add_missing(const struct text_parts *t)
@@ -333,30 +428,10 @@ static void add_missing(const struct text_parts *t)
     add_gap(t->out, r);
     add_disputed(t->out, t->in);
     if (r->counted_functions > 0) {
-        buffer_add_format(
-            t->out, "Not called %" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)\n",
-            r->not_called_count, r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
-            (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0 ? "; some were left out of counting" : "");
-    }
-    if (r->static_arcs) {
-        buffer_add_text(t->out, "Graph     includes calls found in the machine code (--static)\n");
-    }
-    add_shown(t);
-}
-
-/* The edges that were used, and what was asked for if that is not the same. */
-static void add_window(struct buffer *out, const struct render_input *in)
-{
-    int64_t since = in->used_since != 0 ? in->used_since : in->since,
-            until = in->used_until != 0 ? in->used_until : in->until;
-    if (in->since == 0 && in->until == 0) {
-        buffer_add_text(out, "Window    all stored time\n");
-        return;
-    }
-    add_times(out, "Window    ", since, until);
-    if (since != in->since || until != in->until) {
-        add_times(out, "Requested ", in->since, in->until);
-        buffer_add_text(out, "          (counts of that time are stored as sums of some minutes or an hour)\n");
+        text_add_wrong(t, t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",
+                       "%" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)", r->not_called_count,
+                       r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
+                       (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0 ? "; some were left out of counting" : "");
     }
 }
 
@@ -367,13 +442,8 @@ void text_add_heading(const struct text_parts *t)
     buffer_add_text(t->out, in->build_id);
     buffer_add_text(t->out, " ");
     name_add_safe(t->out, in->build_name);
-    buffer_add_format(t->out, "\nScope     %s\n", scope_words(in->scope));
-    add_window(t->out, in);
-    if (in->match != NULL) {
-        buffer_add_text(t->out, "Labels    ");
-        name_add_safe(t->out, in->match);
-        buffer_add_text(t->out, "\n");
-    }
+    buffer_add_char(t->out, '\n');
+    add_shown(t);
     if (in->provenance->uploads == 0) { /* of nothing there is nothing to say, least of all that it is exact */
         buffer_add_text(t->out, "From      nothing: no stored upload matches the query\n");
         if (in->provenance->inexact != 0) {
@@ -385,13 +455,6 @@ void text_add_heading(const struct text_parts *t)
     add_exactness(t->out, in);
     text_add_collector(t);
     add_total(t->out, in->report, text_calls_mark(in));
-    add_stacks(t->out, in->report);
+    add_stacks(t);
     add_missing(t);
-    if (in->show.focus != NULL) {
-        buffer_add_text(t->out, "Focus     ");
-        name_add_safe(t->out, in->show.focus);
-        buffer_add_text(t->out, in->show.view == RENDER_VIEW_NOT_CALLED || render_find_focus(in->report, in->show.focus)
-                                    ? "\n"
-                                    : ": no function with calls or time has this in its name\n");
-    }
 }

@@ -17,8 +17,17 @@ struct text_parts {
     struct buffer *out;
 };
 
-/* What was asked, where the numbers come from, and what is missing. */
+/* What was asked, where the numbers come from, and what is missing. At most six lines, unless something is wrong: each
+ * further line says what is, or is there because the query says verbose. */
 void text_add_heading(const struct text_parts *t);
+/* True if a line of the heading that is of interest only where something is wrong is to be there. */
+static inline bool text_wants(const struct text_parts *t, bool wrong)
+{
+    return wrong || t->in->show.verbose != 0;
+}
+/* Adds such a line, "Label     sentence". label: at most nine characters, "" for a line below another. */
+void text_add_wrong(const struct text_parts *t, bool wrong, const char *label, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* How much of the CPU time is in functions, and what the collectors lost; nothing where there was none. */
 void text_add_collector(const struct text_parts *t);
 /* The line below the flat profile with the time inside the collector: width of its number, and of the following blanks;

@@ -93,7 +93,7 @@ def sums(tap, d, exe, fleet):
     cycles = d.json("report", exe, "--json", "--dimension", "cycles")
     tap.point(cycles["totals"]["ticks"] == fleet.cycles and cycles["collector"] == told,
               "the other dimension is a step away", cycles["totals"])
-    text = d.ctl("report", exe).stdout
+    text = d.ctl("report", exe, "--verbose").stdout
     tap.point(f"Coverage  {100 * told['coverage']:.2f}% of the CPU time outside the collector is in known "
               "objects: " in text
               and f"Overhead  {100 * told['overhead']:.2f}% of the ticks were inside the collector" in text

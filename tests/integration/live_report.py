@@ -21,12 +21,25 @@ def moment(text):
     return datetime.datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", text).replace("Z", "+00:00")).timestamp()
 
 
+def heading(text):
+    """The lines before the first table, without the empty one."""
+    return re.split(r"\n\s*(?:Flat profile:|Call graph)\n", text)[0].splitlines()
+
+
 def live(tap, d, p, began):
     said = json.loads(d.ctl("report", p.exe, "--json").stdout)["provenance"]
     tap.point(said["live"] == 1 and began - 1 <= moment(said["as_of"]) <= time.time() + 1,
               "JSON: how many live, and as of when", (began, said))
     text = d.ctl("report", p.exe).stdout
     tap.point(bool(LINE.search(text)), "text: the time, which stays true in a file", text[:800])
+    heads = [(words, heading(d.ctl(words[0], p.exe, *words[1:]).stdout))
+             for words in (["report"], ["report", "--flat"], ["report", "-l", f"host={os.uname().nodename}"],
+                           ["report", "--since", "now-1h", "--limit", "1"], ["top"], ["top", "--limit", "1"])]
+    tap.point(all("Coverage  unknown: no tick in " in "\n".join(head) and 4 < len(head) <= 7 for _, head in heads),
+              "six lines are before the tables, and one that says what is wrong", heads)
+    full = heading(d.ctl("report", p.exe, "--verbose").stdout)
+    tap.point(any(line.startswith("Coverage ") for line in full) and any("all stored time" in line for line in full),
+              "--verbose: all lines", full)
     shown = SGR.sub("", Terminal([PROFCTL, "report", p.exe, "--no-pager"], terminal_env(d)).text)
     tap.point(bool(SHOWN.search(shown)), "on a terminal: how long ago that was", shown[:800])
     shown = SGR.sub("", Terminal([PROFCTL, "top", p.exe, "-n", "1"], terminal_env(d)).text)
@@ -62,7 +75,8 @@ def ended(tap, d, p):
 
 def library(tap, d):
     done = d.ctl("report", "libc.so.6")
-    tap.point(done.returncode == 0 and "\nScope     everywhere: " in done.stdout, "report of a library's name", done)
+    tap.point(done.returncode == 0 and "\nShown     this build alone, in every process that loaded it\n"
+              in done.stdout, "report of a library's name", done)
 
 
 def unticked(tap, d):
@@ -75,6 +89,23 @@ def unticked(tap, d):
     tap.point(re.search(r"^ +\d+ms without ticks: the clock was off$", text, re.M) is not None
               and said["without_ticks_reason"] == "the clock was off" and said["without_ticks_seconds"] >= 0.19,
               "why there are no ticks: the collector's clock was off", (text[:1200], said))
+
+
+def ticked(tap, d):
+    exe = os.path.join(d.folder, "busy")
+    source = "#include <time.h>\nint main(void) { while (clock() < CLOCKS_PER_SEC / 2) { } return 0; }\n"
+    built = run("gcc", "-pg", "-x", "c", "-o", exe, "-", input=source)
+    assert built.returncode == 0, built.stderr
+    assert d.ctl("run", "--", exe).returncode == 0
+    heads = [heading(d.ctl(*words).stdout) for words in (
+        ["report", exe], ["report", exe, "--flat"], ["top", exe, "--limit", "1"],
+        ["report", exe, "-l", f"host={os.uname().nodename}", "--since", "now-1h", "--limit", "1", "--focus", "main"])]
+    tap.point(all(4 <= len(head) <= 6 for head in heads), "where nothing is wrong, six lines at most are before them",
+              heads)
+    for words in (["report", exe], ["report", exe, "--flat"], ["report", exe, "--graph", "--limit", "1"]):
+        text = d.ctl(*words).stdout
+        tap.point(text.count("*") == 0 or text.count("\n* ") == 1 < text.count("*"),
+                  f"{' '.join(words[2:])}: a mark is explained where it follows", text)
 
 
 def uncounted(tap, d):
@@ -99,4 +130,5 @@ with Tap() as tap, Daemon("--harvest-interval", "1s") as d, Bed(harvester=False)
     finally:
         p.end()
     unticked(tap, d)
+    ticked(tap, d)
     uncounted(tap, d)

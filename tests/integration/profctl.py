@@ -91,7 +91,7 @@ def test_upload_and_report(tap, d, exe, gmon):
     for words in (["--focus", "zork"], ["--focus", "zork", "--json"], ["--focus", "zork", "--flat"]):
         says(tap, d.ctl("report", exe, *words), 1, ["nothing matches", "zork"], f"report {' '.join(words)}")
     _, _, body = d.get(f"/api/v1/builds/{build_id(exe)}/report?focus=zork&format=text")
-    tap.point("Focus     zork: no function with calls or time has this in its name" in str(body),
+    tap.point("Shown     no function with calls or time has in its name zork" in str(body),
               "a text without a matching function says so", body)
     status, _, body = d.get(f"/api/v1/builds/{build_id(exe)}/report?label.service=db")
     nothing = json.loads(body)["provenance"]

@@ -60,7 +60,7 @@ def check_choice(tap, d, exe, said):
               "time=calls changes the order, not the fields", calls["time"])
     order = [f["measured_total"] for f in said["functions"]]
     tap.point(order == sorted(order, reverse=True), "measured times sort by default", order)
-    text = d.ctl("report", exe).stdout
+    text = d.ctl("report", exe, "--verbose").stdout
     tap.point("measured times" in text and "Stacks " in text, "the heading says which times are shown", text[:1500])
     text = d.ctl("report", exe, "--time", "calls").stdout
     tap.point("by numbers of calls" in text, "and which are not", text[:1500])
@@ -199,7 +199,8 @@ def check_calls(tap, d, exe):
               "a call from each caller has a time of its own", rows)
     tap.point(rows["huge"]["measured_differs"], "the time by numbers of calls is marked", rows["huge"])
     text = d.ctl("report", exe, "--graph").stdout
-    tap.point(" calls/call per call\n" in text and "* marks a time for which" in text, "the text has both", text[:2500])
+    tap.point(" calls/call per call\n" in text and "\n*         marks a measured time; " in text,
+              "the text has both", text[:2500])
 
 
 def main():

@@ -6,11 +6,7 @@
 
 static const char HEADING[] =
     "Build     " CYCLE_ID " /srv/bin/cycle\n"
-    "Scope     program: all builds together, in processes of this program\n"
-    "Window    all stored time\n"
-    "From      3 uploads, 2 processes started, 1 machine\n"
-    "Seen      2026-11-21T16:00:00Z to 2026-11-21T16:00:01Z\n"
-    "Users     uid 0, 1000\n"
+    "From      3 uploads, 2 processes started, 1 machine, uids 0, 1000; 2026-11-21T16:00:00Z to 2026-11-21T16:00:01Z\n"
     "Exact     no: threads-unknown, caller-bucket (ticks are exact, calls are not)\n"
     "          threads-unknown  a gmon.out does not say whether calls of several threads were "
     "lost\n"

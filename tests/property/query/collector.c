@@ -130,16 +130,9 @@ static bool names_reasons(const char *target)
     return strstr(target, "format=pprof") != NULL || strstr(target, "format=callgrind") != NULL;
 }
 
-/* Takes the heading's lines of coverage and the line under the flat profile out. Were there any? What is said of
- * exactness then speaks of calls alone. */
+/* Takes the heading's lines of coverage and the line under the flat profile out. Were there any? */
 static bool text_cut(char *text)
 {
-    static const char CALLS[] = "no call was lost; for ticks see Coverage\n", BOTH[] = "no tick or call was lost\n";
-    char *exact = strstr(text, CALLS);
-    if (exact != NULL) {
-        memmove(exact + sizeof BOTH - 1, exact + sizeof CALLS - 1, strlen(exact + sizeof CALLS - 1) + 1);
-        memcpy(exact, BOTH, sizeof BOTH - 1);
-    }
     char *from = strstr(text, "\nOverhead  "), *to = from != NULL ? strstr(from, "\nTotal  ") : NULL;
     if (from == NULL) {
         from = strstr(text, "\nCoverage  ");
@@ -159,8 +152,8 @@ static bool text_cut(char *text)
     return to != NULL;
 }
 
-/* Takes the numbers of uploads and processes out of the heading: where all processes had a collector, it has words for
- * them. JSON has both numbers. */
+/* Takes the numbers of uploads and processes out of the heading, and whether ticks are exact: where all processes had a
+ * collector, it has words for them. JSON has all of it. */
 static void sources_cut(char *text)
 {
     char *from = strstr(text, "\nFrom      "), *machines = from != NULL ? strstr(from, " machine") : NULL;
@@ -168,6 +161,12 @@ static void sources_cut(char *text)
         while (*--machines != ' ') {
         }
         memmove(from, machines, strlen(machines) + 1);
+    }
+    static const char TICKS[] = " tick or";
+    char *exact = strstr(text, "\nExact     yes: no tick or call was lost\n");
+    exact = exact != NULL ? strstr(exact, TICKS) : NULL;
+    if (exact != NULL) {
+        memmove(exact, exact + sizeof TICKS - 1, strlen(exact + sizeof TICKS - 1) + 1);
     }
 }
 
@@ -197,7 +196,7 @@ Test(query_collector, they_change_no_number)
 {
     static const char *const BUILDS[] = {PROGRAM, LIBRARY};
     static const char *const WHAT[] = {"report?limit=0&format=json",
-                                       "report?limit=0&format=text",
+                                       "report?limit=0&format=text&verbose=1",
                                        "report?format=gprof",
                                        "counts?uid=1000",
                                        "report?format=csv",
@@ -208,14 +207,14 @@ Test(query_collector, they_change_no_number)
                                        "report?view=flat&limit=0",
                                        "report?format=callgrind",
                                        "report?dimension=cycles",
-                                       "report?dimension=Zeit&format=text",
+                                       "report?dimension=Zeit&format=text&verbose=1",
                                        "groups?by=host&dimension=wall",
                                        "report?dimension=collector",
                                        "functions?name=a",
                                        "report?format=folded",
                                        "report?format=nodegraph",
                                        "report?format=pprof",
-                                       "report?format=text&focus=a"};
+                                       "report?format=text&focus=a&verbose=1"};
     static const char *const WHICH[] = {"", "&scope=build", "&scope=everywhere", "&label.host=db1", "&since=now-2d"};
     uint32_t with = 0;
     for (uint32_t round = 0; round < 12; round++) {

@@ -20,6 +20,7 @@ static void setup(void)
     in.report = &report;
     in.provenance = &provenance;
     in.coverage = &counters;
+    in.show.verbose = 1;
 }
 
 TestSuite(render_collector, .init = setup);
