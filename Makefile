@@ -475,7 +475,7 @@ regression:
 
 # make collect-real: programs of Debian source packages, with plugins and threads, under the collector; every call count beside
 # callgrind's.
-COLLECT_REAL := lua5.4 lua-lpeg bzip2 pbzip2 mawk byacc gzip sed sqlite3
+COLLECT_REAL := lua5.4 lua-lpeg bzip2 pbzip2 mawk byacc gzip sed sqlite3 libzstd
 .PHONY: collect-real
 collect-real:
 	$(Q)sh tests/deps.sh check

@@ -61,6 +61,11 @@ def runs(package, folder, inputs):
         return [(["-batch", ":memory:"], sql.encode())]
     if package == "pbzip2":
         return [(["-c", "-z", "-k", "-p4", "-b1", "-1", text], None)]
+    if package == "libzstd":
+        packed = subprocess.run([os.path.join(folder, "exe"), "-1", "-c", *[text] * 40], cwd=inputs,
+                                capture_output=True, check=True).stdout
+        return [(["-12", "-c", "-T1", text], None), (["-19", "-c", "--single-thread"], open(text, "rb").read()),
+                (["-d", "-c", write(inputs, "text.zst", packed)], None)]
     return [(["-9", "-c"], open(text, "rb").read())]
 
 
@@ -110,7 +115,7 @@ def one(tap, bed, root, package, table):
                       *("–" if r is None else len(r) for r in (apart, rewritten))))
 
 
-PACKAGES = ["lua5.4", "lua-lpeg", "pbzip2", "mawk", "byacc", "gzip", "sed", "sqlite3"]
+PACKAGES = ["lua5.4", "lua-lpeg", "pbzip2", "mawk", "byacc", "gzip", "sed", "sqlite3", "libzstd"]
 
 
 def main():

@@ -148,6 +148,10 @@ build_pbzip2() {
         parts="$parts $name.o" || return 1; done
     g++ -pg -O2 -pthread -DUSE_STACKSIZE_CUSTOMIZATION -I../../bzip2/tree -o ../exe *.cpp $parts
 }
+build_libzstd() {
+    gcc -pg -O2 -pthread -DZSTD_MULTITHREAD -DXXH_NAMESPACE=ZSTD_ -Ilib -Ilib/common -o ../exe lib/common/*.c \
+        lib/compress/*.c lib/decompress/*.c lib/decompress/*.S lib/dictBuilder/*.c programs/*.c
+}
 # For tests/bench/collect.py, which builds the library's sources with a program of its own.
 # Its autotools' outputs are not in the source package.
 build_jansson() {
