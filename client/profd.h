@@ -270,7 +270,7 @@ typedef enum profd_status (*profd_http)(void *context, const struct profd_http_r
 struct profd_options {
     const char *server;     /* "unix:/path", a path, "http://127.0.0.1:PORT" or "https://HOST" (both: queries only).
                              * Default:     $PROFD_SOCKET (not in set-user-id programs), /run/profd/profd.sock,
-                             * $XDG_RUNTIME_DIR/profd/profd.sock */
+                             * then a user's own as in profctl(1) */
     const char *token_file; /* holds the bearer token of an http or https server; CONFIG if other users may read it */
     const char *name;       /* of this program */
     uint32_t connect_ms;    /* from connect to WELCOME; default 200 */

@@ -11,6 +11,7 @@
 #include "log/log.h"
 #include "log/notify.h"
 #include "admin/restore.h"
+#include "proto/runtime.h"
 #include "server_internal.h"
 #include "writer/state_dir.h"
 
@@ -104,6 +105,13 @@ static void server_announce(const struct server *s)
     log_write(LOG_LEVEL_NOTICE, NULL, "profd %s: uploads and queries on %s, data in %s", PROFD_VERSION,
               endpoints_get_path(s->endpoints, ENDPOINT_UPLOAD) ? config->socket : "the socket passed in",
               config->state_dir);
+    if (endpoints_get_path(s->endpoints, ENDPOINT_UPLOAD) && strcmp(config->socket, RUNTIME_SYSTEM_SOCKET) != 0 &&
+        !access(RUNTIME_SYSTEM_SOCKET, F_OK)) {
+        log_write(LOG_LEVEL_NOTICE, NULL,
+                  "there is a daemon at " RUNTIME_SYSTEM_SOCKET ", which profctl and the programs ask first: set "
+                  "PROFD_SOCKET=%s for them to ask this one",
+                  config->socket);
+    }
     if (endpoints_get_path(s->endpoints, ENDPOINT_HTTP)) {
         log_write(LOG_LEVEL_NOTICE, NULL, "HTTP on unix:%s", config->http_socket);
     }

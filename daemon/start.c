@@ -36,11 +36,6 @@ static enum profd_status server_take_passed(struct server *s, struct profd_error
     if (s->passed.http_tcp >= 0 && !config->http_open && !config->values[CONFIG_http_token]) {
         return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: use http-token FILE, or http-open");
     }
-    if (s->passed.upload < 0 && !config->socket) {
-        return profd_error_set(e, PROFD_CONFIG,
-                               "No socket path: XDG_RUNTIME_DIR is not set. Use --socket PATH, and set "
-                               "PROFD_SOCKET=PATH for profctl and the programs.");
-    }
     return PROFD_OK;
 }
 

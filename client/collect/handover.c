@@ -14,6 +14,7 @@
 #include "client/collect/raw.h"
 #include "client/collect/region.h"
 #include "proto/limits.h"
+#include "proto/runtime.h"
 #include "proto/uidmap.h"
 
 /* Connects to a daemon that is accepted. */
@@ -91,6 +92,17 @@ static bool is_trusted(int fd)
     return peer.uid == (uint32_t)raw_call(SYS_geteuid, 0, 0, 0, 0) || is_profd(peer.uid);
 }
 
+static bool shared_is_private(void)
+{
+    const uint32_t uid = (uint32_t)raw_call(SYS_geteuid, 0, 0, 0, 0);
+    char path[RUNTIME_SIZE];
+    struct stat st;
+    runtime_directory(RUNTIME_SHARED, uid, path);
+    raw_zero(&st, sizeof st);
+    return raw_call(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           runtime_is_private(st.st_mode, st.st_uid, uid);
+}
+
 /* Returns a connected, nonblocking socket to the first daemon of the options that answers and runs as root, as the user
  * profd, or as the current user, with a uid that identifies this user (proto/uidmap.h). Negative, as −errno: there is
  * none; EAGAIN: its backlog is full. */
@@ -99,7 +111,7 @@ static int handover_peer_dial(void)
     long why = -ENOENT;
     for (unsigned i = 0; i < OPTION_SOCKETS; i++) {
         const struct sockaddr_un *a = &option.sockets[i];
-        if (a->sun_family != AF_UNIX) {
+        if (a->sun_family != AF_UNIX || (i == OPTION_SOCKET_SHARED && !shared_is_private())) {
             continue;
         }
         long fd = raw_call(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);

@@ -7,6 +7,7 @@
 #include "client/collect/raw.h"
 #include "proto/attach.h"
 #include "proto/label.h"
+#include "proto/runtime.h"
 
 #define RATE_DEFAULT 99u
 #define RATE_MAX 10000u
@@ -72,41 +73,24 @@ static void socket_write(struct sockaddr_un *to, const char *folder, const char 
     to->sun_family = AF_UNIX;
 }
 
-/* "/run/user/1000": where profd has its socket if XDG_RUNTIME_DIR is not set. */
-static void runtime_of_user(char *out)
-{
-    static const char folder[] = "/run/user/";
-    uint32_t uid = (uint32_t)raw_call(SYS_geteuid, 0, 0, 0, 0);
-    unsigned digits = 1;
-    for (uint32_t rest = uid; rest >= 10; rest /= 10) {
-        digits++;
-    }
-    raw_copy(out, folder, sizeof folder - 1);
-    char *at = out + sizeof folder - 1 + digits;
-    *at = '\0';
-    do {
-        *--at = (char)('0' + uid % 10);
-        uid /= 10;
-    } while (uid > 0);
-}
-
 static void sockets_read(void)
 {
     const char *named = value_of("PROFD_SOCKET"), *runtime = value_of("XDG_RUNTIME_DIR");
+    const uint32_t uid = (uint32_t)raw_call(SYS_geteuid, 0, 0, 0, 0);
+    char own[RUNTIME_SIZE];
     if (named && *named) {
         const char *path = raw_after(named, "unix:");
         socket_write(&option.sockets[0], "", path ? path : named);
         return;
     }
-    socket_write(&option.sockets[0], "/run/profd/profd.sock", "");
-    char own[sizeof "/run/user/4294967295"];
-    if (!runtime || !*runtime) {
-        runtime_of_user(own);
-        runtime = own;
+    socket_write(&option.sockets[0], RUNTIME_SYSTEM_SOCKET, "");
+    if (runtime && *runtime == '/') {
+        socket_write(&option.sockets[1], runtime, RUNTIME_SOCKET);
     }
-    if (*runtime == '/') {
-        socket_write(&option.sockets[1], runtime, "/profd/profd.sock");
-    }
+    runtime_directory(RUNTIME_USER, uid, own);
+    socket_write(&option.sockets[2], own, RUNTIME_SOCKET);
+    runtime_directory(RUNTIME_SHARED, uid, own);
+    socket_write(&option.sockets[OPTION_SOCKET_SHARED], own, RUNTIME_SHARED_SOCKET);
 }
 
 void option_read(void)

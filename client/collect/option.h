@@ -15,7 +15,8 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#define OPTION_SOCKETS 2
+#define OPTION_SOCKETS 4
+#define OPTION_SOCKET_SHARED 3 /* the one in RUNTIME_SHARED (proto/runtime.h) */
 
 struct option_values {
     struct sockaddr_un sockets[OPTION_SOCKETS]; /* to try in this order; family 0: none */

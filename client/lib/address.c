@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/runtime.h"
 #include "proto/uidmap.h"
 
-#define SYSTEM_SOCKET "/run/profd/profd.sock"
+#define SOCKET_PATH_SIZE 512
 
 static enum profd_status unix_parse(const char *path, struct address *out, struct profd_error *e)
 {
@@ -104,6 +106,12 @@ enum profd_status address_parse(const char *text, struct address *out, struct pr
     return unix_parse(text, out, e);
 }
 
+static bool socket_is_there(const char *folder, const char *name, char path[SOCKET_PATH_SIZE])
+{
+    int n = snprintf(path, SOCKET_PATH_SIZE, "%s%s", folder, name);
+    return n > 0 && n < SOCKET_PATH_SIZE && access(path, F_OK) == 0;
+}
+
 enum profd_status address_default(struct address *out, struct profd_error *e)
 {
     /* secure_getenv: the environment must not direct a set-user-id program to another user's socket. */
@@ -113,19 +121,30 @@ enum profd_status address_default(struct address *out, struct profd_error *e)
         return status == PROFD_OK ? status : profd_error_wrap(e, status, "PROFD_SOCKET");
     }
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-    char own[64];
-    if (!runtime || !*runtime) { /* where profd then has its socket, too */
-        (void)snprintf(own, sizeof own, "/run/user/%u", (unsigned)geteuid());
-        runtime = own;
+    char user[RUNTIME_SIZE], shared[RUNTIME_SIZE], path[SOCKET_PATH_SIZE];
+    struct stat st;
+    if (access(RUNTIME_SYSTEM_SOCKET, F_OK) == 0) {
+        return unix_parse(RUNTIME_SYSTEM_SOCKET, out, e);
     }
-    if (access(SYSTEM_SOCKET, F_OK) != 0 && runtime && runtime[0] == '/') {
-        char path[512];
-        int n = snprintf(path, sizeof path, "%s/profd/profd.sock", runtime);
-        if (n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0) {
-            return unix_parse(path, out, e);
-        }
+    if (runtime && runtime[0] == '/' && socket_is_there(runtime, RUNTIME_SOCKET, path)) {
+        return unix_parse(path, out, e);
     }
-    return unix_parse(SYSTEM_SOCKET, out, e);
+    runtime_directory(RUNTIME_USER, geteuid(), user);
+    if (socket_is_there(user, RUNTIME_SOCKET, path)) {
+        return unix_parse(path, out, e);
+    }
+    runtime_directory(RUNTIME_SHARED, geteuid(), shared);
+    if (lstat(shared, &st) != 0) {
+        return unix_parse(RUNTIME_SYSTEM_SOCKET, out, e);
+    }
+    if (!runtime_is_private(st.st_mode, st.st_uid, geteuid())) {
+        return profd_error_set(
+            e, PROFD_UNTRUSTED,
+            "%s is not a directory of uid %u with mode 0700, so the socket in it is not used; remove "
+            "it, or name the socket with --socket or PROFD_SOCKET",
+            shared, (unsigned)geteuid());
+    }
+    return unix_parse(socket_is_there(shared, RUNTIME_SHARED_SOCKET, path) ? path : RUNTIME_SYSTEM_SOCKET, out, e);
 }
 
 /* The beginning of a file; 0 bytes if it cannot be read. */

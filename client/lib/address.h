@@ -29,7 +29,7 @@ struct address {
 enum profd_status address_parse(const char *text, struct address *out, struct profd_error *e);
 
 /* The default address: $PROFD_SOCKET (not in a set-user-id program), otherwise the system's socket if it exists,
- * otherwise the user's own. */
+ * otherwise the user's own (proto/runtime.h). UNTRUSTED: another user may have made the directory of that. */
 enum profd_status address_default(struct address *out, struct profd_error *e);
 
 /* DECISIONS 20: UNTRUSTED unless the peer of this connected Unix socket is root, the user profd, or the current user,

@@ -102,7 +102,7 @@ struct config {
 
     /* Set by config_check. Strings point into values and are not NULL unless noted. */
     const char *state_dir;
-    const char *socket;      /* NULL: not given, and there is no directory for the default; it must be passed in */
+    const char *socket;      /* where it is made, unless it is passed in */
     const char *http_socket; /* NULL: none */
     const char *http;        /* NULL: no TCP */
     bool http_open;

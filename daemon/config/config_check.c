@@ -16,6 +16,7 @@
 #include "net/listen.h"
 #include "net/peer.h"
 #include "proto/limits.h"
+#include "proto/runtime.h"
 
 #define RAW_AGE_MIN INT64_C(1000000000)
 #define RAW_BYTES_MIN (64u << 10)
@@ -63,29 +64,40 @@ static enum profd_status config_default_state(struct config *config, struct prof
                            "No state directory: neither XDG_STATE_HOME nor HOME is set. Use --state-dir DIR.");
 }
 
-static enum profd_status config_default_sockets(struct config *config, struct profd_error *e)
+static bool config_is_own(const char *directory)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char own[64];
-    enum profd_status status;
     struct stat st;
 
-    snprintf(own, sizeof own, "/run/user/%u", (unsigned)geteuid());
+    return !stat(directory, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+static enum profd_status config_default_sockets(struct config *config, struct profd_error *e)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *below = "/profd";
+    char own[RUNTIME_SIZE], directory[4096];
+    enum profd_status status;
+
+    runtime_directory(RUNTIME_USER, geteuid(), own);
     if (geteuid() == 0) {
         runtime = "/run";
-    } else if (!runtime || *runtime != '/') {
-        runtime = !stat(own, &st) && st.st_uid == geteuid() ? own : NULL;
-    }
-    if (!runtime) {
-        return PROFD_OK; /* sockets must be passed in or named */
+    } else if (!runtime || *runtime != '/' || !config_is_own(runtime)) {
+        runtime = own;
+        if (!config_is_own(own)) {
+            runtime_directory(RUNTIME_SHARED, geteuid(), own);
+            below = "";
+        }
     }
     /* If only the upload socket is moved, the default HTTP socket could replace that of another daemon. */
     if (config->values[CONFIG_socket] && !config->values[CONFIG_http_socket]) {
         return PROFD_OK;
     }
-    status = config_set_default(config, CONFIG_socket, runtime, "/profd/profd.sock", e);
+    if (snprintf(directory, sizeof directory, "%s%s", runtime, below) >= (int)sizeof directory) {
+        return profd_error_set(e, PROFD_CONFIG, "XDG_RUNTIME_DIR has %zu bytes; the limit is %zu", strlen(runtime),
+                               sizeof directory - sizeof "/profd");
+    }
+    status = config_set_default(config, CONFIG_socket, directory, "/profd.sock", e);
     if (!status) {
-        status = config_set_default(config, CONFIG_http_socket, runtime, "/profd/http.sock", e);
+        status = config_set_default(config, CONFIG_http_socket, directory, "/http.sock", e);
     }
     return status;
 }
@@ -401,12 +413,10 @@ enum profd_status config_check(struct config *config, struct profd_error *e)
     if (config->http_socket && !strcmp(config->http_socket, "none")) {
         config->http_socket = NULL;
     }
-    if (config->http_socket && config->socket && !strcmp(config->http_socket, config->socket)) {
+    if (config->http_socket && !strcmp(config->http_socket, config->socket)) {
         return profd_error_set(e, PROFD_CONFIG, "socket and http-socket are the same path: %s", config->socket);
     }
-    if (config->socket) {
-        status = listen_parse_unix(config->socket, e);
-    }
+    status = listen_parse_unix(config->socket, e);
     if (!status && config->http_socket) {
         status = listen_parse_unix(config->http_socket, e);
     }

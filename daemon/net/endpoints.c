@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net/loop.h"
+#include "proto/runtime.h"
 
 #define EXHAUSTED_PAUSE_MS 100
 
@@ -111,12 +112,14 @@ static enum profd_status endpoints_open_unix(struct endpoints *n, enum endpoint 
 {
     const char *slash = strrchr(path, '/');
     enum profd_status status = PROFD_OK;
-    char directory[4096];
+    char directory[4096], shared[RUNTIME_SIZE];
 
     if (slash && slash != path && (size_t)(slash - path) < sizeof directory) {
         memcpy(directory, path, (size_t)(slash - path));
         directory[slash - path] = 0;
-        status = listen_make_directory(directory, 0755, e);
+        runtime_directory(RUNTIME_SHARED, geteuid(), shared);
+        status = strcmp(directory, shared) ? listen_make_directory(directory, 0755, e)
+                                           : listen_make_private_directory(directory, e);
     }
     if (!status) {
         status = listen_open_unix(path, mode, group, &n->listeners[which].fd, e);

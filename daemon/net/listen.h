@@ -25,6 +25,10 @@ enum profd_status listen_parse_unix(const char *path, struct profd_error *e);
 enum profd_status listen_open_unix(const char *path, mode_t mode, uint32_t group, int *fd, struct profd_error *e);
 /* Makes the directory, and with mode 0755 those above it that are missing. */
 enum profd_status listen_make_directory(const char *path, mode_t mode, struct profd_error *e);
+
+/* Makes the directory in a place that all users share. CANT_CREATE if what is there is not private (proto/runtime.h).
+ */
+enum profd_status listen_make_private_directory(const char *path, struct profd_error *e);
 /* Removes the file if it is still this socket's. */
 void listen_remove_unix(const char *path, int fd);
 

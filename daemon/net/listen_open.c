@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/listen.h"
+#include "proto/runtime.h"
 
 #define BACKLOG 4096
 
@@ -54,6 +55,23 @@ enum profd_status listen_make_directory(const char *path, mode_t mode, struct pr
     }
     if (stat(path, &st) || !S_ISDIR(st.st_mode)) {
         return profd_error_set(e, PROFD_CANT_CREATE, "%s is not a directory", path);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status listen_make_private_directory(const char *path, struct profd_error *e)
+{
+    struct stat st;
+
+    if (mkdir(path, 0700) && errno != EEXIST) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot make the directory %s: %s", path, strerror(errno));
+    }
+    if (lstat(path, &st) || !runtime_is_private(st.st_mode, st.st_uid, geteuid())) {
+        return profd_error_set(
+            e, PROFD_CANT_CREATE,
+            "%s is not a directory of uid %u with mode 0700; remove it, or use --socket PATH and set "
+            "PROFD_SOCKET=PATH for profctl and the programs",
+            path, (unsigned)geteuid());
     }
     return PROFD_OK;
 }

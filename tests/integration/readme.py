@@ -3,12 +3,12 @@ for such uploads, but for the build, the times of day and the end of the graph, 
 import concurrent.futures
 import functools
 import os
+import random
 import re
 import shutil
-import signal
 import tempfile
 
-from harness import BUILD, ROOT, Daemon, Tap, programs, run
+from harness import BUILD, ROOT, Daemon, Tap, free_port, programs, readable_copy, run
 from example_gmon import example
 from look import Terminal
 
@@ -37,32 +37,53 @@ def check_report(tap, d, folder):
     tap.point(masked(printed).startswith(masked(shown)), "the report in the README is profctl's", printed)
 
 
-def in_script(shell, commands, env, folder):
+# A user without XDG_RUNTIME_DIR, beside a daemon of the system, which nobody means: $1 is the folder of profd, $2 the
+# user, and the rest the command.
+BESIDE_SYSTEM = """mount -t tmpfs none /run || exit 99
+"$1/profd" --state-dir "$1/system" 2>"$1/log" &
+until "$1/profctl" status --socket /run/profd/profd.sock >/dev/null 2>&1 || ! kill -0 $!; do sleep 0.1; done
+user=$2; shift 2
+setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; status=$?
+kill $!; wait; exit $status"""
+
+
+def in_script(shell, commands, env, folder, prefix):
     """The commands as a script without job control; the text of what it printed, and whether each succeeded. The wait
     says how the program ended."""
-    script = "set -e\n" + commands.replace("wait $!;", "wait $! || [ $? = 137 ];")
-    done = run(shell, "-c", script, cwd=folder, env=env)
+    script = "set -e\n" + commands.replace("&& wait $!;", "&& { wait $! || [ $? = 137 ]; };")
+    done = run(*prefix, shell, "-c", script, cwd=folder, env=env)
     return done.returncode == 0, done.stderr + done.stdout
 
 
-def typed(commands, env, folder):
+def typed(commands, env, folder, prefix):
     """The same, pasted at the prompt of a bash, which prints the status of each."""
-    shown = Terminal(["bash", "--norc", "--noprofile", "--noediting", "-i"], {**env, "PS1": "<$?>", "PS2": ""},
+    shown = Terminal([*prefix, "bash", "--norc", "--noprofile", "--noediting", "-i"], {**env, "PS1": "<$?>", "PS2": ""},
                      what=lambda data: b"<0>" in data, keys=f"cd {folder}\n{commands}\nexit\n".encode())
     return set(re.findall(r"<(\d+)>", shown.text)) == {"0"}, shown.text
 
 
 def check_commands(way):
-    """Every command of the five minutes, but the daemon's, in an empty directory: ok, text, processes left over."""
-    empty = tempfile.mkdtemp(prefix="profd-readme-empty-")
-    commands = DAEMON.sub("", "".join(re.findall(r"```sh\n(.*?)```", section("Five minutes"), re.S)))
-    with Daemon() as d:
-        ok, text = way(commands, {**d.env, "PATH": f"{BUILD}:{os.environ['PATH']}"}, empty)
-        left = d.ctl("ps", "--pids").stdout.split()
-        for pid in left:
-            os.kill(int(pid), signal.SIGKILL)
-    shutil.rmtree(empty)
-    return ok, text, left
+    """Every command of the five minutes in an empty directory, by a user without XDG_RUNTIME_DIR: ok, text."""
+    top, port = tempfile.mkdtemp(prefix="profd-readme-empty-"), free_port()
+    os.chmod(top, 0o755)
+    for name in ("profd", "profctl", "libprofd-collect.so"):
+        readable_copy(os.path.join(BUILD, name), top)
+    empty, prefix = os.path.join(top, "empty"), []
+    os.mkdir(empty)
+    commands = "".join(re.findall(r"```sh\n(.*?)```", section("Five minutes"), re.S)).replace("7654", str(port))
+    commands = commands.replace("\nsleep 1 ", "\nuntil [ -S $PROFD_SOCKET ]; do sleep 0.1; done ")
+    commands = DAEMON.sub(lambda found: found[0] + "\ntrap \"kill $!\" EXIT", commands)
+    commands += f"\nprofctl builds --server http://127.0.0.1:{port} --full; echo left: $(profctl ps --pids)\n"
+    if os.getuid() == 0:
+        user = random.randrange(50000, 60000)
+        os.chown(empty, user, user)
+        prefix = ["unshare", "--mount", "sh", "-c", BESIDE_SYSTEM, "beside", top, str(user)]
+        commands += "PROFD_SOCKET= profctl builds | sed 's/^/system: /'\n"
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PROFD_", "XDG_"))}
+    env.update(PATH=f"{top}:{os.environ['PATH']}", HOME=empty, LC_ALL="C")
+    ok, text = way(commands, env, empty, prefix)
+    shutil.rmtree(top)
+    return ok, text
 
 
 WAYS = {"bash script": functools.partial(in_script, "bash"), "sh script": functools.partial(in_script, "sh"),
@@ -72,12 +93,16 @@ WAYS = {"bash script": functools.partial(in_script, "bash"), "sh script": functo
 def check_ways(tap):
     tap.point(len(DAEMON.findall(section("Five minutes"))) == 1, "the five minutes start one daemon")
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        for name, (ok, text, left) in zip(WAYS, pool.map(check_commands, WAYS.values())):
+        for name, (ok, text) in zip(WAYS, pool.map(check_commands, WAYS.values())):
             tap.point(ok, f"{name}: every command of the README's five minutes works in an empty directory",
                       text[-3000:])
             sampled = re.search(r"seconds in \d+ ticks? at 99 a second, calls were not counted\r?\n", text)
             tap.point(sampled, f"{name}: record shows the time of what it sampled", text[-6000:])
-            tap.point(not left, f"{name}: and no program is left over", left)
+            tap.point(re.search(r"left:\s*\n", text), f"{name}: and no program is left over", text[-800:])
+            tap.point(re.search(r"/fib [0-9a-f]{40} ", text), f"{name}: the dashboard shows the program",
+                      text[-2000:])
+            tap.point(os.getuid() or re.search(r"system: No profiles stored yet", text),
+                      f"{name}: and nothing went to a daemon of the system", text[-800:])
 
 
 def main():
