@@ -47,6 +47,8 @@ struct metric_words {
     bool percent;
 };
 static const struct metric_words METRICS[] = {
+    {"time-per-process", "CPU time", "more", "less", "", "ticks", false},
+    {"all-calls-per-process", "Calls", "more", "less", "", "counted calls", false},
     {"self", "Self time, as a share of all time", "takes a larger share", "takes a smaller share", "", "ticks", true},
     {"total", "Time with callees, as a share of all time", "takes a larger share", "takes a smaller share", "", "ticks",
      true},
@@ -68,19 +70,21 @@ static const struct metric_words *words_of(const json_t *table)
     return &OTHER;
 }
 
-/* "12.3%", "340 ns", "2.51". */
-static void show_value(const struct metric_words *w, double value, char *out, size_t size)
+/* "12.3%", "340 ns", "2.51". Amounts of dimensions other than time are plain numbers. */
+static void show_value(const json_t *diff, const struct metric_words *w, double value, char *out, size_t size)
 {
     static const struct {
         double seconds;
         const char *unit;
     } UNITS[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {0, "ns"}};
-    const bool per_call = strcmp(w->metric, "time-per-call") == 0;
-    if (value == 0 && (w->percent || per_call)) {
+    const char *dimension = text_of(diff, "dimension");
+    const bool of_time = strncmp(w->metric, "time-per-", 9) == 0,
+               timed = of_time && (strcmp(dimension, "seconds") == 0 || strcmp(dimension, "wall") == 0);
+    if (value == 0 && (w->percent || of_time)) {
         (void)snprintf(out, size, "no ticks");
     } else if (w->percent) {
         show_share(value, out, size);
-    } else if (per_call) {
+    } else if (timed) {
         size_t i = 0;
         while (value < UNITS[i].seconds) {
             i++;
@@ -93,7 +97,7 @@ static void show_value(const struct metric_words *w, double value, char *out, si
 
 static void show_p(double p, char *out, size_t size)
 {
-    (void)snprintf(out, size, p < 0.0001 ? "< 0.0001" : "= %.2g", p);
+    (void)snprintf(out, size, p < 0.0001 ? " < 0.0001" : " = %.2g", p);
 }
 
 #define SECOND 19 /* characters of a time up to its second */
@@ -144,43 +148,48 @@ static void print_overlap(const json_t *diff)
     }
 }
 
-#define FEW_TICKS 150 /* a side that nothing has changed on has as many in a test (DIFF_TICKS_LEAST of profd) */
-
-/* Ticks of a row on a side: those of the metric, which are self ticks unless the callees count, too. */
-static double ticks_of(const json_t *diff, const struct metric_words *w, const json_t *row, bool first)
+/* Where one side lacks something. */
+static char lacking_side(const json_t *row)
 {
-    return w->percent ? real_of(row, first ? "a" : "b") * real_of(json_object_get(diff, first ? "a" : "b"), "ticks")
-                      : real_of(row, first ? "ticks_a" : "ticks_b");
+    return real_of(row, "a") < real_of(row, "b") ? 'A' : 'B';
 }
 
-/* Not tested because one side has few ticks, and the other many: most likely a great change. */
-static bool is_one_sided(const json_t *diff, const struct metric_words *w, const json_t *row)
+static void print_one_sided(const json_t *row)
 {
-    const double a = ticks_of(diff, w, row, true), b = ticks_of(diff, w, row, false);
-    return is(row, "too-few") && strncmp(w->needs, "ticks", 5) == 0 && (a < FEW_TICKS) != (b < FEW_TICKS);
+    const bool arc = json_is_string(json_object_get(row, "caller")), in_a = is(row, "only-in-a");
+    const char here = in_a ? 'A' : 'B', other = in_a ? 'B' : 'A';
+    if (arc) {
+        printf("%s called from there", in_a ? "no longer" : "newly");
+    } else if (!has(row, in_a ? "b" : "a")) {
+        printf("only in %c", here);
+    } else {
+        printf("no ticks in %c", other);
+    }
 }
 
-/* What a row says. */
-static void print_verdict(const json_t *diff, const struct metric_words *w, const json_t *row, bool relative)
+/* What a row says. Each interval is one of many: words that claim more than it may hold say so. */
+static void print_verdict(const json_t *table, const struct metric_words *w, const json_t *row)
 {
-    char p[32];
-    const char *direction = real_of(row, "change") > 0 ? w->more : w->less;
+    char p[32], q[32];
+    const char *direction = real_of(row, "change") > 0 ? w->more : w->less,
+               *than = json_is_object(json_object_get(table, "common")) ? " than the others" : "";
+    const double tests = real_of(table, "tests");
+    show_p(real_of(row, "p"), p, sizeof p);
+    show_p(real_of(row, "q"), q, sizeof q);
     if (is(row, "changed")) {
-        show_p(real_of(row, "q"), p, sizeof p);
-        printf("%s%s (q %s)", direction, relative ? " than the others" : "", p);
+        printf("%s%s (%s%s)", direction, than, tests > 1 ? "q" : "p", tests > 1 ? q : p);
     } else if (is(row, "constant-changed")) {
-        printf("%s%s, the same in every group of processes", direction, relative ? " than the others" : "");
-    } else if (is(row, "only-in-a")) {
-        printf("no longer called from there");
-    } else if (is(row, "only-in-b")) {
-        printf("newly called from there");
+        printf("%s%s, the same in every group of processes", direction, than);
+    } else if (is(row, "only-in-a") || is(row, "only-in-b")) {
+        print_one_sided(row);
+    } else if (is(row, "uncertain") && has(row, "p")) {
+        printf("%s%s or chance (p%s in %.0f tests, q%s)", direction, than, p, tests, q);
+    } else if (is(row, "uncertain")) {
+        printf("too few ticks in %c for a test", lacking_side(row));
     } else if (is(row, "not-significant")) {
-        show_p(real_of(row, "p"), p, sizeof p);
-        printf("may be chance (p %s)", p);
+        printf("may be chance (p%s)", p);
     } else if (is(row, "constant")) {
         printf("exactly as before");
-    } else if (is_one_sided(diff, w, row)) {
-        printf("too few ticks in %s for a test", ticks_of(diff, w, row, true) < FEW_TICKS ? "A" : "B");
     } else {
         printf("too few samples or processes to tell");
     }
@@ -195,46 +204,49 @@ static void print_inlined(const json_t *row)
     }
 }
 
-static double needed_of(const json_t *row)
-{
-    return has(row, "data_needed") ? real_of(row, "data_needed") : 0;
-}
-
-/* "4.2 times the data (8 h more)": at the speed at which the data of B came. */
+/* "2% needs 4.2 times the data (8 h more)": at the speed at which the data of B came. */
 static void print_plan(const json_t *diff, const json_t *row)
 {
     const json_t *b = json_object_get(diff, "b");
-    char text[40];
-    double needed = needed_of(row),
-           hours = (double)(seconds_of(text_of(b, "last")) - seconds_of(text_of(b, "first"))) / 3600;
-    if (needed <= 0) {
-        return;
+    const char *needs = text_of(row, "needs");
+    char text[40], subject[40];
+    const double needed = real_of(row, "data_needed"),
+                 hours = (double)(seconds_of(text_of(b, "last")) - seconds_of(text_of(b, "first"))) / 3600;
+    (void)snprintf(subject, sizeof subject, "%.3g%%", 100 * real_of(diff, "planned"));
+    if (!has(row, "p")) {
+        (void)snprintf(subject, sizeof subject, "a test");
+    } else if (strcmp(needs, "nothing") == 0) {
+        printf("\n      a change of %s would be seen", subject);
     }
-    printf("\n%*s", 6, "");
-    if (needed <= 1) {
-        printf("a change of %.3g%% would be seen", 100 * real_of(diff, "planned"));
-        return;
-    }
-    show_rounded(needed, 2, text, sizeof text);
-    printf("%.3g%% needs %s times the data of both sides", 100 * real_of(diff, "planned"), text);
-    if (hours > 0) {
-        const double more = (needed - 1) * hours, unit = more >= 1 ? 1 : more >= 1. / 60 ? 60 : 3600;
-        show_rounded(more * unit, 2, text, sizeof text);
-        printf(" (%s %s more, as fast as B's came)", text, unit < 2 ? "h" : unit < 61 ? "min" : "s");
+    if (strcmp(needs, "too-much") == 0) {
+        printf(has(row, "p") ? "\n      %s cannot be told: these processes differ too much"
+                             : "\n      %s is out of reach: it has too few ticks",
+               subject);
+    } else if (strcmp(needs, "processes") == 0) {
+        printf("\n      %s needs more processes that have it", subject);
+    } else if (strcmp(needs, "data") == 0) {
+        show_rounded(needed, 2, text, sizeof text);
+        printf("\n      %s needs %s times the data of both sides", subject, text);
+        if (hours > 0) {
+            const double more = (needed - 1) * hours, unit = more >= 1 ? 1 : more >= 1. / 60 ? 60 : 3600;
+            show_rounded(more * unit, 2, text, sizeof text);
+            printf(" (%s %s more, as fast as B's came)", text, unit < 2 ? "h" : unit < 61 ? "min" : "s");
+        }
     }
 }
 
-static void print_row(const json_t *diff, const struct metric_words *w, const json_t *row, bool relative, bool plan)
+static void print_row(const json_t *diff, const json_t *table, const char *name, const json_t *row, bool plan)
 {
+    const struct metric_words *w = words_of(table);
     char a[40] = "-", b[40] = "-", change[40], low[40], high[40];
     if (has(row, "a")) {
-        show_value(w, real_of(row, "a"), a, sizeof a);
+        show_value(diff, w, real_of(row, "a"), a, sizeof a);
     }
     if (has(row, "b")) {
-        show_value(w, real_of(row, "b"), b, sizeof b);
+        show_value(diff, w, real_of(row, "b"), b, sizeof b);
     }
     printf("  ");
-    print_clean(text_of(row, "function"), 200);
+    print_clean(name, 200);
     if (json_is_string(json_object_get(row, "renamed_from"))) {
         printf(" (in A ");
         print_clean(text_of(row, "renamed_from"), 200);
@@ -252,7 +264,7 @@ static void print_row(const json_t *diff, const struct metric_words *w, const js
         printf(strcmp(low, high) == 0 ? "  %s" : "  %s [%s, %s]", change, low, high);
     }
     printf("  ");
-    print_verdict(diff, w, row, relative);
+    print_verdict(table, w, row);
     print_inlined(row);
     if (plan) {
         print_plan(diff, row);
@@ -270,34 +282,41 @@ static void print_common(const struct metric_words *w, const json_t *common)
            real_of(common, "functions"), change, low, high);
 }
 
-static bool is_changed(const json_t *diff, const struct metric_words *w, const json_t *row)
-{
-    return is(row, "changed") || is(row, "constant-changed") || is(row, "only-in-a") || is(row, "only-in-b") ||
-           is_one_sided(diff, w, row);
-}
-
 static double count_of(const json_t *table, const char *what)
 {
     return real_of(json_object_get(table, "counts"), what);
 }
 
-/* one_sided: rows of too few samples that are listed. */
-static void print_rest(const json_t *table, const struct metric_words *w, double changed, double one_sided)
+/* Rows that speak of a change; they stand first. */
+static double count_changes(const json_t *table)
+{
+    return count_of(table, "changed") + count_of(table, "constant-changed") + count_of(table, "only-in-a") +
+           count_of(table, "only-in-b") + count_of(table, "uncertain");
+}
+
+/* "No change" may be said only where no function is new or gone, either. */
+static void print_rest(const json_t *diff, const json_t *table, const struct metric_words *w)
 {
     const double same = count_of(table, "not-significant"), constant = count_of(table, "constant"),
-                 few = count_of(table, "too-few") - one_sided;
+                 few = count_of(table, "too-few"),
+                 only = real_of(json_object_get(diff, "only_in_a"), "count") +
+                        real_of(json_object_get(diff, "only_in_b"), "count");
     const bool arcs = strcmp(text_of(table, "metric"), "calls-per-parent") == 0;
     const char *noun = arcs ? "arcs" : "functions", *one = arcs ? "arc" : "function";
     char visible[40];
     if (count_of(table, "rows") <= 0) {
         printf("  nothing to compare: no function has %s on both sides\n", w->needs);
-    } else if (changed <= 0 && same + constant > 0) {
+    } else if (count_changes(table) <= 0 && only <= 0 && same + constant > 0) {
         printf("  no significant change\n");
     }
     if (same > 0) {
         show_change(real_of(table, "visible"), visible, sizeof visible);
-        printf("  %.0f %s: no significant change; %s%s or more would probably have been seen\n", same,
-               noun_for((uint64_t)same, one, noun), same > 1 ? "in half of them " : "", visible);
+        printf("  %.0f %s: no significant change; ", same, noun_for((uint64_t)same, one, noun));
+        if (has(table, "visible")) {
+            printf("%s%s or more would probably have been seen\n", same > 1 ? "in half of them " : "", visible);
+        } else {
+            printf("these processes differ too much to see less than a doubling\n");
+        }
     }
     if (constant > 0) {
         printf("  %.0f %s: exactly as before\n", constant, noun_for((uint64_t)constant, one, noun));
@@ -310,12 +329,35 @@ static void print_rest(const json_t *table, const struct metric_words *w, double
     }
 }
 
+/* Does it compare all functions together? */
+static bool is_of_all(const json_t *table)
+{
+    return strcmp(text_of(table, "metric"), "time-per-process") == 0 ||
+           strcmp(text_of(table, "metric"), "all-calls-per-process") == 0;
+}
+
+static void print_whole(const json_t *diff, const json_t *table, const struct diff_print *how)
+{
+    const struct metric_words *w = words_of(table);
+    const json_t *row = json_array_get(json_object_get(table, "rows"), 0);
+    const char *dimension = text_of(diff, "dimension"),
+               *title = strcmp(w->needs, "ticks") != 0 || strcmp(dimension, "seconds") == 0 ? w->title : dimension;
+    if (json_is_string(json_object_get(table, "not_computed"))) {
+        printf("  %s cannot be compared: %s\n", title, text_of(table, "not_computed"));
+    } else if (!row) {
+        printf("  %s cannot be compared: neither side has %s\n", title, w->needs);
+    } else {
+        print_row(diff, table, title, row, how->plan);
+    }
+}
+
 static void print_table(const json_t *diff, const json_t *table, const struct diff_print *how)
 {
     const struct metric_words *w = words_of(table);
     const json_t *common = json_object_get(table, "common"), *rows = json_object_get(table, "rows"), *row;
+    const double listed = how->all ? count_of(table, "rows") : count_changes(table);
     size_t i;
-    long shown = 0, one_sided = 0;
+    long shown = 0;
     printf("\n%s\n", w->title);
     if (json_is_string(json_object_get(table, "not_computed"))) {
         printf("  cannot be compared: %s\n", text_of(table, "not_computed"));
@@ -326,19 +368,15 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
     }
     json_array_foreach(rows, i, row)
     {
-        one_sided += is_one_sided(diff, w, row);
-        if ((is_changed(diff, w, row) || how->all) && shown < how->limit) {
-            print_row(diff, w, row, json_is_object(common), how->plan);
+        if ((double)shown < listed && shown < how->limit) {
+            print_row(diff, table, text_of(row, "function"), row, how->plan);
             shown++;
         }
     }
-    const double changed = count_of(table, "changed") + count_of(table, "constant-changed") +
-                           count_of(table, "only-in-a") + count_of(table, "only-in-b") + (double)one_sided;
-    double left = (how->all ? count_of(table, "rows") : changed) - (double)shown;
-    if (left > 0) {
-        printf("  %.0f more; --limit shows them\n", left);
+    if (listed > (double)shown) {
+        printf("  %.0f more; --limit shows them\n", listed - (double)shown);
     }
-    print_rest(table, w, changed, (double)one_sided);
+    print_rest(diff, table, w);
 }
 
 /* Calls, where they were counted, and what is known of the function on the other side. */
@@ -439,7 +477,12 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
            100 * real_of(diff, "fdr"));
     json_array_foreach(json_object_get(diff, "metrics"), i, table)
     {
-        print_table(diff, table, how);
+        if (i == 0 && is_of_all(table)) {
+            printf("\nEach process\n");
+        }
+        if (is_of_all(table)) {
+            print_whole(diff, table, how);
+        }
     }
     struct only_notes notes = {false, false};
     print_only(diff, true, how, &notes);
@@ -451,37 +494,25 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
         printf("  A function without a name is found on the other side by its code only, if at all: profctl symbols "
                "sends names.\n");
     }
-    print_judgement(diff);
-}
-
-/* Functions of one side, by their share of its time: rows of the metrics self and total. */
-static void print_csv_only(const json_t *diff, const char *metric, const char *share)
-{
-    static const char *const FIELDS[] = {"function", "file", "object"};
-    for (int side = 'a'; side <= 'b'; side++) {
-        const json_t *row;
-        size_t i;
-        json_array_foreach(json_object_get(json_object_get(diff, side == 'a' ? "only_in_a" : "only_in_b"), "rows"), i,
-                           row)
-        {
-            printf("%s,", metric);
-            csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof *FIELDS);
-            printf(",,\"only-in-%c\",%s", side, side == 'a' ? "" : ",");
-            csv_print_fields(row, &share, 1);
-            printf("%s,,,,,,,,,,\r\n", side == 'a' ? "," : "");
+    json_array_foreach(json_object_get(diff, "metrics"), i, table)
+    {
+        if (!is_of_all(table)) {
+            print_table(diff, table, how);
         }
     }
+    print_judgement(diff);
 }
 
 void diff_print_csv(const json_t *diff)
 {
-    static const char *const FIELDS[] = {"function", "file",        "object",  "caller",  "verdict", "a",
-                                         "b",        "change",      "low",     "high",    "p",       "q",
-                                         "visible",  "data_needed", "ticks_a", "ticks_b", "share"};
+    static const char *const FIELDS[] = {"function", "file",   "object",      "caller",  "verdict", "a",
+                                         "b",        "change", "low",         "high",    "p",       "q",
+                                         "visible",  "needs",  "data_needed", "ticks_a", "ticks_b", "share"};
     const json_t *table, *row;
     size_t i, k;
-    printf("metric,function,file,object,caller,verdict,a,b,change,low,high,p,q,visible,data_needed,ticks_a,ticks_b,"
-           "share\r\n");
+    printf(
+        "metric,function,file,object,caller,verdict,a,b,change,low,high,p,q,visible,needs,data_needed,ticks_a,ticks_b,"
+        "share\r\n");
     json_array_foreach(json_object_get(diff, "metrics"), i, table)
     {
         const char *metric = text_of(table, "metric");
@@ -489,16 +520,13 @@ void diff_print_csv(const json_t *diff)
         if (json_is_object(common)) {
             printf("%s,,,,,\"common\",,,", metric);
             csv_print_fields(common, &FIELDS[7], 4);
-            printf(",,,,,,\r\n");
+            printf(",,,,,,,\r\n");
         }
         json_array_foreach(json_object_get(table, "rows"), k, row)
         {
             printf("%s,", metric);
             csv_print_fields(row, FIELDS, sizeof FIELDS / sizeof *FIELDS);
             printf("\r\n");
-        }
-        if (strcmp(metric, "self") == 0 || strcmp(metric, "total") == 0) {
-            print_csv_only(diff, metric, strcmp(metric, "self") == 0 ? "self_share" : "total_share");
         }
     }
 }

@@ -31,7 +31,8 @@ static const struct profctl_option options[] = {
     {"b-label", 0, "K=V", "use for B only uploads with this label; may be repeated"},
     {"b-match", 0, "MATCHER", "use for B only uploads with a matching label; may be repeated"},
     {"metric", 0, "M[,M...]",
-     "compare only these: self, total, time-per-call, calls-per-process, calls-per-parent (default all)"},
+     "compare only these: time-per-process, all-calls-per-process, self, total, time-per-call, calls-per-process, "
+     "calls-per-parent (default all)"},
     {"watch", 'w', "FUNCTION[,...]", "test only these functions; may be repeated"},
     {"fail-on", 0, "METRIC>P%", "exit with status 1 if a function certainly grew by more, as in 'self>2%'"},
     {"strict", 0, NULL, "with --fail-on: exit with status 3 if that cannot be told"},

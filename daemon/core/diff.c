@@ -36,6 +36,9 @@ static struct sort_item *take_order(struct diff_work *w, size_t n)
 
 const struct report_function *diff_function(const struct diff *d, uint32_t row)
 {
+    if (row == d->match.row_count) {
+        return NULL;
+    }
     const struct diff_row *r = &d->match.rows[row];
     uint32_t s = r->count[1] > 0 ? 1 : 0;
     return &d->sides[s]->functions[d->match.member[s][r->first[s]]];
@@ -48,11 +51,11 @@ static void add_values(double *to, const double *from)
     }
 }
 
-/* Clones are added up. */
+/* Clones are added up. Behind the last row stands what all functions have together. */
 static bool sum_rows(struct diff_work *w)
 {
     struct diff *d = w->out;
-    const uint32_t rows = d->match.row_count;
+    const uint32_t whole = d->match.row_count, rows = whole + 1;
     for (uint32_t s = 0; s < 2; s++) {
         const struct diff_side *side = d->sides[s];
         const double *total = d->measured[s] ? side->measured : side->total;
@@ -74,7 +77,13 @@ static bool sum_rows(struct diff_work *w)
             w->ticks[s][row] += side->ticks[i];
             w->tick_groups[s][row] |= side->tick_groups[i];
             w->call_groups[s][row] |= side->call_groups[i];
+            add_values(&d->row_calls[s][(size_t)whole * V], &side->calls[(size_t)i * V]);
+            w->call_groups[s][whole] |= side->call_groups[i];
         }
+        add_values(&d->row_self[s][(size_t)whole * V], side->seconds);
+        add_values(&d->row_total[s][(size_t)whole * V], side->seconds);
+        w->ticks[s][whole] = (double)side->ticks_total;
+        w->tick_groups[s][whole] = side->groups;
     }
     return true;
 }
@@ -102,7 +111,20 @@ static bool find_watched(struct diff_work *w)
             }
         }
     }
+    if (w->is_watched != NULL) {
+        w->is_watched[w->out->match.row_count] = true;
+    }
     return true;
+}
+
+static bool is_of_calls(enum diff_metric metric)
+{
+    return metric == DIFF_CALLS || metric == DIFF_PROCESS_CALLS;
+}
+
+static bool is_per_process(enum diff_metric metric)
+{
+    return is_of_calls(metric) || metric == DIFF_PROCESS_TIME;
 }
 
 /* Numerator and denominator of a row on one side. */
@@ -111,8 +133,8 @@ static void find_ratio(const struct diff_work *w, enum diff_metric metric, uint3
 {
     const struct diff *d = w->out;
     const double *self = &d->row_self[s][(size_t)row * V], *calls = &d->row_calls[s][(size_t)row * V];
-    *x = metric == DIFF_TOTAL ? &d->row_total[s][(size_t)row * V] : metric == DIFF_CALLS ? calls : self;
-    *y = metric == DIFF_TIME ? calls : metric == DIFF_CALLS ? d->sides[s]->processes : d->sides[s]->seconds;
+    *x = metric == DIFF_TOTAL ? &d->row_total[s][(size_t)row * V] : is_of_calls(metric) ? calls : self;
+    *y = metric == DIFF_TIME ? calls : is_per_process(metric) ? d->sides[s]->processes : d->sides[s]->seconds;
 }
 
 static double find_share(const struct diff *d, uint32_t row, bool self)
@@ -147,57 +169,82 @@ static double find_least_ticks(const struct diff_work *w, enum diff_metric metri
     return sum > 0 ? find_ticks(w, metric, row) / sum * fmin(y[0], y[1]) : 0;
 }
 
-/* Enough of it on both sides? least: of find_least_ticks. The sum of both sides' ticks says nothing about the change.
+/* Enough of it on a side? least: of find_least_ticks. The sum of both sides' ticks says nothing about the change.
  * The smaller of two numbers of ticks does: with a bound for it, functions at the bound were tested only when they
  * happened to be alike (independent filtering: Bourgon, Gentleman and Huber, PNAS 107, 2010). */
-static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t row, double least)
+static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t s, uint32_t row, double least)
 {
-    for (uint32_t s = 0; s < 2; s++) {
-        const struct diff_side *side = w->out->sides[s];
-        unsigned tick_groups = diff_stat_count(metric == DIFF_TOTAL ? side->groups : w->tick_groups[s][row]);
-        bool time = least >= DIFF_TICKS_LEAST && tick_groups >= DIFF_GROUPS_LEAST;
-        bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
-        if ((metric != DIFF_CALLS && !time) || ((metric == DIFF_TIME || metric == DIFF_CALLS) && !called)) {
-            return false;
-        }
-    }
-    return true;
+    const uint16_t ticks = metric == DIFF_TOTAL ? w->out->sides[s]->groups : w->tick_groups[s][row];
+    const bool time = least >= DIFF_TICKS_LEAST && diff_stat_count(ticks) >= DIFF_GROUPS_LEAST;
+    const bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
+    return (is_of_calls(metric) || time) && (called || (metric != DIFF_TIME && !is_of_calls(metric)));
 }
 
-/* Fills in an item of a row that both sides have; false if neither has any of it. */
+/* Has a side any tick or call of a row? */
+static bool is_seen(const struct diff_work *w, uint32_t s, uint32_t row)
+{
+    const struct diff *d = w->out;
+    return d->row_calls[s][(size_t)row * V] > 0 || w->ticks[s][row] > 0 ||
+           (d->measured[s] && d->row_total[s][(size_t)row * V] > 0);
+}
+
+/* The verdict on what cannot be tested. here: the sides that have any of it; enough: those that have enough for a test.
+ * What is there in 12 of 16 groups of one side and in none of the other is not chance: if the sides were alike, that
+ * would happen once in 100,000 times. */
+static enum diff_verdict judge_one_sided(const struct diff_work *w, enum diff_metric metric, uint32_t row,
+                                         const bool here[2], const bool enough[2])
+{
+    const bool shares = metric == DIFF_SELF || metric == DIFF_TOTAL;
+    for (uint32_t s = 0; s < 2 && shares; s++) {
+        const struct diff_row *r = row < w->out->match.row_count ? &w->out->match.rows[row] : NULL;
+        const bool absent = r != NULL && r->count[1 - s] == 0 && !r->idle;
+        if (absent || (here[s] && !here[1 - s] && enough[s])) {
+            return s == 0 ? DIFF_ONLY_A : DIFF_ONLY_B;
+        }
+    }
+    return enough[0] != enough[1] && !is_of_calls(metric) ? DIFF_UNCERTAIN : DIFF_TOO_FEW;
+}
+
+/* Fills in an item of a row; false if neither side has any of it, though both have the function. */
 static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32_t row, struct diff_item *item,
                       struct diff_logs *logs)
 {
-    bool any = false, both = true;
+    bool both = true, here[2], enough[2];
     double denominators[2];
-    *item = (struct diff_item){.row = row, .caller = DIFF_NONE, .verdict = DIFF_TOO_FEW};
+    *item = (struct diff_item){.row = row, .caller = DIFF_NONE};
     for (uint32_t s = 0; s < 2; s++) {
         const double *x, *y;
         find_ratio(w, metric, s, row, &x, &y);
-        any |= x[0] > 0 && y[0] > 0;
+        here[s] = x[0] > 0 && y[0] > 0;
         item->ratio[s] = y[0] > 0 ? x[0] / y[0] : 0;
         item->ticks[s] = w->ticks[s][row];
         denominators[s] = y[0];
-        both = both && diff_stat_logs(x, y, &logs[s]);
+        both = diff_stat_logs(x, y, &logs[s]) && both;
     }
     item->share = find_share(w->out, row, metric == DIFF_SELF || metric == DIFF_TIME);
     const double least = find_least_ticks(w, metric, row, denominators);
-    item->estimated = both && is_enough(w, metric, row, least);
-    item->testable = metric == DIFF_CALLS || !(least > 0) ? 0 : DIFF_TICKS_LEAST / least;
-    return any;
+    for (uint32_t s = 0; s < 2; s++) {
+        enough[s] = is_enough(w, metric, s, row, least);
+    }
+    item->estimated = both && enough[0] && enough[1];
+    item->testable = is_of_calls(metric) || !(least > 0) ? 0 : DIFF_TICKS_LEAST / least;
+    item->verdict = judge_one_sided(w, metric, row, here, enough);
+    return here[0] || here[1] || item->verdict == DIFF_ONLY_A || item->verdict == DIFF_ONLY_B;
 }
 
 static bool make_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
 {
     const uint32_t rows = w->out->match.row_count;
-    t->items = ARENA_ARRAY(w->arena, rows, struct diff_item);
-    w->logs = w->logs != NULL ? w->logs : ARENA_ARRAY(w->arena, (size_t)rows * 2, struct diff_logs);
+    const bool shares = metric == DIFF_SELF || metric == DIFF_TOTAL,
+               whole = metric == DIFF_PROCESS_TIME || metric == DIFF_PROCESS_CALLS;
+    t->items = ARENA_ARRAY(w->arena, (size_t)rows + 1, struct diff_item);
+    w->logs = w->logs != NULL ? w->logs : ARENA_ARRAY(w->arena, ((size_t)rows + 1) * 2, struct diff_logs);
     if (t->items == NULL || w->logs == NULL) {
         return false;
     }
-    for (uint32_t i = 0; i < rows; i++) {
-        const struct diff_row *row = &w->out->match.rows[i];
-        if (row->count[0] > 0 && row->count[1] > 0) {
+    for (uint32_t i = whole ? rows : 0; i < rows + whole; i++) {
+        const uint32_t *count = whole ? NULL : w->out->match.rows[i].count;
+        if (whole || (count[0] > 0 && count[1] > 0) || (shares && is_seen(w, count[0] > 0 ? 0 : 1, i))) {
             t->count += make_item(w, metric, i, &t->items[t->count], &w->logs[(size_t)t->count * 2]);
         }
     }
@@ -231,12 +278,15 @@ static bool give_verdicts(struct diff_work *w, struct diff_table *t)
         }
     }
     diff_stat_discover(p, q, n, order);
+    t->tests = n;
     n = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         struct diff_item *item = &t->items[i];
         if (item->estimated && item->estimate.error > 0) {
             item->q = q[n++];
-            item->verdict = item->q <= w->request->fdr ? DIFF_CHANGED : DIFF_SAME;
+            item->verdict = item->q <= w->request->fdr                          ? DIFF_CHANGED
+                            : item->estimate.low > 0 || item->estimate.high < 0 ? DIFF_UNCERTAIN
+                                                                                : DIFF_SAME;
         } else if (item->estimated) {
             item->verdict = item->estimate.p < 1 ? DIFF_CONSTANT_CHANGED : DIFF_CONSTANT;
         }
@@ -245,16 +295,18 @@ static bool give_verdicts(struct diff_work *w, struct diff_table *t)
     return true;
 }
 
+/* The part of the time that came or went. */
 static double item_effect(const struct diff_item *x)
 {
-    double change = x->estimated ? fabs(expm1(x->estimate.log)) : 1;
-    return change * x->share;
+    const double part = x->estimated ? -expm1(-fabs(x->estimate.log)) : 1;
+    return part * x->share;
 }
 
-/* Changed items first, then the others by verdict; then by effect. */
+/* First functions of one side with ticks enough for a test, then other changes, then the others by verdict. */
 static uint64_t item_rank(const struct diff_item *x)
 {
-    return x->verdict <= DIFF_ONLY_B ? 0 : x->verdict;
+    const bool one_side = x->verdict == DIFF_ONLY_A || x->verdict == DIFF_ONLY_B;
+    return one_side && x->testable > 0 && x->testable <= 1 ? 0 : x->verdict <= DIFF_ONLY_B ? 1 : 1 + x->verdict;
 }
 
 static int name_compare(const void *context, uint32_t x, uint32_t y)
@@ -267,7 +319,7 @@ static bool rank_names(struct diff_work *w)
 {
     const uint32_t rows = w->out->match.row_count;
     uint32_t *order = ARENA_ARRAY(w->arena, (size_t)rows * 2, uint32_t);
-    w->name_rank = ARENA_ARRAY(w->arena, rows, uint32_t);
+    w->name_rank = ARENA_ARRAY(w->arena, (size_t)rows + 1, uint32_t);
     if (order == NULL || w->name_rank == NULL) {
         return false;
     }
@@ -347,7 +399,7 @@ static const char *find_sampled(const struct diff_request *r, const struct diff 
             return s == 0 ? "A has neither stacks of most ticks nor counted calls, so times with callees are not known"
                           : "B has neither stacks of most ticks nor counted calls, so times with callees are not known";
         }
-        if (metric != DIFF_SELF && !total && r->sampled[s]) {
+        if (metric != DIFF_SELF && metric != DIFF_PROCESS_TIME && !total && r->sampled[s]) {
             return s == 0 ? "calls of A were not counted, or are sampled, or some processes left functions out"
                           : "calls of B were not counted, or are sampled, or some processes left functions out";
         }
@@ -364,10 +416,10 @@ static const char *find_hindrance(const struct diff_request *r, const struct dif
             return s == 0 ? "A has one random group of processes; 12 are needed, which 60 processes have"
                           : "B has one random group of processes; 12 are needed, which 60 processes have";
         }
-        if (metric == DIFF_CALLS && d->sides[s]->processes_unknown > 0) {
+        if (is_per_process(metric) && d->sides[s]->processes_unknown > 0) {
             return "for some processes, stored by an older version, the random group is not known";
         }
-        if (metric == DIFF_CALLS && !(d->sides[s]->processes[0] > 0)) {
+        if (is_per_process(metric) && !(d->sides[s]->processes[0] > 0)) {
             return s == 0 ? "no process began in the window of A" : "no process began in the window of B";
         }
     }
@@ -435,7 +487,10 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
         t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
     }
     set_confidence(r, t);
-    const struct diff_plan_request plan = {r->fdr, r->confidence, log1p(r->threshold)};
+    const bool few_groups =
+        diff_stat_count(groups[0]) < DIFF_GROUPS_LEAST || diff_stat_count(groups[1]) < DIFF_GROUPS_LEAST;
+    const struct diff_plan_request plan = {r->fdr, r->confidence, log1p(r->threshold),
+                                           r->most_data > 0 ? r->most_data : DIFF_DATA_MOST, few_groups};
     done = done && give_verdicts(w, t) && diff_plan_make(w->arena, &plan, t) && sort_items(w, t);
     return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", t->count);
 }
@@ -451,9 +506,7 @@ static bool list_only(struct diff_work *w, uint32_t s)
         return false;
     }
     for (uint32_t i = 0; i < d->match.row_count; i++) {
-        const bool any = d->row_calls[s][(size_t)i * V] > 0 || w->ticks[s][i] > 0 ||
-                         (d->measured[s] && d->row_total[s][(size_t)i * V] > 0);
-        if (d->match.rows[i].count[1 - s] == 0 && any && (w->is_watched == NULL || w->is_watched[i])) {
+        if (d->match.rows[i].count[1 - s] == 0 && is_seen(w, s, i) && (w->is_watched == NULL || w->is_watched[i])) {
             order[n++] = (struct sort_item){~sort_key_double(d->row_self[s][(size_t)i * V]), i};
         }
     }
@@ -465,6 +518,14 @@ static bool list_only(struct diff_work *w, uint32_t s)
     return true;
 }
 
+/* Something that A has not, or too little of: by how much it grew cannot be told. Of functions, only those with ticks
+ * enough for a test: every new version has others. */
+static bool grew_from_nothing(const struct diff_item *x)
+{
+    return (x->verdict == DIFF_ONLY_B || (x->verdict == DIFF_UNCERTAIN && x->ratio[1] > x->ratio[0])) &&
+           (x->caller != DIFF_NONE || x->testable <= 1);
+}
+
 /* Above: the interval lies above the threshold, and the change is no chance. Without a watch list, functions with too
  * few samples are not judged, because every program has many; but where no function has enough, nothing can be told. */
 static void judge(const struct diff_work *w)
@@ -472,6 +533,9 @@ static void judge(const struct diff_work *w)
     const struct diff_request *r = w->request;
     const struct diff_table *t = &w->out->tables[r->judge_metric];
     const double least = log1p(r->threshold);
+    const bool whole = r->judge_metric == DIFF_PROCESS_TIME || r->judge_metric == DIFF_PROCESS_CALLS,
+               shares = r->judge_metric == DIFF_SELF || r->judge_metric == DIFF_TOTAL,
+               watched = r->watch_count > 0 && !whole;
     bool told = false;
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item *x = &t->items[i];
@@ -479,14 +543,15 @@ static void judge(const struct diff_work *w)
         bool certain = x->verdict == DIFF_CHANGED || x->verdict == DIFF_CONSTANT_CHANGED;
         if (certain && x->estimate.low > least) {
             w->out->above++;
-        } else if (x->estimated ? x->estimate.high > least : r->watch_count > 0 || x->verdict == DIFF_ONLY_B) {
+        } else if (x->estimated ? x->estimate.high > least
+                                : x->verdict != DIFF_ONLY_A && (watched || grew_from_nothing(x))) {
             w->out->unknown++;
         }
     }
-    for (uint32_t i = 0; i < r->watch_count; i++) {
+    for (uint32_t i = 0; i < r->watch_count && watched; i++) {
         w->out->unknown += !w->out->watched[i];
     }
-    w->out->unknown += r->watch_count > 0 ? w->out->only_count[1] : !told ? t->counts[DIFF_TOO_FEW] : 0;
+    w->out->unknown += watched ? (shares ? 0 : w->out->only_count[1]) : !told ? t->counts[DIFF_TOO_FEW] : 0;
     bool unknown = w->out->unknown > 0 || !told || !t->made;
     w->out->judgement = w->out->above > 0 ? DIFF_ABOVE : unknown ? DIFF_UNKNOWN : DIFF_BELOW;
 }

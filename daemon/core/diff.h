@@ -11,6 +11,8 @@
 #include "core/diff_table.h"
 #include "proto/status.h"
 
+#define DIFF_DATA_MOST 100.0 /* times what is there; a larger multiple is no plan */
+
 enum diff_judgement { DIFF_BELOW, DIFF_ABOVE, DIFF_UNKNOWN };
 
 struct diff_request {
@@ -28,6 +30,7 @@ struct diff_request {
     bool judge;               /* by this threshold: an increase of the metric by more than this fraction */
     enum diff_metric judge_metric;
     double threshold;
+    double most_data; /* no larger multiple of the data is named as missing */
 };
 
 struct diff {
@@ -35,15 +38,16 @@ struct diff {
     bool measured[2]; /* row_total has the times of stacks */
     struct diff_match match;
     struct diff_table tables[DIFF_METRIC_COUNT];
-    uint32_t only_count[2];                            /* functions that one side has, by self time, largest first */
-    uint32_t *only[2];                                 /* rows */
-    double *row_self[2], *row_total[2], *row_calls[2]; /* [row·DIFF_VALUES] */
-    bool *watched;                                     /* of each of the request's names: a row has it */
+    uint32_t only_count[2]; /* functions that one side has, by self time, largest first */
+    uint32_t *only[2];      /* rows */
+    double *row_self[2], *row_total[2],
+        *row_calls[2]; /* [row·DIFF_VALUES]; behind the last row that of all functions */
+    bool *watched;     /* of each of the request's names: a row has it */
     enum diff_judgement judgement;
     uint32_t above, unknown; /* items, of the judged metric */
 };
 
-/* The function of a row as it is shown: that of the side after, where there is one. */
+/* The function of a row as it is shown: that of the side after, where there is one. NULL: all functions together. */
 const struct report_function *diff_function(const struct diff *d, uint32_t row);
 
 /* Everything lives in the arena; the sides must outlive it. Deterministic. O(n log n). NO_MEMORY or OK. */

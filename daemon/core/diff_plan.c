@@ -79,6 +79,19 @@ static double median(const struct diff_table *t, struct sort_item *order)
     return n > 0 ? t->items[order[n / 2].value].estimate.visible : 0;
 }
 
+static enum diff_needs plan_needs(const struct diff_plan_request *r, const struct diff_item *x)
+{
+    const bool tested = x->estimated && x->estimate.error > 0;
+    const double times = tested ? x->needed : x->testable;
+    if (!tested && x->verdict != DIFF_TOO_FEW) {
+        return DIFF_NEEDS_NOTHING;
+    }
+    if (!tested && (r->few_groups || !(times > 1))) {
+        return DIFF_NEEDS_PROCESSES;
+    }
+    return times > r->most ? DIFF_NEEDS_TOO_MUCH : times > 1 ? DIFF_NEEDS_DATA : DIFF_NEEDS_NOTHING;
+}
+
 bool diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t)
 {
     struct plan_work w = {.request = r};
@@ -90,7 +103,7 @@ bool diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct d
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item *x = &t->items[i];
         w.tested += x->estimated && x->estimate.error > 0;
-        if (!x->estimated && x->testable > 1) {
+        if (x->verdict == DIFF_TOO_FEW && x->testable > 1) {
             w.order[w.waiting++] = (struct sort_item){sort_key_double(x->testable), i};
         }
     }
@@ -101,6 +114,7 @@ bool diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct d
             x->estimate.visible = plan_effect(&w, x->estimate.freedom, 0) * x->estimate.error;
             x->needed = r->log > 0 ? plan_needed(&w, &x->estimate) : 0;
         }
+        x->needs = plan_needs(r, x);
     }
     t->visible = median(t, w.order);
     return true;

@@ -12,7 +12,13 @@ const char *diff_metric_name(enum diff_metric metric)
 
 const char *diff_verdict_name(enum diff_verdict verdict)
 {
-    static const char *const NAMES[DIFF_VERDICTS] = {"changed",         "constant-changed", "only-in-a", "only-in-b",
-                                                     "not-significant", "constant",         "too-few"};
+    static const char *const NAMES[DIFF_VERDICTS] = {"changed",   "constant-changed", "only-in-a", "only-in-b",
+                                                     "uncertain", "not-significant",  "constant",  "too-few"};
     return NAMES[verdict];
+}
+
+const char *diff_needs_name(enum diff_needs needs)
+{
+    static const char *const NAMES[DIFF_NEEDS] = {"nothing", "data", "processes", "too-much"};
+    return NAMES[needs];
 }

@@ -11,7 +11,8 @@
 #include "query/work.h"
 #include "render/render_diff.h"
 
-#define PLANNED 0.02 /* the increase that is planned for where no threshold is given */
+#define PLANNED 0.02                               /* the increase that is planned for where no threshold is given */
+#define LONGEST (INT64_C(30) * 86400 * 1000000000) /* for which to go on collecting is a plan */
 
 struct asking {
     struct job *job;
@@ -95,8 +96,8 @@ static enum profd_status parse_metrics(struct asking *q, struct profd_error *e)
     for (const char *at = text; at != NULL;) {
         if (!parse_metric(at, ",", &metric)) {
             return profd_error_set(e, PROFD_BAD_QUERY,
-                                   "metric=%s: \"%.*s\" is none of: self, total, time-per-call, calls-per-process, "
-                                   "calls-per-parent",
+                                   "metric=%s: \"%.*s\" is none of: time-per-process, all-calls-per-process, self, "
+                                   "total, time-per-call, calls-per-process, calls-per-parent",
                                    text, (int)strcspn(at, ","), at);
         }
         q->request.metrics[metric] = true;
@@ -263,6 +264,9 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
                                q->made[0].dimension, q->made[1].dimension);
     }
     if (status == PROFD_OK) {
+        const struct provenance *p = &q->works[1].load.provenance;
+        const double span = (double)(p->last - p->first), most = 1 + (double)LONGEST / span;
+        q->request.most_data = span > 0 && most < DIFF_DATA_MOST ? most : DIFF_DATA_MOST;
         judge_calls(q);
         arena_reset(scratch);
         status = diff_make(scratch, &q->request, &d, e);

@@ -50,10 +50,19 @@ static void add_place(struct buffer *out, const struct diff *d, uint32_t row, ui
     json_add_address(out, ADDRESSES[s], f->address);
 }
 
-/* Begins the object of a function of the comparison. */
+/* Begins the object of a function of the comparison, or of all together. */
 static void add_function(struct buffer *out, const struct diff *d, uint32_t row)
 {
     const struct report_function *f = diff_function(d, row);
+    if (f == NULL) {
+        static const char *const NONE[] = {"file",      "object",     "clones_a",  "clones_b",    "build_id_a",
+                                           "address_a", "build_id_b", "address_b", "renamed_from"};
+        JSON_ADD(out, "{\"function\":null");
+        for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
+            json_add_text(out, NONE[i], NULL);
+        }
+        return;
+    }
     const struct diff_row *r = &d->match.rows[row];
     const struct diff_side *side = d->sides[r->count[1] > 0 ? 1 : 0];
     JSON_ADD(out, "{\"function\":");
@@ -76,21 +85,36 @@ static void add_estimate(struct buffer *out, const struct diff_estimate *x, bool
     json_add_known(out, "p", x->p, known && x->error > 0);
 }
 
-/* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed. */
+/* Which sides have inlined copies, of which no call is counted: it matters where numbers of calls changed, and on the
+ * side that lacks a function. */
 static void add_inlined(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
                         const struct diff_item *x)
 {
     static const char *const NAMES[] = {"inlined_a", "inlined_b"};
-    const bool known = metric != DIFF_SELF && metric != DIFF_TOTAL && x->verdict <= DIFF_ONLY_B;
+    const struct diff *d = in->diff;
+    const bool calls = metric >= DIFF_TIME && x->verdict <= DIFF_ONLY_B && x->row < d->match.row_count;
     for (uint32_t s = 0; s < 2; s++) {
-        if (known) {
-            json_add_flag(out, NAMES[s],
-                          diff_match_has_inlined(&in->diff->match, in->diff->sides, in->request->programs, x->row, s));
+        if (calls) {
+            json_add_flag(out, NAMES[s], diff_match_has_inlined(&d->match, d->sides, in->request->programs, x->row, s));
+        } else if (x->row < d->match.row_count && d->match.rows[x->row].count[s] == 0) {
+            json_add_flag(out, NAMES[s], d->match.rows[x->row].inlined);
         } else {
             json_add_text(out, NAMES[s], NULL);
         }
     }
 }
+
+/* Does a side have what the row speaks of? */
+static bool is_there(const struct diff *d, const struct diff_item *x, uint32_t s)
+{
+    if (x->caller != DIFF_NONE || x->row == d->match.row_count) {
+        return x->verdict != (s == 0 ? DIFF_ONLY_B : DIFF_ONLY_A);
+    }
+    return d->match.rows[x->row].count[s] > 0 || d->match.rows[x->row].idle;
+}
+
+/* An increase to more than twice is no sentence that helps. */
+#define VISIBLE_MOST 1.0
 
 static void add_item(struct buffer *out, const struct render_diff *in, enum diff_metric metric,
                      const struct diff_item *x)
@@ -100,12 +124,15 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     add_function(out, d, x->row);
     json_add_text(out, "caller", x->caller == DIFF_NONE ? NULL : diff_function(d, x->caller)->name);
     json_add_text(out, "verdict", diff_verdict_name(x->verdict));
-    json_add_known(out, "a", x->ratio[0], x->verdict != DIFF_ONLY_B);
-    json_add_known(out, "b", x->ratio[1], x->verdict != DIFF_ONLY_A);
+    json_add_known(out, "a", x->ratio[0], is_there(d, x, 0));
+    json_add_known(out, "b", x->ratio[1], is_there(d, x, 1));
     add_estimate(out, &x->estimate, x->estimated);
     json_add_known(out, "q", x->q, tested);
-    json_add_known(out, "visible", expm1(x->estimate.visible), tested);
-    json_add_known(out, "data_needed", x->needed, tested);
+    const double visible = expm1(x->estimate.visible), needed = tested ? x->needed : x->testable;
+    json_add_known(out, "visible", visible, tested && visible <= VISIBLE_MOST);
+    json_add_text(out, "needs", diff_needs_name(x->needs));
+    json_add_known(out, "data_needed", needed,
+                   x->needs == DIFF_NEEDS_DATA || (tested && x->needs == DIFF_NEEDS_NOTHING));
     json_add_number(out, "ticks_a", x->ticks[0]);
     json_add_number(out, "ticks_b", x->ticks[1]);
     json_add_number(out, "share", x->share);
@@ -130,6 +157,7 @@ static void add_table(struct buffer *out, const struct render_diff *in, enum dif
     render_json_string(out, diff_metric_name(metric));
     json_add_text(out, "not_computed", t->made ? NULL : t->why_not);
     add_counts(out, t);
+    json_add_count(out, "tests", t->tests);
     if (t->common.functions > 0) {
         JSON_ADD(out, ",\"common\":{\"functions\":");
         buffer_add_u64(out, t->common.functions, 0);
@@ -138,7 +166,7 @@ static void add_table(struct buffer *out, const struct render_diff *in, enum dif
     } else {
         json_add_text(out, "common", NULL);
     }
-    json_add_known(out, "visible", expm1(t->visible), t->visible > 0);
+    json_add_known(out, "visible", expm1(t->visible), t->visible > 0 && expm1(t->visible) <= VISIBLE_MOST);
     JSON_ADD(out, ",\"rows\":[");
     for (uint32_t i = 0; i < t->count && i < in->limit; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");

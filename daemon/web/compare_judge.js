@@ -9,18 +9,20 @@ const TOTAL = words.METRICS.find((m) => m.key === "total");
 export function judge(diff) {
   const table = diff.metrics.find((t) => t.metric === TOTAL.key);
   const known = new Map();
-  const add = (row) => known.set(row.function, { ...words.verdict(row, TOTAL, diff), range: words.interval(row) });
-  for (const row of table.rows) add(row);
-  for (const row of diff.only_in_a.rows) add({ ...row, ...words.ALONE, verdict: "only-in-a" });
-  for (const row of diff.only_in_b.rows) add({ ...row, ...words.ALONE, verdict: "only-in-b" });
+  for (const row of table.rows)
+    known.set(row.function, { ...words.verdict(row, TOTAL, diff, table), range: words.interval(row) });
   return { of: (name) => known.get(name), table };
+}
+
+/** What each process needs in all. */
+export function wholeOf(diff) {
+  const lines = words.whole(diff).map(({ kind, text }) => el("span", { class: `delta ${kind}` }, text));
+  return lines.length ? el("p", { class: "whole" }, lines[0], lines[1] ? [" · ", lines[1]] : null) : null;
 }
 
 /** The answer above a picture, as in the table. */
 export function answerOf(diff, { table }) {
   if (table.not_computed) return el("p", { class: "warning answer" }, `No verdicts: ${table.not_computed}.`);
-  const [answer] = words.headline(table, TOTAL);
-  const alone = words.aloneCounts(diff);
-  const only = alone ? ` ${alone}.` : "";
-  return el("p", { class: "answer" }, el("strong", {}, answer), words.fewGroups(table, diff), only);
+  const [answer] = words.headline(table, TOTAL, diff);
+  return el("p", { class: "answer" }, el("strong", {}, answer), words.fewGroups(table, diff));
 }

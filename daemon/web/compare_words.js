@@ -5,23 +5,21 @@ import * as format from "./format.js";
  *  functions. */
 export const METRICS = [
   {
-    key: "time-per-call",
-    title: "Time per call",
-    hint: "self time divided by calls",
-    more: "slower",
-    less: "faster",
-    timed: true,
-    unit: "seconds",
-    common: "time per call",
-  },
-  {
     key: "self",
     title: "Share, self",
     hint: "self time as a share of all CPU time of its side",
     more: "larger share",
     less: "smaller share",
-    timed: true,
     unit: "share",
+  },
+  {
+    key: "time-per-call",
+    title: "Time per call",
+    hint: "self time divided by calls",
+    more: "slower",
+    less: "faster",
+    unit: "seconds",
+    common: "time per call",
   },
   {
     key: "total",
@@ -29,7 +27,6 @@ export const METRICS = [
     hint: "time of the function and its callees as a share of all CPU time of its side",
     more: "larger share",
     less: "smaller share",
-    timed: true,
     unit: "share",
   },
   {
@@ -51,16 +48,19 @@ export const METRICS = [
   },
 ];
 
+/** What is compared of all functions together. */
+const WHOLE = [
+  { key: "time-per-process", title: "CPU time per process", more: "more", less: "less", unit: "seconds" },
+  { key: "all-calls-per-process", title: "Calls per process", more: "more", less: "less", unit: "number" },
+];
+
 const LEAST_TICKS = 150; // of a function on each side if nothing had changed, for a test of its time
 const LEAST_GROUPS = 12;
-
-/** What is not known of a function that one side alone has. */
-export const ALONE = { change: null, low: null, high: null, p: null, q: null, visible: null, data_needed: null };
 
 /** A value of a side. */
 export function value(metric, x) {
   if (x === null || x === undefined) return "–";
-  if (metric.timed && x === 0) return "no ticks";
+  if (metric.unit !== "number" && x === 0) return "no ticks";
   if (metric.unit === "share") return format.percent(100 * x, 200);
   if (metric.unit === "seconds") return format.seconds(x, 200);
   return x >= 1000 ? format.count(Math.round(x)) : String(Number(x.toPrecision(4)));
@@ -100,71 +100,82 @@ function more(times, diff) {
   return `${hours((times - 1) * span)} more`;
 }
 
-/** Ticks that the side with less data would have if nothing had changed. */
-function leastTicks(row, metric, diff) {
-  const share = metric.unit === "share";
-  const ticks = share ? row.a * diff.a.ticks + row.b * diff.b.ticks : row.ticks_a + row.ticks_b;
-  const a = share ? diff.a.ticks : row.a > 0 ? row.ticks_a / row.a : 0;
-  const b = share ? diff.b.ticks : row.b > 0 ? row.ticks_b / row.b : 0;
-  return a > 0 && b > 0 ? (ticks * Math.min(a, b)) / (a + b) : 0;
+/** What is missing before a planned change can be seen, or before there can be a test; "" if nothing is. */
+export function plan(row, diff) {
+  if (row.needs === "data") return more(row.data_needed, diff);
+  if (row.needs === "too-much") return row.p === null ? "far more ticks" : "not with this spread";
+  return row.needs === "processes" ? "more processes that have it" : "";
 }
 
-/** What is missing before a planned change can be seen; "" if nothing is. */
-export function plan(row, metric, diff) {
-  if (row.verdict === "too-few") {
-    const ticks = leastTicks(row, metric, diff);
-    if (Math.min(diff.a.groups, diff.b.groups) < LEAST_GROUPS) return "more processes";
-    if (!metric.timed || ticks >= LEAST_TICKS) return "more processes that call it";
-    return ticks > 0 ? more(LEAST_TICKS / ticks, diff) : "ticks on both sides";
-  }
-  if (row.verdict !== "not-significant" || !(row.data_needed > 1)) return "";
-  return more(row.data_needed, diff);
-}
-
-/** What is known of a function on the side where it has no tick and no call. */
-function lacking({ idle, inlined }, side) {
-  const has = idle ? `${side} has the function, too.` : "";
-  const within = inlined ? `${side} has inlined it: its time there is in its callers.` : "";
-  return [`No tick and no call of it in ${side}.`, has, within].filter(Boolean).join(" ");
-}
-
-/** A function without a tick and a call on one side may well be there. */
+/** Functions of one side: without a tick and a call in the other, which may well have them. */
 const aloneText = ({ idle, inlined }, here, other) =>
-  idle ? `not seen in ${other}` : inlined ? `inlined in ${other}` : `only in ${here}`;
+  idle ? `not seen in ${other}` : inlined ? `inlined in ${other}` : here === "B" ? "new in B" : "gone in B";
 
-/** Where calls are not counted, a function without a tick may have run. */
+/** A row of one side: an arc, or a function. */
 function alone(row, here, other, look) {
-  const chance = row.idle && !row.calls ? { kind: "same", sign: "≈" } : look;
-  return { ...chance, text: aloneText(row, here, other), about: lacking(row, other) };
+  if (row.caller !== null) return { ...look, text: here === "B" ? "newly called" : "no longer called", about: "" };
+  const [there, address] = other === "A" ? [row.a, row.address_a] : [row.b, row.address_b];
+  const inlined = other === "A" ? row.inlined_a : row.inlined_b;
+  const idle = there !== null;
+  const text = idle && address ? `no ticks in ${other}` : aloneText({ idle, inlined }, here, other);
+  const within = inlined ? ` ${other} has inlined it: its time there is in its callers.` : "";
+  const has = idle ? `${other} has the function, too.` : `${other} has no such function.`;
+  return { ...look, text, about: `No tick of it in ${other}. ${has}${within}` };
 }
 
-/** "3 functions only in A, 1 not seen in B": of what only one side has. */
-export function aloneCounts(diff) {
-  const counts = new Map();
+/** [text, rows] of the functions of one side, such as "new in B". */
+function aloneRows(diff) {
+  const found = new Map();
   for (const [rows, here, other] of [
-    [diff.only_in_a.rows, "A", "B"],
     [diff.only_in_b.rows, "B", "A"],
+    [diff.only_in_a.rows, "A", "B"],
   ])
     for (const row of rows) {
       const text = aloneText(row, here, other);
-      counts.set(text, (counts.get(text) ?? 0) + 1);
+      found.set(text, [...(found.get(text) ?? []), row]);
     }
-  const first = (n) => format.several(n, "function", "functions");
-  return [...counts].map(([text, n], i) => `${i ? format.count(n) : first(n)} ${text}`).join(", ");
+  return [...found];
 }
 
-/** The verdict of a row: a sign that does not need colour, words, and what they mean. */
-export function verdict(row, metric, diff) {
+/** "1 function is new in B: validate_coupon, 53 % of the CPU time": of what only one side has. */
+export function aloneCounts(diff) {
+  const first = (n) => `${format.several(n, "function", "functions")} ${n === 1 ? "is" : "are"}`;
+  const most = ([row], n) =>
+    row.self_share > 0
+      ? `: ${n > 1 ? "most " : ""}${row.function}, ${format.percent(100 * row.self_share, 200)} of the CPU time`
+      : "";
+  return aloneRows(diff).map(([text, rows], i) => {
+    const n = rows.length;
+    return `${i ? `${format.count(n)} ${n === 1 ? "is" : "are"}` : first(n)} ${text}${most(rows, n)}`;
+  });
+}
+
+const pOf = (name, x) => `${name} ${x < 0.0001 ? "< 0.0001" : `= ${Number(x.toPrecision(2))}`}`;
+
+/** The verdict of a row of a table: a sign that does not need colour, words, and what they mean. */
+export function verdict(row, metric, diff, table) {
   const up = row.change > 0;
   const direction = up ? metric.more : metric.less;
   const sign = up ? "▲" : "▼";
   const kind = up ? "more" : "less";
-  const chance = row.q === null ? "" : `q = ${row.q < 0.0001 ? "< 0.0001" : Number(row.q.toPrecision(2))}`;
   const planned = format.percent(100 * diff.planned, 200);
-  const needs = plan(row, metric, diff);
-  const missing = needs ? ` An increase by ${planned} can be told after ${needs}.` : "";
+  const needs = plan(row, diff);
+  const seen = row.visible ? ` An increase by ${change(row.visible)} would probably have been seen.` : "";
+  const missing =
+    row.needs === "data"
+      ? ` An increase by ${planned} can be told after ${needs}.`
+      : row.needs === "too-much"
+        ? ` An increase by ${planned} cannot be told: these processes differ too much.`
+        : "";
+  const lacking = row.a < row.b ? "A" : "B";
+  const tests = format.several(table.tests, "test", "tests");
   return {
-    changed: () => ({ kind, sign, text: direction, about: `Real: ${chance}, the rate of false findings up to here.` }),
+    changed: () => ({
+      kind,
+      sign,
+      text: direction,
+      about: `Real: ${pOf("q", row.q)}, the rate of false findings up to here.`,
+    }),
     "constant-changed": () => ({
       kind,
       sign,
@@ -173,13 +184,22 @@ export function verdict(row, metric, diff) {
     }),
     "only-in-a": () => alone(row, "A", "B", { kind: "less", sign: "−" }),
     "only-in-b": () => alone(row, "B", "A", { kind: "more", sign: "+" }),
+    uncertain: () =>
+      row.p === null
+        ? { kind: "same", sign: "?", text: `too few ticks in ${lacking}`, about: "Too few for a test." }
+        : {
+            kind: "same",
+            sign,
+            text: `${direction}, or chance`,
+            about:
+              `${pOf("p", row.p)} alone, but one of ${tests}, of which 1 in 20 looks so by chance: ` +
+              `${pOf("q", row.q)}.${missing}`,
+          },
     "not-significant": () => ({
       kind: "same",
       sign: "≈",
-      text: row.data_needed > 1 ? "cannot tell yet" : "no change",
-      about:
-        `May be chance (p = ${Number((row.p ?? 1).toPrecision(2))}). ` +
-        `An increase by ${change(row.visible ?? 0)} would probably have been seen.${missing}`,
+      text: row.needs === "nothing" ? "no change" : "cannot tell yet",
+      about: `May be chance (${pOf("p", row.p ?? 1)}).${seen}${missing}`,
     }),
     constant: () => ({ kind: "same", sign: "=", text: "exactly as before", about: "The same number in every group." }),
     "too-few": () => ({
@@ -194,8 +214,22 @@ export function verdict(row, metric, diff) {
   }[row.verdict]();
 }
 
-/** The answer in one sentence. */
-export function headline(table, metric) {
+/** What each process needs in all: "CPU time per process 2.84 s → 3.32 s, +17 % (+6 % to +29 %): more". */
+export function whole(diff) {
+  return WHOLE.flatMap((metric) => {
+    const table = diff.metrics.find((t) => t.metric === metric.key);
+    const [row] = table?.rows ?? [];
+    if (!row) return [];
+    const { sign, text, kind } = verdict(row, metric, diff, table);
+    const by = row.change === null ? "" : `, ${changeOf(row)}${interval(row) ? ` (${interval(row)})` : ""}`;
+    return [{ kind, text: `${metric.title} ${value(metric, row.a)} → ${value(metric, row.b)}${by}: ${sign} ${text}` }];
+  });
+}
+
+/** The answer in one sentence: what is new or gone, then what changed. That nothing changed is said only where no
+ *  function is new, gone, or outside its interval. */
+export function headline(table, metric, diff) {
+  const only = aloneCounts(diff);
   const rows = table.rows.filter((r) => /changed$/.test(r.verdict));
   const [up, down] = [rows.filter((r) => r.change > 0), rows.filter((r) => r.change < 0)];
   const list = (all, word) => {
@@ -207,19 +241,24 @@ export function headline(table, metric) {
       ? `1 function ${one} ${word}: ${named}`
       : `${format.count(all.length)} ${many} ${word}, most ${named}`;
   };
-  const said = [list(up, metric.more), list(down, metric.less)].filter(Boolean);
-  const { counts } = table;
-  const open = (r) => r.verdict === "not-significant" && r.data_needed > 1;
-  const unknown = (counts["too-few"] ?? 0) + table.rows.filter(open).length;
-  const same = (counts["not-significant"] ?? 0) + (counts.constant ?? 0) + (counts["too-few"] ?? 0) - unknown;
+  const said = [...only, list(up, metric.more), list(down, metric.less)].filter(Boolean);
+  const { counts, tests } = table;
+  const open = (r) => r.verdict === "not-significant" && r.needs !== "nothing";
+  const unknown = counts["too-few"] + table.rows.filter(open).length;
+  const same = counts["not-significant"] + counts.constant + counts["too-few"] - unknown;
   const rest = [
+    counts.uncertain ? `${format.count(counts.uncertain)} may have changed, or look so by chance` : "",
     same ? `${format.count(same)} did not change` : "",
     unknown ? `${format.count(unknown)} cannot be told yet` : "",
   ].filter(Boolean);
-  return [
-    said.length ? `${said.join("; ")}.` : "No function changed measurably.",
-    rest.length ? `${rest.join(", ")}.` : "",
-  ];
+  const nothing = counts.uncertain
+    ? `No change is certain after ${format.several(tests, "test", "tests")}.`
+    : tests + counts.constant > 0
+      ? "No function changed measurably."
+      : "No function could be tested.";
+  const arcs = (counts["only-in-a"] ?? 0) + (counts["only-in-b"] ?? 0);
+  if (!said.length && arcs > 0) said.push(`${format.several(arcs, "row is", "rows are")} of one side only`);
+  return [said.length ? `${said.join("; ")}.` : nothing, rest.length ? `${rest.join(", ")}.` : ""];
 }
 
 /** Why nothing can be told, where a side has too few processes for any verdict. */

@@ -2,6 +2,7 @@
 import * as api from "./api.js";
 import * as pictures from "./compare_flame.js";
 import * as graphs from "./compare_graph.js";
+import { wholeOf } from "./compare_judge.js";
 import { request, sideMenus, sideQuestion, suggestions, versionOf } from "./compare_sides.js";
 import * as words from "./compare_words.js";
 import { el, replace, say } from "./dom.js";
@@ -27,25 +28,6 @@ function there(row, state) {
   return { ...report, build: state.against, since, until, match, fn: row.address_b, of };
 }
 
-/** Functions that only one side has are rows of the shares. */
-function rowsOf(diff, table, metric) {
-  if (metric.unit !== "share") return table.rows;
-  const alone = (side, verdict) => (f) => ({
-    ...f,
-    ...words.ALONE,
-    caller: null,
-    verdict,
-    a: side === "a" ? f[metric.key] : null,
-    b: side === "b" ? f[metric.key] : null,
-    share: f[metric.key],
-  });
-  return [
-    ...table.rows,
-    ...diff.only_in_a.rows.map(alone("a", "only-in-a")),
-    ...diff.only_in_b.rows.map(alone("b", "only-in-b")),
-  ];
-}
-
 const nameOf = (name) => (innerWidth < NARROW ? fitting(format.called(name)) : format.shortName(name));
 
 function nameColumn(rows, state) {
@@ -59,10 +41,10 @@ function nameColumn(rows, state) {
   return { key: "name", title: "Function", value, cell };
 }
 
-function verdictColumns(rows, metric, diff) {
+function verdictColumns(rows, metric, diff, table) {
   const rank = new Map(rows.map((r, i) => [r, i])); // the order of the interface: what changed comes first
   const verdict = (i) => {
-    const { kind, sign, text, about } = words.verdict(rows[i], metric, diff);
+    const { kind, sign, text, about } = words.verdict(rows[i], metric, diff, table);
     const by = innerWidth < NARROW && (kind === "more" || kind === "less") ? ` ${words.changeOf(rows[i])}` : "";
     return el(
       "span",
@@ -77,7 +59,7 @@ function verdictColumns(rows, metric, diff) {
     return el("span", { title: `95 % interval: ${words.interval(row) || "certain"}` }, words.changeOf(row));
   };
   const plan = (i) => {
-    const needs = words.plan(rows[i], metric, diff);
+    const needs = words.plan(rows[i], diff);
     return el("span", { title: needs }, needs);
   };
   const planned = format.percent(100 * diff.planned, 200);
@@ -150,7 +132,7 @@ function valueColumns(rows, metric) {
 function metricOf(diff, state) {
   const tables = new Map(diff.metrics.map((t) => [t.metric, t]));
   const good = (m) => tables.get(m.key)?.not_computed === null && tables.get(m.key).rows.length > 0;
-  const metric = words.METRICS.find((m) => m.key === state.metric) ?? words.METRICS.find(good) ?? words.METRICS[1];
+  const metric = words.METRICS.find((m) => m.key === state.metric) ?? words.METRICS.find(good) ?? words.METRICS[0];
   return { metric, table: tables.get(metric.key) };
 }
 
@@ -181,10 +163,10 @@ const formLinks = (state) =>
 
 function tableOf(diff, state) {
   const { metric, table } = metricOf(diff, state);
-  const rows = rowsOf(diff, table, metric);
+  const { rows } = table;
   const drawn = new Table({
     label: "Differences",
-    columns: [nameColumn(rows, state), ...verdictColumns(rows, metric, diff), ...valueColumns(rows, metric)],
+    columns: [nameColumn(rows, state), ...verdictColumns(rows, metric, diff, table), ...valueColumns(rows, metric)],
     count: rows.length,
     state,
     sort: "verdict",
@@ -211,18 +193,11 @@ function tableOf(diff, state) {
   return { metric, table, drawn, filter, finish };
 }
 
-/** Functions that are no rows of this metric. */
-function alone(diff, state, metric) {
-  const [a, b] = [diff.only_in_a.count, diff.only_in_b.count];
-  if (metric.unit === "share" || a + b === 0) return null;
-  return [" ", el("a", to(state, { metric: "self", sort: "share", dir: "" }), words.aloneCounts(diff)), "."];
-}
-
 function showTable(main, bars, diff, state) {
   const { metric, table, drawn, filter, finish } = tableOf(diff, state);
-  const [answer, rest] = words.headline(table, metric);
+  const [answer, rest] = words.headline(table, metric, diff);
   const shared = words.common(table, metric);
-  const more = [words.fewGroups(table, diff), alone(diff, state, metric), shared ? ` ${shared}` : ""];
+  const more = [words.fewGroups(table, diff), shared ? ` ${shared}` : ""];
   const narrow = innerWidth < NARROW; // where a long text must not push the rows out of sight
   const spare = narrow && drawn.count < WORTH_FILTER && !state.q;
   const said = table.not_computed
@@ -237,8 +212,9 @@ function showTable(main, bars, diff, state) {
   replace(
     main,
     el("div", { class: "compare bar" }, bars, metricChooser(metric), formLinks(state), spare ? null : filter),
-    narrow && table.not_computed ? [drawn.node, said] : [said, drawn.node],
+    narrow && table.not_computed ? [drawn.node, said] : [said, narrow ? null : wholeOf(diff), drawn.node],
     narrow && !table.not_computed ? el("p", {}, more) : null,
+    narrow ? wholeOf(diff) : null,
   );
   finish();
 }

@@ -27,8 +27,91 @@ async function cells(page, name) {
   return Object.fromEntries(titles.map((t, i) => [t.replace(/ [↑↓]$/, ""), texts[i]]));
 }
 
-async function verdicts(page) {
+/** What each process needs in all, and what is new, stand first. */
+async function leads(page) {
   await visit(page, both);
+  const answer = await text(page, ".answer strong");
+  point(
+    /^1 function is new in B: fresh, [\d.]+ % of the CPU time; /.test(answer),
+    "compare: what is new is the first answer",
+    answer,
+  );
+  const names = await page.locator(`${ROW} td:first-child`).allTextContents();
+  const wanted = rowsOf("self").map((r) => r.function);
+  point(names.join() === wanted.join() && names[0] === "fresh", "compare: and the first row", [names, wanted]);
+  point(
+    (await cells(page, "fresh")).Verdict.includes("new in B"),
+    "compare: a function that is new",
+    await cells(page, "fresh"),
+  );
+  const [time] = rowsOf("time-per-process");
+  const [calls] = rowsOf("all-calls-per-process");
+  const said = await text(page, ".whole");
+  const percent = (row) => `+${Math.round(100 * row.change)} %`;
+  point(
+    /^CPU time per process /.test(said) && said.includes(percent(time)) && said.includes(percent(calls)),
+    "compare: what a process needs in all",
+    [said, time, calls],
+  );
+}
+
+/** The words agree with the numbers, whatever a comparison finds. */
+async function wording(page) {
+  const row = (more) => ({
+    ...{ function: "f", caller: null, a: 0.4, b: 0.2, address_a: "0x1", address_b: "0x2", share: 0.4 },
+    ...{ p: 0.017, q: 0.11, change: -0.5, low: -0.65, high: -0.4, visible: null, data_needed: null, needs: "too-much" },
+    ...more,
+  });
+  const counts = { rows: 1, changed: 0, "constant-changed": 0, "only-in-a": 0, "only-in-b": 0, uncertain: 0 };
+  const none = { ...counts, "not-significant": 0, constant: 0, "too-few": 0 };
+  const alone = { count: 1, rows: [{ function: "extra", self_share: 0.53, idle: false, inlined: false }] };
+  const cases = [
+    [row({ verdict: "uncertain" }), {}],
+    [row({ verdict: "not-significant", low: -0.7, high: 0.1, p: 0.3, q: 0.5 }), {}],
+    [row({ verdict: "not-significant", low: -0.01, high: 0.01, p: 0.3, needs: "nothing", visible: 0.04 }), {}],
+    [row({ verdict: "not-significant", low: -0.01, high: 0.01, p: 0.3, needs: "nothing" }), { only_in_b: alone }],
+  ].map(([r, more]) => {
+    const table = { metric: "self", tests: 27, rows: [r], counts: { ...none, [r.verdict]: 1 }, common: null };
+    const side = { groups: 16, ticks: 1000, first: "2026-01-01T00:00:00Z", last: "2026-01-02T00:00:00Z" };
+    const empty = { count: 0, rows: [] };
+    return { planned: 0.02, a: side, b: side, metrics: [table], only_in_a: empty, only_in_b: empty, ...more };
+  });
+  const said = await page.evaluate(async (all) => {
+    const words = await import(new URL("compare_words.js", document.baseURI).href);
+    const [self] = words.METRICS;
+    return all.map((d) => {
+      const [table] = d.metrics;
+      const { text, about } = words.verdict(table.rows[0], self, d, table);
+      return { text, about, plan: words.plan(table.rows[0], d), head: words.headline(table, self, d).join(" ") };
+    });
+  }, cases);
+  const [uncertain, open, same, beside] = said;
+  point(
+    uncertain.text === "smaller share, or chance" &&
+      /p = 0\.017 alone, but one of 27 tests/.test(uncertain.about) &&
+      uncertain.head === "No change is certain after 27 tests. 1 may have changed, or look so by chance.",
+    "compare: an interval without 0 is not called no change",
+    uncertain,
+  );
+  point(
+    open.text === "cannot tell yet" && open.plan === "not with this spread" && !/have been seen|days/.test(open.about),
+    "compare: what no amount of data tells is said so, and no change to more than twice is called visible",
+    open,
+  );
+  point(
+    same.head === "No function changed measurably. 1 did not change." && /by \+4\.00 % would/.test(same.about),
+    "compare: where nothing changed, it says so",
+    same,
+  );
+  point(
+    beside.head.startsWith("1 function is new in B: extra, 53 % of the CPU time."),
+    "compare: beside a function that is new, nothing is called unchanged",
+    beside,
+  );
+}
+
+async function verdicts(page) {
+  await visit(page, `${both}&metric=time-per-call`);
   const names = await page.locator(`${ROW} td:first-child`).allTextContents();
   point(
     names.join() ===
@@ -51,9 +134,9 @@ async function verdicts(page) {
     [parse, row],
   );
   const answer = await text(page, ".answer");
-  const said = /slower: parse \+\d+ %/.test(answer) && /1 function only in B/.test(answer);
+  const said = /slower: parse \+\d+ %/.test(answer) && /1 function is new in B/.test(answer);
   point(said, "compare: the answer stands above", answer);
-  const open = rowsOf("time-per-call").find((r) => r.verdict === "not-significant" && r.data_needed > 1);
+  const open = rowsOf("time-per-call").find((r) => r.verdict === "not-significant" && r.needs === "data");
   const unknown = await cells(page, open.function);
   point(
     unknown.Verdict.includes("cannot tell yet") &&
@@ -74,8 +157,8 @@ async function verdicts(page) {
   await address(page, "metric", "self");
   await ready(page);
   point(
-    (await cells(page, "fresh")).Verdict.includes("only in B"),
-    "compare: a function that is new",
+    (await cells(page, "fresh")).Verdict.includes("new in B"),
+    "compare: a function that is new among the shares",
     await cells(page, "fresh"),
   );
   await page.locator(`${ROW} a:text-is("fresh")`).click();
@@ -102,6 +185,9 @@ async function sides(page) {
   const [others, db3] = ['host!="db3"', 'host="db3"'].map(encodeURIComponent);
   const query = `a=${young}&b=${young}&a.match=${others}&b.match=${db3}`;
   const wanted = await get(`api/v1/diff?${query}&metric=time-per-call`);
+  await page.locator("#metric").selectOption("time-per-call");
+  await address(page, "metric", "time-per-call");
+  await ready(page);
   const parse = await cells(page, "parse");
   const row = wanted.metrics[0].rows.find((r) => r.function === "parse");
   point(parse["Per call A"].startsWith(String(Math.round(1000 * row.a))), "compare: with the numbers of both sides", [
@@ -206,7 +292,7 @@ async function looks() {
 
 export async function compare() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [verdicts, sides, offered, pictures]) await part(page);
+  for (const part of [leads, wording, verdicts, sides, offered, pictures]) await part(page);
   await page.context().close();
   await looks();
 }

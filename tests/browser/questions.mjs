@@ -3,13 +3,15 @@ import { get, open, point, ready, text, visit } from "./page.mjs";
 
 const MOST = 4;
 
-/** Follows the clicks from the start page; each is a selector, with a text that the place must contain. */
+/** Follows the clicks from the start page; each is a selector, with a text that the place must contain; or that of a
+ *  menu, with the option that is chosen. */
 async function ask(name, clicks, answered) {
   const page = await open({ viewport: { width: 1440, height: 900 } });
   await visit(page, "");
-  for (const [selector, hasText] of clicks) {
+  for (const [selector, hasText, option] of clicks) {
     const place = page.locator(selector, hasText ? { hasText } : {}).first();
-    await place.click();
+    if (option) await place.selectOption(option);
+    else await place.click();
     await ready(page);
   }
   const [ok, detail] = await answered(page);
@@ -30,7 +32,7 @@ const says = (pattern, selector) => async (page) => {
 export async function questions() {
   await ask(
     "1. which function got slower between 1.2 and 1.3, and is it real",
-    [shop, tab("Compare"), [".offers a", "1.2 → 1.3"]],
+    [shop, tab("Compare"), [".offers a", "1.2 → 1.3"], ["#metric", "", "time-per-call"]],
     async (page) => {
       const row = await page.locator(`${GRID} tr`, { hasText: "parse" }).first().textContent();
       return [/▲ slower/.test(row) && /\+\d+ % to \+\d+ %/.test(row), row];

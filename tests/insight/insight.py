@@ -92,7 +92,8 @@ def show_one_more(folder, processes=50):
         diff = c.compare(("base", sides["base"]), ("more", sides["more"]), ["calls-per-parent"])
     rows = tables.rows_of(diff, "calls-per-parent")
     row = next(r for r in rows if r["function"] == "f137" and r["caller"] == "request")
-    others = [r for r in rows if r is not row and r["verdict"] not in ("not-significant", "constant", "too-few")]
+    unchanged = "uncertain", "not-significant", "constant", "too-few"
+    others = [r for r in rows if r is not row and r["verdict"] not in unchanged]
     print(f"\none more call per request of 1 in 200 functions, {processes} processes a side: {row['caller']} calls "
           f"{row['function']} {row['a']:.3f} -> {row['b']:.3f} times, {100 * row['change']:+.1f} % "
           f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}], {row['verdict']}, q {row['q']}; {len(others)} others")

@@ -27,7 +27,8 @@ from wire import Wire, encoded, field, sender_number, varint  # noqa: E402
 UPLOADS_KEPT = 3000  # then a new daemon begins with an empty database: a comparison reads the arcs of all time
 HOST = "ab" * 16
 TIMES = ("self", "total", "time-per-call")
-METRICS = (*TIMES, "calls-per-process", "calls-per-parent")  # as core/diff_table.h has them
+WHOLE = ("time-per-process", "all-calls-per-process")
+METRICS = (*WHOLE, *TIMES, "calls-per-process", "calls-per-parent")  # as core/diff_table.h has them
 PARTS = 16  # a pool is written after each
 SEEDS = ("base", "2", "5", "10", "again", "100")  # of a variant: 10 · number + place
 

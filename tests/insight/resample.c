@@ -233,7 +233,7 @@ static void print_tests(const struct diff *d, enum diff_metric metric, double th
         if (x->estimated && y->error > 0) {
             const double alone = diff_stat_effect(y->freedom, FDR) * y->error / log1p(threshold);
             printf("%s\t%s\t%s\t%s\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\t%.17g\n",
-                   diff_metric_name(metric), diff_function(d, x->row)->name,
+                   diff_metric_name(metric), diff_function(d, x->row) != NULL ? diff_function(d, x->row)->name : "",
                    x->caller == DIFF_NONE ? "" : diff_function(d, x->caller)->name, diff_verdict_name(x->verdict),
                    x->ticks[0], x->ticks[1], x->ratio[0], x->ratio[1], y->log, y->low, y->high, y->p, x->q,
                    alone * alone, x->needed);

@@ -89,8 +89,8 @@ def words(tap, d, a, b):
               and all(None not in r and None not in r.values() for r in table), "CSV", table[:3])
     tap.point([(r["metric"], r["function"], r["verdict"], float(r["b"] or r["a"]) > 0, r["a"] == "") for r in table
                if r["verdict"].startswith("only-in-") and r["caller"] == ""]
-              == [("self", "wrap", "only-in-a", False, False), ("self", "fresh", "only-in-b", True, True),
-                  ("total", "wrap", "only-in-a", False, False), ("total", "fresh", "only-in-b", True, True)],
+              == [("self", "fresh", "only-in-b", True, True), ("self", "wrap", "only-in-a", False, False),
+                  ("total", "fresh", "only-in-b", True, True), ("total", "wrap", "only-in-a", False, False)],
               "with what one side only has", [r for r in table if r["verdict"].startswith("only-in")])
     both = d.ctl("diff", a, a, "--metric", "self,time-per-call")
     tap.point("no significant change" in both.stdout and both.returncode == 0
@@ -272,6 +272,7 @@ def same_build(tap):
         left_out(tap, d, exe)
         few(tap, d, exe)
         without_ticks(tap, d, exe)
+        uneven(tap, d, exe)
         sampled(tap, d, exe)
 
 
@@ -298,8 +299,9 @@ def sampled(tap, d, exe):
               and abs(r["a"] - 0.4) < 0.04 and abs(r["b"] - 0.6) < 0.06,
               "time with callees is that of stacks, for a function without ticks of its own", done.stderr or r)
     tap.point([m["metric"] for m in diff["metrics"] if m["not_computed"]]
-              == ["time-per-call", "calls-per-process", "calls-per-parent"]
-              and all("calls of A were not counted" in m["not_computed"] for m in diff["metrics"][2:]),
+              == ["all-calls-per-process", "time-per-call", "calls-per-process", "calls-per-parent"]
+              and all("calls of A were not counted" in m["not_computed"] for m in diff["metrics"]
+                      if m["metric"] not in ("time-per-process", "self", "total")),
               "what rests on calls is refused", diff["metrics"])
     done = d.ctl("functions", "-m", 'version=~"p|q"', "--json")
     rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]} if done.returncode == 0 else {}
@@ -363,7 +365,7 @@ def left_out(tap, d, exe):
         done = d.ctl("diff", exe, exe, "--a-label", f"version={a}", "--b-label", f"version={b}", "--json")
         refused[a + b] = [m["metric"] for m in json.loads(done.stdout)["metrics"]
                           if "left functions out" in (m["not_computed"] or "")]
-    counted = ["time-per-call", "calls-per-process", "calls-per-parent"]
+    counted = ["all-calls-per-process", "time-per-call", "calls-per-process", "calls-per-parent"]
     tap.point(refused == {"kl": [], "ln": counted, "nm": counted, "mm": counted},
               "calls are compared if both sides left functions out in every process, or in none", refused)
 
@@ -398,7 +400,76 @@ def without_ticks(tap, d, exe):
               "a function without ticks takes no known time", text)
 
 
+def leads(tap):
+    """A new function that takes 53 % of the time stands first; what a process needs in all stands above it."""
+    with Daemon() as d:
+        old = build(d.folder, "one", "", "")
+        new = build(d.folder, "two", "__attribute__((noinline)) int fresh(int i) { return n ^= i; }", "+ fresh(n)")
+        fleet(d, old, 1, "1", 1.0, 0, NOW)
+        fleet(d, new, 2, "2", 1.0, 0, NOW - 6 * 86400, spent={"fresh": 16})
+        fleet(d, new, 3, "2", 1.0, 0, NOW, spent={"fresh": 16})
+        diff = json.loads(d.ctl("diff", old, new, "--json").stdout)
+        first = table(diff, "self")["rows"][0]
+        tap.point((first["function"], first["verdict"], first["a"]) == ("fresh", "only-in-b", None)
+                  and abs(first["b"] - 16 / 30) < 0.02, "a new function is the first row of the shares", first)
+        text = d.ctl("diff", old, new).stdout
+        lines = text.splitlines()
+        head = lines.index("Each process")
+        tap.point(lines[head + 1].startswith("  CPU time  ") and lines[head + 2].startswith("  Calls  ")
+                  and head < lines.index("Seen only in B: 1 function") < lines.index("Self time per call"),
+                  "first what a process needs, then what is new", text)
+        tap.point("no significant change\n" not in text and "no significant change\n" not in d.ctl(
+            "diff", old, new, "--metric", "time-per-call").stdout, "nothing is called unchanged beside it", text)
+        whole = [table(diff, m)["rows"] for m in ("time-per-process", "all-calls-per-process")]
+        sums = {s: (diff[s]["seconds"] / diff[s]["processes_started"]) for s in "ab"}
+        tap.point([len(rows) for rows in whole] == [1, 1] and all(r[0]["function"] is None for r in whole)
+                  and all(abs(whole[0][0][s] - sums[s]) < 1e-9 for s in "ab") and within(whole[0][0], 30 / 14 - 1)
+                  and whole[0][0]["verdict"] == "changed", "CPU time per process", (whole, sums))
+        calls = {s: sum(f["calls"] + f["self_calls"] for f in d.json("report", exe, "--json")["functions"])
+                 / diff[s]["processes_started"] for s, exe in (("a", old), ("b", new))}
+        tap.point(all(abs(whole[1][0][s] - calls[s]) < 1e-9 for s in "ab"), "and calls per process", (whole, calls))
+        status = [d.ctl("diff", old, new, "--fail-on", *rule).returncode for rule in
+                  (("time-per-process>50%",), ("time-per-process>400%",), ("self>2%", "--strict"), ("self>2%",))]
+        tap.point(status == [1, 0, 3, 0], "--fail-on of a whole process; what is new has grown from nothing", status)
+        plan_in_reach(tap, d, old, new)
+
+
+def plan_in_reach(tap, d, old, new):
+    """No amount of data is named that nobody can collect: beyond 30 days, or 100 times what is there."""
+    def needs(*more):
+        diff = json.loads(d.ctl("diff", old, new, "--json", *more).stdout)
+        return [(r["needs"], r["data_needed"]) for t in diff["metrics"] for r in t["rows"] if r["p"] is not None]
+    long, short = (needs("--fail-on", "self>1%", "--b-since", str(NOW - t)) for t in (7 * 86400, 60))
+    tap.point(any(n == "too-much" for n, _ in long) and all(x is None or x <= 6 for _, x in long)
+              and any(x is not None and x > 12 for _, x in short), "6 days of data: 30 days more are 5 times as many",
+              (long, short))
+    never = needs("--fail-on", "self>0.01%")
+    text = d.ctl("diff", old, new, "--plan", "--fail-on", "self>0.01%").stdout
+    tap.point(never and all(n == ("too-much", None) for n in never) and " times the data" not in text
+              and "0.01% cannot be told: these processes differ too much" in text, "and beyond 100 times", (never, text))
+    text = d.ctl("diff", old, new, "--fdr", "1e-30").stdout
+    tap.point(re.search(r"  takes a smaller share or chance \(p < 0\.0001 in \d+ tests, q < 0\.0001\)\n", text)
+              and not re.search(r"0%, -.*may be chance", text), "an interval without 0 is not called chance alone", text)
+
+
+def uneven(tap, d, exe):
+    """Where only a change to more than twice could be seen, that is not called a result."""
+    draw = random.Random(3)
+    with Wire(d.socket) as w:
+        for process in range(2 * PROCESSES):
+            ticks = {"parse": draw.choice((5,) * 15 + (30000,)), "idle": 50}
+            w.send("UPLOAD", upload(exe, process, ticks, {}, {"version": "uv"[process % 2]}, NOW))
+            answer = w.take()
+            assert answer[0] == "ACK", answer
+    text = d.ctl("diff", "shop@version=u", "shop@version=v", "--metric", "time-per-process,self", "--all").stdout
+    diff = json.loads(d.ctl("diff", "shop@version=u", "shop@version=v", "--json").stdout)
+    shown = [r["visible"] for t in diff["metrics"] for r in t["rows"]] + [t["visible"] for t in diff["metrics"]]
+    tap.point(diff["metrics"][0]["rows"][0]["visible"] is None and all(x is None or x <= 1 for x in shown),
+              "no increase to more than twice is said to be visible", (shown, text))
+
+
 with Tap() as tap, Daemon() as d:
+    leads(tap)
     same_build(tap)
     old = build(d.folder, "shop1", OLD, "+ quote(n) + wrap(n)")
     new = build(d.folder, "shop2", NEW, "+ fresh(n) + quote_all(n) + wrap(n)")

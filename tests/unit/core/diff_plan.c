@@ -63,11 +63,13 @@ Test(diff_plan, more_data_brings_more_tests)
     struct diff_item items[11] = {{.estimated = true, .estimate = {.error = 0.01, .freedom = 30}}};
     struct diff_table t = {.count = 11, .items = items};
     const double log = 0.02, alone = diff_stat_effect(30, 0.05) * 0.01;
-    struct diff_plan_request r = {.fdr = 0.05, .log = log};
+    struct diff_plan_request r = {.fdr = 0.05, .log = log, .most = 100};
     for (size_t i = 1; i < 11; i++) {
+        items[i].verdict = DIFF_TOO_FEW;
         items[i].testable = 4;
     }
     cr_assert(diff_plan_make(a, &r, &t));
+    cr_assert(items[0].needs == DIFF_NEEDS_DATA && items[1].needs == DIFF_NEEDS_DATA, "4 is not above 100");
     cr_assert_float_eq(items[0].estimate.visible, alone, 1e-12);
     cr_assert_float_eq(t.visible, alone, 1e-12);
     cr_assert_float_eq(items[0].needed, pow(alone / log, 2), 1e-9, "2.2 times the data: the others are not tested");
@@ -78,5 +80,11 @@ Test(diff_plan, more_data_brings_more_tests)
     r.confidence = 0.99;
     cr_assert(diff_plan_make(a, &r, &t));
     cr_assert_float_eq(items[0].estimate.visible, diff_stat_effect(30, 0.01) * 0.01, 1e-12);
+    r.most = 3;
+    cr_assert(diff_plan_make(a, &r, &t));
+    cr_assert(items[0].needs == DIFF_NEEDS_TOO_MUCH && items[1].needs == DIFF_NEEDS_TOO_MUCH, "4 is above 3");
+    r.few_groups = true;
+    cr_assert(diff_plan_make(a, &r, &t));
+    cr_assert_eq(items[1].needs, DIFF_NEEDS_PROCESSES);
     arena_free(a);
 }
