@@ -21,7 +21,7 @@ static const struct profctl_option options[] = {
     OPTION_UNTIL,
     OPTION_LABEL,
     OPTION_MATCH,
-    {"limit", 0, "N", "members and arcs of a cycle (default 20)"},
+    {"limit", 0, "N", "cycles, and members and arcs of each (default 20)"},
     OPTION_FORMAT,
     OPTION_SCOPE,
     OPTION_DIMENSION,
@@ -103,6 +103,7 @@ static void print_cycle(const json_t *cycle, const char *dimension, const char *
         }
         printf(" (%s%" PRIu64 " %s):\n", mark, calls, noun_for(calls, "call", "calls"));
         print_arcs(json_object_get(cycle, "break"), mark);
+        print_rest(breaking, json_object_get(cycle, "break"));
     } else {
         printf(" its members do not call each other in a circle in this window\n");
     }
@@ -156,6 +157,10 @@ static enum profd_status print_answer(size_t format, const char *body, size_t si
             print_cycle(cycle, dimension ? dimension : "seconds",
                         time && strcmp(time, "measured") == 0 ? " (measured)" : "",
                         function_is_sampled(all) ? "~" : "");
+        }
+        if (number(all, "count") > json_array_size(rows)) {
+            printf("\n%" PRIu64 " cycles with less time; --limit shows them\n",
+                   number(all, "count") - json_array_size(rows));
         }
         if (function_is_sampled(all)) {
             printf("~: sampled, at least in part: how often a tick found the function below its caller\n");

@@ -3,6 +3,7 @@
 #include "core/sort.h"
 
 #define NONE UINT32_MAX
+#define STEPS_MOST 20000000u /* arcs that are looked at: a tenth of a second */
 
 /* Arcs that were taken stand in lists by their ends. place: an order of the nodes in which all of them ascend. */
 struct break_work {
@@ -15,6 +16,7 @@ struct break_work {
     uint32_t ahead_count, behind_count;
     bool *reached;
     struct sort_item *order; /* 2 · nodes */
+    uint32_t steps;
 };
 
 /* Nodes from v on along the arcs taken, with places up to most. False if it reaches the node at that place. The list is
@@ -27,6 +29,7 @@ static bool break_go_ahead(struct break_work *w, uint32_t v, uint32_t most)
     for (uint32_t i = 0; i < w->ahead_count; i++) {
         for (uint32_t arc = w->out[w->ahead[i]]; arc != NONE; arc = w->next_out[arc]) {
             uint32_t to = w->arcs[arc].to;
+            w->steps++;
             if (w->place[to] == most) {
                 return false;
             }
@@ -48,6 +51,7 @@ static void break_go_behind(struct break_work *w, uint32_t u, uint32_t least)
     for (uint32_t i = 0; i < w->behind_count; i++) {
         for (uint32_t arc = w->in [w->behind[i]]; arc != NONE; arc = w->next_in[arc]) {
             uint32_t from = w->arcs[arc].from;
+            w->steps++;
             if (!w->reached[from] && w->place[from] > least) {
                 w->reached[from] = true;
                 w->behind[w->behind_count++] = from;
@@ -104,7 +108,9 @@ static void break_take(struct break_work *w, uint32_t number)
 {
     struct cycle_arc *arc = &w->arcs[number];
     bool free = true;
-    if (w->place[arc->from] > w->place[arc->to]) {
+    if (w->place[arc->from] > w->place[arc->to] && w->steps > STEPS_MOST) {
+        free = false;
+    } else if (w->place[arc->from] > w->place[arc->to]) {
         free = break_go_ahead(w, arc->to, w->place[arc->from]);
         if (free) {
             break_go_behind(w, arc->from, w->place[arc->to]);

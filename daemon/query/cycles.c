@@ -55,14 +55,23 @@ static enum profd_status find_arcs(struct arena *a, const struct report *r, cons
     return cycle_break(a, cycle->member_count, sorted, n, e);
 }
 
-static enum profd_status find_cycles(struct job *job, const struct report *r, struct render_cycle **out,
+/* The cycles with the most time, at most count. */
+static enum profd_status find_cycles(struct job *job, const struct report *r, uint32_t count, struct render_cycle **out,
                                      struct profd_error *e)
 {
     struct render_cycle *cycles = ARENA_ARRAY(job->arena, r->cycle_count, struct render_cycle);
+    struct sort_item *order = ARENA_ARRAY(job->arena, (size_t)r->cycle_count * 2, struct sort_item);
     uint32_t *number = ARENA_ARRAY(job->arena, r->function_count, uint32_t);
-    enum profd_status status = cycles != NULL && number != NULL ? PROFD_OK : profd_no_memory(e);
-    for (uint32_t i = 0; status == PROFD_OK && i < r->cycle_count; i++) {
-        status = find_arcs(job->arena, r, &r->cycles[i], number, &cycles[i], e);
+    if (cycles == NULL || order == NULL || number == NULL) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < r->cycle_count; i++) {
+        order[i] = (struct sort_item){~sort_key_double(r->cycles[i].self + r->cycles[i].children), i};
+    }
+    sort_radix(order, order + r->cycle_count, r->cycle_count);
+    enum profd_status status = PROFD_OK;
+    for (uint32_t i = 0; status == PROFD_OK && i < count; i++) {
+        status = find_arcs(job->arena, r, &r->cycles[order[i].value], number, &cycles[i], e);
     }
     *out = cycles;
     return status;
@@ -73,15 +82,16 @@ enum profd_status cycles_list(struct job *job, struct profd_error *e)
     struct work w;
     bool fresh = false;
     size_t limit = 0;
-    struct render_cycle *cycles;
+    struct render_cycle *cycles = NULL;
     enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
     if (status != PROFD_OK || fresh) {
         return status;
     }
-    status = find_cycles(job, w.report->shown, &cycles, e);
+    const uint32_t all = w.report->shown->cycle_count, count = limit < all ? (uint32_t)limit : all;
+    status = find_cycles(job, w.report->shown, count, &cycles, e);
     if (status == PROFD_OK) {
         const struct render_input in = work_make_input(&w);
-        render_cycles(&in, cycles, limit, &job->answer->body);
+        render_cycles(&in, cycles, count, limit, &job->answer->body);
     }
     return status;
 }

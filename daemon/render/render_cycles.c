@@ -68,19 +68,21 @@ static void add_cycle(struct buffer *out, const struct report *r, const struct r
     JSON_ADD(out, "],\"arcs\":[");
     add_arcs(out, r, x, false, limit);
     JSON_ADD(out, "],\"break\":[");
-    add_arcs(out, r, x, true, SIZE_MAX);
+    add_arcs(out, r, x, true, limit);
     JSON_ADD(out, "]}");
 }
 
-void render_cycles(const struct render_input *in, const struct render_cycle *cycles, size_t limit, struct buffer *out)
+void render_cycles(const struct render_input *in, const struct render_cycle *cycles, uint32_t count, size_t limit,
+                   struct buffer *out)
 {
     const struct report *r = in->report->shown;
     JSON_ADD(out, "{\"rows\":[");
-    for (uint32_t i = 0; i < r->cycle_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
         add_cycle(out, r, &cycles[i], limit);
     }
     JSON_ADD(out, "]");
+    json_add_count(out, "count", r->cycle_count);
     json_add_text(out, "build_id", in->build_id);
     json_add_text(out, "name", in->build_name);
     json_add_text(out, "scope", in->scope);

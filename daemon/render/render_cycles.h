@@ -16,7 +16,8 @@ struct render_cycle {
     uint32_t arc_count;
 };
 
-/* cycles: those of in->report, in its order. limit: of members, and of arcs; arcs that break a cycle are all there. */
-void render_cycles(const struct render_input *in, const struct render_cycle *cycles, size_t limit, struct buffer *out);
+/* cycles: of in->report, count of them. limit: of members, of arcs, and of arcs that break a cycle. */
+void render_cycles(const struct render_input *in, const struct render_cycle *cycles, uint32_t count, size_t limit,
+                   struct buffer *out);
 
 #endif

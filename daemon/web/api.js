@@ -1,4 +1,5 @@
 // Questions to the daemon. Answers are kept until they change: the browser's cache asks again with the ETag.
+import { sayCut } from "./dom.js";
 
 // A token in the fragment (#t=…) is not sent with the page's own request; it is kept for this tab.
 const fragment = new URLSearchParams(location.hash.slice(1));
@@ -53,7 +54,8 @@ export async function json(url, signal) {
 }
 export const text = async (url, signal) => (await fetchAnswer(url, signal)).text();
 
-/** All rows of a paged list, at most about max; first is the first page, more says whether there are others. */
+/** All rows of a paged list, at most about max; first is the first page, more says whether there are others. The page
+ *  says so, too. */
 export async function rows(url, max = 5000, signal = undefined) {
   const all = [];
   let first = null;
@@ -64,9 +66,10 @@ export async function rows(url, max = 5000, signal = undefined) {
       signal,
     );
     first ??= page;
-    all.push(...page.rows);
+    for (const row of page.rows) all.push(row);
     next = page.next ?? null;
   } while (next && all.length < max);
+  if (next) sayCut(/([\w-]+)(\?|$)/.exec(url)[1], all.length);
   return { rows: all, first, more: next !== null };
 }
 

@@ -204,6 +204,7 @@ async function draw() {
     replace(main, el("p", { role: "status" }, "Loading…"));
   }
   main.setAttribute("aria-busy", "true");
+  replace(document.getElementById("cut"));
   const framed = frame(state, signal);
   framed.catch(() => {}); // said where it is waited for
   try {

@@ -6,7 +6,7 @@ import { sideQuestion } from "./compare_sides.js";
 import { el, replace, say, svg } from "./dom.js";
 import { POINT } from "./flame_draw.js";
 import * as format from "./format.js";
-import { go, note } from "./state.js";
+import { go, step } from "./state.js";
 import { filterField, pictureTable, plain } from "./table.js";
 import { matcher, NARROW } from "./view_report.js";
 
@@ -57,7 +57,7 @@ function boxesOf(a, b) {
     boxes.push(box);
     box.value = (box.a + box.b) / 2;
     box.children = [...box.byName.values()].sort((x, y) => y.a + y.b - x.a - x.b);
-    walk.push(...box.children);
+    for (const child of box.children) walk.push(child);
   }
   root.x = 0;
   for (const box of boxes) {
@@ -113,7 +113,7 @@ class Difference {
   zoom(box, focus = true) {
     this.top = box;
     const zoom = pathOf(box);
-    if (zoom !== this.state.zoom) note(this.state, { zoom });
+    if (zoom !== this.state.zoom) step(this.state, { zoom });
     this.draw();
     if (focus) this.focus(box);
   }
@@ -128,7 +128,7 @@ class Difference {
       const b = walk.pop();
       if (b.value * scale < LEAST) continue;
       shown.push({ b, x: (b.x - this.top.x) * scale, w: b.value * scale });
-      walk.push(...[...b.children].reverse());
+      for (let i = b.children.length - 1; i >= 0; i--) walk.push(b.children[i]);
     }
     const depth = shown.reduce((most, s) => Math.max(most, s.b.level), 0);
     this.view.setAttribute("viewBox", `0 0 ${this.width} ${(depth + 1) * ROW}`);

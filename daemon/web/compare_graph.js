@@ -27,9 +27,8 @@ const ask = (state, side, signal) => {
 
 /** Adds the nodes and edges of a side, as shares of its time. */
 function gather(graph, nodes, edges, side, size) {
-  const total =
-    Math.max(0, ...graph.nodes.map((n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0))) ||
-    1;
+  const whole = (n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0);
+  const total = format.largest(graph.nodes.map(whole), 0) || 1;
   const names = new Map();
   for (const n of graph.nodes) {
     const id = n.detail__name ?? n.title;

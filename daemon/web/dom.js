@@ -19,7 +19,7 @@ export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
   if ("autocomplete" in node) node.autocomplete = "off"; // the address is the state: a browser restores none beside it
   set(node, props);
-  node.append(...parts(children));
+  add(node, children);
   return node;
 }
 
@@ -33,7 +33,7 @@ export function svg(tag, props = {}, ...children) {
     else if (value !== null && value !== undefined && value !== false)
       node.setAttribute(key, SPOKEN.has(key) ? visible(value) : value);
   }
-  node.append(...parts(children));
+  add(node, children);
   return node;
 }
 
@@ -50,7 +50,23 @@ function set(node, props) {
   }
 }
 
-export const replace = (node, ...children) => node.replaceChildren(...parts(children));
+/** One by one: a call takes only some ten thousand arguments. */
+export function add(node, children) {
+  for (const part of parts(children)) node.append(part);
+}
+
+export function replace(node, ...children) {
+  const all = document.createDocumentFragment();
+  add(all, children);
+  node.replaceChildren(all);
+}
+
+/** Says that a list of the interface was not read to its end. */
+export function sayCut(what, count) {
+  const place = document.getElementById("cut");
+  const text = `Only the first ${count.toLocaleString("en")} ${what} were read: lists and sums here may lack others.`;
+  if (![...place.children].some((p) => p.textContent === text)) place.append(el("p", { class: "hint" }, text));
+}
 
 /** Shows a message below the content and announces it to screen readers. */
 export function say(text) {

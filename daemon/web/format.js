@@ -68,6 +68,10 @@ function rough(value) {
   return text.includes(".") ? text.replace(/\.?0+ /, " ") : text;
 }
 
+/** The largest and the smallest number of a list, however long it is. */
+export const largest = (list, from = Number.NEGATIVE_INFINITY) => list.reduce((a, b) => Math.max(a, b), from);
+export const least = (list) => list.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+
 /** How amounts of a dimension read: times, or plain numbers of whatever else was sampled. totals: of the report, so
  * that times have the digits of their ticks; of: the time that a quotient comes from. Its between(low, high) is an
  * interval of such amounts. */

@@ -1,6 +1,6 @@
 // Draws the call graph: boxes, edges and groups at the places that dagre gave them.
 import { related } from "./graph_fold.js";
-import { svg } from "./dom.js";
+import { add, svg } from "./dom.js";
 import * as format from "./format.js";
 import { NARROW } from "./report_columns.js";
 
@@ -203,8 +203,8 @@ export function drawGraph(shown, places, total, look, on) {
   shown.edges.forEach((e, i) => edges.set(e, drawEdge(e, places.edges[i], total, look)));
   const groups = shown.groups.map((g) => drawGroup(g, places.groups.get(g.id), look, () => on.close(g.cycle)));
   const [lines, labels] = [0, 1].map((k) => [...edges.values()].map((parts) => parts[k]).filter(Boolean));
-  view.append(arrowHead(), ...groups.map(([area]) => area), ...lines, ...labels, ...nodes.values());
-  view.append(...groups.map(([, label]) => label));
+  add(view, [arrowHead(), groups.map(([area]) => area), lines, labels, [...nodes.values()]]);
+  add(view, [groups.map(([, label]) => label)]);
   view.classList.toggle("bare", !places.labelled);
   return { view, find, mark };
 }

@@ -1,6 +1,6 @@
 // What the last day says of all builds: load by the hour, services, versions, machines. One request for the whole list.
 import * as api from "./api.js";
-import { el, svg } from "./dom.js";
+import { el, replace, svg } from "./dom.js";
 import * as format from "./format.js";
 
 const HOURS = 24;
@@ -32,7 +32,7 @@ export async function dayOf(builds) {
 
 /** The load of the day as a line. */
 export function spark({ load }) {
-  const most = Math.max(...load);
+  const most = format.largest(load);
   const sum = load.reduce((a, b) => a + b, 0);
   const peak = most > 0 ? `, at most ${format.seconds(most)} an hour` : "";
   const about = `CPU time of its processes in the last ${HOURS} hours: ${format.seconds(sum)}${peak}`;
@@ -45,7 +45,7 @@ export function spark({ load }) {
 export function later(day, show) {
   const place = el("span");
   day.then(
-    (d) => place.replaceChildren(...[show(d)].flat()),
+    (d) => replace(place, show(d)),
     () => {},
   );
   return place;

@@ -1,5 +1,5 @@
 // The callers or the callees of a function, or the members of a cycle, as a table.
-import { el } from "./dom.js";
+import { add, el } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED } from "./origin.js";
 import { NARROW } from "./report_columns.js";
@@ -71,7 +71,7 @@ function line(r, look, per, most) {
 
 /** left: what the answer leaves out of the list; look.all asks for it. */
 export function arcs(title, rows, look, left, per) {
-  const most = Math.max(1e-30, ...rows.map((r) => timeOf(r, look)));
+  const most = format.largest(rows.map((r) => timeOf(r, look)), 1e-30);
   const columns = [
     ["Function"],
     [`${look.mark}Calls`, 1],
@@ -85,7 +85,8 @@ export function arcs(title, rows, look, left, per) {
   const shown = rows.slice(0, MOST).map(draw);
   const rest = () => {
     const next = rows.slice(MOST).map(draw);
-    body.lastElementChild.replaceWith(...next);
+    body.lastElementChild.remove();
+    add(body, next);
     next[0].querySelector("a")?.focus();
   };
   const button = (text, onclick) => wide(el("button", { type: "button", onclick }, text));

@@ -23,7 +23,7 @@ function chooser(state, step, span) {
 }
 
 function chart(range, rows, [title, value, text]) {
-  const most = Math.max(0, ...rows.map(value));
+  const most = format.largest(rows.map(value), 0);
   const about = `${title} in ${format.many({ n: rows.length }, "n", "step", "steps")}, at most ${text(most)} in one`;
   return el(
     "figure",

@@ -31,9 +31,9 @@ function together(answers) {
   const measured = answers.filter((a) => a.stacks);
   const stacks = {
     count: sum((a) => a.stacks?.count ?? 0),
-    coverage: Math.min(...measured.map((a) => a.stacks.coverage)),
+    coverage: format.least(measured.map((a) => a.stacks.coverage)),
   };
-  stacks.overdispersion = Math.max(...measured.map((a) => a.stacks.overdispersion));
+  stacks.overdispersion = format.largest(measured.map((a) => a.stacks.overdispersion));
   return {
     dimension: answers[0]?.dimension ?? "seconds",
     time: answers[0]?.time,

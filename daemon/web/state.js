@@ -1,4 +1,5 @@
 // The address bar is the whole state: every view is a function of it.
+import { add } from "./dom.js";
 
 /** Views of one build, and views of all. */
 export const VIEWS = [
@@ -91,6 +92,13 @@ export function note(state, changes) {
   Object.assign(pending, changes);
   clearTimeout(timer);
   timer = setTimeout(settle, REST);
+}
+
+/** Remembers as a step of the history, to which Back returns. */
+export function step(state, changes) {
+  settle();
+  Object.assign(state, changes);
+  history.pushState(null, "", href(parse(), changes));
 }
 
 export function read() {
@@ -191,7 +199,7 @@ export function remembersOpen(state, key, details, make) {
   const keys = () => state.open.split(",").filter(Boolean);
   let made = false;
   const fill = () => {
-    if (details.open && !made && make) details.append(...[make()].flat(Infinity));
+    if (details.open && !made && make) add(details, [make()]);
     made ||= details.open;
   };
   details.open = keys().includes(key);

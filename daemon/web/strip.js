@@ -25,7 +25,7 @@ class Strip {
     Object.assign(this, { range, rows, amount, from: 0, to: 0, held: null });
     this.readout = el("output", { class: "readout", "aria-hidden": "true" });
     this.brush = svg("rect", { class: "brush", y: 0, height: HEIGHT, width: 0 });
-    const most = Math.max(...rows.map((r) => r.seconds));
+    const most = format.largest(rows.map((r) => r.seconds));
     const look = { id: "brush", viewBox: `0 0 ${range.bars} ${HEIGHT}`, preserveAspectRatio: "none", tabindex: 0 };
     const slider = {
       role: "slider",

@@ -4,6 +4,7 @@ import { el, replace } from "./dom.js";
 import { NARROW } from "./report_columns.js";
 import { note, remembersOpen } from "./state.js";
 
+const MISSING = 2; // rows, for which a list is not worth scrolling
 const ROW = 30; // pixels: rows have one height, so that places can be computed
 export const PAPER = 2000; // rows that are printed
 const NAME = 9.5; // rem that a column of names has at least
@@ -41,6 +42,7 @@ export class Table {
       usual: sort,
       open,
       sorted,
+      tall,
       active: 0,
       id: `table-${++tables}`,
     });
@@ -75,6 +77,7 @@ export class Table {
     this.node.scrollTop = (Number(this.state.top) || 0) * ROW;
     this.draw();
     this.mark();
+    this.grow();
   }
 
   scrolled() {
@@ -128,6 +131,16 @@ export class Table {
     this.none.hidden = this.rows.length > 0;
     this.from = -1;
     this.draw();
+  }
+
+  /** Takes the free height of the window, and that of the last rows if few are missing. */
+  grow() {
+    const footer = document.querySelector("footer");
+    const hidden = () => this.node.scrollHeight - this.node.clientHeight;
+    if (!this.tall || hidden() <= 0 || this.whole) return;
+    const free = Math.max(0, innerHeight - footer.getBoundingClientRect().bottom - scrollY);
+    const more = hidden() <= free + MISSING * ROW ? hidden() : free;
+    this.node.style.maxHeight = `${this.node.offsetHeight + more}px`;
   }
 
   paper(whole) {

@@ -1,5 +1,6 @@
 // Bars over time. A bar's place is its time and its width what the row covers: sums of old days are wider than a step.
 import { svg } from "./dom.js";
+import { largest, least } from "./format.js";
 
 const STEPS = [
   ["1m", 60],
@@ -25,13 +26,13 @@ export const begin = (row) => Date.parse(row.time) / 1000;
 export function axis(step, times) {
   const width = secondsOf(step);
   const known = times.filter((t) => Number.isFinite(t));
-  const from = Math.floor(Math.min(...known) / width) * width;
-  return { from, width, bars: Math.max(1, Math.ceil((Math.max(...known) - from) / width)) };
+  const from = Math.floor(least(known) / width) * width;
+  return { from, width, bars: Math.max(1, Math.ceil((largest(known) - from) / width)) };
 }
 
 /** Rectangles of a picture that is as wide as the axis has bars and `height` high; titles say what each is. */
 export function bars({ from, width }, rows, height, value, title) {
-  const most = Math.max(0, ...rows.map(value));
+  const most = largest(rows.map(value), 0);
   return rows.map((row) => {
     const high = most > 0 ? (value(row) / most) * (height - 2) : 0;
     const wide = Math.max(1, (row.width ?? width) / width);

@@ -8,6 +8,7 @@ import { bar, fitting, NARROW } from "./view_report.js";
 
 const ARCS_MOST = 200; // arcs and members of each cycle
 const CYCLES_MOST = 50;
+const BREAK_MOST = 10; // that are named above the members
 
 /** A member as a link to its callers and callees. */
 function member(cycle, name, state) {
@@ -20,17 +21,24 @@ function member(cycle, name, state) {
   );
 }
 
+/** Says that a list is not whole. */
+const cut = (shown, count) =>
+  shown < count ? el("p", { class: "hint" }, `The first ${format.count(shown)} of ${format.count(count)}.`) : null;
+
 const calls = (row) => format.exact(row, "calls");
 
 /** The arcs without which there is no cycle, as one sentence. */
 function breaking(cycle, state) {
-  const arcs = cycle.break.map((arc, i) => [
-    i ? (i === cycle.break.length - 1 ? " and " : ", ") : "",
+  const named = cycle.break.slice(0, BREAK_MOST);
+  const others = cycle.break_count - named.length;
+  const arcs = named.map((arc, i) => [
+    i ? (i === named.length - 1 && !others ? " and " : ", ") : "",
     el("span", { class: "arc" }, member(cycle, arc.caller, state), " → ", member(cycle, arc.callee, state)),
     ` (${format.many(arc, "calls", "call", "calls")})`,
   ]);
   const what = cycle.break_count === 1 ? "this call" : `these ${format.count(cycle.break_count)} calls`;
-  return el("p", {}, el("strong", {}, "To break it, "), `remove ${what}: `, arcs, ".");
+  const end = others ? ` and ${format.count(others)} more.` : ".";
+  return el("p", {}, el("strong", {}, "To break it, "), `remove ${what}: `, arcs, end);
 }
 
 function members(cycle, state, amount) {
@@ -46,7 +54,8 @@ function members(cycle, state, amount) {
   const columns = [["Member"], ["Self", 1], ...from.map((title) => [title, 1])];
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Members of cycle ${cycle.number}` };
   const title = el("span", { class: "unseen" }, format.several(cycle.member_count, "member", "members"));
-  return el("div", { class: "picture-table" }, el("div", region, plain(title, columns, rows.map(line))));
+  const table = el("div", region, plain(title, columns, rows.map(line)));
+  return el("div", { class: "picture-table" }, table, cut(rows.length, cycle.member_count));
 }
 
 function arcs(cycle, state) {
@@ -60,7 +69,10 @@ function arcs(cycle, state) {
   const columns = [["Caller"], ["Callee"], ["Calls", 1], ["Remove"]];
   const summary = el("summary", {}, `${format.several(cycle.arc_count, "call", "calls")} among members`);
   const region = { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Calls in cycle ${cycle.number}` };
-  const make = () => el("div", region, plain("Calls among members", columns, cycle.arcs.map(line)));
+  const make = () => [
+    el("div", region, plain("Calls among members", columns, cycle.arcs.map(line))),
+    cut(cycle.arcs.length, cycle.arc_count),
+  ];
   return remembersOpen(state, `arcs${cycle.number}`, el("details", { class: "picture-table" }, summary), make);
 }
 
@@ -89,16 +101,16 @@ function section(cycle, state, amount, heading, ticks) {
 }
 
 /** How many there are, and which to look at. */
-function summary(rows, first, ticks) {
-  const { members: all, member_count: count } = first;
+function summary(count, first, ticks) {
+  const { members: all, member_count: size } = first;
   const top = all.reduce((a, b) => (b.self_seconds > a.self_seconds ? b : a));
-  const others = count > 1 ? ` and ${format.several(count - 1, "other function", "other functions")}` : "";
+  const others = size > 1 ? ` and ${format.several(size - 1, "other function", "other functions")}` : "";
   const named = `${fitting(format.called(top.name))}${others}`;
   const hot = `The hottest is cycle ${first.number}, ${shareOf(first, ticks)}: ${named}.`;
   return el(
     "div",
     { class: "bar compare" },
-    el("h2", {}, format.several(rows.length, "cycle", "cycles")),
+    el("h2", {}, format.several(count, "cycle", "cycles")),
     innerWidth < NARROW ? null : el("p", { class: "answer" }, el("strong", {}, hot)),
   );
 }
@@ -117,14 +129,13 @@ export async function draw(main, state, signal) {
     return;
   }
   const amount = format.amounts(sampled, answer);
-  const hottest = [...rows].sort((a, b) => b.percent - a.percent);
   const several = rows.length > 1;
   replace(
     main,
-    several ? summary(rows, hottest[0], answer.ticks) : null,
-    hottest.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2", answer.ticks)),
-    rows.length > CYCLES_MOST
-      ? el("p", { class: "hint" }, `Only the ${CYCLES_MOST} hottest of ${format.count(rows.length)} cycles are listed.`)
+    several ? summary(answer.count, rows[0], answer.ticks) : null,
+    rows.slice(0, CYCLES_MOST).map((c) => section(c, state, amount, several ? "h3" : "h2", answer.ticks)),
+    answer.count > CYCLES_MOST
+      ? el("p", { class: "hint" }, `Only the ${CYCLES_MOST} hottest of ${format.count(answer.count)} are listed.`)
       : null,
     el("p", { class: "hint" }, answer.time === "measured" ? MEASURED : DIVIDED),
   );

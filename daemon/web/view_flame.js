@@ -5,7 +5,7 @@ import * as format from "./format.js";
 import { Flame, POINT, textOf } from "./flame_draw.js";
 import { around, boxAt, functions, functionsAbove, leaves, matched, pathOf } from "./stacks.js";
 import { lookOf, noStacks, remarks, stacksChip, stacksOf } from "./stacks_ask.js";
-import { another, focusOf, functionAt, note, to } from "./state.js";
+import { another, focusOf, functionAt, step, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { bar, fitting, NARROW } from "./report_columns.js";
 import { matcher } from "./view_report.js";
@@ -65,7 +65,7 @@ class Stacks {
     const zoomed = (box) => {
       const path = pathOf(box);
       const zoom = path && half ? `${half}~${path}` : path;
-      if (zoom !== this.state.zoom) note(this.state, { zoom, row: "", top: "" });
+      if (zoom !== this.state.zoom) step(this.state, { zoom, row: "", top: "" });
       this.away.hidden = !zoom;
       this.list();
       this.filter(matcher(this.state.q));

@@ -138,7 +138,7 @@ async function fitting(graph, all, state, size) {
 async function picture(graph, shown, places, size, state, box) {
   const look = lookOf(graph);
   const share = (n) => (n.detail__percent > 0 ? (100 * n.total_seconds) / n.detail__percent : 0);
-  const total = Math.max(0, ...graph.nodes.map(share));
+  const total = format.largest(graph.nodes.map(share), 0);
   size.h = heightFor(places, size);
   const open = new Set(state.zoom.split(",").filter(Boolean));
   const focused = (n) => {

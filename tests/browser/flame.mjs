@@ -175,6 +175,18 @@ async function zoom(page) {
   await page.waitForFunction(() => new URLSearchParams(location.search).has("zoom"));
   point((await top()).startsWith(`${name}, `), "flame: a click zooms", await top());
   await follows(page, tree, name);
+  await page.goBack();
+  await address(page, "zoom", "");
+  await ready(page);
+  const back = new URL(page.url()).searchParams;
+  point(
+    back.get("view") === "flame" && back.get("build") === calc && !(await page.locator(`${BOX}.above`).count()),
+    "flame: Back shows what was there before the zoom",
+    page.url(),
+  );
+  await page.goForward();
+  await ready(page);
+  point((await top()).startsWith(`${name}, `), "flame: and Forward the zoom", await top());
   const path = new URL(page.url()).searchParams.get("zoom");
   await visit(page, `?build=${calc}&view=flame&until=2099-01-01&zoom=${encodeURIComponent(path)}`);
   point((await top()).startsWith(`${name}, `), "flame: the address has the path to it", path);

@@ -83,6 +83,16 @@ async function cycles(page) {
     "cycles: a member opens its callers and callees",
     page.url(),
   );
+  const tangle = await get(`api/v1/builds/${id("tangle")}/cycles?limit=1`);
+  await visit(page, `?build=${id("tangle")}&view=cycles&open=arcs${tangle.rows[0].number}`);
+  const cut = await text(page);
+  point(
+    cut.includes(`${tangle.count} cycles`) &&
+      cut.includes(`and ${tangle.rows[0].break_count - 10} more.`) &&
+      cut.includes(`The first 200 of ${tangle.rows[0].arc_count.toLocaleString("en")}.`),
+    "cycles: of a large one, every list that is cut says so",
+    cut,
+  );
   await visit(page, `?build=${shop}&view=cycles`);
   point(/call each other in a circle/.test(await text(page)), "cycles: without one, it says so", await text(page));
 }

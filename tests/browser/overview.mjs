@@ -48,6 +48,20 @@ async function programRows(page) {
   point(calc.Hosts.endsWith(String(Math.max(...groups.map((g) => g.hosts)))), "overview: and its machines", calc);
 }
 
+/** The list scrolls only if the window has no place for another row. */
+async function whole(page) {
+  for (const height of [700, 900, 1400]) {
+    await page.setViewportSize({ width: 1440, height });
+    await visit(page, "");
+    const [hidden, free] = await page.evaluate(() => {
+      const list = document.querySelector("main .scroll.tall");
+      const below = innerHeight - document.querySelector("footer").getBoundingClientRect().bottom;
+      return [list.scrollHeight - list.clientHeight, below];
+    });
+    point(hidden <= 0 || free < 30, `overview: no row is hidden beside free height, ${height} high`, [hidden, free]);
+  }
+}
+
 async function folds(page) {
   await visit(page, "");
   const before = await names(page);
@@ -81,6 +95,6 @@ async function folds(page) {
 
 export async function overview() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
-  for (const part of [programRows, folds]) await part(page);
+  for (const part of [programRows, whole, folds]) await part(page);
   await page.context().close();
 }

@@ -8,7 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, until  # noqa: E402
-from shop import NOW, build, fleet, send_sampled  # noqa: E402
+from shop import NOW, build, fleet, send_sampled, send_tangle  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 MORE = """__attribute__((noinline)) int fresh(int i) { return n |= i; }
@@ -44,6 +44,7 @@ def fill(d):
     gmon = profile(d.folder, calc, ["-s", "7", "-n", "30000"], 0)
     assert d.ctl("upload", "-e", calc, "-l", "service=calc", gmon).returncode == 0
     upload_digest(d)
+    send_tangle(d)
     send_sampled(d)
 
 

@@ -8,6 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from harness import Daemon, Tap, run, until  # noqa: E402
+from shop import PAIRS, TANGLED, build_id, send_tangle  # noqa: E402
 
 SOURCE = """#define OWN __attribute__((noinline))
 static volatile int n;
@@ -47,7 +48,7 @@ def measured(tap, d):
               and max(members.values()) > 0 and whole[0] >= max(members.values()) - 1e-9,
               "a cycle's measured time is not less than a member's", (said, members))
     text = d.ctl("cycles", exe).stdout
-    tap.point("% of the time (measured), " in text, "which the text says", text)
+    tap.point("% of the time (measured), " in text, "as the text says", text)
 
 
 def sampled(tap, d):
@@ -70,6 +71,23 @@ def sampled(tap, d):
     for verb in (["callers", exe, "spin"], ["report", exe], ["functions", "--name", "spin"]):
         rows = list(csv.DictReader(d.ctl(*verb, "-f", "csv").stdout.splitlines()))
         tap.point(rows and all(r["calls_sampled"] == "1" for r in rows), f"{verb[0]} -f csv says it, too", rows)
+
+def limited(tap, d):
+    """Every list is limited, and says so."""
+    exe = send_tangle(d)
+    wide = TANGLED * (TANGLED - 1)
+    said = json.loads(d.get(f"/api/v1/builds/{build_id(exe)}/cycles?limit=7")[2])
+    first = said["rows"][0]
+    tap.point((said["count"], len(said["rows"])) == (1 + PAIRS, 7) and first["member_count"] == TANGLED,
+              "the cycles with the most time, as many as asked for", said)
+    tap.point([len(first[k]) for k in ("members", "arcs", "break")] == [7, 7, 7]
+              and (first["arc_count"], first["break_count"], first["break_calls"]) == (wide, wide // 2, wide // 2),
+              "with as many members, arcs and arcs to remove; numbers are of all", first)
+    text = d.ctl("cycles", exe).stdout
+    tap.point(f" {TANGLED - 20} more; --limit shows them\n" in text and f" {wide - 20} more; --limit" in text
+              and f" {wide // 2 - 20} more; --limit" in text
+              and f"\n{1 + PAIRS - 20} cycles with less time; --limit shows them\n" in text, "so the text says", text)
+
 
 with Tap() as tap, Daemon() as d:
     source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
@@ -104,3 +122,4 @@ with Tap() as tap, Daemon() as d:
     tap.point(d.ctl("cycles", exe, "-l", "host=nowhere").returncode == 1, "of nothing")
     measured(tap, d)
     sampled(tap, d)
+    limited(tap, d)

@@ -94,6 +94,33 @@ def fleet(d, exe, seed, label, slower, more, end, fresh=False, labels=lambda pro
     assert d.ctl("symbols", exe).returncode == 0
 
 
+TANGLED, PAIRS = 40, 25
+
+
+def send_tangle(d):
+    """A program with a cycle of 40 functions that all call each other, 5 calls each forward and one back, which has
+    all the time, and 25 cycles of two. Its executable."""
+    names = [f"t{i}" for i in range(TANGLED)] + [f"p{i}" for i in range(2 * PAIRS)]
+    source, exe = os.path.join(d.folder, "tangle.c"), os.path.join(d.folder, "tangle")
+    with open(source, "w") as f:
+        f.write("static volatile int n;\n" + "".join(f"int {name}(int i) {{ return n += i; }}\n" for name in names)
+                + "int main(void) { return n; }\n")
+    done = run("gcc", "-pg", "-O0", "-g", "-o", exe, source)
+    assert done.returncode == 0, done.stderr
+    calls = {(f"t{i}", f"t{k}"): 5 if i < k else 1 for i in range(TANGLED) for k in range(TANGLED) if i != k}
+    for i in range(0, 2 * PAIRS, 2):
+        calls[f"p{i}", f"p{i + 1}"] = calls[f"p{i + 1}", f"p{i}"] = 2
+        calls["main", f"p{i}"] = 1
+    calls["main", "t0"] = 1
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", upload(exe, 1, {"t0": 50}, calls, {"service": "tangle"}, NOW, program="/srv/tangle"))
+        while (answer := w.take())[0] == "WANT_OBJECT":
+            pass
+        assert answer[0] == "ACK", answer
+    assert d.ctl("symbols", exe).returncode == 0
+    return exe
+
+
 def send_sampled(d):
     """A process with a collector whose calls were sampled, in a made-up build: 4 s of seconds, and cycles."""
     told = {"processes": 1, "cpu_seconds": 5 * 10**9, "sampled_seconds": 42 * 10**8, "collector_seconds": 2 * 10**8,

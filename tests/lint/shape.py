@@ -20,6 +20,14 @@ def check_width(tree):
     point(not bad, f"lines ≤ {COLUMNS} columns in {name}", bad)
 
 
+def check_arguments(tree):
+    """A call takes only some ten thousand arguments: a list of any length is walked."""
+    spread = re.compile(r"\b(max|min|push|unshift|append|prepend|replaceChildren|replaceWith)\(([^()]*, )?\.\.\.")
+    bad = [f"{f}:{n}: {line.strip()}" for f in tree.all if f.startswith("daemon/web/") and f.endswith(".js")
+           for n, line in enumerate(tree.text(f).splitlines(), 1) if spread.search(line)]
+    point(not bad, "the dashboard spreads no list of any length into arguments", bad)
+
+
 def check_sizes(tree):
     long_files, long_functions = [], []
     for f in tree.product:

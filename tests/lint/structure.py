@@ -13,7 +13,7 @@ from circles import check_circles  # noqa: E402
 from duplicates import check_duplicates  # noqa: E402
 from manuals import check_manuals  # noqa: E402
 from prose import check_prose  # noqa: E402
-from shape import check_braces, check_format, check_sizes, check_width  # noqa: E402
+from shape import check_arguments, check_braces, check_format, check_sizes, check_width  # noqa: E402
 from size import check_budgets  # noqa: E402
 from symbols import Symbols  # noqa: E402
 from tree import Tree, point, points  # noqa: E402
@@ -115,6 +115,7 @@ def main():
     check_callers(tree, symbols)
     check_duplicates(tree)
     check_width(tree)
+    check_arguments(tree)
     check_sizes(tree)
     check_budgets(tree)
     check_braces(tree)
