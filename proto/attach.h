@@ -58,7 +58,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL /* of olde
  * reused. */
 #define ATTACH_COUNTER_LIST(X)                                                                                         \
     X(ENDED, "1 if the process is about to end by exit")                                                               \
-    X(CPU_NS, "CPU time since the process began to count, as of its latest tick or its end")                           \
+    X(CPU_NS, "CPU time since the process began to count, when it last looked for the daemon or ended by exit")        \
     X(TICKS, "weighted ticks of the sampling timer: those below and those in SAMPLES")                                 \
     X(TICKS_INSIDE, "ticks inside the collector itself")                                                               \
     X(TICKS_BLOCKED, "ticks that came late because the signal was blocked, at unknown addresses")                      \
@@ -107,6 +107,9 @@ struct attach_header {
     uint8_t elders[ATTACH_PARENTS_MAX - 1][ATTACH_INSTANCE_SIZE]; /* of what the parent itself was forked from, and so
                                                                    * on: as many as IS_CHILD says, less the parent */
     uint64_t counters[ATTACH_COUNTERS_MAX];
+    uint64_t cpu_before; /* ns of CPU time that the process had used when it began to count: exec keeps the clock */
+    uint32_t filters;    /* seccomp filters that it had then (proto/filters.h) */
+    uint32_t reserved;
 };
 
 enum attach_kind {
@@ -186,7 +189,7 @@ _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * 256 <= 16384, "a chunk of modules
  * which the process receives with the ACK of ATTACH and can only read. The process maps it and checks it at every tick.
  * It ignores a page with another magic or layout, or one that could shrink. The daemon writes single fields at any
  * time; when it ends, the last values hold until another daemon sends its page. A forked child starts without a page
- * and counts until it has its own.
+ * and counts until it has its own. As long as `beat` changes and `asked` does not, a tick makes no system call.
  *
  * A tick rate below the header's: the counts keep the header's rate. The process takes every k-th tick, where k is the
  * header's rate / rate rounded up, and each such tick has the weight k. Therefore a rate above the header's has no
@@ -194,10 +197,12 @@ _Static_assert(64 + ATTACH_MODULES_PER_CHUNK * 256 <= 16384, "a chunk of modules
 #define ATTACH_PAGE_MAGIC 0x474150414650ull /* "PFAPAG" */
 struct attach_page {
     uint64_t magic;
-    uint32_t layout; /* ATTACH_LAYOUT */
-    uint32_t paused; /* 1: count neither calls nor ticks */
-    uint32_t rate;   /* ticks per second from now on, at most ATTACH_RATE_MAX; 0: as the process was started */
-    uint32_t reserved;
+    uint32_t layout;   /* ATTACH_LAYOUT */
+    uint32_t paused;   /* 1: count neither calls nor ticks */
+    uint32_t rate;     /* ticks per second from now on, at most ATTACH_RATE_MAX; 0: as the process was started */
+    uint32_t beat;     /* changes at least every second while the daemon runs; 0: the connection is closed */
+    uint32_t asked;    /* changes when the process is to read its connection */
+    uint32_t filtered; /* 1: the process has more seccomp filters than at its start, and must not make system calls */
 };
 #define ATTACH_RATE_MAX 10000u
 

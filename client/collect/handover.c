@@ -141,7 +141,6 @@ struct held {
 static struct held memory = {-1, 0, 0}, peer = {-1, 0, 0};
 static uint32_t looking; /* a thread is executing this */
 static bool offers; /* the next daemon also gets the executables; those of a fork's child were sent by its parent */
-static uint64_t cpu_base;       /* CPU time used before: an exec() keeps the clock */
 static uint64_t wait, wait_end; /* ms between two attempts, and time of the next one */
 
 static void hold(struct held *h, int fd)
@@ -172,7 +171,7 @@ static void drop(struct held *h)
     h->fd = -1;
 }
 
-uint64_t handover_now_ms(void)
+static uint64_t handover_now_ms(void)
 {
     struct timespec t = {0, 0};
     raw_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &t, 0, 0);
@@ -241,11 +240,12 @@ static uint64_t cpu_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void handover_note_cpu(void)
+/* Records the CPU time that the process has used since handover_begin. */
+static void handover_note_cpu(void)
 {
     uint64_t *counter = &collect.header->counters[ATTACH_COUNTER_CPU_NS],
              before = __atomic_load_n(counter, __ATOMIC_RELAXED);
-    uint64_t now = cpu_now() - cpu_base;
+    uint64_t now = cpu_now() - collect.header->cpu_before;
     while (now > before &&
            !__atomic_compare_exchange_n(counter, &before, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
@@ -253,7 +253,7 @@ void handover_note_cpu(void)
 
 bool handover_look(void)
 {
-    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE)) {
+    if (raw_denied || __atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE)) {
         return false;
     }
     handover_note_cpu();
@@ -271,7 +271,7 @@ bool handover_look(void)
 void handover_look_last(void)
 {
     const struct timespec nap = {0, 2000000};
-    if (__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE)) {
+    if (raw_denied || __atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE)) {
         return;
     }
     handover_note_cpu();
@@ -292,7 +292,7 @@ void handover_begin(int memfd, bool child)
     hold(&memory, memfd);
     wait = wait_end = 0;
     looking = 0;
-    cpu_base = cpu_now();
+    collect.header->cpu_before = cpu_now();
     attach_again();
 }
 

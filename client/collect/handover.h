@@ -10,15 +10,9 @@
  * of all known modules, unless the process is a child of fork. */
 void handover_begin(int memfd, bool child);
 
-/* Records the CPU time that the process has used since handover_begin. */
-void handover_note_cpu(void);
-
-/* Milliseconds of a coarse monotonic clock. */
-uint64_t handover_now_ms(void);
-
 /* Reads messages of the daemon, sends requested executables, and attaches again if the connection was lost. Records the
  * CPU time. Any thread, any handler; does nothing if another thread is doing it. True: an answer of the daemon is
- * outstanding, so call again soon. */
+ * outstanding, so call again soon. The functions of this header do nothing if raw_denied. */
 bool handover_look(void);
 
 /* Before the process ends: likewise. If no daemon has the memory or has refused it, tries to connect once more; if the

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "client/collect/collect.h"
 #include "client/collect/handover_page.h"
 #include "client/collect/module.h"
 #include "client/collect/raw.h"
@@ -20,31 +21,6 @@
 /* Descriptors of the process's objects, for the daemon. */
 
 #define IMAGE_MOST 65536u
-#define STATUS_BYTES 4096
-
-/* A seccomp filter that allows the other system calls may kill the program because of memfd_create(). */
-static bool is_filtered(void)
-{
-    static const char path[] = "/proc/self/status";
-    static char text[STATUS_BYTES + 1]; /* only one thread uses it at a time */
-    long fd = raw_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n = 0;
-    if (fd < 0) {
-        return true;
-    }
-    n = raw_call(SYS_read, fd, text, STATUS_BYTES, 0);
-    raw_call(SYS_close, fd, 0, 0, 0);
-    text[n > 0 ? n : 0] = '\0';
-    for (const char *at = text; *at; at++) {
-        const char *value = *at == '\n' ? raw_after(at + 1, "Seccomp:") : NULL;
-        while (value && (*value == ' ' || *value == '\t')) {
-            value++;
-        }
-        if (value) {
-            return *value != '0';
-        }
-    }
-    return true;
-}
 
 /* Size of the image, from its section headers, which end it. */
 static uint64_t image_size(const ElfW(Ehdr) * h)
@@ -57,7 +33,8 @@ static uint64_t image_size(const ElfW(Ehdr) * h)
 static int image_open(uintptr_t low)
 {
     static const char label[] = "profd-vdso";
-    uint64_t size = low && !is_filtered() ? image_size((const ElfW(Ehdr) *)low) : 0;
+    /* A filter that allows the other system calls may kill the program because of memfd_create(). */
+    uint64_t size = low && collect.header->filters == 0 ? image_size((const ElfW(Ehdr) *)low) : 0;
     long fd = size ? raw_call(SYS_memfd_create, label, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0) : -1;
     if (fd >= 0 &&
         (raw_call(SYS_write, fd, low, size, 0) != (long)size ||

@@ -54,7 +54,7 @@ static void thread_welcome(void)
     if (!sample_is_on()) {
         return;
     }
-    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+    if (!raw_denied && pthread_getattr_np(pthread_self(), &attr) == 0) {
         if (pthread_attr_getstack(&attr, &low, &size) != 0) {
             size = 0;
         }
@@ -153,7 +153,7 @@ static void end_now(int status)
 {
     life_end();
     for (;;) {
-        raw_call(SYS_exit_group, status, 0, 0, 0);
+        raw_call_program(SYS_exit_group, status, 0, 0, 0, 0, 0);
     }
 }
 

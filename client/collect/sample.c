@@ -16,6 +16,7 @@
 #include "client/collect/stack.h"
 #include "client/collect/stub.h"
 #include "client/collect/table.h"
+#include "client/collect/vdso.h"
 
 #define TIMERS_MAX 65536u  /* timers with remembered ids, to delete them when sampling is given up */
 #define KEY_NOWHERE 2      /* of all ticks outside every object */
@@ -30,9 +31,11 @@ extern const char __start_profd_collect_text[]
     __attribute__((visibility("hidden"))); /* defined by the linker: all of the collector's code */
 extern const char __stop_profd_collect_text[] __attribute__((visibility("hidden")));
 
-static uint32_t on;        /* ticks come */
-static uint32_t owned;     /* SIGPROF's handler is tick() */
-static uint64_t look_at;   /* handover_now_ms of the next check for the daemon; 0: at the next tick */
+static uint32_t on;             /* ticks come */
+static uint32_t owned;          /* SIGPROF's handler is tick() */
+static struct sigaction theirs; /* what the program wants with signals that are no ticks, while that is so */
+static uint64_t ticked_ms;      /* CPU time of all threads, as ticks show it: the clock of a process without a vDSO */
+static uint64_t look_at;        /* listen_now_ms of the next check for the daemon; 0: at the next tick */
 static uint64_t look_wait; /* ms between the latest check and the next: soon after ATTACH, then at growing intervals */
 static uint32_t timer_set[TIMERS_MAX / 32];
 
@@ -54,11 +57,6 @@ bool sample_has_signal(void)
     return __atomic_load_n(&owned, __ATOMIC_RELAXED) != 0;
 }
 
-void sample_lose_signal(void)
-{
-    __atomic_store_n(&owned, 0, __ATOMIC_RELAXED);
-}
-
 static void timer_note(int32_t id, bool there)
 {
     if (id < 0 || (uint32_t)id >= TIMERS_MAX) {
@@ -70,6 +68,48 @@ static void timer_note(int32_t id, bool there)
     } else {
         __atomic_fetch_and(&timer_set[id / 32], ~bit, __ATOMIC_RELAXED);
     }
+}
+
+static void signal_lost_note(void)
+{
+    if (collect.header->rate) {
+        collect.header->counters[ATTACH_COUNTER_FOREIGN_SIGPROF] = 1;
+    }
+}
+
+static void sample_give_up(void)
+{
+    if (!__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    for (int32_t id = 0; id < (int32_t)TIMERS_MAX; id++) {
+        if (timer_set[id / 32] == 0) {
+            id |= 31;
+        } else if (timer_set[id / 32] >> (id & 31) & 1u) {
+            timer_note(id, false);
+            raw_call(SYS_timer_delete, id, 0, 0, 0);
+        }
+    }
+    signal_lost_note();
+}
+
+int sample_set_action(const struct sigaction *act)
+{
+    if (act->sa_handler == SIG_DFL || (raw_denied && sample_is_on())) {
+        theirs = *act;
+        return 0;
+    }
+    sample_give_up();
+    int failed = __sigaction(SIGPROF, act, NULL);
+    if (!failed) {
+        __atomic_store_n(&owned, 0, __ATOMIC_RELAXED);
+    }
+    return failed;
+}
+
+void sample_get_action(struct sigaction *out)
+{
+    *out = theirs;
 }
 
 /* Counts a tick at its address. False: no memory. */
@@ -179,15 +219,25 @@ static void tick_count(const void *context, uint64_t weight)
     }
 }
 
-/* Checks the daemon's socket if it is time. By the wall clock: a process that uses little CPU time has few ticks, and
- * each may be the only one for minutes. */
-static void tick_listen(void)
+/* Milliseconds by which ticks decide when to look for the daemon. By the wall clock: a process that uses little CPU
+ * time has few ticks, and each may be the only one for minutes. */
+static uint64_t listen_now_ms(uint64_t passed)
 {
-    uint64_t now = handover_now_ms(), at = __atomic_load_n(&look_at, __ATOMIC_RELAXED), wait = LOOK_MS;
-    if (now < at ||
+    uint64_t now = __atomic_add_fetch(&ticked_ms, passed, __ATOMIC_RELAXED);
+    vdso_now_ms(&now);
+    return now;
+}
+
+/* Checks the daemon's socket if its page does not say that this is unnecessary, and it is time. */
+static void tick_listen(uint64_t passed)
+{
+    uint32_t asked;
+    uint64_t now = listen_now_ms(passed), at = __atomic_load_n(&look_at, __ATOMIC_RELAXED), wait = LOOK_MS;
+    if (handover_page_is_quiet(now, &asked) || raw_denied || now < at ||
         !__atomic_compare_exchange_n(&look_at, &at, now + LOOK_MS, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         return;
     }
+    handover_page_answer(asked);
     if (handover_look()) {
         wait = look_wait >= LOOK_MS ? ANSWER_MS : look_wait * 2 + ANSWER_MS;
         wait = wait < LOOK_MS ? wait : LOOK_MS;
@@ -197,37 +247,57 @@ static void tick_listen(void)
 }
 
 /* Applies the request of the daemon's page at every tick. */
-static void tick_look(void)
+static void tick_look(uint64_t passed)
 {
     bool paused;
     uint32_t rate;
-    handover_note_cpu(); /* now: the process may be killed before the next */
-    tick_listen();
+    tick_listen(passed);
     if (handover_page_get(&paused, &rate)) {
         pause_set(PAUSE_BY_DAEMON, paused);
     }
     struct timing wanted = timing_wanted();
-    if (profd_collect_thread.timer > 0 && (wanted.periods != armed.periods || wanted.idle != armed.idle)) {
+    if (profd_collect_thread.timer > 0 && !raw_denied &&
+        (wanted.periods != armed.periods || wanted.idle != armed.idle)) {
         timer_set_going(profd_collect_thread.timer - 1, wanted, period_ns() * wanted.periods);
+    }
+}
+
+/* The signal is no tick. The default action, which ends the process, is the kernel's: the signal is sent again, and
+ * comes when tick() returns. */
+static void signal_pass(int number, siginfo_t *info, void *context)
+{
+    const struct kernel_action {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        unsigned long mask;
+    } end = {SIG_DFL, 0, NULL, 0};
+    if (theirs.sa_handler == SIG_DFL) {
+        long pid = raw_call_program(SYS_getpid, 0, 0, 0, 0, 0, 0), tid = raw_call_program(SYS_gettid, 0, 0, 0, 0, 0, 0);
+        raw_call_program(SYS_rt_sigaction, number, (long)&end, 0, sizeof end.mask, 0, 0);
+        raw_call_program(SYS_tgkill, pid, tid, number, 0, 0, 0);
+    } else if (theirs.sa_handler != SIG_IGN) {
+        theirs.sa_sigaction(number, info, context);
     }
 }
 
 static void tick(int number, siginfo_t *info, void *context)
 {
-    (void)number;
     if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &on) {
-        return; /* sent by kill() */
+        signal_pass(number, info, context);
+        return;
     }
     if (!sample_is_on() || __atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING) {
         return;
     }
     uint64_t weight = (1 + (info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0)) * armed.periods;
-    due += weight * period_ns();
+    uint64_t passed = weight * period_ns();
+    due += passed;
     /* It is unknown which part of an idle period was counted. */
     if (is_counting()) {
         tick_count(context, weight);
     }
-    tick_look();
+    tick_look(passed / (SECOND / 1000));
 }
 
 /* Random time of the first tick: threads that live shorter than a tick must get their share of ticks, too. */
@@ -308,29 +378,6 @@ void sample_settle(void)
     timer_set_going(id, armed, period_ns() * armed.periods);
 }
 
-static void signal_lost_note(void)
-{
-    if (collect.header->rate) {
-        collect.header->counters[ATTACH_COUNTER_FOREIGN_SIGPROF] = 1;
-    }
-}
-
-void sample_give_up(void)
-{
-    if (!__atomic_exchange_n(&on, 0, __ATOMIC_ACQ_REL)) {
-        return;
-    }
-    for (int32_t id = 0; id < (int32_t)TIMERS_MAX; id++) {
-        if (timer_set[id / 32] == 0) {
-            id |= 31;
-        } else if (timer_set[id / 32] >> (id & 31) & 1u) {
-            timer_note(id, false);
-            raw_call(SYS_timer_delete, id, 0, 0, 0);
-        }
-    }
-    signal_lost_note();
-}
-
 static void main_arm(void)
 {
     struct rlimit limit = {0, 0};
@@ -356,6 +403,7 @@ void sample_prepare(void)
     if (!option.timers) {
         return;
     }
+    vdso_prepare();
     if (__sigaction(SIGPROF, NULL, &old) != 0 || old.sa_handler != SIG_DFL || __sigaction(SIGPROF, &ours, NULL) != 0) {
         signal_lost_note();
         return;

@@ -2,6 +2,7 @@
 #ifndef PROFD_COLLECT_SAMPLE_H
 #define PROFD_COLLECT_SAMPLE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,13 +21,14 @@ void sample_settle(void);
 /* In a child of fork: resets the timers, which are not inherited. */
 void sample_arm_child(void);
 
-/* The program installs its own SIGPROF handler: deletes all timers, so that no tick of the collector reaches that
- * handler. */
-void sample_give_up(void);
 /* True as long as the collector has ticks. */
 bool sample_is_on(void);
-/* True as long as the SIGPROF handler is the collector's, even if it is inactive; and the end of this. */
+/* True as long as the SIGPROF handler is the collector's, even if it is inactive. */
 bool sample_has_signal(void);
-void sample_lose_signal(void);
+/* Likewise: what the program does with SIGPROF, as sigaction() does. Its handler takes the signal over: all timers are
+ * deleted, so that no tick of the collector reaches that handler. If they must not be, the handler is called by the
+ * collector's. */
+int sample_set_action(const struct sigaction *act);
+void sample_get_action(struct sigaction *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* Begin and end of counting, and forks: the raw part, which may run inside the first call. */
+#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -15,6 +16,7 @@
 #include "client/collect/table.h"
 #include "client/collect/tree.h"
 #include "client/collect/unload.h"
+#include "proto/filters.h"
 
 static void labels_write(void)
 {
@@ -28,6 +30,22 @@ static void labels_write(void)
     }
     c->primary = option_labels((char *)(c + 1), n, &left_out);
     region_publish(c, ATTACH_KIND_LABELS);
+}
+
+#define STATUS_BYTES 4096
+
+/* The seccomp filters that the process has; 1 if that is not known. */
+static uint32_t filters_read(void)
+{
+    static const char path[] = "/proc/self/status";
+    char text[STATUS_BYTES + 1];
+    long fd = raw_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n = 0;
+    if (fd >= 0) {
+        n = raw_call(SYS_read, fd, text, STATUS_BYTES, 0);
+        raw_call(SYS_close, fd, 0, 0, 0);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0 ? filters_count(text) : 1;
 }
 
 /* A page that a child does not inherit, by which a child of a direct clone() is recognized. */
@@ -90,6 +108,7 @@ bool collect_start(void (*learn)(void))
         __atomic_store_n(&collect.on, 0, __ATOMIC_RELEASE);
         return false;
     }
+    collect.header->filters = filters_read();
     region_begin(fd, learn, false);
     return true;
 }
@@ -102,6 +121,7 @@ void collect_start_child(void)
         return;
     }
     raw_copy(parent, collect.header->instance, sizeof parent);
+    const uint32_t filters = collect.header->filters;
     kin_begin_child(collect.header);
     handover_reset();
     table_reset();
@@ -117,6 +137,7 @@ void collect_start_child(void)
         return;
     }
     raw_copy(collect.header->parent, parent, sizeof parent);
+    collect.header->filters = filters;
     region_begin(fd, NULL, true);
     collect_tell_left_out(rewrite_left_out());
     pause_begin_child();

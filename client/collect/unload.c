@@ -8,6 +8,7 @@
 
 #define CLOSE_WAIT_NS 100000
 #define CLOSE_WAITS 10000u
+#define CLOSE_SPINS 50000u
 
 static uint32_t readers, closing; /* number of threads that read objects; number of dlclose() calls in progress */
 
@@ -37,7 +38,10 @@ void unload_begin(void)
     __atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < CLOSE_WAITS && __atomic_load_n(&readers, __ATOMIC_SEQ_CST) > profd_collect_thread.reading;
          i++) {
-        raw_call(SYS_nanosleep, &wait, NULL, 0, 0);
+        if (raw_call(SYS_nanosleep, &wait, NULL, 0, 0) < 0) { /* may be denied */
+            for (volatile unsigned n = 0; n < CLOSE_SPINS; n++) {
+            }
+        }
     }
 }
 

@@ -38,6 +38,11 @@ const uint8_t *attach_get_instance(const struct attach_process *p);
 uint32_t attach_get_user(const struct attach_process *p);
 void attach_set_user(struct attach_process *p, uint32_t uid);
 
+/* CPU time of the process in ns, by the kernel's clock, for the next harvest; 0: not known. */
+void attach_set_cpu(struct attach_process *p, uint64_t cpu_ns);
+/* Seccomp filters that the process had when it began to count, as it says itself. */
+uint32_t attach_get_filters(const struct attach_process *p);
+
 /* Continues from the stored snapshot (store_get_instance) instead of from zero: before the first harvest, and after
  * STALE. DAMAGED: the bytes are not a snapshot. generation 0: the store has no snapshot; counts that were already
  * settled here remain settled (DAMAGED if they were released). */

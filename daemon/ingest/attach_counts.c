@@ -35,6 +35,30 @@ static uint64_t to_ns(uint64_t ticks, uint32_t rate)
     return ns > SUM_MAX ? SUM_MAX : (uint64_t)ns;
 }
 
+void attach_cpu_judge(const struct attach_header *h, uint64_t cpu_ns, const struct attach_snapshot *before,
+                      uint64_t counters[ATTACH_SNAPSHOT_COUNTERS])
+{
+    static const unsigned char TICKS[] = {ATTACH_COUNTER_TICKS, ATTACH_COUNTER_TICKS_UNDELIVERED};
+    uint64_t *cpu = &counters[ATTACH_COUNTER_CPU_NS], ticks = 0, least = 0;
+    bool saturated = false;
+    if (counters[ATTACH_COUNTER_ENDED]) {
+        return;
+    }
+    for (unsigned i = 0; i < sizeof TICKS; i++) {
+        sum_add(&ticks, counters[TICKS[i]] - before->counters[TICKS[i]], &saturated);
+    }
+    if (cpu_ns > h->cpu_before) {
+        least = cpu_ns - h->cpu_before;
+        if (least < before->counters[ATTACH_COUNTER_CPU_NS] + SECOND / 100) {
+            return; /* so that an idle process is not stored again at each harvest */
+        }
+    } else if (h->mode == ATTACH_MODE_CPU) {
+        least = before->counters[ATTACH_COUNTER_CPU_NS];
+        sum_add(&least, to_ns(ticks, h->rate), &saturated);
+    }
+    *cpu = least > SUM_MAX ? SUM_MAX : least > *cpu ? least : *cpu;
+}
+
 struct pair {
     const struct attach_snapshot *after, *before;
 };

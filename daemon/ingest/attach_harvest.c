@@ -177,6 +177,8 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     w->after.name = w->builds.build[0].name;
     w->after.places = d->places;
     attach_counters_read(&w->reading.image, &w->builds, d->outside, &w->before, w->after.counters);
+    attach_cpu_judge(h, w->p->cpu_ns, &w->before, w->after.counters);
+    w->p->cpu_ns = 0;
     attach_counters_subtract(&w->after, &w->before, (enum attach_mode)h->mode, w->first, counters);
     w->children = w->after.counters[ATTACH_COUNTER_CHILDREN] - w->before.counters[ATTACH_COUNTER_CHILDREN];
     w->parents = parents_count(&w->after) - parents_count(&w->before);

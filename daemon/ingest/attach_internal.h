@@ -160,6 +160,11 @@ void attach_difference_done(struct attach_difference *d);
 /* The counters as a snapshot keeps them, clamped, never less than before. */
 void attach_counters_read(const struct attach_image *image, const struct attach_builds *b, uint64_t outside,
                           const struct attach_snapshot *before, uint64_t out[ATTACH_SNAPSHOT_COUNTERS]);
+/* CPU time. The collector states it only where it makes system calls anyway, and at the end by exit. Otherwise it is
+ * that of the kernel (cpu_ns, 0: not known), or of a killed process, that of the harvest before and of its ticks since.
+ */
+void attach_cpu_judge(const struct attach_header *h, uint64_t cpu_ns, const struct attach_snapshot *before,
+                      uint64_t counters[ATTACH_SNAPSHOT_COUNTERS]);
 /* What is new of them, in proto/collector.h's terms; first: the process is new, too. */
 void attach_counters_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
                               enum attach_mode mode, bool first, uint64_t out[COLLECTOR_COUNTERS_MAX]);
@@ -189,6 +194,8 @@ struct attach_process {
     uint32_t uid;
     uint64_t size; /* of the file */
     struct attach_origin origin;
+    uint32_t filters;    /* of the header, when it was attached */
+    uint64_t cpu_ns;     /* by the kernel, for the next harvest; 0: not known */
     int64_t behind;      /* ns: since when the difference is that is delivered in pieces; 0: none is */
     bool told;           /* a harvest of it was stored since attach_open */
     uint64_t generation; /* of the store's snapshot, 0: it has none */

@@ -159,7 +159,7 @@ enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origi
     if (!p) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a process that counts");
     }
-    *p = (struct attach_process){.memfd = memfd, .uid = uid, .size = size, .origin = *origin};
+    *p = (struct attach_process){.memfd = memfd, .uid = uid, .size = size, .origin = *origin, .filters = h.filters};
     p->summary = (struct attach_summary){.uid = uid,
                                          .pid = origin->pid,
                                          .pid_inside = h.pid,
@@ -233,6 +233,16 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
     p->snapshot_size = size;
     p->generation = generation;
     return PROFD_OK;
+}
+
+void attach_set_cpu(struct attach_process *p, uint64_t cpu_ns)
+{
+    p->cpu_ns = cpu_ns;
+}
+
+uint32_t attach_get_filters(const struct attach_process *p)
+{
+    return p->filters;
 }
 
 static size_t texts_size(const struct attach_summary *f)

@@ -82,6 +82,7 @@ void live_hang_up(struct live *l, struct live_process *a)
 {
     a->conn = 0;
     a->owed = false;
+    page_close(a->page);
     table_file(l, a);
     /* If the daemon closes the connection, the process may still be running. */
     if (exits_has_ended(a) || (!l->stopping && (a->pidfd < 0 || exits_has_later(l, a)))) {

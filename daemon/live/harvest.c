@@ -130,6 +130,7 @@ void harvest_dispatch(struct live *l)
         a->stage = LIVE_READING;
         a->ending = a->dead;
         a->look = !a->dead && !a->conn;
+        a->hears = !a->dead && a->conn;
         a->again = false;
         a->read_ms = loop_now();
         a->harvest.status = PROFD_OK;
@@ -232,6 +233,10 @@ static void harvest_read_one(struct live *l, struct live_process *a)
     end = a->ending || a->left ? ATTACH_ENDED : ATTACH_LIVES;
 
     clock_gettime(CLOCK_MONOTONIC, &before);
+    if (a->hears) { /* so it runs the program that has this memory */
+        attach_set_cpu(a->process, origin_read_cpu(&a->origin));
+        a->more_filters = origin_count_filters(&a->origin) > attach_get_filters(a->process);
+    }
     if (a->resume) {
         h->status = harvest_resume(l->store, a, &h->error);
     }
@@ -327,6 +332,7 @@ static void harvest_stored(struct live *l, struct live_harvest *h)
         durations_add(&l->counts.seconds, (double)(loop_now() - a->read_ms) / 1000.0);
         if (c) {
             l->config.request_objects(l->config.context, c, h->harvest.missing, h->harvest.missing_count);
+            a->ask = h->harvest.missing_count > 0; /* with the next heartbeat, when it was sent */
         }
         harvest_finish(l, a);
     }
@@ -357,6 +363,7 @@ static void harvest_was_read_one(struct live *l, struct live_harvest *h)
     struct live_process *a = container_of(h, struct live_process, harvest);
 
     l->in_flight_bytes -= a->weight;
+    a->filtered = a->filtered || a->more_filters;
     a->weight = h->harvest.put.upload.counts_size + h->harvest.put.snapshot_size;
     if (attach_get_user(a->process) != a->uid && !harvest_change_user(l, a) && !h->status) {
         h->status = profd_error_set(&h->error, PROFD_NO_MEMORY, "no memory for a live process");
@@ -408,6 +415,10 @@ void harvest_drop(void *context, struct work_item *item)
 
 static void harvest_sweep_one(struct live *l, struct live_process *a)
 {
+    if (a->page && a->conn) {
+        page_beat(a->page, a->ask, a->filtered);
+        a->ask = false;
+    }
     if (a->stage == LIVE_IDLE && loop_now() >= a->next_at) {
         harvest_want(l, a, a->pending);
     }

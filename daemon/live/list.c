@@ -42,15 +42,36 @@ enum profd_status page_new(struct attach_page **page, int *fd, struct profd_erro
         return PROFD_NO_MEMORY;
     }
     made->layout = ATTACH_LAYOUT;
+    made->beat = 1;
     made->magic = ATTACH_PAGE_MAGIC;
     *page = made;
     *fd = memory;
     return PROFD_OK;
 }
 
+void page_close(struct attach_page *page)
+{
+    if (page) {
+        __atomic_store_n(&page->beat, 0, __ATOMIC_RELAXED);
+    }
+}
+
+void page_beat(struct attach_page *page, bool ask, bool filtered)
+{
+    const uint32_t beat = page->beat + 1;
+
+    if (filtered) {
+        __atomic_store_n(&page->filtered, 1, __ATOMIC_RELAXED);
+    } else if (ask) {
+        __atomic_store_n(&page->asked, page->asked + 1, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&page->beat, beat ? beat : 1, __ATOMIC_RELEASE);
+}
+
 void page_free(struct attach_page *page)
 {
     if (page) {
+        page_close(page);
         munmap(page, ATTACH_PAGE);
     }
 }

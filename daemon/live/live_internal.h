@@ -85,6 +85,8 @@ struct live_process {
     enum live_stage stage;
     bool resume;       /* the durable snapshot is to be read first */
     bool dead, ending; /* ended; and the harvest under way says so */
+    bool hears;        /* it has a connection at the beginning of a harvest, */
+    bool more_filters; /* which then finds this */
     bool look;         /* without a connection: check before the harvest whether it runs another program, */
     bool left;         /* and it does: this was the last harvest */
     bool again;        /* asked for while one was under way */
@@ -93,6 +95,8 @@ struct live_process {
     uint32_t tag;  /* of that ACK, */
     int page_fd;   /* the descriptor to send with it; −1: none */
     bool kept;     /* by the service manager */
+    bool ask;      /* there is something for it to read in its connection */
+    bool filtered; /* it has more seccomp filters than when it began to count */
     size_t weight; /* bytes being read (an estimate), or read and not stored yet */
     size_t kept_bytes;         /* of its snapshot, in memory */
     uint64_t pending;          /* position among those that a SYNC waits for; 0: none */
@@ -268,6 +272,10 @@ void sync_end(struct live *l);
 /* Creates a page that only the daemon can write, and a descriptor of it for the process. */
 enum profd_status page_new(struct attach_page **page, int *fd, struct profd_error *e);
 void page_free(struct attach_page *page);
+/* The process is to find out that its connection was closed. */
+void page_close(struct attach_page *page);
+/* The heartbeat. ask: the process is to read its connection. filtered: it must not make system calls any more. */
+void page_beat(struct attach_page *page, bool ask, bool filtered);
 void page_write(struct attach_page *page, bool paused, uint32_t rate);
 
 /* origin.c: machine, boot, and the moment a process began, which with its number names it. */
@@ -275,6 +283,10 @@ void page_write(struct attach_page *page, bool paused, uint32_t rate);
 void origin_init(struct live *l);
 /* Field 22 of /proc/PID/stat, 0 if it cannot be read. */
 uint64_t origin_read_start(uint32_t pid);
+/* CPU time of the process in ns; 0 if it is not there. */
+uint64_t origin_read_cpu(const struct attach_origin *origin);
+/* Number of its seccomp filters (proto/filters.h). */
+uint32_t origin_count_filters(const struct attach_origin *origin);
 void origin_of(const struct live *l, uint32_t pid, struct attach_origin *out);
 
 /* search.c: memories of processes that an earlier daemon read. */

@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "live/live_internal.h"
+#include "proto/filters.h"
 
 #define STAT_BYTES 1024
+#define STATUS_BYTES 4096
 #define STAT_START 22 /* the field, counted from 1 */
 
 /* Reads the beginning of a small file as text; false if it cannot be read. */
@@ -72,6 +75,27 @@ uint64_t origin_read_start(uint32_t pid)
         at = at ? at + 1 : NULL;
     }
     return at ? strtoull(at, NULL, 10) : 0;
+}
+
+uint64_t origin_read_cpu(const struct attach_origin *origin)
+{
+    struct timespec t;
+    clockid_t clock;
+
+    /* The start time is read last: if it is right, the clock was that of the right process. */
+    if (!origin->pid || !origin->started || clock_getcpuclockid((pid_t)origin->pid, &clock) ||
+        clock_gettime(clock, &t) || origin_read_start(origin->pid) != origin->started) {
+        return 0;
+    }
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t origin_count_filters(const struct attach_origin *origin)
+{
+    char path[48], text[STATUS_BYTES];
+
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/status", origin->pid);
+    return origin->pid && harvest_read(path, text, sizeof text) ? filters_count(text) : 0;
 }
 
 void origin_of(const struct live *l, uint32_t pid, struct attach_origin *out)

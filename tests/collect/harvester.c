@@ -21,6 +21,7 @@
 #include "proto/message.h"
 
 #define CLIENTS_MAX 4096
+#define BEAT_MS 500
 
 struct client {
     int socket, memory;
@@ -57,7 +58,7 @@ static int page_make(struct client *c)
         return -1;
     }
     c->page = mmap(NULL, ATTACH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    *c->page = (struct attach_page){.magic = ATTACH_PAGE_MAGIC, .layout = ATTACH_LAYOUT};
+    *c->page = (struct attach_page){.magic = ATTACH_PAGE_MAGIC, .layout = ATTACH_LAYOUT, .beat = 1};
     return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0 ? fd : -1;
 }
 
@@ -352,6 +353,9 @@ static void want(const char *id)
     for (unsigned i = 0; i < client_count; i++) {
         if (clients[i]->socket >= 0) {
             send_message(clients[i], &(struct message){.type = FRAME_WANT_OBJECT, .as.want_object = {id, "any"}}, 77);
+            if (clients[i]->page) {
+                __atomic_fetch_add(&clients[i]->page->asked, 1, __ATOMIC_RELEASE);
+            }
         }
     }
 }
@@ -428,8 +432,13 @@ int main(int argc, char **argv)
         for (unsigned i = 0; i < n; i++) {
             wait[i + 2] = (struct pollfd){clients[i]->socket, POLLIN, 0};
         }
-        if (poll(wait, n + 2, -1) < 0) {
+        if (poll(wait, n + 2, BEAT_MS) < 0) {
             return 1;
+        }
+        for (unsigned i = 0; i < n; i++) {
+            if (clients[i]->page) {
+                __atomic_fetch_add(&clients[i]->page->beat, 1, __ATOMIC_RELAXED);
+            }
         }
         if (wait[1].revents) {
             client_new(listener);

@@ -126,7 +126,7 @@ def rates(tap, bed, exe):
         return q["TICKS"] == sum(q.ticks().values()) + q["TICKS_INSIDE"] + q["TICKS_BLOCKED"]
     last = p.wait(lambda q: q["TICKS"] > first["TICKS"] and placed(q))
     tap.point((last["TICKS"] - first["TICKS"]) % 300 == 0, "1 Hz: three hundred", (first["TICKS"], last["TICKS"]))
-    seconds = (last["CPU_NS"] - 0) / 1e9
+    seconds = time.clock_gettime(~p.pid << 3 | 2)  # clock_getcpuclockid(3)
     tap.point(last["TICKS"] <= 300 * seconds + 310 and placed(last),
               "ticks are never more than CPU time × rate, and each has its place", (last["TICKS"], seconds))
     p.page(0, 5000)
@@ -247,4 +247,5 @@ def main():
         refusals(tap, bed, exe)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from bed import BUILD, COLLECT, COLLECT_STATIC, LONG, ROOT, Bed, Tap, run, wait_until  # noqa: E402
@@ -333,6 +334,28 @@ def exact_over_restarts(tap, shop, exe):
     shop.forget()
 
 
+def filtered(tap, shop):
+    """A filter that the collector does not see being installed: the daemon does, and says so before it ends."""
+    p = shop.live(shop.bed.build("filtered.c", "-pg"), "raw", "live")
+    pid = int(shop.child)
+
+    def harvest_after(moment):
+        return wait_until(lambda: [r for r in shop.processes() if r["pid"] == pid and r["harvested"] > moment])
+    moment = harvest_after("")[0]["harvested"]
+    os.kill(pid, signal.SIGUSR1)
+    wait_until(lambda: "Seccomp:\t2" in open(f"/proc/{pid}/status").read())
+    for _ in range(3):
+        moment = harvest_after(moment)[0]["harvested"]
+    shop.daemon.stop(signal.SIGKILL)
+    time.sleep(4)  # so long that ticks would look for a daemon
+    os.kill(pid, signal.SIGUSR1)
+    said = p.communicate(timeout=LONG)[0]
+    tap.point((p.returncode, said) == (0, b"good\n"), "a filter that kills: no system call while the daemon is away, "
+              "and none at the end", (p.returncode, said))
+    shop.daemon.start()
+    shop.forget()
+
+
 def names_on_ticks(tap, shop):
     """Without profctl run: the daemon asks the live process, which answers on its ticks; a short one at its end."""
     source = os.path.join(shop.bed.folder, "own.c")
@@ -452,6 +475,7 @@ def main():
         other_libraries(tap, shop)
         limited(tap, shop, exe)
         exact_over_restarts(tap, shop, exe)
+        filtered(tap, shop)
         names_on_ticks(tap, shop)
         late(tap, shop, steady)
         vouches(tap, shop, exe)

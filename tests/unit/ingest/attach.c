@@ -117,6 +117,35 @@ Test(ingest_attach, a_new_daemon_begins_where_the_old_one_stopped)
     cr_assert(ledger.generation == 2 && ledger.processes == 1 && ledger.start == START + SECOND);
 }
 
+/* rate 100: a tick is 10 ms */
+Test(ingest_attach, cpu_time_is_the_kernels_or_the_ticks)
+{
+    struct attach_summary f;
+    live_usual(&live);
+    live.h->cpu_before = 5 * SECOND;
+    live.h->counters[ATTACH_COUNTER_TICKS] = 8;
+    attach_set_cpu(process, 6 * SECOND);
+    harvest(1, ATTACH_LIVES);
+    attach_get_summary(process, &f);
+    cr_assert_eq(f.cpu_ns, SECOND);
+    attach_set_cpu(process, 6 * SECOND + 9999999);
+    harvest(2, ATTACH_LIVES);
+    attach_get_summary(process, &f);
+    cr_assert_eq(f.cpu_ns, SECOND, "less than 10 ms are no news");
+    attach_set_cpu(process, 4 * SECOND);
+    live.h->counters[ATTACH_COUNTER_TICKS] = 10;
+    live.h->counters[ATTACH_COUNTER_TICKS_UNDELIVERED] = 1;
+    harvest(3, ATTACH_LIVES);
+    attach_get_summary(process, &f);
+    cr_assert_eq(f.cpu_ns, SECOND + 30000000, "the kernel does not know: ticks since");
+    live.h->counters[ATTACH_COUNTER_ENDED] = 1;
+    live.h->counters[ATTACH_COUNTER_CPU_NS] = SECOND + 31000000;
+    attach_set_cpu(process, 9 * SECOND);
+    harvest(4, ATTACH_ENDED);
+    attach_get_summary(process, &f);
+    cr_assert_eq(f.cpu_ns, SECOND + 31000000, "an end by exit states it");
+}
+
 Test(ingest_attach, counts_that_go_down_are_no_news)
 {
     live_usual(&live);
@@ -330,7 +359,7 @@ Test(ingest_attach, the_summary_is_that_of_the_latest_harvest)
     live_labels(&live, labels, sizeof labels);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 10);
     live_count(arcs, 1, 1, 1, 2, 2, 5);
-    live.h->counters[ATTACH_COUNTER_CPU_NS] = 77;
+    live.h->counters[ATTACH_COUNTER_CPU_NS] = 90000000;
     live.h->counters[ATTACH_COUNTER_TICKS] = 8;
     harvest(1, ATTACH_LIVES);
     live_count(arcs, 1, 1, 1, 2, 2, 6);
@@ -339,7 +368,7 @@ Test(ingest_attach, the_summary_is_that_of_the_latest_harvest)
     attach_get_summary(process, &f);
     cr_assert_str_eq(f.build_id, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     cr_assert_str_eq(f.name, "/bin/program");
-    cr_assert(f.calls == 11 && f.calls_before == 5 && f.ticks == 8 && f.cpu_ns == 77);
+    cr_assert(f.calls == 11 && f.calls_before == 5 && f.ticks == 8 && f.cpu_ns == 90000000);
     cr_assert(f.harvested == START + 2 * SECOND && f.harvested_before == START + SECOND && f.bytes == live.h->used);
     cr_assert(f.calls_exact && !f.ticks_exact);
     cr_assert_str_eq(f.why, "TICKS_DROPPED");
