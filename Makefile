@@ -42,11 +42,11 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
 COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages watch client gprof import record profctl \
-              tls relay gate signer clickhouse
+              tls relay gate signer
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch tls relay gate signer clickhouse,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -71,15 +71,14 @@ NEEDS_client := client elf core proto
 NEEDS_gprof := gprof compat elf core proto
 NEEDS_import := import client elf core proto
 NEEDS_record := record client elf core proto
-NEEDS_clickhouse := clickhouse store core proto
-NEEDS_profctl := profctl record gprof import client clickhouse store compat elf core proto
+NEEDS_profctl := profctl record gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
 NEEDS_tls := tls proto
 NEEDS_relay := relay config log tls net core proto
 NEEDS_gate := gate config elf log tls net core proto
 NEEDS_signer := signer log tls proto
-NEEDS_server := server clickhouse requests live pages watch writer config log query ingest admin render compat elf net store core proto
+NEEDS_server := server requests live pages watch writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_watch := watch writer log admin query render compat net store core proto
 NEEDS_live := live writer log admin ingest net store core proto
@@ -89,7 +88,6 @@ NEEDS_requests := requests live pages writer log query ingest admin render compa
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
 LIBS_import := -ldeflate
-LIBS_clickhouse := -lcurl
 LIBS_profctl := -ljansson -lelf -lcurl -ldebuginfod -ldw
 LIBS_elf := -lcapstone -lelf -lnettle -lstdc++
 LIBS_store := -lsqlite3 -lpcre2-8
@@ -128,7 +126,6 @@ $(B)/gen/embed/%.c: % tests/embed.sh
 	@mkdir -p $(@D)
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
-EMBED_clickhouse := $(wildcard schema/clickhouse/*.sql)
 EMBED_query := schema/openapi.json
 # Debian's node-dagre-layout, which lays out the call graph in the browser.
 DAGRE ?= /usr/share/nodejs/dagre/dist/dagre.min.js
@@ -212,9 +209,7 @@ $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) $$(call arch
 endif
 endef
 SUITES := unit property contract golden
-# The contract of the store is that of all engines.
-LINKS_contract_store := clickhouse
-$(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r),$(or $(LINKS_$(s)_$(r)),$(r))))))
+$(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r),$(r)))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 # Much of a build's time would go into optimizing assertions. What is tested keeps $(OPT) and $(HARDEN).
 SUITE_OPT ?= -O0 -g1
@@ -272,11 +267,10 @@ unit-%:
 	$(Q)set -e; for t in $(foreach s,$(SUITES),$(if $(wildcard tests/$(s)/$*/*.c),$(B)/tests/$(s)-$*)); do $$t; done
 
 # The bench's own programs (tests/bench/NAME*.c): the load generator, what makes its uploads, and bare SQLite beside it.
-BENCH_PROGRAMS := load template bare_sqlite window rollup history
+BENCH_PROGRAMS := load template bare_sqlite window rollup
 NEEDS_bench_load := proto
 NEEDS_bench_window := store core proto
 NEEDS_bench_rollup := store core proto
-NEEDS_bench_history := clickhouse store core proto
 NEEDS_bench_template := client elf core proto
 LIBS_bench_bare_sqlite := -lsqlite3
 define bench_program
@@ -315,7 +309,7 @@ objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
 
-.PHONY: deps demo demo-fleet check lint tsan bench bench-fleet bench-clickhouse fuzz crash fleet soak
+.PHONY: deps demo demo-fleet check lint tsan bench bench-fleet fuzz crash fleet soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
@@ -376,34 +370,21 @@ crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
 # make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
 # off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run. Then the
-# negative controls: what its judge must find. make fleet ENGINE=clickhouse N=100: two daemons with gates over two shards of
-# ClickHouse; N kills of shards, N of the daemons, and some of gates, hosts and relays.
+# negative controls: what its judge must find.
 HOSTS ?= 3
 RESTORES ?= 30
 PARTITIONS ?= 10
 FLEET_SEED = $(or $(SEED),$$(shuf -i 1-999999 -n 1))
 fleet: all
-ifeq ($(ENGINE),clickhouse)
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/shards.py kills=$(N) hosts=$(HOSTS) seed=$(FLEET_SEED)
-else
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
 	  seed=$(FLEET_SEED) $(if $(OLD),old=$(OLD))
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
-endif
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
 # hosts that enrol and send.
 bench-fleet: all $(B)/tests/simulate
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/enrolling.py hosts=1000
-# make bench-clickhouse DAYS=30 PROGRAMS=20 MANY=10000: a centre in ClickHouse of two shards, over DAYS of hourly rollups of that many
-# programs, MANY hosts and two open hours of segments: rows stored a second, bytes, two questions, and plans of the heaviest.
-DAYS ?= 30
-PROGRAMS ?= 20
-MANY ?= 10000
-bench-clickhouse: all $(B)/tests/history
-	$(Q)sh tests/deps.sh check
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/bench/bench_clickhouse.py days=$(DAYS) programs=$(PROGRAMS) hosts=$(MANY)
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
@@ -483,8 +464,8 @@ collect-real:
 	$(Q)bash tests/oracle/packages.sh build/oracle-real $(COLLECT_REAL) || true
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/collect/real.py build/oracle-real
 
-# make nspawn NSPAWN_ROOT=dir: the installed service in a booted systemd-nspawn container, with its whole sandbox; then with its data
-# in ClickHouse. The directory is made by debootstrap if it does not exist, and is not changed. Needs root.
+# make nspawn NSPAWN_ROOT=dir: the installed service in a booted systemd-nspawn container, with its whole sandbox. The
+# directory is made by debootstrap if it does not exist, and is not changed. Needs root.
 NSPAWN_ROOT ?= build/nspawn-root
 .PHONY: nspawn
 nspawn:
@@ -492,7 +473,6 @@ nspawn:
 	$(SUB) all
 	$(Q)sh tests/nspawn/root.sh $(NSPAWN_ROOT)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/nspawn.py $(NSPAWN_ROOT)
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/nspawn/outgrown.py $(NSPAWN_ROOT)
 
 # make deb: Debian packages in DEB, checked by lintian.
 DEB ?= build/deb

@@ -42,7 +42,7 @@ enum profd_status server_make_watcher(struct server *s, struct profd_error *e)
     const struct watcher_config config = {.loop = s->loop,
                                           .writer = s->writer,
                                           .cache = query_service_get_cache(s->queries),
-                                          .opener = s->opener,
+                                          .database = s->path,
                                           .run = s->run,
                                           .salt = s->salt};
     const struct watcher_setup setup = server_get_watch(s->config);

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clickhouse/opener.h"
 #include "config/config.h"
 #include "elf/broker.h"
 #include "ingest/ingest.h"
@@ -28,11 +27,9 @@
 #include "requests/readers.h"
 #include "requests/symbols.h"
 #include "requests/relay.h"
-#include "requests/shared.h"
 #include "requests/reply.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
-#include "store/opener.h"
 #include "store/store.h"
 #include "watch/watcher.h"
 #include "writer/file_check.h"
@@ -62,9 +59,6 @@ struct server {
     struct run_times *run_times;
     struct space *space;
     struct store *write_store, *check_store;
-    struct store_sqlite_opener database;
-    struct clickhouse_opener *servers; /* of the key store; NULL: there is a database */
-    const struct store_opener *opener; /* one of the two */
     struct ingest_checker *checker;
     struct health *health;
     struct writer *writer;
@@ -89,7 +83,6 @@ struct server {
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
     struct centre_service *centre;
     struct enrol_service *enrol;
-    struct shared *shared; /* NULL: no other daemon writes to the store */
     struct sync_config sync;
     struct endpoints *endpoints;
 
@@ -103,7 +96,7 @@ struct server {
 
 /* start.c: makes everything. On failure server_end frees what was made. */
 enum profd_status server_start(struct server *s, struct profd_error *e);
-/* storage.c: sets opener, and opens the writing handle. */
+/* storage.c: opens the writing handle. */
 enum profd_status server_open_storage(struct server *s, struct profd_error *e);
 void server_close_storage(struct server *s);
 /* The database is read as a whole at the next start. */

@@ -17,8 +17,6 @@
 #include "writer/state_dir.h"
 
 #define CLOSER_THREADS 64u
-#define SERVERS_REFUSAL                                                                                                \
-    "this centre keeps its data in ClickHouse: live processes are read by the profd of a host that relays to it"
 #define DESCRIPTORS_SPARE 512u
 #define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
 #define HEAP_SPARE (32 << 20) /* bytes */
@@ -125,12 +123,8 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         s->readers.proxy_user = s->config->http_proxy_user;
         status = readers_read(s->write_store, &s->readers.list, e);
     }
-    if (status == PROFD_BUSY && s->opener && s->opener->shared) { /* they are read again when the servers answer */
-        log_write(LOG_LEVEL_WARNING, NULL, "no reader is admitted yet: %s", e->sentence);
-        status = PROFD_OK;
-    }
     if (!status) {
-        status = s->opener->open(s->opener, &s->check_store, e);
+        status = store_sqlite_open_reader(s->path, &s->check_store, e);
     }
     if (!status) {
         status = ingest_checker_new(s->check_store, &s->checker, e);
@@ -197,7 +191,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                        .get_uploads = server_get_uploads,
                                        .context = s};
     const struct verifier_config verifier = {
-        .loop = s->loop, .opener = s->opener, .failed = server_on_read_failure, .context = s};
+        .loop = s->loop, .database = s->path, .failed = server_on_read_failure, .context = s};
 
     if (!status) {
         status = writer_new(&writer, &s->writer, e);
@@ -351,9 +345,8 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
     const struct live_config config = {.loop = s->loop,
                                        .conns = s->conns,
                                        .writer = s->writer,
-                                       .opener = s->opener,
+                                       .database = s->path,
                                        .harvest_interval = s->config->harvest_interval,
-                                       .refusal = s->servers ? SERVERS_REFUSAL : NULL,
                                        .descriptors = descriptors,
                                        .run = s->run,
                                        .managed = s->managed,
@@ -418,7 +411,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .replies = &s->replies,
                                            .symbols = &s->symbols,
                                            .readers = &s->readers,
-                                           .opener = s->opener,
+                                           .database = s->path,
                                            .run = s->run,
                                            .salt = s->salt,
                                            .downtime = run_times_get_downtime(s->run_times),
@@ -465,7 +458,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                           .sync = &s->sync,
                                           .closer = s->closer,
                                           .writer = s->writer,
-                                          .opener = s->opener,
+                                          .database = s->path,
                                           .brokers = s->brokers};
     struct upload_config uploads = {.conns = s->conns,
                                     .sync = &s->sync,
@@ -522,13 +515,6 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     return status ? status : server_make_queries(s, e);
 }
 
-static enum profd_status server_start_shared(struct server *s, struct profd_error *e)
-{
-    return s->opener->shared
-               ? shared_start(s->loop, s->writer, &s->readers, enrol_service_get_revocations(s->enrol), &s->shared, e)
-               : PROFD_OK;
-}
-
 static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
 {
     const struct config *config = s->config;
@@ -570,9 +556,9 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
 enum profd_status server_start(struct server *s, struct profd_error *e)
 {
     typedef enum profd_status start_step(struct server *, struct profd_error *);
-    static start_step *const steps[] = {
-        server_take_passed, server_start_brokers, server_open_directory, server_open_store,   server_start_writer,
-        server_make_live,   server_make_services, server_start_shared,   server_make_watcher, server_open_endpoints};
+    static start_step *const steps[] = {server_take_passed,   server_start_brokers, server_open_directory,
+                                        server_open_store,    server_start_writer,  server_make_live,
+                                        server_make_services, server_make_watcher,  server_open_endpoints};
     enum profd_status status = PROFD_OK;
 
     umask(0077);

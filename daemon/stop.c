@@ -55,7 +55,6 @@ void server_stop(struct server *s, int exit_status)
     centre_service_stop(s->centre);
     verifier_stop(s->verifier);
     watcher_stop(s->watcher);
-    shared_stop(s->shared);
     endpoints_stop_http(s->endpoints);
     loop_timer_set(s->stopping_timer, LOOK_MS);
 }
@@ -113,7 +112,6 @@ void server_end(struct server *s)
     admin_service_free(s->admin);
     relay_service_free(s->relay);
     centre_service_free(s->centre);
-    shared_free(s->shared);
     enrol_service_free(s->enrol);
     upload_service_free(s->uploads);
     object_service_free(s->objects);
@@ -132,7 +130,6 @@ void server_end(struct server *s)
     run_times_beat(s->run_times, loop_clock());
     run_times_close(s->run_times);
     free(s->passed.kept);
-    free(s->servers);
     if (s->lock_fd >= 0) {
         close(s->lock_fd);
     }

@@ -79,8 +79,6 @@ static const struct {
     {INEXACT_RESTORED, "restored", "a host was restored from a backup: counts of its live processes may be missing"},
     {INEXACT_HOST_TOTALS, "host-totals",
      "of this host the centre keeps totals only, which groups shows: ask profd on the host for its functions"},
-    {INEXACT_SHARDS_MISSING, "shards-missing",
-     "partial was asked for, and servers of ClickHouse could not be asked: what they have is missing"},
     {INEXACT_AMBIGUOUS_NAMES, "ambiguous-names",
      "an import names functions by a name that several have: the first of them got the counts of all"},
     {INEXACT_LEFT_OUT, "left-out",

@@ -77,9 +77,8 @@ enum message_inexact {
     INEXACT_HOST_TOTALS = 32768,    /* of a report only: of a host that was asked for, only totals are kept */
     INEXACT_AMBIGUOUS_NAMES = 65536,
     INEXACT_LEFT_OUT = 131072,
-    INEXACT_SHARDS_MISSING = 262144, /* of a report only: of the servers with the data some could not be asked */
-    INEXACT_SENT = 203775,           /* the reasons that an upload may have */
-    INEXACT_ALL = 524287,
+    INEXACT_SENT = 203775, /* the reasons that an upload may have */
+    INEXACT_ALL = 262143,
 };
 /* The reasons that concern calls, and those that concern ticks: calls are exact if none of the former is set. Both
  * lists include lost counts, a clock that was not accepted (the window of the counts is unknown), a saturated sum, and
@@ -88,8 +87,7 @@ enum message_inexact {
  * them. */
 #define INEXACT_BOTH                                                                                                   \
     ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED |              \
-     INEXACT_NOT_READ | INEXACT_SEGMENT_MISSING | INEXACT_RESTORED | INEXACT_HOST_TOTALS | INEXACT_AMBIGUOUS_NAMES |   \
-     INEXACT_SHARDS_MISSING)
+     INEXACT_NOT_READ | INEXACT_SEGMENT_MISSING | INEXACT_RESTORED | INEXACT_HOST_TOTALS | INEXACT_AMBIGUOUS_NAMES)
 #define INEXACT_CALLS                                                                                                  \
     (INEXACT_BOTH | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED | INEXACT_LEFT_OUT)
 #define INEXACT_TICKS (INEXACT_BOTH | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE | INEXACT_SHARED_BINS)

@@ -10,14 +10,13 @@ demo="gfortran binutils procps"
 check="$demo libcriterion-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3
 python3-jsonschema golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format
-prometheus nginx-light redis-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev
-clickhouse-server zookeeper"
+prometheus nginx-light redis-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
 # A Node.js that is there stays: Debian's npm would replace that of another source.
 command -v node >/dev/null 2>&1 || check="$check nodejs"
 command -v npm >/dev/null 2>&1 || check="$check npm"
 lint="clang-tidy cppcheck codespell"
 deb="debhelper dpkg-dev lintian"
-nspawn="$demo debootstrap systemd-container python3 openssl clickhouse-server"
+nspawn="$demo debootstrap systemd-container python3 openssl"
 case ${1:-build} in
 build) wanted=$build ;;
 demo) wanted="$build $demo" ;;

@@ -15,18 +15,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
-# Servers of ClickHouse make and remove thousands of small files. They lie in memory where there is room for them.
-room() { # FOLDER: that it has, KiB
-    df --output=avail "$1" 2>/dev/null | tail -1
-}
-[ "$(room /dev/shm)" -gt $((4 << 20)) ] 2>/dev/null && awk '/MemAvailable/ { exit $2 < 8 * 2^20 }' /proc/meminfo &&
-    export PROFD_TEST_MEMORY=/dev/shm
-
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs
 # beside them but compilers, at idle priority. They are one part, so that the others are waited for at most once.
 alone="tests/integration/siege.py tests/integration/flow.py"
 
-long="tests/integration/clickhouse_centre.py tests/integration/browser.py tests/oracle/test_gprof_real.py"
+long="tests/integration/browser.py tests/oracle/test_gprof_real.py"
 
 # begun FILE: tests of Criterion that began and did not end.
 begun() {

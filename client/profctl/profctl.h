@@ -54,7 +54,7 @@ extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_la
     verb_status, verb_spool, verb_gprof, verb_delete, verb_verify, verb_backup, verb_top, verb_completion, verb_groups,
     verb_open, verb_run_command, verb_record, verb_ps, verb_pause, verb_resume, verb_reload, verb_ca, verb_token,
     verb_enroll, verb_hosts, verb_reader, verb_diff, verb_functions, verb_never_called, verb_cycles, verb_callers,
-    verb_annotate, verb_verdicts, verb_clickhouse;
+    verb_annotate, verb_verdicts;
 
 /* The last value of an option, NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);

@@ -73,9 +73,6 @@ static const struct {
               "  profctl hosts revoke web-7       refuse it from now on\n"},
     {"reader", "  profctl reader add alice --tenant shop --expires 90d    print the token of a reader\n"
                "  profctl reader list                                     readers, roles and tenants\n"},
-    {"clickhouse", "  profctl clickhouse init clickhouse://127.0.0.1/profd           one server on this machine\n"
-                   "  profctl clickhouse init --password-file FILE 'clickhouse://profd@ch1/profd?tls=1'\n"
-                   "  profctl clickhouse import clickhouse://127.0.0.1/profd /var/lib/profd/profd.db\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

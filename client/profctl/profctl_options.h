@@ -26,8 +26,7 @@
 #define OPTION_TIME                                                                                                    \
     OPTION("time", 0, "best|measured|calls",                                                                           \
            "times of stacks, or by numbers of calls (default best: measured where 95 % of the ticks have stacks)")
-#define OPTION_PARTIAL                                                                                                 \
-    OPTION("partial", 0, NULL, "answer from the servers of ClickHouse that can be asked, instead of failing")
+#define OPTION_PARTIAL OPTION("partial", 0, NULL, "answer from what can be read if a part of the data cannot")
 #define OPTION_UID OPTION("uid", 0, "UID", "use only uploads of this user")
 #define OPTION_COLOR                                                                                                   \
     OPTION("color", 0, "auto|always|never", "colour the text (default auto: on a terminal, unless NO_COLOR is set)")

@@ -40,10 +40,6 @@
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
     X(gate, "gate", FLAG, OF_PROFD, NULL, "be a centre: accept segments of hosts from profd-gate")                     \
-    X(store, "store", TEXT, OF_PROFD, "URL",                                                                           \
-      "keep all data of a centre in ClickHouse: clickhouse://USER@HOST:PORT/DB")                                       \
-    X(store_password, "store-password", TEXT, OF_PROFD, "FILE", "password of that user (mode 0600)")                   \
-    X(store_ca, "store-ca", TEXT, OF_PROFD, "FILE", "certificates that issue that of ClickHouse (PEM)")                \
     X(signer, "signer", TEXT, OF_PROFD | OF_GATE, "PATH", "Unix socket of profd-signer: hosts may enrol")              \
     X(host_detail, "host-detail", TEXT, OF_PROFD, "WHEN",                                                              \
       "keep functions per host at a centre: auto (default), always or never")                                          \

@@ -10,11 +10,10 @@
 static const struct {
     enum config_option option;
     unsigned programs;
-} fixed[] = {{CONFIG_state_dir, OF_PROFD},      {CONFIG_socket, OF_PROFD | OF_GATE},
-             {CONFIG_http_socket, OF_PROFD},    {CONFIG_http, OF_PROFD},
-             {CONFIG_relay, OF_PROFD},          {CONFIG_gate, OF_PROFD},
-             {CONFIG_gate_listen, OF_GATE},     {CONFIG_store, OF_PROFD},
-             {CONFIG_store_password, OF_PROFD}, {CONFIG_store_ca, OF_PROFD}};
+} fixed[] = {{CONFIG_state_dir, OF_PROFD},   {CONFIG_socket, OF_PROFD | OF_GATE},
+             {CONFIG_http_socket, OF_PROFD}, {CONFIG_http, OF_PROFD},
+             {CONFIG_relay, OF_PROFD},       {CONFIG_gate, OF_PROFD},
+             {CONFIG_gate_listen, OF_GATE}};
 
 #define FIXED_COUNT (sizeof fixed / sizeof *fixed)
 

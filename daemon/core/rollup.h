@@ -99,12 +99,6 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
 enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,
                                        struct rollup_spread *out, struct profd_error *e);
 
-/* The same of stacks alone: the spread of the sum without its bins and arcs, of which decoding gives none. */
-enum profd_status rollup_encode_stack_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
-                                             size_t *out_size, struct profd_error *e);
-enum profd_status rollup_decode_stack_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,
-                                             struct rollup_spread *out, struct profd_error *e);
-
 /* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (proto/collector.h) are no ticks. */
 void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls);
 

@@ -1,6 +1,5 @@
 /* Columns of numbers as they are stored in rollups: chunks of byte planes. In a sorted sum most high bytes are 0, so
- * the planes compress well, and they unpack without a branch per number. Columns of rows in ClickHouse are such, too.
- */
+ * the planes compress well, and they unpack without a branch per number. */
 #ifndef PROFD_CORE_ROLLUP_COLUMNS_H
 #define PROFD_CORE_ROLLUP_COLUMNS_H
 

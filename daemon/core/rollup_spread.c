@@ -251,25 +251,3 @@ enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, 
     }
     return status;
 }
-
-/* The sum without bins and arcs. */
-static struct rollup leave_stacks(const struct rollup *r)
-{
-    struct rollup stacks = *r;
-    stacks.histogram_count = stacks.bin_count = stacks.arc_count = 0;
-    return stacks;
-}
-
-enum profd_status rollup_encode_stack_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
-                                             size_t *out_size, struct profd_error *e)
-{
-    const struct rollup stacks = leave_stacks(r);
-    return rollup_encode_spread(&stacks, spread, out, out_size, e);
-}
-
-enum profd_status rollup_decode_stack_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,
-                                             struct rollup_spread *out, struct profd_error *e)
-{
-    const struct rollup stacks = leave_stacks(r);
-    return rollup_decode_spread(a, &stacks, in, n, out, e);
-}

@@ -150,8 +150,7 @@ static enum profd_status attach_take(struct live *l, struct conn *c, struct conn
 enum profd_status live_attach(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e)
 {
     struct live *l = context;
-    enum profd_status status =
-        l->config.refusal ? profd_error_set(e, PROFD_REFUSED, "%s", l->config.refusal) : attach_take(l, c, f, e);
+    enum profd_status status = attach_take(l, c, f, e);
 
     if (status) {
         refusals_add(&l->counts.attach_refused, status);

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "store/opener.h"
-
 #define NICE 5 /* processes that wait for an acknowledgement or a SYNC come first */
 #define QUEUE (2u * LIMIT_HARVESTS_AT_ONCE)
 
@@ -22,7 +20,7 @@ static enum profd_status live_open(struct live *l, struct profd_error *e)
         .done = harvest_was_read,
         .done_context = l,
     };
-    enum profd_status status = l->config.opener->open(l->config.opener, &l->store, e);
+    enum profd_status status = store_sqlite_open_reader(l->config.database, &l->store, e);
 
     if (!status) {
         status = ingest_checker_new(l->store, &l->checker, e);

@@ -29,17 +29,15 @@ struct loop;
 struct writer;
 
 /* All parts outlive the live processes. */
-struct store_opener;
 struct live_config {
     struct loop *loop;
     struct conn_group *conns;
     struct writer *writer;
-    const struct store_opener *opener; /* for live_new only */
-    const char *refusal;               /* why no process may attach, static; NULL: processes may */
-    int64_t harvest_interval;          /* nanoseconds */
-    size_t descriptors;                /* that connections and processes may hold together */
-    uint64_t run;                      /* the random number of this run of the daemon */
-    bool managed;                      /* a service manager keeps memories (log/notify.h) */
+    const char *database;     /* path of the database, for live_new only */
+    int64_t harvest_interval; /* nanoseconds */
+    size_t descriptors;       /* that connections and processes may hold together */
+    uint64_t run;             /* the random number of this run of the daemon */
+    bool managed;             /* a service manager keeps memories (log/notify.h) */
 
     /* Where the connection's live process is kept; NULL stands there at first. */
     struct live_process **(*get_slot)(struct conn *c);

@@ -13,9 +13,7 @@ struct entry {
     struct lru_entry lru;
     uint64_t generation;
     char tag[ETAG_SIZE]; /* uncoded */
-    bool dated;          /* it stays the same while this is the epoch of all builds: */
-    struct store_epoch epoch;
-    bool has_body; /* else only the tag is known */
+    bool has_body;       /* else only the tag is known */
     size_t body_size;
     struct query_answer as; /* without its body */
     char body[];
@@ -136,31 +134,7 @@ bool query_answers_find(struct query_answers *c, const struct query_request *r, 
     return found;
 }
 
-bool answers_find_dated(struct query_answers *c, const struct query_request *r, const struct store_epoch *epoch,
-                        struct query_answer *answer)
-{
-    bool found = false;
-    lru_lock(&c->lru);
-    struct entry *e = find_entry(c, r);
-    if (e != NULL && e->dated && e->epoch.number == epoch->number && e->epoch.salt == epoch->salt) {
-        found = give(e, r, SIZE_MAX, answer);
-    }
-    if (found) {
-        lru_use(&c->lru, e);
-        c->use.after_look++;
-    }
-    lru_unlock(&c->lru);
-    return found;
-}
-
-static void set_date(struct entry *e, const struct store_epoch *epoch)
-{
-    e->dated = epoch != NULL;
-    e->epoch = epoch != NULL ? *epoch : (struct store_epoch){.number = 0};
-}
-
-bool answers_take(struct query_answers *c, const struct query_request *r, const char *tag,
-                  const struct store_epoch *epoch, struct query_answer *answer)
+bool answers_take(struct query_answers *c, const struct query_request *r, const char *tag, struct query_answer *answer)
 {
     bool found = false;
     lru_lock(&c->lru);
@@ -170,7 +144,6 @@ bool answers_take(struct query_answers *c, const struct query_request *r, const 
     }
     if (found) {
         e->generation = r->generation;
-        set_date(e, epoch);
         lru_use(&c->lru, e);
         c->use.after_look++;
     }
@@ -178,8 +151,7 @@ bool answers_take(struct query_answers *c, const struct query_request *r, const 
     return found;
 }
 
-static struct entry *make_entry(const struct query_request *r, const char *tag, const struct store_epoch *epoch,
-                                const struct query_answer *answer)
+static struct entry *make_entry(const struct query_request *r, const char *tag, const struct query_answer *answer)
 {
     bool keeps = answer->http_status == 200 && answer->body.size <= LIMIT_ANSWER_KEPT;
     size_t body = keeps ? answer->body.size : 0;
@@ -189,7 +161,6 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
     }
     *e = (struct entry){.generation = r->generation, .has_body = keeps, .body_size = body, .as = *answer};
     memcpy(e->tag, tag, strlen(tag) + 1);
-    set_date(e, epoch);
     if (body > 0) {
         memcpy(e->body, answer->body.data, body);
     }
@@ -199,11 +170,11 @@ static struct entry *make_entry(const struct query_request *r, const char *tag, 
 }
 
 void answers_put(struct query_answers *c, const struct query_request *r, const char *tag,
-                 const struct store_epoch *epoch, const struct query_answer *answer)
+                 const struct query_answer *answer)
 {
     struct answers_key key;
     const size_t size = make_key(r, &key);
-    struct entry *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, epoch, answer) : NULL;
+    struct entry *fresh = size > 0 && strlen(tag) < ETAG_SIZE ? make_entry(r, tag, answer) : NULL;
     if (fresh == NULL) {
         return;
     }
@@ -213,7 +184,6 @@ void answers_put(struct query_answers *c, const struct query_request *r, const c
     bool kept = false;
     if (old != NULL && strcmp(old->tag, tag) == 0 && (old->has_body || !fresh->has_body)) {
         old->generation = r->generation; /* the same answer: what is there is as good */
-        set_date(old, epoch);
         lru_use(&c->lru, old);
     } else {
         if (old != NULL) {

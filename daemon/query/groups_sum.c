@@ -345,7 +345,6 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
     if (status != PROFD_OK || (before->processes == 0 && reasons == 0)) {
         return status;
     }
-    const uint32_t missing = reasons & (uint32_t)INEXACT_SHARDS_MISSING;
     const bool totals = (reasons & (uint32_t)INEXACT_HOST_TOTALS) != 0; /* then groups are steps alone */
     status = groups_marks_load(r->store, &r->scope, &filter, r->labels, r->label_count, g->arena, &marks, e);
     memcpy(matchers, filter.matchers, filter.matcher_count * sizeof *matchers);
@@ -364,7 +363,7 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
             row->inexact |= all || unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
         }
         filter.since = r->step > 0 ? row->time : r->filter.since;
-        row->inexact |= missing | groups_marks_find(&marks, row->values, filter.since, filter.until);
+        row->inexact |= groups_marks_find(&marks, row->values, filter.since, filter.until);
         if (status == PROFD_OK && totals) {
             status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
             row->inexact |= reasons;

@@ -20,17 +20,12 @@ static bool add_unread(const struct job *job, struct buffer *b)
     return true;
 }
 
-const struct store_epoch *job_get_date(const struct job *job)
-{
-    return job->dated && job->settled ? &job->epoch : NULL;
-}
-
 bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch)
 {
     const struct query_request *r = job->request;
     struct buffer b;
     bool fresh = false;
-    if (job->partial || job->unsettled) {
+    if (job->unsettled) {
         return false;
     }
     buffer_init(&b, 65536);
@@ -51,15 +46,15 @@ bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct 
     if (fresh) {
         job->answer->http_status = 304;
     } else if (job->tag[0] != '\0' && job->answers != NULL) {
-        job->kept = answers_take(job->answers, r, job->tag, job_get_date(job), job->answer);
+        job->kept = answers_take(job->answers, r, job->tag, job->answer);
     }
     return fresh || job->kept;
 }
 
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e)
 {
-    struct store_epoch epoch = job->epoch;
-    enum profd_status status = job->dated ? PROFD_OK : store_epoch_all(job->store, &job->request->scope, &epoch, e);
+    struct store_epoch epoch;
+    enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
     if (status == PROFD_OK) {
         *fresh = job_set_etag(job, "", 0, &epoch);
     }

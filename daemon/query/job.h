@@ -25,16 +25,9 @@ struct job {
     struct query_answer *answer;   /* body, content type and ETag are the handler's */
     struct query_answers *answers; /* NULL: the answer depends on the moment of asking, or none are kept */
     char tag[ETAG_SIZE];           /* of the answer uncoded, "" while there is none */
-    bool partial;                  /* of what can be asked now, so that it has no tag and is not kept */
     bool unsettled; /* by the handler, before job_set_etag: rolling up changes the answer; it has no tag */
     bool kept;      /* the answer was made before, for the same tag */
-    bool settled;   /* by the handler, before job_set_etag: the answer stays while `epoch` does */
-    bool dated;     /* epoch, that of all builds, was read before anything else */
-    struct store_epoch epoch;
 };
-
-/* The epoch that dates the answer; NULL: none does. */
-const struct store_epoch *job_get_date(const struct job *job);
 
 /* A handler appends the body and returns OK, or a status with a sentence (what it appended is then dropped). */
 typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e);
@@ -42,8 +35,7 @@ typedef enum profd_status (*job_handler)(struct job *job, struct profd_error *e)
 /* Sets the answer's ETag, on data of that epoch. Version, visibility, path and all parameters are part of it, so that
  * no parameter can be forgotten; resolved (n bytes) is what they do not say: what relative times and short ids meant,
  * and the edges of the window that were used. True if the asker holds this answer, and the status is 304, or if it was
- * made before: nothing remains to be done. Does nothing for a partial or
- * unsettled answer. */
+ * made before: nothing remains to be done. Does nothing for an unsettled answer. */
 bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct store_epoch *epoch);
 /* The same for lists: the state is that of all builds. */
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e);

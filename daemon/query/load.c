@@ -286,8 +286,7 @@ static enum profd_status load_sum(struct loading *l, struct profile **profile, s
     const struct load_request *request = l->request;
     struct store_filter filter = request->filter;
     enum profd_status status = find_living(l, e);
-    filter.stack_spread = request->stacks == LOAD_STACKS_SHARES;
-    filter.hosts_once = true;
+    filter.spread |= request->stacks == LOAD_STACKS_SHARES;
     if (status != PROFD_OK) {
         return status;
     }

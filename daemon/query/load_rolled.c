@@ -149,7 +149,6 @@ struct waiting {
     uint64_t id, version;
     const void *bytes, *spread;
     size_t size, spread_size;
-    bool of_stacks; /* spread is */
 };
 
 /* Series that map alike are added up in their own numbers of builds. */
@@ -258,8 +257,7 @@ static enum profd_status add_decoded(struct rolled *r, const struct waiting *row
     enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds,
                                              r->config.arcs_only, &decoded, e);
     if (status == PROFD_OK && row->spread != NULL && decoded.tree_count > 0) { /* the groups of stacks only */
-        status = (row->of_stacks ? rollup_decode_stack_spread : rollup_decode_spread)(r->scratch, &decoded, row->spread,
-                                                                                      row->spread_size, &spread, e);
+        status = rollup_decode_spread(r->scratch, &decoded, row->spread, row->spread_size, &spread, e);
     }
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "a stored sum cannot be read");
@@ -426,8 +424,7 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
                                                  .bytes = bytes,
                                                  .size = row->counts_size,
                                                  .spread = copy,
-                                                 .spread_size = row->spread_size,
-                                                 .of_stacks = row->of_stacks};
+                                                 .spread_size = row->spread_size};
     r->waiting_count++;
     return PROFD_OK;
 }

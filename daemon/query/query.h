@@ -81,7 +81,6 @@ struct query_request {
     const struct process_row *processes; /* for QUERY_PROCESSES: the asker's, as found on the loop; else NULL */
     size_t process_count;
     uint64_t generation; /* of what is stored, read before query_run: differs after every write; odd during one */
-    bool shared;         /* others write, too: generation proves nothing, and the store is asked for its epoch */
 };
 
 struct query_answer {

@@ -26,8 +26,6 @@ static void answer_problem(struct query_answer *answer, enum profd_status status
     render_problem(status, answer->http_status, sentence, &answer->body);
 }
 
-#define PARTIAL "partial" /* parameter of all reports */
-
 /* Does the question mean something else a moment later? */
 static bool is_of_now(const struct params *p)
 {
@@ -78,79 +76,13 @@ static void finish(struct job *job)
         etag_code(answer->etag, answer->coding, answer->etag);
     }
     if (job->tag[0] != '\0' && job->answers != NULL) {
-        answers_put(job->answers, r, job->tag, job_get_date(job), answer);
+        answers_put(job->answers, r, job->tag, answer);
     }
 }
 
 static bool takes_partial(const struct route *route)
 {
     return route->report || route->handler == builds_list;
-}
-
-/* Asks whether servers are missing; once they were, every later answer to that is yes, until the next request. */
-static enum profd_status find_missing(struct job *job, bool *missing, struct profd_error *e)
-{
-    static const struct store_scope all = {.all = true};
-    static const struct store_filter none = {.build_id = NULL};
-    uint32_t reasons = 0;
-    const enum profd_status status = store_get_marks(job->store, &all, &none, &reasons, e);
-    *missing = (reasons & (uint32_t)INEXACT_SHARDS_MISSING) != 0;
-    return status;
-}
-
-/* A format that has no place for the reason, or a list without rows, must not look like the answer of all servers. */
-static enum profd_status check_said(const struct job *job, const struct route *route, struct profd_error *e)
-{
-    const char *name = message_inexact_name(INEXACT_SHARDS_MISSING);
-    const struct buffer *body = &job->answer->body;
-    if (route->handler == verdicts_list || /* every server has all of them */
-        (body->size > 0 && memmem(body->data, body->size, name, strlen(name)) != NULL)) {
-        return PROFD_OK;
-    }
-    return profd_error_set(e, PROFD_BUSY,
-                           "store: servers of ClickHouse cannot be asked, and this answer has no place to say so; "
-                           "format=json and format=text of a report have");
-}
-
-/* Of what the servers have that can be asked. What is cached was made of all. */
-static enum profd_status handle_partial(struct job *job, const struct route *route, struct profd_error *e)
-{
-    const struct query_request *whole = job->request;
-    struct query_request request = *whole;
-    request.cache = NULL;
-    job->request = &request;
-    job->answers = NULL;
-    bool missing = false;
-    store_set_partial(job->store, true);
-    enum profd_status status = find_missing(job, &missing, e); /* a server may be back when the answer is made */
-    if (status == PROFD_OK) {
-        status = route->handler(job, e);
-    }
-    if (status == PROFD_OK && route->report) {
-        status = find_missing(job, &missing, e);
-    }
-    store_set_partial(job->store, false);
-    if (status == PROFD_OK && route->report && missing) {
-        status = check_said(job, route, e);
-    }
-    job->request = whole;
-    struct buffer *body = &job->answer->body;
-    if (status == PROFD_OK && !route->report && body->size > 0) { /* it has no reasons */
-        while (body->data[--body->size] != '}') {
-        }
-        buffer_add_text(body, ",\"partial\":true}\n");
-    }
-    return status;
-}
-
-/* Looks for the answer by one question to a store that others write to, too: has anything changed since it was made? */
-static bool find_dated(struct job *job)
-{
-    const struct query_request *r = job->request;
-    job->dated = r->shared && !job->partial && job->answers != NULL &&
-                 store_epoch_all(job->store, &r->scope, &job->epoch, NULL) == PROFD_OK;
-    job->kept = job->dated && answers_find_dated(job->answers, r, &job->epoch, job->answer);
-    return job->kept;
 }
 
 static enum profd_status handle(struct job *job, const struct params *params, struct profd_error *e)
@@ -161,19 +93,17 @@ static enum profd_status handle(struct job *job, const struct params *params, st
         job->answers = job->request->answers;
     }
     if (status == PROFD_OK) {
-        status = params_check(params, route->allowed, takes_partial(route) ? PARTIAL : NULL, e);
+        status = params_check(params, route->allowed, takes_partial(route) ? "partial" : NULL, e);
     }
-    if (status == PROFD_OK) {
-        status = params_parse_flag(params, PARTIAL, &job->partial, e);
+    if (status == PROFD_OK) { /* one database has all data: an answer is whole or fails */
+        bool partial;
+        status = params_parse_flag(params, "partial", &partial, e);
     }
     if (status != PROFD_OK) {
         return status;
     }
-    if (find_dated(job)) {
-        return PROFD_OK;
-    }
-    job->answer->cache_control = route->report && !job->partial ? "private, no-cache" : "no-store";
-    status = job->partial ? handle_partial(job, route, e) : route->handler(job, e);
+    job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
+    status = route->handler(job, e);
     if (status == PROFD_OK && job->answer->body.failed) {
         return profd_error_set(e, PROFD_LIMIT,
                                "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);

@@ -108,8 +108,6 @@ static enum profd_status set_etag(struct job *job, const struct work *w, bool *f
     const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
     if (status == PROFD_OK) {
         job->build = w->id.text;
-        /* Where an hour is cut, the edges move when it is rolled up, which changes no epoch. */
-        job->settled = o->since % HOUR == 0 && o->until % HOUR == 0;
         *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
     }
     return status;

@@ -21,7 +21,6 @@
 #include "requests/object_trust.h"
 #include "requests/session.h"
 #include "requests/sync.h"
-#include "store/opener.h"
 #include "writer/writer.h"
 
 #define QUEUE 256u
@@ -483,7 +482,7 @@ static enum profd_status object_service_open(struct object_service *s, struct pr
         s->readers[i].service = s;
         s->readers[i].broker = s->config.brokers[i];
         contexts[i] = &s->readers[i];
-        status = s->config.opener->open(s->config.opener, &s->readers[i].store, e);
+        status = store_sqlite_open_reader(s->config.database, &s->readers[i].store, e);
     }
     if (!status) {
         status = object_brokers_new(s->config.loop, s->config.brokers, &s->brokers, e);

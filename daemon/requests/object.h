@@ -19,15 +19,14 @@ struct sync_config;
 struct writer;
 
 /* All parts outlive the service. */
-struct store_opener;
 struct object_config {
     struct loop *loop;
     struct conn_group *conns;
     const struct sync_config *sync;
     struct closer *closer; /* closes what senders opened, which may wait */
     struct writer *writer;
-    const struct store_opener *opener; /* for object_service_start only */
-    struct broker *const *brokers;     /* LIMIT_WORKERS of them, for object_service_start only */
+    const char *database;          /* path of the database, for object_service_start only */
+    struct broker *const *brokers; /* LIMIT_WORKERS of them, for object_service_start only */
 };
 
 enum profd_status object_service_start(const struct object_config *config, struct object_service **out,

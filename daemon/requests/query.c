@@ -16,7 +16,6 @@
 #include "requests/readers.h"
 #include "requests/session.h"
 #include "requests/sync.h"
-#include "store/opener.h"
 #include "store/store.h"
 #include "writer/writer.h"
 
@@ -144,10 +143,10 @@ static void query_read_totals(struct query *q, struct store *store)
     q->cache_use = query_cache_measure(q->service->cache); /* may block, so it is not done on the loop's thread */
 }
 
-/* As in query_request. What other daemons write changes no number here: it is odd, so that it proves nothing. */
+/* As in query_request. */
 static uint64_t query_get_generation(const struct query_service *s)
 {
-    return s->config.opener->shared ? 1 : writer_generation(s->config.writer);
+    return writer_generation(s->config.writer);
 }
 
 static void query_run_all(void *context, struct work_item *const *items, size_t n)
@@ -329,7 +328,6 @@ static struct query *query_make(struct query_service *s, const char *target, con
     q->request.cache = s->cache;
     q->request.downtime = s->config.downtime;
     q->request.answers = s->answers;
-    q->request.shared = s->config.opener->shared;
     return q;
 }
 
@@ -494,7 +492,7 @@ static enum profd_status query_service_open(struct query_service *s, struct prof
     enum profd_status status = query_service_make_caches(s, e);
 
     for (unsigned i = 0; i < READERS && !status; i++) {
-        status = s->config.opener->open(s->config.opener, &s->stores[i], e);
+        status = store_sqlite_open_reader(s->config.database, &s->stores[i], e);
         if (!status) {
             store_set_run(s->stores[i], s->config.run);
             store_set_salt(s->stores[i], s->config.salt);

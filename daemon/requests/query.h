@@ -19,7 +19,6 @@ struct live;
 struct loop;
 struct query_service;
 struct readers;
-struct store_opener;
 struct sync_config;
 struct writer;
 
@@ -34,7 +33,7 @@ struct query_service_config {
     const struct symbols *symbols; /* takes the bodies of PUT */
     const struct readers *readers; /* as HTTP admits them; NULL: none */
     struct replies *replies;
-    const struct store_opener *opener;                   /* for query_service_start only */
+    const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */
     uint64_t salt;                                       /* store_set_salt */
     const struct downtime *downtime;                     /* does not change */

@@ -86,10 +86,6 @@ enum profd_status store_revoke_keys(struct store *s, const uint8_t *keys, const 
  * one, which is out[i] then. */
 enum profd_status store_find_enrolments(struct store *s, const uint8_t *hosts, size_t n, struct store_enrolment *out,
                                         bool *found, struct profd_error *e);
-/* On any handle: every revoked key, with its time in ns. each returns false to stop. */
-enum profd_status store_each_revoked(struct store *s,
-                                     bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
-                                     void *context, struct profd_error *e);
 /* On any handle: every host that has arrived or was enrolled, by name. each returns false to stop. */
 enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
                                   void *context, struct profd_error *e);

@@ -71,20 +71,6 @@ enum profd_status memory_find_enrolments(struct store *base, const uint8_t *host
     return PROFD_OK;
 }
 
-enum profd_status memory_each_revoked(struct store *base,
-                                      bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
-                                      void *context, struct profd_error *e)
-{
-    const struct memory_centre *c = &memory_self(base)->centre;
-    bool more = true;
-    (void)e;
-    for (size_t i = 0; i < c->enrolment_count && more; i++) {
-        const struct store_enrolment *x = &c->enrolments[i].row;
-        more = x->revoked == 0 || each(context, x->key, x->revoked);
-    }
-    return PROFD_OK;
-}
-
 static void describe(struct store_enrolment *row, const struct store_enrolling *x)
 {
     snprintf(row->machine, sizeof row->machine, "%s", x->machine);

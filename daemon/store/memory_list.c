@@ -369,7 +369,7 @@ memory_each_upload(struct store *base, const struct store_scope *scope, const st
                                 .series = u->series};
         row.groups = u->groups;
         row.group = u->rolled ? 0 : u->group;
-        const bool spread = filter->spread || filter->stack_spread;
+        const bool spread = filter->spread;
         row.spread = spread ? u->spread : NULL;
         row.spread_size = spread ? u->spread_size : 0;
         row.groups.of[u->group] += u->rolled ? 0 : u->processes_started;

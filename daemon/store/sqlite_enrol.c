@@ -94,29 +94,6 @@ enum profd_status sqlite_find_enrolments(struct store *base, const uint8_t *host
     return status;
 }
 
-enum profd_status sqlite_each_revoked(struct store *base,
-                                      bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),
-                                      void *context, struct profd_error *e)
-{
-    struct sqlite_store *s = sqlite_self(base);
-    sqlite3_stmt *q;
-    bool row = false, more = true;
-    enum profd_status status = sqlite_start(s, SQL_ENROLMENT_REVOKED, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    while (status == PROFD_OK && row && more) {
-        uint8_t key[STORE_HASH_SIZE] = {0};
-        copy_blob(q, 0, key, sizeof key);
-        more = each(context, key, sqlite3_column_int64(q, 1));
-        status = more ? sqlite_next(s, q, &row, e) : PROFD_OK;
-    }
-    if (!more) {
-        sqlite_finish(q);
-    }
-    return status;
-}
-
 /* What the token allows. *id, *tenant, *uses: of its row. */
 static enum profd_status judge_token(struct sqlite_store *s, const struct store_enrolling *x, int64_t *id,
                                      int64_t *tenant, int64_t *uses, enum store_enrol_verdict *verdict,

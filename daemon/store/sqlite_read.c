@@ -127,8 +127,7 @@ static enum profd_status give_sum(struct reading *r, const struct row_ref *ref, 
         status = sqlite_processes_decode(r->s, q, ROLLUP_AFTER + 2, row.processes_started, &row.groups, e);
     }
     if (status == PROFD_OK) {
-        status = r->filter->spread || r->filter->stack_spread ? give_spread(r, &row, each, context, e)
-                                                              : each(context, &row, e);
+        status = r->filter->spread ? give_spread(r, &row, each, context, e) : each(context, &row, e);
     }
     arena_free(a);
     return status;

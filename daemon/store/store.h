@@ -177,12 +177,6 @@ enum profd_status store_each_namesake(struct store *s, const uint8_t instance[ST
 enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
                                       void *context, struct profd_error *e);
 
-/* Reading verbs answer from those servers of an engine that can be asked; store_get_marks says whether some cannot, or
- * could not at an earlier call since this one. */
-void store_set_partial(struct store *s, bool partial);
-/* Verbs of an engine that asks servers end with BUSY at this time, ms of CLOCK_MONOTONIC, whatever they do; 0: each
- * question has a limit of its own alone. */
-void store_set_until(struct store *s, uint64_t until);
 /* Sets the number of the daemon's run for this handle; no other run has it; 0: none. An instance that has not ended and
  * was not harvested in this run counts as not read: its counts since its latest harvest are not stored. */
 void store_set_run(struct store *s, uint64_t run);
@@ -303,7 +297,7 @@ struct store_filter {
     bool by_host; /* hosts are told apart: what is kept without the host in its series is given as totals by host, with
                      the label, and the range is that of their hours. Otherwise matchers of the label `host` do not
                      select it, and store_get_marks says so (INEXACT_HOST_TOTALS) */
-    bool spread, stack_spread, hosts_once; /* sums have it; at least that of stacks; a user's host at least once */
+    bool spread;  /* sums have it */
     int64_t since, until, widest; /* widest: no sum is of more ns, if these are an hour or more; 0: any. With since */
     size_t matcher_count;
     const struct store_matcher *matchers;
@@ -331,7 +325,6 @@ struct store_row {
     struct random_groups groups; /* of these processes */
     uint32_t group, program;     /* group: of an upload, its process's, < RANDOM_GROUPS; of a sum 0 */
     const uint8_t *spread; /* of a sum, for a filter that asks: rollup_decode_spread reads it. NULL: it has none */
-    bool of_stacks;        /* it is that of the stacks alone: rollup_decode_stack_spread reads it */
     size_t spread_size, build_count;
     const struct store_build *builds; /* ids and names; nanoseconds and calls are 0 */
     const uint8_t *counts;            /* of a total NULL */
@@ -498,8 +491,8 @@ enum profd_status store_get_greeting(struct store *s, struct store_centre *out, 
  * enum message_inexact. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   uint32_t *reasons, struct profd_error *e);
-/* On any handle: the marks of which store_get_marks returns the reasons, but HOST_TOTALS and SHARDS_MISSING, in no
- * order. each returns false when out of memory. */
+/* On any handle: the marks of which store_get_marks returns the reasons, but HOST_TOTALS, in no order. each returns
+ * false when out of memory. */
 enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
                                   struct profd_error *e);

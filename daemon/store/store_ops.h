@@ -87,10 +87,6 @@
       (struct store * s, const uint8_t *hosts, size_t n, struct store_enrolment *out, bool *found,                     \
        struct profd_error *e),                                                                                         \
       (s, hosts, n, out, found, e))                                                                                    \
-    V(each_revoked,                                                                                                    \
-      (struct store * s, bool (*each)(void *context, const uint8_t key[STORE_HASH_SIZE], int64_t revoked),             \
-       void *context, struct profd_error *e),                                                                          \
-      (s, each, context, e))                                                                                           \
     V(each_host,                                                                                                       \
       (struct store * s, bool (*each)(void *context, const struct store_fleet_host *host), void *context,              \
        struct profd_error *e),                                                                                         \
@@ -241,8 +237,6 @@ struct store {
     uint64_t salt;              /* store_set_salt */
     struct store_share share;
     struct store_detail detail;
-    bool partial, missing;      /* store_set_partial; since then, a server could not be asked */
-    uint64_t until;             /* store_set_until */
     struct profd_error unasked; /* why a writing verb failed, where its caller does not ask */
 };
 

@@ -53,17 +53,6 @@ void store_set_share(struct store *s, const struct store_share *share)
     s->share = *share;
 }
 
-void store_set_partial(struct store *s, bool partial)
-{
-    s->partial = partial;
-    s->missing = false;
-}
-
-void store_set_until(struct store *s, uint64_t until)
-{
-    s->until = until;
-}
-
 void store_set_detail(struct store *s, const struct store_detail *detail)
 {
     s->detail = *detail;

@@ -9,7 +9,6 @@
 #include "log/log.h"
 #include "net/loop.h"
 #include "net/work.h"
-#include "store/opener.h"
 #include "store/store.h"
 #include "watch/watch_counts.h"
 #include "watch/watch_rows.h"
@@ -184,7 +183,7 @@ static enum profd_status watcher_open(struct watcher *w, struct profd_error *e)
                                        .run = watcher_run,
                                        .done = watcher_looked,
                                        .done_context = w};
-    enum profd_status status = w->config.opener->open(w->config.opener, &w->store, e);
+    enum profd_status status = store_sqlite_open_reader(w->config.database, &w->store, e);
 
     if (!status) {
         store_set_run(w->store, w->config.run);

@@ -12,7 +12,6 @@
 
 struct loop;
 struct query_cache;
-struct store_opener;
 struct watcher;
 struct writer;
 
@@ -26,9 +25,9 @@ struct watcher_config {
     struct loop *loop;
     struct writer *writer;
     struct query_cache *cache;
-    const struct store_opener *opener; /* for watcher_start only */
-    uint64_t run;                      /* store_set_run */
-    uint64_t salt;                     /* store_set_salt */
+    const char *database; /* path of the database, for watcher_start only */
+    uint64_t run;         /* store_set_run */
+    uint64_t salt;        /* store_set_salt */
 };
 
 /* Copies the setup, but for the name of the metric. All parts of the config outlive the watcher. */

@@ -6,7 +6,6 @@
 #include "core/container.h"
 #include "log/log.h"
 #include "net/loop.h"
-#include "store/opener.h"
 #include "store/store.h"
 
 #define FIRST_MS 30000
@@ -162,7 +161,7 @@ static enum profd_status verifier_open(struct verifier *v, struct profd_error *e
                                        .run = verifier_run,
                                        .done = verifier_finished,
                                        .done_context = v};
-    enum profd_status status = v->config.opener->open(v->config.opener, &v->store, e);
+    enum profd_status status = store_sqlite_open_reader(v->config.database, &v->store, e);
 
     contexts[0] = v->store;
     return status ? status : work_new(v->config.loop, &config, &v->work, e);

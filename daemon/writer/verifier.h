@@ -12,7 +12,6 @@
 #include "proto/status.h"
 
 struct loop;
-struct store_opener;
 struct verifier;
 
 /* A round, or a step of one, as a job of the verifying thread. */
@@ -31,7 +30,7 @@ struct verification {
 
 struct verifier_config {
     struct loop *loop;
-    const struct store_opener *opener;
+    const char *database; /* path of the database */
     /* A step met damage or an input/output error: why. On the loop, before the round's own done. */
     void (*failed)(void *context, const char *sentence);
     void *context;

@@ -11,8 +11,6 @@
 #define QUEUE 32768u
 #define QUEUE_UID 24576u
 #define BATCH 2048u
-#define BATCH_MS                                                                                                       \
-    25000u /* at servers; half of what profd(8) asks for as WatchdogSec is longer, and that ends a daemon */
 #define BATCH_BYTES (64u << 20) /* unpacked: what one user sends must not keep the others waiting for seconds */
 
 struct writer {
@@ -71,7 +69,6 @@ static void writer_run(void *context, struct work_item *const *items, size_t n)
     struct writer *w = context;
     struct profd_error e;
 
-    store_set_until(w->config.store, loop_now() + BATCH_MS);
     const bool full = w->config.space && space_admit(w->config.space, w->config.store, &e);
 
     atomic_fetch_add(&w->generation, 1);
@@ -81,7 +78,6 @@ static void writer_run(void *context, struct work_item *const *items, size_t n)
             writer_run_type(w, writer_job_of(items[i])->type, full ? &e : NULL, items, n);
         }
     }
-    store_set_until(w->config.store, 0);
     health_publish(w->config.health, store_get_health(w->config.store));
     /* Before any job is done: a query behind an acknowledgement sees what was acknowledged. */
     atomic_fetch_add(&w->generation, 1);

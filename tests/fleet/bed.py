@@ -8,7 +8,6 @@ import sys
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from clickhouse_bed import Bed as Servers  # noqa: E402,F401
 from clocks import moved_as  # noqa: E402
 from harness import BUILD, LONG, PROFCTL, PROFD, Daemon, Tap, run, until  # noqa: E402,F401
 from judge import calls_of, difference, sums  # noqa: E402,F401

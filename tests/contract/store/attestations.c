@@ -290,7 +290,7 @@ STORE_TEST(what_is_deleted_is_asked_for_again)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(host_attests_what_all_users_of_the_build_sent)
+STORE_TEST(host_attests_what_all_users_of_the_build_sent)
 {
     struct made m;
     struct made_object o;

@@ -23,7 +23,7 @@ static struct build_row get(struct fixture *f, struct store_scope scope, const c
     return row;
 }
 
-STORE_TEST_LOCAL(sums_of_a_build_by_user_and_together)
+STORE_TEST(sums_of_a_build_by_user_and_together)
 {
     struct made m;
     make_upload(&m, 1000, 1, 1);
@@ -64,7 +64,7 @@ STORE_TEST_LOCAL(sums_of_a_build_by_user_and_together)
     FAILS(f, PROFD_NOT_FOUND, store_get_build(f->r, &stranger, full_id("aa01"), copy_row, &r, &f->e));
 }
 
-STORE_TEST_LOCAL(sums_stop_at_their_end_and_say_so)
+STORE_TEST(sums_stop_at_their_end_and_say_so)
 {
     struct made m;
     for (uint32_t i = 1; i <= 2; i++) {
@@ -84,7 +84,7 @@ STORE_TEST_LOCAL(sums_stop_at_their_end_and_say_so)
     cr_assert_eq(t.ticks, (uint64_t)INT64_MAX);
 }
 
-STORE_TEST_LOCAL(list_pages_by_id_within_scope)
+STORE_TEST(list_pages_by_id_within_scope)
 {
     static const char *const ids[] = {"cc", "aa", "dd", "bb"};
     struct made m;
@@ -112,7 +112,7 @@ static enum profd_status find(struct fixture *f, struct store_scope scope, const
     return status;
 }
 
-STORE_TEST_LOCAL(builds_are_found_by_id_and_unique_prefix)
+STORE_TEST(builds_are_found_by_id_and_unique_prefix)
 {
     static const char *const ids[] = {"abcd12", "abcd34", "abcd", "77"};
     struct made m;
@@ -166,7 +166,7 @@ static const char *labels(struct fixture *f, struct store_scope scope, const cha
     return text;
 }
 
-STORE_TEST_LOCAL(labels_are_counted_by_pair)
+STORE_TEST(labels_are_counted_by_pair)
 {
     struct made m;
     for (uint32_t i = 1; i <= 5; i++) {
@@ -207,7 +207,7 @@ static const char *companions(struct fixture *f, struct store_scope scope, const
     return text;
 }
 
-STORE_TEST_LOCAL(companions_were_in_one_process)
+STORE_TEST(companions_were_in_one_process)
 {
     struct made m;
     make_upload(&m, 1, 1, 1);
@@ -224,7 +224,7 @@ STORE_TEST_LOCAL(companions_were_in_one_process)
     cr_assert_str_eq(companions(f, everybody, "ff"), "");
 }
 
-STORE_TEST_LOCAL(totals_count_what_was_accepted)
+STORE_TEST(totals_count_what_was_accepted)
 {
     struct made m;
     struct made_object o;

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/contract/store/clickhouse_server.h"
-
 const struct store_scope everybody = {.all = true};
 
 struct store_scope only(uint32_t uid)
@@ -28,17 +26,7 @@ static void open_handles(struct fixture *f)
         OK(f, store_memory_open(&f->w, &f->e));
         f->r = f->w;
         break;
-    case FIXTURE_CLICKHOUSE:
-        f->w = clickhouse_server_open(f->database, true);
-        f->r = clickhouse_server_open(f->database, false);
-        break;
     }
-}
-
-struct store *fixture_open_beside(struct fixture *f)
-{
-    cr_assert_eq(f->engine, FIXTURE_CLICKHOUSE);
-    return clickhouse_server_open(f->database, true);
 }
 
 static void close_handles(struct fixture *f)
@@ -55,9 +43,6 @@ void fixture_open(struct fixture *f, enum fixture_engine engine)
     snprintf(f->directory, sizeof f->directory, "/tmp/profd-store-XXXXXX");
     cr_assert(mkdtemp(f->directory));
     snprintf(f->path, sizeof f->path, "%s/profd.db", f->directory);
-    if (engine == FIXTURE_CLICKHOUSE) {
-        clickhouse_server_make(f->database, sizeof f->database);
-    }
     open_handles(f);
 }
 
@@ -80,9 +65,6 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void fixture_close(struct fixture *f)
 {
     close_handles(f);
-    if (f->engine == FIXTURE_CLICKHOUSE) {
-        clickhouse_server_remove(f->database);
-    }
     nftw(f->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -9,13 +9,12 @@
 
 #include "store/store.h"
 
-enum fixture_engine { FIXTURE_MEMORY, FIXTURE_SQLITE, FIXTURE_CLICKHOUSE };
+enum fixture_engine { FIXTURE_MEMORY, FIXTURE_SQLITE };
 
 struct fixture {
     enum fixture_engine engine;
     bool sqlite;
     char directory[64], path[96];
-    char database[64]; /* of ClickHouse */
     struct store *w, *r;
     struct profd_error e;
 };
@@ -24,8 +23,6 @@ void fixture_open(struct fixture *f, enum fixture_engine engine);
 /* Closes and opens again what can be: not the engine in memory. */
 void fixture_reopen(struct fixture *f);
 void fixture_close(struct fixture *f);
-/* Another writing handle to the same data, of which the engine has several: ClickHouse. store_close ends it. */
-struct store *fixture_open_beside(struct fixture *f);
 
 #define STORE_TEST_OF(suite, engine, name)                                                                             \
     Test(suite, name)                                                                                                  \
@@ -35,17 +32,10 @@ struct store *fixture_open_beside(struct fixture *f);
         name##_body(&f);                                                                                               \
         fixture_close(&f);                                                                                             \
     }
-/* What concerns uploads and processes of this machine: a centre in ClickHouse takes segments of hosts only. */
-#define STORE_TEST_LOCAL(name)                                                                                         \
-    static void name##_body(struct fixture *f);                                                                        \
-    STORE_TEST_OF(store_memory, FIXTURE_MEMORY, name)                                                                  \
-    STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \
-    static void name##_body(struct fixture *f)
 #define STORE_TEST(name)                                                                                               \
     static void name##_body(struct fixture *f);                                                                        \
     STORE_TEST_OF(store_memory, FIXTURE_MEMORY, name)                                                                  \
     STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \
-    STORE_TEST_OF(store_clickhouse, FIXTURE_CLICKHOUSE, name)                                                          \
     static void name##_body(struct fixture *f)
 
 #define OK(f, call) cr_assert_eq((call), PROFD_OK, "%s: %s", #call, (f)->e.sentence)

@@ -8,7 +8,7 @@
 #include "proto/collector.h"
 #include "tests/contract/store/harvest_fixture.h"
 
-STORE_TEST_LOCAL(harvests_grow_one_upload)
+STORE_TEST(harvests_grow_one_upload)
 {
     struct store_scope mine = only(7);
     uint64_t epoch = 0, list = 0;
@@ -47,7 +47,7 @@ static void note_build(void *context, const struct build_row *row)
 }
 
 /* Nanoseconds are rounded once for what the upload holds, not once a harvest. */
-STORE_TEST_LOCAL(sums_are_as_if_everything_had_come_at_once)
+STORE_TEST(sums_are_as_if_everything_had_come_at_once)
 {
     struct counts c;
     struct build_row row;
@@ -74,7 +74,7 @@ STORE_TEST_LOCAL(sums_are_as_if_everything_had_come_at_once)
     cr_assert_eq(row.processes, 1);
 }
 
-STORE_TEST_LOCAL(new_arcs_stand_behind_old_ones)
+STORE_TEST(new_arcs_stand_behind_old_ones)
 {
     harvest_one(f, 7, 1, 0, START, 3);
     cr_assert_str_eq(show_counts(f), "3=1 7=3 | 9003:3 1000:2");
@@ -85,7 +85,7 @@ STORE_TEST_LOCAL(new_arcs_stand_behind_old_ones)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(histograms_of_one_geometry_add_and_others_stand_beside)
+STORE_TEST(histograms_of_one_geometry_add_and_others_stand_beside)
 {
     struct counts c;
     struct made_harvest x;
@@ -130,7 +130,7 @@ STORE_TEST_LOCAL(histograms_of_one_geometry_add_and_others_stand_beside)
     cr_assert_eq(seen.ticks, 4 + 122);
 }
 
-STORE_TEST_LOCAL(next_hour_has_an_upload_of_its_own)
+STORE_TEST(next_hour_has_an_upload_of_its_own)
 {
     harvest_one(f, 7, 1, 0, START + 59 * MINUTE, 10);
     harvest_one(f, 7, 1, 1, START + 61 * MINUTE, 20);
@@ -157,7 +157,7 @@ static struct seen look_between(struct fixture *f, int64_t since, int64_t until,
 }
 
 /* A process that is read every ten seconds for 18 minutes. */
-STORE_TEST_LOCAL(windows_of_a_live_process_are_told_apart_by_the_minute)
+STORE_TEST(windows_of_a_live_process_are_told_apart_by_the_minute)
 {
     int64_t now = START;
     for (unsigned i = 0; i < 108; i++, now += MINUTE / 6) {
@@ -201,7 +201,7 @@ static struct seen widen(struct fixture *f, uint64_t live_bytes, const struct se
     return seen;
 }
 
-STORE_TEST_LOCAL(slices_become_wider_when_they_take_too_much)
+STORE_TEST(slices_become_wider_when_they_take_too_much)
 {
     for (unsigned i = 0; i < 90; i++) {
         for (unsigned process = 1; process <= 3; process++) {
@@ -241,7 +241,7 @@ STORE_TEST_LOCAL(slices_become_wider_when_they_take_too_much)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(library_loaded_later_begins_another_series)
+STORE_TEST(library_loaded_later_begins_another_series)
 {
     struct made_harvest x;
     harvest_one(f, 7, 1, 0, START, 10);
@@ -267,7 +267,7 @@ STORE_TEST_LOCAL(library_loaded_later_begins_another_series)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(compaction_between_harvests)
+STORE_TEST(compaction_between_harvests)
 {
     harvest_one(f, 7, 1, 0, START, 10);
     harvest_one(f, 7, 2, 0, START, 10);
@@ -288,7 +288,7 @@ STORE_TEST_LOCAL(compaction_between_harvests)
     cr_assert_eq(look_window(f, 0, 0).uploads, f->sqlite ? 4 : 3, "what was rolled up is followed by a new one");
 }
 
-STORE_TEST_LOCAL(deleted_counts_do_not_come_back)
+STORE_TEST(deleted_counts_do_not_come_back)
 {
     uint64_t uploads;
     harvest_one(f, 7, 1, 0, START, 10);
@@ -309,7 +309,7 @@ STORE_TEST_LOCAL(deleted_counts_do_not_come_back)
     cr_assert_eq(look_window(f, 0, 0).rows, 1);
 }
 
-STORE_TEST_LOCAL(retention_between_harvests)
+STORE_TEST(retention_between_harvests)
 {
     harvest_one(f, 7, 1, 0, START, 10);
     harvest_one(f, 7, 1, 1, START + 3 * DAY, 20);
@@ -323,7 +323,7 @@ STORE_TEST_LOCAL(retention_between_harvests)
     cr_assert_eq(totals(f).ticks, 11 + 21 + 31 + 41);
 }
 
-STORE_TEST_LOCAL(sums_at_their_end_say_so)
+STORE_TEST(sums_at_their_end_say_so)
 {
     for (unsigned i = 0; i < 4; i++) {
         harvest_one(f, 7, 1, i, START + i, (uint64_t)INT64_MAX / 90 * 90 + 7); /* the same bin and arc each time */
@@ -338,7 +338,7 @@ STORE_TEST_LOCAL(sums_at_their_end_say_so)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(windows_and_reasons_of_all_harvests)
+STORE_TEST(windows_and_reasons_of_all_harvests)
 {
     struct made_harvest x;
     make_harvest(&x, 7, 1, 0, START + 20, 10);
@@ -359,7 +359,7 @@ STORE_TEST_LOCAL(windows_and_reasons_of_all_harvests)
 }
 
 /* Another host or another group is not the same upload. */
-STORE_TEST_LOCAL(what_cannot_be_one_upload_is_two)
+STORE_TEST(what_cannot_be_one_upload_is_two)
 {
     struct made_harvest x;
     harvest_one(f, 7, 1, 0, START, 10);
@@ -386,7 +386,7 @@ static void fill_arcs(struct counts *c, uint64_t seed)
     }
 }
 
-STORE_TEST_LOCAL(large_uploads_are_not_grown)
+STORE_TEST(large_uploads_are_not_grown)
 {
     struct made_harvest x;
     struct counts c;

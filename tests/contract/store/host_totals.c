@@ -84,7 +84,6 @@ static void open_with_two_hosts(struct fixture *f, struct sender *s, struct send
 #define CENTRE_TEST(name)                                                                                              \
     static void name##_body(struct fixture *f);                                                                        \
     STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \
-    STORE_TEST_OF(store_clickhouse, FIXTURE_CLICKHOUSE, name)                                                          \
     static void name##_body(struct fixture *f)
 
 /* Totals may be given by hours or, when these are over, by days. */

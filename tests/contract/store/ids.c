@@ -6,7 +6,7 @@
 #include "store/sequence.h"
 #include "tests/contract/store/fixture.h"
 
-STORE_TEST_LOCAL(repeat_counts_once_and_first_content_wins)
+STORE_TEST(repeat_counts_once_and_first_content_wins)
 {
     struct made m;
     make_upload(&m, 1000, 1, 1);
@@ -25,7 +25,7 @@ STORE_TEST_LOCAL(repeat_counts_once_and_first_content_wins)
     cr_assert_eq(t.calls, 5);
 }
 
-STORE_TEST_LOCAL(repeat_inside_one_batch_counts_once)
+STORE_TEST(repeat_inside_one_batch_counts_once)
 {
     struct made m[3];
     struct store_upload batch[3];
@@ -42,7 +42,7 @@ STORE_TEST_LOCAL(repeat_inside_one_batch_counts_once)
 }
 
 /* Reference U8: one user cannot pre-claim another's id; nor one host another's. */
-STORE_TEST_LOCAL(id_is_of_host_uid_and_sender)
+STORE_TEST(id_is_of_host_uid_and_sender)
 {
     struct made a, b, c, d;
     make_upload(&a, 1000, 1, 1);
@@ -60,7 +60,7 @@ STORE_TEST_LOCAL(id_is_of_host_uid_and_sender)
     cr_assert_eq(put(f, &d), STORE_DUPLICATE);
 }
 
-STORE_TEST_LOCAL(any_order_of_delivery_counts_once)
+STORE_TEST(any_order_of_delivery_counts_once)
 {
     enum { N = 300 };
     bool sent[N + 1] = {false};
@@ -86,7 +86,7 @@ STORE_TEST_LOCAL(any_order_of_delivery_counts_once)
     }
 }
 
-STORE_TEST_LOCAL(too_many_gaps_are_not_stored_and_heal)
+STORE_TEST(too_many_gaps_are_not_stored_and_heal)
 {
     struct made m;
     /* 3, 5, 7 …: each opens a range of its own. */
@@ -107,7 +107,7 @@ STORE_TEST_LOCAL(too_many_gaps_are_not_stored_and_heal)
     cr_assert_eq(put(f, &m), STORE_DUPLICATE);
 }
 
-STORE_TEST_LOCAL(extreme_sequences)
+STORE_TEST(extreme_sequences)
 {
     struct made m;
     make_upload(&m, 7, 3, UINT32_MAX);
@@ -123,7 +123,7 @@ STORE_TEST_LOCAL(extreme_sequences)
     FAILS(f, PROFD_INTERNAL, store_put_uploads(f->w, &m.u, 1, &outcome, &f->e));
 }
 
-STORE_TEST_LOCAL(ids_are_forgotten_by_age)
+STORE_TEST(ids_are_forgotten_by_age)
 {
     struct made old, young;
     make_upload(&old, 7, 1, 1);
@@ -139,7 +139,7 @@ STORE_TEST_LOCAL(ids_are_forgotten_by_age)
 }
 
 /* A repeat is a sign of life too: an id must outlive the client that goes on trying. */
-STORE_TEST_LOCAL(repeat_keeps_an_id_alive)
+STORE_TEST(repeat_keeps_an_id_alive)
 {
     struct made m;
     make_upload(&m, 7, 1, 1);
@@ -151,7 +151,7 @@ STORE_TEST_LOCAL(repeat_keeps_an_id_alive)
     cr_assert_eq(put(f, &m), STORE_DUPLICATE);
 }
 
-STORE_TEST_LOCAL(empty_batch_is_nothing)
+STORE_TEST(empty_batch_is_nothing)
 {
     OK(f, store_put_uploads(f->w, NULL, 0, NULL, &f->e));
     cr_assert_str_eq(list_all(f, everybody), "");

@@ -7,7 +7,7 @@
 #include "store/store.h"
 #include "tests/contract/store/harvest_fixture.h"
 
-STORE_TEST_LOCAL(stale_difference_changes_nothing)
+STORE_TEST(stale_difference_changes_nothing)
 {
     struct made_harvest x[3];
     struct store_harvest list[3];
@@ -71,7 +71,7 @@ static void begin_run(struct fixture *f, uint64_t run)
     store_set_run(f->r, run);
 }
 
-STORE_TEST_LOCAL(unread_in_a_later_run)
+STORE_TEST(unread_in_a_later_run)
 {
     struct made_harvest x;
     const struct store_scope eight = {.uid = 8};
@@ -101,7 +101,7 @@ STORE_TEST_LOCAL(unread_in_a_later_run)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(read_in_this_run)
+STORE_TEST(read_in_this_run)
 {
     struct made_harvest x;
     begin_run(f, 5);
@@ -148,7 +148,7 @@ static void harvest_kin(struct fixture *f, unsigned process, uint64_t base, int6
     cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
 }
 
-STORE_TEST_LOCAL(children_are_missing_until_they_are_read)
+STORE_TEST(children_are_missing_until_they_are_read)
 {
     begin_run(f, 5);
     harvest_kin(f, 1, 0, START, 0, 0);
@@ -174,7 +174,7 @@ STORE_TEST_LOCAL(children_are_missing_until_they_are_read)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(missing_children_outlive_their_parent)
+STORE_TEST(missing_children_outlive_their_parent)
 {
     struct made_harvest x;
     begin_run(f, 5);
@@ -202,7 +202,7 @@ static bool note_user(void *context, const struct store_instance *i)
     return true;
 }
 
-STORE_TEST_LOCAL(namesakes_of_all_users)
+STORE_TEST(namesakes_of_all_users)
 {
     struct made_harvest x;
     unsigned users = 0;
@@ -217,7 +217,7 @@ STORE_TEST_LOCAL(namesakes_of_all_users)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(ended_and_reopened)
+STORE_TEST(ended_and_reopened)
 {
     struct made_harvest x;
     harvest_one(f, 7, 1, 0, START, 10);
@@ -245,7 +245,7 @@ static bool stop_at_once(void *context, const struct store_instance *i)
     return false;
 }
 
-STORE_TEST_LOCAL(each_stops_when_told)
+STORE_TEST(each_stops_when_told)
 {
     int calls = 0;
     for (unsigned i = 1; i <= 5; i++) {
@@ -257,7 +257,7 @@ STORE_TEST_LOCAL(each_stops_when_told)
     cr_assert_str_eq(list_living(f), "7/1 7/2 7/3 7/4 7/5 ");
 }
 
-STORE_TEST_LOCAL(two_users_with_the_same_instance)
+STORE_TEST(two_users_with_the_same_instance)
 {
     harvest_one(f, 7, 1, 0, START, 10);
     harvest_one(f, 8, 1, 0, START, 20);
@@ -271,7 +271,7 @@ STORE_TEST_LOCAL(two_users_with_the_same_instance)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(nothing_new_adds_nothing)
+STORE_TEST(nothing_new_adds_nothing)
 {
     harvest_one(f, 7, 1, 0, START, 0); /* the very first */
     cr_assert_str_eq(durable(f, 7, 1), "1 7/1/1");
@@ -292,7 +292,7 @@ STORE_TEST_LOCAL(nothing_new_adds_nothing)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(ended_are_forgotten_after_a_day_the_living_never)
+STORE_TEST(ended_are_forgotten_after_a_day_the_living_never)
 {
     struct made_harvest x;
     harvest_one(f, 7, 1, 0, START, 10);
@@ -318,7 +318,7 @@ STORE_TEST_LOCAL(ended_are_forgotten_after_a_day_the_living_never)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(thousand_processes_at_once)
+STORE_TEST(thousand_processes_at_once)
 {
     enum { MANY = 1000 };
     struct made_harvest *x = calloc(MANY, sizeof *x);
@@ -343,7 +343,7 @@ STORE_TEST_LOCAL(thousand_processes_at_once)
     free(outcomes);
 }
 
-STORE_TEST_LOCAL(lists_that_break_the_rules_are_refused_whole)
+STORE_TEST(lists_that_break_the_rules_are_refused_whole)
 {
     struct made_harvest x[3];
     struct store_harvest list[3];
@@ -381,7 +381,7 @@ STORE_TEST_LOCAL(lists_that_break_the_rules_are_refused_whole)
     free_harvest(&x[1]);
 }
 
-STORE_TEST_LOCAL(harvests_survive_a_new_start)
+STORE_TEST(harvests_survive_a_new_start)
 {
     harvest_one(f, 7, 1, 0, START, 10);
     harvest_one(f, 7, 1, 1, START + 1, 20);

@@ -103,7 +103,7 @@ STORE_TEST(interval_of_a_host_that_was_away)
 }
 
 /* Its segments are of the time between two acknowledgements. */
-STORE_TEST_LOCAL(interval_widths_of_a_host)
+STORE_TEST(interval_widths_of_a_host)
 {
     static const struct {
         int apart;

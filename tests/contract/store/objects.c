@@ -156,7 +156,7 @@ static const char *note(struct fixture *f, struct store_scope scope, const char 
     return text;
 }
 
-STORE_TEST_LOCAL(failure_is_remembered_and_shown)
+STORE_TEST(failure_is_remembered_and_shown)
 {
     struct made m;
     for (uint32_t uid = 1; uid <= 2; uid++) {
@@ -190,7 +190,7 @@ static const char *bounds(struct store *s, uint32_t uid, const char *id)
     return text;
 }
 
-STORE_TEST_LOCAL(bounds_follow_the_object)
+STORE_TEST(bounds_follow_the_object)
 {
     for (int round = 0; round < 2; round++) {
         struct store *s = round ? f->r : f->w;
@@ -268,7 +268,7 @@ static const char *grown(struct fixture *f, uint64_t seen[12])
     return text;
 }
 
-STORE_TEST_LOCAL(epochs_grow_when_an_answer_may_change_and_only_then)
+STORE_TEST(epochs_grow_when_an_answer_may_change_and_only_then)
 {
     uint64_t seen[12];
     struct made m, other;

@@ -29,7 +29,7 @@ static bool add_text(void *context, const struct label_row *row)
     return true;
 }
 
-STORE_TEST_LOCAL(a_scope_of_several_users_has_what_they_have_together)
+STORE_TEST(a_scope_of_several_users_has_what_they_have_together)
 {
     char labels[64] = "";
     struct buildid id;
@@ -66,7 +66,7 @@ static struct epochs epochs_now(struct fixture *f)
     return (struct epochs){.program = epoch_of(f, both, "aa01"), .list = list.number};
 }
 
-STORE_TEST_LOCAL(epochs_of_several_users_change_with_each_of_them_and_with_no_other)
+STORE_TEST(epochs_of_several_users_change_with_each_of_them_and_with_no_other)
 {
     const struct store_scope first = only(FIRST);
     struct epochs before, after;

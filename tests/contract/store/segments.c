@@ -137,7 +137,7 @@ static void deliver(struct fixture *f, const uint8_t *incarnation, uint64_t *num
     }
 }
 
-STORE_TEST_LOCAL(segment_without_a_centre_there_are_none)
+STORE_TEST(segment_without_a_centre_there_are_none)
 {
     put_at(f, 1, 1, 1, NOON, 5);
     struct store_relay r = ledger(f);
@@ -145,7 +145,7 @@ STORE_TEST_LOCAL(segment_without_a_centre_there_are_none)
     cr_assert_eq(seal(f, UINT64_MAX), 0);
 }
 
-STORE_TEST_LOCAL(segment_holds_what_was_accepted_of_a_series_and_hour)
+STORE_TEST(segment_holds_what_was_accepted_of_a_series_and_hour)
 {
     struct made m;
     begin(f, 1);
@@ -185,7 +185,7 @@ STORE_TEST_LOCAL(segment_holds_what_was_accepted_of_a_series_and_hour)
 }
 
 /* Arcs keep their order of first arrival, whatever was folded when. */
-STORE_TEST_LOCAL(segment_order_of_arrival)
+STORE_TEST(segment_order_of_arrival)
 {
     struct store_progress p;
     const struct store_policy keep = {.relay_bytes = UINT64_MAX};
@@ -216,7 +216,7 @@ STORE_TEST_LOCAL(segment_order_of_arrival)
     free_sent(sent);
 }
 
-STORE_TEST_LOCAL(segment_at_most_eight_wait)
+STORE_TEST(segment_at_most_eight_wait)
 {
     uint64_t number = 0;
     struct sent total = {.n = 0};
@@ -238,7 +238,7 @@ STORE_TEST_LOCAL(segment_at_most_eight_wait)
 
 /* A number is given when a segment is opened; after a start no number comes again, and what was open stays what it is.
  */
-STORE_TEST_LOCAL(segment_every_start_has_its_epoch)
+STORE_TEST(segment_every_start_has_its_epoch)
 {
     begin(f, 1);
     put_at(f, 1, 1, 1, NOON, 5);
@@ -252,7 +252,7 @@ STORE_TEST_LOCAL(segment_every_start_has_its_epoch)
     free_sent(sent);
 }
 
-STORE_TEST_LOCAL(segment_acknowledgements)
+STORE_TEST(segment_acknowledgements)
 {
     uint64_t number = 0;
     begin(f, 1);
@@ -278,7 +278,7 @@ STORE_TEST_LOCAL(segment_acknowledgements)
     free_sent(sent);
 }
 
-STORE_TEST_LOCAL(segment_kept_for_a_restored_centre)
+STORE_TEST(segment_kept_for_a_restored_centre)
 {
     uint64_t number = 0;
     struct sent total = {.n = 0};
@@ -318,7 +318,7 @@ STORE_TEST_LOCAL(segment_kept_for_a_restored_centre)
 }
 
 /* What is not sealed is withdrawn; what is may have arrived already. */
-STORE_TEST_LOCAL(segment_of_a_deleted_program)
+STORE_TEST(segment_of_a_deleted_program)
 {
     uint64_t uploads;
     begin(f, 1);
@@ -381,7 +381,7 @@ Test(store_sqlite, segment_of_a_batch_that_fails)
 }
 
 /* Of a live process, every harvest's difference. */
-STORE_TEST_LOCAL(segment_harvests)
+STORE_TEST(segment_harvests)
 {
     begin(f, 1);
     harvest_one(f, 1, 1, 0, START, 3);
@@ -399,7 +399,7 @@ STORE_TEST_LOCAL(segment_harvests)
 }
 
 /* An upload that is too large for one segment goes into several; none is too large to be sent. */
-STORE_TEST_LOCAL(segment_of_a_large_upload)
+STORE_TEST(segment_of_a_large_upload)
 {
     struct made m;
     struct counts c;
@@ -541,7 +541,7 @@ static void begin_with_old_counts(struct fixture *f)
 }
 
 /* Before the centre has answered, what processes counted before the start is not sealed; then it is. */
-STORE_TEST_LOCAL(segment_is_held_until_the_centre_has_answered)
+STORE_TEST(segment_is_held_until_the_centre_has_answered)
 {
     begin_with_old_counts(f);
     cr_assert_eq(ledger(f).open.uploads, 3, "5 grew the upload of 3");
@@ -558,7 +558,7 @@ STORE_TEST_LOCAL(segment_is_held_until_the_centre_has_answered)
 }
 
 /* The centre has a later state: what was held counts here only, and what is read later of the time before the start. */
-STORE_TEST_LOCAL(segment_of_a_database_that_went_back)
+STORE_TEST(segment_of_a_database_that_went_back)
 {
     begin_with_old_counts(f);
     cr_assert(resolve(f, true, 1000) && !resolve(f, true, 2000));

@@ -38,7 +38,7 @@ static uint32_t fill(struct fixture *f, uint32_t sequence)
     return sequence - 1; /* the one that was refused */
 }
 
-STORE_TEST_LOCAL(a_user_over_its_share_is_refused_and_others_are_not)
+STORE_TEST(a_user_over_its_share_is_refused_and_others_are_not)
 {
     struct made m[3];
     enum store_outcome outcomes[3];
@@ -64,7 +64,7 @@ STORE_TEST_LOCAL(a_user_over_its_share_is_refused_and_others_are_not)
     cr_assert_not(store_get_health(f->w)->full, "the disk is not full");
 }
 
-STORE_TEST_LOCAL(the_refusal_names_bytes_share_and_what_to_do)
+STORE_TEST(the_refusal_names_bytes_share_and_what_to_do)
 {
     set_share(f, 8192, 50);
     fill(f, 1);
@@ -74,7 +74,7 @@ STORE_TEST_LOCAL(the_refusal_names_bytes_share_and_what_to_do)
     cr_assert_not_null(strstr(f->e.sentence, "profctl delete"));
 }
 
-STORE_TEST_LOCAL(what_others_store_is_not_shared_out)
+STORE_TEST(what_others_store_is_not_shared_out)
 {
     struct made m;
     struct store_use use;
@@ -92,7 +92,7 @@ STORE_TEST_LOCAL(what_others_store_is_not_shared_out)
     cr_assert_eq(use.most, UINT64_MAX);
 }
 
-STORE_TEST_LOCAL(what_is_deleted_makes_room_for_its_user)
+STORE_TEST(what_is_deleted_makes_room_for_its_user)
 {
     uint64_t uploads;
     set_share(f, 8192, 50);
@@ -105,7 +105,7 @@ STORE_TEST_LOCAL(what_is_deleted_makes_room_for_its_user)
     cr_assert_eq(put(f, &m), STORE_STORED);
 }
 
-STORE_TEST_LOCAL(a_harvest_over_the_share_changes_nothing_and_comes_later)
+STORE_TEST(a_harvest_over_the_share_changes_nothing_and_comes_later)
 {
     struct made_harvest x;
     store_set_run(f->w, 7);
@@ -128,7 +128,7 @@ STORE_TEST_LOCAL(a_harvest_over_the_share_changes_nothing_and_comes_later)
     cr_assert_eq(unread(f), 0);
 }
 
-STORE_TEST_LOCAL(symbols_count_for_the_user_that_alone_has_sent_them)
+STORE_TEST(symbols_count_for_the_user_that_alone_has_sent_them)
 {
     struct made_object o;
     struct made m;

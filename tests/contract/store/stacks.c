@@ -19,7 +19,7 @@ static void put_many(struct fixture *f, unsigned n)
     }
 }
 
-STORE_TEST_LOCAL(stacks_of_single_uploads_and_of_sums_are_the_same)
+STORE_TEST(stacks_of_single_uploads_and_of_sums_are_the_same)
 {
     put_many(f, 60);
     const struct seen raw = look_all(f);
@@ -34,7 +34,7 @@ STORE_TEST_LOCAL(stacks_of_single_uploads_and_of_sums_are_the_same)
     }
 }
 
-STORE_TEST_LOCAL(stacks_of_harvests_add_up)
+STORE_TEST(stacks_of_harvests_add_up)
 {
     for (unsigned i = 0; i < 40; i++) {
         harvest_one(f, 1, 1 + i % 2, i / 2, START + i * MINUTE, 3 + i % 4);
@@ -46,7 +46,7 @@ STORE_TEST_LOCAL(stacks_of_harvests_add_up)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(stacks_go_with_what_is_deleted)
+STORE_TEST(stacks_go_with_what_is_deleted)
 {
     uint64_t gone;
     const struct store_scope first = only(1);
@@ -89,7 +89,7 @@ static bool has_version_2(void *context, const struct store_segment *x)
 
 /* What is sealed for a centre that does not read stacks has none, and never gets them again; everything else is sent.
  */
-STORE_TEST_LOCAL(stacks_are_left_out_for_an_older_centre)
+STORE_TEST(stacks_are_left_out_for_an_older_centre)
 {
     const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1};
     struct store_sealed sealed;
@@ -115,7 +115,7 @@ STORE_TEST_LOCAL(stacks_are_left_out_for_an_older_centre)
     expect_clean(f);
 }
 
-/* Does each sum with stacks come with what its spread has of these, when that is all that is asked for? */
+/* Each sum with stacks comes with their spread, the same each time. */
 static enum profd_status compare_spreads(void *context, const struct store_row *row, struct profd_error *e)
 {
     struct hashmap *all = context;
@@ -129,9 +129,7 @@ static enum profd_status compare_spreads(void *context, const struct store_row *
     cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e), PROFD_OK);
     cr_assert(row->spread || r.tree_count == 0);
     if (r.tree_count > 0) {
-        cr_assert_eq((row->of_stacks ? rollup_decode_stack_spread : rollup_decode_spread)(a, &r, row->spread,
-                                                                                          row->spread_size, &spread, e),
-                     PROFD_OK);
+        cr_assert_eq(rollup_decode_spread(a, &r, row->spread, row->spread_size, &spread, e), PROFD_OK);
         const size_t size = (size_t)r.node_count * ROLLUP_GROUPS * sizeof *spread.nodes;
         const uint64_t *known = hashmap_find(all, &row->id, sizeof row->id);
         if (known) {
@@ -148,16 +146,15 @@ static void compare_stack_spreads(struct fixture *f, const struct sender *s)
 {
     struct hashmap all;
     hashmap_init(&all, 0);
-    for (unsigned way = 0; way < 4; way++) { /* also of a handle that knows the rows with more, and less */
-        const struct store_filter filter = {
-            .build_id = s->list[0].segment->builds[0].build_id, .spread = way % 3 == 0, .stack_spread = way > 0};
+    const struct store_filter filter = {.build_id = s->list[0].segment->builds[0].build_id, .spread = true};
+    for (unsigned again = 0; again < 2; again++) {
         OK(f, store_each_upload(f->r, &(struct store_scope){.all = true}, &filter, compare_spreads, &all, &f->e));
     }
     cr_assert_gt(all.count, 0);
     hashmap_clear(&all);
 }
 
-STORE_TEST(stacks_alone_have_their_spread)
+STORE_TEST(stacks_have_their_spread)
 {
     struct sender *s = eight_hours(7);
     admit(f, s, "a.example", 0, 24);

@@ -33,7 +33,7 @@ static void expect_same(struct seen a, struct seen b)
     cr_assert_eq(memcmp(&a.groups, &b.groups, sizeof a.groups), 0, "processes by group");
 }
 
-STORE_TEST_LOCAL(rolled_up_uploads_give_the_same_answers)
+STORE_TEST(rolled_up_uploads_give_the_same_answers)
 {
     fill(f, 1, 5);
     struct seen all = look_window(f, 0, 0), some = look_window(f, MIDNIGHT + 3 * HOUR, MIDNIGHT + 9 * HOUR);
@@ -93,7 +93,7 @@ static enum profd_status add_brought(void *context, const struct store_row *row,
     return PROFD_OK;
 }
 
-STORE_TEST_LOCAL(rolled_up_uploads_keep_their_groups)
+STORE_TEST(rolled_up_uploads_keep_their_groups)
 {
     const struct store_filter plain = {.build_id = full_id("aa01")},
                               with = {.build_id = full_id("aa01"), .spread = true};
@@ -109,7 +109,7 @@ STORE_TEST_LOCAL(rolled_up_uploads_keep_their_groups)
     cr_assert_eq(memcmp(&raw, &sums, sizeof raw), 0);
 }
 
-STORE_TEST_LOCAL(a_late_retry_stays_nothing_and_a_late_upload_lands_in_its_hour)
+STORE_TEST(a_late_retry_stays_nothing_and_a_late_upload_lands_in_its_hour)
 {
     struct made m;
     fill(f, 1, 2);
@@ -134,7 +134,7 @@ STORE_TEST_LOCAL(a_late_retry_stays_nothing_and_a_late_upload_lands_in_its_hour)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(only_what_the_policy_names_is_rolled_up)
+STORE_TEST(only_what_the_policy_names_is_rolled_up)
 {
     fill(f, 1, 3);
     if (!f->sqlite) {
@@ -155,7 +155,7 @@ STORE_TEST_LOCAL(only_what_the_policy_names_is_rolled_up)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(an_edge_inside_a_sum_moves_outward_for_all_rows)
+STORE_TEST(an_edge_inside_a_sum_moves_outward_for_all_rows)
 {
     struct made m;
     struct store_filter filter = {
@@ -184,7 +184,7 @@ STORE_TEST_LOCAL(an_edge_inside_a_sum_moves_outward_for_all_rows)
     cr_assert_eq(until, filter.until);
 }
 
-STORE_TEST_LOCAL(whole_days_are_retired_by_age)
+STORE_TEST(whole_days_are_retired_by_age)
 {
     struct made m;
     struct store_totals t;
@@ -227,7 +227,7 @@ static bool keep_row(void *context, const struct build_row *row)
     return false;
 }
 
-STORE_TEST_LOCAL(lists_say_what_is_left)
+STORE_TEST(lists_say_what_is_left)
 {
     struct made m;
     struct build_row row;
@@ -256,7 +256,7 @@ STORE_TEST_LOCAL(lists_say_what_is_left)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(the_oldest_days_go_when_there_is_too_much)
+STORE_TEST(the_oldest_days_go_when_there_is_too_much)
 {
     struct made m;
     struct store_totals t;
@@ -280,7 +280,7 @@ STORE_TEST_LOCAL(the_oldest_days_go_when_there_is_too_much)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(a_deleted_build_is_gone_at_once)
+STORE_TEST(a_deleted_build_is_gone_at_once)
 {
     struct made m;
     struct made_object o;
@@ -325,7 +325,7 @@ STORE_TEST_LOCAL(a_deleted_build_is_gone_at_once)
     expect_clean(f);
 }
 
-STORE_TEST_LOCAL(symbols_of_what_nobody_has_seen_go_too)
+STORE_TEST(symbols_of_what_nobody_has_seen_go_too)
 {
     struct made m;
     struct made_object o;

@@ -4,7 +4,7 @@
 
 #include "tests/contract/store/fixture.h"
 
-STORE_TEST_LOCAL(uploads_come_in_order_of_commit_over_series)
+STORE_TEST(uploads_come_in_order_of_commit_over_series)
 {
     struct made m;
     for (uint32_t i = 1; i <= 6; i++) {
@@ -48,7 +48,7 @@ static enum profd_status check_row(void *context, const struct store_row *row, s
     return PROFD_OK;
 }
 
-STORE_TEST_LOCAL(row_says_everything_that_was_put)
+STORE_TEST(row_says_everything_that_was_put)
 {
     struct made m;
     struct seen seen = {.count = 0};
@@ -71,7 +71,7 @@ STORE_TEST_LOCAL(row_says_everything_that_was_put)
     cr_assert_neq(seen.series[0], seen.series[1]);
 }
 
-STORE_TEST_LOCAL(as_program_leaves_out_processes_that_only_load_it)
+STORE_TEST(as_program_leaves_out_processes_that_only_load_it)
 {
     struct made m;
     make_upload(&m, 1, 1, 1);
@@ -93,7 +93,7 @@ static const char *window(struct fixture *f, int64_t since, int64_t until)
                         &(struct store_filter){.build_id = full_id("aa01"), .since = since, .until = until});
 }
 
-STORE_TEST_LOCAL(windows_are_half_open_to_the_nanosecond)
+STORE_TEST(windows_are_half_open_to_the_nanosecond)
 {
     static const int64_t starts[] = {NOON, NOON + HOUR, NOON - 30 * HOUR, NOON + 2 * HOUR};
     static const int64_t ends[] = {NOON + HOUR, NOON + HOUR, NOON + 30 * HOUR, NOON + 3 * HOUR};
@@ -120,7 +120,7 @@ static const char *matching(struct fixture *f, size_t n, const struct store_matc
                         &(struct store_filter){.build_id = full_id("aa01"), .matcher_count = n, .matchers = matchers});
 }
 
-STORE_TEST_LOCAL(matchers_treat_an_absent_label_as_empty)
+STORE_TEST(matchers_treat_an_absent_label_as_empty)
 {
     struct made m;
     make_upload(&m, 1, 1, 1);
@@ -151,7 +151,7 @@ static enum profd_status stop_at_second(void *context, const struct store_row *r
     return row->commit == 2 ? profd_error_set(e, PROFD_TIMEOUT, "enough") : PROFD_OK;
 }
 
-STORE_TEST_LOCAL(reader_may_stop_and_go_on)
+STORE_TEST(reader_may_stop_and_go_on)
 {
     struct made m;
     int calls = 0;
@@ -180,7 +180,7 @@ static enum profd_status check_big(void *context, const struct store_row *row, s
     return PROFD_OK;
 }
 
-STORE_TEST_LOCAL(large_and_empty_counts_come_back_whole)
+STORE_TEST(large_and_empty_counts_come_back_whole)
 {
     struct made m;
     size_t rows = 0;

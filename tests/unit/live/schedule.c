@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "live/live_internal.h"
-#include "store/opener.h"
 #include "writer/health.h"
 #include "writer/writer.h"
 
@@ -26,7 +25,6 @@ struct fake_sync {
 
 static struct {
     char directory[64], path[96];
-    struct store_sqlite_opener opener;
     struct loop *loop;
     struct loop_timer *timer;
     struct store *store;
@@ -122,7 +120,6 @@ static void setup(void)
     snprintf(bed.path, sizeof bed.path, "%s/profd.db", bed.directory);
     cr_assert_eq(loop_new(&bed.loop, NULL), PROFD_OK);
     bed.timer = loop_timer_new(bed.loop, on_timer, NULL);
-    bed.opener = store_sqlite_opener(bed.path);
     cr_assert_eq(store_sqlite_open_writer(bed.path, &bed.store, NULL), PROFD_OK);
     cr_assert_eq(health_new(bed.directory, &bed.health, NULL), PROFD_OK);
     writer.loop = live.loop = bed.loop;
@@ -133,7 +130,7 @@ static void setup(void)
     conns.base = loop_get_base(bed.loop);
     live.conns = bed.conns = conn_group_new(&conns);
     live.writer = bed.writer;
-    live.opener = &bed.opener.base;
+    live.database = bed.path;
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
     cr_assert_eq(work_new(bed.loop, &work, &bed.fake, NULL), PROFD_OK);
 }

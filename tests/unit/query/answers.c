@@ -81,69 +81,6 @@ Test(query_answers, the_same_again_is_given_while_nothing_was_written)
     store_close(s);
 }
 
-static struct query_answer ask_shared(struct store *s, struct query_answers *kept, const char *target, const char *tag)
-{
-    struct query_request r = {.target = target,
-                              .if_none_match = tag,
-                              .scope = ALL,
-                              .http = true,
-                              .now = FLEET_NOW,
-                              .answers = kept,
-                              .generation = 1,
-                              .shared = true};
-    struct query_answer a;
-    query_run(s, &r, &a);
-    return a;
-}
-
-static bool find_dated(struct store *s, struct query_answers *kept, const char *target)
-{
-    const struct query_request r = {.target = target, .if_none_match = "", .scope = ALL, .http = true};
-    struct store_epoch epoch;
-    struct query_answer a;
-    cr_assert_eq(store_epoch_all(s, &ALL, &epoch, NULL), PROFD_OK);
-    const bool found = answers_find_dated(kept, &r, &epoch, &a);
-    if (found) {
-        query_answer_done(&a);
-    }
-    return found;
-}
-
-/* A store that other daemons write to is asked for its epoch. */
-Test(query_answers, of_a_shared_store_stays_while_its_epoch_does)
-{
-    struct store *s = fleet_of_one();
-    struct query_answers *kept = query_answers_new(LIMIT_ANSWER_CACHE, &LOCK);
-    cr_assert(!find_dated(s, kept, TARGET));
-    struct query_answer a = ask_shared(s, kept, TARGET, ""), b;
-    cr_assert_eq(a.http_status, 200);
-    cr_assert(find_dated(s, kept, TARGET));
-    b = ask_shared(s, kept, TARGET, "");
-    cr_assert_arr_eq(b.body.data, a.body.data, a.body.size);
-    cr_assert_str_eq(b.etag, a.etag);
-    cr_assert_str_eq(b.cache_control, a.cache_control);
-    query_answer_done(&b);
-    b = ask_shared(s, kept, TARGET, a.etag);
-    cr_assert(b.http_status == 304 && b.body.size == 0);
-    cr_assert_str_eq(b.etag, a.etag);
-    const struct query_answers_use use = query_answers_measure(kept);
-    cr_assert(use.made == 1 && use.after_look == 3);
-    struct fleet_upload u = fleet_cycle(2);
-    fleet_put(s, &u);
-    cr_assert(!find_dated(s, kept, TARGET), "something was written");
-    b = ask_shared(s, kept, TARGET, "");
-    cr_assert_not_null(memmem(b.body.data, b.body.size, "\"uploads\":2", 11));
-    query_answer_done(&b);
-    cr_assert(find_dated(s, kept, TARGET));
-    b = ask_shared(s, kept, TARGET "?since=1", "");
-    cr_assert_eq(b.http_status, 200);
-    cr_assert(!find_dated(s, kept, TARGET "?since=1"), "a limit inside an hour moves when that is rolled up");
-    query_answer_done(&b);
-    query_answer_done(&a);
-    query_answers_free(kept);
-    store_close(s);
-}
-
 /* Another generation, but the same tag: the body of before. A changed tag: a new one. */
 Test(query_answers, a_new_look_that_finds_the_same_tag_computes_nothing)
 {

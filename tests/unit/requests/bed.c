@@ -105,14 +105,12 @@ static void bed_start_writer(void)
     const struct space_config space = {.state_dir = bed.directory, .user_share = 100};
     struct upkeep_job_config upkeep = {.loop = bed.loop, .get_uploads = bed_get_uploads};
     struct writer_config writer = {.loop = bed.loop, .failed = bed_on_failed};
-    const struct verifier_config verifier = {
-        .loop = bed.loop, .opener = &bed.opener.base, .failed = bed_on_read_failed};
+    const struct verifier_config verifier = {.loop = bed.loop, .database = bed.path, .failed = bed_on_read_failed};
 
     strcpy(bed.directory, "/tmp/profd-requests-XXXXXX");
     cr_assert_not_null(mkdtemp(bed.directory));
     snprintf(bed.path, sizeof bed.path, "%s/profd.db", bed.directory);
     cr_assert_eq(space_open(&space, &bed.space, NULL), PROFD_OK);
-    bed.opener = store_sqlite_opener(bed.path);
     cr_assert_eq(store_sqlite_open_writer(bed.path, &bed.store, NULL), PROFD_OK);
     space_keep(bed.space);
     cr_assert_eq(store_sqlite_open_reader(bed.path, &bed.check_store, NULL), PROFD_OK);
@@ -154,7 +152,7 @@ static void bed_start_services(void)
     const struct live_config live = {.loop = bed.loop,
                                      .conns = bed.conns,
                                      .writer = bed.writer,
-                                     .opener = &bed.opener.base,
+                                     .database = bed.path,
                                      .harvest_interval = INT64_C(10000000000),
                                      .descriptors = 1000,
                                      .run = 5,
@@ -167,7 +165,7 @@ static void bed_start_services(void)
                                           .sync = &bed.sync,
                                           .closer = bed.closer,
                                           .writer = bed.writer,
-                                          .opener = &bed.opener.base,
+                                          .database = bed.path,
                                           .brokers = bed.brokers};
     struct upload_config uploads = {
         .conns = bed.conns, .sync = &bed.sync, .writer = bed.writer, .checker = bed.checker, .no_space = bed_ignore};
@@ -176,7 +174,7 @@ static void bed_start_services(void)
                                            .sync = &bed.sync,
                                            .writer = bed.writer,
                                            .replies = &bed.replies,
-                                           .opener = &bed.opener.base,
+                                           .database = bed.path,
                                            .run = 5};
     struct admin_config admin = {.loop = bed.loop,
                                  .conns = bed.conns,

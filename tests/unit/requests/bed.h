@@ -20,7 +20,6 @@
 #include "requests/query.h"
 #include "requests/sync.h"
 #include "requests/upload.h"
-#include "store/opener.h"
 #include "writer/health.h"
 #include "writer/space.h"
 #include "writer/upkeep_job.h"
@@ -31,7 +30,6 @@
 
 extern struct requests_bed {
     char directory[64], path[96];
-    struct store_sqlite_opener opener;
     struct loop *loop;
     struct loop_timer *timer;
     struct closer *closer;
