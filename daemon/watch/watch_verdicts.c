@@ -177,11 +177,12 @@ static const char *judge(const json_t *table, const json_t *row, double threshol
                                     : "too few samples";
         return "waiting";
     }
-    if (json_is_number(visible) && json_number_value(visible) > threshold) {
+    const bool tested = json_is_number(json_object_get(row, "p"));
+    if (tested && (!json_is_number(visible) || json_number_value(visible) > threshold)) {
         *why = "the smallest visible change is above the threshold";
         return "waiting";
     }
-    const bool changed = !json_is_number(visible) && strcmp(verdict, "constant-changed") == 0;
+    const bool changed = !tested && strcmp(verdict, "constant-changed") == 0;
     if (watch_real(row, "low") > 0 || (changed && watch_real(row, "change") > 0)) {
         return "increased";
     }

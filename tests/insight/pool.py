@@ -267,7 +267,8 @@ class Linked:
     def compare(self, a, b, metrics=METRICS):
         tables = {m: [] for m in metrics}
         for metric, function, caller, verdict, *numbers in self.tests(a, b, metrics):
-            row = dict(zip(self.FIELDS, map(float, numbers)), function=function, caller=caller or None, verdict=verdict)
+            row = dict(zip(self.FIELDS, map(float, numbers)), verdict=verdict)
+            row.update(function=function or None, caller=caller or None)
             row.update((k, math.expm1(row[k])) for k in ("change", "low", "high"))
             tables[metric].append(row)
         return {"metrics": [{"metric": m, "rows": rows} for m, rows in tables.items()]}

@@ -54,6 +54,13 @@ def tested(metrics):
     return {(t["metric"], r["function"], r["caller"]): r for t in metrics for r in t["rows"] if r["p"] is not None}
 
 
+def alike(a, b, field):
+    """The daemon names no amount of data beyond 100 times what there is."""
+    if a is None:
+        return field == "data_needed" and b > 100
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+
+
 def equal_and_slower(tap, folder):
     with open(os.path.join(folder, "mix.c"), "w") as f:
         f.write(SOURCE)
@@ -74,8 +81,8 @@ def equal_and_slower(tap, folder):
         tap.point(answers[0] == answers[1], "sums of random groups say what single processes say", answers)
         tests, linked = tested(answers[0]), tested(answers[2])
         tap.point(tests and tests.keys() == linked.keys()
-                  and all(math.isclose(tests[k][f], linked[k][f], rel_tol=1e-9, abs_tol=1e-12)
-                          for k in tests for f in Linked.FIELDS if f != "needed_alone")
+                  and all(alike(tests[k][f], linked[k][f], f) for k in tests
+                          for f in Linked.FIELDS if f != "needed_alone")
                   and all(tests[k]["verdict"] == linked[k]["verdict"] for k in tests),
                   "the program that is linked with the daemon's code says what the daemon says", (tests, linked))
         s = tables.Slower(program, pools, raw, 2)
