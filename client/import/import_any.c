@@ -73,7 +73,7 @@ enum profd_status import_format_detect(const uint8_t *bytes, size_t n, enum impo
         /* The first field of message Profile has a number below 16 and a known wire type. */
         if ((bytes[0] & 7) > 2 || (bytes[0] & 7) == 1 || bytes[0] >> 3 == 0 || bytes[0] >> 3 > 15) {
             return profd_error_set(e, PROFD_MALFORMED,
-                                   "unknown format: neither gmon.out, pprof, callgrind.out nor text of perf script");
+                                   "not a profile: neither gmon.out, pprof, callgrind.out nor text of perf script");
         }
         *out = IMPORT_PPROF;
     } else {

@@ -261,6 +261,13 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
         (memmem(s.at, import_scan_left(&s), "PERF_RECORD_", 12) && !indented)) {
         return PROFD_OK;
     }
+    if (!f->event) {
+        return profd_error_set(
+            e, PROFD_MALFORMED,
+            "not a profile: neither gmon.out, pprof, callgrind.out nor text of perf script (line %" PRIu64
+            " is \"%.*s\")",
+            number, (int)(import_scan_left(&s) < 60 ? import_scan_left(&s) : 60), s.at);
+    }
     return profd_error_set(e, PROFD_MALFORMED,
                            "line %" PRIu64 ": \"%.*s\" is neither a sample nor a location as printed by perf script",
                            number, import_scan_shown(&s), s.at);

@@ -22,9 +22,9 @@ static void usage_print(void)
     puts("usage: profctl VERB [options] [arguments]\n\nRuns programs under the profd collector, sends profiles, and "
          "prints reports.\n\nverbs:");
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+        printf("  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    puts("  help       Print this text, or the options of a verb\n  version    Print the version\n\nprofctl VERB "
+    puts("  help         Print this text, or the options of a verb\n  version      Print the version\n\nprofctl VERB "
          "--help describes a verb.");
 }
 
@@ -36,6 +36,18 @@ static const struct profctl_verb *verb_find(const char *name)
         }
     }
     return NULL;
+}
+
+static enum profd_status verb_refuse(const char *word, struct profd_error *e)
+{
+    struct nearest near = {.word = word};
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        nearest_offer(&near, verbs[i]->name);
+    }
+    nearest_offer(&near, "help");
+    nearest_offer(&near, "version");
+    return profd_error_set(e, PROFD_USAGE, "unknown verb \"%s\"%s%s%s; `profctl help` lists all verbs", word,
+                           near.best ? " (did you mean " : "", near.best ? near.best : "", near.best ? "?)" : "");
 }
 
 static enum profd_status verb_run(const struct profctl_verb *verb, int argc, char **argv, int *exit_status,
@@ -61,20 +73,20 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
 {
     const char *word = argc > 1 ? argv[1] : "";
     bool help = strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-    if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
+    if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         printf("profctl %s\n", profd_version());
         return PROFD_OK;
     }
-    if (help && (argc == 2 || strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+    if (help && (argc == 2 || argv[2][0] == '-' || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "version") == 0)) {
         usage_print();
         return PROFD_OK;
     }
-    if (argc < 2) {
-        return profd_error_set(e, PROFD_USAGE, "no verb given; see profctl help");
+    if (argc < 2 || word[0] == '-') {
+        return profd_error_set(e, PROFD_USAGE, "no verb given; `profctl help` lists all verbs");
     }
     const struct profctl_verb *verb = verb_find(help ? argv[2] : word);
     if (!verb) {
-        return profd_error_set(e, PROFD_USAGE, "unknown verb \"%s\"; see profctl help", help ? argv[2] : word);
+        return verb_refuse(help ? argv[2] : word, e);
     }
     if (help) {
         profctl_print_help(verb);
@@ -83,11 +95,17 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
     return verb_run(verb, argc - 1, argv + 1, exit_status, e);
 }
 
+/* The verb with the name of the program, which may be called through a link; NULL if there is none. */
+static const struct profctl_verb *verb_linked(int argc, char **argv)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    return argc > 0 ? verb_find(slash ? slash + 1 : argv[0]) : NULL;
+}
+
 /* True if a verb that does everything itself is called: by its name, or through a link of its name. */
 static bool verb_run_alone(int argc, char **argv, int *status)
 {
-    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    const struct profctl_verb *verb = argc > 0 ? verb_find(slash ? slash + 1 : argv[0]) : NULL;
+    const struct profctl_verb *verb = verb_linked(argc, argv);
     if (verb && verb->run_alone) {
         *status = verb->run_alone(argv[0], argc, argv);
         return true;
@@ -106,11 +124,12 @@ static bool verb_run_alone(int argc, char **argv, int *status)
 int main(int argc, char **argv)
 {
     int exit_status = 0;
-    if (verb_run_alone(argc, argv, &exit_status)) {
+    struct profd_error e = {""};
+    enum profd_status status = verb_linked(argc, argv) ? PROFD_OK : profctl_place_verb(argc, argv, &e);
+    if (status == PROFD_OK && verb_run_alone(argc, argv, &exit_status)) {
         return exit_status;
     }
-    struct profd_error e = {""};
-    enum profd_status status = dispatch(argc, argv, &exit_status, &e);
+    status = status == PROFD_OK ? dispatch(argc, argv, &exit_status, &e) : status;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         status = status == PROFD_OK ? profd_error_set(&e, PROFD_IO, "cannot write to stdout") : status;
     }

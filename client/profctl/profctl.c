@@ -23,6 +23,44 @@ int profctl_alternative(const char *list, const char *word)
     return -1;
 }
 
+#define NEAREST_MOST 32 /* bytes of a word; longer ones are near to none */
+
+/* The number of letters to insert, remove, replace or exchange with the adjacent one. */
+static size_t distance_of(const char *a, const char *b)
+{
+    size_t rows[3][NEAREST_MOST + 1], n = strlen(b);
+    for (size_t k = 0; k <= n; k++) {
+        rows[0][k] = k;
+    }
+    for (size_t i = 1; i <= strlen(a); i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t k = 1; k <= n; k++) {
+            size_t least = above[k - 1] + (a[i - 1] != b[k - 1]);
+            least = above[k] + 1 < least ? above[k] + 1 : least;
+            least = row[k - 1] + 1 < least ? row[k - 1] + 1 : least;
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && second[k - 2] + 1 < least) {
+                least = second[k - 2] + 1;
+            }
+            row[k] = least;
+        }
+    }
+    return rows[strlen(a) % 3][n];
+}
+
+void nearest_offer(struct nearest *n, const char *candidate)
+{
+    const size_t size = strlen(candidate);
+    if (strlen(n->word) > NEAREST_MOST || size > NEAREST_MOST) {
+        return;
+    }
+    const size_t distance = distance_of(n->word, candidate);
+    if (distance <= (size < 6 ? 1 : size / 3) && (!n->best || distance < n->distance)) {
+        n->best = candidate;
+        n->distance = distance;
+    }
+}
+
 const char *profctl_value(const struct profctl_call *call, const char *option)
 {
     const char *value = NULL;

@@ -56,6 +56,13 @@ extern const struct profctl_verb verb_upload, verb_symbols, verb_builds, verb_la
     verb_enroll, verb_hosts, verb_reader, verb_diff, verb_functions, verb_never_called, verb_cycles, verb_callers,
     verb_annotate, verb_verdicts;
 
+/* The candidate that is likely to be meant by a mistyped word: best is NULL if none is near enough. Begin with
+ * {.word = word}. */
+struct nearest {
+    const char *word, *best;
+    size_t distance;
+};
+void nearest_offer(struct nearest *n, const char *candidate);
 /* The last value of an option, NULL if it was not given. */
 const char *profctl_value(const struct profctl_call *call, const char *option);
 /* The number of a word among those of a list "self|total|calls"; −1 if it is none of them. */

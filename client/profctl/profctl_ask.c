@@ -80,6 +80,7 @@ enum profd_status ask_target_add_given(struct ask_target *t, const struct profct
                                        struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
+    t->call = call;
     for (size_t i = 0; i < call->given_count && status == PROFD_OK; i++) {
         const char *name = call->given[i].option->name, *value = call->given[i].value;
         bool last = profctl_value(call, name) == value;
@@ -93,6 +94,25 @@ enum profd_status ask_target_add_given(struct ask_target *t, const struct profct
         }
     }
     return status;
+}
+
+/* The daemon's sentences name parameters, "since=yesterday is …"; the user gave options, "--since yesterday is …". */
+static void sentence_name_options(const struct profctl_call *call, struct profd_error *e)
+{
+    for (size_t i = 0; i < call->given_count; i++) {
+        const char *name = call->given[i].option->name, *value = call->given[i].value;
+        char parameter[64];
+        size_t n = (size_t)snprintf(parameter, sizeof parameter, "%s=", name);
+        const size_t side = name[1] == '-' ? 2 : 0; /* "a-since" is the parameter since of one side of a comparison */
+        char *at = value[0] && n < sizeof parameter ? strstr(e->sentence, parameter + side) : NULL;
+        n -= side;
+        if (at && strncmp(at + n, value, strlen(value)) == 0) {
+            const struct profd_error said = *e;
+            const size_t before = (size_t)(at - e->sentence);
+            (void)snprintf(e->sentence, sizeof e->sentence, "%.*s--%s %s", (int)before, said.sentence, name,
+                           said.sentence + before + n);
+        }
+    }
 }
 
 struct ask {
@@ -184,7 +204,11 @@ enum profd_status ask_run(struct profd_conn *c, const struct ask_target *t, prof
     if (t->too_long) {
         return profd_error_set(e, PROFD_BAD_QUERY, "the query has more than %d bytes", ASK_TARGET_SIZE - 1);
     }
-    return ask_by(c, target_query, &target, sink, context, e);
+    enum profd_status status = ask_by(c, target_query, &target, sink, context, e);
+    if (e && t->call && (status == PROFD_BAD_QUERY || status == PROFD_USAGE)) {
+        sentence_name_options(t->call, e);
+    }
+    return status;
 }
 
 struct whole {

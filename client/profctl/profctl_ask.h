@@ -12,7 +12,8 @@ struct ask_target {
     char text[ASK_TARGET_SIZE];
     size_t size;
     bool has_parameters, too_long;
-    const char *if_none_match; /* the ETag of an answer that is kept, or NULL */
+    const struct profctl_call *call; /* with options that are parameters; NULL before ask_target_add_given */
+    const char *if_none_match;       /* the ETag of an answer that is kept, or NULL */
 };
 /* A route as it stands in the daemon's table (daemon/query/route.c), with the name, percent-encoded, in the place of
  * {}; name may be NULL where there is none. */

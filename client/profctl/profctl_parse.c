@@ -105,15 +105,83 @@ static enum profd_status option_take(struct profctl_call *call, const struct pro
     return PROFD_OK;
 }
 
+/* The common option of a word "--NAME" or "--NAME=VALUE"; NULL if it is none. */
+static const struct profctl_option *common_find(const char *word)
+{
+    const size_t n = strcspn(word, "=");
+    for (size_t i = 0; i < COMMON_COUNT; i++) {
+        if (n == 2 + strlen(common[i].name) && strncmp(word, "--", 2) == 0 &&
+            strncmp(word + 2, common[i].name, n - 2) == 0) {
+            return &common[i];
+        }
+    }
+    return NULL;
+}
+
+enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *e)
+{
+    int at = 1;
+    while (at < argc && argv[at][0] == '-') {
+        const struct profctl_option *o = common_find(argv[at]);
+        if (at == 1 && (!strcmp(argv[at], "-h") || !strcmp(argv[at], "-V") || !strcmp(argv[at], "--help") ||
+                        !strcmp(argv[at], "--version"))) {
+            return PROFD_OK;
+        }
+        if (!o) {
+            return profd_error_set(e, PROFD_USAGE,
+                                   "\"%s\" must follow the verb; before it only --socket, --server, --token-file, "
+                                   "--cacert and --json may stand",
+                                   argv[at]);
+        }
+        at += o->argument && !strchr(argv[at], '=') ? 2 : 1;
+    }
+    if (at > 1 && at < argc) {
+        char *verb = argv[at];
+        memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
+        argv[1] = verb;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int value, int argc, char **argv,
+                                        struct profd_error *e)
+{
+    const bool by_letter = optopt > 0 && optopt < 256;
+    const char letter[3] = {'-', (char)optopt, '\0'};
+    const char *word = by_letter ? letter : optind > 0 && optind <= argc && argv[optind - 1] ? argv[optind - 1] : "";
+    char name[64];
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    struct nearest near = {.word = name + strspn(name, "-")};
+    size_t alike = 0;
+    for (size_t i = 0; !by_letter && i < verb->option_count + (verb->run_alone ? 0 : COMMON_COUNT); i++) {
+        const struct profctl_option *o = i < verb->option_count ? &verb->options[i] : &common[i - verb->option_count];
+        alike += strncmp(o->name, near.word, strlen(near.word)) == 0;
+        nearest_offer(&near, o->name);
+    }
+    if (value == ':' || (!by_letter && optopt > 0) || alike > 1) {
+        return profd_error_set(e, PROFD_USAGE, "%s: %s \"%s\"; see profctl %s --help", verb->name,
+                               value == ':' ? "no value given for"
+                               : alike > 1  ? "more than one option begins with"
+                                            : "no value may be given for",
+                               word, verb->name);
+    }
+    return profd_error_set(e, PROFD_USAGE, "%s: unknown option \"%s\"%s%s%s; see profctl %s --help", verb->name, word,
+                           near.best ? " (did you mean --" : "", near.best ? near.best : "", near.best ? "?)" : "",
+                           verb->name);
+}
+
 static enum profd_status arguments_check(const struct profctl_call *call, struct profd_error *e)
 {
     const struct profctl_verb *v = call->verb;
     if (call->argument_count < v->arguments_least) {
-        return profd_error_set(e, PROFD_USAGE, "%s: usage: profctl %s %s", v->name, v->name, v->arguments);
+        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", v->name,
+                               call->argument_count == 0 ? "no argument given" : "an argument is missing", v->name,
+                               v->arguments);
     }
     if (call->argument_count > v->arguments_most) {
-        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s %s", v->name,
-                               call->arguments[v->arguments_most], v->name, v->arguments);
+        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
+                               v->name, call->arguments[v->arguments_most], v->name, v->arguments[0] ? " " : "",
+                               v->arguments);
     }
     return PROFD_OK;
 }
@@ -137,12 +205,7 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
             break;
         }
         if (value == '?' || value == ':') {
-            const char *word = optind > 0 && optind <= argc && argv[optind - 1] ? argv[optind - 1] : "";
-            const char letter[3] = {'-', (char)optopt, '\0'};
-            bool by_letter = optopt > 0 && optopt < 256;
-            return profd_error_set(e, PROFD_USAGE, "%s: %s \"%s\"; see profctl %s --help", verb->name,
-                                   value == ':' ? "no value given for" : "unknown or ambiguous option",
-                                   by_letter ? letter : word, verb->name);
+            return profctl_refuse_option(verb, value, argc, argv, e);
         }
         enum profd_status status = option_take(call, option_find(verb, value), optarg, help, e);
         if (status != PROFD_OK || *help) {

@@ -4,6 +4,11 @@
 
 #include "profctl/profctl.h"
 
+/* Moves options that stand before the verb behind it. USAGE if one of them is not an option of every verb. */
+enum profd_status profctl_place_verb(int argc, char **argv, struct profd_error *e);
+/* USAGE and a sentence for an option that getopt_long refused with value, '?' or ':'. */
+enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int value, int argc, char **argv,
+                                        struct profd_error *e);
 /* Parses argv[1…] after the verb (argv[0]). *help: --help was given, the rest is ignored. USAGE names the wrong
  * argument. profctl_parse_done frees. */
 enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,

@@ -102,6 +102,16 @@ static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size
     for (size_t i = 0; i < rows_count(r); i++) {
         row_print(r, i, fields, labels, widths, steps);
     }
+    for (size_t k = 0; k < labels; k++) {
+        bool known = false;
+        for (size_t i = 0; i < rows_count(r); i++) {
+            known = known || rows_text(r, i, fields[k])[0] != '\0';
+        }
+        if (!known) {
+            printf("No upload here has the label \"%s\"; `profctl labels` lists the labels.\n",
+                   fields[k] + strlen("label_"));
+        }
+    }
 }
 
 /* Those of a row of the daemon, the keys first. */

@@ -14,7 +14,7 @@ static const struct profctl_option options[] = {
 static void table_print(const struct rows *r, bool names)
 {
     if (rows_count(r) == 0) {
-        puts("no labels");
+        puts("No labels are stored yet.");
         return;
     }
     printf(names ? "%8s %8s %s\n" : "%8s%.0s %s\n", "UPLOADS", "VALUES", names ? "LABEL" : "VALUE");
@@ -48,6 +48,10 @@ static enum profd_status labels_run(const struct profctl_call *call, struct prof
     status = rows_read(conn, &target, &rows, e);
     if (status == PROFD_OK && call->json) {
         status = rows_print_json(rows, e);
+    } else if (status == PROFD_OK && !names && rows_count(rows) == 0) {
+        status =
+            profd_error_set(e, PROFD_NOT_FOUND, "no upload%s has the label \"%s\"; `profctl labels` lists the labels",
+                            build ? " of this build" : "", call->arguments[0]);
     } else if (status == PROFD_OK) {
         table_print(rows, names);
     }

@@ -23,7 +23,8 @@ static enum profd_status make_target(const struct profctl_call *call, struct ask
     if (call->argument_count) {
         const char *pid = call->arguments[0];
         if (pid[0] == '\0' || pid[strspn(pid, "0123456789")] != '\0') {
-            return profd_error_set(e, PROFD_USAGE, "ps: \"%s\" is not a process id", pid);
+            return profd_error_set(e, PROFD_USAGE, "ps: \"%s\" is not a process id; -l K=V selects processes by label",
+                                   pid);
         }
         ask_target_add(t, "pid", pid);
     }

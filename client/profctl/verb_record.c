@@ -113,8 +113,8 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
         status = unwind_parse(call, &s->config.tables, e);
     }
     if (status == PROFD_OK && all + command + (s->config.pid != 0) + (s->config.cgroup != NULL) != 1) {
-        status =
-            profd_error_set(e, PROFD_USAGE, "record: one of -a, -p PID, --cgroup G and a command says what to sample");
+        status = profd_error_set(e, PROFD_USAGE,
+                                 "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
     }
     return status;
 }

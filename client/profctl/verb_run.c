@@ -181,9 +181,7 @@ static enum profd_status command_parse(int argc, char **argv, struct behaviour *
             break;
         }
         if (value == '?' || value == ':') {
-            return profd_error_set(e, PROFD_USAGE, "run: %s \"%s\"; see profctl run --help",
-                                   value == ':' ? "no value given for" : "unknown or ambiguous option",
-                                   argv[optind - 1]);
+            return profctl_refuse_option(&verb_run_command, value, argc, argv, e);
         }
         int which = value == 'l'   ? OPTION_LABEL
                     : value == 'v' ? OPTION_VERBOSE

@@ -154,6 +154,11 @@ static enum profd_status gmon_prepare(struct upload_run *r, struct profd_error *
         return PROFD_OK;
     }
     enum profd_status status = profd_executable_open(exe ? exe : "./a.out", &r->executable, e);
+    if (status == PROFD_NO_INPUT && !exe) {
+        return profd_error_set(e, status,
+                               "upload: no executable named; use -e EXE for the program that wrote the gmon.out "
+                               "(./a.out, the default, cannot be opened)");
+    }
     return status == PROFD_OK ? profd_delivery_offer(r->delivery, r->executable, e) : status;
 }
 

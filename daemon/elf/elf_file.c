@@ -282,18 +282,27 @@ static enum profd_status read_sections(struct elf_file *f, const GElf_Ehdr *h, s
 static enum profd_status check_ident(const struct elf_file *f, struct profd_error *e)
 {
     uint8_t h[EI_NIDENT] = {0};
-    if (f->size < sizeof(Elf32_Ehdr)) {
-        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
-                               sizeof(Elf32_Ehdr), f->size);
-    }
-    enum profd_status status = elf_file_read(f, 0, h, sizeof h, e);
+    const size_t n = f->size < sizeof h ? (size_t)f->size : sizeof h;
+    enum profd_status status = elf_file_read(f, 0, h, n, e);
     if (status != PROFD_OK) {
         return status;
     }
     if (memcmp(h, ELFMAG, SELFMAG) != 0) {
-        return profd_error_set(e, PROFD_MALFORMED,
-                               "an executable must be an ELF file; this one begins with %02x %02x %02x %02x", h[0],
-                               h[1], h[2], h[3]);
+        bool text = n > 0;
+        for (size_t i = 0; i < n && i < SELFMAG; i++) {
+            text = text && h[i] >= ' ' && h[i] < 0x7f;
+        }
+        return n == 0 ? profd_error_set(e, PROFD_MALFORMED, "not an executable or library (ELF): the file is empty")
+               : text
+                   ? profd_error_set(e, PROFD_MALFORMED, "not an executable or library (ELF): it begins with \"%.4s\"",
+                                     (const char *)h)
+                   : profd_error_set(e, PROFD_MALFORMED,
+                                     "not an executable or library (ELF): it begins with the bytes %02x %02x %02x %02x",
+                                     h[0], h[1], h[2], h[3]);
+    }
+    if (f->size < sizeof(Elf32_Ehdr)) {
+        return profd_error_set(e, PROFD_MALFORMED, "an ELF file has at least %zu bytes, this one %" PRIu64,
+                               sizeof(Elf32_Ehdr), f->size);
     }
     if ((h[EI_CLASS] != ELFCLASS32 && h[EI_CLASS] != ELFCLASS64) ||
         (h[EI_DATA] != ELFDATA2LSB && h[EI_DATA] != ELFDATA2MSB) || h[EI_VERSION] != EV_CURRENT) {

@@ -195,10 +195,11 @@ static void add_label(struct buffer *out, const char **label)
     *label = INDENT;
 }
 
-static void add_without_ticks(struct buffer *out, const struct coverage *c, const struct report *r, const char **label)
+static void add_without_ticks(struct buffer *out, const struct coverage *c, const struct report *r, bool share_shown,
+                              const char **label)
 {
     const uint64_t without = coverage_without_ticks(c), undelivered = c->counters[COLLECTOR_UNDELIVERED_NS];
-    if (without == 0 && undelivered > c->counters[COLLECTOR_CPU_NS] / 100) {
+    if (without == 0 && undelivered > c->counters[COLLECTOR_CPU_NS] / 100 && share_shown) {
         add_label(out, label);
         if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
             add_ticks_time(out, r, undelivered);
@@ -233,6 +234,7 @@ void text_add_collector(const struct text_parts *t)
     const struct coverage *c = t->in->coverage;
     struct buffer *out = t->out;
     double overhead = 0;
+    bool share_shown = true;
     const char *label = "Collector ";
     if (c == NULL || !c->any) {
         return;
@@ -242,7 +244,8 @@ void text_add_collector(const struct text_parts *t)
             add_overhead(out, c, t->in->report);
             label = INDENT;
         }
-        if (text_wants(t, share_is_wrong(c, t->in->report) || c->saturated)) {
+        share_shown = text_wants(t, share_is_wrong(c, t->in->report) || c->saturated);
+        if (share_shown) {
             add_share(out, c, t->in->report);
             add_sampled(out, c, t->in->report);
             label = INDENT;
@@ -251,7 +254,7 @@ void text_add_collector(const struct text_parts *t)
         add_unsampled(out, c);
         label = INDENT;
     }
-    add_without_ticks(out, c, t->in->report, &label);
+    add_without_ticks(out, c, t->in->report, share_shown, &label);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
         uint64_t n = c->counters[REASONS[i].counter];
         if (n != 0) {

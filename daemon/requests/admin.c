@@ -86,8 +86,9 @@ static enum profd_status admin_check(const struct admin_service *s, const struct
     if (!peer->may_admin && !for_all) {
         return profd_error_set(
             e, PROFD_FORBIDDEN,
-            "user %u may not %.100s; only root, the daemon's user and members of the admin group may", peer->uid,
-            m->verb);
+            "user %u may not use the command \"%.100s\"; only root, the daemon's user and members of the admin "
+            "group may",
+            peer->uid, m->verb);
     }
     status = request_parse(m->verb, m->arguments, m->argument_count, request, e);
     if (status || for_all) {

@@ -188,7 +188,7 @@ function partColumns(flat, parts) {
       at[i] === undefined
         ? "no time and no call"
         : `self ${amount(part.columns.self_seconds[at[i]])} of ${whole}, ` +
-          `${format.count(part.columns.calls[at[i]])} calls`;
+          format.several(part.columns.calls[at[i]], "call", "calls");
     const cell = (i) => el("span", { title: about(i) }, format.share(share(i), totals.ticks));
     const hint = `self time of ${value || "uploads without this label"}, in percent of its own ${whole}`;
     return { key: `part${k}`, title: value || "not set", hint, numeric: true, width: 6.2, value: share, cell };

@@ -202,10 +202,18 @@ def test_refusals(tap, d, exe, gmon, other, stranger):
     says(tap, d.ctl("upload", "-e", longer, gmon), 65, ["the histogram spans", "code that ends elsewhere"],
          "a stripped EXE with -pg and other code")
     says(tap, d.ctl("upload", "-e", stranger, gmon), 65, ["stranger"], "an EXE at other addresses")
-    says(tap, d.ctl("upload", "-e", "/etc/passwd", gmon), 65, ["/etc/passwd", "ELF"], "an EXE that is no ELF")
+    says(tap, d.ctl("upload", "-e", "/etc/passwd", gmon), 65, ["/etc/passwd", "ELF", "begins with \"root\""],
+         "an EXE that is no ELF")
+    for size in (0, 1, 6, 51):
+        says(tap, d.ctl("report", bad("short", (b"hello\n" * 9)[:size])), 65,
+             ["not an executable or library (ELF)", "hell"[:size] if size else "empty"],
+             f"a text of {size} bytes as EXE")
+    says(tap, d.ctl("upload", "-e", exe, bad("notes", b"hello\n")), 65, ["not a profile", "gmon.out", "\"hello\""],
+         "a text as profile")
     says(tap, d.ctl("upload", "-e", "/", gmon), 65, ["/", "regular"], "an EXE that is a directory")
     says(tap, d.ctl("upload", "-e", "/nowhere", gmon), 66, ["/nowhere"], "an EXE that is not there")
-    says(tap, d.ctl("upload", gmon, cwd=d.folder), 66, ["a.out"], "no EXE and no a.out")
+    says(tap, d.ctl("upload", gmon, cwd=d.folder), 66, ["no executable named", "-e EXE", "a.out"],
+         "no EXE and no a.out")
     sparse = bad("sparse", b"")
     os.truncate(sparse, 5 << 30)
     says(tap, d.ctl("upload", "-e", sparse, gmon), 65, [sparse, "5368709120"], "a sparse EXE of 5 GB")
@@ -222,7 +230,8 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("report", "0123456789abcdef"), 66, ["0123456789abcdef"], "an unknown build")
     says(tap, d.ctl("report", "abc"), 66, ["abc"], "a prefix that is too short")
     says(tap, d.ctl("report", twins), 65, [twins], "an ambiguous prefix")
-    says(tap, d.ctl("report", exe, "--since", "yesterday"), 64, ["yesterday"], "a time that is none")
+    says(tap, d.ctl("report", exe, "--since", "yesterday"), 64, ["--since yesterday is not a time"],
+         "a time that is none")
     says(tap, d.ctl("report", exe, "-f", "docx"), 64, ["docx"], "an unknown format")
     says(tap, d.ctl("report", exe, "--sort", "size"), 64, ["size"], "an unknown order")
     says(tap, d.ctl("report", exe, "-l", "nothing"), 64, ["nothing"], "a label without value")
@@ -232,7 +241,33 @@ def test_bad_questions(tap, d, exe, twins):
     says(tap, d.ctl("report", "a", "b"), 64, ["\"b\""], "two builds")
     says(tap, d.ctl("report", exe, "--frobnicate"), 64, ["--frobnicate"], "an unknown option")
     says(tap, d.ctl("report", "--limit"), 64, ["--limit"], "an option without its value")
-    says(tap, d.ctl("frobnicate"), 64, ["frobnicate"], "an unknown verb")
+    says(tap, d.ctl("frobnicate"), 64, ["frobnicate", "`profctl help`"], "an unknown verb")
+    for words in (["reprot"], ["help", "repotr"]):
+        says(tap, d.ctl(*words), 64, [words[-1], "did you mean report?"], "a verb with two letters exchanged")
+    says(tap, d.ctl("report", "--limt", "3", exe), 64, ["--limt", "did you mean --limit?"],
+         "an option without a letter")
+    says(tap, d.ctl("report", "--fo", exe), 64, ["more than one", "--fo"], "the beginning of two options")
+    says(tap, d.ctl("report", "--flat=1", exe), 64, ["no value", "--flat=1"], "a value for an option that takes none")
+    text = d.ctl("report", exe, "--json").stdout
+    for words in (["--json", "report", exe], ["--socket", d.socket, "--json", "report", exe],
+                  ["--server=unix:" + d.socket, "report", "--json", exe]):
+        tap.point(run(PROFCTL, *words, env=d.env).stdout == text, f"before the verb: {' '.join(words)}")
+    done = run(PROFCTL, "--socket", d.socket, "run", "true", env=d.env)
+    tap.point(done.returncode == 0 and done.stderr == "", "--socket before run", done)
+    says(tap, d.ctl("-l", "a=b", "report", exe), 64, ["-l", "must follow the verb"], "an option of a verb before it")
+    says(tap, d.ctl("--json"), 64, ["no verb"], "options and no verb")
+    tap.point(d.ctl("-V").stdout == d.ctl("version").stdout != "" and d.ctl("help", "help").stdout ==
+              d.ctl("help").stdout, "-V, and help of help")
+    says(tap, d.ctl("labels", "nosuch"), 66, ["nosuch", "`profctl labels`"], "a label that no upload has")
+    tap.point('No upload here has the label "nosuch"' in d.ctl("groups", exe, "--by", "nosuch").stdout,
+              "groups by a label that no upload has")
+    says(tap, d.ctl("builds", "x"), 64, ["unexpected", "\"x\""], "an argument too many")
+    for words, named in (("--until soon", "--until soon"), ("--uid joe", "--uid joe"), ("--scope prog", "--scope prog"),
+                         ("--since now --until now-1h", "--since now is not before --until now-1h"),
+                         ("-m a=b", "--match a=b")):
+        says(tap, d.ctl("report", exe, *words.split()), 64, [named], f"the option is named: {words}")
+    says(tap, d.ctl("diff", exe, exe, "--a-since", "soon"), 64, ["--a-since soon"], "and that of one side")
+    says(tap, d.ctl("top", exe, "-w", "soon"), 64, ["--window", "soon"], "and top's")
     tap.point(d.ctl("help", "--help").stdout == d.ctl("help").stdout != "", "help --help prints the verbs")
     says(tap, run(PROFCTL), 64, ["verb"], "no verb")
     says(tap, d.ctl("builds", "--socket", "x" * 108), 64, ["108 bytes", "107"], "a socket path that is too long")

@@ -27,7 +27,7 @@ def operators(tap, d, exe):
             for verb in (["verify"], ["backup", os.path.join(folder, f"{uid}-{gid}-{groups}")]):
                 done = as_user(d, uid, gid, *verb, groups=groups)
                 tap.point(done.returncode == (0 if may else 77)
-                          and (may or f"user {uid} may not {verb[0]}" in done.stderr),
+                          and (may or f'user {uid} may not use the command "{verb[0]}"' in done.stderr),
                           f"{name} {'may' if may else 'may not'} {verb[0]}", (done.returncode, done.stderr))
         copy = os.stat(os.path.join(folder, f"{OTHER}-{ADMIN_GID}-None"))
         tap.point((copy.st_uid, copy.st_mode & 0o777) == (OTHER, 0o600) and len(os.listdir(folder)) == 2,
@@ -36,7 +36,7 @@ def operators(tap, d, exe):
     tap.point('"store":null' in hidden.stdout, "nobody is told no totals", hidden.stdout)
     # nobody sees an upload of his own in this build; with --yes the daemon is what refuses
     refused = as_user(d, NOBODY, NOBODY, "delete", exe, "--yes")
-    tap.point(refused.returncode == 77 and "may not delete" in refused.stderr,
+    tap.point(refused.returncode == 77 and "may not use the command \"delete\"" in refused.stderr,
               "nobody may not even delete what he sent", refused.stderr)
     before = d.json("report", exe, "--json")["totals"]["seconds"]
     tap.point(before > 3.8, "nothing was deleted")

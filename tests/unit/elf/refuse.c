@@ -93,11 +93,11 @@ static int sealed(const void *bytes, size_t n)
 
 Test(elf_refuse, headers)
 {
-    refuse(sealed("", 0), PROFD_MALFORMED, "bytes");
+    refuse(sealed("", 0), PROFD_MALFORMED, "the file is empty");
     refuse(sealed("\177ELF", 4), PROFD_MALFORMED, "bytes");
     char text[512];
     memset(text, 'x', sizeof text);
-    refuse(sealed(text, sizeof text), PROFD_MALFORMED, "78 78 78 78");
+    refuse(sealed(text, sizeof text), PROFD_MALFORMED, "begins with \"xxxx\"");
     Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
                     .e_type = ET_REL,
                     .e_machine = EM_X86_64};
