@@ -39,7 +39,7 @@ def options_of(entry):
     found = set()
     for piece in re.split(r"\bFl\b", entry)[1:]:
         piece = piece.strip()
-        for word in re.split(r"\s+,\s+", piece):
+        for word in re.split(r"\s+(?:,|\|(?= -))\s+", piece):
             match = re.match(r"(-?[A-Za-z0-9][\w-]*)", word)
             if match:
                 found.add("-" + match.group(1))
@@ -109,18 +109,21 @@ def check_verbs(tree, bad):
     for f in tree.product:
         if re.match(VERBS, f):
             text = tree.text(f)
-            options = spelled(rows(with_shared(tree, table_of(text, "profctl_option options"))))
+            options = rows(with_shared(tree, table_of(text, "profctl_option options")))
             for body in re.findall(r"const struct profctl_verb \w+ = \{(.*?)\n\};", text, re.S):
-                have[re.search(r'\.name = "([\w-]+)"', body).group(1)] = options if "options" in body else set()
+                have[re.search(r'\.name = "([\w-]+)"', body).group(1)] = options if "options" in body else []
     if not have:
         bad.append(f"{VERBS}: no verb was found")
     both_ways("profctl(1)", set(have) | {"help", "version"}, set(described) | {"gprof"}, bad)
-    for verb, options in have.items():
+    for verb, table in have.items():
         if verb in described:
+            options = spelled(table)
             said = set().union(*(options_of(e) for path, e in entries if path and path[0] == described[verb]))
             both_ways(f"profctl(1), {verb}", options - common, said - common, bad)
-            synopsis = re.search(rf"^\.Nm\n\.Cm [\w |-]*\b{verb}\b[\w |-]*\n((?:\.(?!Nm|Sh).*\n)*)", page.text, re.M)
-            named = set().union(*(options_of(line) for line in synopsis.group(1).splitlines())) if synopsis else set()
+            synopsis = re.findall(rf"^\.Nm\n(\.Cm [\w |-]*\b{verb}\b[\w |-]*\n(?:\.(?!Nm|Sh).*\n)*)", page.text, re.M)
+            named = set().union(*(options_of(line) for line in "".join(synopsis).splitlines()))
+            bad += [f"profctl(1), SYNOPSIS of {verb}: it lacks --{name}" for name, letter in table
+                    if not {"--" + name, "-" + letter} & (named | common)]
             bad += [f"profctl(1), SYNOPSIS of {verb}: there is no option {o}" for o in sorted(named - options - common)]
             if not synopsis:
                 bad.append(f"profctl(1): SYNOPSIS lacks {verb}")

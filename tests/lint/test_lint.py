@@ -185,6 +185,8 @@ def manuals():
     change("client/profctl/verb_top.c", '{"interval", \'i\'', '{"pace", \'i\'')
     yield name, "profctl(1), top: --pace has no entry"
     yield name, "profctl(1), top: the manual page has an entry for --interval"
+    change("client/profctl.1", ".Op Fl -unwind Cm fp | table\n", "")
+    yield name, "profctl(1), SYNOPSIS of record: it lacks --unwind"
     change("client/gprof/gprof_options.c", '{"brief", no_argument', '{"briefest", no_argument')
     yield name, "profctl(1), gprof: --briefest has no entry"
     change("proto/report_format.h", '"folded"', '"creased"')
