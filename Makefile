@@ -137,9 +137,11 @@ $(B)/gen/embed/daemon/web/dagre.js.c: $(DAGRE) tests/embed.sh
 EMBED_pages := $(wildcard daemon/web/*) daemon/web/dagre.js
 .SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
 
+# PROGRESS=line: one line that changes; PROGRESS=none: nothing.
+SAY_CC = $(if $(V),,@$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),printf '\r\033[K  CC %s' '$<',:),echo "  CC $<"))
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(if $(V),,@echo "  CC $<")
+	$(SAY_CC)
 	$(Q)$(CC) $(CFLAGS_ALL) $(WARN) $(CFLAGS) -c $< -o $@
 $(B)/gen/embed/%.o: $(B)/gen/embed/%.c
 	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
@@ -179,7 +181,7 @@ CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fn
 OBJCOPY ?= objcopy
 $(B)/collect/%.o: client/collect/%.c
 	@mkdir -p $(@D)
-	$(if $(V),,@echo "  CC $<")
+	$(SAY_CC)
 	$(Q)$(CC) $(CFLAGS_collect) $(CFLAGS) -c $< -o $@ && $(OBJCOPY) --rename-section .text=profd_collect_text $@
 $(B)/collect/%.o: client/collect/%.S
 	@mkdir -p $(@D)
@@ -308,19 +310,23 @@ objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c
 # --- what the README tells people to type -------------------------------------------------------------------
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
 SUB = +$(Q)$(MAKE) --no-print-directory $(JOBS)
+# The same with one line of progress.
+SUB_LINE = +$(Q)echo "Compiling profd and profctl, a minute or two (V=1 shows the commands)"; \
+  if [ -t 1 ]; then progress=line; end='\r\033[K'; else progress=none; end=; fi; \
+  $(MAKE) --no-print-directory $(JOBS) PROGRESS=$$progress $(1) && printf "$$end"
 
 .PHONY: deps demo demo-fleet check lint tsan bench bench-fleet fuzz crash fleet soak
 deps:
 	$(Q)sh tests/deps.sh build
 demo:
 	$(Q)sh tests/deps.sh demo
-	$(SUB) all
+	$(call SUB_LINE,all)
 	$(Q)PROFD_BUILD=$(B) bash tests/demo/demo.sh
 # A centre and six hosts over TLS: the report over all of them beside what the programs counted. RUNS of each program in each phase.
 RUNS ?= 4
 demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
-	$(SUB) all
+	$(call SUB_LINE,all)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
 # The tests run once more under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these, and by clang for its
 # warnings, while the first tests run.

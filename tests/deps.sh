@@ -27,6 +27,11 @@ nspawn) wanted="$build $nspawn" ;;
 deb) wanted="$build $deb" ;;
 *) echo "deps.sh: unknown set '$1': build, demo, demo-fleet, check, lint, nspawn or deb" >&2; exit 64 ;;
 esac
+[ "${1:-}" != check ] || cat >&2 <<'END'
+make check builds profd with all its tests and runs them: about 20 minutes on two cores, longer if packages are missing.
+It installs what is missing: Debian packages with apt-get, as root, among them compilers, Chromium, Go, Node.js, npm,
+and servers (Redis, nginx, Prometheus and others, named below); and modules of npm below build/browser.
+END
 missing=
 if command -v dpkg-query >/dev/null 2>&1; then
     for package in $wanted; do

@@ -113,21 +113,20 @@ live=
 echo "4 threads × 1,000,000 orders: each with one price of its own and 0 to 6 discounts, which ask for a price, too." \
     "None is missing."
 
-say "Where dashboards read"
 id=$("$B/profctl" report "$work/programs/cycle" --json | tr ',' '\n' |
     sed -n 's/.*"build_id": *"\([0-9a-f]*\)".*/\1/p' | head -1)
-address="http://127.0.0.1:$port/api/v1/builds/$id/report"
-echo "dashboard    http://127.0.0.1:$port/"
-echo "JSON report  $address"
+say "The same as JSON: GET /api/v1/builds/$id/report"
 if command -v curl >/dev/null 2>&1; then
-    curl -sf "$address" | head -c 600 && echo " …"
+    curl -sf "http://127.0.0.1:$port/api/v1/builds/$id/report" | head -c 600 && echo " …"
 else
     "$B/profctl" report "$work/programs/cycle" --json | head -c 600 && echo " …"
 fi
 "$B/profctl" status
 if [ -t 0 ] && [ -t 1 ] && [ -z "${CI:-}" ]; then
-    printf '\nprofd keeps running so that you can look at the dashboard; press Enter to stop. '
+    printf '\nThe dashboard is at http://127.0.0.1:%s/ until you press Enter. ' "$port"
     read -r _ || true
+else
+    echo "On a terminal, make demo would now keep profd running, with its dashboard, until you press Enter."
 fi
 say "Stopping profd"
 kill "$daemon" && wait "$daemon" && echo "profd has stopped; the temporary folder is removed"
