@@ -121,7 +121,7 @@ if command -v curl >/dev/null 2>&1; then
 else
     "$B/profctl" report "$work/programs/cycle" --json | head -c 600 && echo " …"
 fi
-"$B/profctl" status
+"$B/profctl" status | sed "/^page /d" # its address is named below, while it can be read
 if [ -t 0 ] && [ -t 1 ] && [ -z "${CI:-}" ]; then
     printf '\nThe dashboard is at http://127.0.0.1:%s/ until you press Enter. ' "$port"
     read -r _ || true
