@@ -91,14 +91,16 @@ static const char *user_of(uint64_t uid, char *out, size_t size)
     return out;
 }
 
-/* "81%"; "<1.29%" where no tick was inside the collector. */
+/* "81%"; "<1.29%" where no tick was inside the collector; "-" where too few ticks tell. */
 static void show_overhead(const struct rows *r, size_t i, char *out, size_t size)
 {
-    const double below = rows_real(r, i, "overhead_below");
+    const double below = rows_real(r, i, "overhead_below"), overhead = rows_real(r, i, "overhead");
     if (below > 0) {
         (void)snprintf(out, size, "<%.2f%%", 100 * below + 0.005);
+    } else if (overhead > 0) {
+        show_percent(100 * overhead, rows_number(r, i, "ticks"), out, size);
     } else {
-        show_percent(100 * rows_real(r, i, "overhead"), rows_number(r, i, "ticks"), out, size);
+        (void)snprintf(out, size, "-");
     }
 }
 

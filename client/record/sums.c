@@ -118,7 +118,6 @@ static void add_labels(struct profd_upload *u, const struct sum *s)
     good &= add_label(u, "container", container);
     good &= add_label(u, "cgroup", s->origin.cgroup);
     inexact |= good ? 0 : PROFD_INEXACT_LABEL_LEFT_OUT;
-    inexact |= s->tally.counters[COLLECTOR_OUTSIDE_NS] > 0 ? PROFD_INEXACT_TICKS_OUTSIDE : 0;
     profd_upload_set_inexact(u, inexact);
 }
 

@@ -12,6 +12,7 @@
 #define CALLGRAPH_STATIC 2u /* known without having been observed: a row of count 0 unless it has calls */
 #define CALLGRAPH_EXACT 4u  /* not only known through an import's name */
 #define CALLGRAPH_STACK 8u  /* seen in stacks: a row even without calls */
+#define CALLGRAPH_JUMP 16u  /* the callee may have been entered by a jump: another function may have made the call */
 
 struct callgraph_arc {
     uint64_t calls;

@@ -51,6 +51,7 @@ struct report_request {
     const struct object *const *objects; /* one per build of profile, in its order; NULL where unknown. ever's builds
                                           * are found by id; builds only in ever are left out */
     const char *const *names;            /* name of each build of profile (may be NULL entries) */
+    bool outside; /* the ticks in no build count, too, as "[outside]": the profile has all builds of its processes */
     bool static_arcs;        /* the 1982 mode: static arcs close cycles and are rows of count 0; else there are none */
     bool fold_clones;        /* .part .isra .constprop into their function (.cold always is) */
     const char *dimension;   /* of the samples to take; NULL: "seconds" if there is any, else the first in byte order */
@@ -110,6 +111,8 @@ struct report_arc {
     const struct report_measured *measured; /* NULL: there are no stacks, or the arc is inside a cycle */
     bool inside;                            /* both ends in one cycle, or a self arc: carries no time */
     bool by_name;                           /* a static arc through the PLT, resolved by import name */
+    bool jumped; /* some of the calls may be another function's: the callee is also entered by jumps at the end of
+                  * functions, and then is counted for the caller of the one that jumped */
 };
 #define REPORT_SPONTANEOUS UINT32_MAX /* for renderers; report_build makes no such row, see `spontaneous` */
 
@@ -167,6 +170,7 @@ struct report_cycle {
     const struct report_measured *measured; /* NULL: there are no stacks */
     uint64_t calls_outside, calls_inside;   /* into members: from outside; from members, also to themselves */
     uint32_t member_count, caller_count, callee_count;
+    bool closed; /* the arcs of the report make one cycle of its members; false: only those of all stored time do */
     const struct report_arc
         *members; /* other = member, calls = its calls from members; of_calls 0; self, children its own */
     const struct report_arc *callers; /* functions outside, summed over members */
@@ -195,7 +199,9 @@ struct report {
                   * which depends on arrival); one more entry, "", at build_count for what is outside */
     const char *const *build_names; /* likewise; "" where none is known */
     uint32_t build_count;
-    uint32_t unnamed_builds; /* builds with entries, but without symbols */
+    uint32_t unnamed_builds;   /* builds with entries, but without symbols */
+    uint32_t jumped_functions; /* with a row of callers that has jumped set */
+    uint32_t open_cycles;      /* that are not closed by the arcs of the report */
     bool static_arcs;
     bool saturated;
     bool estimated;        /* the self time of an entry is */

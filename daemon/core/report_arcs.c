@@ -11,7 +11,12 @@ struct arcs_work {
     const struct report_builds *builds;
     struct report_imports *imports;
     struct report_arcs *out;
+    uint8_t *jumps; /* of each owner: the following; NULL: no code has tail calls */
 };
+
+/* In the machine code. */
+#define ARCS_JUMPS 1u  /* it jumps to another function at its end */
+#define ARCS_JUMPED 2u /* another function does so to it */
 
 bool report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n)
 {
@@ -63,6 +68,89 @@ static bool arcs_callee(struct arcs_work *w, uint32_t build, uint64_t address, u
     return true;
 }
 
+static bool arcs_find_jumps(struct arcs_work *w)
+{
+    const struct report_builds *b = w->builds;
+    for (uint32_t build = 0; build < b->count; build++) {
+        const struct object *o = b->tables[build]->object;
+        uint32_t from_span = 0, to_span = 0, to;
+        bool by_name;
+        for (uint32_t i = 0; o != NULL && i < o->arc_count; i++) {
+            if (o->arcs[i].kind != OBJECT_ARC_TAIL) {
+                continue;
+            }
+            if (w->jumps == NULL) {
+                w->jumps = ARENA_ARRAY(w->arena, b->first[b->count + 1], uint8_t);
+            }
+            if (w->jumps == NULL || !report_imports_callee(w->imports, build, &o->arcs[i], &to_span, &to, &by_name)) {
+                return false;
+            }
+            if (to != SYMTAB_NONE) {
+                w->jumps[b->first[build] + symtab_find_next(b->tables[build], o->arcs[i].from, &from_span)] |=
+                    ARCS_JUMPS;
+                w->jumps[to] |= ARCS_JUMPED;
+            }
+        }
+    }
+    return true;
+}
+
+/* *found: the function's code has a jump to `to`. False when memory is exhausted. O(log arcs + arcs of it). */
+static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to, bool *found)
+{
+    const uint32_t build = report_builds_of(w->builds, owner);
+    const struct object *o = w->builds->tables[build]->object;
+    const struct symtab_owner *f = &w->builds->tables[build]->owners[owner - w->builds->first[build]];
+    uint32_t low = 0, high = o != NULL ? o->arc_count : 0, span = 0, target;
+    bool by_name;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (o->arcs[middle].from < f->address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *found = false;
+    for (; o != NULL && low < o->arc_count && o->arcs[low].from - f->address < f->size && !*found; low++) {
+        if (o->arcs[low].kind == OBJECT_ARC_TAIL) {
+            if (!report_imports_callee(w->imports, build, &o->arcs[low], &span, &target, &by_name)) {
+                return false;
+            }
+            *found = target == to;
+        }
+    }
+    return true;
+}
+
+/* A function that is entered by a jump finds the return address of the one that jumped: its arc leads from the caller
+ * of that one. If the call instruction names a function that jumps to the callee, that function is the caller, and the
+ * arc is moved to it. If it names the callee, nothing jumped, unless jumps can lead from the callee back to it. All
+ * else is not known: CALLGRAPH_JUMP. False when memory is exhausted. */
+static bool arcs_find_caller(struct arcs_work *w, uint32_t build, uint64_t from, uint32_t callee, uint32_t *caller,
+                             uint8_t *flags)
+{
+    const struct object *o = w->builds->tables[build]->object;
+    const struct object_arc *call = NULL;
+    uint32_t span = 0, named = SYMTAB_NONE;
+    bool by_name, jumped = false;
+    if (w->jumps == NULL || (w->jumps[callee] & ARCS_JUMPED) == 0) {
+        return true;
+    }
+    if (o != NULL && object_find_call(o, from, &call) == OBJECT_CALL_DIRECT &&
+        !report_imports_callee(w->imports, build, call, &span, &named, &by_name)) {
+        return false;
+    }
+    if (named != SYMTAB_NONE && named != callee && !arcs_jumps_to(w, named, callee, &jumped)) {
+        return false;
+    }
+    *caller = jumped ? named : *caller;
+    if (!jumped && (named != callee || (w->jumps[callee] & ARCS_JUMPS) != 0)) {
+        *flags |= CALLGRAPH_JUMP;
+    }
+    return true;
+}
+
 /* Arcs of a profile; those of `ever` bring no calls and only shape the cycles. */
 static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool ever)
 {
@@ -85,12 +173,15 @@ static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
         if (!arcs_callee(w, to, arc->to, &to_span, &owner)) {
             return false;
         }
-        uint32_t caller = symtab_find_next(b->tables[from], arc->from, &from_span);
-        uint8_t flags = arcs_shape(b->tables[from], caller);
+        uint32_t local = symtab_find_next(b->tables[from], arc->from, &from_span), caller = b->first[from] + local;
+        uint8_t flags = arcs_shape(b->tables[from], local);
+        if (!arcs_find_caller(w, from, arc->from, owner, &caller, &flags)) {
+            return false;
+        }
         if (!ever && arc->calls == 0 && w->request->static_arcs) {
             flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
         }
-        arcs_add(w, b->first[from] + caller, owner, ever ? 0 : arc->calls, flags);
+        arcs_add(w, caller, owner, ever ? 0 : arc->calls, flags);
     }
     return true;
 }
@@ -138,7 +229,7 @@ enum profd_status report_arcs_collect(struct arena *a, const struct report_reque
                                       struct report_arcs *out, struct profd_error *e)
 {
     struct arcs_work w = {.arena = a, .request = request, .builds = b, .imports = imports, .out = out};
-    bool done = arcs_add_profile(&w, request->profile, false);
+    bool done = arcs_find_jumps(&w) && arcs_add_profile(&w, request->profile, false);
     if (done && request->ever != NULL && request->ever != request->profile) {
         done = arcs_add_profile(&w, request->ever, true);
     }

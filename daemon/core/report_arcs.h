@@ -22,9 +22,10 @@ struct report_arcs {
     uint64_t *calls; /* likewise: calls into it in the window, its own included; at most 2^63-1 */
 };
 
-/* A call into a PLT slot goes to the function of that name where the report knows it. The arcs of the machine
- * code are added only if the request asks for them, without those of run-time support (core/runtime_names.h). O(arcs)
- * expected, with a search where addresses jump. */
+/* A call into a PLT slot goes to the function of that name where the report knows it. A call of a function that was
+ * entered by a jump goes out from the function that jumped, where the call instruction names that. The arcs of the
+ * machine code are added only if the request asks for them, without those of run-time support (core/runtime_names.h).
+ * O(arcs) expected, with a search where addresses jump. */
 enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
                                       const struct report_builds *b, struct report_imports *imports,
                                       struct report_arcs *out, struct profd_error *e);

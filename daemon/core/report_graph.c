@@ -149,7 +149,7 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
         const struct report_tick *row = &t->rows[i];
         uint32_t node = node_of_owner[row->owner], c = g->scc->component[node];
         g->node_seconds[node] += report_tick_seconds(t, row->whole, row->part, row->rate);
-        if (t->rate_count == 1) {
+        if (t->rate_count == 1 && t->ticks > 0) {
             g->node_ticks[node] = row->whole + (row->part < 9e18 ? (uint64_t)llround(row->part) : 0);
         }
         g->node_given[node] += report_tick_seconds(t, 0, row->given, row->rate);
@@ -192,6 +192,38 @@ static bool graph_number_cycles(struct arena *a, struct report_graph *g)
         }
     }
     return true;
+}
+
+/* Cycles are found over the arcs of all stored time: is each also one by those of the report alone? */
+static enum profd_status graph_close_cycles(struct arena *a, const struct report_request *request,
+                                            struct report_graph *g, struct profd_error *e)
+{
+    const struct callgraph *graph = g->graph;
+    struct callgraph_arc *arcs = ARENA_ARRAY(a, graph->arc_count, struct callgraph_arc);
+    uint32_t n = 0;
+    g->cycle_closed = ARENA_ARRAY(a, g->cycle_count, bool);
+    if (arcs == NULL || g->cycle_closed == NULL) {
+        return graph_no_memory(g, e);
+    }
+    for (uint32_t i = 0; g->cycle_count > 0 && i < graph->arc_count; i++) {
+        uint32_t from = graph->from[i], to = graph->to[i];
+        bool here = graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0;
+        if (here && g->scc->component[from] == g->scc->component[to]) {
+            arcs[n++] = (struct callgraph_arc){.from = from, .to = to, .flags = CALLGRAPH_SHAPES};
+        }
+    }
+    struct callgraph *inside = NULL;
+    struct scc *scc = g->scc;
+    enum profd_status status = PROFD_OK;
+    if (g->cycle_count > 0 && request->ever != NULL && request->ever != request->profile) {
+        status = callgraph_build(a, g->node_count, arcs, n, &inside, e);
+        status = status == PROFD_OK ? scc_find(a, inside, &scc, e) : status;
+    }
+    for (uint32_t i = 0; status == PROFD_OK && i < g->cycle_count; i++) {
+        uint32_t c = g->cycle_component[i], first = g->scc->member[g->scc->first[c]];
+        g->cycle_closed[i] = scc_size(scc, scc->component[first]) == scc_size(g->scc, c);
+    }
+    return status;
 }
 
 /* Shown are entries, members of cycles, and in the 1982 mode the other ends of entries' static arcs. */
@@ -344,5 +376,5 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     if (status == PROFD_OK && (!graph_number_cycles(a, g) || !graph_choose_functions(a, g))) {
         return graph_no_memory(g, e);
     }
-    return status;
+    return status == PROFD_OK ? graph_close_cycles(a, request, g, e) : status;
 }

@@ -51,6 +51,7 @@ struct report_graph {
     uint32_t *cycle; /* of each component: its cycle's number, 0 if it is none or has no entry */
     uint32_t cycle_count;
     uint32_t *cycle_component; /* of cycle number − 1 */
+    bool *cycle_closed;        /* likewise: by arcs of the report */
     uint32_t function_count;
     uint32_t *position; /* of each node in the report's functions; REPORT_NOWHERE if it is not shown */
     uint32_t *node_of;  /* node of each position */

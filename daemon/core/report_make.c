@@ -214,6 +214,7 @@ static bool report_fill_cycles(struct arena *a, const struct report_graph *g, co
         cycle->percent = report_percent(g, cycle->self + cycle->children);
         cycle->calls_outside = g->flow->component_outside[component];
         cycle->calls_inside = g->flow->component_inside[component];
+        cycle->closed = g->cycle_closed[i];
     }
     return report_rows_cycles(a, g, functions, cycles);
 }
@@ -249,7 +250,15 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     r->functions = functions;
     r->function_count = g->function_count;
     for (uint32_t i = 0; i < g->function_count; i++) {
+        bool jumped = false;
+        for (uint32_t k = 0; k < functions[i].caller_count; k++) {
+            jumped = jumped || functions[i].callers[k].jumped;
+        }
+        r->jumped_functions += jumped;
         r->estimated |= functions[i].index != 0 && functions[i].self_estimated;
+    }
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
+        r->open_cycles += !cycles[i].closed;
     }
     r->cycles = cycles;
     r->cycle_count = g->cycle_count;
@@ -257,7 +266,7 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     r->ticks = g->ticks.ticks;
     r->calls = request->profile->calls;
     r->rates = g->ticks.rates;
-    r->rate_count = g->ticks.rate_count;
+    r->rate_count = g->ticks.ticks == 0 && g->total > 0 ? 0 : g->ticks.rate_count; /* all outside: it is not known */
     r->dimension = g->ticks.dimension;
     r->in_seconds = report_dimension_is_time(r->dimension);
     r->other_dimensions = g->ticks.others;

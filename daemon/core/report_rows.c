@@ -122,6 +122,7 @@ static const struct report_arc *rows_add(struct rows_work *w, uint32_t node, boo
         row->other = g->position[places[i].other];
         row->calls = g->graph->calls[arc];
         row->inside = places[i].inside;
+        row->jumped = (g->graph->flags[arc] & CALLGRAPH_JUMP) != 0 && row->calls > 0;
         if (row->inside) {
             continue;
         }
@@ -303,6 +304,7 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
         sum_add(&row->calls, g->graph->calls[arc], &saturated);
         row->self += g->flow->arc_self[arc];
         row->children += g->flow->arc_children[arc];
+        row->jumped |= (g->graph->flags[arc] & CALLGRAPH_JUMP) != 0 && g->graph->calls[arc] > 0;
     }
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
     if (rows == NULL || !cycle_measure(w, a, arcs, n)) {

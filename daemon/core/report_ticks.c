@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/coverage.h"
 #include "core/sort.h"
 #include "core/sum.h"
 #include "proto/bins.h"
@@ -331,6 +332,29 @@ static uint32_t ticks_most_bins(const struct profile *p)
     return most;
 }
 
+/* The time of ticks outside all builds, in ns, if it is of this dimension. */
+static uint64_t ticks_outside_ns(const struct report_request *request, const char *dimension)
+{
+    struct coverage c;
+    if (!request->outside || !report_dimension_is_time(dimension)) {
+        return 0;
+    }
+    coverage_make(request->profile, &c);
+    const bool wall = strcmp(dimension, REPORT_DIMENSION_USUAL) != 0;
+    return c.counters[wall ? COLLECTOR_SAMPLED_NS : COLLECTOR_WALL_NS] > 0 ? 0 : c.counters[COLLECTOR_OUTSIDE_NS];
+}
+
+/* Adds them to the lowest rate, which is the current one. */
+static void ticks_add_outside(struct ticks_work *w, struct report_ticks *out, uint64_t ns, bool known)
+{
+    const uint32_t rate = out->rates[0];
+    const uint64_t ticks =
+        ns / REPORT_TICKS_NS * rate + (ns % REPORT_TICKS_NS * rate + REPORT_TICKS_NS / 2) / REPORT_TICKS_NS;
+    ticks_add_whole(w, w->builds->first[w->builds->count], ticks);
+    sum_add(&out->totals[0], ticks, &w->saturated);
+    sum_add(&out->ticks, known ? ticks : 0, &w->saturated);
+}
+
 enum profd_status report_ticks_collect(struct arena *a, const struct report_request *request,
                                        const struct report_builds *b, const uint64_t *calls, struct report_ticks *out,
                                        struct profd_error *e)
@@ -344,6 +368,7 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     if (status != PROFD_OK) {
         return status;
     }
+    const uint64_t outside = ticks_outside_ns(request, out->dimension);
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.given = ARENA_ARRAY(a, w.owner_count, double);
@@ -366,8 +391,16 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
         }
         ticks_add_histogram(&w, h);
         if (i + 1 == n || p->histograms[order[i + 1]].rate != h->rate) {
+            if (out->rate_count == 1 && outside > 0) {
+                ticks_add_outside(&w, out, outside, true);
+            }
             done = ticks_close_rate(&w, a, out, &capacity);
         }
+    }
+    if (done && n == 0 && outside > 0) {
+        out->rates[out->rate_count++] = REPORT_TICKS_NS;
+        ticks_add_outside(&w, out, outside, false);
+        done = ticks_close_rate(&w, a, out, &capacity);
     }
     if (!done) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the samples of %u functions", w.owner_count);

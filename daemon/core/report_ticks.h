@@ -11,6 +11,8 @@
 #include "core/report_dimension.h"
 #include "proto/status.h"
 
+#define REPORT_TICKS_NS 1000000000u
+
 /* Ticks of one owner at one rate: a whole number and parts of shared bins. A row without ticks is of an owner with
  * bytes in shared bins only that got none of their ticks. */
 struct report_tick {
@@ -45,6 +47,11 @@ struct report_ticks {
  * function in the bin was called.
  *
  * A function that takes part in a shared bin may have had none or all of its ticks: given and sharing bound that.
+ *
+ * Collectors count the ticks outside all builds as time (COLLECTOR_OUTSIDE_NS). If the request wants them, they become
+ * ticks of "[outside]" at the lowest rate. Where all ticks are outside, no rate is known: the time is in totals at
+ * REPORT_TICKS_NS, and ticks has none of them. In a sum with ticks of both clocks their clock is not known, and they
+ * are left out.
  *
  * calls: into each owner (report_arcs). Sums do not depend on the order of arrival. O((bins + functions under shared
  * bins) log bins). BAD_QUERY: there are samples, and none of the dimension asked for, which may not lack. */

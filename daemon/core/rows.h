@@ -108,7 +108,7 @@ struct process_row {
     bool exact, calls_exact, ticks_exact;
     uint64_t calls, ticks, cpu_ns, bytes;
     double calls_per_second;
-    double overhead;       /* part of the CPU time that counting takes, estimated */
+    double overhead;       /* part of the CPU time that counting takes, by ticks; negative: not known */
     double overhead_below; /* what it is below with a probability of 95 %, where no tick was inside; 0: not known */
     int64_t harvested;     /* 0: not yet */
 };

@@ -82,8 +82,6 @@ void page_write(struct attach_page *page, bool paused, uint32_t rate)
     __atomic_store_n(&page->paused, paused ? 1u : 0u, __ATOMIC_RELEASE);
 }
 
-#define CALL_NS 2.0 /* estimated cost of a counted call, used where no tick gives a better value */
-
 static const char *list_state(const struct live_process *a)
 {
     if (a->dead) {
@@ -95,27 +93,14 @@ static const char *list_state(const struct live_process *a)
     return a->conn ? "counting" : "silent";
 }
 
-/* The share of CPU time spent counting: by the ticks inside the collector where at least half of the CPU time has
- * ticks, otherwise estimated from the number of calls. */
+/* The share of CPU time spent counting, by the ticks inside the collector. Negative if it is not known: fewer ticks
+ * than half of the CPU time, or none of fewer than 30 inside, which shows nothing. */
 static double list_overhead(const struct attach_summary *f)
 {
-    double part = 0;
+    const bool known = f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9 &&
+                       (f->ticks_inside > 0 || f->ticks >= COVERAGE_TICKS_LEAST);
 
-    if (f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9) {
-        part = (double)f->ticks_inside / (double)f->ticks;
-    } else if (f->cpu_ns) {
-        part = (double)f->calls * CALL_NS / (double)f->cpu_ns;
-    }
-    return part < 1 ? part : 1;
-}
-
-/* Where none of n ticks is inside, the share is below 3/n (the rule of three); fewer than 30 show nothing. */
-static double list_overhead_below(const struct attach_summary *f)
-{
-    const bool known = f->rate && f->ticks >= COVERAGE_TICKS_LEAST && f->ticks_inside == 0 &&
-                       (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9;
-
-    return known ? 3 / (double)f->ticks : 0;
+    return known ? (double)f->ticks_inside / (double)f->ticks : -1;
 }
 
 static double list_rate(const struct attach_summary *f)
@@ -142,7 +127,8 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
                               .name = "",
                               .why = "",
                               .mode = modes[0],
-                              .state = list_state(a)};
+                              .state = list_state(a),
+                              .overhead = -1};
     const struct attach_summary *f = a->summary ? &a->summary->values : NULL;
 
     row.rate_asked = a->page ? a->page->rate : 0;
@@ -169,7 +155,7 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
         row.bytes = f->bytes;
         row.calls_per_second = list_rate(f);
         row.overhead = list_overhead(f);
-        row.overhead_below = list_overhead_below(f);
+        row.overhead_below = row.overhead == 0 ? 3 / (double)f->ticks : 0; /* the rule of three */
         row.harvested = f->harvested;
     }
     return row;

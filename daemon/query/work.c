@@ -341,6 +341,7 @@ struct report_request work_begin_request(const struct work *w)
         .profile = w->load.profile,
         .objects = w->objects,
         .names = w->load.names,
+        .outside = w->scope == OPTIONS_SCOPE_PROGRAM,
         .static_arcs = w->options.static_arcs,
         .dimension = w->options.dimension,
         .time = (enum report_time)w->options.time,

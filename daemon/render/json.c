@@ -45,7 +45,7 @@ static void json_add_collector(struct buffer *out, const struct render_input *in
     }
     JSON_ADD(out, ",\"collector\":{\"coverage\":");
     known = coverage_share(c, &share);
-    add_share(out, known, share);
+    add_share(out, known, share < 1 ? share : 1); /* ticks are a sample: they may stand for more than the CPU time */
     JSON_ADD(out, ",\"overhead\":");
     known = coverage_overhead(c, &share);
     add_share(out, known, share);
@@ -399,6 +399,8 @@ static void add_totals(struct buffer *out, const struct report *r)
     json_add_count(out, "ticks", r->ticks);
     json_add_flag(out, "few_ticks", amount_is_rough(r));
     json_add_count(out, "calls", r->calls);
+    json_add_count(out, "jumped_functions", r->jumped_functions);
+    json_add_count(out, "open_cycles", r->open_cycles);
     json_add_count(out, "functions", count_entries(r, false));
     json_add_count(out, "cycles", count_entries(r, true));
     json_add_flag(out, "saturated", r->saturated);

@@ -159,6 +159,9 @@ static void add_row(struct buffer *out, const struct report *r, const struct jso
     if (arc->by_name) {
         JSON_ADD(out, ",\"by_name\":true");
     }
+    if (arc->jumped) {
+        JSON_ADD(out, ",\"jumped\":true");
+    }
     JSON_ADD(out, "}");
 }
 
@@ -271,6 +274,7 @@ void json_add_cycle(struct buffer *out, const struct report *report, const struc
     json_add_measured(out, c->measured);
     json_add_count(out, "calls_outside", c->calls_outside);
     json_add_count(out, "calls_inside", c->calls_inside);
+    json_add_flag(out, "closed", c->closed);
     uint32_t build = c->member_count > 0 ? report->functions[c->members[0].other].build : 0;
     const struct row_list lists[] = {
         {"members", c->members, c->member_count, false, false, 0},

@@ -215,13 +215,8 @@ static void add_process(struct buffer *out, const struct process_row *row)
     json_add_count(out, "ticks", row->ticks);
     json_add_number(out, "calls_per_second", row->calls_per_second);
     json_add_number(out, "cpu_seconds", (double)row->cpu_ns / 1e9);
-    json_add_number(out, "overhead", row->overhead);
-    JSON_ADD(out, ",\"overhead_below\":");
-    if (row->overhead_below > 0) {
-        buffer_add_shortest(out, row->overhead_below);
-    } else {
-        JSON_ADD(out, "null");
-    }
+    json_add_known(out, "overhead", row->overhead, row->overhead >= 0);
+    json_add_known(out, "overhead_below", row->overhead_below, row->overhead_below > 0);
     json_add_flag(out, "exact", row->exact);
     json_add_flag(out, "calls_exact", row->calls_exact);
     json_add_flag(out, "ticks_exact", row->ticks_exact);

@@ -9,6 +9,7 @@
 
 #define INDENT "          "
 #define OVERHEAD_SAID 0.1 /* from this share of ticks inside the collector on, self times are said to be disturbed */
+#define ABOVE 1.05        /* ticks for more than this multiple of the CPU time are stated beside it */
 
 /* What was lost or not seen, one line each. */
 static const struct {
@@ -108,8 +109,8 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
     buffer_add_text(out, "Coverage  ");
     if (coverage_share(c, &share)) {
         const double ticks = coverage_ticks(c, r);
-        const bool above = amount_round_percent(100 * share, ticks) >= 100.005; /* reads 100.01 */
-        amount_add_percent(out, 100 * share, ticks);
+        const bool above = share > ABOVE;
+        amount_add_percent(out, share > 1 ? 100 : 100 * share, ticks);
         buffer_add_format(
             out, " of the CPU time%s is in known objects: ", coverage_is_recorded(c) ? "" : " outside the collector");
         if (amount_round_percent(100 * share, ticks) >= 99.995 && !above) {
@@ -120,7 +121,7 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
         buffer_add_text(out, " of ");
         add_measured(out, w[COLLECTOR_CPU_NS] - w[COLLECTOR_INSIDE_NS]);
         add_processes(out, w);
-        buffer_add_text(out, above ? "\n" INDENT "(above 100%, because ticks are a sample of the time)\n" : "\n");
+        buffer_add_text(out, above ? ", because a tick stands for a whole period\n" : "\n");
     } else {
         add_unknown_share(out, c, r);
     }

@@ -159,10 +159,10 @@ static void add_row(const struct graph *g, const struct report_arc *arc, const s
         amount_add(out, arc->self, g->self);
         buffer_add_char(out, ' ');
         amount_add(out, arc->children, g->children);
-        buffer_add_char(out, ' ');
     } else {
-        buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 9));
+        buffer_add_repeat(out, ' ', (size_t)(g->index + g->self + g->children + 8));
     }
+    buffer_add_char(out, arc->jumped ? '^' : ' ');
     if (arc->calls == 0 && arc->measured != NULL) { /* stacks alone show it */
         buffer_add_repeat(out, ' ', (size_t)(g->count + g->of + 6));
         skip_ratio(g);
@@ -368,4 +368,25 @@ enum profd_status text_add_graph(const struct text_parts *t, struct profd_error 
     }
     buffer_done(&g.labels);
     return status;
+}
+
+void text_add_graph_notes(const struct text_parts *t)
+{
+    const struct report *r = t->in->report;
+    if (t->in->show.view != RENDER_VIEW_BOTH && t->in->show.view != RENDER_VIEW_GRAPH) {
+        return;
+    }
+    if (r->jumped_functions > 0) {
+        buffer_add_format(t->out,
+                          "^calls    %" PRIu32
+                          " %s also entered by jumps at the end of others, and may count as called by "
+                          "the callers of these\n",
+                          r->jumped_functions, noun_for(r->jumped_functions, "function is", "functions are"));
+    }
+    if (r->open_cycles > 0) {
+        buffer_add_format(t->out,
+                          "Cycles    are those of all stored time: the calls of this report alone do not close %" PRIu32
+                          " of %" PRIu32 "\n",
+                          r->open_cycles, r->cycle_count);
+    }
 }

@@ -164,6 +164,10 @@ static void add_amount(struct buffer *out, const struct report *r)
     amount_add(out, r->total, 0);
     buffer_add_char(out, ' ');
     add_unit(out, r);
+    if (r->ticks == 0 && r->total > 0) {
+        buffer_add_text(out, ", all outside every known object");
+        return;
+    }
     buffer_add_text(out, " in ");
     add_count(out, r->ticks, "tick", "ticks");
     for (uint32_t i = 0; i < r->rate_count; i++) {
@@ -176,12 +180,12 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
 {
     buffer_add_text(out, "Total     ");
     add_amount(out, r);
-    if (*mark != '\0' && r->calls == 0) {
-        buffer_add_text(out, ", calls were not counted\n");
+    if (*mark != '\0') { /* the sum of counted calls and of ticks below a caller is no number of calls */
+        buffer_add_text(out, r->calls == 0 ? ", calls were not counted" : ", not all calls were counted");
     } else {
-        buffer_add_format(out, ", %s%" PRIu64 " %s%s\n", mark, r->calls, noun_for(r->calls, "call", "calls"),
-                          r->saturated ? "; a sum reached the limit of 2^63-1" : "");
+        buffer_add_format(out, ", %" PRIu64 " %s", r->calls, noun_for(r->calls, "call", "calls"));
     }
+    buffer_add_text(out, r->saturated ? "; a sum reached the limit of 2^63-1\n" : "\n");
     if (amount_is_rough(r)) {
         buffer_add_text(out, INDENT "(of so few ticks, times and percentages are rough)\n");
     }
@@ -433,6 +437,7 @@ static void add_missing(const struct text_parts *t)
                        r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
                        (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0 ? "; some were left out of counting" : "");
     }
+    text_add_graph_notes(t);
 }
 
 void text_add_heading(const struct text_parts *t)

@@ -53,8 +53,6 @@ function coverage(c, totals) {
   const recorded = c.processes_recorded > 0 && c.processes_recorded >= c.processes;
   const unsampled = c.sampled_seconds === 0 && c.wall_seconds === 0;
   const shown = format.shownPercent(100 * c.coverage, ticks);
-  const over = shown >= 100.005;
-  const above = over ? [`above ${format.percent(100)}, because ticks are a sample of the time`] : [];
   const without =
     c.without_ticks_seconds > 0
       ? [
@@ -63,7 +61,6 @@ function coverage(c, totals) {
         ]
       : [];
   const lost = [
-    ...above,
     ...without,
     ...parts.filter(([k]) => c[k] > 0).map(([k, text]) => `${time(c[k])} ${text}`),
     ...reasons.filter(([k]) => c[k] > 0).map(([k, text]) => `${format.exact(c, k)} ${text}`),
@@ -79,7 +76,7 @@ function coverage(c, totals) {
       : [
           percent(c.coverage),
           ` of the CPU time${recorded ? "" : " outside the collector"} is in known objects: ` +
-            (shown >= 99.995 && !over ? "all" : time(c.attributed_seconds - c.unclocked_seconds)) +
+            (shown >= 99.995 ? "all" : time(c.attributed_seconds - c.unclocked_seconds)) +
             ` of ${format.seconds(c.cpu_seconds - c.collector_seconds)} in ${processes}`,
         ];
   return el(
@@ -246,9 +243,8 @@ export function headline(report) {
   if (p.uploads === 0) return el("p", {}, "Nothing matches.");
   const values = p.host_labels > 0 && p.host_labels !== p.hosts;
   const labels = values ? format.many(p, "host_labels", "value of the label host", "values of the label host") : null;
-  const mark = sampled(report) ? "~" : "";
-  const counted = `${mark}${format.many(report.totals, "calls", "call", "calls")}`;
-  const calls = mark && report.totals.calls === 0 ? "calls were not counted" : counted;
+  const none = report.totals.calls === 0 ? "calls were not counted" : "not all calls were counted";
+  const calls = sampled(report) ? none : format.many(report.totals, "calls", "call", "calls");
   const processes = format.many(p, "processes_started", "process", "processes");
   const machines = el("span", { title: labels }, format.many(p, "hosts", "machine", "machines"));
   const on = p.hosts > 0 ? [" on ", machines] : null;

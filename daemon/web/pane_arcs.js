@@ -31,8 +31,11 @@ function measured(r, look) {
   return `95 %: ${range}, ${format.several(r.measured_samples, "stack", "stacks")}${calls}`;
 }
 
+const callsOf = (r, look) => (r.jumped ? "^" : "") + look.mark + format.exact(r, "calls");
+
 /** What the numbers of an arc mean. */
 function meaning(r) {
+  if (r.jumped) return JUMPED;
   if (r.inside) return "inside the cycle: carries no time";
   if (!r.of_calls) return "";
   return `${format.exact(r, "calls")} of ${format.exact(r, "of_calls")} calls that share its time`;
@@ -60,7 +63,7 @@ function line(r, look, per, most) {
     "tr",
     {},
     nameCell(r, look),
-    uncounted ? number("–", UNCOUNTED) : number(look.mark + format.exact(r, "calls"), look.mark ? SAMPLED : meaning(r)),
+    uncounted ? number("–", UNCOUNTED) : number(callsOf(r, look), look.mark ? SAMPLED : meaning(r)),
     per ? number(each > 0 && Number.isFinite(each) && !look.mark ? format.ratio(each) : "") : null,
     number(r.inside ? el("span", { title: meaning(r) }, "—") : share),
     look.measured
@@ -110,4 +113,7 @@ export function arcs(title, rows, look, left, per) {
 
 const EACH = "measured time of one call along this arc, with all that it calls";
 const UNCOUNTED = "seen in stacks; no call was counted";
+const JUMPED =
+  "the callee is also entered by jumps at the end of functions: some of these calls may be those of a function that " +
+  "this one called";
 const PER = "calls of the callee in each call of the caller";

@@ -26,10 +26,11 @@ function cyclePart(cycle, look, state) {
   const time = hasMeasured(cycle, look)
     ? `${look.amount(cycle.measured_total)} measured, ${shareOf(cycle.measured_total, look)}`
     : `${look.amount(cycle.total_seconds)}, ${format.share(cycle.percent, look.ticks)}`;
-  const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}`);
+  const closed = cycle.closed ? "" : "; the calls shown do not close it: cycles are those of all stored time";
+  const summary = el("summary", {}, `Cycle ${cycle.number}: ${time}, called ${outside}, ${inside}${closed}`);
   const members = cycle.members.map((m) => ({ ...m, inside: false }));
   return remembersOpen(state, "cycle", el("details", { class: "cycle" }, summary), () => [
-    arcs("Members, with calls from other members", members, look, cycle.members_left_out),
+    arcs("Members, with calls from members", members, look, cycle.members_left_out),
     arcs("Callers of the cycle", [...cycle.callers].reverse(), look, cycle.callers_left_out),
     arcs("Called by the cycle", cycle.callees, look, cycle.callees_left_out),
   ]);

@@ -140,11 +140,13 @@ const allColumns = (rows, state) => [
     title: "Overhead",
     hint: "share of its ticks that were inside the collector, a rough estimate of the time spent counting",
     numeric: true,
-    value: (i) => rows[i].overhead,
+    value: (i) => rows[i].overhead ?? Number.NaN,
     cell: (i) =>
-      rows[i].overhead_below === null
-        ? format.percent(100 * rows[i].overhead, rows[i].ticks)
-        : `<${format.percent(Math.ceil(10000 * rows[i].overhead_below) / 100)}`,
+      rows[i].overhead === null
+        ? el("span", { title: "not known: too few ticks" }, "–")
+        : rows[i].overhead_below === null
+          ? format.percent(100 * rows[i].overhead, rows[i].ticks)
+          : `<${format.percent(Math.ceil(10000 * rows[i].overhead_below) / 100)}`,
   },
   {
     key: "age",

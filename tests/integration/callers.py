@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -228,8 +229,10 @@ static volatile unsigned sink;
 __attribute__((noipa)) int leaf(int n) { for (int i = 0; i < 500; i++) sink += i; return n; }
 __attribute__((noipa)) int middle(int n) { return leaf(n + 1); }
 __attribute__((noipa)) int outer(int n) { return middle(n) + 1; }
+__attribute__((noipa)) int by_pointer(int (*f)(int), int n) { return f(n) + 1; }
 int main(void)
 {
+    for (int i = 0; i < 7; i++) sink += by_pointer(middle, i);
     while (clock() < CLOCKS_PER_SEC * 6 / 10) for (int i = 0; i < 100; i++) sink += outer(i);
     return 0;
 }
@@ -237,7 +240,8 @@ int main(void)
 
 
 def jumps(tap, d):
-    """middle ends with a jump to leaf: outer is counted as leaf's caller, and has no time of it."""
+    """middle ends with a jump to leaf. The call in outer names middle, which so has the calls and the time. A call
+    through a pointer names nothing: leaf counts as called by by_pointer, and the row is marked."""
     source, exe = os.path.join(d.folder, "jumps.c"), os.path.join(d.folder, "jumps")
     with open(source, "w") as f:
         f.write(JUMPS)
@@ -246,11 +250,23 @@ def jumps(tap, d):
     done = d.ctl("run", "--rate", "250", "--", exe)
     assert done.returncode == 0, done.stderr
     got = until(lambda: (r := rows(answer(d, exe, "leaf"))) and len(r) > 1 and r)
-    text = d.ctl("callers", exe, "leaf").stdout
-    tap.point(got and got["middle"]["calls"] == 0 and got["middle"]["seconds"] > 0 and got["outer"]["calls"] > 0
-              and got["outer"]["seconds"] == 0 and got["outer"]["seconds_per_call"] is None
-              and "middle has time and no calls: it may end with a jump" in text,
-              "calls by a jump: what has the time and what the calls is said", text)
+    report, text = d.json("report", exe, "--json"), d.ctl("report", exe).stdout
+    f = {x["name"]: x for x in report["functions"]}
+    counted = {r["name"]: (r["calls"], r.get("jumped", False)) for r in f["leaf"]["callers"]}
+    tap.point(got and set(got) == {"middle", "by_pointer"} and got["middle"]["calls"] == f["outer"]["calls"] > 0
+              and got["middle"]["seconds"] > 0 and "has time and no calls" not in d.ctl("callers", exe, "leaf").stdout,
+              "calls by a jump: the function that jumped has the calls and the time", got)
+    tap.point(counted == {"middle": (f["outer"]["calls"], False), "by_pointer": (7, True)}
+              and {r["name"]: r["calls"] for r in f["middle"]["callers"]}
+              == {"outer": f["outer"]["calls"], "by_pointer": 7} and f["leaf"]["calls"] == f["middle"]["calls"],
+              "only what no call instruction names is counted for the caller of the one that jumped", f["leaf"])
+    tap.point(report["totals"]["jumped_functions"] == 1 and "\n^calls    1 function is also entered by jumps" in text
+              and re.search(r"\d\^ +7/\d+ .* by_pointer \[", text) and text.count("^") == 3,
+              "which the report marks, in both entries", text)
+    run("gcc", "-O2", "-pg", "-fno-optimize-sibling-calls", "-o", exe, source)
+    d.ctl("run", "--", exe)
+    text = d.ctl("report", exe).stdout
+    tap.point("^" not in text and "leaf [" in text, "without jumps nothing is marked", text)
 
 
 def rolled(tap):

@@ -16,7 +16,7 @@ OWN void loop(int depth);
 OWN void parse(int i) { n += i; }
 OWN void handle(int i, int depth) { parse(i); parse(i); if (i == 7 && depth == 0) loop(1); }
 OWN void loop(int depth) { for (int i = 0; i < 10; i++) handle(i, depth); }
-int main(void) { loop(0); return 0; }
+int main(int n, char **unused) { (void)unused; loop(n > 1); return 0; }
 """
 # By numbers of calls nearly all time of spin is that of other; by stacks it is the cycle's.
 SPINS = """#include <time.h>
@@ -89,6 +89,19 @@ def limited(tap, d):
               and f"\n{1 + PAIRS - 20} cycles with less time; --limit shows them\n" in text, "so the text says", text)
 
 
+def narrowed(tap, d, exe):
+    """Processes that never go back are in the cycle of all stored time; their report says that it is not theirs."""
+    assert d.ctl("run", "-l", "way=forth", exe, "forth").returncode == 0
+    report, whole = (d.json("report", exe, *narrow, "--json") for narrow in (["-l", "way=forth"], []))
+    texts = [d.ctl("report", exe, *narrow).stdout for narrow in (["-l", "way=forth"], [])]
+    (cycle,) = report["cycles"]
+    tap.point(cycle["closed"] is False and cycle["calls_inside"] == 10 and report["totals"]["open_cycles"] == 1
+              and whole["cycles"][0]["closed"] is True and whole["totals"]["open_cycles"] == 0,
+              "a cycle that is closed by others only says so", (cycle, report["totals"]))
+    line = "\nCycles    are those of all stored time: the calls of this report alone do not close 1 of 1\n"
+    tap.point(line in texts[0] and "\nCycles " not in texts[1], "as text, too", texts)
+
+
 with Tap() as tap, Daemon() as d:
     source, exe = os.path.join(d.folder, "p.c"), os.path.join(d.folder, "p")
     with open(source, "w") as f:
@@ -120,6 +133,7 @@ with Tap() as tap, Daemon() as d:
               == [["member", "", '"handle"'], ["member", "", '"loop"']], "as CSV", table)
     tap.point(d.ctl("cycles", exe, "-f", "json").stdout == d.ctl("cycles", exe, "--json").stdout, "-f json is --json")
     tap.point(d.ctl("cycles", exe, "-l", "host=nowhere").returncode == 1, "of nothing")
+    narrowed(tap, d, exe)
     measured(tap, d)
     sampled(tap, d)
     limited(tap, d)

@@ -120,12 +120,70 @@ def uncounted(tap, d):
     spin.wait()
 
 
+# Generated code that counts down from its argument; with an argument, main runs it for 0.4 s of CPU time and then work.
+GENERATED = """#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#if defined(__x86_64__)
+static const unsigned char code[] = {0x48, 0x89, 0xf9, 0x48, 0xff, 0xc9, 0x75, 0xfb, 0xc3};
+#else
+static const unsigned code[] = {0xf1000400, 0x54ffffe1, 0xd65f03c0};
+#endif
+static volatile int n;
+__attribute__((noinline)) void work(void) { for (int i = 0; i < 1000000; i++) n += i; }
+int main(int argc, char **argv)
+{
+    void *page = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(page, code, sizeof code);
+    __builtin___clear_cache(page, (char *)page + sizeof code);
+    void (*generated)(long);
+    memcpy(&generated, &page, sizeof page);
+    if (argc < 2) generated(400000000);
+    for (clock_t end = clock() + CLOCKS_PER_SEC * 2 / 5; argc > 1 && clock() < end;) generated(1000000);
+    for (clock_t end = clock() + CLOCKS_PER_SEC * 2 / 5; argc > 1 && clock() < end;) work();
+    return (argv[0] == 0);
+}
+"""
+
+
+def generated(tap, d):
+    """Ticks in generated code are in the total, as [outside]: percentages of others are shares of all of it."""
+    exe = os.path.join(d.folder, "generated")
+    assert run("gcc", "-pg", "-O1", "-x", "c", "-o", exe, "-", input=GENERATED).returncode == 0
+    assert d.ctl("run", "--rate", "250", "--", exe, "both").returncode == 0
+    report, text = d.json("report", exe, "--json"), d.ctl("report", exe).stdout
+    f, totals, c = {x["name"]: x for x in report["functions"]}, report["totals"], report["collector"]
+    ticks = sum(x["ticks"] for x in report["functions"])
+    tap.point(f["[outside]"]["self_seconds"] > 0.2 and abs(f["[outside]"]["self_seconds"] - c["outside_seconds"]) < 1e-9
+              and abs(sum(x["self_seconds"] for x in report["functions"]) - totals["seconds"]) < 1e-9
+              and ticks == totals["ticks"] == round(totals["seconds"] * 250)
+              and abs(totals["seconds"] - c["attributed_seconds"] - c["outside_seconds"]) < 1e-9,
+              "the total has the ticks in generated code", (f["[outside]"], totals, c))
+    tap.point(re.search(r"^ *[3-7]\d\.\d\d .* \[outside\]$", text, re.M) and "import" not in text, "so has the text",
+              text)
+    work = next(r for r in d.json("functions", "--name", "work", "--json")["rows"] if r["name"] == "work")
+    most = 100 * f["work"]["self_seconds"] / totals["seconds"]  # there are other programs
+    tap.point(0 < work["percent"] <= most + 1e-6 and work["percent"] < 75,
+              "and what profctl functions divides by", (work, totals))
+    alone = d.json("report", exe, "--json", "--scope", "build")
+    tap.point(not any(x["self_seconds"] for x in alone["functions"] if x["name"] == "[outside]"),
+              "of a build alone it is no part", alone["totals"])
+    only = os.path.join(d.folder, "only")
+    assert run("gcc", "-pg", "-O1", "-x", "c", "-o", only, "-", input=GENERATED).returncode == 0
+    assert d.ctl("run", "--rate", "250", "--", only).returncode == 0
+    report, text = d.json("report", only, "--json"), d.ctl("report", only).stdout
+    tap.point(abs(report["totals"]["seconds"] - report["collector"]["sampled_seconds"]) < 0.05
+              and report["totals"]["seconds"] > 0.05 and report["functions"][0]["name"] == "[outside]"
+              and " [outside]\n" in text, "also where there are hardly others, or none", (report["totals"], text))
+
+
 with Tap() as tap, Daemon("--harvest-interval", "1s") as d, Bed(harvester=False) as bed:
     began = time.time()
     p = begin(d, bed)
     try:
         live(tap, d, p, began)
         library(tap, d)
+        generated(tap, d)
         ended(tap, d, p)
     finally:
         p.end()

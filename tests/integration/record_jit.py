@@ -114,6 +114,9 @@ def refused(tap, what, program, folder, how):
         tap.point(done.returncode == 0 and adds_up(a) and a["outside"] > 0.7 * (a["samples"] - a["lost"]),
                   f"{what}: the ticks are outside", (done.stderr, names))
         tap.point(not names & {"dear 1", "cheap", "stale"}, f"{what}: it names nothing", names)
+        outside = next((f["self_seconds"] for f in r["functions"] if f["name"] == "[outside]"), 0)
+        tap.point(outside > 0.7 * r["totals"]["seconds"] and "ticks-outside" not in r["provenance"]["inexact_reasons"],
+                  f"{what}: their time is in the total", (outside, r["totals"], r["provenance"]))
 
 
 SCRIPT = """

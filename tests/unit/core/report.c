@@ -182,6 +182,7 @@ Test(report, the_cycle_of_another_window_is_in_every_window, .init = setup)
     cr_assert_eq(report_named(r, "f")->caller_count, 1, "without calls in the window there is no row");
     cr_assert_eq(report_named(r, "f")->calls, 4);
     cr_assert_eq(r->cycles[0].calls_inside, 8);
+    cr_assert(!r->cycles[0].closed && r->open_cycles == 1, "its own calls do not close it");
     cr_assert_eq(r->build_count, 1);
     r = report(a, 1, &(struct report_request){0});
     cr_assert_eq(r->cycle_count, 0);

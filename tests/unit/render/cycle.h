@@ -90,6 +90,7 @@ static const struct report_cycle cycle_cycles[] = {{.index = 3,
                                                     .percent = 100 * 1.77 / 1.93,
                                                     .calls_outside = 1,
                                                     .calls_inside = 5,
+                                                    .closed = true,
                                                     ROWS(member, cycle_members),
                                                     ROWS(caller, cycle_callers),
                                                     ROWS(callee, cycle_callees)}};
