@@ -18,7 +18,6 @@
     X(flamegraph, "flamegraph", "application/json", true, false, 0)                                                    \
     X(nodegraph, "nodegraph", "application/json", true, false, 200)                                                    \
     X(tree, "tree", "application/json", true, false, 20000)                                                            \
-    X(lld_callgraph, "lld-callgraph", "text/plain; charset=utf-8", true, false, 0)                                     \
     X(symbol_order, "symbol-order", "text/plain; charset=utf-8", true, false, 0)                                       \
     X(exclude_list, "exclude-list", "text/plain; charset=utf-8", true, false, 0)
 

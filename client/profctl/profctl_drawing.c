@@ -17,7 +17,7 @@ extern char **environ;
 
 bool drawing_is_format(const char *format)
 {
-    return format && profctl_alternative(DRAWING_FORMATS, format) >= 0;
+    return format && strcmp(format, DRAWING_FORMAT) == 0;
 }
 
 enum profd_status drawing_open(struct drawing *d, struct profd_error *e)
@@ -42,14 +42,13 @@ enum profd_status drawing_write(struct drawing *d, const void *bytes, size_t n, 
 }
 
 /* dot reads fd and writes into a pipe; *from is its other end. */
-static enum profd_status dot_start(int fd, const char *format, pid_t *pid, int *from, struct profd_error *e)
+static enum profd_status dot_start(int fd, pid_t *pid, int *from, struct profd_error *e)
 {
     posix_spawn_file_actions_t actions;
-    char name[] = "dot", kind[16];
+    char name[] = "dot", kind[] = "-T" DRAWING_FORMAT;
     char *words[] = {name, kind, NULL};
     int ends[2], error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
     if (error == 0 && (error = posix_spawn_file_actions_init(&actions)) == 0) {
-        (void)snprintf(kind, sizeof kind, "-T%s", format);
         (void)setenv("SERVER_NAME", "profctl", 0); /* to Graphviz: it must not open files named in the graph */
         error = posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
         error = error ? error : posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -62,23 +61,24 @@ static enum profd_status dot_start(int fd, const char *format, pid_t *pid, int *
     }
     if (error == ENOENT || error == EACCES) {
         return profd_error_set(e, PROFD_NOT_FOUND,
-                               "-f %s requires the program \"dot\" of Graphviz, which is not in PATH", format);
+                               "-f " DRAWING_FORMAT " requires the program \"dot\" of Graphviz, which is not in PATH");
     }
     *from = ends[0];
     return error == 0 ? PROFD_OK : profd_error_set(e, PROFD_INTERNAL, "cannot start dot: %s", strerror(error));
 }
 
-enum profd_status drawing_run(struct drawing *d, const char *format, struct output *out, struct profd_error *e)
+enum profd_status drawing_run(struct drawing *d, struct output *out, struct profd_error *e)
 {
     char piece[65536];
     pid_t pid;
     int from = -1, how = 0;
     if (getauxval(AT_SECURE)) {
         return profd_error_set(e, PROFD_FORBIDDEN,
-                               "-f %s starts another program, which is refused when profctl runs set-user-ID", format);
+                               "-f " DRAWING_FORMAT
+                               " starts another program, which is refused when profctl runs set-user-ID");
     }
     enum profd_status status = lseek(d->fd, 0, SEEK_SET) == 0
-                                   ? dot_start(d->fd, format, &pid, &from, e)
+                                   ? dot_start(d->fd, &pid, &from, e)
                                    : profd_error_set(e, PROFD_INTERNAL, "cannot read the drawing");
     if (status != PROFD_OK) {
         return status;
@@ -96,9 +96,8 @@ enum profd_status drawing_run(struct drawing *d, const char *format, struct outp
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) {
     }
     if (status == PROFD_OK && (!WIFEXITED(how) || WEXITSTATUS(how) != 0)) {
-        status = WIFEXITED(how)
-                     ? profd_error_set(e, PROFD_INTERNAL, "dot -T%s failed with status %d", format, WEXITSTATUS(how))
-                     : profd_error_set(e, PROFD_INTERNAL, "dot -T%s was ended by signal %d", format, WTERMSIG(how));
+        status = WIFEXITED(how) ? profd_error_set(e, PROFD_INTERNAL, "dot failed with status %d", WEXITSTATUS(how))
+                                : profd_error_set(e, PROFD_INTERNAL, "dot was ended by signal %d", WTERMSIG(how));
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* Pictures of the call graph, drawn by Graphviz's dot in a process of its own. */
+/* A picture of the call graph, drawn by Graphviz's dot in a process of its own. */
 #ifndef PROFD_CLIENT_PROFCTL_DRAWING_H
 #define PROFD_CLIENT_PROFCTL_DRAWING_H
 
@@ -6,9 +6,9 @@
 
 #include "profctl/profctl_output.h"
 
-#define DRAWING_FORMATS "svg|png|pdf"
+#define DRAWING_FORMAT "svg"
 
-/* True for these; format may be NULL. */
+/* True for this; format may be NULL. */
 bool drawing_is_format(const char *format);
 
 /* DOT text on its way to dot. */
@@ -19,7 +19,7 @@ struct drawing {
 enum profd_status drawing_open(struct drawing *d, struct profd_error *e);
 enum profd_status drawing_write(struct drawing *d, const void *bytes, size_t n, struct profd_error *e);
 /* Draws what was written into out. NOT_FOUND when there is no dot, INTERNAL when it fails. */
-enum profd_status drawing_run(struct drawing *d, const char *format, struct output *out, struct profd_error *e);
+enum profd_status drawing_run(struct drawing *d, struct output *out, struct profd_error *e);
 void drawing_close(struct drawing *d);
 
 #endif

@@ -13,8 +13,8 @@ static const struct {
     {"ps", "  profctl ps -l service=shop      the processes with this label\n"
            "  profctl ps --json               all fields of each process\n"},
     {"pause", "  profctl pause 4711              one process\n"
-              "  profctl pause service=shop      all processes with this label\n"},
-    {"resume", "  profctl resume service=shop --rate 25     count again, at 25 ticks per second\n"},
+              "  profctl pause service=shop      all processes with this label\n"
+              "  profctl pause --off service=shop --rate 25     count again, at 25 ticks per second\n"},
     {"upload", "  profctl upload -e ./shop -l service=shop gmon.out    written by a program compiled with -pg\n"
                "  profctl upload callgrind.out.4711                    exact calls, from callgrind\n"
                "  perf script | profctl upload -f perf -               samples, from perf\n"},
@@ -28,8 +28,6 @@ static const struct {
      "  profctl report 1a2b --graph --focus parse -l host=db1   functions with this in their names, one host\n"
      "  profctl report 1a2b -f svg -o shop.svg                  the call graph as a drawing\n"
      "  profctl report 1a2b -f speedscope -o shop.json          for www.speedscope.app\n"},
-    {"open", "  profctl open ./shop                      show its report in the browser\n"
-             "  profctl open 1a2b --view flame --print   print the URL of its flame graph\n"},
     {"export", "  profctl export ./shop -o all.out && gprof -b ./shop all.out     one gmon.out for all uploads\n"},
     {"groups", "  profctl groups ./shop --by host                       one row per host\n"
                "  profctl groups ./shop --step 1h --since now-1d        one row per hour of the last day\n"
@@ -56,8 +54,6 @@ static const struct {
                "  profctl labels host --build ./shop       the hosts of one build\n"},
     {"status", "  profctl status              the daemon and its stored data\n"
                "  profctl status --json       the same as JSON\n"},
-    {"spool", "  profctl spool               list what waits for a daemon\n"
-              "  profctl spool flush         deliver it now\n"},
     {"top", "  profctl top ./shop                          update every two seconds, until Ctrl-C\n"
             "  profctl top ./shop -w 10m -i 5 --sort calls  the last ten minutes, every five seconds\n"},
     {"delete", "  profctl delete ./shop           ask for confirmation\n"

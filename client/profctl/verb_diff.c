@@ -38,7 +38,6 @@ static const struct profctl_option options[] = {
     {"strict", 0, NULL, "with --fail-on: exit with status 3 if that cannot be told"},
     {"plan", 0, NULL, "print how much data an increase by 2 %, or by that of --fail-on, needs"},
     {"fdr", 0, "F", "part of the changes that may be chance, between 0 and 1 (default 0.05)"},
-    {"raw", 0, NULL, "compare times per call and calls per process without removing what all functions have in common"},
     {"all", 0, NULL, "print also what did not change significantly"},
     {"limit", 0, "N", "rows of each table (default 20)"},
     OPTION_FORMAT,
@@ -93,7 +92,6 @@ static enum profd_status make_target(const struct profctl_call *call, size_t for
         }
     }
     ask_target_add(t, "fail_on", profctl_value(call, "fail-on"));
-    ask_target_add(t, "raw", profctl_value(call, "raw") ? "1" : NULL);
     const char *limit = profctl_value(call, "limit");
     ask_target_add(t, "limit", limit || format != FORMAT_TEXT ? limit : "20");
     return status == PROFD_OK ? ask_target_add_given(t, call, "since|until|scope|dimension|uid|metric|fdr", e) : status;

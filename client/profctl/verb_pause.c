@@ -1,4 +1,4 @@
-/* profctl pause, profctl resume: live processes stop counting, and go on. */
+/* profctl pause: live processes stop counting, and with --off they go on. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "proto/limits.h"
 
 static const struct profctl_option options[] = {
+    {"off", 0, NULL, "let paused processes count again"},
     {"label", 'l', "K=V", "processes with this label, like K=V among the arguments; may be repeated"},
     {"rate", 0, "HZ", "ticks per second from now on, at most the original rate; 0 restores it"},
 };
@@ -55,7 +56,7 @@ static void answer_print(const struct profctl_call *call, const struct rows *row
         const char *name = rows_text(rows, i, "name"), *slash = strrchr(name, '/');
         uint64_t most = rows_number(rows, i, "rate"), pid = rows_number(rows, i, "pid");
         name = slash ? slash + 1 : name;
-        printf("%s %" PRIu64 "%s%s\n", call->verb == &verb_pause ? "paused" : "counting", pid, name[0] ? " " : "",
+        printf("%s %" PRIu64 "%s%s\n", profctl_value(call, "off") ? "counting" : "paused", pid, name[0] ? " " : "",
                name);
         if (rate > most) {
             profctl_complain("%s: process %" PRIu64 " was started with a rate of %" PRIu64 ", which is its limit",
@@ -70,7 +71,8 @@ static enum profd_status request_send(const struct profctl_call *call, const str
     char *text;
     size_t n;
     struct rows *rows;
-    enum profd_status status = admin_read(call, call->verb->name, r->words, r->count, call->verb->name, &text, &n, e);
+    const char *verb = profctl_value(call, "off") ? "resume" : "pause";
+    enum profd_status status = admin_read(call, verb, r->words, r->count, call->verb->name, &text, &n, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -147,17 +149,7 @@ static enum profd_status switch_run(const struct profctl_call *call, struct prof
 const struct profctl_verb verb_pause = {
     .name = "pause",
     .arguments = "PID|K=V|INSTANCE...",
-    .summary = "Make live processes stop counting",
-    .details = DETAILS,
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
-    .arguments_most = (size_t)-1,
-    .run = switch_run,
-};
-const struct profctl_verb verb_resume = {
-    .name = "resume",
-    .arguments = "PID|K=V|INSTANCE...",
-    .summary = "Make paused processes count again",
+    .summary = "Make live processes stop counting, or count again",
     .details = DETAILS,
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -19,7 +19,7 @@
 #define OR_FORMAT(name, word, content_type, wants_report, lists_rows, functions) "|" word
 
 static const struct profctl_option options[] = {
-    {"format", 'f', &(REPORT_FORMATS(OR_FORMAT) "|" DRAWING_FORMATS)[1], "output format (default text)"},
+    {"format", 'f', &(REPORT_FORMATS(OR_FORMAT) "|" DRAWING_FORMAT)[1], "output format (default text)"},
     {"output", 'o', "FILE", "output file, which appears when it is complete"},
     OPTION_SINCE,
     OPTION_UNTIL,
@@ -30,7 +30,6 @@ static const struct profctl_option options[] = {
     {"not-called", 0, NULL, "print only the instrumented functions without calls and ticks"},
     {"focus", 0, "NAME", "print only entries with this in a function name"},
     {"limit", 0, "N", "print only the first N functions"},
-    {"rows", 0, "N", "print at most N callers, callees and members each (default 100 with --limit, otherwise 0: all)"},
     {"sort", 0, "index|self|total|calls", "order (default index; with --flat self)"},
     OPTION_SCOPE,
     {"static", 0, NULL, "also use calls found in the machine code but never executed when detecting cycles"},
@@ -47,7 +46,7 @@ static const struct profctl_option options[] = {
 };
 
 /* Options that are parameters of the same name. */
-#define PARAMETERS "since|until|focus|limit|rows|sort|scope|dimension|time|geometry|uid"
+#define PARAMETERS "since|until|focus|limit|sort|scope|dimension|time|geometry|uid"
 
 static const char *const VIEWS[] = {"flat", "graph", "not-called"};
 
@@ -88,7 +87,7 @@ struct shown {
     struct look look;
     struct paint paint;
     struct drawing drawing;
-    const char *picture; /* svg, png or pdf; NULL where the answer itself is shown */
+    bool picture; /* an svg is drawn; else the answer itself is shown */
 };
 
 static enum profd_status piece_write(void *context, const struct profd_answer *answer, const void *bytes, size_t n,
@@ -101,7 +100,7 @@ static enum profd_status piece_write(void *context, const struct profd_answer *a
 
 static bool is_binary(const char *format)
 {
-    return format && (strcmp(format, "pprof") == 0 || strcmp(format, "png") == 0 || strcmp(format, "pdf") == 0);
+    return format && strcmp(format, "pprof") == 0;
 }
 
 /* Colour, shortened names and a pager only for text on a terminal; a file and every other format is exactly the
@@ -114,7 +113,7 @@ static enum profd_status shown_open(const struct profctl_call *call, struct show
         status = profd_error_set(e, PROFD_USAGE, "report: -f %s is not printed to a terminal; use -o FILE", format);
     }
     if (status == PROFD_OK && drawing_is_format(format)) {
-        s->picture = format;
+        s->picture = true;
         status = drawing_open(&s->drawing, e);
     }
     if (status != PROFD_OK) {
@@ -162,7 +161,7 @@ static enum profd_status shown_fill(const struct profctl_call *call, struct show
                                    ? write_with_lines(call, s, conn, target, e)
                                    : ask_run(conn, target, piece_write, s, e);
     if (status == PROFD_OK && s->picture) {
-        status = drawing_run(&s->drawing, s->picture, &s->out, e);
+        status = drawing_run(&s->drawing, &s->out, e);
     }
     struct profd_error end = {""};
     enum profd_status closed = output_close(&s->out, status == PROFD_OK, &end);
@@ -207,7 +206,7 @@ const struct profctl_verb verb_report = {
         "executable file (an argument that contains a / or names a file). PROGRAM@LABEL=VALUE is the build of that "
         "name\nwith this label, as in shop@version=1.2. On a terminal, lines are coloured by their "
         "share,\nlong names are shortened, and a pager ($PROFD_PAGER, $PAGER, less -FRX) shows long reports. Graphviz "
-        "draws svg,\npng and pdf.\n",
+        "draws svg.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -21,7 +21,6 @@ static const struct profctl_option options[] = {
     {"clock", 0, "cpu|off", "cpu is the default; off: no timers"},
     {"memory", 0, "MIB", "memory for the counts of one process, 1 to 1024 MiB (default 64); a power of two"},
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
-    {"no-rewrite", 0, NULL, "leave the code unchanged (default)"},
     {"leave-out", 0, "FILE", "do not count calls of the functions in FILE, which report -f exclude-list writes"},
     {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},
     {"require-daemon", 0, NULL, "do not run the command without a daemon"},
@@ -35,7 +34,6 @@ enum {
     OPTION_CLOCK,
     OPTION_MEMORY,
     OPTION_REWRITE,
-    OPTION_NO_REWRITE,
     OPTION_LEAVE_OUT,
     OPTION_WAIT,
     OPTION_REQUIRE,
@@ -142,8 +140,7 @@ static enum profd_status option_take(int which, const char *value, struct behavi
         }
         return env_set("PROFD_CLOCK", value, e);
     case OPTION_REWRITE:
-    case OPTION_NO_REWRITE:
-        return env_set("PROFD_REWRITE", which == OPTION_REWRITE ? "1" : "0", e);
+        return env_set("PROFD_REWRITE", "1", e);
     case OPTION_LEAVE_OUT:
         return leave_out_take(value, e);
     case OPTION_WAIT:

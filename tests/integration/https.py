@@ -98,8 +98,6 @@ def same(tap, d, ask, exe):
         else:
             fine = fine and there.stdout == here.stdout
         tap.point(fine, f"{' '.join(v.replace(exe, 'EXE') for v in verb)} is the same over https", (there, here))
-    opened = ask("open", "--print")
-    tap.point(opened.returncode == 0 and opened.stdout.startswith("https://localhost:"), "open prints the URL", opened)
 
 
 def environment(tap, d, nginx, token):

@@ -65,17 +65,6 @@ def test_order(tap, d, source, exe):
               "no code that never ran lies between them", at)
 
 
-def test_graph(tap, d, source, exe):
-    done = d.ctl("report", exe, "-f", "lld-callgraph")
-    arcs = {tuple(line.split()[:2]): int(line.split()[2]) for line in entries(done.stdout)}
-    tap.point(arcs == {("hot1", "hot2"): 30000, ("loop", "hot1"): 30000, ("main", "loop"): 1, ("main", "rare"): 1},
-              "lld-callgraph: callers, callees and exact calls", done)
-    at, said = linked(d, source, "--call-graph-ordering-file", done.stdout)
-    order = [n for n in sorted(at, key=at.get) if n in ("hot1", "hot2", "loop") or n.startswith("cold")]
-    tap.point(said == "" and order[:3] == ["loop", "hot1", "hot2"], "ld.lld reads it, and lays callees behind callers",
-              f"{said}\n{order[:8]}")
-
-
 def test_twins(tap, d):
     parts = [write(os.path.join(d.folder, f"{name}.c"), TWIN.replace("NAME", name)) for name in ("left", "right")]
     main = write(os.path.join(d.folder, "twins.c"),
@@ -83,12 +72,11 @@ def test_twins(tap, d):
     exe, _ = build(d, os.path.join(d.folder, "twins"), main, *parts)
     assert d.ctl("run", exe).returncode == 0
     until(lambda: d.ctl("report", exe).returncode == 0)
-    order, graph = (d.ctl("report", exe, "-f", form).stdout for form in ("symbol-order", "lld-callgraph"))
-    tap.point("twin" not in entries(order) and "not unique: 2" in order
-              and sorted(entries(graph)) == ["main left 1", "main right 1"],
-              "a name of two functions is left out, and counted", f"{order}\n{graph}")
-    tap.point("# Calls between functions: 7, 28.57 % of them" in graph, "the share of calls in the list is stated",
-              graph)
+    order = d.ctl("report", exe, "-f", "symbol-order").stdout
+    tap.point("twin" not in entries(order) and "not unique: 2" in order, "a name of two functions is left out, and counted",
+              order)
+    tap.point("# Calls between functions: 7, 28.57 % of them" in order, "the share of calls in the list is stated",
+              order)
 
 
 def test_uncounted(tap, d):
@@ -99,10 +87,9 @@ def test_uncounted(tap, d):
     assert run("gcc", "-O1", "-c", "-o", code, source).returncode == 0
     assert run("gcc", "-pg", "-o", exe, code).returncode == 0
     assert d.ctl("upload", "-e", exe, profile(d.folder, exe, [], 1)).returncode == 0
-    for form in ("symbol-order", "lld-callgraph"):
-        done = d.ctl("report", exe, "-f", form)
-        tap.point(done.returncode == 64 and f"format={form} needs counted calls" in done.stderr and done.stdout == "",
-                  f"{form}: refused where no call is counted", done)
+    done = d.ctl("report", exe, "-f", "symbol-order")
+    tap.point(done.returncode == 64 and "format=symbol-order needs counted calls" in done.stderr and done.stdout == "",
+              "refused where no call is counted", done)
 
 
 with Tap() as tap, Daemon() as d:
@@ -111,6 +98,5 @@ with Tap() as tap, Daemon() as d:
     assert d.ctl("run", exe).returncode == 0
     until(lambda: d.ctl("report", exe).returncode == 0)
     test_order(tap, d, source, exe)
-    test_graph(tap, d, source, exe)
     test_twins(tap, d)
     test_uncounted(tap, d)

@@ -200,12 +200,10 @@ def test_builds(tap, d, exe):
         tap.point(bad.returncode == 64 and words[1] in bad.stderr, f"builds {' '.join(words)} is refused by name", bad)
 
 
-def test_open(tap, d, exe):
-    none = d.ctl("open", exe)
-    tap.point(none.returncode == 69 and "--http" in none.stderr and none.stdout == "",
-              "open: a daemon without HTTP says how to have it", none)
+def test_address(tap, d, exe):
+    """What status says of the daemon's HTTP address is where the dashboard answers."""
     status = d.json("status", "--json")["store"]
-    tap.point(status["http_url"] is None and status["http_token"] is False, "and its status says so", status)
+    tap.point(status["http_url"] is None and status["http_token"] is False, "status without HTTP: no address", status)
     token = os.path.join(d.folder, "token")
     with open(token, "w") as f:
         f.write("correct-horse-battery-staple-0123456789\n")
@@ -213,42 +211,13 @@ def test_open(tap, d, exe):
     for options, asked in ((["--http-open"], False), (["--http-token", token], True)):
         port = free_port()
         with Daemon("--http", f"127.0.0.1:{port}", *options) as web:
-            gmon = profile(web.folder, exe, ["9"], 0)
-            assert web.ctl("upload", "-e", exe, gmon).returncode == 0
-            build = web.json("builds", "--json")["rows"][0]["build_id"]
-            done = web.ctl("open", build[:6], "--view", "graph", "--since", "now-1h")
-            want = f"http://127.0.0.1:{port}/?build={build}&view=graph&since=now-1h"
-            tap.point(done.returncode == 0 and done.stdout == want + "\n" and ("#t=TOKEN" in done.stderr) == asked,
-                      f"open prints the address{', and that a token is asked for' if asked else ''}", done)
+            status = web.json("status", "--json")["store"]
+            tap.point(status["http_url"] == f"http://127.0.0.1:{port}/" and status["http_token"] == asked,
+                      f"status has the address{', and that a token is asked for' if asked else ''}", status)
             page = run("/usr/bin/python3", "-c", "import sys, urllib.request; "
                                                  "print(urllib.request.urlopen(sys.argv[1], "
-                                                 "timeout=300).read().decode())", want)
+                                                 "timeout=300).read().decode())", status["http_url"])
             tap.point("<html" in page.stdout, "where the dashboard answers", page.stderr)
-            tap.point(web.json("open", exe, "--json") == {"url": f"http://127.0.0.1:{port}/?build={build}",
-                    "token": asked}, "open --json")
-            tap.point(web.ctl("open").stdout == f"http://127.0.0.1:{port}/\n", "without a build: the list")
-            bad = web.ctl("open", "ffffffff")
-            tap.point(bad.returncode == 66 and "ffffffff" in bad.stderr and bad.stdout == "", "an unknown build", bad)
-            bad = web.ctl("open", exe, "--view", "map")
-            tap.point(bad.returncode == 64 and "map" in bad.stderr, "an unknown view", bad)
-            if not asked:
-                test_browser(tap, web, exe, want.split("&")[0])
-
-
-def test_browser(tap, web, exe, want):
-    """xdg-open of the test's own: called with the address where there is a display, and not otherwise."""
-    folder = os.path.join(web.folder, "bin")
-    os.makedirs(folder)
-    with open(os.path.join(folder, "xdg-open"), "w") as f:
-        f.write(f"#!/bin/sh\necho \"$@\" >> {shlex.quote(web.folder)}/opened\n")
-    os.chmod(os.path.join(folder, "xdg-open"), 0o755)
-    opened = os.path.join(web.folder, "opened")
-    path = f"{folder}:{os.environ['PATH']}"
-    web.ctl("open", exe, env={**terminal_env(web), "PATH": path})
-    web.ctl("open", exe, "--print", env={**terminal_env(web), "PATH": path, "DISPLAY": ":9"})
-    tap.point(not os.path.exists(opened), "without a display, or with --print, no browser")
-    web.ctl("open", exe, env={**terminal_env(web), "PATH": path, "DISPLAY": ":9"})
-    tap.point(os.path.exists(opened) and open(opened).read() == want + "\n", "with one xdg-open gets the address")
 
 
 def test_progress(tap, d, exe, gmon):
@@ -340,7 +309,6 @@ def test_help(tap):
 def test_json(tap, d, exe, gmon):
     """--json on every verb that prints: one document."""
     calls = [["builds"], ["report", exe], ["labels"], ["labels", "host"], ["groups", exe, "--by", "host"], ["status"],
-             ["spool"], ["spool", "flush"],
              ["ps"], ["top", exe, "-n", "1"], ["verify"], ["upload", "-e", exe, gmon], ["symbols", exe],
              ["backup", os.path.join(d.folder, "copy")],
              ["export", exe, "-o", os.path.join(d.folder, "all.out")], ["delete", exe, "--yes"]]
@@ -391,7 +359,7 @@ if __name__ == "__main__":
         test_width(tap, d, shapes)
         test_pager(tap, d, shapes)
         test_builds(tap, d, cycle)
-        test_open(tap, d, cycle)
+        test_address(tap, d, cycle)
         test_progress(tap, d, cycle, gmon)
         test_names(tap, d, d.folder)
         test_help(tap)

@@ -63,7 +63,7 @@ def libraries(tap, d):
         until(lambda: listed(d, exe).get("processes_started") == 1)
         text = d.ctl("never-called", exe).stdout
         tap.point(text == sentence + "\n" and listed(d, exe)["rows"] == [], sentence, text)
-    for form in ("symbol-order", "lld-callgraph", "exclude-list"):
+    for form in ("symbol-order", "exclude-list"):
         done = d.ctl("report", paths[4], "-f", form)
         tap.point(done.returncode == 64 and f"format={form} needs names, and the functions of build " in done.stderr
                   and done.stderr.count("\n") == 1, f"{form} of a build without names", done.stderr)

@@ -337,11 +337,10 @@ def test_spool(tap, d, exe, gmon):
     done = d.ctl("upload", "-e", exe, "-l", "service=late", gmon, gmon)
     says(tap, done, 0, ["no daemon", "2 uploads", "spool"], "without a daemon uploads are kept, and it is said")
     entries = glob.glob(d.env["PROFD_SPOOL"] + "/*.upload")
-    tap.point(len(entries) == 2 and len(d.json("spool", "--json")["rows"]) == 2, "in the spool", entries)
+    tap.point(len(entries) == 2, "in the spool", entries)
     done = d.ctl("status")
     tap.point(done.returncode == 69 and "2 uploads wait" in done.stdout and "no daemon" in done.stderr,
               "status tells of them", done)
-    says(tap, d.ctl("spool", "flush"), 69, ["no daemon"], "flush without a daemon")
     kept = {e: open(e, "rb").read() for e in entries}
     d.start()
     done = d.ctl("upload", "-e", exe, gmon)
@@ -350,8 +349,9 @@ def test_spool(tap, d, exe, gmon):
     for path, content in kept.items():  # as after a crash between commit and ACK
         with open(path, "wb") as f:
             f.write(content)
-    done = d.ctl("spool", "flush")
-    tap.point(done.stdout.startswith("2 stored") and uploads(d, exe) == before + 3, "delivered twice counts once", done)
+    done = d.ctl("symbols", exe)
+    tap.point(not glob.glob(d.env["PROFD_SPOOL"] + "/*") and uploads(d, exe) == before + 3, "delivered twice counts once",
+              done)
     path = next(iter(kept))
     with open(path, "wb") as f:
         f.write(kept[path][:-1])
@@ -362,7 +362,7 @@ def test_spool(tap, d, exe, gmon):
     new = compile_c(os.path.dirname(exe), "fresh")
     done = d.ctl("upload", "-e", new, profile(new, "fresh.gmon"))
     d.start()
-    d.ctl("spool", "flush")
+    d.ctl("symbols", exe)
     tap.point(row(d, new)["symbols"], "an executable that is asked for after the spool is found again", row(d, new))
 
 

@@ -167,7 +167,7 @@ def measure(daemon, folder, name, exe, runs, ticks):
     inside, arcs = collections.Counter(), []
     for _ in range(60):
         for arguments, given in runs:
-            done = run(PROFCTL, "run", "--rate", RATE, "--no-rewrite", "--wait", 60, "-l", f"of={label}", "-l",
+            done = run(PROFCTL, "run", "--rate", RATE, "--wait", 60, "-l", f"of={label}", "-l",
                        "kind=exact", "--", exe,
                        *arguments, env=daemon.env, cwd=folder, timeout=300, binary=True,
                        **({"input": given} if given else {}))
