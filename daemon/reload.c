@@ -32,9 +32,7 @@ struct store_detail server_get_detail(const struct config *c)
 
 static struct watcher_setup server_get_watch(const struct config *c)
 {
-    return (struct watcher_setup){.list = c->watch,
-                                  .interval = c->watch_interval,
-                                  .judging = {.metric = c->watch_metric, .threshold = c->watch_threshold / 100.0}};
+    return (struct watcher_setup){.list = c->watch, .interval = c->watch_interval};
 }
 
 enum profd_status server_make_watcher(struct server *s, struct profd_error *e)

@@ -61,10 +61,6 @@
       "interval between harvests of a live process (default 10s)")                                                     \
     X(watch, "watch", LIST, OF_PROFD, "LABELS:FUNCTIONS",                                                              \
       "count these functions for Prometheus and compare new versions; may be repeated")                                \
-    X(watch_metric, "watch-metric", TEXT, OF_PROFD, "METRIC",                                                          \
-      "what new versions are compared by: self (default), total, time-per-call or calls-per-process")                  \
-    X(watch_threshold, "watch-threshold", TEXT, OF_PROFD, "PERCENT",                                                   \
-      "wait with a verdict until a change of PERCENT can be seen (default 2%)")                                        \
     X(watch_interval, "watch-interval", TEXT, OF_PROFD, "TIME",                                                        \
       "interval between looks at the watched functions (default 60s)")                                                 \
     X(log_level, "log-level", TEXT, OF_ALL, "LEVEL", "error, warning, notice (default), info or debug")                \
@@ -113,9 +109,7 @@ struct config {
     unsigned user_share;            /* percent; 100: no bound */
     int64_t harvest_interval;       /* nanoseconds */
     const char *watch;              /* lines of core/watch_list.h, valid; NULL: nothing is watched */
-    const char *watch_metric;
-    unsigned watch_threshold; /* percent */
-    int64_t watch_interval;   /* nanoseconds */
+    int64_t watch_interval;         /* nanoseconds */
     enum log_level log_level;
     bool http_given;   /* not by default */
     const char *relay; /* NULL: nothing is forwarded */

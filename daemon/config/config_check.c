@@ -359,27 +359,12 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
 
 static enum profd_status config_check_watch(struct config *c, struct profd_error *e)
 {
-    static const char *const metrics[] = {"self", "total", "time-per-call", "calls-per-process"};
     struct arena *a = arena_new(WATCH_ARENA);
-    bool known = false;
     struct watch_list list;
     enum profd_status status = a ? watch_list_parse(c->values[CONFIG_watch], a, &list, e) : profd_no_memory(e);
 
     arena_free(a);
     c->watch = c->values[CONFIG_watch];
-    c->watch_metric = config_or(c->values[CONFIG_watch_metric], "self");
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        known |= !strcmp(c->watch_metric, metrics[i]);
-    }
-    if (!status && !known) {
-        status = profd_error_set(e, PROFD_CONFIG,
-                                 "watch-metric is \"%s\"; it must be self, total, time-per-call or calls-per-process",
-                                 c->watch_metric);
-    }
-    if (!status) {
-        status = config_parse_percent("watch-threshold", config_or(c->values[CONFIG_watch_threshold], "2%"),
-                                      &c->watch_threshold, e);
-    }
     return status ? status
                   : config_check_interval("watch-interval", config_or(c->values[CONFIG_watch_interval], "60s"),
                                           &c->watch_interval, e);

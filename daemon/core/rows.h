@@ -121,10 +121,4 @@ struct version_row {
     uint64_t uploads;
 };
 
-/* A verdict on a new version of a program. */
-struct verdict_row {
-    int64_t changed;      /* ns */
-    const char *document; /* JSON, as the watch list has stored it */
-};
-
 #endif

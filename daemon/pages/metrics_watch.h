@@ -1,4 +1,4 @@
-/* /metrics: counters of watched functions, and the latest verdicts. Made on a reading thread. */
+/* /metrics: counters of watched functions. Made on a reading thread. */
 #ifndef PROFD_PAGES_METRICS_WATCH_H
 #define PROFD_PAGES_METRICS_WATCH_H
 

@@ -35,7 +35,7 @@
     X("/menu.js", menu_js, SCRIPT)                                                                                     \
     X("/origin.js", origin_js, SCRIPT)                                                                                 \
     X("/overview_day.js", overview_day_js, SCRIPT)                                                                     \
-    X("/overview_verdicts.js", overview_verdicts_js, SCRIPT)                                                           \
+    X("/overview_change.js", overview_change_js, SCRIPT)                                                               \
     X("/pane_arcs.js", pane_arcs_js, SCRIPT)                                                                           \
     X("/pane_function.js", pane_function_js, SCRIPT)                                                                   \
     X("/picture.js", picture_js, SCRIPT)                                                                               \

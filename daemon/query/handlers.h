@@ -15,7 +15,6 @@ enum profd_status function_show(struct job *job, struct profd_error *e);
 enum profd_status addresses_show(struct job *job, struct profd_error *e);
 enum profd_status callers_show(struct job *job, struct profd_error *e);
 enum profd_status series_show(struct job *job, struct profd_error *e);
-enum profd_status verdicts_list(struct job *job, struct profd_error *e);
 enum profd_status versions_list(struct job *job, struct profd_error *e);
 enum profd_status joined_list(struct job *job, struct profd_error *e);
 enum profd_status function_search(struct job *job, struct profd_error *e);

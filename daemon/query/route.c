@@ -16,7 +16,6 @@ static const char *const SERIES[] = {"step",   "since", "until",    "match",    
                                      "static", "uid",   "build_id", "dimension", "time",    NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
                                      "uid",  "limit", "cursor", "dimension", "names",   "watch",  NULL};
-static const char *const VERDICTS[] = {"since", "until", "format", "limit", "cursor", NULL};
 static const char *const VERSIONS[] = {"match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
@@ -55,7 +54,6 @@ static const struct route ROUTES[] = {
     {"/api/v1/diff", QUERY_STORE, QUERY_REPORT, diff_show, DIFF, true},
     {"/api/v1/load", QUERY_STORE, QUERY_GROUPS, loads_list, LOADS, true},
     {"/api/v1/functions", QUERY_STORE, QUERY_FUNCTIONS, joined_list, JOINED, true},
-    {"/api/v1/verdicts", QUERY_STORE, QUERY_OTHER, verdicts_list, VERDICTS, true},
     {"/api/v1/versions", QUERY_STORE, QUERY_LABELS, versions_list, VERSIONS, true},
     {"/api/v1/labels", QUERY_STORE, QUERY_LABELS, labels_list, LABELS, false},
     {"/api/v1/labels/{}/values", QUERY_STORE, QUERY_LABELS, labels_list_values, LABELS, false},

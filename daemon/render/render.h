@@ -98,10 +98,6 @@ void render_labels(const struct label_row *rows, size_t n, const char *next, str
 void render_processes(const struct process_row *rows, size_t n, const char *next, struct buffer *out);
 /* Hosts of a centre; now: from which their lag is counted. */
 void render_hosts(const struct fleet_row *rows, size_t n, int64_t now, const char *next, struct buffer *out);
-/* Verdicts of the watch list; as annotations, those that are final and have an estimate: an array of objects with time
- * (ms), title, text and tags. */
-void render_verdicts(const struct verdict_row *rows, size_t n, const char *next, struct buffer *out);
-void render_annotations(const struct verdict_row *rows, size_t n, struct buffer *out);
 /* Versions of programs. */
 void render_versions(const struct version_row *rows, size_t n, const char *next, struct buffer *out);
 void render_values(const struct label_row *rows, size_t n, const char *next, struct buffer *out);

@@ -179,7 +179,6 @@ struct memory_instance {
 };
 
 struct memory_watch_row {
-    enum store_watch_kind kind;
     char *key, *document; /* owned */
     int64_t changed;
 };
@@ -190,7 +189,7 @@ struct memory_store {
     struct store_reader *readers;
     size_t reader_count, reader_capacity;
     uint64_t reader_number;              /* of the latest */
-    struct memory_watch_row *watch_rows; /* ascending by kind and key */
+    struct memory_watch_row *watch_rows; /* ascending by key */
     size_t watch_row_count, watch_row_capacity;
     uint64_t number, list_epoch, series;
     uint64_t uploads_total, ticks, calls;

@@ -1,4 +1,4 @@
-/* Counts and verdicts of the watch list, as in sqlite_watch_rows.c. */
+/* Counters of the watch list, as in sqlite_watch_rows.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,32 +21,18 @@ void memory_remove_watch_rows(struct memory_store *s)
 }
 
 /* The place of a row, or where it would be. */
-static size_t find_row(const struct memory_store *s, enum store_watch_kind kind, const char *key, bool *found)
+static size_t find_row(const struct memory_store *s, const char *key, bool *found)
 {
     size_t at = 0;
     int order = 1;
-    while (at < s->watch_row_count && (s->watch_rows[at].kind < kind ||
-                                       (s->watch_rows[at].kind == kind && strcmp(s->watch_rows[at].key, key) < 0))) {
+    while (at < s->watch_row_count && strcmp(s->watch_rows[at].key, key) < 0) {
         at++;
     }
-    if (at < s->watch_row_count && s->watch_rows[at].kind == kind) {
+    if (at < s->watch_row_count) {
         order = strcmp(s->watch_rows[at].key, key);
     }
     *found = order == 0;
     return at;
-}
-
-static void trim(struct memory_store *s)
-{
-    size_t verdicts = 0, oldest = 0;
-    for (size_t i = 0; i < s->watch_row_count; i++) {
-        if (s->watch_rows[i].kind == STORE_WATCH_VERDICT) {
-            oldest = verdicts++ == 0 || s->watch_rows[i].changed < s->watch_rows[oldest].changed ? i : oldest;
-        }
-    }
-    if (verdicts > STORE_VERDICTS_MOST) {
-        remove_row(s, oldest);
-    }
 }
 
 static enum profd_status put_row(struct memory_store *s, const struct store_watch_row *r, struct profd_error *e)
@@ -54,8 +40,8 @@ static enum profd_status put_row(struct memory_store *s, const struct store_watc
     bool found;
     enum profd_status status =
         memory_reserve(&s->watch_rows, s->watch_row_count, &s->watch_row_capacity, 1, sizeof *s->watch_rows, e);
-    const size_t at = find_row(s, r->kind, r->key, &found);
-    struct memory_watch_row made = {.kind = r->kind, .changed = r->changed};
+    const size_t at = find_row(s, r->key, &found);
+    struct memory_watch_row made = {.changed = r->changed};
     if (status != PROFD_OK) {
         return status;
     }
@@ -75,7 +61,6 @@ static enum profd_status put_row(struct memory_store *s, const struct store_watc
         memmove(&s->watch_rows[at + 1], &s->watch_rows[at], (s->watch_row_count - at) * sizeof *s->watch_rows);
         s->watch_rows[at] = made;
         s->watch_row_count++;
-        trim(s);
     }
     return PROFD_OK;
 }
@@ -90,7 +75,7 @@ enum profd_status memory_put_watch_rows(struct store *base, const struct store_w
     return status;
 }
 
-enum profd_status memory_each_watch_row(struct store *base, enum store_watch_kind kind,
+enum profd_status memory_each_watch_row(struct store *base,
                                         bool (*each)(void *context, const struct store_watch_row *row), void *context,
                                         struct profd_error *e)
 {
@@ -99,10 +84,8 @@ enum profd_status memory_each_watch_row(struct store *base, enum store_watch_kin
     (void)e;
     for (size_t i = 0; i < s->watch_row_count && more; i++) {
         const struct memory_watch_row *r = &s->watch_rows[i];
-        if (r->kind == kind) {
-            const struct store_watch_row row = {r->kind, r->key, r->changed, r->document};
-            more = each(context, &row);
-        }
+        const struct store_watch_row row = {r->key, r->changed, r->document};
+        more = each(context, &row);
     }
     return PROFD_OK;
 }

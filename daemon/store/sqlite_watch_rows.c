@@ -1,4 +1,4 @@
-/* Counts and verdicts of the watch list (watches.h). */
+/* Counters of the watch list (watches.h). */
 #include <string.h>
 
 #include "store/sqlite.h"
@@ -10,15 +10,12 @@ static enum profd_status put_rows(struct sqlite_store *s, const struct store_wat
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         const struct store_watch_row *r = &rows[i];
         if (r->document == NULL) {
-            status = sqlite_run(s, SQL_WATCH_REMOVE, VALUES(INTEGER(r->kind), TEXT(r->key)), e);
+            status = sqlite_run(s, SQL_WATCH_REMOVE, VALUES(TEXT(r->key)), e);
         } else {
-            status = sqlite_run(s, SQL_WATCH_PUT,
-                                VALUES(INTEGER(r->kind), TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e);
+            status = sqlite_run(s, SQL_WATCH_PUT, VALUES(TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e);
         }
     }
-    return status == PROFD_OK
-               ? sqlite_run(s, SQL_WATCH_TRIM, VALUES(INTEGER(STORE_WATCH_VERDICT), INTEGER(STORE_VERDICTS_MOST)), e)
-               : status;
+    return status;
 }
 
 enum profd_status sqlite_put_watch_rows(struct store *base, const struct store_watch_row *rows, size_t n,
@@ -32,21 +29,19 @@ enum profd_status sqlite_put_watch_rows(struct store *base, const struct store_w
     return status == PROFD_OK ? sqlite_write_end(s, put_rows(s, rows, n, e), e) : status;
 }
 
-enum profd_status sqlite_each_watch_row(struct store *base, enum store_watch_kind kind,
+enum profd_status sqlite_each_watch_row(struct store *base,
                                         bool (*each)(void *context, const struct store_watch_row *row), void *context,
                                         struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = true, more = true;
-    enum profd_status status = sqlite_start(s, SQL_WATCH_EACH, VALUES(INTEGER(kind)), &q, e);
+    enum profd_status status = sqlite_start(s, SQL_WATCH_EACH, NULL, 0, &q, e);
     while (status == PROFD_OK && row && more) {
         status = sqlite_next(s, q, &row, e);
         if (status == PROFD_OK && row) {
-            const struct store_watch_row out = {.kind = kind,
-                                                .key = sqlite_text(q, 0),
-                                                .changed = sqlite3_column_int64(q, 1),
-                                                .document = sqlite_text(q, 2)};
+            const struct store_watch_row out = {
+                .key = sqlite_text(q, 0), .changed = sqlite3_column_int64(q, 1), .document = sqlite_text(q, 2)};
             more = each(context, &out);
         }
     }

@@ -104,9 +104,9 @@
        struct profd_error *e),                                                                                         \
       (s, each, context, e))                                                                                           \
     V(each_watch_row,                                                                                                  \
-      (struct store * s, enum store_watch_kind kind, bool (*each)(void *context, const struct store_watch_row *row),   \
-       void *context, struct profd_error *e),                                                                          \
-      (s, kind, each, context, e))                                                                                     \
+      (struct store * s, bool (*each)(void *context, const struct store_watch_row *row), void *context,                \
+       struct profd_error *e),                                                                                         \
+      (s, each, context, e))                                                                                           \
     V(get_relay, (struct store * s, struct store_relay * out, struct profd_error * e), (s, out, e))                    \
     V(verify,                                                                                                          \
       (struct store * s, struct store_cursor * cursor, void (*mismatch)(void *context, const char *sentence),          \

@@ -1,6 +1,11 @@
-/* The watch list at work. At intervals a thread of its own looks at what is stored of the watched functions, as a
- * reader does; what it finds is stored by the writer. One look at a time: a look that takes longer than the interval
- * delays the next one. All state is in the database, so that a restart changes nothing. */
+/* Counters of watched functions for /metrics: exact calls and self seconds, which never decrease.
+ *
+ * At intervals a thread of its own adds up each watched function in all stored uploads of its watch, as a reader does.
+ * A counter is that sum, and base, which is what the counter was ahead of the sum when data was removed last: a sum
+ * that is smaller than at the look before shows that a delete or retention has removed something. What was stored
+ * between two looks and removed before the second, and what arrived together with a removal, may be missing in the
+ * counter; `removals` counts the looks that found one. The counters are stored, so that a restart changes nothing. One
+ * look at a time: a look that takes longer than the interval delays the next one. */
 #ifndef PROFD_WATCH_WATCHER_H
 #define PROFD_WATCH_WATCHER_H
 
@@ -8,7 +13,6 @@
 #include <stdint.h>
 
 #include "proto/status.h"
-#include "watch/watch_verdicts.h"
 
 struct loop;
 struct query_cache;
@@ -18,7 +22,6 @@ struct writer;
 struct watcher_setup {
     const char *list; /* lines of core/watch_list.h, valid; NULL: nothing is watched */
     int64_t interval; /* ns */
-    struct watch_judging judging;
 };
 
 struct watcher_config {
@@ -30,11 +33,10 @@ struct watcher_config {
     uint64_t salt;        /* store_set_salt */
 };
 
-/* Copies the setup, but for the name of the metric. All parts of the config outlive the watcher. */
+/* Copies the setup. All parts of the config outlive the watcher. */
 enum profd_status watcher_start(const struct watcher_config *config, const struct watcher_setup *setup,
                                 struct watcher **out, struct profd_error *e);
-/* The setup from now on, with which the old one need not exist any more: the next look is soon. Without memory it stays
- * as it was. */
+/* The setup from now on: the next look is soon. Without memory it stays as it was. */
 void watcher_set(struct watcher *w, const struct watcher_setup *setup);
 /* No further look begins. */
 void watcher_stop(struct watcher *w);

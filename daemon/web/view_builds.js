@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { dayOf, forget, later, spark } from "./overview_day.js";
-import { changes, latest, verdictCell, verdicts } from "./overview_verdicts.js";
+import { changeLink, comparisons } from "./overview_change.js";
 import { another, go, note, to } from "./state.js";
 import { filterField, Table } from "./table.js";
 import { bar, NARROW } from "./view_report.js";
@@ -40,14 +40,6 @@ function rowsOf(groups) {
   });
 }
 
-/** The two newest builds of a program, compared. */
-function compared(group, state) {
-  const [newest, before] = group.builds;
-  const sides = { ...another("compare"), build: before.build_id, against: newest.build_id };
-  const about = `${group.name}: the newest build against the one before`;
-  return el("a", { ...to(state, sides), class: "chip", tabIndex: -1, title: about, "aria-label": about }, "compare");
-}
-
 /** The version of the newest build beside a name, where there is no column of versions. */
 function versionChip(row) {
   const chip = (list) => {
@@ -57,8 +49,8 @@ function versionChip(row) {
   return later(dayOf([row.build]), ({ versions }) => (versions.length ? chip(versions) : []));
 }
 
-/** The name of a row; a group of several has a button that shows them. judged: there is a column of verdicts. */
-function nameCell(row, state, shown, judged, toggle) {
+/** The name of a row; a group of several has a button that shows them. */
+function nameCell(row, state, shown, toggle) {
   const { group, build } = row;
   const { name, build_id: id } = build;
   const exact = row.builds.every((b) => b.exact);
@@ -83,7 +75,6 @@ function nameCell(row, state, shown, judged, toggle) {
       : link(row.below && !group.folded ? format.brief(id) : format.base(name) || "?"),
     exact ? null : el("abbr", { class: "inexact", title: `not exact: ${reasons}` }, " ≈"),
     group.folded || innerWidth >= NARROW ? null : versionChip(row),
-    several && !group.folded && innerWidth >= NARROW && !judged ? compared(group, state) : null,
     several ? el("button", { ...props, onclick: () => toggle(group) }, label) : null,
   ];
 }
@@ -169,34 +160,31 @@ function dayColumns(rows) {
   };
 }
 
-/** Is there only where the daemon watches functions, and where there is space; else changes stand above the table. */
-function verdictColumn(rows, state, all) {
-  const of = ({ builds, group }) => (group.folded ? [] : latest(all, builds));
+/** Of programs with several builds: what changed in the newest one. */
+function changeColumn(rows, state, compared) {
   const several = ({ group, below }) => !below && !group.folded && group.builds.length > 1;
-  const other = (row) => (several(row) ? compared(row.group, state) : null);
   return {
-    key: "verdict",
-    title: "Verdict",
-    hint: "watched functions in the newest version, compared with the one before",
+    key: "change",
+    title: "Newest build",
+    hint: "what changed most, compared with the build before",
     width: 9.8,
     still: true,
-    cell: (i) => verdictCell(of(rows[i]), state) || other(rows[i]),
+    cell: (i) => (several(rows[i]) ? changeLink(rows[i].group, compared.get(rows[i].group), state) : ""),
   };
 }
 
 function columns(rows, state, view) {
-  const wide = view.verdicts.length && innerWidth >= NARROW;
   const name = {
     key: "name",
     title: "Program",
     value: (i) => (rows[i].group.folded ? "\uffff" : rows[i].group.name),
-    cell: (i) => nameCell(rows[i], state, view.open.has(rows[i].group.name), wide, view.toggle),
+    cell: (i) => nameCell(rows[i], state, view.open.has(rows[i].group.name), view.toggle),
   };
   const { share, seconds, calls, processes, last } = listColumns(rows, view.total);
   const { load, service, version, hosts } = dayColumns(rows);
-  const verdict = wide ? [verdictColumn(rows, state, view.verdicts)] : [];
   if (innerWidth < NARROW) return [name, load, share];
-  return [name, ...verdict, version, share, seconds, load, service, hosts, calls, processes, last];
+  const change = view.compared.size ? [changeColumn(rows, state, view.compared)] : [];
+  return [name, ...change, version, share, seconds, load, service, hosts, calls, processes, last];
 }
 
 /** What to do when there is nothing yet. */
@@ -231,10 +219,7 @@ function headline(builds, groups) {
 }
 
 export async function draw(main, state, signal) {
-  const [{ rows: builds, more }, judged] = await Promise.all([
-    api.rows("api/v1/builds?limit=1000", 20000, signal),
-    verdicts(signal),
-  ]);
+  const { rows: builds, more } = await api.rows("api/v1/builds?limit=1000", 20000, signal);
   if (builds.length === 0) return empty(main);
   forget();
   const groups = groupsOf(builds);
@@ -242,7 +227,7 @@ export async function draw(main, state, signal) {
   const view = {
     open: new Set(state.open.split("|").filter(Boolean).map(decodeURIComponent)),
     total: sum(builds, "seconds"),
-    verdicts: judged,
+    compared: innerWidth < NARROW ? new Map() : comparisons(groups, signal),
   };
   const text = (row) =>
     row.builds
@@ -289,7 +274,6 @@ export async function draw(main, state, signal) {
     main,
     el("div", { class: "toolbar" }, el("h1", {}, "Overview"), filter),
     headline(builds, groups),
-    innerWidth < NARROW ? changes(groups, judged, state) : null,
     table.node,
   );
   table.show(

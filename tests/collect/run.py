@@ -82,7 +82,8 @@ def refusals(tap, shop):
                   and not done.stdout,
                   f"run {' '.join(words)[:40]}: {status} and one sentence", (done.returncode, done.stderr, done.stdout))
     for words, status, word in ((["pause"], 64, "no process"), (["pause", "999999999"], 66, "999999999"),
-                                (["pause", "--off", "nolabel=x"], 66, "nolabel"), (["pause", "1", "--rate", "1e1"], 64, "1e1"),
+                                (["pause", "--off", "nolabel=x"], 66, "nolabel"),
+                                (["pause", "1", "--rate", "1e1"], 64, "1e1"),
                                 (["ps", "abc"], 64, "abc"), (["ps", "-l", "x"], 64, "x")):
         done = shop.daemon.ctl(*words)
         tap.point(done.returncode == status and word in done.stderr and done.stderr.count("\n") == 1

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run, until  # noqa: E402
+from harness import NODE_MODULES, PROFCTL, Daemon, free_port, profile, programs, run  # noqa: E402
 from shop import NOW, build, fleet, send_sampled, send_tangle  # noqa: E402
 
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
@@ -48,16 +48,6 @@ def fill(d):
     send_sampled(d)
 
 
-def watch(d):
-    """From its next start on the daemon compares versions: of all of the data at once."""
-    d.options = (*d.options, "--watch", "service=shop:parse,render", "--watch-interval", "1s", "--watch-threshold",
-                 "10%")
-
-
-def verdicts(d):
-    return {r["function"]: r["verdict"] for r in d.json("verdicts", "--json")["rows"]}
-
-
 def add_hosts(d):
     """Four hosts of a centre: the first arrives in the future, so that it is up to date however long the test takes."""
     d.stop()
@@ -79,9 +69,7 @@ for name, found in (("chromium", CHROMIUM), ("node", shutil.which("node")),
 port = free_port()
 with Daemon("--http", f"127.0.0.1:{port}", "--http-open") as daemon:
     fill(daemon)
-    watch(daemon)
     add_hosts(daemon)
-    until(lambda: verdicts(daemon) == {"parse": "increased", "render": "decreased"})
     done = subprocess.run(["node", os.path.join(os.path.dirname(__file__), "../browser/answers.mjs"),
                            os.path.dirname(NODE_MODULES), f"http://127.0.0.1:{port}/", daemon.socket, PROFCTL,
                            sys.argv[1] if len(sys.argv) > 1 else ""],

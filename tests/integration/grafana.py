@@ -9,8 +9,7 @@ import tempfile
 import urllib.parse
 from datetime import datetime, timezone
 
-from harness import NODE_MODULES, ROOT, Daemon, Tap, profile, programs, run, until
-from shop import NOW, build, fleet
+from harness import NODE_MODULES, ROOT, Daemon, Tap, profile, programs, run
 
 PATH = os.path.join(ROOT, "schema/grafana-dashboard.json")
 INFINITY = "yesoreyeram-infinity-datasource"
@@ -100,7 +99,6 @@ BREAKS = (
     lambda d: d["panels"][1]["options"]["legend"].update(displayMode="grid"),
     lambda d: d["panels"][1]["fieldConfig"]["defaults"]["custom"].update(drawStyle="pie"),
     lambda d: d["templating"]["list"][0].update(refresh=7),
-    lambda d: d["annotations"]["list"][0]["target"].pop("refId"),
     lambda d: d["time"].update({"from": 1}),
 )
 
@@ -170,30 +168,6 @@ def test_narrowed(tap, d, dashboard, values):
                   f"{name}: {chosen} is {count} series", wrong)
     _, rows, wrong = ask(d, query, {**values, "__from": "1000000000000", "__to": "1000086400000"})
     tap.point(rows is None and "no rows" in wrong, "a day of 2001 has no rows, and is no error", wrong)
-
-
-def test_annotations(tap, dashboard):
-    """A verdict on a watched function, as the annotation query gets it: time in ms, title and text."""
-    listed = dashboard["annotations"]["list"]
-    target = listed[0]["target"]
-    tap.point(len(listed) == 1 and listed[0]["enable"] and target["type"] == "json" and target["parser"] == "backend"
-              and listed[0]["datasource"] == target["datasource"] == {"type": INFINITY, "uid": "${datasource}"}
-              and {"time", "title", "text"} <= {c["text"] for c in target["columns"]},
-              "one annotation query, with what Grafana reads of an annotation", listed)
-    with Daemon("--watch", "service=api:parse", "--watch-interval", "1s", "--watch-threshold", "50%") as d:
-        one, two = build(d.folder, "one", "", ""), build(d.folder, "two", "int other;", "+ 1")
-        for exe, seed, label, slower in ((one, 1, "1", 1), (two, 2, "2", 3)):
-            fleet(d, exe, seed, label, slower, 0, NOW - 3600 // seed, labels=lambda process: {"service": "api"})
-        decided = until(lambda: [r for r in d.json("verdicts", "--json")["rows"] if r["verdict"] == "increased"])
-        values = {"__from": str((NOW - 86400) * 1000), "__to": str((NOW + 86400) * 1000)}
-        address, rows, wrong = ask(d, target, values)
-        at = datetime.fromisoformat(decided[0]["decided"].replace("Z", "+00:00")).timestamp() if decided else 0
-        tap.point(rows and not wrong and len(rows) == 1 and abs(rows[0]["time"] / 1000 - at) < 1
-                  and "parse" in rows[0]["title"] and "increased" in rows[0]["title"]
-                  and "version 2 after 1" in rows[0]["text"], f"the verdict is an annotation: {address}",
-                  (rows, wrong, decided))
-        empty = d.get(ask(d, target, {"__from": "1000000000000", "__to": "1000086400000"})[0])
-        tap.point(empty[0] == 200 and json.loads(empty[2]) == [], "a day of 2001 has none", empty)
 
 
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
@@ -300,4 +274,3 @@ with Tap() as tap, Daemon() as d:
     values = test_answers(tap, d, dashboard, int(datetime.now(timezone.utc).timestamp()))
     test_narrowed(tap, d, dashboard, values)
     test_metrics(tap, d)
-    test_annotations(tap, dashboard)

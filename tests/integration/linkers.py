@@ -73,8 +73,8 @@ def test_twins(tap, d):
     assert d.ctl("run", exe).returncode == 0
     until(lambda: d.ctl("report", exe).returncode == 0)
     order = d.ctl("report", exe, "-f", "symbol-order").stdout
-    tap.point("twin" not in entries(order) and "not unique: 2" in order, "a name of two functions is left out, and counted",
-              order)
+    tap.point("twin" not in entries(order) and "not unique: 2" in order,
+              "a name of two functions is left out, and counted", order)
     tap.point("# Calls between functions: 7, 28.57 % of them" in order, "the share of calls in the list is stated",
               order)
 

@@ -350,8 +350,8 @@ def test_spool(tap, d, exe, gmon):
         with open(path, "wb") as f:
             f.write(content)
     done = d.ctl("symbols", exe)
-    tap.point(not glob.glob(d.env["PROFD_SPOOL"] + "/*") and uploads(d, exe) == before + 3, "delivered twice counts once",
-              done)
+    tap.point(not glob.glob(d.env["PROFD_SPOOL"] + "/*") and uploads(d, exe) == before + 3,
+              "delivered twice counts once", done)
     path = next(iter(kept))
     with open(path, "wb") as f:
         f.write(kept[path][:-1])

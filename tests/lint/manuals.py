@@ -127,7 +127,7 @@ def check_verbs(tree, bad):
             bad += [f"profctl(1), SYNOPSIS of {verb}: there is no option {o}" for o in sorted(named - options - common)]
             if not synopsis:
                 bad.append(f"profctl(1): SYNOPSIS lacks {verb}")
-    drawn = set(re.search(r'DRAWING_FORMATS "([a-z|]+)"', tree.text(DRAWN)).group(1).split("|"))
+    drawn = set(re.search(r'DRAWING_FORMAT "([a-z|]+)"', tree.text(DRAWN)).group(1).split("|"))
     said = set().union(*(re.findall(r"[\w-]+", e.removeprefix("Cm ")) for path, e in entries
                          if len(path) == 2 and path[0] == described.get("report") and "-format" in path[1]))
     both_ways("profctl(1), report --format", formats_of(tree) | drawn, said, bad)
