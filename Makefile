@@ -172,7 +172,7 @@ $(B)/libprofd-static.a: $(call archives_of,client)
 
 # --- the collector: it runs inside calls of any program, so it uses no vector registers, no sanitizer, and only those
 # functions of libc that are listed. All its code is in one section, so that a tick can tell whether it fell there.
-SRC_collect := $(filter-out client/collect/interpose.c,$(wildcard client/collect/*.c client/collect/*_$(COLLECT_MACHINE).S))
+SRC_collect := $(filter-out client/collect/interpose.c client/collect/own_exec.c,$(wildcard client/collect/*.c client/collect/*_$(COLLECT_MACHINE).S))
 OBJ_collect := $(patsubst client/collect/%,$(B)/collect/%.o,$(basename $(SRC_collect)))
 CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -ftls-model=initial-exec \
                  -fno-builtin -mgeneral-regs-only -fno-stack-protector -U_FORTIFY_SOURCE -MMD -MP $(WARN) \
@@ -188,7 +188,7 @@ $(B)/collect/%.o: client/collect/%.S
 	$(Q)$(CC) -I. -MMD -MP $(CFLAGS) -c $< -o $@
 $(B)/collect/whole.o: $(OBJ_collect)
 	$(Q)$(LD) -r -o $@ $^ && $(OBJCOPY) --localize-hidden $@
-$(B)/libprofd-collect.so: $(OBJ_collect) $(B)/collect/interpose.o client/collect/libprofd-collect.map
+$(B)/libprofd-collect.so: $(OBJ_collect) $(B)/collect/interpose.o $(B)/collect/own_exec.o client/collect/libprofd-collect.map
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) -Wl,-soname,libprofd-collect.so.$(PROTOCOL_ABI) -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,-z,noseparate-code \
 	  -Wl,--version-script=client/collect/libprofd-collect.map $(LDFLAGS)
 $(B)/libprofd-collect.a: $(B)/collect/whole.o
@@ -304,7 +304,7 @@ tests: $(TESTS) $(if $(SANITIZE),$(FUZZ_NAMES:%=$(B)/tests/replay-%)) # after th
 # All that `all tests` compiles, and the bench; nothing is linked.
 SRC_tests := $(wildcard $(SUITES:%=tests/%/*/*.c) $(foreach d,fuzz crash fleet collect record bench,tests/$(d)/*.c))
 .PHONY: objects
-objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c.o $(OBJ_collect) $(B)/collect/interpose.o \
+objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c.o $(OBJ_collect) $(B)/collect/interpose.o $(B)/collect/own_exec.o \
          $(patsubst %.c,$(B)/%.o,$(SRC_main) $(foreach d,daemon/relay daemon/gate daemon/signer client/profctl,$(d)/main.c) $(SRC_tests))
 
 # --- what the README tells people to type -------------------------------------------------------------------

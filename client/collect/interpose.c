@@ -1,6 +1,5 @@
 /* Functions of libc that the shared library interposes, to learn of threads, and of forks without handlers. Each
  * behaves like libc's. Not in the static library. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <threads.h>
@@ -8,6 +7,7 @@
 
 #include "client/collect/collect.h"
 #include "client/collect/life.h"
+#include "client/collect/next.h"
 #include "client/collect/raw.h"
 #include "client/collect/sample.h"
 #include "client/collect/stub.h"
@@ -81,23 +81,6 @@ static int thread_main11(void *context)
     return s.begin11(s.argument);
 }
 
-typedef void any_function(void);
-
-/* The next definition of a name; resolved on first use. */
-static any_function *next_find(any_function **known, const char *name)
-{
-    any_function *next = __atomic_load_n(known, __ATOMIC_ACQUIRE);
-    if (!next) {
-        union {
-            void *object;
-            any_function *function;
-        } found = {.object = dlsym(RTLD_NEXT, name)};
-        next = found.function;
-        __atomic_store_n(known, next, __ATOMIC_RELEASE);
-    }
-    return next;
-}
-
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 typedef int create11_function(thrd_t *, thrd_start_t, void *);
 typedef pid_t fork_function(void);
@@ -145,6 +128,15 @@ EXPORT pid_t _Fork(void)
         collect_start_child();
     }
     return pid;
+}
+
+/* A hook of the AddressSanitizer's runtime, which otherwise does not start a program unless it is the first library:
+ * the collector is preloaded, and calls of both reach the next definition. profctl run also sets ASAN_OPTIONS, for
+ * programs that have this function themselves. */
+extern const char *__asan_default_options(void);
+EXPORT const char *__asan_default_options(void)
+{
+    return "verify_asan_link_order=0";
 }
 
 /* Ends without the destructors of objects. A child of vfork() runs through here, too. */

@@ -9,6 +9,7 @@
 #include "client/collect/raw.h"
 #include "client/collect/region.h"
 #include "client/collect/saved.h"
+#include "proto/uncounted.h"
 
 #pragma weak _dl_find_object
 
@@ -178,6 +179,14 @@ static void name_write(struct attach_module_row *row, const char *name)
     char folder[1024];
     size_t before = 0, n = raw_length(name);
     char *to = row->name;
+    for (const char *at = name; *at; at++) {
+        const char *rest = raw_after(at, UNCOUNTED_TO_ROOT "/");
+        if (rest) {
+            name = rest - 1;
+            n = raw_length(name);
+            break;
+        }
+    }
     if (name[0] != '/' && raw_after(name, "linux-") == NULL) {
         long got = raw_call(SYS_getcwd, folder, sizeof folder, 0, 0);
         if (got > 1 && folder[0] == '/') {

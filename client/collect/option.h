@@ -7,6 +7,7 @@
  *   - PROFD_COLLECT_MEMORY: MiB of the region, a power of two from 1 to 1024; default 64
  *   - PROFD_REWRITE: 1: call sites are rewritten at the start; 0 (default)
  *   - PROFD_LEAVE_OUT: a file of functions that are not to be counted (leave_out.h); implies PROFD_REWRITE=1
+ *   - PROFD_RUN: the socket of profctl run (proto/uncounted.h)
  *   - PROFD_LABEL_name: a label */
 #ifndef PROFD_COLLECT_OPTION_H
 #define PROFD_COLLECT_OPTION_H
@@ -23,8 +24,10 @@ struct option_values {
     uint32_t rate, mode;
     bool timers; /* threads get timers, were it only to look at the daemon */
     bool rewrite;
-    const char *leave_out; /* NULL: none */
-    uint64_t memory;       /* bytes */
+    const char *leave_out;  /* NULL: none */
+    uint64_t memory;        /* bytes */
+    struct sockaddr_un run; /* for programs that are not counted (proto/uncounted.h); family 0: none */
+    uint64_t root_device, root_inode;
 };
 extern struct option_values option;
 

@@ -4,11 +4,13 @@
 #include <gelf.h>
 #include <inttypes.h>
 #include <libelf.h>
+#include <linux/xattr.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "proto/attach.h"
@@ -74,13 +76,12 @@ static bool has_section(const struct program *p, const char *wanted)
 }
 
 /* By what libraries it was linked with: glibc's start-up code has the section .note.ABI-tag, stripped or not. */
-static const char *judge_libraries(const struct program *p, bool *breaks)
+static const char *judge_libraries(const struct program *p)
 {
     char interpreter[INTERPRETER_SIZE];
     size_t sections = 0;
     read_interpreter(p, interpreter);
     if (strstr(interpreter, "/ld-musl-") != NULL) {
-        *breaks = true;
         return "it is linked with musl, but the collector requires glibc; link it with glibc";
     }
     if (interpreter[0] != '\0' ||
@@ -96,22 +97,23 @@ static const char *judge_libraries(const struct program *p, bool *breaks)
     return "it is static; link it with libprofd-collect.a";
 }
 
-const char *run_judge_program(const char *path, bool *breaks)
+const char *run_judge_program(const char *path)
 {
     struct program own, p;
     struct stat st;
     const char *why = NULL;
     program_open(&own, "/proc/self/exe");
     program_open(&p, path);
-    *breaks = false;
     if (p.fd < 0 || fstat(p.fd, &st) != 0 || !S_ISREG(st.st_mode) || !own.elf || !p.elf) {
         why = NULL; /* not for us to say: a script, or what cannot be run */
     } else if (p.header.e_machine != own.header.e_machine || gelf_getclass(p.elf) != gelf_getclass(own.elf)) {
         why = "it is for another machine architecture";
     } else if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) || (st.st_mode & S_ISGID && st.st_gid != getegid())) {
         why = "it changes its user or group (set-user-id, set-group-id)";
+    } else if (geteuid() != 0 && fgetxattr(p.fd, XATTR_NAME_CAPS, NULL, 0) > 0) {
+        why = "it has file capabilities";
     } else {
-        why = judge_libraries(&p, breaks);
+        why = judge_libraries(&p);
     }
     program_close(&own);
     program_close(&p);

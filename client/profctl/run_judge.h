@@ -6,9 +6,8 @@
 #include <stddef.h>
 
 /* The reason why the collector cannot be loaded into the program in this file, as the end of a sentence; NULL if there
- * is none, or if the file is not an ELF file (a script). *breaks: the program would not start with the collector
- * preloaded. Reads headers only. */
-const char *run_judge_program(const char *path, bool *breaks);
+ * is none, or if the file is not an ELF file (a script). Reads headers only. */
+const char *run_judge_program(const char *path);
 
 /* The same for the limits that a command inherits: writes the end of a sentence to out. False, and out unchanged, if
  * there is no reason. */

@@ -1,11 +1,15 @@
 #include "profctl/run_place.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/uncounted.h"
+
 #define SOCKET_PATH_MAX 107
+#define ONLY_GLIBC "/$LIB"
 
 /* folder + name into out, if that is a file that can be read. */
 static bool library_try(const char *folder, const char *name, char out[RUN_PLACE_SIZE])
@@ -33,8 +37,13 @@ enum profd_status run_place_library(char out[RUN_PLACE_SIZE], struct profd_error
         return profd_error_set(e, PROFD_REFUSED, "run: LD_PRELOAD cannot contain a path with a space or colon: %s",
                                path);
     }
+    /* Only glibc's loader replaces $LIB. musl's finds no such file and goes on; it would load the collector, find that
+     * a function of glibc is missing, and end the program. */
+    const char *only =
+        dlopen(ONLY_GLIBC "/libc.so.6", RTLD_LAZY | RTLD_NOLOAD) && path[0] == '/' ? ONLY_GLIBC UNCOUNTED_TO_ROOT : "";
     const char *before = getenv("LD_PRELOAD");
-    int written = snprintf(out, RUN_PLACE_SIZE, "%s%s%s", path, before && *before ? ":" : "", before ? before : "");
+    int written =
+        snprintf(out, RUN_PLACE_SIZE, "%s%s%s%s", only, path, before && *before ? ":" : "", before ? before : "");
     if (written < 0 || written >= RUN_PLACE_SIZE) {
         return profd_error_set(e, PROFD_TOO_LARGE, "run: LD_PRELOAD has over %d bytes", RUN_PLACE_SIZE);
     }

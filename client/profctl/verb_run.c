@@ -13,6 +13,7 @@
 #include "profctl/run_delivery.h"
 #include "profctl/run_judge.h"
 #include "profctl/run_place.h"
+#include "profctl/run_uncounted.h"
 #include "proto/attach.h"
 
 static const struct profctl_option options[] = {
@@ -23,6 +24,7 @@ static const struct profctl_option options[] = {
     {"rewrite", 0, NULL, "make counting cheaper by rewriting the instrumented call sites"},
     {"leave-out", 0, "FILE", "do not count calls of the functions in FILE, which report -f exclude-list writes"},
     {"wait", 0, "SECONDS", "seconds to wait for the daemon after the command has ended (default 10)"},
+    {"check", 0, NULL, "say whether the command will be counted, and do not run it"},
     {"require-daemon", 0, NULL, "do not run the command without a daemon"},
     {"verbose", 'v', NULL, "report at the end what was delivered"},
     {"socket", 0, "PATH", "the daemon's Unix socket"},
@@ -36,6 +38,7 @@ enum {
     OPTION_REWRITE,
     OPTION_LEAVE_OUT,
     OPTION_WAIT,
+    OPTION_CHECK,
     OPTION_REQUIRE,
     OPTION_VERBOSE,
     OPTION_SOCKET,
@@ -45,7 +48,7 @@ enum {
 
 /* How profctl itself is to behave; the rest goes to the command's environment. */
 struct behaviour {
-    bool help, verbose, require;
+    bool help, verbose, require, check;
     uint32_t wait_ms;
 };
 
@@ -147,6 +150,9 @@ static enum profd_status option_take(int which, const char *value, struct behavi
         status = number_parse("wait", value, 0, 86400, &n, e);
         b->wait_ms = status == PROFD_OK ? (uint32_t)n * 1000 : b->wait_ms;
         return status;
+    case OPTION_CHECK:
+        b->check = true;
+        return PROFD_OK;
     case OPTION_REQUIRE:
         b->require = true;
         return PROFD_OK;
@@ -249,22 +255,48 @@ static enum profd_status environment_set(struct profd_error *e)
 {
     char library[RUN_PLACE_SIZE];
     enum profd_status status = run_place_library(library, e);
-    return status == PROFD_OK ? env_set("LD_PRELOAD", library, e) : status;
+    const char *before = getenv("ASAN_OPTIONS");
+    char sanitizer[RUN_PLACE_SIZE];
+    if (status == PROFD_OK) {
+        status = env_set("LD_PRELOAD", library, e);
+    }
+    /* Also in the collector (__asan_default_options). */
+    if (snprintf(sanitizer, sizeof sanitizer, "%s%sverify_asan_link_order=0", before ? before : "",
+                 before && *before ? ":" : "") >= (int)sizeof sanitizer) {
+        return status;
+    }
+    return status == PROFD_OK ? env_set("ASAN_OPTIONS", sanitizer, e) : status;
 }
 
 /* Finds the command's file and prepares the environment. path: its file, or "". why: "" or why it cannot be counted. */
 static enum profd_status command_prepare(const char *command, char path[RUN_PATH_SIZE], char why[WHY_SIZE],
                                          struct profd_error *e)
 {
-    bool breaks = false;
     if (!run_delivery_find_command(command, path)) {
         path[0] = '\0';
     }
-    const char *judged = path[0] ? run_judge_program(path, &breaks) : NULL;
+    const char *judged = path[0] ? run_judge_program(path) : NULL;
     if (judged || !run_judge_limits(why, WHY_SIZE)) {
         (void)snprintf(why, WHY_SIZE, "%s", judged ? judged : "");
     }
-    return breaks ? PROFD_OK : environment_set(e);
+    return environment_set(e);
+}
+
+/* --check. The exit status is 0 if it will be counted. */
+static int check_print(const char *command, const char *path, const char *why)
+{
+    if (!path[0]) {
+        profctl_complain("run: %s: there is no such program", command);
+        return profd_status_exit(PROFD_NO_INPUT);
+    }
+    printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
+    if (!why[0]) {
+        puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C library "
+             "or\n"
+             "machine, or started with another root directory or without LD_PRELOAD; profctl run lists them at its "
+             "end.");
+    }
+    return fflush(stdout) != 0 ? profd_status_exit(PROFD_IO) : why[0] ? profd_status_exit(PROFD_REFUSED) : 0;
 }
 
 static int run_main(const char *program, int argc, char **argv)
@@ -272,6 +304,7 @@ static int run_main(const char *program, int argc, char **argv)
     struct profd_error e = {""}, absent = {""};
     struct behaviour b = {.wait_ms = WAIT_MS};
     struct run_delivery delivery;
+    struct run_uncounted uncounted;
     char path[RUN_PATH_SIZE], why[WHY_SIZE];
     bool ran = false;
     int command = 0;
@@ -287,6 +320,9 @@ static int run_main(const char *program, int argc, char **argv)
         profctl_complain("%s", e.sentence);
         return profd_status_exit(status);
     }
+    if (b.check) {
+        return check_print(argv[command], path, why);
+    }
     status = run_delivery_open(&delivery, &absent);
     if (status != PROFD_OK) {
         profctl_complain("run: %s; %s", absent.sentence,
@@ -301,10 +337,12 @@ static int run_main(const char *program, int argc, char **argv)
     if (why[0]) {
         profctl_complain("run: %s runs without profiling: %s", argv[command], why);
     }
+    run_uncounted_open(&uncounted);
     int exit_status = command_run(argv + command, path[0] ? path : argv[command], &delivery, &ran);
     if (delivery.conn && ran) {
         delivery_finish(&delivery, &b);
     }
+    run_uncounted_finish(&uncounted);
     run_delivery_close(&delivery);
     return exit_status;
 }

@@ -224,11 +224,10 @@ def other_libraries(tap, shop):
     open(gosource, "w").write('package main\nfunc main() { print() }\n')
     built = []
     if shutil.which("musl-gcc"):
-        for name, options, words, out in (("musl", (), ["linked with musl", "link it with glibc"], "good alone\n"),
-                                          ("muslstatic", ("-static",), ["static and without glibc"],
-                                           "good preloaded\n")):
+        for name, options, words in (("musl", (), ["linked with musl", "link it with glibc"]),
+                                     ("muslstatic", ("-static",), ["static and without glibc"])):
             built.append((name, run("musl-gcc", *options, "-o", os.path.join(shop.bed.folder, name), source), words,
-                          out))
+                          "good preloaded\n"))
     if os.path.exists(GO):
         built.append(("go", run(GO, "build", "-o", os.path.join(shop.bed.folder, "go"), gosource,
                                 env=dict(os.environ, CGO_ENABLED="0", HOME=shop.bed.folder,
@@ -241,6 +240,77 @@ def other_libraries(tap, shop):
                   f"a program of another C library ({name}) runs, and says how it can be counted", (made, done))
     if len(built) < 3:
         tap.skip("programs of musl and Go", "musl-tools or golang-1.19-go is not installed")
+
+
+def sanitized(tap, shop):
+    """Programs of sanitizers start, in the tree, too, and each call is counted."""
+    own = os.path.join(shop.bed.folder, "own_options.c")
+    with open(own, "w") as f:
+        f.write('const char *__asan_default_options(void) { return "detect_leaks=0"; }\n')
+    shared = run("clang", "-print-file-name=libclang_rt.asan-x86_64.so").stdout.strip() if shutil.which("clang") else ""
+    kinds = [("gcc", "address"), ("gcc", "address", "-static-libasan"), ("gcc", "undefined"), ("gcc", "thread"),
+             ("gcc", "address", own)]
+    if shared:
+        kinds += [("clang", "address"), ("clang", "memory"),
+                  ("clang", "address", "-shared-libasan", f"-Wl,-rpath,{os.path.dirname(shared)}")]
+    else:
+        tap.skip("programs of clang's sanitizers", "clang is not installed")
+    source = os.path.join(shop.bed.folder, "fib.c")
+    with open(source, "w") as f:
+        f.write("long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n"
+                "int main(void) { return fib(20) == 6765 ? 0 : 1; }\n")
+    for n, (compiler, kind, *options) in enumerate(kinds):
+        exe = os.path.join(shop.bed.folder, f"sanitized{n}")
+        made = run(compiler, "-pg", f"-fsanitize={kind}", *options, "-o", exe, source)
+        ways = {"alone": [exe], "child": ["sh", "-c", "ASAN_OPTIONS=detect_leaks=0 $0", exe]}
+        if kind != "address" or options[-1:] == [own]:
+            del ways["child"]  # it does not read the variable, or only the variable would let it start
+        for way, words in ways.items():
+            done = shop.run("-l", f"way={way}", *words)
+            tap.point(done.returncode == 0 and not done.stderr
+                      and shop.calls(exe, "-l", f"way={way}")[0].get("fib") == 21891,
+                      f"{compiler} -fsanitize={' '.join([kind, *map(os.path.basename, options[:1])])}, {way}: it runs "
+                      "and is counted", (made, done))
+    shop.forget()
+
+
+def uncounted(tap, shop):
+    """What is started and not counted is listed once, with its reason."""
+    folder, source = shop.bed.folder, os.path.join(shop.bed.folder, "nothing.c")
+    with open(source, "w") as f:
+        f.write("int main(void) { return 0; }\n")
+    paths = {name: os.path.join(folder, name) for name in ("counted", "fixed", "suid", "musl_child")}
+    for name, options in (("counted", []), ("fixed", ["-static"]), ("suid", [])):
+        run("gcc", *options, "-o", paths[name], source)
+    wanted = {paths["fixed"] + " (3 times)": "it is static; link it with libprofd-collect.a",
+              paths["counted"]: "it is started without the variable LD_PRELOAD"}
+    script = ("$0/counted; $0/fixed; (exec $0/fixed); env -i $0/counted; $1 -c 'import os; "
+              "os.posix_spawn(\"'$0'/fixed\", [\"x\"], os.environ); os.wait()'; "
+              "[ ! -e $0/musl_child ] || $0/musl_child; [ ! -u $0/suid ] || $0/suid")
+    if shutil.which("musl-gcc"):
+        run("musl-gcc", "-o", paths["musl_child"], source)
+        wanted[paths["musl_child"]] = "it is linked with musl"
+    if os.getuid() == 0:
+        os.chown(paths["suid"], 12345, 12345)
+        os.chmod(paths["suid"], 0o4755)
+        os.mkdir(os.path.join(folder, "root"))
+        inside = shutil.copy(paths["fixed"], os.path.join(folder, "root/inside"))
+        script += "; chroot $0/root /inside"
+        wanted[paths["suid"]] = "it changes its user or group"
+        wanted[inside] = "it is started below another root directory"
+    done = shop.run("sh", "-c", script, folder, "/usr/bin/python3")
+    lines = done.stderr.splitlines()
+    tap.point(done.returncode == 0 and len(lines) == 1 + len(wanted)
+              and f"at least {2 + len(wanted)} programs were not counted" in lines[0]
+              and all(sum(f"run: not counted: {path}: {why}" in line for line in lines) == 1
+                      for path, why in wanted.items()),
+              f"{len(wanted)} kinds of programs in a tree are listed as not counted", done)
+    done = shop.run("sh", "-c", f"{paths['counted']}; {paths['counted']}; ls /nowhere")
+    tap.point("profctl" not in done.stderr, "where all is counted, nothing is listed", done)
+    done = [shop.run("--check", name) for name in (paths["fixed"], paths["counted"], "nosuchprogram")]
+    tap.point([d.returncode for d in done] == [65, 0, 66]
+              and done[0].stdout == f"{paths['fixed']} will not be counted: {wanted[paths['fixed'] + ' (3 times)']}\n"
+              and done[1].stdout.startswith(f"{paths['counted']} will be counted\n"), "--check says it before", done)
 
 
 def limited(tap, shop, exe):
@@ -473,6 +543,8 @@ def main():
         environment(tap, shop, exe)
         lives(tap, shop, steady)
         other_libraries(tap, shop)
+        sanitized(tap, shop)
+        uncounted(tap, shop)
         limited(tap, shop, exe)
         exact_over_restarts(tap, shop, exe)
         filtered(tap, shop)
