@@ -9,6 +9,7 @@
 #include "profctl/profctl_json.h"
 #include "profctl/profctl_labels.h"
 #include "profctl/profctl_progress.h"
+#include "profctl/upload_twins.h"
 #include "proto/buildid.h"
 #include "proto/noun.h"
 
@@ -37,6 +38,7 @@ struct upload_run {
     const struct profctl_call *call;
     struct profd_delivery *delivery;
     struct profd_executable *executable; /* for gmon.out; NULL until the first one */
+    bool compared;                       /* other executables were tried with a gmon.out */
     enum import_format format;
     const char **executables;
     size_t executable_count;
@@ -143,7 +145,15 @@ static enum profd_status gmon_send(struct upload_run *r, const char *path, struc
 {
     struct profd_upload *u = NULL;
     enum profd_status status = profd_executable_import(r->executable, path, &u, e);
-    return status == PROFD_OK ? upload_send(r, u, path, e) : status;
+    if (status != PROFD_OK) {
+        return status;
+    }
+    if (!r->compared) { /* with the first file: the others are of the same executable */
+        const struct profd_options o = profctl_options(r->call, 1000);
+        upload_twins_warn(r->executable, path, &o);
+        r->compared = true;
+    }
+    return upload_send(r, u, path, e);
 }
 
 /* The executable of gmon.out files, once. */

@@ -48,6 +48,12 @@ def says(tap, done, status, words, name):
               f"exit {done.returncode} (expected {status}), words {words}\n{done.stdout}{done.stderr}")
 
 
+def split_twins(done):
+    """The warnings of upload about other executables that fit as well; and the other lines."""
+    lines = done.stderr.splitlines()
+    return [[line for line in lines if (", too; it is stored as a profile of " in line) == of] for of in (True, False)]
+
+
 def row(d, exe):
     return next((r for r in d.json("builds", "--json")["rows"] if r["build_id"] == build_id(exe)), None)
 
@@ -59,8 +65,11 @@ def uploads(d, exe):
 
 def test_upload_and_report(tap, d, exe, gmon):
     done = d.ctl("upload", "-e", exe, "-l", "service=web", "-l", "version=2", gmon)
+    warnings, others = split_twins(done)
     tap.point(done.returncode == 0 and re.fullmatch(r"1 upload of \S+ \(build [0-9a-f]{12}\) stored\n", done.stdout)
-              and done.stderr == "", "upload says in one line what it did", done)
+              and not others, "upload says in one line what it did", done)
+    tap.point([re.search(r"it fits \S+/(\w+) ", w)[1] for w in sorted(warnings)] == ["twin1", "twin2"],
+              "and that two builds beside it fit as well", done)
     found = row(d, exe)
     tap.point(found and found["uploads"] == 1 and found["symbols"] and found["calls"] > 0 and not found["exact"],
               "the build is there, with the names that were asked for, and says it is not exact", found)
@@ -132,6 +141,7 @@ def test_many(tap, d, exe, gmon):
 def test_partial_refusal(tap, d, exe, gmon, other_gmon):
     before = uploads(d, exe)
     done = d.ctl("upload", "-e", exe, gmon, other_gmon, gmon)
+    done.stderr = "\n".join(split_twins(done)[1])
     says(tap, done, 65, [other_gmon, "not the executable that was profiled; name the executable that ran with -e"],
          "a wrong file among good ones is named, status 65")
     alone = d.ctl("upload", "-e", exe, os.path.join(d.folder, "there is no such file"))
@@ -170,8 +180,26 @@ def test_same_layout(tap, d):
         assert run("strip", "-o", stripped, exe).returncode == 0
         for file in (exe, stripped):
             done = d.ctl("upload", "-e", file, gmon)
-            tap.point(done.returncode == 0 and done.stderr == "", f"{os.path.basename(file)}: its own file is stored",
-                      done)
+            tap.point(done.returncode == 0 and not split_twins(done)[1],
+                      f"{os.path.basename(file)}: its own file is stored", done)
+    shutil.rmtree(folder)
+    os.mkdir(folder)
+    nine, eight = (compile_c(folder, name, "-pg -O0", f'const char version[] = "{name[0]}";\n' + large + main)
+                   for name in ("nine", "eight"))
+    gmon = shutil.move(profile(eight, "eight.out"), os.path.join(d.folder, "eight.out"))
+    done = d.ctl("upload", "-e", nine, gmon)
+    warning = f"{gmon}: it fits {eight} (build {build_id(eight)[:12]}), too; it is stored as a profile of {nine}"
+    tap.point(done.returncode == 0 and done.stderr.count(warning) == 1 and done.stderr.count("\n") == 1,
+              "the file of another build that cannot be told apart is stored with a warning", done)
+    elsewhere = os.path.join(d.folder, "elsewhere")
+    os.mkdir(elsewhere)
+    nine = shutil.move(nine, elsewhere)
+    done = d.ctl("upload", "-e", nine, gmon)
+    tap.point(done.returncode == 0 and done.stderr == "", "without the other build there is no warning", done)
+    d.ctl("upload", "-e", eight, gmon)
+    done = d.ctl("upload", "-e", nine, gmon)
+    tap.point(done.returncode == 0 and done.stderr.count(f"it fits {eight} ") == 1 and done.stderr.count("\n") == 1,
+              "it is found by what the daemon has, too", done)
 
 
 def test_refusals(tap, d, exe, gmon, other, stranger):
@@ -335,6 +363,7 @@ def test_spool(tap, d, exe, gmon):
     before = uploads(d, exe)
     d.stop()
     done = d.ctl("upload", "-e", exe, "-l", "service=late", gmon, gmon)
+    done.stderr = "\n".join(split_twins(done)[1])
     says(tap, done, 0, ["no daemon", "2 uploads", "spool"], "without a daemon uploads are kept, and it is said")
     entries = glob.glob(d.env["PROFD_SPOOL"] + "/*.upload")
     tap.point(len(entries) == 2, "in the spool", entries)
@@ -551,6 +580,7 @@ def test_executable_not_stored(tap, folder):
         for pid in run("pgrep", "-P", str(d.process.pid), "profd-elf").stdout.split():
             os.kill(int(pid), signal.SIGKILL)
         done = d.ctl("upload", "-e", exe, gmon)
+        done.stderr = "\n".join(split_twins(done)[1])
         says(tap, done, 75, [exe, "executable not stored", "profctl symbols"],
              "upload names the executable that is not stored, status 75")
         tap.point(done.stdout.startswith("1 upload of") and "without its executable" in done.stdout
