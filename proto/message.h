@@ -64,7 +64,7 @@ enum message_inexact {
     INEXACT_BINS_16_BIT = 4,
     INEXACT_CLOCK = 8,
     INEXACT_SATURATED = 16,
-    INEXACT_LOST = 32,
+    INEXACT_CALLS_LOST = 32,
     INEXACT_END_NOT_SEEN = 64,
     INEXACT_SAMPLED = 128,
     INEXACT_TICKS_OUTSIDE = 256,
@@ -77,20 +77,23 @@ enum message_inexact {
     INEXACT_HOST_TOTALS = 32768,    /* of a report only: of a host that was asked for, only totals are kept */
     INEXACT_AMBIGUOUS_NAMES = 65536,
     INEXACT_LEFT_OUT = 131072,
-    INEXACT_SENT = 203775, /* the reasons that an upload may have */
-    INEXACT_ALL = 262143,
+    INEXACT_TICKS_LOST = 262144,
+    INEXACT_SENT = 465919, /* the reasons that an upload may have */
+    INEXACT_ALL = 524287,
 };
 /* The reasons that concern calls, and those that concern ticks: calls are exact if none of the former is set. Both
- * lists include lost counts, a clock that was not accepted (the window of the counts is unknown), a saturated sum, and
+ * lists include a clock that was not accepted (the window of the counts is unknown), a saturated sum, and
  * an unobserved end. Counts of functions that a file names ambiguously may stand at another function of that name. A
  * label that was left out is in neither: the counts are complete, but that label does not select
  * them. */
 #define INEXACT_BOTH                                                                                                   \
-    ((unsigned)INEXACT_LOST | INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED |              \
-     INEXACT_NOT_READ | INEXACT_SEGMENT_MISSING | INEXACT_RESTORED | INEXACT_HOST_TOTALS | INEXACT_AMBIGUOUS_NAMES)
+    ((unsigned)INEXACT_CLOCK | INEXACT_SATURATED | INEXACT_END_NOT_SEEN | INEXACT_PAUSED | INEXACT_NOT_READ |          \
+     INEXACT_SEGMENT_MISSING | INEXACT_RESTORED | INEXACT_HOST_TOTALS | INEXACT_AMBIGUOUS_NAMES)
 #define INEXACT_CALLS                                                                                                  \
-    (INEXACT_BOTH | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED | INEXACT_LEFT_OUT)
-#define INEXACT_TICKS (INEXACT_BOTH | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE | INEXACT_SHARED_BINS)
+    (INEXACT_BOTH | INEXACT_CALLS_LOST | INEXACT_THREADS_UNKNOWN | INEXACT_CALLER_BUCKET | INEXACT_SAMPLED |           \
+     INEXACT_LEFT_OUT)
+#define INEXACT_TICKS                                                                                                  \
+    (INEXACT_BOTH | INEXACT_TICKS_LOST | INEXACT_BINS_16_BIT | INEXACT_TICKS_OUTSIDE | INEXACT_SHARED_BINS)
 /* "threads-unknown" … for one bit, as reports show it; NULL for anything else. */
 const char *message_inexact_name(uint32_t bit);
 /* The same bit in a sentence for people. */

@@ -34,7 +34,8 @@ void import_profile_set_reasons(struct import_profile *p, const char *text, size
 {
     uint32_t bits = message_inexact_parse(text, n);
     p->own = true;
-    p->reasons = (bits & (uint32_t)INEXACT_SENT) | (bits & INEXACT_NOT_READ ? (uint32_t)INEXACT_LOST : 0);
+    p->reasons = (bits & (uint32_t)INEXACT_SENT) |
+                 (bits & INEXACT_NOT_READ ? (uint32_t)(INEXACT_CALLS_LOST | INEXACT_TICKS_LOST) : 0);
 }
 
 void import_profile_set_processes(struct import_profile *p, uint64_t n)

@@ -18,7 +18,8 @@ _Static_assert((int)PROFD_INEXACT_CALLER_BUCKET == INEXACT_CALLER_BUCKET, "the w
 _Static_assert((int)PROFD_INEXACT_BINS_16_BIT == INEXACT_BINS_16_BIT, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_CLOCK == INEXACT_CLOCK, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_SATURATED == INEXACT_SATURATED, "the wire's bits");
-_Static_assert((int)PROFD_INEXACT_LOST == INEXACT_LOST, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_CALLS_LOST == INEXACT_CALLS_LOST, "the wire's bits");
+_Static_assert((int)PROFD_INEXACT_TICKS_LOST == INEXACT_TICKS_LOST, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_END_NOT_SEEN == INEXACT_END_NOT_SEEN, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_SAMPLED == INEXACT_SAMPLED, "the wire's bits");
 _Static_assert((int)PROFD_INEXACT_LABEL_LEFT_OUT == INEXACT_LABEL_LEFT_OUT, "the wire's bits");

@@ -109,7 +109,7 @@ static bool add_label(struct profd_upload *u, const char *name, const char *valu
 static void add_labels(struct profd_upload *u, const struct sum *s)
 {
     char unit[ORIGIN_NAME_SIZE], container[ORIGIN_NAME_SIZE], host[256] = "";
-    uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_LOST : 0u);
+    uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_TICKS_LOST : 0u);
     origin_find_unit(s->origin.cgroup, unit);
     origin_find_container(s->origin.cgroup, container);
     bool good = gethostname(host, sizeof host - 1) != 0 || add_label(u, "host", host);

@@ -3,6 +3,7 @@
 
 #include "core/sum.h"
 #include "ingest/attach_internal.h"
+#include "proto/message.h"
 
 #define SECOND 1000000000u
 
@@ -116,31 +117,39 @@ void attach_counters_subtract(const struct attach_snapshot *after, const struct 
     out[COLLECTOR_PROCESSES] = first;
 }
 
-bool attach_counters_lost(const struct attach_snapshot *after, const struct attach_snapshot *before)
+unsigned attach_counters_lost(const struct attach_snapshot *after, const struct attach_snapshot *before)
 {
-    /* Each of the first was a loss at that time; the others are states, and what goes on in them is lost, too. */
-    static const unsigned char LOSSES[] = {ATTACH_COUNTER_CALLS_LOST, ATTACH_COUNTER_CALLS_JUNK,
-                                           ATTACH_COUNTER_TICKS_DROPPED, ATTACH_COUNTER_TICKS_BLOCKED};
-    static const unsigned char STATES[] = {ATTACH_COUNTER_MODULES_LOST,    ATTACH_COUNTER_FORKS_UNSEEN,
-                                           ATTACH_COUNTER_OVERLAPS,        ATTACH_COUNTER_THREADS_UNTIMED,
-                                           ATTACH_COUNTER_FOREIGN_SIGPROF, ATTACH_SNAPSHOT_UNLISTED};
+    /* A loss happened since. In a state, what goes on is lost, too. */
+    static const struct {
+        unsigned char counter;
+        bool state;
+        uint32_t why;
+    } LOSSES[] = {
+        {ATTACH_COUNTER_CALLS_LOST, false, INEXACT_CALLS_LOST},
+        {ATTACH_COUNTER_CALLS_JUNK, false, INEXACT_CALLS_LOST},
+        {ATTACH_COUNTER_TICKS_DROPPED, false, INEXACT_TICKS_LOST},
+        {ATTACH_COUNTER_TICKS_BLOCKED, false, INEXACT_TICKS_LOST},
+        {ATTACH_COUNTER_FORKS_UNSEEN, true, INEXACT_CALLS_LOST},
+        {ATTACH_COUNTER_OVERLAPS, true, INEXACT_CALLS_LOST},
+        {ATTACH_COUNTER_THREADS_UNTIMED, true, INEXACT_TICKS_LOST},
+        {ATTACH_COUNTER_FOREIGN_SIGPROF, true, INEXACT_TICKS_LOST},
+        {ATTACH_COUNTER_MODULES_LOST, true, INEXACT_CALLS_LOST | INEXACT_TICKS_LOST},
+        {ATTACH_SNAPSHOT_UNLISTED, true, INEXACT_CALLS_LOST | INEXACT_TICKS_LOST},
+    };
     struct pair p = {after, before};
-    for (unsigned i = 0; i < sizeof LOSSES; i++) {
-        if (grown(&p, LOSSES[i]) > 0) {
-            return true;
+    unsigned why = 0;
+    for (unsigned i = 0; i < sizeof LOSSES / sizeof LOSSES[0]; i++) {
+        if (LOSSES[i].state ? after->counters[LOSSES[i].counter] > 0 : grown(&p, LOSSES[i].counter) > 0) {
+            why |= LOSSES[i].why;
         }
     }
-    for (unsigned i = 0; i < sizeof STATES; i++) {
-        if (after->counters[STATES[i]] > 0) {
-            return true;
-        }
-    }
+    /* The second: ticks of two rates that cannot be distinguished. */
     if (attach_undelivered_matter(grown(&p, ATTACH_COUNTER_TICKS_UNDELIVERED), grown(&p, ATTACH_COUNTER_TICKS),
-                                  after->rate)) {
-        return true;
+                                  after->rate) ||
+        (before->rate != 0 && before->rate != after->rate && grown(&p, ATTACH_COUNTER_TICKS) > 0)) {
+        why |= INEXACT_TICKS_LOST;
     }
-    /* Ticks of two rates that cannot be distinguished. */
-    return before->rate != 0 && before->rate != after->rate && grown(&p, ATTACH_COUNTER_TICKS) > 0;
+    return why;
 }
 
 /* A build is one histogram of bins of one byte. A larger one is several, each of LIMIT_HISTOGRAM_BINS but the last. */

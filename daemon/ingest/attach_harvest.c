@@ -56,7 +56,8 @@ struct harvesting {
     struct attach_builds builds;
     struct attach_difference difference;
     struct counts counts;
-    bool first, any, sampled, lost, paused, left_out, label_left_out;
+    bool first, any, sampled, paused, left_out, label_left_out;
+    unsigned lost;     /* INEXACT_CALLS_LOST, INEXACT_TICKS_LOST */
     uint32_t parents;  /* processes that count it as a child, if that is new */
     uint64_t children; /* that are new */
     int64_t since;     /* ns: of all that was counted before then, nothing is in the difference */
@@ -185,8 +186,10 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     counters[COLLECTOR_END_NOT_SEEN] = end == ATTACH_NOT_SEEN;
     w->paused = counters[COLLECTOR_PAUSES] > 0;
     w->left_out = w->after.counters[ATTACH_COUNTER_LEFT_OUT] > 0;
-    w->lost = attach_counters_lost(&w->after, &w->before) || d->bad > 0 ||
-              (end != ATTACH_LIVES && !d->more && d->not_yet > 0);
+    w->lost = attach_counters_lost(&w->after, &w->before);
+    if (d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0)) { /* of calls or of ticks */
+        w->lost |= (unsigned)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST;
+    }
     struct attach_news news = {.builds = &w->builds,
                                .difference = d,
                                .counters = counters,
@@ -210,7 +213,7 @@ static enum profd_status validate(struct harvesting *w, struct build_cache *cach
         .instance = w->after.instance,
         .host = w->p->origin.host,
         .first = w->first,
-        .inexact = (w->lost ? (unsigned)INEXACT_LOST : 0u) | (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
+        .inexact = w->lost | (w->sampled ? (unsigned)INEXACT_SAMPLED : 0u) |
                    (w->paused ? (unsigned)INEXACT_PAUSED : 0u) | (w->left_out ? (unsigned)INEXACT_LEFT_OUT : 0u) |
                    (w->label_left_out && (w->any || w->first) ? (unsigned)INEXACT_LABEL_LEFT_OUT : 0u) |
                    (end == ATTACH_NOT_SEEN ? (unsigned)INEXACT_END_NOT_SEEN : 0u),

@@ -168,8 +168,9 @@ void attach_cpu_judge(const struct attach_header *h, uint64_t cpu_ns, const stru
 /* What is new of them, in proto/collector.h's terms; first: the process is new, too. */
 void attach_counters_subtract(const struct attach_snapshot *after, const struct attach_snapshot *before,
                               enum attach_mode mode, bool first, uint64_t out[COLLECTOR_COUNTERS_MAX]);
-/* Was something lost since, or is it still being lost? */
-bool attach_counters_lost(const struct attach_snapshot *after, const struct attach_snapshot *before);
+/* Returns the reasons INEXACT_CALLS_LOST and INEXACT_TICKS_LOST, as far as something was lost since, or is still being
+ * lost. */
+unsigned attach_counters_lost(const struct attach_snapshot *after, const struct attach_snapshot *before);
 
 /* --- attach_counts.c -------------------------------------------------------------------------------------------------
  */

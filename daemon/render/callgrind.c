@@ -163,12 +163,12 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
                       command != NULL ? command : "");
     const uint32_t inexact = in->provenance->inexact;
     const char *reasons = reasons_list(in, a);
-    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: instr line\n",
-                      in->build_id,
-                      (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, at least in part\n"
-                      : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
-                                                       : "",
-                      reasons != NULL ? reasons : "lost", (unsigned long long)in->provenance->processes);
+    buffer_add_format(
+        out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: instr line\n", in->build_id,
+        (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, at least in part\n"
+        : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
+                                         : "",
+        reasons != NULL ? reasons : "calls-lost, ticks-lost", (unsigned long long)in->provenance->processes);
     if (r->in_seconds && r->rate_count == 1) {
         buffer_add_format(out, "desc: Ticks a second: %lu\n", (unsigned long)r->rates[0]);
     }

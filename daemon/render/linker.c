@@ -130,7 +130,7 @@ void linker_add_heading(struct buffer *out, const struct render_input *in, const
                       (inexact & INEXACT_SAMPLED) != 0 ? "sampled, at least in part"
                       : (inexact & INEXACT_CALLS) == 0 ? "exact"
                                                        : "counted, but not exact");
-    buffer_add_format(out, "# Not exact: %s\n", reasons != NULL ? reasons : "lost");
+    buffer_add_format(out, "# Not exact: %s\n", reasons != NULL ? reasons : "calls-lost, ticks-lost");
     buffer_add_format(out, "# Functions: %lu; left out, because their names are not unique: %lu\n",
                       (unsigned long)list->count, (unsigned long)list->unusable);
     if (list->calls > 0) {

@@ -321,7 +321,8 @@ static void add_heading(struct pprof *p, struct buffer *message)
     }
     const char *reasons = reasons_list(p->in, p->arena),
                *comment = reasons != NULL ? arena_format(p->arena, PPROF_COMMENT_REASONS "%s", reasons) : NULL;
-    add_number(p->out, PPROF_COMMENT, add_string(p, comment != NULL ? comment : PPROF_COMMENT_REASONS "lost"));
+    add_number(p->out, PPROF_COMMENT,
+               add_string(p, comment != NULL ? comment : PPROF_COMMENT_REASONS "calls-lost, ticks-lost"));
     const char *processes = arena_format(p->arena, PPROF_COMMENT_PROCESSES "%llu", (unsigned long long)from->processes);
     add_number(p->out, PPROF_COMMENT, add_string(p, processes != NULL ? processes : ""));
     if (p->stacks.cut > 0) {

@@ -404,6 +404,17 @@ def exact_over_restarts(tap, shop, exe):
     shop.forget()
 
 
+def own_signal(tap, shop):
+    exe = shop.bed.build("odd.c", "-pg")
+    done = shop.run(exe, "sigprof")
+    calls, exact = shop.calls(exe)
+    origin = shop.daemon.json("report", exe, "--json")["provenance"]
+    tap.point(done.returncode == 0 and exact is True and not off(shop.truth(), calls) and not origin["ticks_exact"]
+              and origin["inexact_reasons"] == ["ticks-lost"],
+              "a program that takes SIGPROF itself loses ticks, and its calls are exact", (done, exact, origin))
+    shop.forget()
+
+
 def filtered(tap, shop):
     """A filter that the collector does not see being installed: the daemon does, and says so before it ends."""
     p = shop.live(shop.bed.build("filtered.c", "-pg"), "raw", "live")
@@ -547,6 +558,7 @@ def main():
         uncounted(tap, shop)
         limited(tap, shop, exe)
         exact_over_restarts(tap, shop, exe)
+        own_signal(tap, shop)
         filtered(tap, shop)
         names_on_ticks(tap, shop)
         late(tap, shop, steady)

@@ -319,7 +319,7 @@ def lost(tap, program):
         a = account(said)
         r, _ = stored(d, program)
         tap.point(adds_up(a) and a["lost"] > 100, "samples that the kernel lost are counted", said)
-        tap.point(r["collector"]["samples_lost"] == a["lost"] and "lost" in r["provenance"]["inexact_reasons"],
+        tap.point(r["collector"]["samples_lost"] == a["lost"] and "ticks-lost" in r["provenance"]["inexact_reasons"],
                   "they are stored", (r["collector"], said))
         text = d.ctl("report", program).stdout
         tap.point(f"{a['lost']} samples lost by the kernel meanwhile, of this or any other program" in text,

@@ -38,7 +38,7 @@ STORE_TEST(sums_of_a_build_by_user_and_together)
     make_upload(&m, 1001, 1, 1);
     m.u.start = NOON - HOUR;
     m.u.program = 1;
-    m.u.inexact = INEXACT_LOST;
+    m.u.inexact = INEXACT_CALLS_LOST;
     m.builds[0].name = "third";
     put(f, &m);
     struct build_row r = get(f, everybody, "aa01");
@@ -51,7 +51,7 @@ STORE_TEST(sums_of_a_build_by_user_and_together)
     cr_assert_eq(r.processes, 2);
     cr_assert_eq(r.nanoseconds, 52);
     cr_assert_eq(r.calls, 9);
-    cr_assert_eq(r.inexact, INEXACT_CALLER_BUCKET | INEXACT_LOST);
+    cr_assert_eq(r.inexact, INEXACT_CALLER_BUCKET | INEXACT_CALLS_LOST);
     cr_assert_not(r.has_names);
     cr_assert_str_eq(r.note, "");
     r = get(f, only(1001), "aa01");
@@ -59,7 +59,7 @@ STORE_TEST(sums_of_a_build_by_user_and_together)
     cr_assert_not(r.is_program);
     cr_assert_eq(r.uploads, 1);
     cr_assert_eq(r.nanoseconds, 10);
-    cr_assert_eq(r.inexact, INEXACT_LOST);
+    cr_assert_eq(r.inexact, INEXACT_CALLS_LOST);
     struct store_scope stranger = only(5);
     FAILS(f, PROFD_NOT_FOUND, store_get_build(f->r, &stranger, full_id("aa01"), copy_row, &r, &f->e));
 }

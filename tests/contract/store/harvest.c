@@ -342,7 +342,7 @@ STORE_TEST(windows_and_reasons_of_all_harvests)
 {
     struct made_harvest x;
     make_harvest(&x, 7, 1, 0, START + 20, 10);
-    x.h.upload.inexact = INEXACT_LOST;
+    x.h.upload.inexact = INEXACT_CALLS_LOST;
     cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
     make_harvest(&x, 7, 1, 1, START + 10, 10); /* an earlier end */
     x.h.upload.start = START - 3 * HOUR;
@@ -353,7 +353,7 @@ STORE_TEST(windows_and_reasons_of_all_harvests)
     cr_assert_eq(seen.rows, 1);
     cr_assert_eq(seen.first, START - 3 * HOUR);
     cr_assert_eq(seen.last, START + 20);
-    cr_assert_eq(seen.inexact, INEXACT_LOST | INEXACT_SAMPLED);
+    cr_assert_eq(seen.inexact, INEXACT_CALLS_LOST | INEXACT_SAMPLED);
     cr_assert_eq(seen.processes, 2);
     expect_clean(f);
 }

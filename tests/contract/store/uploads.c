@@ -36,7 +36,7 @@ static enum profd_status check_row(void *context, const struct store_row *row, s
     cr_assert_str_eq(row->host, "0123456789abcdef0123456789abcdef");
     cr_assert_eq(row->start, NOON - 5);
     cr_assert_eq(row->end, NOON + 6);
-    cr_assert_eq(row->inexact, INEXACT_CLOCK | INEXACT_LOST);
+    cr_assert_eq(row->inexact, INEXACT_CLOCK | INEXACT_CALLS_LOST);
     cr_assert_eq(row->processes_started, 1);
     cr_assert_eq(row->program, 1);
     cr_assert_eq(row->build_count, 2);
@@ -57,7 +57,7 @@ STORE_TEST(row_says_everything_that_was_put)
         m.u.program = 1;
         m.u.start = NOON - 5;
         m.u.end = NOON + 6;
-        m.u.inexact = INEXACT_CLOCK | INEXACT_LOST;
+        m.u.inexact = INEXACT_CLOCK | INEXACT_CALLS_LOST;
         m.u.processes_started = 1;
         if (i == 2) {
             add_label(&m, "version", "2");

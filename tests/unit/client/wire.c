@@ -128,7 +128,7 @@ static struct profd_upload *upload_make(void)
     cr_assert_eq(profd_upload_add_arc(u, &arc, NULL), PROFD_OK);
     cr_assert_eq(profd_upload_add_label(u, "service", "web", NULL), PROFD_OK);
     profd_upload_set_window(u, 3, 9);
-    profd_upload_set_inexact(u, PROFD_INEXACT_LOST);
+    profd_upload_set_inexact(u, PROFD_INEXACT_CALLS_LOST);
     return u;
 }
 
@@ -180,7 +180,7 @@ Test(client_wire, an_upload_arrives_as_it_was_made)
     cr_assert_eq(up->sequence, 7);
     cr_assert_eq(up->start, 3);
     cr_assert_eq(up->end, 9);
-    cr_assert_eq(up->inexact, INEXACT_LOST);
+    cr_assert_eq(up->inexact, INEXACT_CALLS_LOST);
     cr_assert_eq(up->processes_started, 1);
     cr_assert_eq(up->build_count, 1);
     cr_assert_str_eq(up->builds[0].build_id, "abcd0123", "folded to lower case");

@@ -170,11 +170,17 @@ Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_
     static const struct {
         enum attach_counter counter;
         bool state;
-    } cases[] = {{ATTACH_COUNTER_CALLS_LOST, false},     {ATTACH_COUNTER_CALLS_JUNK, false},
-                 {ATTACH_COUNTER_TICKS_DROPPED, false},  {ATTACH_COUNTER_TICKS_BLOCKED, false},
-                 {ATTACH_COUNTER_PAUSES, false},         {ATTACH_COUNTER_MODULES_LOST, true},
-                 {ATTACH_COUNTER_FORKS_UNSEEN, true},    {ATTACH_COUNTER_OVERLAPS, true},
-                 {ATTACH_COUNTER_THREADS_UNTIMED, true}, {ATTACH_COUNTER_FOREIGN_SIGPROF, true}};
+        uint32_t why;
+    } cases[] = {{ATTACH_COUNTER_CALLS_LOST, false, INEXACT_CALLS_LOST},
+                 {ATTACH_COUNTER_CALLS_JUNK, false, INEXACT_CALLS_LOST},
+                 {ATTACH_COUNTER_TICKS_DROPPED, false, INEXACT_TICKS_LOST},
+                 {ATTACH_COUNTER_TICKS_BLOCKED, false, INEXACT_TICKS_LOST},
+                 {ATTACH_COUNTER_PAUSES, false, INEXACT_PAUSED},
+                 {ATTACH_COUNTER_MODULES_LOST, true, INEXACT_CALLS_LOST | INEXACT_TICKS_LOST},
+                 {ATTACH_COUNTER_FORKS_UNSEEN, true, INEXACT_CALLS_LOST},
+                 {ATTACH_COUNTER_OVERLAPS, true, INEXACT_CALLS_LOST},
+                 {ATTACH_COUNTER_THREADS_UNTIMED, true, INEXACT_TICKS_LOST},
+                 {ATTACH_COUNTER_FOREIGN_SIGPROF, true, INEXACT_TICKS_LOST}};
     live_usual(&live);
     struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -183,9 +189,8 @@ Test(ingest_attach, losses_are_told_when_they_happen_and_states_as_long_as_they_
             live_count(arcs, 1, 1, 1, 1, 2, 1);
             live.h->counters[cases[i].counter] += step == 1;
             harvest(3 * i + step, ATTACH_LIVES);
-            const uint32_t why = cases[i].counter == ATTACH_COUNTER_PAUSES ? INEXACT_PAUSED : INEXACT_LOST;
-            cr_assert_eq(ledger.inexact & (INEXACT_LOST | INEXACT_PAUSED),
-                         step == 1 || (step == 2 && cases[i].state) ? why : 0, "%s, step %u",
+            cr_assert_eq(ledger.inexact & (INEXACT_CALLS_LOST | INEXACT_TICKS_LOST | INEXACT_PAUSED),
+                         step == 1 || (step == 2 && cases[i].state) ? cases[i].why : 0, "%s, step %u",
                          attach_counter_name(cases[i].counter), step);
         }
         live.h->counters[cases[i].counter] = 0;
@@ -205,7 +210,8 @@ Test(ingest_attach, undelivered_ticks_are_counted_and_told_beyond_the_error_of_t
         live_count(arcs, 1, 1, 1, 1, 2, 1);
         live.h->counters[ATTACH_COUNTER_TICKS_UNDELIVERED] += step == 1 ? 2 * live.h->rate : 0;
         harvest(step, ATTACH_LIVES);
-        cr_assert_eq(ledger.inexact & INEXACT_LOST, step == 1 ? INEXACT_LOST : 0, "step %u", step);
+        cr_assert_eq(ledger.inexact & (INEXACT_CALLS_LOST | INEXACT_TICKS_LOST), step == 1 ? INEXACT_TICKS_LOST : 0,
+                     "step %u", step);
         cr_assert_eq(ledger.counters[COLLECTOR_UNDELIVERED_NS], step == 0 ? 0 : UINT64_C(2000000000));
     }
 }
@@ -226,7 +232,7 @@ Test(ingest_attach, functions_left_out_make_all_later_calls_inexact)
     live.h->counters[ATTACH_COUNTER_OVERLAPS] = 2;
     live_count(arcs, 1, 1, 1, 1, 2, 1);
     harvest(2, ATTACH_LIVES);
-    cr_assert(ledger.inexact == (INEXACT_LEFT_OUT | INEXACT_LOST) && ledger.counters[COLLECTOR_OVERLAPS] == 1);
+    cr_assert(ledger.inexact == (INEXACT_LEFT_OUT | INEXACT_CALLS_LOST) && ledger.counters[COLLECTOR_OVERLAPS] == 1);
 }
 
 Test(ingest_attach, wall_clock_samples_are_no_cpu_seconds)
@@ -300,7 +306,7 @@ Test(ingest_attach, what_is_not_yet_there_comes_with_the_next_harvest)
               ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20) == 3);
     live_count(arcs, 3, 1, 0x10, 4, 0x20, 3);
     harvest(3, ATTACH_ENDED); /* it never will */
-    cr_assert(ledger.inexact == INEXACT_LOST && ledger.calls == 6);
+    cr_assert(ledger.inexact == (INEXACT_CALLS_LOST | INEXACT_TICKS_LOST) && ledger.calls == 6);
 }
 
 Test(ingest_attach, a_build_has_one_geometry_however_large_it_is)

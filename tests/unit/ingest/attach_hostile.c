@@ -290,8 +290,9 @@ Test(ingest_attach_hostile, counts_beyond_belief)
         live.h->counters[i] = UINT64_MAX;
     }
     cr_assert_eq(harvest(), PROFD_OK, "%s", sentence.sentence);
-    cr_assert(ledger.calls == INT64_MAX && ledger.inexact == (INEXACT_LOST | INEXACT_SATURATED | INEXACT_PAUSED |
-                                                              INEXACT_LABEL_LEFT_OUT | INEXACT_LEFT_OUT));
+    cr_assert(ledger.calls == INT64_MAX &&
+              ledger.inexact == (INEXACT_CALLS_LOST | INEXACT_TICKS_LOST | INEXACT_SATURATED | INEXACT_PAUSED |
+                                 INEXACT_LABEL_LEFT_OUT | INEXACT_LEFT_OUT));
     cr_assert_eq(ledger.counters[COLLECTOR_SAMPLED_NS], INT64_MAX);
     cr_assert_eq(ledger_arc(&ledger, "aa", 0x400001, "aa", 0x400002), INT64_MAX);
     live.h->mode = ATTACH_MODE_OFF; /* and a rate of nothing */

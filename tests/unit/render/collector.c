@@ -263,7 +263,8 @@ Test(render_collector, reasons_speak_of_calls_or_of_ticks)
                  {INEXACT_BINS_16_BIT, true, false},
                  {INEXACT_CLOCK, false, false},
                  {INEXACT_SATURATED, false, false},
-                 {INEXACT_LOST, false, false},
+                 {INEXACT_CALLS_LOST, false, true},
+                 {INEXACT_TICKS_LOST, true, false},
                  {INEXACT_END_NOT_SEEN, false, false},
                  {INEXACT_AMBIGUOUS_NAMES, false, false},
                  {INEXACT_SAMPLED, false, true}};
