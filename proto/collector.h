@@ -50,7 +50,9 @@
       "recorded processes of which time in the kernel was not sampled")                                                \
     X(LEFT_OUT, 25, "functions_left_out", "functions of processes that were not counted, on request")                  \
     X(UNDELIVERED_NS, 26, "undelivered_seconds",                                                                       \
-      "CPU time of ticks, none of those above, that were due and had not come when their thread ended")
+      "CPU time of ticks, none of those above, that were due and had not come when their thread ended")                \
+    X(SAMPLES, 27, "samples",                                                                                          \
+      "samples that brought the ticks: one stands for several above the rate of the kernel's timer")
 
 enum collector_counter {
 #define X(name, number, json, text) COLLECTOR_##name = number,

@@ -209,6 +209,7 @@ static void tick_count(const void *context, uint64_t weight)
     }
     uintptr_t pc = stack_get_pc(context);
     collect_counter_add(ATTACH_COUNTER_TICKS, weight);
+    collect_counter_add(ATTACH_COUNTER_SAMPLES, 1);
     if (weight > here) {
         collect_counter_add(ATTACH_COUNTER_TICKS_BLOCKED, weight - here);
     }

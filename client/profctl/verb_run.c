@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "profctl/profctl.h"
@@ -118,6 +119,20 @@ static enum profd_status leave_out_take(const char *value, struct profd_error *e
     return status;
 }
 
+/* Timers of CPU time end at the scheduler's ticks. The coarse clock tells their rate. */
+static void rate_judge(const char *value)
+{
+    struct timespec tick;
+    const unsigned long asked = strtoul(value, NULL, 10);
+    if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_nsec > 0 && asked <= ATTACH_RATE_MAX &&
+        asked > 1000000000ul / (unsigned long)tick.tv_nsec) {
+        profctl_complain(
+            "run: this kernel takes at most %lu samples a second of a thread; each stands for several of the "
+            "%lu ticks of --rate %s",
+            1000000000ul / (unsigned long)tick.tv_nsec, asked, value);
+    }
+}
+
 static enum profd_status option_take(int which, const char *value, struct behaviour *b, struct profd_error *e)
 {
     char path[RUN_PLACE_SIZE];
@@ -127,6 +142,7 @@ static enum profd_status option_take(int which, const char *value, struct behavi
     case OPTION_LABEL:
         return label_take(value, e);
     case OPTION_RATE:
+        rate_judge(value);
         return number_take("rate", "PROFD_RATE", value, 0, ATTACH_RATE_MAX, e);
     case OPTION_MEMORY:
         return number_take("memory", "PROFD_COLLECT_MEMORY", value, 1, ATTACH_SIZE_MAX >> 20, e);

@@ -274,6 +274,7 @@ static void sample_place(struct record *r, struct process *p, const struct event
         return;
     }
     sum_add_time(r, s, COLLECTOR_SAMPLED_NS);
+    s->tally.counters[COLLECTOR_SAMPLES]++;
     if (stack.frames[stack.count - 1].build == COUNTS_NOWHERE) {
         sum_add_time(r, s, COLLECTOR_OUTSIDE_NS);
         r->counts.outside++;

@@ -104,6 +104,7 @@ void attach_counters_subtract(const struct attach_snapshot *after, const struct 
         {COLLECTOR_OVERLAPS, ATTACH_COUNTER_OVERLAPS, 0},
         {COLLECTOR_LEFT_OUT, ATTACH_COUNTER_LEFT_OUT, 0},
         {COLLECTOR_UNDELIVERED_NS, ATTACH_COUNTER_TICKS_UNDELIVERED, 1},
+        {COLLECTOR_SAMPLES, ATTACH_COUNTER_SAMPLES, 0},
     };
     struct pair p = {after, before};
     bool saturated = false;

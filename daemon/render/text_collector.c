@@ -10,6 +10,7 @@
 #define INDENT "          "
 #define OVERHEAD_SAID 0.1 /* from this share of ticks inside the collector on, self times are said to be disturbed */
 #define ABOVE 1.05        /* ticks for more than this multiple of the CPU time are stated beside it */
+#define SAMPLES_SAID 1.2  /* ticks a sample from which on their number is said */
 
 /* What was lost or not seen, one line each. */
 static const struct {
@@ -217,6 +218,20 @@ static void add_without_ticks(struct buffer *out, const struct coverage *c, cons
     }
 }
 
+/* Above the rate of the kernel's timer a sample stands for several ticks, and the ticks look more certain than they
+ * are.
+ */
+static void add_samples(struct buffer *out, const struct coverage *c, const struct report *r, const char **label)
+{
+    const double rate = r->rate_count == 1 ? r->rates[0] : 0, samples = (double)c->counters[COLLECTOR_SAMPLES];
+    const double ticks = (double)c->counters[COLLECTOR_SAMPLED_NS] / 1e9 * rate;
+    if (samples > 0 && ticks > SAMPLES_SAID * samples) {
+        add_label(out, label);
+        buffer_add_format(out, "%" PRIu64 " %s stood for %.0f ticks\n", c->counters[COLLECTOR_SAMPLES],
+                          noun_for(c->counters[COLLECTOR_SAMPLES], "sample", "samples"), ticks);
+    }
+}
+
 /* A share of the time that is not known, or is further from all of it than 5 % and than chance explains: two standard
  * deviations of the number of ticks. */
 static bool share_is_wrong(const struct coverage *c, const struct report *r)
@@ -256,6 +271,7 @@ void text_add_collector(const struct text_parts *t)
         label = INDENT;
     }
     add_without_ticks(out, c, t->in->report, share_shown, &label);
+    add_samples(out, c, t->in->report, &label);
     for (size_t i = 0; i < sizeof REASONS / sizeof *REASONS; i++) {
         uint64_t n = c->counters[REASONS[i].counter];
         if (n != 0) {

@@ -212,6 +212,8 @@ def samples(tap, bed):
             tap.point(p["ticks_exact"] == ((late * late <= ticks or late * 20 < rate) and misplaced == 0),
                       "exact unless too many are lost, or some have no place",
                       (p["TICKS"], late, misplaced, p["ticks_exact"]))
+        tap.point(0 < p["SAMPLES"] <= p["TICKS"],
+                  f"ticks at {rate} Hz have samples", (p["SAMPLES"], p["TICKS"]))
         placed = sum(p.ticks().values()) + p["TICKS_INSIDE"] + p["TICKS_BLOCKED"] + p["TICKS_DROPPED"]
         tap.point(p["TICKS"] == placed and p.ticks()["burn"] > 0.8 * sum(p.ticks().values()),
                   "each tick has its place", (p["TICKS"], placed, p.ticks()))

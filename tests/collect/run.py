@@ -412,6 +412,9 @@ def own_signal(tap, shop):
     tap.point(done.returncode == 0 and exact is True and not off(shop.truth(), calls) and not origin["ticks_exact"]
               and origin["inexact_reasons"] == ["ticks-lost"],
               "a program that takes SIGPROF itself loses ticks, and its calls are exact", (done, exact, origin))
+    done = shop.run("--rate", "10000", "true")
+    tap.point(done.returncode == 0 and "samples a second" in done.stderr and done.stderr.count("\n") == 1,
+              "a rate that no kernel delivers: it says so", done)
     shop.forget()
 
 
