@@ -373,17 +373,16 @@ CUTS ?= 50
 EIO ?= 5
 STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
-	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
+	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
 # make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
-# off while programs upload. OLD: a build folder of an earlier version, which then runs at either end; SEED repeats a run. Then the
-# negative controls: what its judge must find.
+# off while programs upload. SEED repeats a run. Then the negative controls: what its judge must find.
 HOSTS ?= 3
 RESTORES ?= 30
 PARTITIONS ?= 10
 FLEET_SEED = $(or $(SEED),$$(shuf -i 1-999999 -n 1))
 fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
-	  seed=$(FLEET_SEED) $(if $(OLD),old=$(OLD))
+	  seed=$(FLEET_SEED)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
 # make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
 # hosts that enrol and send.
@@ -394,7 +393,7 @@ bench-fleet: all $(B)/tests/simulate
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
-	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so tests/crash/version1.sql soak=$(T) $(if $(SEED),seed=$(SEED))
+	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so soak=$(T) $(if $(SEED),seed=$(SEED))
 # make bench: all figures, and the README's table of them. Into the README: python3 tests/bench/table.py build/plain/bench.txt README.md
 bench: all $(BENCH_PROGRAMS:%=$(B)/tests/%)
 	$(Q)bash tests/bench/bench.sh $(B)

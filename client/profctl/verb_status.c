@@ -107,10 +107,6 @@ static void state_print(const struct state *s)
         show_bytes(rows_number(r, 0, "backlog_bytes"), raw, sizeof raw);
         printf("backlog  %s of uploads are to be rolled up\n", raw);
     }
-    if (rows_number(r, 0, "migration_steps")) {
-        printf("upgrade  %" PRIu64 " of about %" PRIu64 " rows of an older version are converted\n",
-               rows_number(r, 0, "migration_rows_done"), rows_number(r, 0, "migration_rows"));
-    }
     if (rows_number(r, 0, "verified_at")) {
         show_age((int64_t)rows_number(r, 0, "verified_at"), (int64_t)time(NULL), age, sizeof age);
         const uint64_t uploads = rows_number(r, 0, "verified_uploads"),

@@ -80,8 +80,6 @@ static enum profd_status upkeep_do(struct upkeep *u, struct store *store, struct
     struct store_policy policy = u->policy;
 
     switch (u->task) {
-    case UPKEEP_MIGRATE:
-        return store_migrate(store, done, e);
     case UPKEEP_COMPACT:
         return store_compact(store, &policy, now.wall, done, e);
     case UPKEEP_RETIRE:
@@ -117,7 +115,7 @@ static bool upkeep_has_more(const struct upkeep *u)
         more |= u->more[i];
     }
     /* A round that has begun is finished: only its end says that there is nothing. */
-    return more || u->task != UPKEEP_MIGRATE;
+    return more || u->task != UPKEEP_COMPACT;
 }
 
 enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkeep_time now, struct profd_error *e)

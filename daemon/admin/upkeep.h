@@ -10,15 +10,7 @@
 #include "proto/status.h"
 #include "store/store.h"
 
-enum upkeep_task {
-    UPKEEP_MIGRATE,
-    UPKEEP_COMPACT,
-    UPKEEP_RETIRE,
-    UPKEEP_SHRINK,
-    UPKEEP_RELAY,
-    UPKEEP_FORGET,
-    UPKEEP_TASKS
-};
+enum upkeep_task { UPKEEP_COMPACT, UPKEEP_RETIRE, UPKEEP_SHRINK, UPKEEP_RELAY, UPKEEP_FORGET, UPKEEP_TASKS };
 
 /* Both clocks at one moment, in nanoseconds: the wall's may jump, the steady one (CLOCK_BOOTTIME) does not. */
 struct upkeep_time {

@@ -169,11 +169,6 @@ static void metrics_store(const struct pages_numbers *n, const struct store_tota
     metrics_value(out, "compaction_backlog_bytes", "gauge", "Bytes of uploads above raw-bytes.",
                   n->upkeep.backlog_bytes);
     metrics_value(out, "rolled_up_uploads_total", "counter", "Uploads rolled up since start.", n->upkeep.rolled_up);
-    metrics_value(out, "migration_steps", "gauge",
-                  "Steps of the conversion of an older database that are left; 0: none.", t->migration_steps);
-    metrics_value(out, "migration_rows_done", "gauge", "Rows that these steps have processed.", t->migration_done);
-    metrics_value(out, "migration_rows", "gauge", "Approximate number of rows that they must process.",
-                  t->migration_total);
     metrics_value(out, "db_bytes", "gauge", "Size of the database file.", t->file_bytes);
     metrics_value(out, "wal_bytes", "gauge", "Size of the write-ahead log.", t->wal_bytes);
     metrics_value(out, "db_free_bytes", "gauge", "Free bytes in the database file.", t->free_bytes);
@@ -213,7 +208,7 @@ static void metrics_cache(const struct query_cache_use *c, struct buffer *out)
 
 static void metrics_upkeep(const struct upkeep_counts *c, struct buffer *out)
 {
-    static const char *const tasks[] = {"migrate", "compact", "retire", "shrink", "forget"};
+    static const char *const tasks[] = {"compact", "retire", "shrink", "relay", "forget"};
 
     metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writer thread spent on upkeep, by task.");
     for (unsigned i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {

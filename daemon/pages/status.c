@@ -135,9 +135,6 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_number(out, "raw_bytes", t->raw_bytes);
     status_add_number(out, "rollups", t->rollups);
     status_add_number(out, "backlog_bytes", n->upkeep.backlog_bytes);
-    status_add_number(out, "migration_steps", t->migration_steps);
-    status_add_number(out, "migration_rows_done", t->migration_done);
-    status_add_number(out, "migration_rows", t->migration_total);
     status_add_number(out, "file_bytes", t->file_bytes);
     status_add_number(out, "wal_bytes", t->wal_bytes);
     status_add_number(out, "free_bytes", t->free_bytes);

@@ -20,14 +20,6 @@ enum profd_status memory_compact(struct store *base, const struct store_policy *
     return PROFD_OK;
 }
 
-enum profd_status memory_migrate(struct store *base, struct store_progress *progress, struct profd_error *e)
-{
-    (void)base;
-    (void)e;
-    *progress = (struct store_progress){.more = false};
-    return PROFD_OK;
-}
-
 enum profd_status memory_shrink(struct store *base, uint64_t bytes, struct store_progress *progress,
                                 struct profd_error *e)
 {

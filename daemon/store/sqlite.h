@@ -16,8 +16,7 @@
 #include "store/store_ops.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
-#define SQLITE_SCHEMA_VERSION 13
-#define SQLITE_SALT_VERSION 4          /* schema version from which on the salt of ETags has 64 random bits */
+#define SQLITE_SCHEMA_VERSION 1
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
 #define SQLITE_ROW_BYTES 128           /* that a row and its entries in indexes count beside its texts and blobs */
@@ -90,7 +89,6 @@ struct sqlite_store {
     bool owed_lost;      /* there was no memory for some of it */
     int log_frames; /* pages of log after which this writer checkpoints: SQLITE_WAL_FRAMES, fewer on a small disk */
     struct sqlite_state before; /* upkeep began */
-    bool migrated;              /* no step of a migration is left */
     struct sqlite_watched watched[SQLITE_WATCHED];
     size_t watched_count;
     bool saved;      /* only the name of the log was gone: what it held is in the database */
@@ -142,8 +140,6 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e);
 /* The statement with its parameters bound, ready for sqlite_next. */
 enum profd_status sqlite_start(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                size_t count, sqlite3_stmt **out, struct profd_error *e);
-/* DAMAGED if a statement does not fit the tables: one of them, or a column, is missing. O(statements), a few ms. */
-enum profd_status sqlite_statements_check(struct sqlite_store *s, struct profd_error *e);
 /* Steps: *row says whether there is one. At the end and on failure the statement is finished. */
 enum profd_status sqlite_next(struct sqlite_store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e);
 /* Ends a statement before its last row. */
@@ -200,35 +196,29 @@ enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *v
 
 /* Looks at the file without opening it as a database and without writing: a verdict and whether it is there. */
 enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd_error *e);
-/* Creates a new database beside path and renames it to path when it is complete. fill gets a new, empty file and must
- * not use a log: its data must be in the file itself when it returns. */
-enum profd_status sqlite_create_file(const char *path,
-                                     enum profd_status (*fill)(const char *path, void *context, struct profd_error *e),
-                                     void *context, struct profd_error *e);
-enum profd_status sqlite_fill_empty(const char *path, void *context, struct profd_error *e);
+/* Creates a new database beside path and renames it to path when it is complete. */
+enum profd_status sqlite_create_file(const char *path, struct profd_error *e);
 /* Makes a new or renamed file's entry in its directory durable. */
 enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e);
-/* Converts a database that no process has open to SQLITE_SCHEMA_VERSION, from a version that sqlite_schema_copies.
- * O(size). */
-enum profd_status sqlite_upgrade_file(const char *path, int64_t version, struct profd_error *e);
+/* The numbered texts that make the tables: the one at index i leads from version i to i + 1. Tests have others. */
+struct sqlite_schema {
+    const char *const *steps;
+    int64_t version; /* the newest: number of steps */
+};
+extern const struct sqlite_schema sqlite_schema_newest;
 /* Checks the version of the open database. *version is its version. */
 enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *version, struct profd_error *e);
-/* schema/complete.sql: statements that make the tables and rows of an empty database of SQLITE_SCHEMA_VERSION. */
-const char *sqlite_schema_complete(void);
-/* Makes the tables in an empty database, in one transaction. */
-enum profd_status sqlite_schema_create(sqlite3 *db, struct profd_error *e);
-/* Must a database of this version be copied, or can it be extended where it is? */
-bool sqlite_schema_copies(int64_t version);
-/* Brings the open database of a version that need not be copied to SQLITE_SCHEMA_VERSION, in one transaction: what
- * fails has changed nothing. O(1). */
-enum profd_status sqlite_schema_extend(sqlite3 *db, const char *path, int64_t version, struct profd_error *e);
+/* Brings the open database from a version, 0 of an empty file, to the newest, in one transaction: what fails has
+ * changed nothing. O(1) unless a step changes rows. */
+enum profd_status sqlite_schema_extend(sqlite3 *db, const struct sqlite_schema *schema, int64_t version,
+                                       struct profd_error *e);
 /* Runs the steps that lead from one version to another, in the caller's transaction if there is one. */
-enum profd_status sqlite_schema_make(sqlite3 *db, int64_t from, int64_t version, struct profd_error *e);
-/* DAMAGED, naming the first difference, if the tables and indexes of the database are not those of this version, or if
- * it has one that only a later version has. Others are ignored. O(tables): less than 1 ms if nothing differs from the
- * newest version, otherwise 10. *complete is true if they are those of schema/complete.sql and there are no others. */
-enum profd_status sqlite_structure_judge(sqlite3 *db, const char *path, int64_t version, bool *complete,
-                                         struct profd_error *e);
+enum profd_status sqlite_schema_make(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, int64_t to,
+                                     struct profd_error *e);
+/* DAMAGED, naming the first difference, if the tables and indexes of the database are not those of this version.
+ * Others are ignored. O(tables): a few ms. */
+enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema *schema, const char *path,
+                                         int64_t version, struct profd_error *e);
 /* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
 

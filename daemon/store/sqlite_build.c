@@ -264,23 +264,6 @@ enum profd_status sqlite_epoch_all(struct store *base, const struct store_scope 
     return status == PROFD_OK ? make_epoch(s, scope->all ? NULL : &number, epoch, e) : status;
 }
 
-static enum profd_status read_migration(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_MIGRATION_LEFT, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (row) {
-        t->migration_steps = (uint64_t)sqlite3_column_int64(q, 0);
-        t->migration_done = (uint64_t)sqlite3_column_int64(q, 1);
-        t->migration_total = (uint64_t)sqlite3_column_int64(q, 2);
-        sqlite_finish(q);
-    }
-    return status;
-}
-
 static enum profd_status read_totals(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -318,10 +301,7 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
     t->raw_uploads = state.raw_uploads;
     t->raw_bytes = state.raw_bytes;
     t->rollups = state.rollups;
-    if (status == PROFD_OK) {
-        status = sqlite_users_list(s, t, e);
-    }
-    return status == PROFD_OK ? read_migration(s, t, e) : status;
+    return status == PROFD_OK ? sqlite_users_list(s, t, e) : status;
 }
 
 enum profd_status sqlite_get_totals(struct store *base, struct store_totals *out, struct profd_error *e)

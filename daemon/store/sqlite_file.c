@@ -139,9 +139,9 @@ enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e)
     return PROFD_OK;
 }
 
-enum profd_status sqlite_fill_empty(const char *path, void *context, struct profd_error *e)
+/* Makes an empty database of an empty file. */
+static enum profd_status fill_empty(const char *path, struct profd_error *e)
 {
-    (void)context;
     sqlite3 *db = NULL;
     enum profd_status status = PROFD_OK;
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
@@ -149,7 +149,7 @@ enum profd_status sqlite_fill_empty(const char *path, void *context, struct prof
                                  db ? sqlite3_errmsg(db) : "out of memory");
     }
     if (status == PROFD_OK) {
-        status = sqlite_schema_create(db, e);
+        status = sqlite_schema_extend(db, &sqlite_schema_newest, 0, e);
     }
     sqlite3_close(db);
     return status;
@@ -164,9 +164,7 @@ static void remove_leftovers(const char *path)
     }
 }
 
-enum profd_status sqlite_create_file(const char *path,
-                                     enum profd_status (*fill)(const char *path, void *context, struct profd_error *e),
-                                     void *context, struct profd_error *e)
+enum profd_status sqlite_create_file(const char *path, struct profd_error *e)
 {
     char making[PATH_MAX];
     int n = snprintf(making, sizeof making - 8, "%s.new", path);
@@ -179,7 +177,7 @@ enum profd_status sqlite_create_file(const char *path,
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     }
     close(fd);
-    enum profd_status status = fill(making, context, e);
+    enum profd_status status = fill_empty(making, e);
     if (status == PROFD_OK && rename(making, path) != 0) {
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     }

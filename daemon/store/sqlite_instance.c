@@ -400,9 +400,6 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
     if (status == PROFD_OK) {
         status = sqlite_intern_series(s, u, &series, e);
     }
-    if (status == PROFD_OK && i->has_upload) {
-        status = sqlite_slice_adopt_of(s, x->scratch, i->id, e);
-    }
     if (status != PROFD_OK) {
         return status;
     }

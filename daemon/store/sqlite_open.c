@@ -96,33 +96,15 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
     return status;
 }
 
-/* Sums that are elsewhere would be missing in every answer (schema/013_remote.sql). */
-static enum profd_status check_remote(struct sqlite_store *s, int64_t version, struct profd_error *e)
-{
-    int64_t hours = 0;
-    const enum profd_status status =
-        version < 13 ? PROFD_OK : sqlite_direct_integer(s->db, "SELECT count(*) FROM remote", &hours, e);
-    return status != PROFD_OK || hours == 0
-               ? status
-               : profd_error_set(e, PROFD_CONFIG,
-                                 "the database \"%s\" refers to %lld hours of segments in ClickHouse, in a form that "
-                                 "only the profd that stored them reads: use that one, or restore an older backup",
-                                 s->path, (long long)hours);
-}
-
-/* Checks, before the file is changed: the pages of a small file or of one that must be copied, and the tables. */
-static enum profd_status check_file(struct sqlite_store *s, int64_t version, bool *complete, struct profd_error *e)
+/* Checks, before the file is changed: the pages of a small file, and the tables. */
+static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
 {
     struct stat st;
     if (stat(s->path, &st) != 0) {
         return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
     }
-    enum profd_status status =
-        st.st_size < QUICK_CHECK_BYTES || sqlite_schema_copies(version) ? check_pages(s, e) : PROFD_OK;
-    if (status == PROFD_OK) {
-        status = sqlite_structure_judge(s->db, s->path, version, complete, e);
-    }
-    return status == PROFD_OK ? check_remote(s, version, e) : status;
+    enum profd_status status = st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK;
+    return status == PROFD_OK ? sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e) : status;
 }
 
 static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
@@ -166,18 +148,6 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
     return status;
 }
 
-/* The copy replaces the file; the connection is opened again. */
-static enum profd_status upgrade(struct sqlite_store *s, int64_t *version, struct profd_error *e)
-{
-    sqlite3_close(s->db);
-    s->db = NULL;
-    enum profd_status status = sqlite_upgrade_file(s->path, *version, e);
-    if (status == PROFD_OK) {
-        status = connect_file(s, SQLITE_OPEN_READWRITE, e);
-    }
-    return status == PROFD_OK ? sqlite_judge_schema(s->db, s->path, version, e) : status;
-}
-
 /* Syncs the log through a descriptor of its own: SQLite holds no locks on it. */
 static enum profd_status sync_log(const struct sqlite_store *s, struct profd_error *e)
 {
@@ -208,11 +178,11 @@ static enum profd_status make_durable(struct sqlite_store *s, struct profd_error
 
 static enum profd_status open_writer(struct sqlite_store *s, struct profd_error *e)
 {
-    bool exists, complete = false;
+    bool exists;
     int64_t version = 0;
     enum profd_status status = sqlite_judge_file(s->path, &exists, e);
     if (status == PROFD_OK && !exists) {
-        status = sqlite_create_file(s->path, sqlite_fill_empty, NULL, e);
+        status = sqlite_create_file(s->path, e);
     }
     if (status == PROFD_OK) {
         status = connect_file(s, SQLITE_OPEN_READWRITE, e);
@@ -225,19 +195,13 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     }
     status = sqlite_judge_schema(s->db, s->path, &version, e);
     if (status == PROFD_OK) {
-        status = check_file(s, version, &complete, e);
-    }
-    if (status == PROFD_OK && sqlite_schema_copies(version)) {
-        status = upgrade(s, &version, e);
+        status = check_file(s, version, e);
     }
     if (status == PROFD_OK) {
         status = prepare_writing(s, e);
     }
     if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION) {
-        status = sqlite_schema_extend(s->db, s->path, version, e);
-    }
-    if (status == PROFD_OK && !complete) { /* every statement can be compiled with those tables */
-        status = sqlite_statements_check(s, e);
+        status = sqlite_schema_extend(s->db, &sqlite_schema_newest, version, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_load_state(s, &s->state, e);

@@ -12,7 +12,6 @@ struct open_segment {
     int64_t id;
     struct store_amount amount;
     uint64_t weight, parts, part_bytes, stack_ticks;
-    bool stack_ticks_unknown;
 };
 
 static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t end, bool held,
@@ -33,8 +32,7 @@ static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64
                                      .weight = (uint64_t)sqlite3_column_int64(q, 4),
                                      .parts = (uint64_t)sqlite3_column_int64(q, 5),
                                      .part_bytes = (uint64_t)sqlite3_column_int64(q, 6),
-                                     .stack_ticks = (uint64_t)sqlite3_column_int64(q, 7),
-                                     .stack_ticks_unknown = sqlite3_column_type(q, 7) == SQLITE_NULL};
+                                     .stack_ticks = (uint64_t)sqlite3_column_int64(q, 7)};
         sqlite_finish(q);
     }
     return status;
@@ -87,13 +85,13 @@ static enum profd_status add_part(struct sqlite_store *s, struct open_segment *t
     to->weight += c->weight;
     to->parts++;
     to->part_bytes += p->counts_size;
-    return status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_SUMS_SET,
-                                           VALUES(INTEGER(to->id), INTEGER(to->amount.uploads),
-                                                  INTEGER(to->amount.ticks), INTEGER(to->amount.calls),
-                                                  INTEGER(to->weight), INTEGER(to->parts), INTEGER(to->part_bytes),
-                                                  to->stack_ticks_unknown ? NOTHING : INTEGER(to->stack_ticks)),
-                                           e)
-                              : status;
+    return status == PROFD_OK
+               ? sqlite_run(s, SQL_SEGMENT_SUMS_SET,
+                            VALUES(INTEGER(to->id), INTEGER(to->amount.uploads), INTEGER(to->amount.ticks),
+                                   INTEGER(to->amount.calls), INTEGER(to->weight), INTEGER(to->parts),
+                                   INTEGER(to->part_bytes), INTEGER(to->stack_ticks)),
+                            e)
+               : status;
 }
 
 /* A segment that could become too large is closed, and another one opened. */

@@ -37,10 +37,4 @@ enum profd_status sqlite_slice_remove_hours(struct sqlite_store *s, int64_t seri
 enum profd_status sqlite_slice_widen(struct sqlite_store *s, bool *found, struct store_progress *progress,
                                      struct profd_error *e);
 
-/* While the database is being converted: the upload of that live process gets a slice of an hour, which is what it
- * contains, unless it has one. For a process that continues with another upload before the conversion has reached it.
- * Resets scratch. */
-enum profd_status sqlite_slice_adopt_of(struct sqlite_store *s, struct arena *scratch, int64_t instance,
-                                        struct profd_error *e);
-
 #endif

@@ -77,23 +77,6 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
     return status;
 }
 
-enum profd_status sqlite_statements_check(struct sqlite_store *s, struct profd_error *e)
-{
-    for (int i = 0; i < SQL_COUNT; i++) {
-        sqlite3_stmt *statement = NULL;
-        int rc = sqlite3_prepare_v2(s->db, sqlite_texts[i], -1, &statement, NULL);
-        sqlite3_finalize(statement);
-        if (rc == SQLITE_ERROR) {
-            return profd_error_set(e, PROFD_DAMAGED, "database %s: its tables are not those of its schema version: %s",
-                                   s->path, sqlite3_errmsg(s->db));
-        }
-        if (rc != SQLITE_OK) {
-            return sqlite_fail(s, e);
-        }
-    }
-    return PROFD_OK;
-}
-
 static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
 {
     switch (v->kind) {

@@ -25,7 +25,6 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
     sum_add(&to->ticks, more->ticks, &saturated);
     sum_add(&to->calls, more->calls, &saturated);
     sum_add(&to->stack_ticks, more->stack_ticks, &saturated);
-    to->stack_ticks_unknown |= more->stack_ticks_unknown;
     sum_add(&to->raw_uploads, more->raw_uploads, &saturated);
     to->raw_bytes += more->raw_bytes; /* modulo 2^64, because an upload that grows may need fewer bytes than before */
     to->live_bytes += more->live_bytes;
@@ -47,13 +46,11 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more)
 
 bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part)
 {
-    bool good =
-        sum_subtract(&to->uploads, part->uploads) && sum_subtract(&to->processes, part->processes) &&
-        sum_subtract(&to->ticks, part->ticks) && sum_subtract(&to->calls, part->calls) &&
-        (part->stack_ticks_unknown || to->stack_ticks_unknown || sum_subtract(&to->stack_ticks, part->stack_ticks)) &&
-        sum_subtract(&to->raw_uploads, part->raw_uploads) && sum_subtract(&to->raw_bytes, part->raw_bytes) &&
-        sum_subtract(&to->live_bytes, part->live_bytes);
-    to->stack_ticks_unknown |= part->stack_ticks_unknown;
+    bool good = sum_subtract(&to->uploads, part->uploads) && sum_subtract(&to->processes, part->processes) &&
+                sum_subtract(&to->ticks, part->ticks) && sum_subtract(&to->calls, part->calls) &&
+                sum_subtract(&to->stack_ticks, part->stack_ticks) &&
+                sum_subtract(&to->raw_uploads, part->raw_uploads) && sum_subtract(&to->raw_bytes, part->raw_bytes) &&
+                sum_subtract(&to->live_bytes, part->live_bytes);
     for (size_t i = 0; good && i < to->build_count; i++) {
         good = sum_subtract(&to->shares[i].nanoseconds, part->shares[i].nanoseconds) &&
                sum_subtract(&to->shares[i].calls, part->shares[i].calls);
@@ -68,7 +65,7 @@ size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out)
         p = varint_put(p, s->shares[i].nanoseconds);
         p = varint_put(p, s->shares[i].calls);
     }
-    p = s->stack_ticks_unknown ? p : varint_put(p, s->stack_ticks);
+    p = varint_put(p, s->stack_ticks);
     return (size_t)(p - out);
 }
 
@@ -81,8 +78,7 @@ static bool decode_shares(const uint8_t *in, size_t n, struct sqlite_sums *s)
             return false;
         }
     }
-    s->stack_ticks_unknown = in == end;
-    return in == end || (varint_get(&in, end, &s->stack_ticks) && s->stack_ticks <= SUM_MAX && in == end);
+    return varint_get(&in, end, &s->stack_ticks) && s->stack_ticks <= SUM_MAX && in == end;
 }
 
 enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,

@@ -11,8 +11,7 @@
 /* Sums stop at 2^63−1; one that did sets INEXACT_SATURATED. Of no uploads, first is INT64_MAX and last INT64_MIN. */
 struct sqlite_sums {
     uint64_t uploads, processes, ticks, calls;
-    uint64_t stack_ticks;     /* of ticks, those that have a stack */
-    bool stack_ticks_unknown; /* of rows before schema version 11 that are not counted yet; stack_ticks is 0 then */
+    uint64_t stack_ticks; /* of ticks, those that have a stack */
     int64_t first, last;
     uint32_t inexact;
     uint64_t raw_uploads, raw_bytes, live_bytes; /* live_bytes: of the raw ones, those of live processes */
@@ -48,8 +47,8 @@ static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
            (uint32_t)set[4 * i + 3] << 24;
 }
 
-/* Writes the shares, and behind them the ticks of stacks if they are known: at most SQLITE_SHARES_BYTES. Returns how
- * many bytes they are. */
+/* Writes the shares, and behind them the ticks of stacks: at most SQLITE_SHARES_BYTES. Returns how many bytes they are.
+ */
 size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out);
 /* Reads the sums that the current row of q begins with (SUM_COLUMNS, raw_since, shares). DAMAGED if they cannot be. */
 enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,

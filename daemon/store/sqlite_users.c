@@ -90,9 +90,8 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
     }
     if (op == SQLITE_DELETE && t->gone != OWNER_USER) {
         const struct key key = {t->gone, id};
-        sqlite3_value *uid; /* NULL: its rows were never counted */
-        if (sqlite3_preupdate_old(db, t->gone_user, &uid) == SQLITE_OK && sqlite3_value_type(uid) == SQLITE_INTEGER &&
-            !hashmap_find(&s->owed, &key, sizeof key)) {
+        sqlite3_value *uid;
+        if (sqlite3_preupdate_old(db, t->gone_user, &uid) == SQLITE_OK && !hashmap_find(&s->owed, &key, sizeof key)) {
             note(s, t->gone, id, sqlite3_value_int64(uid));
         }
     }
@@ -129,31 +128,22 @@ static enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, in
     return bytes == 0 ? PROFD_OK : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
 }
 
-enum profd_status sqlite_users_counted(struct sqlite_store *s, int64_t *before, struct profd_error *e)
-{
-    bool migrating = false;
-    *before = INT64_MAX;
-    return sqlite_find(s, SQL_MIGRATION_GET, VALUES(TEXT(SQLITE_USERS_STEP)), before, &migrating, e);
-}
-
 enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error *e)
 {
     size_t position = 0;
     const void *key;
-    int64_t counted = 0;
     if (s->owed.count == 0 && !s->owed_lost) {
         return PROFD_OK;
     }
-    enum profd_status status = s->owed_lost ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to count what users store")
-                                            : sqlite_users_counted(s, &counted, e);
+    enum profd_status status =
+        s->owed_lost ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to count what users store") : PROFD_OK;
     for (const int64_t *bytes; status == PROFD_OK && (bytes = hashmap_next(&s->owed, &position, &key));) {
         struct key k; /* keys are unaligned */
         int64_t uid = 0, sum;
         bool found = false;
         memcpy(&k, key, sizeof k);
         memcpy(&sum, bytes, sizeof sum);
-        /* Rows of an older version are charged completely or not at all. */
-        if (k.owner >= OWNER_SERIES_GONE || counted == 0 || (k.owner == OWNER_SERIES && k.id >= counted)) {
+        if (k.owner >= OWNER_SERIES_GONE) {
             continue;
         }
         status = find_user(s, &k, &uid, &found, e);
@@ -169,12 +159,9 @@ enum profd_status sqlite_count_object(struct sqlite_store *s, int64_t object, in
 {
     sqlite3_stmt *q;
     bool row = false;
-    int64_t uid = 0, bytes = 0, counted = 0;
-    enum profd_status status = sqlite_users_counted(s, &counted, e);
-    if (status != PROFD_OK || counted == 0) {
-        return status;
-    }
-    status = sqlite_start(s, SQL_OBJECT_ALONE, VALUES(INTEGER(object), INTEGER(SQLITE_ROW_BYTES)), &q, e);
+    int64_t uid = 0, bytes = 0;
+    enum profd_status status =
+        sqlite_start(s, SQL_OBJECT_ALONE, VALUES(INTEGER(object), INTEGER(SQLITE_ROW_BYTES)), &q, e);
     if (status == PROFD_OK) {
         status = sqlite_next(s, q, &row, e);
     }

@@ -4,16 +4,12 @@
 
 #include "store/sqlite.h"
 
-#define SQLITE_USERS_STEP "user-bytes" /* of the migration */
-
 /* From now on every row that this connection changes is noted. */
 void sqlite_users_watch(struct sqlite_store *s);
 /* Writes what was noted into table user_bytes, inside the transaction, and forgets it. */
 enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error *e);
 /* Forgets what was noted: it was undone. */
 void sqlite_users_discard(struct sqlite_store *s);
-/* The first series with rows of an older version that are not charged yet; 0: none is charged; INT64_MAX: all are. */
-enum profd_status sqlite_users_counted(struct sqlite_store *s, int64_t *before, struct profd_error *e);
 
 /* Fills in what users store. */
 enum profd_status sqlite_users_list(struct sqlite_store *s, struct store_totals *t, struct profd_error *e);

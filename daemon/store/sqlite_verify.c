@@ -189,7 +189,7 @@ static void compare_stacks(struct sqlite_verifying *v, const struct found_hour *
 {
     const uint64_t stored = h->sums.stack_ticks, said = ledger->stack_ticks;
     const bool fewer_may_be = h->clocks_full && stored < said;
-    if (!ledger->stack_ticks_unknown && stored < SUM_MAX && !fewer_may_be) {
+    if (stored < SUM_MAX && !fewer_may_be) {
         sqlite_verify_equal(v, where, "ticks of stacks", "ledger", said, "stored rows", stored);
     }
 }
@@ -249,24 +249,6 @@ static enum profd_status add_hour(struct sqlite_verifying *v, const struct sqlit
     return status == PROFD_OK ? add_sums(v, series, hour, h, where, e) : status;
 }
 
-static void note_fault(void *context, const char *sentence)
-{
-    (void)sentence;
-    *(bool *)context = true;
-}
-
-enum profd_status sqlite_hour_stack_ticks(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                          int64_t hour, uint64_t *ticks, bool *readable, struct profd_error *e)
-{
-    struct found_hour h;
-    bool fault = false;
-    struct sqlite_verifying v = {.s = s, .arena = a, .mismatch = note_fault, .context = &fault};
-    const enum profd_status status = add_hour(&v, series, hour, &h, "", e);
-    *ticks = h.sums.stack_ticks;
-    *readable = status == PROFD_OK && !fault;
-    return status;
-}
-
 static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
                                      struct profd_error *e)
 {
@@ -317,9 +299,7 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     if (memcmp(said.shares, sum.shares, series->build_count * sizeof said.shares[0]) != 0) {
         sqlite_verify_tell(v, "%s: time and calls of its builds differ from the ledger", where);
     }
-    if (!said.stack_ticks_unknown && !sum.stack_ticks_unknown) {
-        sqlite_verify_equal(v, where, "ticks of stacks", in_series, said.stack_ticks, in_ledger, sum.stack_ticks);
-    }
+    sqlite_verify_equal(v, where, "ticks of stacks", in_series, said.stack_ticks, in_ledger, sum.stack_ticks);
     return sqlite_verify_all(v, series, e);
 }
 

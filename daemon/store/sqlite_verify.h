@@ -26,13 +26,6 @@ void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const 
 enum profd_status sqlite_verify_load(struct sqlite_verifying *v, const struct sqlite_identity *series, int level,
                                      int64_t at, struct folded *row, bool *found, struct profd_error *e);
 
-/* --- sqlite_verify.c */
-
-/* Adds up the ticks of the stacks that are stored of an hour, for a ledger that does not know them. *readable: every
- * row could be read, and agrees with itself. The arena is the caller's. O(rows). */
-enum profd_status sqlite_hour_stack_ticks(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                          int64_t hour, uint64_t *ticks, bool *readable, struct profd_error *e);
-
 /* --- sqlite_verify_pyramid.c, sqlite_verify_instance.c, sqlite_verify_users.c, sqlite_verify_round.c */
 
 /* The day's row is the sum of its folded hours; the row of all time that of the folded days. */

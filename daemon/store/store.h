@@ -92,8 +92,7 @@ struct store_use {
                                refer to them */
     uint64_t most;          /* that the user may store; UINT64_MAX: no limit */
 };
-/* Reads how much a user stores. Rows of an older version are counted as the migration reaches them. O(number of users).
- */
+/* Reads how much a user stores. O(number of users). */
 enum profd_status store_get_use(struct store *s, uint32_t uid, struct store_use *use, struct profd_error *e);
 /* Sets the sentence for an item of this user that exceeded the share; returns FULL. */
 enum profd_status store_share_refuse(struct store *s, uint32_t uid, struct profd_error *e);
@@ -373,9 +372,7 @@ struct store_totals {
     uint64_t retired_uploads, retired_ticks, retired_calls; /* uploads removed by retention or by delete */
     uint64_t raw_uploads, raw_bytes, rollups;
     uint64_t file_bytes, wal_bytes, free_bytes;
-    uint64_t migration_steps, migration_done,
-        migration_total; /* remaining steps of the migration, and their rows; 0: none */
-    /* What users store, as in store_get_use; rows of an older version as the migration reaches them. */
+    /* What users store, as in store_get_use. */
     uint64_t users, user_bytes; /* number of users with stored data, and the bytes of all */
     size_t largest_count;
     struct store_user {
@@ -422,9 +419,6 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
  * build is only a library; the sentence names a program. *uploads is the number of removed uploads. */
 enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
                                      uint64_t *uploads, struct profd_error *e);
-/* Adds some of the data that rows of an older schema version lack. Answers do not change, except where a verb says so.
- * Does nothing if no rows are older. */
-enum profd_status store_migrate(struct store *s, struct store_progress *progress, struct profd_error *e);
 /* Returns about this number of bytes of free pages to the file system. */
 enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e);
 

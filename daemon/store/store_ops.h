@@ -209,7 +209,6 @@
       (struct store * s, const struct store_scope *scope, const char *build_id, uint64_t *uploads,                     \
        struct profd_error *e),                                                                                         \
       (s, scope, build_id, uploads, e))                                                                                \
-    V(migrate, (struct store * s, struct store_progress * progress, struct profd_error * e), (s, progress, e))         \
     V(backup_begin, (struct store * s, const char *path, struct store_backup **out, struct profd_error *e),            \
       (s, path, out, e))
 

@@ -421,12 +421,6 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
     return status != PROFD_OK ? status : note(s, s->ops->delete_build(s, scope, build_id, uploads, e), true, e);
 }
 
-enum profd_status store_migrate(struct store *s, struct store_progress *progress, struct profd_error *e)
-{
-    enum profd_status status = check_writable(s, &e);
-    return status != PROFD_OK ? status : s->ops->migrate(s, progress, e);
-}
-
 enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out,
                                      struct profd_error *e)
 {

@@ -12,7 +12,6 @@
 
 struct campaign {
     const char *program, *preload; /* profd, and the fault library */
-    const char *old;               /* version1.sql */
     char folder[PLACE_PATH];
     bool mounts; /* private mounts are allowed */
     uint64_t random;
@@ -39,13 +38,12 @@ struct habit {
     const char *options[DAEMON_OPTIONS];
     uint32_t hours;   /* windows of the uploads lie in so many */
     int64_t keep;     /* as of struct stream */
-    bool old;         /* begins with a database of the previous version */
     unsigned life_us; /* until it is killed, at most; long enough for what it is to be killed in */
 };
-enum { HABIT_PLAIN, HABIT_SUMS, HABIT_RETENTION, HABIT_OLD, HABITS };
+enum { HABIT_PLAIN, HABIT_SUMS, HABIT_RETENTION, HABITS };
 extern const struct habit habits[HABITS];
-/* Of a run that was just opened. False: the old database cannot be made. */
-bool run_accustom(struct run *r, const struct habit *h);
+/* Of a run that was just opened. */
+void run_accustom(struct run *r, const struct habit *h);
 /* Makes folder and client; the daemon does not run yet. */
 bool run_open(struct run *r, struct campaign *c, const char *name);
 /* Compares while the client goes on: what was acknowledged before the question must be in the answer. */

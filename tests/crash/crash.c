@@ -1,4 +1,4 @@
-/* make crash: kills, power cuts, failing disks. Usage: crash PROFD FAULT-LIBRARY OLD-DATABASE
+/* make crash: kills, power cuts, failing disks. Usage: crash PROFD FAULT-LIBRARY
  * [kills=N] [cuts=N] [eio=N] [points=STEP] [soak=SECONDS] [seed=S] */
 #include <errno.h>
 #include <inttypes.h>
@@ -101,10 +101,9 @@ static int clean_up(const struct campaign *c)
 int main(int argc, char **argv)
 {
     struct wishes w = {.seed = (uint64_t)time(NULL)};
-    struct campaign c = {
-        .program = argc > 3 ? argv[1] : NULL, .preload = argc > 3 ? argv[2] : NULL, .old = argc > 3 ? argv[3] : NULL};
+    struct campaign c = {.program = argc > 2 ? argv[1] : NULL, .preload = argc > 2 ? argv[2] : NULL};
 
-    for (int i = 4; i < argc; i++) {
+    for (int i = 3; i < argc; i++) {
         if (!take_wish(&w, argv[i])) {
             c.program = NULL;
         }

@@ -131,9 +131,7 @@ static bool live_through(struct bad_disk *k)
     struct run *r = &k->run;
     char why[128];
 
-    if (!run_accustom(r, &habits[campaign_roll(r->campaign, 2) ? HABIT_RETENTION : HABIT_PLAIN])) {
-        return false;
-    }
+    run_accustom(r, &habits[campaign_roll(r->campaign, 2) ? HABIT_RETENTION : HABIT_PLAIN]);
     r->daemon.managed = campaign_roll(r->campaign, 2) == 0;
     r->stream->pause_ns = 1000000; /* or the disk is full of uploads before it is bad */
     if (!daemon_start(&r->daemon) || !daemon_await(&r->daemon, HANG_MS)) {

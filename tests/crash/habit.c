@@ -1,6 +1,5 @@
 /* What daemons of the campaign do besides storing. */
 #include "tests/crash/campaign.h"
-#include "tests/crash/old.h"
 
 const struct habit habits[HABITS] = {
     [HABIT_PLAIN] = {.name = "storing", .life_us = 30000},
@@ -13,19 +12,13 @@ const struct habit habits[HABITS] = {
                          .hours = 100,
                          .keep = INT64_C(1000000000),
                          .life_us = 500000},
-    [HABIT_OLD] = {.name = "migrating", .options = {"--keep-age", "0"}, .old = true, .life_us = 20000},
 };
 
-bool run_accustom(struct run *r, const struct habit *h)
+void run_accustom(struct run *r, const struct habit *h)
 {
     for (size_t i = 0; i < DAEMON_OPTIONS; i++) {
         r->daemon.options[i] = h->options[i];
     }
     r->stream->hours = h->hours;
     r->stream->keep = h->keep;
-    if (!h->old) {
-        return true;
-    }
-    old_continue(r->stream);
-    return old_make(r->campaign->old, r->daemon.state);
 }

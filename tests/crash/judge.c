@@ -164,7 +164,7 @@ static void judge_upload(const struct stream *s, const struct shares *h, uint32_
         v->strange++;
     }
     v->present += times;
-    v->stack_ticks += n < s->old ? 0 : times * stream_ticks(n);
+    v->stack_ticks += times * stream_ticks(n);
 }
 
 bool judge_sums(const struct daemon *d, const struct stream *s, const uint8_t *acked, bool whole, struct verdict *v,

@@ -8,7 +8,6 @@
 #define KILLS_EACH 50u /* kills of one database */
 #define ENOUGH 10u     /* kills after which it must have done what it was to be killed in */
 #define LONGER 6u      /* further kills until it has, each life twice as long: a busy machine gets less done */
-#define KILLS_OLD 5u   /* of one that begins with the previous version's file */
 
 static double seconds(void)
 {
@@ -18,8 +17,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* One life: a quarter of the daemons, or all that begin with an old database, die while they start. Now and then what
- * the last kill left is counted. */
+/* One life: a quarter of the daemons die while they start. Now and then what the last kill left is counted. */
 static bool live_and_die(struct run *r, const struct habit *h)
 {
     struct campaign *c = r->campaign;
@@ -28,7 +26,7 @@ static bool live_and_die(struct run *r, const struct habit *h)
     if (!daemon_start(&r->daemon)) {
         return false;
     }
-    if (h->old || campaign_roll(c, 4) == 0) {
+    if (campaign_roll(c, 4) == 0) {
         daemon_pause_us(campaign_roll(c, 15000));
     } else {
         if (!daemon_await(&r->daemon, HANG_MS)) {
@@ -48,9 +46,7 @@ static bool live_and_die(struct run *r, const struct habit *h)
 
 static bool kill_often(struct run *r, const struct habit *h, unsigned kills)
 {
-    if (!run_accustom(r, h)) {
-        return false;
-    }
+    run_accustom(r, h);
     r->client = stream_start(r->stream);
     for (unsigned i = 0; i < kills; i++) {
         if (!live_and_die(r, h)) {
@@ -80,13 +76,12 @@ static void kill_habit(struct campaign *c, const struct habit *h, unsigned kills
 {
     const double began = seconds();
     const struct tally before = c->tally;
-    const unsigned each = h->old ? KILLS_OLD : KILLS_EACH;
     struct habit longer = *h;
     unsigned done = 0, bad = 0;
     double took;
 
     while (done < kills && bad < 3) {
-        const unsigned n = kills - done < each ? kills - done : each;
+        const unsigned n = kills - done < KILLS_EACH ? kills - done : KILLS_EACH;
 
         bad += !kill_run(c, h, n);
         done += n;

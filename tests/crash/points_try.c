@@ -59,9 +59,7 @@ static bool attempt_open(struct attempt *a, struct campaign *c)
             r->stream->lanes[i].idle = 0;
         }
     }
-    if (!run_accustom(r, a->scene->habit)) {
-        return false;
-    }
+    run_accustom(r, a->scene->habit);
     r->stream->stop = 0;
     r->stream->in_flight = a->scene->pause_ns ? 1 : 4;
     r->stream->pause_ns = a->scene->pause_ns;

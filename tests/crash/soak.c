@@ -115,9 +115,10 @@ static bool soak_open(struct soak *k, struct campaign *c)
         .name = "soak", .options = {"--raw-age", "1s", "--raw-bytes", "1M", "--keep-age", "0"}, .hours = 100};
     struct run *r = &k->run;
 
-    if (!run_open(r, c, "soak") || !run_accustom(r, &habit)) {
+    if (!run_open(r, c, "soak")) {
         return false;
     }
+    run_accustom(r, &habit);
     k->answered = mmap(NULL, sizeof *k->answered, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (k->answered == MAP_FAILED) {
         return false;

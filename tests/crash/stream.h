@@ -41,7 +41,6 @@ struct stream {
     bool early;                    /* negative control: note as acknowledged what was merely sent */
     bool forgetful;                /* negative control: send again under another id */
     bool unstacked;                /* negative control: some uploads are sent without their stack */
-    uint32_t old;                  /* uploads below this number were in the database before, and have no stacks */
     uint32_t in_flight, most;      /* unanswered uploads of a lane; uploads to send at all */
     uint32_t hours;                /* their windows lie in this many hours back from base */
     int64_t base;                  /* ns since the epoch */

@@ -21,22 +21,14 @@ ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a re
 MARKS = {"restored", "segment-missing"}         # what a report says where a host's counts are missing
 
 
-class Previous:
-    """The programs of another build folder."""
-
-    def __init__(self, folder):
-        self.profd, self.relay, self.gate = (os.path.join(folder, n) for n in ("profd", "profd-relay", "profd-gate"))
-
-
 class Machine(Daemon):
-    """A profd that can be killed, backed up and restored. It may be of another build. clock: a file that says how
+    """A profd that can be killed, backed up and restored. clock: a file that says how
     far its clock is ahead, in seconds."""
 
-    def __init__(self, *options, programs=None, clock=None, **more):
+    def __init__(self, *options, clock=None, **more):
         super().__init__(*options, start=False, **more)
         if clock:
             self.env.update(moved_as(clock))
-        self.program = programs.profd if programs else self.program
         self.backups = []
         self.start()
 
@@ -63,13 +55,12 @@ class Host:
     """port: of the gate, or of a proxy in front of it. start: the program begins to upload at once, unless builds is
     empty. live: builds of processes that count while they live."""
 
-    def __init__(self, bed, name, pair, seed, port=None, programs=None, builds=ARCS, live=(), pause=0.0, rate=0.5,
+    def __init__(self, bed, name, pair, seed, port=None, builds=ARCS, live=(), pause=0.0, rate=0.5,
                  start=True, **more):
         self.name, self.bed, self.proxy = name, bed, Proxy(port or bed.port, seed, rate)
         self.daemon = Machine("--relay", f"tls://localhost:{self.proxy.port}", "--harvest-interval", "1s",
-                              programs=programs, **more)
+                              **more)
         self.relay = bed.relay(self.daemon, f"relay-{name}", pair, relay=f"tls://localhost:{self.proxy.port}")
-        self.relay.program = programs.relay if programs else self.relay.program
         self.sender = Sender(self.daemon, random.Random(seed), builds, 1, pause)
         self.live = [Counter(self.daemon.socket, f"{seed}/{b}", build_id=b) for b in live]
         self.builds, self.counted = [*builds, *live], {}

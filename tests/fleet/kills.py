@@ -57,28 +57,26 @@ def split(hosts):
     return act
 
 
-def kills(tap, count, number, seed, what, of_hosts, of_centre):
+def kills(tap, count, number, seed):
     if not number:
         return
-    centre = Machine("--gate", "--relay-interval", "1s", programs=of_centre)
+    centre = Machine("--gate", "--relay-interval", "1s")
     with centre, Bed(centre.socket) as bed:
-        bed.gate.program = of_centre.gate if of_centre else bed.gate.program
         if not tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
             return
-        hosts = [Host(bed, f"host-{i}", certificate(bed, f"host-{i}.example"), seed + i, programs=of_hosts, pause=0.02)
+        hosts = [Host(bed, f"host-{i}", certificate(bed, f"host-{i}.example"), seed + i, pause=0.02)
                  for i in range(count)]
         try:
             for h in hosts:
                 h.relay.start()
-            trouble(tap, bed, centre, hosts, number, seed, what)
-            if not of_hosts and not of_centre:  # an earlier centre may read no stacks
-                judge_stacks(tap, centre, hosts, what)
+            trouble(tap, bed, centre, hosts, number, seed)
+            judge_stacks(tap, centre, hosts)
         finally:
             for h in hosts:
                 h.end()
 
 
-def trouble(tap, bed, centre, hosts, number, seed, what):
+def trouble(tap, bed, centre, hosts, number, seed):
     began, repeats = time.monotonic(), Counter()
 
     def kill_centre():
@@ -104,7 +102,7 @@ def trouble(tap, bed, centre, hosts, number, seed, what):
     done, faults = sum((k.kills for k in killers), Counter()), sum((h.proxy.counts for h in hosts), Counter())
     settle(tap, hosts)
     repeats["n"] += centre.json("status", "--json")["store"]["centre"]["repeats"]
-    judge(tap, centre, hosts, f"{what}{len(hosts)} hosts, seed {seed}, {time.monotonic() - began:.0f} s: "
+    judge(tap, centre, hosts, f"{len(hosts)} hosts, seed {seed}, {time.monotonic() - began:.0f} s: "
           f"kills {sum(done.values())} {dict(sorted(done.items()))}, {dict(sorted(faults.items()))}, "
           f"segments sent again {repeats['n']}")
 
@@ -120,10 +118,10 @@ def settle(tap, hosts):
               [(h.ledger(), h.relay.logged()[-500:]) for h in hosts if not h.settled()])
 
 
-def judge_stacks(tap, centre, hosts, what):
+def judge_stacks(tap, centre, hosts):
     truth, there, got = stacks_of(hosts), stacks(sums(*(h.daemon for h in hosts))), stacks(calls_of(centre))
     tap.point(truth == there == got and truth,
-              f"{what}stacks: ticks {sum(truth.values())}, lost {excess(truth, got)}, doubled {excess(got, truth)}: "
+              f"stacks: ticks {sum(truth.values())}, lost {excess(truth, got)}, doubled {excess(got, truth)}: "
               f"programs = hosts = centre, by path", (difference(there, got), difference(truth, got)))
 
 

@@ -59,8 +59,8 @@ OURS = (("page 1 overwritten", lambda p: write(p, 0, b"\x5a" * 4096)),
         ("a page in the middle", lambda p: write(p, 4096 * 4, b"\x5a" * 4096)),
         ("cut to a half", lambda p: os.truncate(p, os.path.getsize(p) // 2)),
         ("cut to 50 bytes", lambda p: os.truncate(p, 50)), ("a missing table", sql("DROP TABLE ledger")),
-        ("the mark of an older version", sql("PRAGMA user_version=1")),
-        ("another table in its place", sql("DROP TABLE migration; CREATE TABLE migration (step, cursor, done, total)")),
+        ("no version", sql("PRAGMA user_version=0")),
+        ("another table in its place", sql("DROP TABLE deletion; CREATE TABLE deletion (build_id, before)")),
         ("an empty state", sql("DELETE FROM state")))
 
 

@@ -328,36 +328,6 @@ def operators(tap):
         tap.point(w.take()[0] == "NACK", "a body that is no protobuf is refused")
 
 
-def versions(tap):
-    with Daemon("--raw-age", "1s", start=False) as d:
-        os.makedirs(d.state)
-        path = os.path.join(d.state, "profd.db")
-        with sqlite3.connect(path) as db:
-            db.executescript(open(os.path.join(HERE, "upkeep_v1.sql"), encoding="utf-8").read())
-            for (table,) in db.execute("SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = "
-                                       "'table' AND c.name = 'uid'").fetchall():
-                db.execute(f"UPDATE {table} SET uid = ?", (os.getuid(),))  # root sent them
-        db.close()
-        d.start()
-        got = (ticks(d, "ab" * 20), ticks(d, "cd" * 20), ticks(d, "ab" * 20, "-l", "service=s1"))
-        tap.point(got == (110, 110, 110), "a file of the first version is taken over", got)
-        tap.point(settled(d) and ticks(d, "ab" * 20) == 110, "and added up", state(d))
-        tap.point(d.ctl("verify").returncode == 0 and state(d)["accepted_uploads"] == 40, "its ledger is right",
-                  state(d))
-        with Wire(d.socket) as w:
-            repeat = upload(1001, 5, ticks=5, build_id="ab" * 20, name="/bin/old")
-            tap.point(put(w, repeat) == "again", "its ids are known")
-        copy = os.path.join(d.folder, "old.db")
-        with sqlite3.connect(copy) as db:
-            db.executescript(open(os.path.join(HERE, "upkeep_v1.sql"), encoding="utf-8").read())
-        db.close()
-        d.stop()
-        done = run(PROFD, "--state-dir", d.state, "--restore", copy)
-        d.start()
-        tap.point(done.returncode == 0 and ticks(d, "cd" * 20) == 110, "a backup of the first version is restored",
-                  done.stderr)
-
-
 def stops(tap):
     """Whatever goes on, SIGTERM ends it in time and leaves nothing."""
     with Daemon("--raw-age", "1s") as d:
@@ -386,7 +356,7 @@ def stops(tap):
 
 def main():
     with Tap() as tap:
-        for part in (sums, retention, delete, backup, mismatch, operators, versions, stops):
+        for part in (sums, retention, delete, backup, mismatch, operators, stops):
             part(tap)
 
 

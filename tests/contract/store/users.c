@@ -101,31 +101,3 @@ Test(store_users, bytes_are_kept_as_rows_change)
     live_through(&f, 1);
     cr_assert_gt(ask(&f, "SELECT sum(bytes) FROM user_bytes"), 0);
 }
-
-Test(store_users, what_an_older_version_stored_is_counted_while_uploads_go_on)
-{
-    struct store_progress progress = {.more = true};
-    for (unsigned day = 0; day < 3; day++) {
-        some_uploads(&f, 100 + day, NOON - (int64_t)(5 - day) * 24 * HOUR);
-    }
-    harvest_one(&f, 1, 7, 0, NOON, 5);
-    ask(&f, "DELETE FROM user_bytes");
-    ask(&f, "INSERT INTO migration VALUES ('user-bytes', 0, 0, 1)");
-    fixture_reopen(&f);
-    uint64_t uploads;
-    some_uploads(&f, 200, NOON);
-    const struct store_scope one = only(1);
-    for (int slices = 0; progress.more && slices < 1000; slices++) {
-        struct made m;
-        cr_assert_eq(store_migrate(f.w, &progress, &f.e), PROFD_OK, "%s", f.e.sentence);
-        make_counted(&m, 1 + (uint32_t)slices % 3, 300, (uint32_t)slices + 1, NOON, 5);
-        cr_assert_eq(put_counted(&f, &m), STORE_STORED);
-        if (slices == 0) {
-            cr_assert_eq(store_delete_build(f.w, &one, full_id("aa01"), &uploads, &f.e), PROFD_OK, "%s", f.e.sentence);
-        }
-    }
-    cr_assert_not(progress.more);
-    retire_all(&f, 0, 0, NOON);
-    cr_assert_eq(ask(&f, difference), 0);
-    live_through(&f, 1000);
-}

@@ -1,2 +1,0 @@
--- Schema version 10: counts of uploads, sums and segments may have stacks. No row of an older version has any, and none
--- is changed: this number alone keeps an older profd, which cannot read stacks, from opening the database.
