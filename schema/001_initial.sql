@@ -24,9 +24,10 @@ CREATE TABLE state (
     raw_bytes INTEGER NOT NULL,
     rollups INTEGER NOT NULL,     -- rows
     retiring INTEGER NOT NULL,    -- days before this one are being removed to save space
-    live_bytes INTEGER NOT NULL
+    live_bytes INTEGER NOT NULL,
+    clock INTEGER NOT NULL        -- the latest trusted time, to ten minutes: nothing newer has aged what is stored
 ) STRICT;
-INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE host (
     id INTEGER PRIMARY KEY,

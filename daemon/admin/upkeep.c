@@ -24,6 +24,7 @@ int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now)
 {
     const int64_t expected = u->anchor.wall + (now.steady - u->anchor.steady);
 
+    u->ahead = 0;
     if (now.wall <= expected + JUMP) {
         u->anchor = now;
         u->ahead_since = 0;
@@ -36,7 +37,18 @@ int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now)
         u->ahead_since = 0;
         return now.wall;
     }
+    u->ahead = now.wall - expected;
     return expected;
+}
+
+/* A clock that is wrong at the start is compared with what an earlier daemon has trusted. A daemon that was away for
+ * more than a day looks the same, and removes nothing for a day either. */
+static void upkeep_read_clock(struct upkeep *u, struct upkeep_time now)
+{
+    if (!u->clock_read && u->totals.clock && now.wall > u->totals.clock + DAY) {
+        u->anchor = (struct upkeep_time){.wall = u->totals.clock, .steady = now.steady};
+    }
+    u->clock_read = true;
 }
 
 /* After the start, and after a jump, nothing is removed for a while. */
@@ -128,6 +140,10 @@ enum profd_status upkeep_run(struct upkeep *u, struct store *store, struct upkee
         status = store_get_totals(store, &u->totals, e);
         u->totals_at = now.steady;
     }
+    if (status && !u->clock_read) { /* nothing is known of the clock, and nothing may be removed */
+        return status;
+    }
+    upkeep_read_clock(u, now);
     /* Also if the totals cannot be read: a task may mend what is wrong. */
     struct profd_error untold;
     const enum profd_status did = upkeep_do(u, store, now, &done, status ? &untold : e);

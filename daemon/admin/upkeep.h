@@ -24,6 +24,8 @@ struct upkeep {
     unsigned in_row;         /* slices of it so far, without another between */
     bool more[UPKEEP_TASKS]; /* its latest slice left work */
     struct upkeep_time start, anchor;
+    bool clock_read;              /* the anchor was compared with the time that the store knows */
+    int64_t ahead;                /* ns by which the wall is ahead of the time that removals use; 0: it is not */
     int64_t ahead_since;          /* steady time when the wall jumped ahead of the anchor; 0: it did not */
     int64_t backlog_since;        /* steady time since when there has always been more to do; 0: none */
     int64_t totals_at, forgot_at; /* steady time of the latest; 0: never */

@@ -78,11 +78,14 @@ static void pages_make_ready(const struct pages_numbers *n, struct page *page)
         page_problem(page, 503, PROFD_FULL, n->full);
     } else {
         page_init(page, 200, "application/json; charset=utf-8");
-        const bool degraded = n->damaged || n->read_failed || n->objects.readers_gone;
+        const bool degraded = n->damaged || n->read_failed || n->objects.readers_gone || n->upkeep.clock_ahead > 0;
         json_t *root =
             json_pack("{s:s, s:s}", "status", degraded ? "degraded" : "ready", "reserve", reserve_name(n->reserve));
         if (n->read_failed) {
             json_object_set_new(root, "read_failed", json_true());
+        }
+        if (n->upkeep.clock_ahead > 0) {
+            json_object_set_new(root, "clock_ahead_seconds", json_real(n->upkeep.clock_ahead));
         }
         if (n->damaged) {
             json_object_set_new(root, "damaged_database", document_text(n->damaged_latest));

@@ -121,6 +121,7 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     json_object_set_new(out, "read_failed", json_boolean(n->read_failed));
     status_add_sentence(out, "damaged_database", n->damaged ? n->damaged_latest : NULL);
     status_add_number(out, "damaged_databases", n->damaged);
+    json_object_set_new(out, "clock_ahead_seconds", json_real(n->upkeep.clock_ahead));
     status_add_number(out, "executable_readers_gone", n->objects.readers_gone);
     status_add_sentence(out, "reserve", reserve_name(n->reserve));
     status_add_number(out, "reserve_bytes", n->reserve_bytes);

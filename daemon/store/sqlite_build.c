@@ -301,6 +301,8 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
     t->raw_uploads = state.raw_uploads;
     t->raw_bytes = state.raw_bytes;
     t->rollups = state.rollups;
+    bool found;
+    status = status == PROFD_OK ? sqlite_find(s, SQL_CLOCK_GET, NULL, 0, &t->clock, &found, e) : status;
     return status == PROFD_OK ? sqlite_users_list(s, t, e) : status;
 }
 

@@ -1,6 +1,7 @@
 /* Upload ids, by which each delivery is counted once (DECISIONS 15). */
 #include <string.h>
 
+#include "proto/limits.h"
 #include "store/sequence.h"
 #include "store/sqlite_centre.h"
 
@@ -118,6 +119,9 @@ enum profd_status sqlite_remove_ids(struct store *base, int64_t before, struct p
     }
     if (status == PROFD_OK) {
         status = sqlite_centre_forget(s, before + STORE_DIGESTS_BEFORE, e);
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_CLOCK_SET, VALUES(INTEGER(before + LIMIT_ID_DAYS * INT64_C(86400000000000))), e);
     }
     status = sqlite_write_end(s, status, e);
     if (status == PROFD_OK) {

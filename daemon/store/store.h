@@ -372,6 +372,7 @@ struct store_totals {
     uint64_t retired_uploads, retired_ticks, retired_calls; /* uploads removed by retention or by delete */
     uint64_t raw_uploads, raw_bytes, rollups;
     uint64_t file_bytes, wal_bytes, free_bytes;
+    int64_t clock; /* ns: the latest time that store_remove_ids was given, to ten minutes; 0: unknown */
     /* What users store, as in store_get_use. */
     uint64_t users, user_bytes; /* number of users with stored data, and the bytes of all */
     size_t largest_count;
@@ -382,8 +383,9 @@ struct store_totals {
 };
 enum profd_status store_get_totals(struct store *s, struct store_totals *t, struct profd_error *e);
 
-/* Removes ids that were last seen before the given time, LIMIT_ID_DAYS ago, among the next 50,000 senders of a round;
- * and up to 2,000 ended instances that were last seen before STORE_ENDED_DAYS. The writer calls it periodically. */
+/* Removes ids that were last seen before the given time, which is LIMIT_ID_DAYS before a trusted now, among the next
+ * 50,000 senders of a round, and up to 2,000 ended instances that were last seen before STORE_ENDED_DAYS. Stores that
+ * trusted now (struct store_totals, clock). The writer calls it periodically. */
 enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- Upkeep (writing handle): each call is one transaction of about 20 ms, so that uploads continue in between --- */

@@ -124,6 +124,16 @@ static void upkeep_job_count(struct upkeep_job *u)
     }
     u->counts.rolled_up = u->upkeep.uploads[UPKEEP_COMPACT];
     u->counts.backlog_bytes = upkeep_backlog(&u->upkeep);
+    const double ahead = (double)u->upkeep.ahead / 1e9;
+
+    if (ahead > 0 && u->counts.clock_ahead <= 0) {
+        log_write(LOG_LEVEL_WARNING, NULL,
+                  "the clock is %.1f days ahead of the time at which profd last ran, or has jumped: no data and no ids "
+                  "of uploads are removed because of their age until it has been so for 24 hours; set the clock right "
+                  "if it is wrong",
+                  ahead / 86400);
+    }
+    u->counts.clock_ahead = ahead;
 }
 
 static void upkeep_job_done(struct writer_job *job)

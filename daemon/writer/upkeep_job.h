@@ -43,6 +43,7 @@ struct upkeep_counts {
     double seconds[UPKEEP_TASKS]; /* of the writer's thread */
     uint64_t rolled_up;           /* uploads */
     uint64_t backlog_bytes;       /* single uploads beyond the policy */
+    double clock_ahead;           /* seconds, of the time that removals use; 0: it is trusted */
 };
 void upkeep_job_get_counts(const struct upkeep_job *u, struct upkeep_counts *out);
 

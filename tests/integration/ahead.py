@@ -1,0 +1,56 @@
+"""A start with a clock that is far ahead: it is said, and neither ids nor days are removed."""
+import json
+import struct
+import time
+
+import clocks
+from harness import Daemon, Tap, until
+from wire import Wire, sender_number, upload, varint
+
+A = "ab" * 20
+DAY = 86400
+
+
+def put(d, sender, number):
+    """Sends an upload of now; "new" or "again"."""
+    now = time.time_ns()
+    body = upload(sender, number, ticks=1, build_id=A) + varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9)
+    with Wire(d.socket) as w:
+        w.send("UPLOAD", body + varint(4 << 3 | 1) + struct.pack("<Q", now), 9)
+        while True:
+            kind, tag, _, m = w.take()
+            if tag == 9:
+                return kind if kind != "ACK" else "again" if m.get(1) else "new"
+
+
+def status(d):
+    return json.loads(d.get("/api/v1/status")[2])
+
+
+def main():
+    with Tap() as tap, Daemon("--raw-age", "1s", "--keep-age", "60s") as d:
+        sender, env = sender_number(), d.env
+        put(d, sender, 1)
+        until(lambda: status(d)["raw_uploads"] == 0)
+        d.stop()
+        for days in (31, 500):
+            d.env = dict(env, **clocks.moved(FAKETIME=f"+{days}d"))
+            d.start()
+            # With this keep-age, removals begin 0.6 s after the start; ids are looked at from the start on.
+            until(lambda: status(d)["clock_ahead_seconds"] > 0)
+            put(d, sender_number(), 1)
+            until(lambda: status(d)["raw_uploads"] == 0)
+            time.sleep(3)
+            ready = json.loads(d.get("/readyz")[2])
+            tap.point(put(d, sender, 1) == "again", f"{days} days ahead: the ids are known", d.logged()[-500:])
+            tap.point(status(d)["retired_uploads"] == 0 and ready["status"] == "degraded"
+                      and ready["clock_ahead_seconds"] > (days - 1) * DAY and "the clock is" in d.logged(),
+                      f"{days} days ahead: no day is removed; the log and /readyz say why", (ready, status(d)))
+            d.stop()
+        d.env = env
+        d.start()
+        tap.point(status(d)["clock_ahead_seconds"] == 0 and json.loads(d.get("/readyz")[2])["status"] == "ready"
+                  and put(d, sender, 1) == "again", "with the right clock nothing is said", d.logged()[-300:])
+
+
+main()
