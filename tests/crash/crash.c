@@ -109,7 +109,7 @@ int main(int argc, char **argv)
         }
     }
     if (!c.program) {
-        fprintf(stderr, "usage: crash PROFD FAULT-LIBRARY OLD-DATABASE [kills=N] [cuts=N] [eio=N] [points=STEP] "
+        fprintf(stderr, "usage: crash PROFD FAULT-LIBRARY [kills=N] [cuts=N] [eio=N] [points=STEP] "
                         "[soak=SECONDS] [seed=S]\n");
         return 64;
     }
