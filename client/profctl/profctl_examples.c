@@ -36,6 +36,18 @@ static const struct {
              "  profctl diff shop@version=1.2 shop@version=1.3 --plan        two versions; how much data 2 % needs\n"
              "  profctl diff shop shop --a-until now-1d --b-since now-1d     one build, before and since yesterday\n"
              "  profctl diff 1a2b 9f3c --fail-on 'self>2%' --watch parse     in CI: exit status 1 if parse grew\n"},
+    {"functions", "  profctl functions -l service=api                 over all programs and builds of a service\n"
+                  "  profctl functions --name parse --since now-1d    with this in their names\n"},
+    {"callers", "  profctl callers ./shop parse                     its callers, and how long their calls took\n"
+                "  profctl callers parse -l service=api             in every program of a service\n"
+                "  profctl callers ./shop parse -f csv              for a spreadsheet\n"},
+    {"annotate", "  profctl annotate ./shop parse                    ticks and calls by source line\n"
+                 "  profctl annotate ./shop parse --asm              by instruction\n"
+                 "  profctl annotate 1a2b parse --source-path src    sources that are elsewhere by now\n"},
+    {"never-called", "  profctl never-called ./shop                      code that may be removed, the largest first\n"
+                     "  profctl never-called ./shop --since now-30d      entered by no process of this month\n"},
+    {"cycles",
+     "  profctl cycles ./shop             which functions call each other in a circle, and how to break it\n"},
     {"labels", "  profctl labels                           names of labels\n"
                "  profctl labels host --build ./shop       the hosts of one build\n"},
     {"status", "  profctl status              the daemon and its stored data\n"

@@ -210,7 +210,7 @@ def test_output(tap, d, exe, folder):
     says(tap, d.ctl("export", "ffffffff", "-o", out), 66, ["ffffffff"], "an unknown build")
     says(tap, d.ctl("export", exe, "-o", out, "--since", "now"), 1, ["nothing matches", "no upload"],
          "a window without uploads")
-    says(tap, d.ctl("export", exe, "-o", out, "--geometry", "9"), 64, ["geometry=9"], "a geometry that is not there")
+    says(tap, d.ctl("export", exe, "-o", out, "--geometry", "9"), 64, ["--geometry 9"], "a geometry that is not there")
     says(tap, d.ctl("export", exe, "-o", "/nowhere/x"), 73, ["/nowhere/x"], "a file that cannot be made")
     tap.point(open(out, "rb").read() == data and not [f for f in os.listdir(d.folder) if f.endswith(".part")],
               "what is refused leaves the old file and no pieces")
@@ -233,7 +233,9 @@ def test_unknown_executable(tap, d, folder):
     kept = exe + ".kept"
     os.rename(exe, kept)
     d.start()
-    assert d.ctl("symbols", PROFCTL).returncode == 0  # takes what waits in the spool along
+    calc = os.path.join(folder, "calc")
+    other = profile(d.folder, calc, ["2+2"], 99)
+    assert d.ctl("upload", "-e", calc, other).returncode == 0  # takes what waits in the spool along
     (row,) = [r for r in d.json("builds", "--json")["rows"] if not r["symbols"]]
     out = os.path.join(d.folder, "assumed")
     says(tap, d.ctl("export", row["build_id"], "-o", out), 0, ["64-bit little-endian is assumed"],

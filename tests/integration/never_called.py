@@ -65,7 +65,7 @@ def libraries(tap, d):
         tap.point(text == sentence + "\n" and listed(d, exe)["rows"] == [], sentence, text)
     for form in ("symbol-order", "exclude-list"):
         done = d.ctl("report", paths[4], "-f", form)
-        tap.point(done.returncode == 64 and f"format={form} needs names, and the functions of build " in done.stderr
+        tap.point(done.returncode == 64 and f"--format {form} needs names, and the functions of build " in done.stderr
                   and done.stderr.count("\n") == 1, f"{form} of a build without names", done.stderr)
     names_of = [r["function"] for r in listed(d, paths[2], "--scope", "everywhere")["rows"]]
     tap.point(names_of == ["dead"], "of the library something is", names_of)

@@ -132,7 +132,8 @@ def spool_crash(tap):
                 tap.point(False, "profctl without a daemon", (p.returncode, said))
             delivered += 40
             d.start()
-        done = d.ctl("symbols", exe)  # takes what waits in the spool along
+        done = d.ctl("upload", "-e", exe, gmon)  # takes what waits in the spool along
+        delivered += 1
         tap.point(done.returncode == 0 and d.json("builds", "--json")["rows"][0]["uploads"] == delivered,
                   f"6 kills under profctl upload: {delivered} uploads counted once",
                   (done, d.json("builds", "--json")["rows"]))
