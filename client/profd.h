@@ -42,7 +42,7 @@ enum profd_inexact {
     PROFD_INEXACT_SATURATED = 16,          /* a sum reached 2^63-1 and is larger */
     PROFD_INEXACT_CALLS_LOST = 32,         /* calls were lost */
     PROFD_INEXACT_TICKS_LOST = 262144,     /* ticks were lost */
-    PROFD_INEXACT_END_NOT_SEEN = 64,       /* the process ended while no daemon could read it */
+    PROFD_INEXACT_END_NOT_SEEN = 64,       /* the end of the process was not seen */
     PROFD_INEXACT_SAMPLED = 128,           /* calls were sampled, not counted */
     PROFD_INEXACT_TICKS_OUTSIDE = 256,     /* ticks of code in no build were left out */
     PROFD_INEXACT_PAUSED = 512,            /* counting was switched off meanwhile */

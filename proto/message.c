@@ -70,7 +70,7 @@ static const struct {
      "a program did not get all ticks (some take SIGPROF themselves), or an import says that counts were lost"},
     {INEXACT_PAUSED, "paused", "counting was paused for some time"},
     {INEXACT_TICKS_OUTSIDE, "ticks-outside", "an import left out ticks in no known build, such as those of the kernel"},
-    {INEXACT_END_NOT_SEEN, "end-not-seen", "a process ended while it could not be read: its last counts are missing"},
+    {INEXACT_END_NOT_SEEN, "end-not-seen", "the end of a process was not seen: its last counts are missing"},
     {INEXACT_NOT_READ, "not-read", "a live process has not been read since the daemon was started"},
     {INEXACT_LABEL_LEFT_OUT, "label-left-out",
      "a label of a process was invalid: the process is not found by that label"},

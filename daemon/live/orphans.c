@@ -7,6 +7,7 @@
 
 #include "live/live_internal.h"
 #include "log/log.h"
+#include "proto/noun.h"
 
 static enum profd_status reclaim_one(struct live *l, const struct listen_kept *kept, struct profd_error *e)
 {
@@ -66,9 +67,13 @@ void live_take_back(struct live *l, struct listen_kept *kept, size_t n)
 #define AWAITED_MAX 1024u /* processes that are observed for their end: each takes a descriptor */
 #define DAY_NS (INT64_C(86400) * 1000000000)
 
+/* Why one is closed. */
+enum orphan_reason { ORPHAN_ENDED, ORPHAN_REFUSED, ORPHAN_CHILDREN, ORPHAN_REASONS };
+
 /* One that is to be closed. */
 struct orphan_end {
     struct live_harvest harvest; /* first */
+    enum orphan_reason reason;
     uint32_t uid;
     uint8_t instance[STORE_INSTANCE_SIZE];
     struct orphan_end *next;
@@ -206,6 +211,7 @@ static bool orphans_each(void *context, const struct store_instance *i)
         free(end);
         return true;
     }
+    end->reason = i->ended ? ORPHAN_CHILDREN : orphans_is_refused(u, i) ? ORPHAN_REFUSED : ORPHAN_ENDED;
     end->uid = i->uid;
     memcpy(end->instance, i->instance, sizeof end->instance);
     end->next = u->ends;
@@ -310,14 +316,20 @@ static void orphans_was_read(struct live *l, struct live_harvest *h)
 {
     struct orphan_search *u = container_of(h, struct orphan_search, harvest);
     struct orphan_end *end, *next;
-    size_t closed = 0;
+    static const char *const what[ORPHAN_REASONS] = {
+        [ORPHAN_ENDED] = "ended while no daemon could read the last counts",
+        [ORPHAN_REFUSED] = "may not be read any more: counts since the latest harvest are missing",
+        [ORPHAN_CHILDREN] = "that ended had children that were never read",
+    };
+    size_t closed = 0, of[ORPHAN_REASONS] = {0};
 
     l->orphans_running = false;
     /* If the store has failed for good, its health has said so. */
     if (h->status && h->status != PROFD_STOPPING && !writer_check(l->config.writer, NULL)) {
-        log_write(LOG_LEVEL_WARNING, "live process",
-                  "the search for processes that ended while no daemon ran is not finished: %s; start profd again",
-                  h->error.sentence);
+        log_write(
+            LOG_LEVEL_WARNING, "live process",
+            "the search for processes that ended while no daemon read them is not finished: %s; start profd again",
+            h->error.sentence);
     }
     orphans_enter_all(l, u);
     if (u->first && !u->more && !h->status) {
@@ -326,11 +338,17 @@ static void orphans_was_read(struct live *l, struct live_harvest *h)
     }
     awaited_set(l, u->awaited);
     for (end = u->ends; end; end = next) {
+        const enum orphan_reason reason = end->reason; /* a closed end is freed */
+
         next = end->next;
-        closed += orphans_close(l, end);
+        of[reason] += orphans_close(l, end);
     }
-    if (closed) {
-        log_write(LOG_LEVEL_NOTICE, "live process", "%zu processes ended while no daemon ran", closed);
+    for (size_t i = 0; i < ORPHAN_REASONS; i++) {
+        closed += of[i];
+        if (of[i]) {
+            log_write(LOG_LEVEL_NOTICE, "live process", "%zu %s %s", of[i], noun_for(of[i], "process", "processes"),
+                      what[i]);
+        }
     }
     if (!l->stopping) {
         loop_timer_set(l->orphan_timer, (u->more && closed) || l->refused ? AGAIN_MS : LOOK_MS);

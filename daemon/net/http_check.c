@@ -94,7 +94,10 @@ static int check_credentials(const struct http_server_config *config, const stru
                                  .token_sha256 = token ? hash : NULL,
                                  .user = h->remote_user.at != 0 ? data + h->remote_user.at : NULL,
                                  .user_size = h->remote_user.size};
-    c.known = config->tcp && (config->open || (token && memeql_sec(hash, config->token_sha256, sizeof hash) != 0));
+    /* Credentials are judged even where none are needed: an open listener has no token, so that each is false there. */
+    c.known = config->tcp && (h->authorization.at == 0
+                                  ? config->open
+                                  : !config->open && token && memeql_sec(hash, config->token_sha256, sizeof hash) != 0);
     if (config->admit != NULL) {
         return config->admit(config->admit_context, &c, &out->reader, &out->error);
     }

@@ -73,13 +73,49 @@ static bool server_drop_replaceable(struct http_server *server)
     return false;
 }
 
+/* How many of its requests were answered, without the one that is being served. */
+static unsigned server_count_answered(const struct http_conn *c)
+{
+    return c->requests - (c->state == HTTP_WRITING);
+}
+
+/* All connections are being served: the one that was answered most often before. One of which the answer has not begun
+ * comes first, because its client can ask again on a new connection. NULL: each is being served for the first time. */
+static struct http_conn *server_find_busiest(const struct http_server *server)
+{
+    struct http_conn *c, *busiest = NULL;
+    TAILQ_FOREACH(c, &server->conns, next)
+    {
+        const unsigned answered = server_count_answered(c);
+        const bool waits = c->state == HTTP_HANDLING, best_waits = busiest != NULL && busiest->state == HTTP_HANDLING;
+        if (answered > 0 && (busiest == NULL || (waits && !best_waits) ||
+                             (waits == best_waits && answered > server_count_answered(busiest)))) {
+            busiest = c;
+        }
+    }
+    return busiest;
+}
+
+/* Makes a place for a new connection. False: every client is being served for the first time. */
+static bool server_make_place(struct http_server *server)
+{
+    if (server->counts.connections < server->config.connections_max || server_drop_replaceable(server)) {
+        return true;
+    }
+    struct http_conn *busiest = server_find_busiest(server);
+    if (busiest != NULL) {
+        http_conn_close(busiest);
+    }
+    return busiest != NULL;
+}
+
 void http_server_accept(struct http_server *server, int fd, const struct http_peer *peer)
 {
     if (server->stopping) {
         closer_close_connection(server->config.closer, peer->uid, fd);
         return;
     }
-    if (server->counts.connections >= server->config.connections_max && !server_drop_replaceable(server)) {
+    if (!server_make_place(server)) {
         http_server_say_busy(server, fd);
         closer_close_connection(server->config.closer, peer->uid, fd);
         return;

@@ -18,8 +18,7 @@ export class Refusal extends Error {
   }
 }
 
-async function fetchAnswer(url, signal) {
-  const token = sessionStorage.getItem("token");
+async function fetchAnswer(url, signal, token = sessionStorage.getItem("token")) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   let answer;
   try {
@@ -28,7 +27,11 @@ async function fetchAnswer(url, signal) {
     if (error.name === "AbortError") throw error;
     throw Object.assign(new Error("The server of this page does not answer.", { cause: error }), { away: true });
   }
-  if (answer.ok) return answer;
+  if (answer.ok) {
+    if (!token) sessionStorage.removeItem("token"); // this server needs none, and refuses one that it does not know
+    return answer;
+  }
+  if (answer.status === 401 && token) return fetchAnswer(url, signal, "");
   let problem = {};
   try {
     problem = await answer.json();

@@ -133,6 +133,10 @@ def liars(tap, d):
         wait_for(lambda: [r for r in processes(d) if r["name"] == "/bin/liar" and r["harvested"] > seen])
     tap.point(wait_for(lambda: total(d, "/bin/liar") == 107), "counts that go down, or beyond 2^63, are no news",
               total(d, "/bin/liar"))
+    offsets(m)
+    said = wait_for(lambda: "1 process may not be read any more" in d.logged())
+    tap.point(said and "no daemon" not in d.logged(), "the log says that it is not read any more; no daemon was missing",
+              d.logged()[-500:])
     a.close()
 
 

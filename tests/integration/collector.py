@@ -165,11 +165,11 @@ def sampled(tap, d, exe, fleet, now):
               and not reasons["ticks_exact"]
               and report["collector"]["ends_not_seen"] == 1, "sampled calls and an end not seen are reasons", reasons)
     text = d.ctl("report", exe).stdout
-    meaning = "          end-not-seen     a process ended while it could not be read: its last counts are missing\n"
+    meaning = "          end-not-seen     the end of a process was not seen: its last counts are missing\n"
     tap.point(f"Exact     no: end-not-seen, sampled, shared-bins\n{meaning}          shared-bins " in text
               and "\n~calls    sampled, at least in part: " in text
               and (" ~calls " in text or " ~calls+self " in text) and " ~called " in text
-              and "1 process ended while no daemon could read it" in text, "sampled calls are marked in the text",
+              and "1 process whose end was not seen" in text, "sampled calls are marked in the text",
               text[:1500])
     dot = d.ctl("report", exe, "-f", "dot").stdout
     tap.point('label="~' in dot and "calls were sampled" in dot, "and in pictures", dot[:400])

@@ -387,6 +387,31 @@ def crowd(tap, d, port, large):
     tap.point(until(served), "and service returns", d.logged()[-500:])
 
 
+def busy(tap, port, large):
+    """Connections that always ask, as many as there are places: a newcomer is served, one of them is closed."""
+    held = [Client(port) for _ in range(256)]
+    for c in held:
+        c.connect([(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096), (socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)])
+        c.ask("/healthz")
+        c.socket.sendall(c.request(large))
+        c.socket.recv(12)
+    answers = [Client(port).ask("/healthz")[0] for _ in range(20)]
+    for c in held:
+        c.close()
+    tap.point(answers == [200] * 20, "256 connections that are always busy: 20 others are served", answers)
+
+
+def made_up(tap):
+    """Credentials are judged where none are needed, too."""
+    port = free_port()
+    with Daemon("--http", f"127.0.0.1:{port}", "--http-open") as d:
+        answers = [Client(port).ask("/api/v1/builds", token=token, **more) for token, more in
+                   (("", {}), (TOKEN, {}), ("", {"Authorization": "Basic YTpi"}))]
+        tap.point([a[0] for a in answers] == [200, 401, 401] and b"token" in answers[1][2]
+                  and "www-authenticate" in answers[1][1],
+                  "--http-open: without a token 200, with a token of nobody 401", (answers, d.logged()[-200:]))
+
+
 def half_requests(tap, port):
     """Half requests by the thousand, opened again as they close: a client with the token is served all the same."""
     answers = collections.Counter()
@@ -406,6 +431,7 @@ def half_requests(tap, port):
 
 def main():
     with Tap() as tap, Daemon(start=False) as d:
+        made_up(tap)
         port = free_port()
         with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
             f.write(TOKEN + "\n")
@@ -419,6 +445,7 @@ def main():
         builds = d.ctl("builds", "--json").stdout
         for part in (lambda: tables(tap, d, port), lambda: peers(tap, d), lambda: drips(tap, d, port),
                      lambda: floods(tap, d, port), lambda: crowd(tap, d, port, large),
+                     lambda: busy(tap, port, large),
                      lambda: half_requests(tap, port)):
             part()
         after = settled(d, before)

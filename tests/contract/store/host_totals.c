@@ -80,7 +80,7 @@ static void open_with_two_hosts(struct fixture *f, struct sender *s, struct send
     fill_with_two_hosts(f, s, t);
 }
 
-/* The engine in memory keeps none. */
+/* What hosts have sent, by host. */
 #define CENTRE_TEST(name)                                                                                              \
     static void name##_body(struct fixture *f);                                                                        \
     STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \

@@ -274,6 +274,50 @@ Test(net_http_server, a_full_server_closes_its_idlest_connection_or_answers_busy
     scene_close(&s);
 }
 
+/* Clients that always ask do not keep others out: the one that was answered most often is closed. */
+Test(net_http_server, the_busiest_connection_gives_way)
+{
+    struct http_server_config config = {.connections_max = 2};
+    struct scene s;
+    scene_open(&s, &config);
+    for (int i = 0; i < 3; i++) {
+        s.got_size = 0;
+        scene_say(&s, GET("/"), sizeof GET("/") - 1);
+        scene_pump(&s, 1);
+    }
+    int busiest = s.client;
+    s.client = -1;
+    s.got_size = 0;
+    scene_connect(&s);
+    scene_say(&s, GET("/"), sizeof GET("/") - 1);
+    scene_pump(&s, 1);
+    int other = s.client;
+    s.later = true;
+    cr_assert_eq(write(busiest, GET("/"), sizeof GET("/") - 1), (ssize_t)sizeof GET("/") - 1);
+    scene_settle(&s);
+    struct http_exchange *dropped = s.waiting;
+    cr_assert_eq(write(other, GET("/"), sizeof GET("/") - 1), (ssize_t)sizeof GET("/") - 1);
+    scene_settle(&s);
+    struct http_exchange *asked = s.waiting;
+    s.client = -1;
+    s.got_size = 0;
+    scene_connect(&s);
+    char byte;
+    cr_assert_eq(read(busiest, &byte, 1), 0, "it was closed");
+    struct http_server_counts counts;
+    http_server_get_counts(s.server, &counts);
+    cr_assert_eq(counts.connections, 2);
+    s.later = false;
+    scene_say(&s, GET("/"), sizeof GET("/") - 1);
+    scene_pump(&s, 1);
+    cr_assert_eq(scene_status(&s), 200);
+    scene_answer(&s, dropped);
+    scene_answer(&s, asked);
+    close(busiest);
+    close(other);
+    scene_close(&s);
+}
+
 /* Without the token a client gets refusals and public pages. None of that keeps its place. */
 Test(net_http_server, a_refused_client_gives_way_before_one_that_was_answered)
 {
