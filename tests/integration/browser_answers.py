@@ -53,8 +53,8 @@ def add_hosts(d):
     d.stop()
     with sqlite3.connect(os.path.join(d.state, "profd.db")) as db:
         for n, last in enumerate((NOW + 86400, NOW - 3 * 3600, NOW - 5 * 86400, 0)):
-            db.execute("INSERT INTO fleet_host (identity, name, first, last, clock, number, restored, version, "
-                       "not_after, delivered) VALUES (?, ?, ?, ?, 0, 0, 0, '1.0', ?, ?)",
+            db.execute("INSERT INTO fleet_host (identity, name, first, last, clock, number, restored, tenant, machine, "
+                       "version, not_after, delivered) VALUES (?, ?, ?, ?, 0, 0, 0, 1, '', '1.0', ?, ?)",
                        (bytes([n] * 16), f"db{n + 1}", last * 10**9, last * 10**9, (NOW + 90 * 86400) * 10**9,
                         last * 10**9))
     db.close()
