@@ -104,7 +104,7 @@ function more(times, diff) {
 export function plan(row, diff) {
   if (row.needs === "data") return more(row.data_needed, diff);
   if (row.needs === "too-much") return row.p === null ? "far more ticks" : "not with this spread";
-  return row.needs === "processes" ? "more processes that have it" : "";
+  return row.needs === "processes" ? "more processes" : "";
 }
 
 /** Functions of one side: without a tick and a call in the other, which may well have them. */

@@ -17,6 +17,7 @@ const FORMS = [
   ["graph", "Graph"],
 ];
 const WORTH_FILTER = 8; // rows
+const SHORT = 80; // characters of an answer that leaves room for rows on a narrow page
 const FEW = ["verdict"]; // columns where there is little space
 
 /** Where a row's function is shown with callers and callees: in A, or in B if A does not have it. */
@@ -26,6 +27,24 @@ function there(row, state) {
   const { since, until, match } = sideQuestion(state, "b");
   const of = row.build_id_b === state.against ? "" : row.build_id_b;
   return { ...report, build: state.against, since, until, match, fn: row.address_b, of };
+}
+
+/** Where no share can be tested, the functions that one side alone has are still known. */
+function rowsOf(diff, table, metric) {
+  if (!table.not_computed || metric.unit !== "share") return table.rows;
+  const untested = { caller: null, change: null, low: null, high: null, p: null, q: null, visible: null };
+  const alone = (here, there) => (f) => ({
+    ...f,
+    ...untested,
+    needs: "nothing",
+    data_needed: null,
+    verdict: `only-in-${here}`,
+    [here]: f[metric.key],
+    [there]: f.idle ? 0 : null,
+    [`inlined_${there}`]: f.inlined,
+    share: f[metric.key],
+  });
+  return [...diff.only_in_b.rows.map(alone("b", "a")), ...diff.only_in_a.rows.map(alone("a", "b"))];
 }
 
 const nameOf = (name) => (innerWidth < NARROW ? fitting(format.called(name)) : format.shortName(name));
@@ -163,7 +182,7 @@ const formLinks = (state) =>
 
 function tableOf(diff, state) {
   const { metric, table } = metricOf(diff, state);
-  const { rows } = table;
+  const rows = rowsOf(diff, table, metric);
   const drawn = new Table({
     label: "Differences",
     columns: [nameColumn(rows, state), ...verdictColumns(rows, metric, diff, table), ...valueColumns(rows, metric)],
@@ -212,7 +231,9 @@ function showTable(main, bars, diff, state) {
   replace(
     main,
     el("div", { class: "compare bar" }, bars, metricChooser(metric), formLinks(state), spare ? null : filter),
-    narrow && table.not_computed ? [drawn.node, said] : [said, narrow ? null : wholeOf(diff), drawn.node],
+    narrow && (table.not_computed || answer.length > SHORT)
+      ? [drawn.node, said]
+      : [said, narrow ? null : wholeOf(diff), drawn.node],
     narrow && !table.not_computed ? el("p", {}, more) : null,
     narrow ? wholeOf(diff) : null,
   );
