@@ -432,10 +432,11 @@ static void add_missing(const struct text_parts *t)
     add_gap(t->out, r);
     add_disputed(t->out, t->in);
     if (r->counted_functions > 0) {
-        text_add_wrong(t, t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",
+        const bool left_out = (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0;
+        text_add_wrong(t, left_out || t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",
                        "%" PRIu32 " of %" PRIu32 " instrumented %s (no call and no tick%s)", r->not_called_count,
                        r->counted_functions, noun_for(r->counted_functions, "function", "functions"),
-                       (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0 ? "; some were left out of counting" : "");
+                       left_out ? "; some were left out of counting" : "");
     }
     text_add_graph_notes(t);
 }
