@@ -82,7 +82,7 @@ static void metrics_live(const struct live_counts *c, struct buffer *out)
     metrics_value(out, "processes_ended_total", "counter", "Processes read for the last time after their end.",
                   c->ended);
     metrics_value(out, "processes_end_not_seen_total", "counter",
-                  "Processes whose end was not seen, or that are not read any more.", c->orphaned);
+                  "Processes that ended unseen, or that are not read any more.", c->orphaned);
 }
 
 static void metrics_uploads(const struct pages_numbers *n, struct buffer *out)

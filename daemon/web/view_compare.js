@@ -17,7 +17,7 @@ const FORMS = [
   ["graph", "Graph"],
 ];
 const WORTH_FILTER = 8; // rows
-const SHORT = 80; // characters of an answer that leaves room for rows on a narrow page
+const SHORT = 80; // characters: a longer answer stands below the rows of a narrow page
 const FEW = ["verdict"]; // columns where there is little space
 
 /** Where a row's function is shown with callers and callees: in A, or in B if A does not have it. */

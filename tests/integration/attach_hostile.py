@@ -135,7 +135,7 @@ def liars(tap, d):
               total(d, "/bin/liar"))
     offsets(m)
     said = wait_for(lambda: "1 process may not be read any more" in d.logged())
-    tap.point(said and "no daemon" not in d.logged(), "the log says that it is not read any more; no daemon was missing",
+    tap.point(said and "no daemon" not in d.logged(), "the log says that it is not read any more, with no daemon gone",
               d.logged()[-500:])
     a.close()
 

@@ -169,7 +169,7 @@ def sampled(tap, d, exe, fleet, now):
     tap.point(f"Exact     no: end-not-seen, sampled, shared-bins\n{meaning}          shared-bins " in text
               and "\n~calls    sampled, at least in part: " in text
               and (" ~calls " in text or " ~calls+self " in text) and " ~called " in text
-              and "1 process whose end was not seen" in text, "sampled calls are marked in the text",
+              and "1 process that ended unseen" in text, "sampled calls are marked in the text",
               text[:1500])
     dot = d.ctl("report", exe, "-f", "dot").stdout
     tap.point('label="~' in dot and "calls were sampled" in dot, "and in pictures", dot[:400])

@@ -191,8 +191,8 @@ def bounded(tap):
         centre.stop()
         now = time.time_ns()
         with sqlite3.connect(os.path.join(centre.state, "profd.db")) as db:
-            db.executemany("INSERT INTO fleet_host (identity, name, first, last, clock, number, restored, tenant, machine, "
-                           "version, not_after) VALUES (?, ?, ?, ?, 0, 1, 0, 1, '', '', 0)",
+            db.executemany("INSERT INTO fleet_host (identity, name, first, last, clock, number, restored, tenant, "
+                           "machine, version, not_after) VALUES (?, ?, ?, ?, 0, 1, 0, 1, '', '', 0)",
                            [(i.to_bytes(16, "big"), f'h{i:05} "\\\n', now, now) for i in range(MOST + 5)]
                            + [(b"\xff" * 16, "gone", now, now - 31 * DAY)])
         db.close()

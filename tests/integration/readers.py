@@ -332,7 +332,8 @@ def refusals(tap, d):
         tap.point(done.returncode == status and words in done.stderr, f"reader {' '.join(arguments)} is refused", done)
     done = run("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups",
                os.path.join(d.folder, "profctl"), "reader", "list", env=d.env, cwd=d.folder)
-    tap.point(done.returncode == 77 and 'may not use the command "reader-list"' in done.stderr, "only administrators see the list", done)
+    tap.point(done.returncode == 77 and 'may not use the command "reader-list"' in done.stderr,
+              "only administrators see the list", done)
 
 
 def reserved(tap, d):
