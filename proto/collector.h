@@ -39,7 +39,7 @@
       "processes with a child that counted into their memory, created without fork()")                                 \
     X(PAUSES, 17, "pauses", "number of times that counting was switched off")                                          \
     X(OVERLAPS, 18, "overlaps", "pairs of objects between which calls may be confused")                                \
-    X(END_NOT_SEEN, 19, "ends_not_seen", "processes that ended unseen: their last counts are missing")            \
+    X(END_NOT_SEEN, 19, "ends_not_seen", "processes that ended unseen: their last counts are missing")                 \
     X(CLOCK_OFF_NS, 20, "clock_off_seconds", "of the CPU time, that of processes with the clock off: it has no ticks") \
     X(UNCLOCKED_NS, 21, "unclocked_seconds",                                                                           \
       "of the ticks in known objects, those of recorded processes that ended before their CPU time was read")          \

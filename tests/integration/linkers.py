@@ -88,7 +88,8 @@ def test_uncounted(tap, d):
     assert run("gcc", "-pg", "-o", exe, code).returncode == 0
     assert d.ctl("upload", "-e", exe, profile(d.folder, exe, [], 1)).returncode == 0
     done = d.ctl("report", exe, "-f", "symbol-order")
-    tap.point(done.returncode == 64 and done.stdout == "" and "--format symbol-order needs counted calls" in done.stderr,
+    tap.point(done.returncode == 64 and done.stdout == ""
+              and "--format symbol-order needs counted calls" in done.stderr,
               "refused where no call is counted", done)
 
 
