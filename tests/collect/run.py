@@ -337,7 +337,7 @@ def lives(tap, shop, exe):
     tap.point(rows and rows[0]["pid"] == int(shop.child) and rows[0]["state"] == "counting" and rows[0]["name"] == exe,
               "ps lists a process while it counts", rows)
     text = shop.daemon.ctl("ps", shop.child).stdout.splitlines()
-    line = rf" *{shop.child} steady +\S+ +[\d:-]+ +\d+ +\d+ +\S+ +<?\d[\d.]*% counting +(yes|no) +service=long"
+    line = rf" *{shop.child} steady +\S+ +[\d:-]+ +\d+ +\d+ +\S+ +(-|<?\d[\d.]*%) counting +(yes|no) +service=long"
     tap.point(len(text) == 2 and re.match(line, text[1]), "as a table", text)
     tap.point("No live process matches" in shop.daemon.ctl("ps", "-l", "service=none").stdout,
               "or says that there is none")
