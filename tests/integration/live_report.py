@@ -100,7 +100,9 @@ def ticked(tap, d):
     heads = [heading(d.ctl(*words).stdout) for words in (
         ["report", exe], ["report", exe, "--flat"], ["top", exe, "--limit", "1"],
         ["report", exe, "-l", f"host={os.uname().nodename}", "--since", "now-1h", "--limit", "1", "--focus", "main"])]
-    tap.point(all(4 <= len(head) <= 6 for head in heads), "where nothing is wrong, six lines at most are before them",
+    # A kernel whose processors are busy delivers ticks late, which the report says in a line of its own.
+    usual = [[line for line in head if "samples stood for" not in line] for head in heads]
+    tap.point(all(4 <= len(head) <= 6 for head in usual), "where nothing is wrong, six lines at most are before them",
               heads)
     for words in (["report", exe], ["report", exe, "--flat"], ["report", exe, "--graph", "--limit", "1"]):
         text = d.ctl(*words).stdout
