@@ -55,10 +55,13 @@ declare -A names=() # of the programs that run, by process
 
 mkfifo "$work/ends" && exec 3<>"$work/ends" # each process that ends writes its number there
 
+partial= # what a read that timed out had taken of a line
+
 # Waits until a program has ended, and counts its points; at most as long as read's options say.
 reap() {
     local pid folder
-    read -r "$@" pid <&3 || return 0
+    read -r "$@" pid <&3 || { partial+=$pid; return 0; }
+    pid=$partial$pid partial=
     folder=$work/$pid
     count "${names[$pid]}" "$folder" "$(cat "$folder/status")" "$(cat "$folder/seconds")" \
         "$(awk -F '[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$folder/times")"
