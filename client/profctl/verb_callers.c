@@ -20,7 +20,7 @@
 #define ANSWER_MOST ((size_t)64 << 20)
 
 static const struct profctl_option options[] = {
-    {"method", 0, "best|stacks|regression|calls",
+    {"method", 0, "best|stacks|calls",
      "how time is divided among callers (default best: the first of these that is possible)"},
     {"limit", 0, "N", "callers (default 40; 0: all)"},
     OPTION_FORMAT,
@@ -70,39 +70,15 @@ static void print_clean(const json_t *object, const char *key)
     print_sentence(text_of(object, key));
 }
 
-static void print_assumptions(const json_t *fit)
-{
-    const json_t *one;
-    size_t i;
-    json_array_foreach(json_object_get(fit, "assumptions"), i, one)
-    {
-        fputs(i > 0 ? "; " : "It assumes: ", stdout);
-        print_sentence(json_string_value(one));
-    }
-    printf(".\n");
-}
-
-/* Which method was used, why not a better one, and what it assumes. */
+/* Which method was used, and why not a better one. */
 static void print_method(const json_t *all)
 {
-    const json_t *fit = json_object_get(all, "regression");
     const char *method = text_of(all, "method");
     if (text_of(all, "stacks_refused")[0]) {
         printf("Not measured: %s.\n", text_of(all, "stacks_refused"));
     }
-    if (fit && text_of(fit, "refused")[0]) {
-        printf("No regression: ");
-        print_clean(fit, "refused");
-        printf(".\n");
-    }
     if (strcmp(method, "stacks") == 0) {
         printf("Times are those of ticks with the caller on the stack (stacks).\n");
-    } else if (strcmp(method, "regression") == 0) {
-        printf("Times are estimated from %" JSON_INTEGER_FORMAT " equations, each with a mix of callers of its own "
-               "(regression; condition %.3g, largest standard error %.1f%%).\n",
-               json_integer_value(json_object_get(fit, "equations")), real_of(fit, "condition"),
-               100 * real_of(fit, "worst_error"));
-        print_assumptions(fit);
     } else {
         printf("Times are divided by numbers of calls (calls), as if each call took the same time.\n");
     }
@@ -343,9 +319,8 @@ const struct profctl_verb verb_callers = {
     .name = "callers",
     .arguments = "[PROGRAM|BUILD|EXE] FUNCTION",
     .summary = "Show the callers of a function, and how long their calls took",
-    .details = "Each row says how its time is known: stacks (ticks with the caller on the stack), regression (over "
-               "processes\nand times with different mixes of callers) or calls (by numbers of calls, as gprof does). "
-               "Without a build:\nevery program with the function.\n",
+    .details = "Each row says how its time is known: stacks (ticks with the caller on the stack) or calls (by "
+               "numbers\nof calls, as gprof does). Without a build: every program with the function.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

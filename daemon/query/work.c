@@ -349,18 +349,11 @@ struct report_request work_begin_request(const struct work *w)
     };
 }
 
-enum profd_status work_make_request(struct job *job, const struct work *w, struct report_request *out,
-                                    struct profd_error *e)
-{
-    *out = work_begin_request(w);
-    return work_load_ever(job, w, &out->ever, e);
-}
-
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e)
 {
-    struct report_request request;
+    struct report_request request = work_begin_request(w);
     const char *focus = w->options.show.focus;
-    enum profd_status status = work_make_request(job, w, &request, e);
+    enum profd_status status = work_load_ever(job, w, &request.ever, e);
     if (status == PROFD_OK) {
         status = report_build(job->arena, &request, &w->report, e);
     }

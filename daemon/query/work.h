@@ -61,9 +61,6 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
                                  struct profd_error *e);
 /* What a report of the loaded data is made from, without the arcs ever observed. */
 struct report_request work_begin_request(const struct work *w);
-/* The same with these arcs, which it loads. */
-enum profd_status work_make_request(struct job *job, const struct work *w, struct report_request *out,
-                                    struct profd_error *e);
 /* Loads the arcs ever observed and computes the report. */
 enum profd_status work_build_report(struct job *job, struct work *w, struct profd_error *e);
 /* All of this for a list made from a report: reads limit= into *limit (SIZE_MAX: all), begins, loads, and computes the

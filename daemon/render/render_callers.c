@@ -4,7 +4,7 @@
 #include "render/json_function.h"
 #include "render/json_write.h"
 
-static const char *const METHODS[] = {"none", "stacks", "regression", "calls"};
+static const char *const METHODS[] = {"none", "stacks", "calls"};
 
 static void add_identity(struct buffer *out, const struct report *r, const struct report_function *f)
 {
@@ -37,40 +37,6 @@ static void add_row(struct buffer *out, const struct report *r, const struct cal
     JSON_ADD(out, "}");
 }
 
-static void add_assumptions(struct buffer *out, const struct callers_fit *fit, uint32_t inexact)
-{
-    JSON_ADD(out, ",\"assumptions\":[");
-    render_json_string(out, "a call from one caller costs the same in all processes and at all times");
-    if (fit->shared_below) {
-        JSON_ADD(out, ",");
-        render_json_string(out, "what the function calls shares its time among its callers by numbers of calls");
-    }
-    if (fit->together != NULL) {
-        JSON_ADD(out, ",");
-        render_json_string(out, fit->together);
-    }
-    if ((inexact & INEXACT_CALLS) != 0) {
-        JSON_ADD(out, ",");
-        render_json_string(out, "calls that are missing are missing of all callers alike");
-    }
-    JSON_ADD(out, "]");
-}
-
-static void add_fit(struct buffer *out, const struct callers *c, uint32_t inexact)
-{
-    if (!c->tried) {
-        json_add_text(out, "regression", NULL);
-        return;
-    }
-    JSON_ADD(out, ",\"regression\":{\"equations\":");
-    buffer_add_u64(out, c->fit.equations, 0);
-    json_add_text(out, "refused", c->fit.refused);
-    json_add_known(out, "condition", c->fit.condition, c->fit.condition > 0);
-    json_add_known(out, "worst_error", c->fit.worst_error, c->fit.worst_error >= 0);
-    add_assumptions(out, &c->fit, inexact);
-    JSON_ADD(out, "}");
-}
-
 void render_callers(const struct render_input *in, const struct callers *c, size_t limit, struct buffer *out)
 {
     const uint32_t inexact = in->provenance->inexact;
@@ -93,7 +59,6 @@ void render_callers(const struct render_input *in, const struct callers *c, size
     json_add_count(out, "row_count", c->row_count);
     json_add_text(out, "method", METHODS[c->method]);
     json_add_text(out, "stacks_refused", c->stacks_refused);
-    add_fit(out, c, inexact);
     json_add_text(out, "build_id", in->build_id);
     json_add_text(out, "name", in->build_name);
     json_add_text(out, "scope", in->scope);
