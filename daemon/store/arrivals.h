@@ -38,7 +38,7 @@ static inline bool store_is_tenant(uint32_t uid)
 #define STORE_DETAIL_MOST 20000u /* series of all hosts together in an hour up to which each has its own */
 enum store_detail_when { STORE_DETAIL_AUTO, STORE_DETAIL_ALWAYS, STORE_DETAIL_NEVER };
 /* Does the host stand in the series of what arrives from now on? Without it, functions cannot be asked per host: totals
- * are kept for each series, hour and host (store_filter.by_host). Engines other than sqlite always have it. */
+ * are kept for each series, hour and host (store_filter.by_host). */
 struct store_detail {
     enum store_detail_when when;
     uint64_t most; /* of AUTO; 0: STORE_DETAIL_MOST */

@@ -1,4 +1,4 @@
-/* Sums of uploads as engines store them, beside what a rollup has: how many uploads and processes, when, of which
+/* Sums of uploads as they are stored, beside what a rollup has: how many uploads and processes, when, of which
  * hosts. Pure. */
 #ifndef PROFD_STORE_FOLDED_H
 #define PROFD_STORE_FOLDED_H

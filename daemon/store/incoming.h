@@ -1,4 +1,4 @@
-/* Segments that arrive, as both engines add them. Pure. */
+/* Segments that arrive. Pure. */
 #ifndef PROFD_STORE_INCOMING_H
 #define PROFD_STORE_INCOMING_H
 

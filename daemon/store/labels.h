@@ -1,4 +1,4 @@
-/* Labels of a series as the engines store them: name NUL value NUL …, ascending by name. */
+/* Labels of a series as they are stored: name NUL value NUL …, ascending by name. */
 #ifndef PROFD_STORE_LABELS_H
 #define PROFD_STORE_LABELS_H
 

@@ -1,5 +1,4 @@
-/* Segments in the making, as both engines keep them: the bytes of a segment, and parts that are to be folded into it.
- * Pure. */
+/* Segments in the making: the bytes of a segment, and parts that are to be folded into it. Pure. */
 #ifndef PROFD_STORE_OUTGOING_H
 #define PROFD_STORE_OUTGOING_H
 

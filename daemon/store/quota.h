@@ -10,7 +10,4 @@
  * the bytes of the others. UINT64_MAX: no limit (limit is 0, or percent is 100). */
 uint64_t quota_most(uint64_t limit, unsigned percent, uint64_t own, uint64_t total);
 
-/* Counts a user that stores something, and keeps it among the largest. O(STORE_LARGEST_USERS). */
-void quota_add_user(struct store_totals *t, uint32_t uid, uint64_t bytes);
-
 #endif

@@ -1,4 +1,4 @@
-/* What engines compute of a scope. */
+/* What is computed of a scope. */
 #ifndef PROFD_STORE_SCOPE_H
 #define PROFD_STORE_SCOPE_H
 

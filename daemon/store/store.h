@@ -1,4 +1,4 @@
-/* Storage, as domain verbs. No SQL crosses this interface. Engines: sqlite (the daemon's), memory (tests).
+/* Storage, as domain verbs. No SQL crosses this interface.
  *
  * Threads: a process has at most one handle opened for writing, which belongs to one thread; each reader thread has a
  * handle of its own. Every verb takes the scope that it may read. Times are nanoseconds since the epoch, UTC.
@@ -518,13 +518,12 @@ enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
                                void (*mismatch)(void *context, const char *sentence), void *context,
                                uint64_t *uploads_checked, struct profd_error *e);
 
-/* Opens an engine. sqlite: path of the file; the writer creates it or migrates it. The file is unchanged on failure:
- * CONFIG (a directory, a device, a write-ahead log without its database), CANT_CREATE (no permission), DAMAGED (not a
- * profd database, or damaged), NEWER, NO_INPUT (no file to read), IO. Reading handles never write or checkpoint. In one
- * process, open the writer before the readers. */
+/* Opens an engine. sqlite: path of the file; the writer creates it or brings it to the newest schema version. The file
+ * is unchanged on failure: CONFIG (a directory, a device, a write-ahead log without its database), CANT_CREATE (no
+ * permission), DAMAGED (not a profd database, or damaged), NEWER, NO_INPUT (no file to read), IO. Reading handles never
+ * write or checkpoint. In one process, open the writer before the readers. */
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e);
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e);
-enum profd_status store_memory_open(struct store **out, struct profd_error *e);
 /* Reads the whole file of a sqlite handle; calls fault with a sentence for each fault of its structure, at most 100.
  * Takes minutes for many gigabytes: for restore, not for a running daemon. */
 enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,

@@ -15,6 +15,7 @@
 #include "proto/counts.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"
+#include "tests/scratch_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -165,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (data[0] & 2 ? decode_packed : decode)(data + 1, size - 1);
         return 0;
     }
-    require(store_memory_open(&store, NULL) == PROFD_OK && ingest_checker_new(store, &checker, NULL) == PROFD_OK);
+    require(scratch_store_open(&store, NULL) == PROFD_OK && ingest_checker_new(store, &checker, NULL) == PROFD_OK);
     uint8_t *memory, *snapshot = NULL;
     size_t n = 0;
     uint64_t generation = 0;

@@ -6,6 +6,7 @@
 
 #include "core/object.h"
 #include "ingest/ingest.h"
+#include "tests/scratch_store.h"
 
 static void require(int condition)
 {
@@ -32,7 +33,7 @@ static struct store *open_store(void)
     size_t n;
     memset(o.id.text, 'a', 40);
     memset(o.variant, 'b', 64);
-    require(store_memory_open(&s, NULL) == PROFD_OK);
+    require(scratch_store_open(&s, NULL) == PROFD_OK);
     require(object_encode(&o, &bytes, &n, NULL) == PROFD_OK);
     struct ingest_object object = {.trusted = true, .build_id = "", .name = "x", .answer = bytes, .answer_size = n};
     require(ingest_object_store(s, &object, NULL) == PROFD_OK);

@@ -28,6 +28,8 @@ void seal(struct sender *s)
 {
     struct store_sealed sealed;
     const size_t before = s->n;
+    uint64_t again;
+    OK(&s->store, store_relay_meet(s->store.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &again, &s->store.e));
     OK(&s->store, store_seal_segments(s->store.w, UINT64_MAX, true, NOON, &sealed, &s->store.e));
     OK(&s->store, store_each_segment(s->store.w, 0, take, s, &s->store.e));
     for (size_t i = before; i < s->n; i++) {
@@ -40,15 +42,13 @@ void seal(struct sender *s)
 void begin(struct sender *s, unsigned second)
 {
     const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1, 2, 3, (uint8_t)second, s->identity[0]};
-    uint64_t again;
     OK(&s->store, store_relay_begin(s->store.w, epoch, &s->store.e));
-    OK(&s->store, store_relay_meet(s->store.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &again, &s->store.e));
 }
 
 struct sender *open_sender(uint8_t identity)
 {
     struct sender *s = calloc(1, sizeof *s);
-    fixture_open(&s->store, FIXTURE_MEMORY);
+    fixture_open(&s->store);
     memset(s->identity, identity, sizeof s->identity);
     begin(s, identity);
     return s;

@@ -367,7 +367,7 @@ Test(store_sqlite, arrival_order_of_arcs)
         seal(t);
     }
     for (unsigned k = 0; k < 3; k++) {
-        fixture_open(&f[k], FIXTURE_SQLITE);
+        fixture_open(&f[k]);
         admit(&f[k], s, "same.example", 0, 24);
         admit(&f[k], t, "same.example", 0, 6);
         for (size_t i = 0; i < s->n + t->n; i++) {
@@ -399,7 +399,7 @@ Test(store_sqlite, arrival_backup_and_restore)
     struct store_backup *b;
     uint64_t left = 1;
     char path[128];
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     snprintf(path, sizeof path, "%s/copy", f.directory);
     admit(&f, s, "a.example", 0, 24);
     deliver(&f, &s->list[0]);
@@ -435,7 +435,7 @@ Test(store_sqlite, arrival_verification)
         struct fixture f;
         struct store_receipt r[MOST];
         struct sender *s = eight_hours(7);
-        fixture_open(&f, FIXTURE_SQLITE);
+        fixture_open(&f);
         admit(&f, s, "a.example", 0, 24);
         OK(&f, store_put_segments(f.w, s->list, s->n, r, &f.e));
         centre_of(&f);

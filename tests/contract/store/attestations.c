@@ -58,7 +58,7 @@ static void run_for(struct fixture *centre, uint8_t identity, uint32_t tenant)
     struct store_admission admission;
     memset(a.host, identity, sizeof a.host);
     OK(centre, store_admit_hosts(centre->w, &a, 1, &admission, &centre->e));
-    fixture_open(&host, FIXTURE_MEMORY);
+    fixture_open(&host);
     OK(&host, store_relay_begin(host.w, epoch, &host.e));
     OK(&host, store_relay_meet(host.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &n, &host.e));
     make_counted(&m, 1, 1, 1, MIDNIGHT + HOUR, 5);

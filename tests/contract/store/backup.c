@@ -19,7 +19,7 @@ static void put_some(struct fixture *f, uint32_t first, uint32_t n)
 /* What is in the copy, looked at as a database of its own. */
 static void expect_copy(const char *path, uint64_t uploads)
 {
-    struct fixture copy = {.sqlite = true};
+    struct fixture copy = {.w = NULL};
     snprintf(copy.path, sizeof copy.path, "%s", path);
     OK(&copy, store_sqlite_open_writer(path, &copy.w, &copy.e));
     OK(&copy, store_sqlite_open_reader(path, &copy.r, &copy.e));
@@ -38,7 +38,7 @@ Test(store_backup, copy_is_whole_while_uploads_go_on)
     char path[90], part[100];
     uint64_t left = 1, before = UINT64_MAX;
     uint32_t next = 201;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     put_some(&f, 1, 200);
     compact_all(&f, HOUR, UINT64_MAX, MIDNIGHT + 40 * HOUR);
     snprintf(path, sizeof path, "%s/copy.db", f.directory);
@@ -78,7 +78,7 @@ Test(store_backup, copy_given_up_leaves_nothing)
     struct store_backup *b;
     char path[90], part[100];
     uint64_t left;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     put_some(&f, 1, 100);
     snprintf(path, sizeof path, "%s/copy.db", f.directory);
     snprintf(part, sizeof part, "%s.part", path);
@@ -109,22 +109,13 @@ Test(store_backup, copy_given_up_leaves_nothing)
     fixture_close(&f);
 }
 
-Test(store_backup, memory_says_no)
-{
-    struct fixture f;
-    struct store_backup *b;
-    fixture_open(&f, FIXTURE_MEMORY);
-    FAILS(&f, PROFD_REFUSED, store_backup_begin(f.w, "x", &b, &f.e));
-    fixture_close(&f);
-}
-
 Test(store_backup, free_pages_are_given_back_in_slices)
 {
     struct fixture f;
     struct store_totals before, after;
     struct store_progress p;
     int calls = 0;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     put_some(&f, 1, 400);
     OK(&f, store_shrink(f.w, 1 << 20, &p, &f.e));
     cr_assert_not(p.more, "nothing is free");

@@ -220,7 +220,7 @@ static void fill(void)
 
 Test(store_damage, stacks_are_verified_wherever_they_are)
 {
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     fill();
     find_each(damages, sizeof damages / sizeof damages[0]);
     fixture_close(&f);
@@ -228,7 +228,7 @@ Test(store_damage, stacks_are_verified_wherever_they_are)
 
 Test(store_damage, stacks_are_verified_at_the_centre)
 {
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     struct sender *s = eight_hours(7);
     admit(&f, s, "a.example", 0, 24);
     for (size_t i = 0; i < s->n; i++) {

@@ -1,5 +1,4 @@
-/* Opens each engine for one test body of the contract of store.h, and makes the uploads that several contracts
- * share. */
+/* Opens a store for one test of the contract of store.h, and makes the uploads that several contracts share. */
 #include "tests/contract/store/fixture.h"
 
 #include <ftw.h>
@@ -17,30 +16,21 @@ struct store_scope only(uint32_t uid)
 
 static void open_handles(struct fixture *f)
 {
-    switch (f->engine) {
-    case FIXTURE_SQLITE:
-        OK(f, store_sqlite_open_writer(f->path, &f->w, &f->e));
-        OK(f, store_sqlite_open_reader(f->path, &f->r, &f->e));
-        break;
-    case FIXTURE_MEMORY:
-        OK(f, store_memory_open(&f->w, &f->e));
-        f->r = f->w;
-        break;
-    }
+    OK(f, store_sqlite_open_writer(f->path, &f->w, &f->e));
+    OK(f, store_sqlite_open_reader(f->path, &f->r, &f->e));
 }
 
 static void close_handles(struct fixture *f)
 {
-    if (f->r != f->w) {
-        store_close(f->r);
-    }
+    store_close(f->r);
     store_close(f->w);
 }
 
-void fixture_open(struct fixture *f, enum fixture_engine engine)
+void fixture_open(struct fixture *f)
 {
-    *f = (struct fixture){.engine = engine, .sqlite = engine == FIXTURE_SQLITE};
-    snprintf(f->directory, sizeof f->directory, "/tmp/profd-store-XXXXXX");
+    *f = (struct fixture){.w = NULL};
+    snprintf(f->directory, sizeof f->directory, "%s/profd-store-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     cr_assert(mkdtemp(f->directory));
     snprintf(f->path, sizeof f->path, "%s/profd.db", f->directory);
     open_handles(f);
@@ -48,10 +38,8 @@ void fixture_open(struct fixture *f, enum fixture_engine engine)
 
 void fixture_reopen(struct fixture *f)
 {
-    if (f->engine != FIXTURE_MEMORY) {
-        close_handles(f);
-        open_handles(f);
-    }
+    close_handles(f);
+    open_handles(f);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -1,5 +1,5 @@
-/* One test body, run over every engine: writes go through a writing handle, reads through a reading one where the
- * engine has such, so that what is tested is what another thread would see. */
+/* A store for one test: writes go through a writing handle, reads through a reading one, so that what is tested is what
+ * another thread would see. The file is in memory where there is /dev/shm. */
 #ifndef PROFD_TESTS_STORE_FIXTURE_H
 #define PROFD_TESTS_STORE_FIXTURE_H
 
@@ -9,33 +9,26 @@
 
 #include "store/store.h"
 
-enum fixture_engine { FIXTURE_MEMORY, FIXTURE_SQLITE };
-
 struct fixture {
-    enum fixture_engine engine;
-    bool sqlite;
     char directory[64], path[96];
     struct store *w, *r;
     struct profd_error e;
 };
 
-void fixture_open(struct fixture *f, enum fixture_engine engine);
-/* Closes and opens again what can be: not the engine in memory. */
+void fixture_open(struct fixture *f);
+/* Closes and opens again. */
 void fixture_reopen(struct fixture *f);
 void fixture_close(struct fixture *f);
 
-#define STORE_TEST_OF(suite, engine, name)                                                                             \
-    Test(suite, name)                                                                                                  \
-    {                                                                                                                  \
-        struct fixture f;                                                                                              \
-        fixture_open(&f, engine);                                                                                      \
-        name##_body(&f);                                                                                               \
-        fixture_close(&f);                                                                                             \
-    }
 #define STORE_TEST(name)                                                                                               \
     static void name##_body(struct fixture *f);                                                                        \
-    STORE_TEST_OF(store_memory, FIXTURE_MEMORY, name)                                                                  \
-    STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \
+    Test(store_sqlite, name)                                                                                           \
+    {                                                                                                                  \
+        struct fixture f;                                                                                              \
+        fixture_open(&f);                                                                                              \
+        name##_body(&f);                                                                                               \
+        fixture_close(&f);                                                                                             \
+    }                                                                                                                  \
     static void name##_body(struct fixture *f)
 
 #define OK(f, call) cr_assert_eq((call), PROFD_OK, "%s: %s", #call, (f)->e.sentence)

@@ -212,9 +212,6 @@ STORE_TEST(slices_become_wider_when_they_take_too_much)
     uint64_t bytes = totals(f).raw_bytes;
     cr_assert_eq(all.rows, 3 * 45);
     cr_assert_eq(widen(f, bytes, &all).rows, 3 * 45, "there is room");
-    if (!f->sqlite) {
-        return;
-    }
     /* A little too much: the oldest minutes become five. Those of one process first, so that edges move for all. */
     struct seen seen = widen(f, bytes - 1, &all);
     cr_assert_eq(seen.rows, 3 * 45 - 4, "%llu", (unsigned long long)seen.rows);
@@ -285,7 +282,7 @@ STORE_TEST(compaction_between_harvests)
     harvest_one(f, 7, 1, 3, START + 3 * MINUTE + 2, 40);
     expect_clean(f);
     cr_assert_eq(look_window(f, 0, 0).ticks, 115);
-    cr_assert_eq(look_window(f, 0, 0).uploads, f->sqlite ? 4 : 3, "what was rolled up is followed by a new one");
+    cr_assert_eq(look_window(f, 0, 0).uploads, 4, "what was rolled up is followed by a new one");
 }
 
 STORE_TEST(deleted_counts_do_not_come_back)

@@ -76,18 +76,12 @@ static void fill_with_two_hosts(struct fixture *f, struct sender *s, struct send
 
 static void open_with_two_hosts(struct fixture *f, struct sender *s, struct sender *t)
 {
-    fixture_open(f, FIXTURE_SQLITE);
+    fixture_open(f);
     fill_with_two_hosts(f, s, t);
 }
 
-/* What hosts have sent, by host. */
-#define CENTRE_TEST(name)                                                                                              \
-    static void name##_body(struct fixture *f);                                                                        \
-    STORE_TEST_OF(store_sqlite, FIXTURE_SQLITE, name)                                                                  \
-    static void name##_body(struct fixture *f)
-
 /* Totals may be given by hours or, when these are over, by days. */
-CENTRE_TEST(host_totals)
+STORE_TEST(host_totals)
 {
     struct sender *s = eight_hours(7), *t = eight_hours(9);
     fill_with_two_hosts(f, s, t);
@@ -123,7 +117,7 @@ CENTRE_TEST(host_totals)
 }
 
 /* A delete leaves none. */
-CENTRE_TEST(host_totals_deleted)
+STORE_TEST(host_totals_deleted)
 {
     struct sender *s = eight_hours(7);
     uint64_t uploads;
@@ -142,7 +136,7 @@ Test(store_sqlite, host_detail_is_limited)
 {
     struct fixture f;
     struct sender *s[5];
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     set_detail(&f, STORE_DETAIL_AUTO, 2);
     for (unsigned i = 0; i < 5; i++) {
         char name[16];

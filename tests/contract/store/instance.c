@@ -402,8 +402,8 @@ Test(store_sqlite, backup_has_row_and_snapshot)
     struct store_backup *b;
     uint64_t left = 1;
     char path[128];
-    fixture_open(&f, FIXTURE_SQLITE);
-    fixture_open(&g, FIXTURE_SQLITE);
+    fixture_open(&f);
+    fixture_open(&g);
     harvest_one(&f, 7, 1, 0, START, 10);
     snprintf(path, sizeof path, "%s/copy.db", g.directory);
     OK(&f, store_backup_begin(f.w, path, &b, &f.e));

@@ -159,7 +159,7 @@ Test(store_sqlite, interval_rows_become_an_hour)
 {
     struct fixture f;
     struct sender *hosts[2];
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     open_two(&f, hosts, true);
     send_half_hour(&f, hosts);
     cr_assert(count_rows(&f, "level=3") == 30 && count_rows(&f, "1") == 30);
@@ -189,7 +189,7 @@ Test(store_sqlite, interval_rows_become_wider)
 {
     struct fixture f;
     struct sender *hosts[2];
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     open_two(&f, hosts, false);
     send_half_hour(&f, hosts);
     compact_all(&f, DAY, UINT64_MAX, NOW);
@@ -217,7 +217,7 @@ Test(store_sqlite, interval_rows_are_removed)
         struct fixture f;
         struct sender *hosts[2];
         uint64_t uploads = 90;
-        fixture_open(&f, FIXTURE_SQLITE);
+        fixture_open(&f);
         open_two(&f, hosts, false);
         send_half_hour(&f, hosts);
         run_sql(&f,
@@ -253,7 +253,7 @@ Test(store_sqlite, interval_damaged)
         struct fixture f;
         char sql[128];
         struct sender *s = open_sender(7);
-        fixture_open(&f, FIXTURE_SQLITE);
+        fixture_open(&f);
         admit(&f, s, "a.example", 0, 90);
         for (unsigned k = 0; k < 3; k++) {
             put_at(s, 1, 1 + k, NOW - 3 * DAY + k, 5);

@@ -342,7 +342,7 @@ STORE_TEST(segment_of_a_deleted_program)
 Test(store_sqlite, segment_nothing_is_forwarded_meanwhile)
 {
     struct fixture f;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     put_at(&f, 1, 1, 1, NOON, 1);
     begin(&f, 1);
     put_at(&f, 1, 1, 2, NOON, 2);
@@ -365,7 +365,7 @@ Test(store_sqlite, segment_of_a_batch_that_fails)
     struct fixture f;
     struct made m;
     enum store_outcome outcome;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     begin(&f, 1);
     put_at(&f, 1, 1, 1, NOON, 1);
     make_upload(&m, 1, 1, 2); /* its counts are none */
@@ -459,7 +459,7 @@ Test(store_sqlite, segment_that_is_damaged)
 {
     struct fixture f;
     sqlite3 *db;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     begin(&f, 1);
     put_at(&f, 1, 1, 1, NOON, 5);
     put_at(&f, 2, 2, 1, NOON, 6);
@@ -479,35 +479,6 @@ Test(store_sqlite, segment_that_is_damaged)
     cr_assert(strstr(verify_all(&f), "segment 1 cannot be read"));
     cr_assert_not(store_get_health(f.w)->failed);
     fixture_close(&f);
-}
-
-/* Both engines make the same bytes of the same uploads. */
-Test(store_engines, segments_have_the_same_bytes)
-{
-    struct fixture f[2];
-    struct sent *sent[2];
-    for (unsigned k = 0; k < 2; k++) {
-        fixture_open(&f[k], k == 1 ? FIXTURE_SQLITE : FIXTURE_MEMORY);
-        begin(&f[k], 1);
-        for (unsigned i = 0; i < 300; i++) {
-            put_at(&f[k], 1 + i % 2, i % 9, i + 1, NOON + i % 3 * HOUR, 1 + i * i % 50);
-        }
-        if (k == 1) {
-            struct store_progress p;
-            const struct store_policy keep = {.relay_bytes = UINT64_MAX};
-            OK(&f[k], store_keep_segments(f[k].w, &keep, NOON, &p, &f[k].e));
-        }
-        cr_assert_eq(seal(&f[k], UINT64_MAX), 6);
-        sent[k] = list_sent(&f[k], 0);
-    }
-    cr_assert_eq(sent[0]->n, sent[1]->n);
-    for (size_t i = 0; i < sent[0]->n; i++) {
-        cr_assert_arr_eq(sent[0]->digest[i], sent[1]->digest[i], SEGMENT_DIGEST_SIZE);
-    }
-    for (unsigned k = 0; k < 2; k++) {
-        free_sent(sent[k]);
-        fixture_close(&f[k]);
-    }
 }
 
 static bool resolve(struct fixture *f, bool went_back, uint64_t number)

@@ -42,15 +42,13 @@ STORE_TEST(rolled_up_uploads_give_the_same_answers)
     uint64_t rolled = compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + 30 * DAY);
     expect_same(all, look_window(f, 0, 0));
     expect_same(some, look_window(f, MIDNIGHT + 3 * HOUR, MIDNIGHT + 9 * HOUR));
-    if (f->sqlite) {
-        struct seen sum = look_window(f, 0, 0), day = look_window(f, MIDNIGHT, MIDNIGHT + DAY);
-        cr_assert_eq(rolled, 5 * CLOCKS);
-        cr_assert_eq(sum.rows, 1, "one sum of all time, not %llu rows", (unsigned long long)sum.rows);
-        cr_assert_eq(sum.hosts, 3, "distinct ones");
-        cr_assert_eq(day.rows, 1);
-        expect_same(all, day);
-        cr_assert_eq(look_window(f, MIDNIGHT + 3 * HOUR, MIDNIGHT + 9 * HOUR).rolled, 6);
-    }
+    struct seen sum = look_window(f, 0, 0), day = look_window(f, MIDNIGHT, MIDNIGHT + DAY);
+    cr_assert_eq(rolled, 5 * CLOCKS);
+    cr_assert_eq(sum.rows, 1, "one sum of all time, not %llu rows", (unsigned long long)sum.rows);
+    cr_assert_eq(sum.hosts, 3, "distinct ones");
+    cr_assert_eq(day.rows, 1);
+    expect_same(all, day);
+    cr_assert_eq(look_window(f, MIDNIGHT + 3 * HOUR, MIDNIGHT + 9 * HOUR).rolled, 6);
     expect_clean(f);
     fixture_reopen(f);
     expect_same(all, look_window(f, 0, 0));
@@ -128,18 +126,13 @@ STORE_TEST(a_late_retry_stays_nothing_and_a_late_upload_lands_in_its_hour)
     expect_same(hour, look_window(f, MIDNIGHT + 3 * HOUR, MIDNIGHT + 4 * HOUR));
     expect_same(all, look_window(f, 0, 0));
     expect_same(all, look_window(f, MIDNIGHT, MIDNIGHT + DAY));
-    if (f->sqlite) {
-        cr_assert_eq(look_window(f, 0, 0).rows, 1);
-    }
+    cr_assert_eq(look_window(f, 0, 0).rows, 1);
     expect_clean(f);
 }
 
 STORE_TEST(only_what_the_policy_names_is_rolled_up)
 {
     fill(f, 1, 3);
-    if (!f->sqlite) {
-        return;
-    }
     /* Accepted when their windows ended: three uploads are older than an hour at 00:30 + 1 h. */
     cr_assert_eq(compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + HOUR + HOUR / 2), 3);
     cr_assert_eq(look_window(f, 0, 0).rolled, 1);
@@ -167,12 +160,6 @@ STORE_TEST(an_edge_inside_a_sum_moves_outward_for_all_rows)
     put_counted(f, &m);
     OK(f, store_get_range(f->r, &everybody, &filter, &since, &until, &f->e));
     struct seen seen = look(f, everybody, &filter);
-    if (!f->sqlite) {
-        cr_assert_eq(since, filter.since);
-        cr_assert_eq(until, filter.until);
-        cr_assert_eq(seen.uploads, 2 * 5);
-        return;
-    }
     cr_assert_eq(since, MIDNIGHT + 3 * HOUR);
     cr_assert_eq(until, MIDNIGHT + 10 * HOUR);
     cr_assert_eq(seen.uploads, 2 * 7 + 1, "the single upload before the edge that was asked for, too");
@@ -267,8 +254,8 @@ STORE_TEST(the_oldest_days_go_when_there_is_too_much)
         }
     }
     OK(f, store_get_totals(f->r, &t, &f->e));
-    uint64_t bytes = f->sqlite ? t.file_bytes - t.free_bytes : t.raw_bytes;
-    retire_all(f, 0, f->sqlite ? bytes - 20000 : bytes - bytes / 4, MIDNIGHT + 9 * DAY + HOUR);
+    uint64_t bytes = t.file_bytes - t.free_bytes;
+    retire_all(f, 0, bytes - 20000, MIDNIGHT + 9 * DAY + HOUR);
     struct seen left = look_window(f, 0, 0);
     cr_assert_lt(left.uploads, 600);
     cr_assert_gt(left.uploads, 60);

@@ -1,4 +1,4 @@
-/* What each user stores, as the engine keeps it row by row, is what a count of all rows gives. */
+/* What each user stores, as the store keeps it row by row, is what a count of all rows gives. */
 #include <criterion/criterion.h>
 #include <sqlite3.h>
 
@@ -86,7 +86,7 @@ static struct fixture f;
 
 static void open_it(void)
 {
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
 }
 
 static void close_it(void)

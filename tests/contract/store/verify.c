@@ -25,7 +25,7 @@ static void fill(void)
 {
     struct made m;
     struct store_sealed sealed;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     OK(&f, store_relay_begin(f.w, (const uint8_t *)"epoch epoch!", &f.e));
     for (unsigned sender = 1; sender <= 4; sender++) {
         for (uint32_t i = 0; i < 24; i++) {
@@ -203,7 +203,7 @@ Test(store_verify, every_falsehood_is_found)
 Test(store_verify, saturation_is_no_mismatch)
 {
     struct made m;
-    fixture_open(&f, FIXTURE_SQLITE);
+    fixture_open(&f);
     for (uint32_t i = 1; i <= 4; i++) {
         make_counted(&m, 1, 1, i, MIDNIGHT + i * HOUR, INT64_MAX / 3 * 2);
         m.u.inexact = 0;
@@ -253,7 +253,7 @@ Test(store_verify, damaged_upload_of_a_live_process_is_left_alone)
     static const char *const damages[] = {"UPDATE upload SET counts=zeroblob(length(counts))", "DELETE FROM ledger",
                                           "UPDATE upload SET series=series+1"};
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
-        fixture_open(&f, FIXTURE_SQLITE);
+        fixture_open(&f);
         harvest_one(&f, 1, 1, 0, NOON, 10);
         store_close(f.r);
         store_close(f.w);

@@ -15,7 +15,6 @@
 #define MIDNIGHT (INT64_C(20000) * DAY)
 
 enum {
-    ENGINES = 2,
     USERS = 2,
     PROCESSES = 5,
     VARIANTS = 4,
@@ -42,7 +41,7 @@ struct process {
     bool ended;
     char snapshot[32];
 };
-static struct store *stores[ENGINES];
+static struct store *store;
 static char path[96];
 static struct numbers stored[USERS][VARIANTS][DAYS], accepted, retired;
 /* What is stored, harvest by harvest. */
@@ -227,13 +226,9 @@ static void harvest_some(void)
         list[i] = made[i].h;
         expected[i] = expect(&made[i]);
     }
-    for (int k = 0; k < ENGINES; k++) {
-        OK(store_put_harvests(stores[k], list, n, outcomes, &e));
-        for (unsigned i = 0; i < n; i++) {
-            SAME(outcomes[i], expected[i]);
-        }
-    }
+    OK(store_put_harvests(store, list, n, outcomes, &e));
     for (unsigned i = 0; i < n; i++) {
+        SAME(outcomes[i], expected[i]);
         free((void *)(uintptr_t)made[i].h.upload.counts);
     }
 }
@@ -275,15 +270,15 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     return PROFD_OK;
 }
 
-/* Days first … last of one engine against the model. */
-static void compare_days(struct store *s, unsigned first, unsigned last)
+/* Days first … last against the model. */
+static void compare_days(unsigned first, unsigned last)
 {
     struct store_scope all = {.all = true};
     struct store_filter filter = {
         .build_id = "abcd1111", .since = MIDNIGHT + first * DAY, .until = MIDNIGHT + (last + 1) * DAY};
     struct arena *a = arena_new(0);
     memset(found, 0, sizeof found);
-    OK(store_each_upload(s, &all, &filter, take_row, a, &e));
+    OK(store_each_upload(store, &all, &filter, take_row, a, &e));
     arena_free(a);
     for (unsigned uid = 0; uid < USERS; uid++) {
         for (unsigned v = 0; v < VARIANTS; v++) {
@@ -329,16 +324,16 @@ static enum profd_status add_total(void *context, const struct store_row *row, s
 
 /* A window with edges anywhere: it holds the harvests whose ends lie between the edges that were used, which lie around
  * it. */
-static void compare_window(int engine, unsigned uid, int64_t since, int64_t until)
+static void compare_window(unsigned uid, int64_t since, int64_t until)
 {
     struct store_scope scope = {.uid = uid};
     struct store_filter filter = {.build_id = "abcd1111", .since = since, .until = until};
     struct total have = {.ticks = 0}, want = {.ticks = 0};
-    int64_t from, to, most = engine == 0 ? MINUTE : HOUR; /* SQLite may know hours only */
-    OK(store_get_range(stores[engine], &scope, &filter, &from, &to, &e));
-    cr_assert(from <= since && from > since - most && to >= until && to < until + most, "seed %u", seed);
+    int64_t from, to; /* of what is rolled up the store knows hours only */
+    OK(store_get_range(store, &scope, &filter, &from, &to, &e));
+    cr_assert(from <= since && from > since - HOUR && to >= until && to < until + HOUR, "seed %u", seed);
     cr_assert((from == since || from % MINUTE == 0) && (to == until || to % MINUTE == 0), "seed %u", seed);
-    OK(store_each_upload(stores[engine], &scope, &filter, add_total, &have, &e));
+    OK(store_each_upload(store, &scope, &filter, add_total, &have, &e));
     for (unsigned i = 0; i < kept_count; i++) {
         if (kept[i].uid == uid && kept[i].end >= from && kept[i].end < to) {
             want.ticks += kept[i].ticks;
@@ -363,7 +358,7 @@ static bool count_living(void *context, const struct store_instance *i)
     return true;
 }
 
-static void compare_processes(struct store *s)
+static void compare_processes(void)
 {
     unsigned living = 0, expected = 0;
     for (unsigned uid = 0; uid < USERS; uid++) {
@@ -372,7 +367,7 @@ static void compare_processes(struct store *s)
             uint64_t generation;
             size_t size;
             const struct process *p = &processes[uid][i];
-            OK(store_get_instance(s, uid, name, &generation, &snapshot, &size, &e));
+            OK(store_get_instance(store, uid, name, &generation, &snapshot, &size, &e));
             SAME(generation, p->generation);
             cr_assert(generation == 0 || (size == strlen(p->snapshot) && memcmp(snapshot, p->snapshot, size) == 0),
                       "seed %u", seed);
@@ -380,7 +375,7 @@ static void compare_processes(struct store *s)
             expected += generation > 0 && !p->ended;
         }
     }
-    OK(store_each_instance(s, count_living, &living, &e));
+    OK(store_each_instance(store, count_living, &living, &e));
     SAME(living, expected);
 }
 
@@ -395,23 +390,20 @@ static void compare(void)
     uint64_t checked;
     struct store_totals t;
     unsigned day = pick((unsigned)((now - MIDNIGHT) / DAY) + 1);
-    for (int k = 0; k < ENGINES; k++) {
-        compare_days(stores[k], 0, DAYS - 1);
-        compare_days(stores[k], day, day);
-        for (unsigned i = 0; i < 8; i++) {
-            int64_t since = now - pick(30) * (HOUR / 7) - pick(120) * (MINUTE / 2);
-            compare_window(k, pick(USERS), since > 0 ? since : 1,
-                           since + (1 + pick(100)) * (pick(2) ? MINUTE / 3 : HOUR));
-        }
-        OK(store_get_totals(stores[k], &t, &e));
-        SAME(t.ticks, accepted.ticks);
-        SAME(t.calls, accepted.calls);
-        SAME(t.retired_ticks, retired.ticks);
-        SAME(t.retired_calls, retired.calls);
-        compare_processes(stores[k]);
-        for (struct store_cursor c = {.done = false}; !c.done;) {
-            OK(store_verify(stores[k], &c, say_mismatch, NULL, &checked, &e));
-        }
+    compare_days(0, DAYS - 1);
+    compare_days(day, day);
+    for (unsigned i = 0; i < 8; i++) {
+        int64_t since = now - pick(30) * (HOUR / 7) - pick(120) * (MINUTE / 2);
+        compare_window(pick(USERS), since > 0 ? since : 1, since + (1 + pick(100)) * (pick(2) ? MINUTE / 3 : HOUR));
+    }
+    OK(store_get_totals(store, &t, &e));
+    SAME(t.ticks, accepted.ticks);
+    SAME(t.calls, accepted.calls);
+    SAME(t.retired_ticks, retired.ticks);
+    SAME(t.retired_calls, retired.calls);
+    compare_processes();
+    for (struct store_cursor c = {.done = false}; !c.done;) {
+        OK(store_verify(store, &c, say_mismatch, NULL, &checked, &e));
     }
 }
 
@@ -426,7 +418,7 @@ static void compact_some(void)
                                                          : pick(20000)};
     struct store_progress p = {.more = true};
     for (unsigned i = pick(4); p.more && i < 4; i++) {
-        OK(store_compact(stores[1], &policy, now, &p, &e));
+        OK(store_compact(store, &policy, now, &p, &e));
     }
 }
 
@@ -448,10 +440,8 @@ static void remove_day(unsigned uid, unsigned day)
 static void retire_some(void)
 {
     struct store_policy policy = {.raw_age = INT64_MAX / 4, .raw_bytes = UINT64_MAX, .keep_age = (2 + pick(4)) * DAY};
-    for (int k = 0; k < ENGINES; k++) {
-        for (struct store_progress p = {.more = true}; p.more;) {
-            OK(store_retire(stores[k], &policy, now, &p, &e));
-        }
+    for (struct store_progress p = {.more = true}; p.more;) {
+        OK(store_retire(store, &policy, now, &p, &e));
     }
     for (unsigned uid = 0; uid < USERS; uid++) {
         for (int64_t day = 0; day < DAYS && MIDNIGHT / DAY + day < (now - policy.keep_age) / DAY; day++) {
@@ -464,9 +454,7 @@ static void delete_some(void)
 {
     struct store_scope scope = {.all = pick(2), .uid = pick(USERS)};
     uint64_t uploads;
-    for (int k = 0; k < ENGINES; k++) { /* there may be none */
-        (void)store_delete_build(stores[k], &scope, "abcd1111", &uploads, &e);
-    }
+    (void)store_delete_build(store, &scope, "abcd1111", &uploads, &e); /* there may be none */
     for (unsigned uid = 0; uid < USERS; uid++) {
         for (unsigned day = 0; day < DAYS && (scope.all || uid == scope.uid); day++) {
             remove_day(uid, day);
@@ -476,9 +464,7 @@ static void delete_some(void)
 
 static void forget_some(void)
 {
-    for (int k = 0; k < ENGINES; k++) {
-        OK(store_remove_ids(stores[k], now - 30 * DAY, &e));
-    }
+    OK(store_remove_ids(store, now - 30 * DAY, &e));
     for (unsigned uid = 0; uid < USERS; uid++) {
         for (unsigned i = 0; i < PROCESSES; i++) {
             struct process *p = &processes[uid][i];
@@ -510,8 +496,8 @@ static void live(void)
             forget_some();
         }
         if (pick(25) == 0) {
-            store_close(stores[1]);
-            OK(store_sqlite_open_writer(path, &stores[1], &e));
+            store_close(store);
+            OK(store_sqlite_open_writer(path, &store, &e));
         }
         if (step % 12 == 11) {
             compare();
@@ -535,11 +521,9 @@ Test(store_harvest, everything_is_there_once)
         memset(processes, 0, sizeof processes);
         kept_count = 0;
         accepted = retired = (struct numbers){.ticks = 0};
-        OK(store_memory_open(&stores[0], &e));
-        OK(store_sqlite_open_writer(path, &stores[1], &e));
+        OK(store_sqlite_open_writer(path, &store, &e));
         live();
-        store_close(stores[0]);
-        store_close(stores[1]);
+        store_close(store);
         for (size_t i = 0; i < 3 && snprintf(name, sizeof name, "%s%s", path, suffixes[i]) > 0; i++) {
             unlink(name);
         }

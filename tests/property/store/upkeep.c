@@ -7,14 +7,15 @@
 
 #include "core/rollup.h"
 #include "store/store.h"
+#include "tests/scratch_store.h"
 
 #define HOUR INT64_C(3600000000000)
 #define DAY (24 * HOUR)
 #define MIDNIGHT (INT64_C(20000) * DAY)
 
-enum { ENGINES = 2, BUILDS = 5, USERS = 3, SERIES_MAX = 256 };
+enum { STORES = 2, BUILDS = 5, USERS = 3, SERIES_MAX = 256 };
 
-static struct store *stores[ENGINES];
+static struct store *stores[STORES];
 static unsigned seed;
 static int64_t now;
 static struct profd_error e;
@@ -91,8 +92,8 @@ static void put_random_upload(void)
     u.label_count = pick(2);
     uint8_t *counts = random_counts(&u, builds, &u.counts_size);
     u.counts = counts;
-    enum store_outcome outcomes[ENGINES];
-    for (int k = 0; k < ENGINES; k++) {
+    enum store_outcome outcomes[STORES];
+    for (int k = 0; k < STORES; k++) {
         OK(store_put_uploads(stores[k], &u, 1, &outcomes[k], &e));
     }
     cr_assert_eq(outcomes[0], outcomes[1], "seed %u", seed);
@@ -217,7 +218,7 @@ static void compare_one(struct one *x, struct one *y)
 
 static void compare_rows(void)
 {
-    static struct answer answers[ENGINES];
+    static struct answer answers[STORES];
     struct store_matcher match = {.name = "service", .value = pick(2) ? "a" : "", .match = STORE_MATCH_EQUAL};
     struct store_scope scope = {.all = pick(2), .uid = pick(USERS)};
     struct store_filter filter = {
@@ -229,7 +230,7 @@ static void compare_rows(void)
     if (pick(2)) {
         filter.until = (filter.since ? filter.since : MIDNIGHT) + pick(200) * unit;
     }
-    for (int k = 0; k < ENGINES; k++) {
+    for (int k = 0; k < STORES; k++) {
         answers[k].arena = arena_new(0);
     }
     int64_t since, until;
@@ -248,12 +249,12 @@ static void compare_rows(void)
     for (size_t i = 0; i < answers[0].count; i++) {
         compare_one(&answers[0].series[i], &answers[1].series[i]);
     }
-    for (int k = 0; k < ENGINES; k++) {
+    for (int k = 0; k < STORES; k++) {
         arena_free(answers[k].arena);
     }
 }
 
-static char lists[ENGINES][1 << 16];
+static char lists[STORES][1 << 16];
 static size_t used;
 
 static bool say_build(void *context, const struct build_row *r)
@@ -282,7 +283,7 @@ static bool say_companion(void *context, const char *id, const char *name)
 static void compare_lists(void)
 {
     struct store_totals t;
-    for (int k = 0; k < ENGINES; k++) {
+    for (int k = 0; k < STORES; k++) {
         used = 0;
         for (unsigned view = 0; view <= USERS; view++) {
             struct store_scope scope = {.all = view == USERS, .uid = view};
@@ -317,7 +318,7 @@ static void compact_some(void)
 static void retire_some(void)
 {
     struct store_policy policy = {.raw_age = INT64_MAX / 4, .raw_bytes = UINT64_MAX, .keep_age = (4 + pick(5)) * DAY};
-    for (int k = 0; k < ENGINES; k++) {
+    for (int k = 0; k < STORES; k++) {
         for (struct store_progress p = {.more = true}; p.more;) {
             OK(store_retire(stores[k], &policy, now, &p, &e));
         }
@@ -328,9 +329,9 @@ static void delete_some(void)
 {
     struct store_scope scope = {.all = pick(2), .uid = pick(USERS)};
     const char *id = build_name(pick(BUILDS));
-    uint64_t uploads[ENGINES] = {0, 0};
-    enum profd_status status[ENGINES];
-    for (int k = 0; k < ENGINES; k++) {
+    uint64_t uploads[STORES] = {0, 0};
+    enum profd_status status[STORES];
+    for (int k = 0; k < STORES; k++) {
         status[k] = store_delete_build(stores[k], &scope, id, &uploads[k], &e);
     }
     cr_assert_eq(status[0], status[1], "seed %u: %d and %d", seed, status[0], status[1]);
@@ -371,7 +372,7 @@ Test(store_upkeep, changes_no_answer)
     for (seed = 1; seed <= most; seed++) {
         srand(seed);
         now = MIDNIGHT;
-        OK(store_memory_open(&stores[0], &e));
+        OK(scratch_store_open(&stores[0], &e));
         OK(store_sqlite_open_writer(path, &stores[1], &e));
         for (int step = 0; step < 500; step++) {
             now += pick(6) * (HOUR / 4);

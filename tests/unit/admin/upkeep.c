@@ -7,6 +7,7 @@
 
 #include "admin/upkeep.h"
 #include "proto/counts.h"
+#include "tests/scratch_store.h"
 
 #define SECOND INT64_C(1000000000)
 #define HOUR (3600 * SECOND)
@@ -153,7 +154,7 @@ Test(admin_upkeep, days_are_removed_but_not_right_after_the_start)
 
     policy.keep_age = 3 * DAY;
     policy.raw_age = DAY;
-    cr_assert_eq(store_memory_open(&s, NULL), PROFD_OK);
+    cr_assert_eq(scratch_store_open(&s, NULL), PROFD_OK);
     put(s, 1, 6 * DAY);
     put(s, 2, HOUR);
     upkeep_init(&u, &policy, at(NOON, steady));

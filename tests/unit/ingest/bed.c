@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "proto/frame.h"
+#include "tests/scratch_store.h"
 
 struct store *store;
 struct profd_error sentence;
 
 void bed_open(void)
 {
-    cr_assert_eq(store_memory_open(&store, &sentence), PROFD_OK);
+    cr_assert_eq(scratch_store_open(&store, &sentence), PROFD_OK);
 }
 
 void bed_close(void)

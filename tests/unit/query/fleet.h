@@ -1,4 +1,4 @@
-/* A small fleet in the memory engine: the cycle example of gprof's manual as uploads, its executable, and a library. */
+/* A small fleet in a database: the cycle example of gprof's manual as uploads, its executable, and a library. */
 #ifndef PROFD_TESTS_QUERY_FLEET_H
 #define PROFD_TESTS_QUERY_FLEET_H
 
@@ -12,6 +12,7 @@
 #include "proto/counts.h"
 #include "query/query.h"
 #include "store/store.h"
+#include "tests/scratch_store.h"
 
 #define PROGRAM "4f2a91c0d3e8b7a65f4e3d2c1b0a998877665544"
 #define LIBRARY "0b9d33f1aa"
@@ -190,7 +191,7 @@ static inline struct store *fleet_open(void)
 {
     struct store *s = NULL;
     struct profd_error e;
-    cr_assert_eq(store_memory_open(&s, &e), PROFD_OK);
+    cr_assert_eq(scratch_store_open(&s, &e), PROFD_OK);
     return s;
 }
 

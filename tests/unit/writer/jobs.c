@@ -9,6 +9,7 @@
 
 #include "core/container.h"
 #include "net/loop.h"
+#include "tests/scratch_store.h"
 #include "writer/health.h"
 #include "writer/writer.h"
 
@@ -115,7 +116,7 @@ static void start(void)
 static void setup(void)
 {
     cr_assert_eq(loop_new(&bed.loop, NULL), PROFD_OK);
-    cr_assert_eq(store_memory_open(&bed.store, NULL), PROFD_OK);
+    cr_assert_eq(scratch_store_open(&bed.store, NULL), PROFD_OK);
     cr_assert_eq(health_new("/nowhere", &bed.health, NULL), PROFD_OK);
     start();
 }

@@ -7,6 +7,7 @@
 
 #include "core/container.h"
 #include "net/loop.h"
+#include "tests/scratch_store.h"
 #include "writer/health.h"
 #include "writer/writer.h"
 
@@ -97,7 +98,7 @@ int main(void)
     pthread_t reader;
     void *result = NULL;
 
-    if (loop_new(&bed.loop, NULL) || store_memory_open(&bed.store, NULL) || health_new("", &bed.health, NULL)) {
+    if (loop_new(&bed.loop, NULL) || scratch_store_open(&bed.store, NULL) || health_new("", &bed.health, NULL)) {
         return 1;
     }
     config.loop = bed.loop;
