@@ -473,7 +473,7 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
         if (done) {
             compare_items(w, t);
         }
-        if (done && !r->raw && (metric == DIFF_TIME || metric == DIFF_CALLS)) {
+        if (done && (metric == DIFF_TIME || metric == DIFF_CALLS)) {
             const struct diff_common_request common = {groups, r->paired, metric == DIFF_TIME};
             done = diff_common_remove(w->arena, &common, t, w->logs);
         }

@@ -19,7 +19,6 @@ struct diff_request {
     const struct diff_side *sides[2]; /* before, after */
     const char *programs[2];          /* build-ids */
     bool paired;                      /* processes may be on both sides: one build */
-    bool raw;                         /* no common factor */
     bool sampled[2];                  /* not all calls of the side were counted: its numbers of calls say nothing */
     bool metrics[DIFF_METRIC_COUNT];
     double fdr;        /* in (0, 1) */

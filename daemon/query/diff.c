@@ -163,7 +163,7 @@ static enum profd_status parse_watch(struct asking *q, struct profd_error *e)
 static enum profd_status parse(struct asking *q, struct profd_error *e)
 {
     const struct params *p = q->job->params;
-    const char *fdr = params_find(p, "fdr"), *raw = params_find(p, "raw"), *confidence = params_find(p, "confidence");
+    const char *fdr = params_find(p, "fdr"), *confidence = params_find(p, "confidence");
     q->request.fdr = 0.05;
     q->limit = q->job->request->http ? LIMIT_HTTP_ROWS : 0;
     enum profd_status status = params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e);
@@ -173,10 +173,6 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
     if (status == PROFD_OK && confidence != NULL && !parse_real(confidence, '\0', 1, &q->request.confidence)) {
         status = profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
     }
-    if (status == PROFD_OK && raw != NULL && strcmp(raw, "0") != 0 && strcmp(raw, "1") != 0) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "raw=%s is none of: 0, 1", raw);
-    }
-    q->request.raw = raw != NULL && raw[0] == '1';
     if (status == PROFD_OK) {
         status = parse_metrics(q, e);
     }

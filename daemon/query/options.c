@@ -214,9 +214,7 @@ static enum profd_status parse_parameters(const struct params *p, bool http, str
     for (size_t i = 0; i < PARAMETER_COUNT && status == PROFD_OK; i++) {
         status = parse_parameter(p, &PARAMETERS[i], o, e);
     }
-    if (params_find(p, "rows") == NULL) {
-        o->show.rows = o->show.limit != 0 ? LIMIT_REPORT_ROWS : 0;
-    }
+    o->show.rows = o->show.limit != 0 ? LIMIT_REPORT_ROWS : 0;
     /* The flat profile has an order of its own, by which limit cuts. */
     if (o->show.view == RENDER_VIEW_FLAT && params_find(p, "sort") == NULL) {
         o->show.sort = RENDER_SORT_SELF;
@@ -242,10 +240,6 @@ static enum profd_status check_mode(const struct params *p, const struct options
     if (!o->format->lists_rows && o->show.view == RENDER_VIEW_NOT_CALLED) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "view=not-called has no meaning for format=%s: it is for json and text",
-                               o->format->name);
-    }
-    if (!o->format->lists_rows && params_find(p, "rows") != NULL) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "rows= has no meaning for format=%s: it is for json and text",
                                o->format->name);
     }
     return PROFD_OK;

@@ -10,8 +10,8 @@ static const char *const NONE[] = {NULL};
 static const char *const PAGE[] = {"limit", "cursor", NULL};
 static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", "empty", NULL};
-static const char *const FUNCTION[] = {"since",    "until",     "match", "label.*", "scope", "static", "uid",
-                                       "build_id", "dimension", "time",  "rows",    "names", NULL};
+static const char *const FUNCTION[] = {"since", "until",    "match",     "label.*", "scope", "static",
+                                       "uid",   "build_id", "dimension", "time",    "names", NULL};
 static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
                                      "static", "uid",   "build_id", "dimension", "time",    NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",
@@ -19,10 +19,10 @@ static const char *const JOINED[] = {"name", "since", "until",  "match",     "la
 static const char *const VERSIONS[] = {"match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const SEARCH[] = {"name",   "since", "until", "match",  "label.*",   "scope",
                                      "static", "uid",   "limit", "cursor", "dimension", NULL};
-static const char *const DIFF[] = {"a",       "b",       "since",      "until",   "match",   "label.*",   "a.since",
-                                   "a.until", "a.match", "b.since",    "b.until", "b.match", "a.label.*", "b.label.*",
-                                   "scope",   "uid",     "metric",     "fdr",     "raw",     "dimension", "watch",
-                                   "fail_on", "limit",   "confidence", NULL};
+static const char *const DIFF[] = {"a",         "b",         "since",   "until",   "match",      "label.*",
+                                   "a.since",   "a.until",   "a.match", "b.since", "b.until",    "b.match",
+                                   "a.label.*", "b.label.*", "scope",   "uid",     "metric",     "fdr",
+                                   "dimension", "watch",     "fail_on", "limit",   "confidence", NULL};
 static const char *const ADDRESSES[] = {"since", "until",    "match",     "label.*", "scope",
                                         "uid",   "build_id", "dimension", NULL};
 static const char *const CALLERS[] = {"since",    "until",     "match",  "label.*", "scope", "uid",

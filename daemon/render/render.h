@@ -25,14 +25,13 @@ enum render_view { RENDER_VIEW_BOTH, RENDER_VIEW_FLAT, RENDER_VIEW_GRAPH, RENDER
  *   values  WORDS("a, b"): uint32_t, the position of the given word; NUMBERS(low, high): uint32_t;
  *           SWITCH(): uint32_t, 0 or 1; TEXT: const char *, not empty. An absent parameter leaves 0 or NULL, unless
  * options_parse has a preset. sort and view: the enumerations above. limit: functions shown, with the indexes of the
- * whole report; rows: shown of each list of callers, callees and members; 0 shows all. short_names: names of C++
+ * whole report; 0 shows all. short_names: names of C++
  * without template arguments (name_short.h). focus: only functions with this text in their name or raw name. verbose:
  * the heading of a text has all its lines (text_internal.h). */
 #define RENDER_CHOICES(X)                                                                                              \
     X(uint32_t, sort, "sort", TRUE_MODE, WORDS("index, self, total, calls"))                                           \
     X(uint32_t, view, "view", ANY_MODE, WORDS("both, flat, graph, not-called"))                                        \
     X(uint32_t, limit, "limit", TRUE_MODE, NUMBERS(0, 4000000000u))                                                    \
-    X(uint32_t, rows, "rows", TRUE_MODE, NUMBERS(0, 4000000000u))                                                      \
     X(uint32_t, short_names, "names", TRUE_MODE, WORDS("full, short"))                                                 \
     X(const char *, focus, "focus", TRUE_MODE, TEXT)                                                                   \
     X(uint32_t, verbose, "verbose", TRUE_MODE, SWITCH())
@@ -41,6 +40,7 @@ struct render_choice {
 #define X(type, field, parameter, modes, values) type field;
     RENDER_CHOICES(X)
 #undef X
+    uint32_t rows; /* shown of each list of callers, callees and members; 0: all. options_parse sets it by limit */
 };
 
 struct render_input {
@@ -67,7 +67,7 @@ struct render_format {
     const char *name; /* "json" */
     const char *content_type;
     bool wants_report;  /* true mode; else wants object and counts */
-    bool lists_rows;    /* shows lists of callers and callees, so that `rows` has a meaning */
+    bool lists_rows;    /* shows lists, such as that of functions never called */
     uint32_t functions; /* shown when no limit was asked for: a picture of all is none; 0: as for every format */
     enum profd_status (*render)(const struct render_input *in, struct arena *a, struct buffer *out,
                                 struct profd_error *e);

@@ -234,7 +234,6 @@ void render_diff(const struct render_diff *in, struct buffer *out)
     json_add_text(out, "dimension", in->diff->sides[0]->dimension);
     json_add_text(out, "time", in->diff->measured[0] && in->diff->measured[1] ? "measured" : "calls");
     json_add_flag(out, "paired", in->request->paired);
-    json_add_flag(out, "raw", in->request->raw);
     json_add_number(out, "fdr", in->request->fdr);
     json_add_number(out, "confidence", in->request->confidence > 0 ? in->request->confidence : DIFF_CONFIDENCE);
     json_add_number(out, "planned", in->request->threshold);

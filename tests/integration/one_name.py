@@ -101,7 +101,7 @@ def documents(tap):
 
 def targets(build, address):
     report, function = f"/api/v1/builds/{build}/report", f"/api/v1/builds/{build}/functions/{address}"
-    return ([f"{report}?limit=0&rows=0", f"{report}?view=flat&limit=0", f"{report}?format=tree", function]
+    return ([f"{report}?limit=0", f"{report}?view=flat&limit=0", f"{report}?format=tree", function]
             + [f"{function}/{part}" for part in ("series?step=1h", "addresses", "callers")]
             + [f"/api/v1/builds/{build}{part}" for part in ("", "/groups?by=service", "/functions?name=a", "/cycles",
                                                             "/never-called")]

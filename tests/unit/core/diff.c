@@ -299,7 +299,7 @@ Test(diff_match, names_files_and_clones)
     bed_run(&before, a, fill_even);
     bed_init(&after, B, NEW, NEW_FILES, functions = 7);
     bed_run(&after, a, fill_even);
-    struct diff d = compare(a, (struct diff_request){.raw = true});
+    struct diff d = compare(a, (struct diff_request){.fdr = 0});
     cr_assert_eq(d.only_count[0], 1);
     cr_assert_str_eq(diff_function(&d, d.only[0][0])->name, "gone");
     cr_assert_eq(d.only_count[1], 1);
@@ -342,7 +342,7 @@ Test(diff_match, the_same_code_under_another_name)
     after.fixture.object.inlined = inlined;
     after.fixture.object.inlined_count = 1;
     bed_run(&after, a, fill_even);
-    struct diff d = compare(a, (struct diff_request){.raw = true});
+    struct diff d = compare(a, (struct diff_request){.fdr = 0});
     cr_assert_eq(d.match.row_count, 7, "%u", d.match.row_count);
     const struct diff_row *row = &d.match.rows[find(&d, DIFF_SELF, "parse_all")->row];
     cr_assert(row->renamed && row->count[0] == 1 && row->count[1] == 1);
@@ -390,9 +390,6 @@ Test(diff, what_all_have_in_common)
     cr_assert_leq(find(&d, DIFF_TIME, "d")->verdict, DIFF_CONSTANT_CHANGED);
     cr_assert_eq(t->counts[DIFF_CHANGED] + t->counts[DIFF_CONSTANT_CHANGED], 1, "the others are as all are");
     cr_assert_eq(d.tables[DIFF_CALLS].counts[DIFF_CONSTANT], 12);
-    d = compare(a, (struct diff_request){.paired = true, .raw = true});
-    cr_assert_eq(d.tables[DIFF_TIME].common.functions, 0);
-    near(find(&d, DIFF_TIME, "a")->estimate.log, log(1.1), 1e-4);
     arena_free(a);
 }
 
@@ -417,7 +414,7 @@ Test(diff, what_is_called_once_in_each_process_is_no_part_of_the_common_factor)
     bed_run(&before, a, fill_started);
     slow = true;
     bed_run(&after, a, fill_started);
-    struct diff d = compare(a, (struct diff_request){.raw = false});
+    struct diff d = compare(a, (struct diff_request){.fdr = 0});
     const struct diff_table *t = &d.tables[DIFF_CALLS];
     cr_assert_eq(t->common.functions, 5, "%u", t->common.functions);
     near(t->common.estimate.log, log(207.5 / 107.5), 0.01);
@@ -467,7 +464,7 @@ Test(diff, what_is_tested_does_not_depend_on_the_change)
         bed_run(&before, a, fill_rare);
         rare = CASES[i].after;
         bed_run(&after, a, fill_rare);
-        struct diff d = compare(a, (struct diff_request){.raw = true});
+        struct diff d = compare(a, (struct diff_request){.fdr = 0});
         cr_assert_eq(find(&d, DIFF_SELF, "parse")->verdict, CASES[i].verdict, "%u ticks", 16 * rare);
         cr_assert_eq(find(&d, DIFF_TIME, "parse")->verdict, CASES[i].verdict, "%u ticks", 16 * rare);
         arena_free(a);
@@ -495,14 +492,14 @@ Test(diff, too_few_groups_are_no_test)
     bed_init(&after, B, NAMES, NULL, 3);
     bed_run(&before, a, fill_one_group);
     bed_run(&after, a, fill_one_group);
-    struct diff d = compare(a, (struct diff_request){.raw = true});
+    struct diff d = compare(a, (struct diff_request){.fdr = 0});
     cr_assert_eq(find(&d, DIFF_SELF, "parse")->verdict, DIFF_TOO_FEW);
     cr_assert(!find(&d, DIFF_SELF, "parse")->estimated);
     cr_assert_eq(find(&d, DIFF_CALLS, "parse")->verdict, DIFF_TOO_FEW);
     cr_assert_neq(find(&d, DIFF_SELF, "main")->verdict, DIFF_TOO_FEW);
     before.processes.of[3] = 0;
     after.side.processes_unknown = 1;
-    d = compare(a, (struct diff_request){.raw = true});
+    d = compare(a, (struct diff_request){.fdr = 0});
     cr_assert(!d.tables[DIFF_CALLS].made && d.tables[DIFF_CALLS].why_not != NULL && d.tables[DIFF_SELF].made);
     arena_free(a);
 }

@@ -222,7 +222,6 @@ Test(query_options, defaults_and_values)
     cr_assert_eq(o.show.limit, 0);
     cr_assert(options("/?limit=7", false, &o, &e) == PROFD_OK && o.show.rows == LIMIT_REPORT_ROWS,
               "rows go with a limit");
-    cr_assert(options("/?limit=7&rows=0", false, &o, &e) == PROFD_OK && o.show.rows == 0);
     cr_assert(options("/", false, &o, &e) == PROFD_OK && o.show.limit == 0 && o.show.rows == 0);
     cr_assert_eq(options("/?limit=0", true, &o, &e), PROFD_OK);
     cr_assert_eq(o.show.rows, 0);
@@ -341,9 +340,6 @@ Test(query_options, refusals_name_the_value)
         {"/?format=gprof&focus=f", "focus="},
         {"/?format=gprof&sort=self", "sort="},
         {"/?format=gprof&limit=5", "limit="},
-        {"/?format=gprof&rows=5", "rows="},
-        {"/?format=pprof&rows=5", "rows="},
-        {"/?rows=-1", "rows=-1"},
         {"/?names=tiny", "full, short"},
         {"/?format=gprof&static=1", "static="},
         {"/?geometry=1", "geometry="},
@@ -401,7 +397,6 @@ Test(query_options, canonical_text_tells_questions_apart)
     static const char *const TARGETS[] = {
         "/",
         "/?limit=5",
-        "/?rows=5",
         "/?names=short",
         "/?since=5",
         "/?until=5",
