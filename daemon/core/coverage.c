@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/report_dimension.h"
 #include "core/sum.h"
 
 #define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
@@ -51,6 +52,13 @@ uint64_t coverage_attributed(const struct coverage *c)
     return left;
 }
 
+uint64_t coverage_outside(const uint64_t *counters, const char *dimension)
+{
+    const bool wall = strcmp(dimension, REPORT_DIMENSION_USUAL) != 0;
+    const bool mixed = counters[wall ? COLLECTOR_SAMPLED_NS : COLLECTOR_WALL_NS] > 0;
+    return report_dimension_is_time(dimension) && !mixed ? counters[COLLECTOR_OUTSIDE_NS] : 0;
+}
+
 bool coverage_is_recorded(const struct coverage *c)
 {
     return c->counters[COLLECTOR_RECORDED] != 0 && c->counters[COLLECTOR_RECORDED] >= c->counters[COLLECTOR_PROCESSES];
@@ -82,19 +90,27 @@ bool coverage_overhead(const struct coverage *c, double *share)
     return true;
 }
 
-double coverage_ticks(const struct coverage *c, const struct report *r)
+double coverage_per_tick(const struct coverage *c, double rate)
+{
+    const uint64_t *w = c->counters;
+    const double ticks = ((double)w[COLLECTOR_SAMPLED_NS] + (double)w[COLLECTOR_WALL_NS]) / 1e9 * rate;
+    const double samples = (double)w[COLLECTOR_SAMPLES];
+    return samples > 0 && samples < ticks ? samples / ticks : 1;
+}
+
+double coverage_samples(const struct coverage *c, const struct report *r)
 {
     double rate = r->rate_count == 0 ? 0 : r->rates[0];
-    return (double)r->ticks + (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9 * rate;
+    return report_samples(r, (double)r->ticks + (double)c->counters[COLLECTOR_INSIDE_NS] / 1e9 * rate);
 }
 
 bool coverage_overhead_below(const struct coverage *c, const struct report *r, double *most)
 {
-    double share, ticks = coverage_ticks(c, r);
-    if (!coverage_overhead(c, &share) || c->counters[COLLECTOR_INSIDE_NS] != 0 || ticks < COVERAGE_TICKS_LEAST) {
+    double share, samples = coverage_samples(c, r);
+    if (!coverage_overhead(c, &share) || c->counters[COLLECTOR_INSIDE_NS] != 0 || samples < COVERAGE_SAMPLES_LEAST) {
         return false;
     }
-    *most = 3 / ticks;
+    *most = 3 / samples;
     return true;
 }
 

@@ -12,7 +12,7 @@
 #include "core/report.h"
 #include "proto/collector.h"
 
-#define COVERAGE_TICKS_LEAST 30 /* shares of fewer ticks are rough */
+#define COVERAGE_SAMPLES_LEAST 30 /* shares of fewer samples are rough */
 
 struct coverage {
     bool any;       /* an upload had counters */
@@ -27,6 +27,10 @@ void coverage_make(const struct profile *p, struct coverage *out);
 /* ns of ticks in known objects: (sampled + wall) − inside − blocked − dropped − outside; 0 if the losses are larger,
  * which only false counters or incomplete processes can cause. */
 uint64_t coverage_attributed(const struct coverage *c);
+
+/* ns of ticks outside all builds, if they are of this dimension; 0 in a sum with ticks of both clocks, where theirs is
+ * not known. counters: at least those up to COLLECTOR_OUTSIDE_NS. */
+uint64_t coverage_outside(const uint64_t *counters, const char *dimension);
 
 /* True if every process was sampled from outside. */
 bool coverage_is_recorded(const struct coverage *c);
@@ -44,12 +48,16 @@ bool coverage_share(const struct coverage *c, double *share);
  * ticks counted waiting too. */
 bool coverage_overhead(const struct coverage *c, double *share);
 
-/* What that share is below with a probability of 95 %, if no tick was inside: 3/n of n ticks (the rule of three).
- * False, and *most untouched, where ticks were inside, where coverage_overhead is false, and of fewer than 30 ticks,
- * which show nothing. r: the report of the same sum, for its ticks; of several rates the lowest is taken. */
+/* The samples that a tick of this rate stands for: fewer than 1 above the rate of the kernel's timer, where a sample
+ * brings several ticks at once, else 1; 1 where collectors counted no samples. What chance does depends on samples. */
+double coverage_per_tick(const struct coverage *c, double rate);
+
+/* What that share is below with a probability of 95 %, if no tick was inside: 3/n of n samples (the rule of three).
+ * False, and *most untouched, where ticks were inside, where coverage_overhead is false, and of fewer than 30 samples,
+ * which show nothing. r: the report of the same sum, for its samples; of several rates the lowest is taken. */
 bool coverage_overhead_below(const struct coverage *c, const struct report *r, double *most);
-/* The number of ticks of that share. */
-double coverage_ticks(const struct coverage *c, const struct report *r);
+/* The number of samples of that share. */
+double coverage_samples(const struct coverage *c, const struct report *r);
 
 /* CPU time without ticks, in ns, if it is more than a tenth of all and there was time for some (50 ms): calls of that
  * time have none, so that seconds divided by calls would be too small. Otherwise 0; 0 where ticks counted waiting. */

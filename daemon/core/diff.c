@@ -149,33 +149,33 @@ static double find_share(const struct diff *d, uint32_t row, bool self)
     return most;
 }
 
-/* Ticks of the row on both sides; total time rests on all samples below: the function's own may be none. */
-static double find_ticks(const struct diff_work *w, enum diff_metric metric, uint32_t row)
+/* Samples of the row on both sides; total time rests on all below: the function's own may be none. */
+static double find_samples(const struct diff_work *w, enum diff_metric metric, uint32_t row)
 {
     double sum = 0;
     for (uint32_t s = 0; s < 2; s++) {
         const struct diff_side *side = w->out->sides[s];
         const double seconds = side->seconds[0], total = w->out->row_total[s][(size_t)row * V];
         const double all = seconds > 0 ? total / seconds * (double)side->ticks_total : 0;
-        sum += metric == DIFF_TOTAL ? all : w->ticks[s][row];
+        sum += (metric == DIFF_TOTAL ? all : w->ticks[s][row]) * side->per_tick;
     }
     return sum;
 }
 
-/* The fewest ticks that a side would have if the ratio x/y had not changed; y: the sides' denominators. */
-static double find_least_ticks(const struct diff_work *w, enum diff_metric metric, uint32_t row, const double y[2])
+/* The fewest samples that a side would have if the ratio x/y had not changed; y: the sides' denominators. */
+static double find_least_samples(const struct diff_work *w, enum diff_metric metric, uint32_t row, const double y[2])
 {
     const double sum = y[0] + y[1];
-    return sum > 0 ? find_ticks(w, metric, row) / sum * fmin(y[0], y[1]) : 0;
+    return sum > 0 ? find_samples(w, metric, row) / sum * fmin(y[0], y[1]) : 0;
 }
 
-/* Enough of it on a side? least: of find_least_ticks. The sum of both sides' ticks says nothing about the change.
- * The smaller of two numbers of ticks does: with a bound for it, functions at the bound were tested only when they
+/* Enough of it on a side? least: of find_least_samples. The sum of both sides' samples says nothing about the change.
+ * The smaller of two numbers of samples does: with a bound for it, functions at the bound were tested only when they
  * happened to be alike (independent filtering: Bourgon, Gentleman and Huber, PNAS 107, 2010). */
 static bool is_enough(const struct diff_work *w, enum diff_metric metric, uint32_t s, uint32_t row, double least)
 {
     const uint16_t ticks = metric == DIFF_TOTAL ? w->out->sides[s]->groups : w->tick_groups[s][row];
-    const bool time = least >= DIFF_TICKS_LEAST && diff_stat_count(ticks) >= DIFF_GROUPS_LEAST;
+    const bool time = least >= DIFF_SAMPLES_LEAST && diff_stat_count(ticks) >= DIFF_GROUPS_LEAST;
     const bool called = diff_stat_count(w->call_groups[s][row]) >= DIFF_GROUPS_LEAST;
     return (is_of_calls(metric) || time) && (called || (metric != DIFF_TIME && !is_of_calls(metric)));
 }
@@ -222,12 +222,12 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
         both = diff_stat_logs(x, y, &logs[s]) && both;
     }
     item->share = find_share(w->out, row, metric == DIFF_SELF || metric == DIFF_TIME);
-    const double least = find_least_ticks(w, metric, row, denominators);
+    const double least = find_least_samples(w, metric, row, denominators);
     for (uint32_t s = 0; s < 2; s++) {
         enough[s] = is_enough(w, metric, s, row, least);
     }
     item->estimated = both && enough[0] && enough[1];
-    item->testable = is_of_calls(metric) || !(least > 0) ? 0 : DIFF_TICKS_LEAST / least;
+    item->testable = is_of_calls(metric) || !(least > 0) ? 0 : DIFF_SAMPLES_LEAST / least;
     item->verdict = judge_one_sided(w, metric, row, here, enough);
     return here[0] || here[1] || item->verdict == DIFF_ONLY_A || item->verdict == DIFF_ONLY_B;
 }

@@ -369,6 +369,7 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     }
     out->dimension = w.graph.ticks.dimension;
     out->ticks_total = w.graph.ticks.ticks;
+    out->per_tick = w.graph.ticks.per_tick;
     if (!side_take(&w)) {
         return side_no_memory(&w, e);
     }

@@ -41,6 +41,7 @@ struct diff_side {
     double processes[DIFF_VALUES]; /* of known groups */
     double processes_unknown;      /* of groups that are not known: calls per process then have no interval */
     uint64_t ticks_total;
+    double per_tick; /* samples that a tick stands for, as in struct report_ticks */
     const char *dimension;
     const char *const *builds; /* ids of the functions' builds, one more for what is outside: "" */
     const char *const *build_names;

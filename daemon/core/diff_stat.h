@@ -15,8 +15,8 @@
 
 #include "core/diff_side.h"
 
-#define DIFF_GROUPS_LEAST 12u /* below, there is no test */
-#define DIFF_TICKS_LEAST 150u /* of a function on each side if nothing had changed, for tests of its time */
+#define DIFF_GROUPS_LEAST 12u   /* below, there is no test */
+#define DIFF_SAMPLES_LEAST 150u /* of a function on each side if nothing had changed, for tests of its time */
 #define DIFF_CONFIDENCE 0.95
 #define DIFF_POWER 0.84162123357291442 /* normal quantile of 80 % */
 #define DIFF_ROUNDING 1e-9             /* logarithms that differ by less are equal: rounding */

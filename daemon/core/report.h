@@ -192,6 +192,7 @@ struct report {
     double
         total; /* seconds of all samples, as everything called seconds here: ticks/rate in the unit of the dimension */
     uint64_t ticks, calls;
+    double per_tick;       /* samples that a tick stands for (coverage_per_tick); 0: not known, one */
     uint32_t rate_count;   /* distinct rates among the histograms */
     const uint32_t *rates; /* ascending */
     const char *const
@@ -213,6 +214,13 @@ struct report {
     bool time_measured;                              /* measured times sort: entries, and the rows of each */
     const struct report *shown; /* the same report with self, children and percent as time_measured chooses */
 };
+
+/* The samples that brought that many ticks: thresholds and digits count samples. */
+static inline double report_samples(const struct report *r, double ticks)
+{
+    return r->per_tick > 0 ? ticks * r->per_tick : ticks;
+}
+
 #define REPORT_CYCLE 0x80000000u
 
 /* Computes the report in the arena: symbolize O((bins + arcs) log n) or better, the rest O(n + m) and sorts;

@@ -317,7 +317,7 @@ static bool graph_measure(struct arena *a, const struct report_request *request,
     if (g->stacks.count == 0) {
         return true;
     }
-    g->measures = report_measure(a, &g->stacks, g->node_of_owner, g->graph, g->scc, request->groups);
+    g->measures = report_measure(a, &g->stacks, g->node_of_owner, g->graph, g->scc, request->groups, g->ticks.per_tick);
     double ticks = (double)(g->ticks.ticks > g->stacks.ticks ? g->ticks.ticks : g->stacks.ticks);
     g->coverage = ticks > 0 ? (double)g->stacks.ticks / ticks : 0;
     g->time_measured = request->time == REPORT_TIME_MEASURED ||

@@ -264,6 +264,7 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     r->cycle_count = g->cycle_count;
     r->total = g->total;
     r->ticks = g->ticks.ticks;
+    r->per_tick = g->ticks.per_tick;
     r->calls = request->profile->calls;
     r->rates = g->ticks.rates;
     r->rate_count = g->ticks.ticks == 0 && g->total > 0 ? 0 : g->ticks.rate_count; /* all outside: it is not known */

@@ -32,17 +32,14 @@ struct measure_work {
     bool saturated;
 };
 
-double report_measure_overdispersion(uint32_t rate)
+double report_measure_overdispersion(uint32_t rate, double per_tick)
 {
     static const double at[] = {99, 250, 1000}, d[] = {1.12, 1.35, 6.3};
-    if (rate <= at[0]) {
-        return d[0];
-    }
-    if (rate >= at[2]) {
-        return d[2] * rate / at[2];
-    }
-    int i = rate >= at[1];
-    return d[i] + (d[i + 1] - d[i]) * (rate - at[i]) / (at[i + 1] - at[i]);
+    const int i = rate >= at[1];
+    const double usual = rate <= at[0]   ? d[0]
+                         : rate >= at[2] ? d[2] * rate / at[2]
+                                         : d[i] + (d[i + 1] - d[i]) * (rate - at[i]) / (at[i + 1] - at[i]);
+    return fmax(usual, 1 / per_tick);
 }
 
 void report_measure_wilson(double x, double n, double *low, double *high)
@@ -200,7 +197,7 @@ static void measure_bound(const struct report_measures *all, const double *group
 {
     struct spread_estimate share;
     double low, high;
-    m->by_groups = all->by_groups && m->samples >= REPORT_MEASURED_FEW &&
+    m->by_groups = all->by_groups && (double)m->samples * all->per_tick >= REPORT_MEASURED_FEW &&
                    spread_ratio(group_seconds, all->group_seconds, all->groups, &share) &&
                    spread_interval(&share, CONFIDENCE, &low, &high);
     if (!m->by_groups) {
@@ -267,7 +264,7 @@ static bool measure_take(struct measure_work *w)
 }
 
 struct report_measures *report_measure(struct arena *a, const struct report_stacks *s, const uint32_t *node_of_owner,
-                                       const struct callgraph *g, const struct scc *c, unsigned groups)
+                                       const struct callgraph *g, const struct scc *c, unsigned groups, double per_tick)
 {
     struct measure_work w = {.arena = a, .s = s, .g = g, .c = c};
     struct report_measures *out = ARENA_NEW(a, struct report_measures);
@@ -281,7 +278,8 @@ struct report_measures *report_measure(struct arena *a, const struct report_stac
         measure_flush(&w, s->rates[i].rate);
     }
     out->saturated = w.saturated;
-    out->overdispersion = report_measure_overdispersion(s->rates[s->rate_count - 1].rate);
+    out->per_tick = per_tick;
+    out->overdispersion = report_measure_overdispersion(s->rates[s->rate_count - 1].rate, per_tick);
     measure_whole(&w, out, groups);
     for (size_t i = 0; i < w.rows && out->ticks > 0; i++) {
         measure_bound(out, w.group_seconds == NULL ? NULL : w.group_seconds + i * K, &w.measured[i]);

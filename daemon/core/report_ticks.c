@@ -332,18 +332,6 @@ static uint32_t ticks_most_bins(const struct profile *p)
     return most;
 }
 
-/* The time of ticks outside all builds, in ns, if it is of this dimension. */
-static uint64_t ticks_outside_ns(const struct report_request *request, const char *dimension)
-{
-    struct coverage c;
-    if (!request->outside || !report_dimension_is_time(dimension)) {
-        return 0;
-    }
-    coverage_make(request->profile, &c);
-    const bool wall = strcmp(dimension, REPORT_DIMENSION_USUAL) != 0;
-    return c.counters[wall ? COLLECTOR_SAMPLED_NS : COLLECTOR_WALL_NS] > 0 ? 0 : c.counters[COLLECTOR_OUTSIDE_NS];
-}
-
 /* Adds them to the lowest rate, which is the current one. */
 static void ticks_add_outside(struct ticks_work *w, struct report_ticks *out, uint64_t ns, bool known)
 {
@@ -368,7 +356,9 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     if (status != PROFD_OK) {
         return status;
     }
-    const uint64_t outside = ticks_outside_ns(request, out->dimension);
+    struct coverage counters;
+    coverage_make(p, &counters);
+    const uint64_t outside = request->outside ? coverage_outside(counters.counters, out->dimension) : 0;
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.given = ARENA_ARRAY(a, w.owner_count, double);
@@ -405,5 +395,11 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     if (!done) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the samples of %u functions", w.owner_count);
     }
+    double seconds = 0;
+    for (uint32_t i = 0; i < out->rate_count; i++) {
+        seconds += (double)out->totals[i] / out->rates[i];
+    }
+    const bool time = report_dimension_is_time(out->dimension) && seconds > 0;
+    out->per_tick = time ? coverage_per_tick(&counters, (double)out->ticks / seconds) : 1;
     return PROFD_OK;
 }

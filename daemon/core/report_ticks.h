@@ -31,6 +31,7 @@ struct report_ticks {
     uint32_t count;
     struct report_tick *rows; /* ascending by (rate, owner) */
     uint64_t ticks;           /* Σ totals, stopping at 2^63−1 */
+    double per_tick;          /* samples that a tick stands for (coverage_per_tick) */
     const char *dimension;    /* that was taken */
     uint32_t other_count;
     struct report_dimension *others; /* that were left out, in byte order */

@@ -98,7 +98,7 @@ static const char *list_state(const struct live_process *a)
 static double list_overhead(const struct attach_summary *f)
 {
     const bool known = f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9 &&
-                       (f->ticks_inside > 0 || f->ticks >= COVERAGE_TICKS_LEAST);
+                       (f->ticks_inside > 0 || f->ticks >= COVERAGE_SAMPLES_LEAST);
 
     return known ? (double)f->ticks_inside / (double)f->ticks : -1;
 }

@@ -288,16 +288,16 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
         return status;
     }
     const struct render_input in = work_make_input(w);
-    struct render_addresses what = {
-        .function = l.function,
-        .tick_count = l.tick_count,
-        .call_count = l.call_count,
-        .ticks = l.ticks,
-        .calls = l.calls,
-        .line_count = line_count,
-        .lines = lines,
-        .object = l.build < w->load.profile->build_count ? w->objects[l.build] : NULL,
-        .overdispersion = report_measure_overdispersion(r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0)};
+    struct render_addresses what = {.function = l.function,
+                                    .tick_count = l.tick_count,
+                                    .call_count = l.call_count,
+                                    .ticks = l.ticks,
+                                    .calls = l.calls,
+                                    .line_count = line_count,
+                                    .lines = lines,
+                                    .object = l.build < w->load.profile->build_count ? w->objects[l.build] : NULL,
+                                    .overdispersion = report_measure_overdispersion(
+                                        r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0, r->per_tick)};
     status = find_instructions(job, &l, &what, e);
     if (status == PROFD_OK) {
         render_addresses(&in, &what, &job->answer->body);

@@ -228,6 +228,7 @@ static enum profd_status make_side(struct asking *q, uint32_t s, struct arena *s
         report.profile = w->load.profile;
         report.objects = w->objects;
         report.names = w->load.names;
+        report.outside = w->scope == OPTIONS_SCOPE_PROGRAM;
         status = diff_side_make(job->arena, scratch, &side, &q->made[s], e);
     }
     q->request.sides[s] = &q->made[s];

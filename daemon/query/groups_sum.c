@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "core/coverage.h"
 #include "core/report_dimension.h"
 #include "core/rollup.h"
 #include "core/share.h"
@@ -35,7 +36,8 @@ struct group {
     uint64_t *host_bits; /* the bits of their numbers; NULL: few has them */
     uint32_t host_words;
     struct rate_ticks *rates;
-    uint64_t nanoseconds; /* of totals */
+    uint64_t nanoseconds;                        /* of totals */
+    uint64_t counters[COLLECTOR_OUTSIDE_NS + 1]; /* the first ones of the collectors */
 };
 
 struct adding {
@@ -196,11 +198,14 @@ static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint
 }
 
 static enum profd_status add_ticks(struct adding *g, struct group *to, const char dimension[16], uint32_t rate,
-                                   const uint64_t *ticks, uint32_t n)
+                                   const uint32_t *bins, const uint64_t *ticks, uint32_t n)
 {
     struct rate_ticks **at = &to->rates;
     bool saturated = false;
     if (collector_is_dimension(dimension)) {
+        for (uint32_t i = 0; i < n && bins[i] <= COLLECTOR_OUTSIDE_NS; i++) {
+            sum_add(&to->counters[bins[i]], ticks[i], &saturated);
+        }
         return PROFD_OK;
     }
     while (*at != NULL && compare_ticks(*at, dimension, rate) < 0) {
@@ -244,7 +249,7 @@ static enum profd_status add_upload(struct adding *g, struct group *to, const st
     for (uint32_t i = 0; i < c.histogram_count && status == PROFD_OK; i++) {
         const struct counts_histogram *h = &c.histograms[i];
         if (only == COUNTS_NOWHERE || h->build == only) {
-            status = add_ticks(g, to, h->dimension, h->rate, c.bin_ticks + h->first, h->used);
+            status = add_ticks(g, to, h->dimension, h->rate, c.bin_index + h->first, c.bin_ticks + h->first, h->used);
         }
     }
     add_calls(to, c.from_build, c.to_build, c.calls, c.arc_count, only);
@@ -265,7 +270,7 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
     for (uint32_t i = 0; i < r.histogram_count && status == PROFD_OK; i++) {
         const struct rollup_histogram *h = &r.histograms[i];
         if (only == COUNTS_NOWHERE || h->build == only) {
-            status = add_ticks(g, to, h->dimension, h->rate, r.bin_ticks + h->first, h->used);
+            status = add_ticks(g, to, h->dimension, h->rate, r.bin_index + h->first, r.bin_ticks + h->first, h->used);
         }
     }
     add_calls(to, r.from_build, r.to_build, r.calls, r.arc_count, only);
@@ -285,7 +290,7 @@ static enum profd_status add_total(struct adding *g, struct group *to, const str
         }
     }
     sum_add(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls, &saturated);
-    return add_ticks(g, to, usual, 1, NULL, 0) == PROFD_OK ? PROFD_OK : profd_no_memory(e);
+    return add_ticks(g, to, usual, 1, NULL, NULL, 0) == PROFD_OK ? PROFD_OK : profd_no_memory(e);
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
@@ -444,7 +449,8 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     }
     for (size_t i = 0; i < n; i++) {
         out[i] = g->groups[i].row;
-        out[i].seconds = (double)g->groups[i].nanoseconds / 1e9;
+        const uint64_t outside = request.alone ? 0 : coverage_outside(g->groups[i].counters, chosen);
+        out[i].seconds = (double)g->groups[i].nanoseconds / 1e9 + (double)outside / 1e9;
         for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
             out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;
         }

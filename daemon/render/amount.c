@@ -100,7 +100,7 @@ int amount_digits(double ticks)
 
 bool amount_is_rough(const struct report *r)
 {
-    return r->in_seconds && r->ticks > 0 && r->ticks < COVERAGE_TICKS_LEAST;
+    return r->in_seconds && r->ticks > 0 && report_samples(r, (double)r->ticks) < COVERAGE_SAMPLES_LEAST;
 }
 
 /* Rounded to that number of significant digits. value is finite and above 0. */

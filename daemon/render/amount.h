@@ -18,7 +18,8 @@ int amount_width(double value);
  * 10 ticks may as well be 7 or 13, and 1,000 ticks 968 or 1,032. */
 int amount_digits(double ticks);
 
-/* The report has samples of time, but fewer than 30: its times and percentages are rough. */
+/* The report has samples of time, but fewer than 30: its times and percentages are rough. A sample may bring several
+ * ticks. */
 bool amount_is_rough(const struct report *r);
 
 /* Adds a time with a unit of its own, right-aligned in at least width bytes: rounded to digits significant digits,

@@ -11,7 +11,7 @@
 #include "render/formats.h"
 #include "render/linker.h"
 
-#define TICKS_LEAST 100
+#define SAMPLES_LEAST 100
 #define TARGET 0.15 /* so that a run with other input is still below a fifth */
 
 struct excluding {
@@ -90,11 +90,11 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
                                "format=exclude-list needs calls of all functions, and in these profiles some were left "
                                "out; select others by time or label");
     }
-    if (in->coverage != NULL && in->coverage->any && coverage_ticks(in->coverage, r) < TICKS_LEAST) {
+    if (in->coverage != NULL && in->coverage->any && coverage_samples(in->coverage, r) < SAMPLES_LEAST) {
         return profd_error_set(
             e, PROFD_BAD_QUERY,
-            "format=exclude-list needs %d ticks, and these profiles have %.0f: run the program longer", TICKS_LEAST,
-            coverage_ticks(in->coverage, r));
+            "format=exclude-list needs %d samples, and these profiles have %.0f: run the program longer", SAMPLES_LEAST,
+            coverage_samples(in->coverage, r));
     }
     if (in->coverage == NULL || !in->coverage->any || !coverage_overhead(in->coverage, &share)) {
         return profd_error_set(

@@ -9,8 +9,7 @@ const char *reasons_list(const struct render_input *in, struct arena *a)
     const char *list = NULL;
     const uint64_t *w = in->coverage != NULL ? in->coverage->counters : NULL;
     uint32_t inexact = in->provenance->inexact;
-    if (w != NULL &&
-        (w[COLLECTOR_INSIDE_NS] | w[COLLECTOR_BLOCKED_NS] | w[COLLECTOR_DROPPED_NS] | w[COLLECTOR_OUTSIDE_NS]) != 0) {
+    if (w != NULL && (w[COLLECTOR_INSIDE_NS] | w[COLLECTOR_BLOCKED_NS] | w[COLLECTOR_DROPPED_NS]) != 0) {
         inexact |= INEXACT_TICKS_OUTSIDE;
     }
     for (uint32_t bit = 1; bit <= INEXACT_ALL; bit <<= 1) {

@@ -74,7 +74,7 @@ static void add_measured(struct buffer *out, uint64_t nanoseconds)
 static void add_ticks_time(struct buffer *out, const struct report *r, uint64_t nanoseconds)
 {
     const double rate = r->rate_count == 0 ? 0 : r->rates[0];
-    add_seconds(out, nanoseconds, amount_digits((double)nanoseconds / 1e9 * rate));
+    add_seconds(out, nanoseconds, amount_digits(report_samples(r, (double)nanoseconds / 1e9 * rate)));
 }
 
 static void add_processes(struct buffer *out, const uint64_t *w)
@@ -109,12 +109,12 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
     const uint64_t *w = c->counters;
     buffer_add_text(out, "Coverage  ");
     if (coverage_share(c, &share)) {
-        const double ticks = coverage_ticks(c, r);
+        const double samples = coverage_samples(c, r);
         const bool above = share > ABOVE;
-        amount_add_percent(out, share > 1 ? 100 : 100 * share, ticks);
+        amount_add_percent(out, share > 1 ? 100 : 100 * share, samples);
         buffer_add_format(
             out, " of the CPU time%s is in known objects: ", coverage_is_recorded(c) ? "" : " outside the collector");
-        if (amount_round_percent(100 * share, ticks) >= 99.995 && !above) {
+        if (amount_round_percent(100 * share, samples) >= 99.995 && !above) {
             buffer_add_text(out, "all");
         } else {
             add_ticks_time(out, r, coverage_clocked(c));
@@ -138,17 +138,17 @@ static void add_share(struct buffer *out, const struct coverage *c, const struct
 static void add_overhead(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     double share;
-    const double ticks = coverage_ticks(c, r);
+    const double samples = coverage_samples(c, r);
     if (coverage_overhead_below(c, r, &share)) {
         buffer_add_text(out, "Overhead  below ");
         amount_add(out, ceil(10000 * share) / 100, 0);
         buffer_add_text(out, "% of the CPU time: no tick was inside the collector\n");
     } else if (c->counters[COLLECTOR_INSIDE_NS] != 0 && coverage_overhead(c, &share)) {
         buffer_add_text(out, "Overhead  ");
-        amount_add_percent(out, 100 * share, ticks);
+        amount_add_percent(out, 100 * share, samples);
         buffer_add_text(out, " of the ticks were inside the collector, a rough estimate of the time spent counting\n");
-        if (ticks < COVERAGE_TICKS_LEAST && !amount_is_rough(r)) {
-            buffer_add_text(out, INDENT "(of so few ticks, percentages are rough)\n");
+        if (samples < COVERAGE_SAMPLES_LEAST && !amount_is_rough(r)) {
+            buffer_add_text(out, INDENT "(of so few samples, percentages are rough)\n");
         }
     }
 }
@@ -233,7 +233,7 @@ static void add_samples(struct buffer *out, const struct coverage *c, const stru
 }
 
 /* A share of the time that is not known, or is further from all of it than 5 % and than chance explains: two standard
- * deviations of the number of ticks. */
+ * deviations of the number of samples. */
 static bool share_is_wrong(const struct coverage *c, const struct report *r)
 {
     double share;
@@ -242,7 +242,8 @@ static bool share_is_wrong(const struct coverage *c, const struct report *r)
     }
     const double rate = r->rate_count == 0 ? 0 : r->rates[0];
     const double cpu = (double)(c->counters[COLLECTOR_CPU_NS] - c->counters[COLLECTOR_INSIDE_NS]) / 1e9;
-    return cpu * rate > 0 && fabs(1 - share) > 0.05 + 2 / sqrt(cpu * rate);
+    const double samples = report_samples(r, cpu * rate);
+    return samples > 0 && fabs(1 - share) > 0.05 + 2 / sqrt(samples);
 }
 
 void text_add_collector(const struct text_parts *t)

@@ -13,7 +13,7 @@ struct flat_layout {
 /* Of a time that is part of the report's total. */
 static int flat_digits(const struct report *r, double seconds)
 {
-    return amount_digits((double)r->ticks * seconds / r->total);
+    return amount_digits(report_samples(r, (double)r->ticks) * seconds / r->total);
 }
 
 /* Time of a call has a unit in each cell: calls of one program last from nanoseconds to hours. 0 is not known: a call

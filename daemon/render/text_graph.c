@@ -107,7 +107,8 @@ static void add_per_call(const struct graph *g, const struct report_arc *arc)
 {
     const struct report_measured *m = arc != NULL && !arc->inside ? arc->measured : NULL;
     if (g->per_call && m != NULL && arc->calls > 0 && m->total > 0) {
-        amount_add_duration(g->out, m->total / (double)arc->calls, amount_digits((double)m->samples), PER_CALL - 1);
+        amount_add_duration(g->out, m->total / (double)arc->calls,
+                            amount_digits(report_samples(g->report, (double)m->samples)), PER_CALL - 1);
         buffer_add_char(g->out, ' ');
     } else if (g->per_call) {
         buffer_add_repeat(g->out, ' ', PER_CALL);

@@ -187,7 +187,7 @@ static void add_total(struct buffer *out, const struct report *r, const char *ma
     }
     buffer_add_text(out, r->saturated ? "; a sum reached the limit of 2^63-1\n" : "\n");
     if (amount_is_rough(r)) {
-        buffer_add_text(out, INDENT "(of so few ticks, times and percentages are rough)\n");
+        buffer_add_text(out, INDENT "(of so few samples, times and percentages are rough)\n");
     }
     for (uint32_t i = 0; i < r->other_dimension_count; i++) {
         buffer_add_text(out, i == 0 ? "Left out  " : ", ");

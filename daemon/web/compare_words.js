@@ -54,7 +54,7 @@ const WHOLE = [
   { key: "all-calls-per-process", title: "Calls per process", more: "more", less: "less", unit: "number" },
 ];
 
-const LEAST_TICKS = 150; // of a function on each side if nothing had changed, for a test of its time
+const LEAST_SAMPLES = 150; // of a function on each side if nothing had changed, for a test of its time
 const LEAST_GROUPS = 12;
 
 /** A value of a side. */
@@ -207,8 +207,8 @@ export function verdict(row, metric, diff, table) {
       sign: "?",
       text: "cannot tell yet",
       about:
-        `A test needs ${LEAST_TICKS} ticks of the function on each side, if nothing had changed, and ticks of it in ` +
-        `${LEAST_GROUPS} groups of processes of each side. ` +
+        `A test needs ${LEAST_SAMPLES} samples of the function on each side, if nothing had changed, and some of it ` +
+        `in ${LEAST_GROUPS} groups of processes of each side. ` +
         `Needed: ${needs}.`,
     }),
   }[row.verdict]();

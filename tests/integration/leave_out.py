@@ -57,7 +57,7 @@ def entries(text):
 
 
 def test_list(tap, d, exe):
-    report = counted(d, exe, "all", "--rate", "250", exe, ROUNDS)  # the list needs 100 ticks, also on a fast machine
+    report = counted(d, exe, "all", "--rate", "250", exe, ROUNDS)  # the list needs 100 samples, also on a fast machine
     tap.point(calls(report) == {"tiny": 20000 * ROUNDS, "work": ROUNDS, "outer": 1, "main": 1}
               and report["provenance"]["calls_exact"], "all are counted", calls(report))
     done = d.ctl("report", exe, "-f", "exclude-list")
@@ -117,7 +117,7 @@ def test_lists(tap, d, exe, path):
     done = d.ctl("run", "--leave-out", wrong + "-gone", exe)
     tap.point(done.returncode == 66 and "--leave-out" in done.stderr and "No such file" in done.stderr, "no file", done)
     done = d.ctl("report", exe, "-f", "exclude-list", "-l", "run=wrong0")
-    tap.point(done.returncode == 64 and "needs 100 ticks" in done.stderr, "no list is made from a few ticks", done)
+    tap.point(done.returncode == 64 and "needs 100 samples" in done.stderr, "no list is made from a few ticks", done)
 
 
 def test_attribute(tap, d):

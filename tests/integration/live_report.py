@@ -167,6 +167,15 @@ def generated(tap, d):
     most = 100 * f["work"]["self_seconds"] / totals["seconds"]  # there are other programs
     tap.point(0 < work["percent"] <= most + 1e-6 and work["percent"] < 75,
               "and what profctl functions divides by", (work, totals))
+    build = report["build_id"]
+    answers = [json.loads(d.get(f"/api/v1/{path}")[2]) for path in (f"builds/{build}/groups?step=1d", "load")]
+    sums = (sum(r["seconds"] for r in answers[0]["rows"]),
+            sum(sum(r["seconds"]) for r in answers[1]["rows"] if r["build_id"] == build))
+    tap.point(all(abs(s - totals["seconds"]) < 1e-6 for s in sums), "and what groups and the overview's series have",
+              (sums, totals))
+    side = json.loads(d.get(f"/api/v1/diff?a={build}&b={build}&metric=self")[2])["a"]
+    tap.point(abs(side["seconds"] - totals["seconds"]) < 1e-6 and side["ticks"] == totals["ticks"],
+              "and each side of a comparison", side)
     alone = d.json("report", exe, "--json", "--scope", "build")
     tap.point(not any(x["self_seconds"] for x in alone["functions"] if x["name"] == "[outside]"),
               "of a build alone it is no part", alone["totals"])

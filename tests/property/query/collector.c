@@ -50,7 +50,7 @@ static void fill_collector(struct counts *c, uint32_t at, uint32_t program, uint
     c->histograms[at].first = first;
     for (uint32_t word = below(8); word < COLLECTOR_COUNTERS_MAX && c->histograms[at].used < 12;
          word += 1 + below(6), c->histograms[at].used++) {
-        word += word == COLLECTOR_OUTSIDE_NS; /* which is time of [outside] */
+        word += word == COLLECTOR_OUTSIDE_NS || word == COLLECTOR_SAMPLES; /* time of [outside]; how rough ticks are */
         c->bin_index[first] = word;
         c->bin_ticks[first++] = below(6) == 0 ? UINT64_MAX - below(9) : 1 + below(1000000);
     }

@@ -83,10 +83,16 @@ Test(coverage, what_no_tick_inside_shows)
     double most = 9;
     c.counters[COLLECTOR_CPU_NS] = c.counters[COLLECTOR_SAMPLED_NS] = 300000000;
     cr_assert(coverage_overhead_below(&c, &r, &most) && most == 0.1);
+    r.ticks = 120;
+    r.per_tick = 0.25; /* a sample stood for four ticks */
+    cr_assert(coverage_overhead_below(&c, &r, &most) && most == 0.1);
+    r.ticks = 119;
+    cr_assert(!coverage_overhead_below(&c, &r, &most) && most == 0.1, "fewer show nothing");
     r.ticks = 29;
+    r.per_tick = 0;
     cr_assert(!coverage_overhead_below(&c, &r, &most) && most == 0.1, "fewer show nothing");
     c.counters[COLLECTOR_INSIDE_NS] = 10000000;
-    cr_assert_float_eq(coverage_ticks(&c, &r), 30, 1e-9);
+    cr_assert_float_eq(coverage_samples(&c, &r), 30, 1e-9);
     cr_assert(!coverage_overhead_below(&c, &r, &most) && most == 0.1, "one was inside");
 }
 

@@ -390,6 +390,10 @@ Test(diff, what_all_have_in_common)
     cr_assert_leq(find(&d, DIFF_TIME, "d")->verdict, DIFF_CONSTANT_CHANGED);
     cr_assert_eq(t->counts[DIFF_CHANGED] + t->counts[DIFF_CONSTANT_CHANGED], 1, "the others are as all are");
     cr_assert_eq(d.tables[DIFF_CALLS].counts[DIFF_CONSTANT], 12);
+    before.side.per_tick = after.side.per_tick = 0.005;
+    d = compare(a, (struct diff_request){.paired = true});
+    cr_assert_eq(d.tables[DIFF_TIME].tests, 0, "each sample brought 200 ticks: too few of them");
+    cr_assert_eq(d.tables[DIFF_TIME].counts[DIFF_TOO_FEW], t->count);
     arena_free(a);
 }
 

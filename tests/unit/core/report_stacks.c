@@ -378,10 +378,11 @@ Test(report_stacks, rates_and_dimensions, .init = setup)
 Test(report_stacks, overdispersion_and_wilson)
 {
     double low, high;
-    cr_expect_float_eq(report_measure_overdispersion(19), 1.12, 1e-12);
-    cr_expect_float_eq(report_measure_overdispersion(250), 1.35, 1e-12);
-    cr_expect_float_eq(report_measure_overdispersion(625), (1.35 + 6.3) / 2, 1e-12);
-    cr_expect_float_eq(report_measure_overdispersion(2000), 12.6, 1e-12);
+    cr_expect_float_eq(report_measure_overdispersion(19, 1), 1.12, 1e-12);
+    cr_expect_float_eq(report_measure_overdispersion(250, 1), 1.35, 1e-12);
+    cr_expect_float_eq(report_measure_overdispersion(625, 1), (1.35 + 6.3) / 2, 1e-12);
+    cr_expect_float_eq(report_measure_overdispersion(2000, 1), 12.6, 1e-12);
+    cr_expect_float_eq(report_measure_overdispersion(250, 0.25), 4, 1e-12, "a sample stood for four ticks");
     report_measure_wilson(0, 100, &low, &high);
     cr_expect(low == 0 && fabs(high - 0.0370) < 5e-5);
     report_measure_wilson(100, 100, &low, &high);

@@ -297,12 +297,17 @@ Test(render_text, times_have_the_digits_of_their_ticks)
         snprintf(line, sizeof line, "%s  main\n", CASES[i].cells);
         char *text = render(&in);
         contains(text, line);
-        cr_assert_null(strstr(text, "so few ticks"));
+        cr_assert_null(strstr(text, "so few samples"));
         free(text);
     }
     r.ticks = 29;
     char *text = render(&in);
-    contains(text, " calls\n          (of so few ticks, times and percentages are rough)\n");
+    contains(text, " calls\n          (of so few samples, times and percentages are rough)\n");
+    free(text);
+    r.ticks = 119;
+    r.per_tick = 0.25; /* a sample brought four ticks */
+    text = render(&in);
+    contains(text, " calls\n          (of so few samples, times and percentages are rough)\n");
     free(text);
 }
 
