@@ -1,18 +1,14 @@
 #include "elf/elf_inlined.h"
 
+#include <dwarf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/compare.h"
-#include "elf/elf_line_entries.h"
 #include "proto/limits.h"
 
-enum { AT_INLINE = 0x20, INLINED = 1, DECLARED_INLINED = 3 };
-#define REFERENCES_MAX 8
-
 struct inlined_list {
-    struct entry_file file;
     const char **names;
     uint32_t count, capacity;
     uint64_t *origins; /* of inlined copies: a compiler that decides at link time marks no function as inlined */
@@ -20,37 +16,17 @@ struct inlined_list {
     bool no_memory;
 };
 
-/* An entry's attributes, as far as they say which function it is. */
-struct inlined_entry {
-    const char *name, *linkage_name;
-    uint64_t reference; /* to an entry that says more; UINT64_MAX: none */
-    bool inlined;
-};
-
-/* Leaves the entry's values behind its last attribute. */
-static void entry_take(struct inlined_list *l, struct entry *entry, struct inlined_entry *out)
+static void name_add(struct inlined_list *l, Dwarf_Die *function)
 {
-    uint64_t name;
-    struct entry_value v;
-    while (entry_next(&l->file, entry, &name, &v)) {
-        if (name == AT_INLINE && v.kind == ENTRY_VALUE_NUMBER) {
-            out->inlined = v.number == INLINED || v.number == DECLARED_INLINED;
-        } else if (v.kind == ENTRY_VALUE_TEXT && (name == AT_LINKAGE_NAME || name == AT_MIPS_LINKAGE_NAME)) {
-            out->linkage_name = v.text;
-        } else if (v.kind == ENTRY_VALUE_TEXT && name == AT_NAME) {
-            out->name = v.text;
-        } else if (v.kind == ENTRY_VALUE_REFERENCE && (name == AT_SPECIFICATION || name == AT_ABSTRACT_ORIGIN)) {
-            out->reference = v.number;
-        }
+    bool certain;
+    const char *name = elf_dwarf_name(function, &certain);
+    if (name == NULL) {
+        return;
     }
-}
-
-static void inlined_add(struct inlined_list *l, const char *name)
-{
     if (l->count == l->capacity) {
         uint32_t capacity = l->capacity * 2 + 256;
         const char **more = capacity <= LIMIT_SYMBOLS ? realloc(l->names, capacity * sizeof *more) : NULL;
-        l->no_memory = more == NULL;
+        l->no_memory |= more == NULL;
         if (more == NULL) {
             return;
         }
@@ -60,32 +36,12 @@ static void inlined_add(struct inlined_list *l, const char *name)
     l->names[l->count++] = name;
 }
 
-/* Adds the name of a function, as it is known so far. A member function has its linkage name in its class, where it is
- * declared. */
-static void function_add(struct inlined_list *l, struct inlined_entry *f)
+static bool is_inlined(Dwarf_Die *function)
 {
-    for (unsigned i = 0; i < REFERENCES_MAX && f->linkage_name == NULL && f->reference != UINT64_MAX; i++) {
-        const struct entry_unit *u = entry_file_unit(&l->file, f->reference);
-        struct entry more;
-        if (u == NULL || !entry_open(&l->file, u, f->reference, &more)) {
-            break;
-        }
-        f->reference = UINT64_MAX;
-        entry_take(l, &more, f);
-    }
-    const char *name = f->linkage_name != NULL ? f->linkage_name : f->name;
-    if (name != NULL) {
-        inlined_add(l, name);
-    }
-}
-
-static void function_read(struct inlined_list *l, struct entry *entry)
-{
-    struct inlined_entry own = {.reference = UINT64_MAX};
-    entry_take(l, entry, &own);
-    if (own.inlined && !entry->values.failed) {
-        function_add(l, &own);
-    }
+    Dwarf_Attribute a;
+    Dwarf_Word how;
+    return dwarf_attr(function, DW_AT_inline, &a) != NULL && dwarf_formudata(&a, &how) == 0 &&
+           (how == DW_INL_inlined || how == DW_INL_declared_inlined);
 }
 
 static int compare_origins(const void *x, const void *y)
@@ -108,62 +64,50 @@ static void origins_join(struct inlined_list *l)
     l->origin_count = n;
 }
 
-static void copy_read(struct inlined_list *l, struct entry *entry)
+static void origin_add(struct inlined_list *l, uint64_t origin)
 {
-    struct inlined_entry own = {.reference = UINT64_MAX};
-    entry_take(l, entry, &own);
-    if (own.reference == UINT64_MAX || entry->values.failed) {
-        return;
-    }
     if (l->origin_count == l->origin_capacity) {
         origins_join(l);
     }
     if (l->origin_count > l->origin_capacity / 2 || l->origin_capacity == 0) {
         const size_t capacity = l->origin_capacity * 2 + 256;
         uint64_t *more = realloc(l->origins, capacity * sizeof *more);
-        l->no_memory = more == NULL;
+        l->no_memory |= more == NULL;
         if (more == NULL) {
             return;
         }
         l->origins = more;
         l->origin_capacity = capacity;
     }
-    l->origins[l->origin_count++] = own.reference;
+    l->origins[l->origin_count++] = origin;
 }
 
-static void origins_add(struct inlined_list *l)
+/* Reads all entries. True if the names are all there are. */
+static bool read_all(struct inlined_list *l, const struct elf_dwarf *d, struct elf_build *b)
 {
-    origins_join(l);
-    for (size_t i = 0; i < l->origin_count && !l->no_memory; i++) {
-        struct inlined_entry f = {.reference = l->origins[i]};
-        function_add(l, &f);
-    }
-}
-
-static bool unit_read(struct inlined_list *l, const struct entry_unit *u)
-{
-    uint64_t at = u->entries;
-    while (at < u->end && !l->no_memory) {
-        struct entry entry;
-        if (entry_open(&l->file, u, at, &entry)) {
-            uint64_t name;
-            struct entry_value v;
-            if (entry.kind->tag == TAG_SUBPROGRAM) {
-                function_read(l, &entry);
-            } else if (entry.kind->tag == TAG_INLINED) {
-                copy_read(l, &entry);
+    struct elf_entries w = {.dwarf = d->dwarf};
+    bool any = false;
+    while (!l->no_memory && elf_entries_next(&w)) {
+        Dwarf_Die origin;
+        any = true;
+        if (w.tag == DW_TAG_subprogram && is_inlined(&w.entry)) {
+            name_add(l, &w.entry);
+        } else if (w.tag == DW_TAG_inlined_subroutine && elf_entries_origin(&w, &origin)) {
+            if (dwarf_cu_getdwarf(origin.cu) == d->dwarf) {
+                origin_add(l, dwarf_dieoffset(&origin));
             } else {
-                while (entry_next(&l->file, &entry, &name, &v)) {
-                    continue;
-                }
+                name_add(l, &origin);
             }
         }
-        if (entry.values.failed) {
-            return false;
-        }
-        at = entry.values.at;
     }
-    return true;
+    origins_join(l);
+    for (size_t i = 0; i < l->origin_count && !l->no_memory; i++) {
+        Dwarf_Die origin;
+        if (dwarf_offdie(d->dwarf, l->origins[i], &origin) != NULL) {
+            name_add(l, &origin);
+        }
+    }
+    return !elf_entries_note(&w, b) && any && !w.damaged;
 }
 
 static int compare_names(const void *x, const void *y)
@@ -190,31 +134,20 @@ static enum profd_status names_keep(struct elf_build *b, struct inlined_list *l,
     return PROFD_OK;
 }
 
-enum profd_status elf_inlined_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug,
-                                   struct profd_error *e)
+enum profd_status elf_inlined_read(struct elf_build *b, const struct elf_dwarf *d, struct profd_error *e)
 {
     struct inlined_list l = {0};
-    const GElf_Shdr *info = elf_file_find(f, ".debug_info");
-    const struct elf_file *from = info != NULL || debug == NULL ? f : debug;
-    info = elf_file_find(from, ".debug_info");
-    const GElf_Shdr *strings = elf_file_find(from, ".debug_str");
+    const Elf_Data *info = elf_dwarf_section(d, ".debug_info"), *strings = elf_dwarf_section(d, ".debug_str");
     if (info == NULL) {
         return PROFD_OK;
     }
-    if (info->sh_size > LIMIT_INLINED_BYTES || (strings != NULL && strings->sh_size > LIMIT_INLINED_BYTES)) {
+    if (info->d_size > LIMIT_INLINED_BYTES || (strings != NULL && strings->d_size > LIMIT_INLINED_BYTES)) {
         elf_build_note(b, "Inlined functions are not known: the debug information is larger than %u MiB.",
                        (unsigned)(LIMIT_INLINED_BYTES >> 20));
         return PROFD_OK;
     }
-    enum profd_status status = entry_file_open(from, b->scratch, &l.file, e);
-    bool good = status == PROFD_OK && l.file.unit_count > 0;
-    for (uint32_t i = 0; good && i < l.file.unit_count && !l.no_memory; i++) {
-        good = unit_read(&l, &l.file.units[i]);
-    }
-    if (status == PROFD_OK && good) {
-        origins_add(&l);
-        status = names_keep(b, &l, e);
-    }
+    bool complete = read_all(&l, d, b);
+    enum profd_status status = complete || l.no_memory ? names_keep(b, &l, e) : PROFD_OK;
     free(l.names);
     free(l.origins);
     return status;

@@ -1,229 +1,15 @@
 #include "elf/elf_line.h"
 
-#include <elf.h>
+#include <dwarf.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/compare.h"
 #include "core/table.h"
-#include "elf/elf_line_cursor.h"
 #include "elf/elf_line_functions.h"
-#include "elf/elf_line_table.h"
 #include "proto/limits.h"
-
-/* Compilation units of .debug_info: only their compilation directories, which line tables before DWARF 5 do not
- * contain. */
-
-struct elf_unit {
-    uint64_t lines;            /* offset of its table in .debug_line */
-    struct line_string folder; /* section NULL if unknown */
-};
-
-struct elf_units {
-    struct elf_unit *list; /* ascending by lines */
-    uint32_t count;
-};
-
-#define HEAD_MAX 2048 /* bytes of a unit: its header and first entry */
-#define UNITS_MAX 4000000u
-
-enum { AT_STMT_LIST = 0x10, AT_COMP_DIR = 0x1b };
-
-/* The first entry of a unit, being read. */
-struct head {
-    struct line_cursor c; /* at the entry's values */
-    struct line_cursor abbreviations;
-    uint64_t at; /* offset of c's bytes in .debug_info */
-    unsigned offset_size, address_size;
-    const GElf_Shdr *info, *strings;
-};
-
-/* Reads a value: a number, or the location of a string. */
-static uint64_t value_read(struct head *h, uint64_t form, struct line_string *text)
-{
-    struct line_cursor *c = &h->c;
-    switch (form) {
-    case FORM_ADDR:
-        return line_number(c, h->address_size);
-    case FORM_DATA1:
-    case FORM_FLAG:
-    case FORM_REF1:
-        return line_number(c, 1);
-    case FORM_DATA2:
-    case FORM_REF2:
-        return line_number(c, 2);
-    case FORM_DATA4:
-    case FORM_REF4:
-        return line_number(c, 4);
-    case FORM_DATA8:
-    case FORM_REF8:
-    case FORM_REF_SIG8:
-        return line_number(c, 8);
-    case FORM_SDATA:
-    case FORM_UDATA:
-    case FORM_REF_UDATA:
-        return line_leb(c, false);
-    case FORM_SEC_OFFSET:
-    case FORM_REF_ADDR:
-        return line_number(c, h->offset_size);
-    case FORM_STRP:
-        *text = (struct line_string){h->strings, line_number(c, h->offset_size)};
-        return 0;
-    case FORM_STRING:
-        *text = (struct line_string){h->info, h->at + c->at};
-        while (line_u8(c) != 0) {
-            continue;
-        }
-        return 0;
-    case FORM_FLAG_PRESENT: /* has no bytes */
-        return 0;
-    default:
-        c->failed |= !line_skip_block(c, form == FORM_EXPRLOC ? FORM_BLOCK : form);
-        return 0;
-    }
-}
-
-/* Moves the abbreviations' cursor to the attributes of that code. */
-static bool abbreviation_find(struct line_cursor *c, uint64_t code)
-{
-    for (;;) {
-        uint64_t here = line_leb(c, false);
-        if (c->failed || here == 0) {
-            return false;
-        }
-        line_leb(c, false); /* tag */
-        line_u8(c);         /* has children */
-        if (here == code) {
-            return !c->failed;
-        }
-        uint64_t name, form;
-        do {
-            name = line_leb(c, false);
-            form = line_leb(c, false);
-        } while (!c->failed && (name != 0 || form != 0));
-    }
-}
-
-/* False unless the unit names its line table and its directory. */
-static bool entry_read(struct head *h, struct elf_unit *out)
-{
-    bool has_lines = false;
-    uint64_t code = line_leb(&h->c, false);
-    if (h->c.failed || !abbreviation_find(&h->abbreviations, code)) {
-        return false;
-    }
-    for (;;) {
-        uint64_t name = line_leb(&h->abbreviations, false), form = line_leb(&h->abbreviations, false);
-        struct line_string text = {NULL, 0};
-        if (h->abbreviations.failed || (name == 0 && form == 0)) {
-            break;
-        }
-        uint64_t value = value_read(h, form, &text);
-        if (h->c.failed) {
-            break;
-        }
-        if (name == AT_STMT_LIST) {
-            has_lines = true;
-            out->lines = value;
-        } else if (name == AT_COMP_DIR) {
-            out->folder = text;
-        }
-    }
-    return has_lines && out->folder.section != NULL;
-}
-
-/* Reads one unit; at is the offset of its version. */
-static bool unit_read(const struct elf_file *f, struct head *h, uint64_t size, unsigned offset_size,
-                      struct elf_unit *out)
-{
-    uint8_t bytes[HEAD_MAX];
-    uint64_t n = size < sizeof bytes ? size : sizeof bytes;
-    if (elf_file_read(f, h->info->sh_offset + h->at, bytes, n, NULL) != PROFD_OK) {
-        return false;
-    }
-    h->c = (struct line_cursor){.file = f, .bytes = bytes, .end = n};
-    h->offset_size = offset_size;
-    uint64_t version = line_number(&h->c, 2), table = line_number(&h->c, offset_size);
-    h->address_size = line_u8(&h->c);
-    if (h->c.failed || version < 2 || version > 4 || table > h->abbreviations.end) {
-        return false;
-    }
-    h->abbreviations.at = table;
-    h->abbreviations.failed = false;
-    *out = (struct elf_unit){0};
-    return entry_read(h, out);
-}
-
-static int unit_compare(const void *x, const void *y)
-{
-    const struct elf_unit *a = x, *b = y;
-    return a->lines < b->lines ? -1 : a->lines > b->lines;
-}
-
-/* Walks all units; if list is NULL, only counts them. */
-static uint32_t units_walk(const struct elf_file *f, struct head *h, struct elf_unit *list)
-{
-    uint32_t n = 0;
-    uint64_t at = 0;
-    while (h->info->sh_size - at > 12 && n < UNITS_MAX) {
-        uint8_t raw[12];
-        if (elf_file_read(f, h->info->sh_offset + at, raw, sizeof raw, NULL) != PROFD_OK) {
-            break;
-        }
-        uint64_t length = elf_u32(f, raw);
-        bool wide = length == UINT32_MAX;
-        length = wide ? elf_u64(f, raw + 4) : length;
-        at += wide ? 12 : 4;
-        if (length > h->info->sh_size - at) {
-            break;
-        }
-        h->at = at;
-        at += length;
-        if (list == NULL) {
-            n++;
-        } else {
-            n += unit_read(f, h, length, wide ? 8 : 4, &list[n]);
-        }
-    }
-    return n;
-}
-
-/* Reads the header of every unit of versions 2 to 4. Damaged ones are left out. NO_MEMORY, IO. O(units log units). */
-static enum profd_status elf_units_read(const struct elf_file *f, struct arena *a, struct elf_units *out,
-                                        struct profd_error *e)
-{
-    struct head h = {.info = elf_file_find(f, ".debug_info"), .strings = elf_file_find(f, ".debug_str")};
-    const GElf_Shdr *abbreviations = elf_file_find(f, ".debug_abbrev");
-    *out = (struct elf_units){0};
-    if (h.info == NULL || abbreviations == NULL) {
-        return PROFD_OK;
-    }
-    uint8_t *bytes;
-    enum profd_status status = elf_file_load(f, abbreviations, a, &bytes, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    h.abbreviations = (struct line_cursor){.file = f, .bytes = bytes, .end = abbreviations->sh_size};
-    uint32_t n = units_walk(f, &h, NULL);
-    out->list = ARENA_ARRAY(a, (size_t)n + 1, struct elf_unit);
-    if (out->list == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %u units of debug information", n);
-    }
-    out->count = units_walk(f, &h, out->list);
-    qsort(out->list, out->count, sizeof *out->list, unit_compare);
-    return PROFD_OK;
-}
-
-/* Returns the compilation directory of the unit with that line table, or NULL. O(log units). */
-static const struct line_string *elf_units_folder(const struct elf_units *u, uint64_t lines)
-{
-    uint32_t at = compare_find_first(u->list, u->count, sizeof *u->list, lines);
-    return at < u->count && u->list[at].lines == lines ? &u->list[at].folder : NULL;
-}
-
-/* No compiler makes a larger table. */
-#define UNIT_MAX (UINT64_C(64) << 20)
 
 /* A symbol that needs a line. */
 struct wanted {
@@ -231,15 +17,94 @@ struct wanted {
     uint32_t symbol;
 };
 
-/* All of them, and the current position: rows ascend, so the next one is near. */
+/* A table's bytes from here on are read by this file, not by libdw: libdw sorts the rows of a table by address and puts
+ * a row without bytes at the end of a sequence behind that end, where it covers other code (tests/unit/elf/lines.c). It
+ * also tells no MD5 of a file. Once failed is set, every further read returns 0. */
+struct cursor {
+    const uint8_t *at, *end;
+    bool big_endian, failed;
+};
+
+static void skip(struct cursor *c, uint64_t n)
+{
+    c->failed |= n > (uint64_t)(c->end - c->at);
+    c->at += c->failed ? 0 : n;
+}
+
+static uint64_t read_number(struct cursor *c, unsigned size)
+{
+    const uint8_t *p = c->at;
+    uint64_t value = 0;
+    skip(c, size);
+    for (unsigned i = 0; i < size && !c->failed; i++) {
+        value |= (uint64_t)p[i] << 8 * (c->big_endian ? size - 1 - i : i);
+    }
+    return value;
+}
+
+/* Reads LEB128; bits above 64 are dropped. */
+static uint64_t read_leb(struct cursor *c, bool is_signed)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        uint8_t byte = c->at < c->end && !c->failed ? *c->at++ : (uint8_t)read_number(c, 1);
+        value |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
+        if (!(byte & 0x80)) {
+            return is_signed && byte & 0x40 && shift + 7 < 64 ? value | ~UINT64_C(0) << (shift + 7) : value;
+        }
+    }
+}
+
+static const char *read_text(struct cursor *c)
+{
+    const uint8_t *text = c->at, *nul = c->failed ? NULL : memchr(text, '\0', (size_t)(c->end - text));
+    skip(c, nul == NULL ? UINT64_MAX : (uint64_t)(nul - text) + 1);
+    return nul == NULL ? "" : (const char *)text;
+}
+
+struct line_name {
+    const char *text;
+    uint64_t folder;    /* of a file: index */
+    const uint8_t *md5; /* of a file: of its text; NULL if not stated */
+    uint32_t cached;    /* offset of the whole path among the object's names, 0 before */
+};
+
+struct line_names {
+    struct line_name *list; /* malloc'd, reused by the next table */
+    uint32_t count, capacity;
+};
+
+struct line_table {
+    struct cursor program;
+    uint16_t version;
+    unsigned offset_size, address_size, minimum, line_range, opcode_base;
+    int line_base;
+    const uint8_t *operand_counts;
+    struct line_names folders, files;
+};
+
+/* A range of addresses of one line. */
+struct line_row {
+    uint64_t low, high, file, line;
+};
+
+/* A unit of .debug_info, for its compilation directory, which tables before DWARF 5 do not contain. */
+struct line_unit {
+    uint64_t table; /* offset in .debug_line */
+    const char *folder;
+};
+
+/* All symbols that need a line, and the current position: rows ascend, so the next one is near. */
 struct search {
     struct elf_build *build;
-    struct line_table table;
-    struct elf_units units; /* empty unless the compilation directory is wanted */
     struct wanted *list;
     uint32_t count, cursor;
     enum elf_line_keep keep;
-    bool as_gprof; /* for gprof's listings: as BFD reads, if that differs from DWARF */
+    bool as_gprof;                      /* for gprof's listings: as BFD reads, if that differs from DWARF */
+    struct line_table table;            /* the current one */
+    const Elf_Data *texts, *line_texts; /* .debug_str and .debug_line_str, NULL if there are none */
+    struct line_unit *units;            /* ascending by table */
+    uint32_t unit_count;
     struct object_line *rows;
     uint32_t row_count, row_capacity;
     struct table paths; /* of path_offsets */
@@ -335,17 +200,32 @@ static void add_digest(struct search *s, const struct line_name *file)
     }
 }
 
-/* Offset of the row's path among the names; 0 if it has none. */
-static uint32_t row_file(struct search *s, const struct line_row *row)
+/* Copies the path of a file into out, cut at size. Returns its length, 0 if it has no name. */
+static size_t join_path(const struct line_table *t, const struct line_name *file, char *out, size_t size)
 {
-    struct line_name *file = line_table_file(&s->table, row->file);
-    if (file == NULL || row->line == 0 || row->line > UINT32_MAX) {
+    if (file->text[0] == '\0') {
         return 0;
     }
+    const bool whole = file->text[0] == '/';
+    const char *folder = !whole && file->folder < t->folders.count ? t->folders.list[file->folder].text : "";
+    /* A relative folder is below folder 0, the compilation directory. */
+    const char *first = whole || folder[0] == '/' || file->folder == 0 ? "" : t->folders.list[0].text;
+    const int n = snprintf(out, size, "%s%s%s%s%s", first, first[0] == '\0' ? "" : "/", folder,
+                           folder[0] == '\0' ? "" : "/", file->text);
+    return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+}
+
+/* Offset of the row's path among the names; 0 if it has none. Files are numbered from 1 before DWARF 5, then from 0. */
+static uint32_t row_file(struct search *s, const struct line_row *row)
+{
+    const uint64_t number = row->file - (s->table.version < 5);
+    if (number >= s->table.files.count || row->line == 0 || row->line > UINT32_MAX) {
+        return 0;
+    }
+    struct line_name *file = &s->table.files.list[number];
     if (file->cached == 0) {
         char path[LIMIT_SYMBOL_NAME];
-        size_t n = line_table_path(&s->table, file, path, sizeof path);
-        file->cached = path_name(s, path, n);
+        file->cached = path_name(s, path, join_path(&s->table, file, path, sizeof path));
         add_digest(s, file);
     }
     return file->cached;
@@ -381,9 +261,8 @@ static void keep_row(struct search *s, const struct line_row *row)
     s->rows[s->row_count++] = (struct object_line){row->low, row->high, file, (uint32_t)row->line, 0};
 }
 
-static void settle_row(void *context, const struct line_row *row)
+static void settle_row(struct search *s, const struct line_row *row)
 {
-    struct search *s = context;
     if (s->keep != ELF_LINE_KEEP_NONE) {
         keep_row(s, row);
     }
@@ -458,7 +337,7 @@ static enum profd_status rows_copy(struct search *s, struct profd_error *e)
 }
 
 /* Puts the rows, perhaps split by functions, into the object. */
-static enum profd_status rows_finish(struct search *s, const struct elf_file *f, struct profd_error *e)
+static enum profd_status rows_finish(struct search *s, const struct elf_dwarf *d, struct profd_error *e)
 {
     if (s->keep == ELF_LINE_KEEP_NONE || s->row_count == 0) {
         return PROFD_OK;
@@ -470,112 +349,335 @@ static enum profd_status rows_finish(struct search *s, const struct elf_file *f,
         qsort(s->rows, s->row_count, sizeof *s->rows, compare_rows);
     }
     return s->keep == ELF_LINE_KEEP_ROWS ? rows_copy(s, e)
-                                         : elf_line_functions_set(s->build, f, s->rows, s->row_count, e);
+                                         : elf_line_functions_set(s->build, d, s->rows, s->row_count, e);
 }
 
-/* Reads one unit, from its version at offset, into *bytes (grown as needed) and runs it. start is the unit's offset in
- * the section. */
-static enum profd_status read_unit(struct search *s, uint64_t start, uint64_t offset, uint64_t size,
-                                   uint8_t offset_size, uint8_t **bytes, uint64_t *bytes_size, struct profd_error *e)
+static struct line_name *add_name(struct search *s, struct line_names *names, const char *text)
 {
-    if (size > *bytes_size) {
-        uint8_t *more = realloc(*bytes, (size_t)size);
+    if (names->count == names->capacity) {
+        uint32_t capacity = names->capacity * 2 + 64;
+        struct line_name *more = capacity <= 1u << 24 ? realloc(names->list, capacity * sizeof *more) : NULL;
+        s->no_memory |= more == NULL;
         if (more == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a line table of %" PRIu64 " bytes", size);
+            return NULL;
         }
-        *bytes = more;
-        *bytes_size = size;
+        names->list = more;
+        names->capacity = capacity;
     }
-    enum profd_status status = elf_file_read(s->table.file, offset, *bytes, size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    bool good = line_table_open(&s->table, *bytes, size, offset_size);
-    s->table.first_is_zero = good && s->as_gprof && s->table.version >= 5;
-    const struct line_string *folder = good && s->table.version < 5 ? elf_units_folder(&s->units, start) : NULL;
-    if (folder != NULL) {
-        s->table.directories[0].text = *folder;
-    }
-    if (!good || !line_table_run(&s->table, settle_row, s)) {
-        s->damaged++;
-    }
-    return PROFD_OK;
+    names->list[names->count] = (struct line_name){.text = text};
+    return &names->list[names->count++];
 }
 
-static enum profd_status read_units(struct search *s, const GElf_Shdr *lines, struct profd_error *e)
+/* Header before DWARF 5: directories, then files, each list ended by an empty name. */
+static void read_old_names(struct search *s, struct cursor *c, const char *folder)
 {
-    const struct elf_file *f = s->table.file;
-    uint8_t *bytes = NULL;
-    uint64_t bytes_size = 0, at = 0;
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && lines->sh_size - at > 4) {
-        uint8_t raw[12] = {0};
-        uint64_t left = lines->sh_size - at;
-        status = elf_file_read(f, lines->sh_offset + at, raw, left < sizeof raw ? left : sizeof raw, e);
-        if (status != PROFD_OK) {
+    struct line_table *t = &s->table;
+    const char *text;
+    (void)add_name(s, &t->folders, folder);
+    while ((text = read_text(c))[0] != '\0' && add_name(s, &t->folders, text) != NULL) {
+        continue;
+    }
+    while ((text = read_text(c))[0] != '\0') {
+        struct line_name *file = add_name(s, &t->files, text);
+        if (file == NULL) {
+            return;
+        }
+        file->folder = read_leb(c, false);
+        (void)read_leb(c, false);
+        (void)read_leb(c, false);
+    }
+}
+
+/* Reads a value in the header of DWARF 5: a number, or a text (then *text is set). */
+static uint64_t read_form(struct search *s, struct cursor *c, uint64_t form, const char **text)
+{
+    const Elf_Data *d = form == DW_FORM_strp ? s->texts : s->line_texts;
+    uint64_t offset;
+    switch (form) {
+    case DW_FORM_string:
+        *text = read_text(c);
+        return 0;
+    case DW_FORM_line_strp:
+    case DW_FORM_strp:
+        offset = read_number(c, s->table.offset_size);
+        c->failed |= d == NULL || offset >= d->d_size ||
+                     memchr((const char *)d->d_buf + offset, '\0', d->d_size - offset) == NULL;
+        *text = c->failed ? "" : (const char *)d->d_buf + offset;
+        return 0;
+    case DW_FORM_udata:
+        return read_leb(c, false);
+    case DW_FORM_data1:
+        return read_number(c, 1);
+    case DW_FORM_data2:
+        return read_number(c, 2);
+    case DW_FORM_data4:
+        return read_number(c, 4);
+    case DW_FORM_data8:
+        return read_number(c, 8);
+    case DW_FORM_data16:
+        skip(c, OBJECT_DIGEST_BYTES);
+        return 0;
+    case DW_FORM_block:
+        skip(c, read_leb(c, false));
+        return 0;
+    default:
+        c->failed = true;
+        return 0;
+    }
+}
+
+/* Header of DWARF 5: a list, preceded by the description of its columns. */
+static void read_new_names(struct search *s, struct cursor *c, struct line_names *names)
+{
+    uint64_t kinds[16], forms[16];
+    uint64_t columns = read_number(c, 1);
+    c->failed |= columns > sizeof kinds / sizeof *kinds;
+    for (uint64_t i = 0; i < columns && !c->failed; i++) {
+        kinds[i] = read_leb(c, false);
+        forms[i] = read_leb(c, false);
+    }
+    uint64_t left = read_leb(c, false);
+    c->failed |= columns == 0 && left != 0; /* rows without bytes could be stated by the billion */
+    for (; left > 0 && !c->failed; left--) {
+        struct line_name *name = add_name(s, names, "");
+        for (uint64_t i = 0; i < columns && name != NULL; i++) {
+            const uint8_t *here = c->at;
+            const char *text = name->text;
+            uint64_t value = read_form(s, c, forms[i], &text);
+            if (kinds[i] == DW_LNCT_path) {
+                name->text = text;
+            } else if (kinds[i] == DW_LNCT_directory_index) {
+                name->folder = value;
+            } else if (kinds[i] == DW_LNCT_MD5 && forms[i] == DW_FORM_data16 && !c->failed) {
+                name->md5 = here;
+            }
+        }
+        c->failed |= name == NULL;
+    }
+}
+
+/* Returns the compilation directory of the unit with that line table, "" if unknown. O(log units). */
+static const char *unit_folder(const struct search *s, uint64_t table)
+{
+    uint32_t at = compare_find_first(s->units, s->unit_count, sizeof *s->units, table);
+    return at < s->unit_count && s->units[at].table == table ? s->units[at].folder : "";
+}
+
+/* Parses the header of a table; c holds it from its version to its last byte, and `offset` is where it is in the
+ * section. False if it breaks DWARF's rules, or uses a form that line tables do not have. */
+static bool read_header(struct search *s, struct cursor c, uint64_t offset, unsigned offset_size)
+{
+    struct line_table *t = &s->table;
+    t->folders.count = t->files.count = 0;
+    t->offset_size = offset_size;
+    t->version = (uint16_t)read_number(&c, 2);
+    t->address_size = s->build->object->bits / 8;
+    if (t->version >= 5) {
+        t->address_size = (unsigned)read_number(&c, 1);
+        skip(&c, 1); /* segment selectors, which no compiler uses */
+    }
+    uint64_t header = read_number(&c, offset_size);
+    t->program = c;
+    skip(&t->program, header);
+    t->minimum = (unsigned)read_number(&c, 1);
+    skip(&c, t->version >= 4 ? 2 : 1); /* operations per instruction: 1 on every machine that profd reads; is_stmt */
+    t->line_base = (int8_t)read_number(&c, 1);
+    t->line_range = (unsigned)read_number(&c, 1);
+    t->opcode_base = (unsigned)read_number(&c, 1);
+    t->operand_counts = c.at;
+    if (t->version < 2 || t->version > 5 || (t->address_size != 4 && t->address_size != 8) || t->line_range == 0 ||
+        t->opcode_base == 0 || t->program.failed) {
+        return false;
+    }
+    skip(&c, t->opcode_base - 1u);
+    if (t->version < 5) {
+        read_old_names(s, &c, unit_folder(s, offset));
+    } else {
+        read_new_names(s, &c, &t->folders);
+        read_new_names(s, &c, &t->files);
+    }
+    return !c.failed && t->folders.count > 0;
+}
+
+/* The registers of the line program's machine. */
+struct registers {
+    uint64_t address, file, line;
+};
+
+/* The machine, and the last row. */
+struct machine {
+    struct search *search;
+    struct registers now, row;
+    bool has_row;
+};
+
+/* A row ends the range of the row before it; of rows with the same address the last one is used, as in BFD. */
+static void emit_row(struct machine *m)
+{
+    if (m->has_row && m->row.address < m->now.address) {
+        settle_row(m->search, &(struct line_row){m->row.address, m->now.address, m->row.file, m->row.line});
+    }
+    m->row = m->now;
+    m->has_row = true;
+}
+
+/* In gprof's listings, a sequence of DWARF 5 begins with file 0, as in BFD 2.40, not with file 1, as in DWARF. */
+static void start_sequence(struct machine *m)
+{
+    m->now = (struct registers){.file = m->search->as_gprof && m->search->table.version >= 5 ? 0 : 1, .line = 1};
+    m->has_row = false;
+}
+
+static void run_extended(struct machine *m, struct cursor *c)
+{
+    uint64_t length = read_leb(c, false);
+    struct cursor operand = *c;
+    skip(c, length);
+    if (length == 0 || c->failed) {
+        return;
+    }
+    switch (read_number(&operand, 1)) {
+    case DW_LNE_end_sequence:
+        emit_row(m);
+        start_sequence(m);
+        break;
+    case DW_LNE_set_address:
+        m->now.address = read_number(&operand, m->search->table.address_size);
+        c->failed |= operand.failed;
+        /* Addresses ascend within a sequence; a new sequence makes no range with the previous row. */
+        m->has_row &= m->now.address >= m->row.address;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Runs the table's program. False if it is damaged. */
+static bool run_program(struct search *s)
+{
+    const struct line_table *t = &s->table;
+    struct machine m = {.search = s};
+    struct cursor c = t->program;
+    start_sequence(&m);
+    while (!c.failed && c.at < c.end) {
+        unsigned opcode = *c.at++;
+        if (opcode >= t->opcode_base) {
+            unsigned adjusted = opcode - t->opcode_base;
+            m.now.address += (uint64_t)(adjusted / t->line_range) * t->minimum;
+            m.now.line += (uint64_t)(int64_t)(t->line_base + (int)(adjusted % t->line_range));
+            emit_row(&m);
+            continue;
+        }
+        switch (opcode) {
+        case 0:
+            run_extended(&m, &c);
             break;
+        case DW_LNS_copy:
+            emit_row(&m);
+            break;
+        case DW_LNS_advance_pc:
+            m.now.address += read_leb(&c, false) * t->minimum;
+            break;
+        case DW_LNS_advance_line:
+            m.now.line += read_leb(&c, true);
+            break;
+        case DW_LNS_set_file:
+            m.now.file = read_leb(&c, false);
+            break;
+        case DW_LNS_const_add_pc:
+            m.now.address += (uint64_t)((255u - t->opcode_base) / t->line_range) * t->minimum;
+            break;
+        case DW_LNS_fixed_advance_pc:
+            m.now.address += read_number(&c, 2);
+            break;
+        default: /* column, flags, and opcodes of later versions */
+            for (unsigned i = 0; i < t->operand_counts[opcode - 1]; i++) {
+                (void)read_leb(&c, false);
+            }
         }
-        uint64_t length = elf_u32(f, raw);
-        bool wide = length == UINT32_MAX; /* the 64-bit format of DWARF */
-        if (wide) {
-            length = elf_u64(f, raw + 4);
-        }
-        uint64_t head = wide ? 12 : 4;
-        if (head > left || length > left - head || length > UNIT_MAX) {
+    }
+    return !c.failed;
+}
+
+static void read_tables(struct search *s, const Elf_Data *bytes)
+{
+    const uint8_t *start = bytes->d_buf;
+    struct cursor c = {.at = start, .end = start + bytes->d_size, .big_endian = s->build->object->big_endian};
+    while (c.end - c.at > 4 && !s->no_memory) {
+        const uint64_t offset = (uint64_t)(c.at - start);
+        uint64_t length = read_number(&c, 4);
+        const bool wide = length == UINT32_MAX; /* the 64-bit format of DWARF */
+        struct cursor table = c;
+        length = wide ? read_number(&c, 8) : length;
+        table.at = c.at;
+        skip(&c, length);
+        table.end = c.at;
+        if (c.failed || !read_header(s, table, offset, wide ? 8 : 4) || !run_program(s)) {
             s->damaged++;
-            break;
         }
-        status = read_unit(s, at, lines->sh_offset + at + head, length, wide ? 8 : 4, &bytes, &bytes_size, e);
-        at += head + length;
+        if (c.failed) {
+            return;
+        }
     }
-    free(bytes);
-    return status;
 }
 
-static bool has_compressed(const struct elf_file *f)
+static int compare_units(const void *x, const void *y)
 {
-    for (uint32_t i = 0; i < f->section_count; i++) {
-        const char *name = elf_file_section_name(f, &f->sections[i]);
-        if (strcmp(name, ".zdebug_line") == 0 ||
-            (f->sections[i].sh_flags & SHF_COMPRESSED && strcmp(name, ".debug_line") == 0)) {
-            return true;
-        }
-    }
-    return false;
+    const struct line_unit *a = x, *b = y;
+    return compare_u64(a->table, b->table);
 }
 
-enum profd_status elf_line_read(struct elf_build *b, const struct elf_file *f, const struct elf_file *debug, bool all,
-                                enum elf_line_keep keep, struct profd_error *e)
+/* Finds the compilation directories of all units. */
+static void read_units(struct search *s, const struct elf_dwarf *d)
 {
-    const struct elf_file *from = f;
-    const GElf_Shdr *lines = elf_file_find(f, ".debug_line");
-    if (lines == NULL && debug != NULL) {
-        from = debug;
-        lines = elf_file_find(debug, ".debug_line");
-    }
-    if (lines == NULL) {
-        if (has_compressed(f) || (debug != NULL && has_compressed(debug))) {
-            elf_build_note(b, "Source lines are compressed and were not read.");
+    Dwarf_Die die;
+    uint32_t capacity = 0;
+    for (Dwarf_CU *unit = NULL; dwarf_get_units(d->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0;) {
+        Dwarf_Attribute a, folder;
+        Dwarf_Word table;
+        if (dwarf_attr(&die, DW_AT_stmt_list, &a) == NULL || dwarf_formudata(&a, &table) != 0 ||
+            dwarf_attr(&die, DW_AT_comp_dir, &folder) == NULL) {
+            continue;
         }
+        const char *text = dwarf_formstring(&folder);
+        struct line_unit *more = arena_extend(s->build->scratch, s->units, s->unit_count, &capacity, sizeof *more);
+        s->no_memory |= more == NULL;
+        if (more == NULL) {
+            return;
+        }
+        s->units = more;
+        more[s->unit_count++] = (struct line_unit){table, text == NULL ? "" : text};
+    }
+    if (s->unit_count > 0) {
+        qsort(s->units, s->unit_count, sizeof *s->units, compare_units);
+    }
+}
+
+enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, bool all, enum elf_line_keep keep,
+                                struct profd_error *e)
+{
+    const Elf_Data *bytes = elf_dwarf_section(d, ".debug_line");
+    struct search s = {.build = b,
+                       .keep = keep,
+                       .as_gprof = all,
+                       .texts = elf_dwarf_section(d, ".debug_str"),
+                       .line_texts = elf_dwarf_section(d, ".debug_line_str")};
+    if (bytes == NULL) {
         return PROFD_OK;
     }
-    struct search s = {.build = b, .table = {.file = from}, .keep = keep, .as_gprof = all};
-    s.table.line_strings = elf_file_find(from, ".debug_line_str");
-    s.table.strings = elf_file_find(from, ".debug_str");
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
     if (s.list == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
                                b->object->symbol_count);
     }
     collect(&s, all);
-    enum profd_status status = all ? elf_units_read(from, b->scratch, &s.units, e) : PROFD_OK;
-    if (status == PROFD_OK && (s.count > 0 || keep != ELF_LINE_KEEP_NONE)) {
-        status = read_units(&s, lines, e);
+    if (s.count > 0 || keep != ELF_LINE_KEEP_NONE) {
+        read_units(&s, d);
+        read_tables(&s, bytes);
     }
-    line_table_done(&s.table);
-    if (status == PROFD_OK) {
-        status = rows_finish(&s, from, e);
-    }
+    free(s.table.folders.list);
+    free(s.table.files.list);
+    enum profd_status status = rows_finish(&s, d, e);
     free(s.rows);
     if (s.damaged != 0) {
         elf_build_note(b, "%" PRIu32 " tables of source lines are damaged.", s.damaged);

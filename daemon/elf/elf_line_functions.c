@@ -1,5 +1,6 @@
 #include "elf/elf_line_functions.h"
 
+#include <dwarf.h>
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,55 +10,66 @@
 #include "core/heap.h"
 #include "core/sort.h"
 
-/* A longer chain of references is a circle. */
-#define ORIGINS_MAX 64
+/* A function or an inlined copy of one. */
+struct line_copy {
+    const char *name; /* in the sections; NULL if it has none */
+    bool certain;     /* the name is the symbol table's; else it is if no symbol begins where the copy does */
+    uint64_t low;     /* of its first range */
+    uint32_t named;   /* its name among the object's line_functions; 0 before */
+};
 
-/* What an entry states about itself. */
+struct line_span {
+    uint64_t low, high;
+    uint32_t copy;
+};
+
+struct line_spans {
+    struct line_copy *copies; /* malloc'd, in the order of the entries */
+    struct line_span *spans;  /* malloc'd, ascending by low */
+    uint32_t copy_count, copy_capacity, span_count, span_capacity;
+    bool damaged; /* something was left out */
+};
+
+/* The entries that are read, and the copy that is made of the current one. */
 struct reading {
-    struct entry_file *file;
+    struct elf_entries entries;
     struct line_spans *out;
     struct line_copy copy;
     uint32_t first; /* of its spans */
+    uint64_t most;  /* spans; damaged entries may reference one list repeatedly */
+    uint64_t steps; /* remaining: bounds the work for damaged entries */
     bool no_memory;
 };
 
-static bool span_capacity(struct reading *r)
+static bool grow(struct reading *r, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
-    struct line_spans *s = r->out;
-    /* A valid range needs more bytes; damaged entries may reference one list repeatedly. */
-    uint64_t most = (r->file->info.size + r->file->ranges.size + r->file->old_ranges.size) / 4;
-    if (s->span_count >= most || s->span_count > UINT32_MAX / 4) {
-        s->damaged = true;
-        return false;
-    }
-    if (s->span_count < s->span_capacity) {
+    if (count < *capacity) {
         return true;
     }
-    uint32_t capacity = s->span_capacity * 2 + 256;
-    struct line_span *more = realloc(s->spans, capacity * sizeof *more);
-    r->no_memory = more == NULL;
+    uint32_t wanted = *capacity * 2 + 256;
+    void *more = realloc(*(void **)list, wanted * size);
+    r->no_memory |= more == NULL;
     if (more == NULL) {
         return false;
     }
-    s->spans = more;
-    s->span_capacity = capacity;
+    *(void **)list = more;
+    *capacity = wanted;
     return true;
 }
 
-/* Adds a range of the current copy; extends an earlier one that it touches. */
-static bool span_add(void *context, uint64_t low, uint64_t high)
+/* Adds a range of the current copy; extends an earlier one that it touches. False if no further range may be added. */
+static bool span_add(struct reading *r, uint64_t low, uint64_t high)
 {
-    struct reading *r = context;
     struct line_spans *s = r->out;
     if (low >= high) {
         return true;
     }
     uint64_t steps = 1 + (s->span_count - r->first) / 16;
-    if (r->file->steps < steps) {
+    if (r->steps < steps || s->span_count >= r->most) {
         s->damaged = true;
         return false;
     }
-    r->file->steps -= steps;
+    r->steps -= steps;
     if (s->span_count == r->first) {
         r->copy.low = low;
     }
@@ -73,138 +85,40 @@ static bool span_add(void *context, uint64_t low, uint64_t high)
             return true;
         }
     }
-    if (!span_capacity(r)) {
+    if (!grow(r, &s->spans, s->span_count, &s->span_capacity, sizeof *s->spans)) {
         return false;
     }
     s->spans[s->span_count++] = (struct line_span){low, high, s->copy_count};
     return true;
 }
 
-/* Reads the name of the function from an entry: the first plain name, but always the linkage name. */
-static void name_take(const struct entry_unit *u, uint64_t name, const struct entry_value *v, struct line_copy *copy)
+/* Reads a function's entry. BFD 2.40 leaves out lists of ranges that are given by an index, so they are left out here,
+ * too. */
+static void function_read(struct reading *r)
 {
-    if (v->kind != ENTRY_VALUE_TEXT) {
-        return;
-    }
-    if (name == AT_LINKAGE_NAME || name == AT_MIPS_LINKAGE_NAME) {
-        copy->name = v->text;
-        copy->certain = true;
-    } else if (name == AT_NAME && copy->name == NULL) {
-        copy->name = v->text;
-        copy->certain = copy->certain || u->plain_names;
-    }
-}
-
-/* Finds the name at the end of the references from at; a name of the function's own entry has priority. */
-static void origin_take(struct entry_file *d, uint64_t at, struct line_copy *copy)
-{
-    for (unsigned i = 0; i < ORIGINS_MAX; i++) {
-        const struct entry_unit *u = entry_file_unit(d, at);
-        struct entry entry;
-        struct entry_value v;
-        uint64_t name, next = UINT64_MAX;
-        if (u == NULL || !entry_open(d, u, at, &entry)) {
-            return;
-        }
-        while (entry_next(d, &entry, &name, &v)) {
-            if ((name == AT_ABSTRACT_ORIGIN || name == AT_SPECIFICATION) && v.kind == ENTRY_VALUE_REFERENCE) {
-                next = v.number;
-            } else {
-                name_take(u, name, &v, copy);
-            }
-        }
-        if (next == UINT64_MAX || copy->certain) {
-            return;
-        }
-        at = next;
-    }
-}
-
-static bool copy_keep(struct reading *r)
-{
-    struct line_spans *s = r->out;
-    if (s->span_count == r->first) {
-        return true;
-    }
-    if (s->copy_count == s->copy_capacity) {
-        uint32_t capacity = s->copy_capacity * 2 + 256;
-        struct line_copy *more = realloc(s->copies, capacity * sizeof *more);
-        r->no_memory = more == NULL;
-        if (more == NULL) {
-            return false;
-        }
-        s->copies = more;
-        s->copy_capacity = capacity;
-    }
-    s->copies[s->copy_count++] = r->copy;
-    return true;
-}
-
-/* Reads a function's entry. */
-static void function_read(struct reading *r, struct entry *entry)
-{
-    const struct entry_unit *u = entry->unit;
-    uint64_t name, low = 0, high = 0, origin = UINT64_MAX;
-    bool relative = false;
-    struct entry_value v, ranges = {0};
+    Dwarf_Die *entry = &r->entries.entry;
+    Dwarf_Attribute ranges;
+    Dwarf_Addr base, low, high;
+    ptrdiff_t at = 0;
     r->copy = (struct line_copy){0};
     r->first = r->out->span_count;
-    while (entry_next(r->file, entry, &name, &v)) {
-        name_take(u, name, &v, &r->copy);
-        if (name == AT_LOW_PC) {
-            (void)entry_address(r->file, u, &v, &low);
-        } else if (name == AT_HIGH_PC && v.kind == ENTRY_VALUE_ADDRESS) {
-            (void)entry_address(r->file, u, &v, &high);
-        } else if (name == AT_HIGH_PC && v.kind == ENTRY_VALUE_NUMBER) {
-            relative = true, high = v.number;
-        } else if (name == AT_RANGES) {
-            ranges = v;
-        } else if ((name == AT_ABSTRACT_ORIGIN || name == AT_SPECIFICATION) && v.kind == ENTRY_VALUE_REFERENCE) {
-            origin = v.number;
-        }
-    }
-    if (entry->values.failed) {
+    if (dwarf_attr(entry, DW_AT_ranges, &ranges) != NULL && dwarf_whatform(&ranges) == DW_FORM_rnglistx) {
         return;
     }
-    high = relative ? low + high : high;
-    if (ranges.kind != ENTRY_VALUE_OTHER && !entry_ranges(r->file, u, &ranges, span_add, r)) {
-        r->out->damaged = true;
+    while ((at = dwarf_ranges(entry, at, &base, &low, &high)) > 0 && span_add(r, low, high)) {
+        continue;
     }
-    if (high != 0) {
-        (void)span_add(r, low, high);
-    }
-    if (r->out->span_count == r->first || r->no_memory) {
+    r->out->damaged |= at < 0 && dwarf_hasattr(entry, DW_AT_ranges);
+    if (r->out->span_count == r->first || r->no_memory ||
+        !grow(r, &r->out->copies, r->out->copy_count, &r->out->copy_capacity, sizeof r->copy)) {
         return;
     }
-    if (!r->copy.certain && origin != UINT64_MAX) {
-        origin_take(r->file, origin, &r->copy);
+    r->copy.name = elf_dwarf_name(entry, &r->copy.certain);
+    Dwarf_Die origin;
+    if (r->copy.name == NULL) {
+        (void)elf_entries_origin(&r->entries, &origin);
     }
-    (void)copy_keep(r);
-}
-
-/* Reads all entries of a unit in sequence. */
-static void unit_read(struct reading *r, const struct entry_unit *u)
-{
-    uint64_t at = u->entries;
-    while (at < u->end && !r->no_memory) {
-        struct entry entry;
-        if (entry_open(r->file, u, at, &entry)) {
-            uint64_t tag = entry.kind->tag, name;
-            struct entry_value v;
-            if (tag == TAG_SUBPROGRAM || tag == TAG_INLINED || tag == TAG_ENTRY_POINT) {
-                function_read(r, &entry);
-            } else {
-                while (entry_next(r->file, &entry, &name, &v)) {
-                    continue;
-                }
-            }
-        }
-        if (entry.values.failed) {
-            r->out->damaged = true;
-            return;
-        }
-        at = entry.values.at;
-    }
+    r->out->copies[r->out->copy_count++] = r->copy;
 }
 
 static int span_compare(const void *x, const void *y)
@@ -214,17 +128,26 @@ static int span_compare(const void *x, const void *y)
     return order != 0 ? order : compare_u64(a->high, b->high);
 }
 
-/* Finds all copies. NO_MEMORY. O(bytes + spans log spans); done() is wanted after a failure, too. */
-static enum profd_status line_spans_find(struct entry_file *d, struct line_spans *out, struct profd_error *e)
+/* Finds all copies. NO_MEMORY. O(bytes + spans log spans); line_spans_done is wanted after a failure, too. */
+static enum profd_status line_spans_find(struct elf_build *b, const struct elf_dwarf *d, struct line_spans *out,
+                                         struct profd_error *e)
 {
-    struct reading r = {.file = d, .out = out};
+    struct reading r = {.entries = {.dwarf = d->dwarf},
+                        .out = out,
+                        .most = d->bytes / 4 < UINT32_MAX / 4 ? d->bytes / 4 : UINT32_MAX / 4,
+                        .steps = d->bytes * 32};
     *out = (struct line_spans){0};
-    for (uint32_t i = 0; i < d->unit_count && !r.no_memory; i++) {
-        unit_read(&r, &d->units[i]);
+    while (!r.no_memory && elf_entries_next(&r.entries)) {
+        if (r.entries.tag == DW_TAG_subprogram || r.entries.tag == DW_TAG_inlined_subroutine ||
+            r.entries.tag == DW_TAG_entry_point) {
+            function_read(&r);
+        }
     }
     if (r.no_memory) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu32 " inlined functions", out->span_count);
     }
+    out->damaged |= r.entries.damaged;
+    elf_entries_note(&r.entries, b);
     if (out->span_count > 0) {
         qsort(out->spans, out->span_count, sizeof *out->spans, span_compare);
     }
@@ -481,10 +404,10 @@ static uint32_t lines_split(struct painter *p, struct object_line *out)
     return n;
 }
 
-static enum profd_status paint(struct painter *p, struct entry_file *d, struct profd_error *e)
+static enum profd_status paint(struct painter *p, const struct elf_dwarf *d, struct profd_error *e)
 {
     struct object *o = p->build->object;
-    enum profd_status status = line_spans_find(d, &p->spans, e);
+    enum profd_status status = line_spans_find(p->build, d, &p->spans, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -493,8 +416,7 @@ static enum profd_status paint(struct painter *p, struct entry_file *d, struct p
         (struct heap){span_before, p, ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t), 0};
     o->line_functions = ARENA_ARRAY(p->build->out, names, struct object_line_function);
     o->line_function_count = 1;
-    uint64_t most = (d->info.size + d->strings.size + d->line_strings.size) * 4;
-    if (p->heap.items == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, most)) {
+    if (p->heap.items == NULL || o->line_functions == NULL || !owners_find(p) || !copies_name(p, d->bytes * 4)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the names of %zu functions", names);
     }
     uint32_t n = lines_split(p, NULL);
@@ -510,15 +432,11 @@ static enum profd_status paint(struct painter *p, struct entry_file *d, struct p
     return PROFD_OK;
 }
 
-enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_file *f, const struct object_line *rows,
+enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_dwarf *d, const struct object_line *rows,
                                          uint32_t count, struct profd_error *e)
 {
     struct painter p = {.build = b, .rows = rows, .row_count = count};
-    struct entry_file d;
-    enum profd_status status = entry_file_open(f, b->scratch, &d, e);
-    if (status == PROFD_OK) {
-        status = paint(&p, &d, e);
-    }
+    enum profd_status status = paint(&p, d, e);
     line_spans_done(&p.spans);
     return status;
 }

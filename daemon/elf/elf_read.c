@@ -6,6 +6,7 @@
 #include "elf/elf_build.h"
 #include "elf/elf_code.h"
 #include "elf/elf_demangle.h"
+#include "elf/elf_dwarf.h"
 #include "elf/elf_file.h"
 #include "elf/elf_id.h"
 #include "elf/elf_inlined.h"
@@ -125,6 +126,25 @@ static enum profd_status read_text(struct elf_build *b, const struct elf_file *f
     return PROFD_OK;
 }
 
+static enum profd_status read_dwarf(struct elf_build *b, const struct elf_file *f, const struct elf_file *separate,
+                                    const struct elf_read_options *options, struct profd_error *e)
+{
+    struct elf_dwarf d;
+    enum profd_status status = PROFD_OK;
+    elf_dwarf_open(&d, b, f, separate);
+    if (d.dwarf != NULL && (options->lines || options->all_lines)) {
+        const enum elf_line_keep keep = options->line_table ? ELF_LINE_KEEP_FUNCTIONS
+                                        : options->rows     ? ELF_LINE_KEEP_ROWS
+                                                            : ELF_LINE_KEEP_NONE;
+        status = elf_line_read(b, &d, options->all_lines, keep, e);
+    }
+    if (status == PROFD_OK && d.dwarf != NULL && options->inlined) {
+        status = elf_inlined_read(b, &d, e);
+    }
+    elf_dwarf_close(&d);
+    return status;
+}
+
 /* Reads everything after the header. *separate: the debug file, if it was opened; the caller closes it. */
 static enum profd_status read_object(struct elf_build *b, const struct elf_file *f, int debug,
                                      const struct elf_read_options *options, struct elf_file **separate,
@@ -159,14 +179,8 @@ static enum profd_status read_object(struct elf_build *b, const struct elf_file 
     if (options->text) {
         status = read_text(b, f, e);
     }
-    if (status == PROFD_OK && (options->lines || options->all_lines)) {
-        const enum elf_line_keep keep = options->line_table ? ELF_LINE_KEEP_FUNCTIONS
-                                        : options->rows     ? ELF_LINE_KEEP_ROWS
-                                                            : ELF_LINE_KEEP_NONE;
-        status = elf_line_read(b, f, *separate, options->all_lines, keep, e);
-    }
-    if (status == PROFD_OK && options->inlined) {
-        status = elf_inlined_read(b, f, *separate, e);
+    if (status == PROFD_OK && (options->lines || options->all_lines || options->inlined)) {
+        status = read_dwarf(b, f, *separate, options, e);
     }
     if (status == PROFD_OK && options->demangle) {
         elf_demangle_all(b, !options->no_cxx, !options->no_rust);

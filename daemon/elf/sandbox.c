@@ -98,19 +98,32 @@ void sandbox_lower(const struct sandbox_limits *limits)
 /* The system calls of a worker. */
 static enum profd_status install_filter(int output, struct profd_error *e)
 {
-    static const long free_calls[] = {SYS_read,         SYS_pread64,        SYS_fstat,   SYS_munmap, SYS_mremap,
-                                      SYS_brk,          SYS_futex,          SYS_sysinfo, SYS_exit,   SYS_exit_group,
-                                      SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_gettid,  SYS_getpid, SYS_madvise,
-                                      SYS_close,        SYS_clock_gettime};
-    const uint32_t out[] = {(uint32_t)output}, self[] = {(uint32_t)getpid()}, mine[] = {0};
+    static const long free_calls[] = {
+        SYS_read,    SYS_pread64, SYS_fstat,         SYS_munmap,           SYS_mremap,         SYS_brk,    SYS_futex,
+        SYS_sysinfo, SYS_exit,    SYS_exit_group,    SYS_rt_sigreturn,     SYS_rt_sigprocmask, SYS_gettid, SYS_getpid,
+        SYS_madvise, SYS_close,   SYS_clock_gettime, SYS_sched_getaffinity /* malloc, when memory is exhausted */};
+    /* Calls with a path, which libdw makes: it asks for the path of a descriptor, and looks for other files of
+     * -gsplit-dwarf and dwz. */
+    static const long path_calls[] = {
+        SYS_openat, SYS_readlinkat, SYS_newfstatat, SYS_statx, SYS_faccessat,
+#ifdef __x86_64__
+        SYS_open,   SYS_readlink,   SYS_stat,       SYS_lstat, SYS_access,
+#endif
+    };
+    /* Descriptor 2 is closed. A library that writes its last words there gets an error, and ends by its own signal. */
+    const uint32_t out[] = {(uint32_t)output, 2}, self[] = {(uint32_t)getpid()}, mine[] = {0};
     const uint32_t asks[] = {F_GETFD, F_GETFL, F_GET_SEALS};
     struct sandbox_filter f;
     sandbox_filter_begin(&f);
     for (size_t i = 0; i < sizeof free_calls / sizeof *free_calls; i++) {
         sandbox_filter_allow(&f, free_calls[i]);
     }
+    for (size_t i = 0; i < sizeof path_calls / sizeof *path_calls; i++) {
+        sandbox_filter_refuse(&f, path_calls[i]);
+    }
     sandbox_filter_allow_memory(&f);
-    sandbox_filter_allow_with(&f, SYS_write, 0, out, 1);
+    sandbox_filter_allow_with(&f, SYS_write, 0, out, 2);
+    sandbox_filter_allow_with(&f, SYS_writev, 0, out + 1, 1);
     sandbox_filter_allow_with(&f, SYS_pwrite64, 0, out, 1);
     sandbox_filter_allow_with(&f, SYS_fcntl, 1, asks, 3);
     sandbox_filter_allow_with(&f, SYS_tgkill, 0, self, 1); /* abort() */

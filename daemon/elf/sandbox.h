@@ -31,8 +31,9 @@ struct sandbox_limits {
  * on, clears the environment, makes the process undumpable, sets the limits (no processes, no new descriptors, no
  * core), denies the file system and the network by Landlock where the kernel has it, and makes seccomp kill the process
  * at any system call except: read, pread, write and pwrite to `output`, private anonymous memory that is not
- * executable, fstat, the fcntl commands that only query, lowering its own limits, its own signals, exit. If
- * SANDBOX_POSSIBLE is 0 it only closes descriptors. INTERNAL if a restriction cannot be set. */
+ * executable, fstat, the fcntl commands that only query, lowering its own limits, its own signals, exit. Calls that
+ * open or examine a path fail with EPERM. If SANDBOX_POSSIBLE is 0 it only closes descriptors. INTERNAL if a
+ * restriction cannot be set. */
 enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned descriptors, int output,
                                 struct profd_error *e);
 

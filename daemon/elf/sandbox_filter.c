@@ -43,6 +43,12 @@ void sandbox_filter_allow(struct sandbox_filter *p, long call)
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
+void sandbox_filter_refuse(struct sandbox_filter *p, long call)
+{
+    add(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
+    verdict(p, SECCOMP_RET_ERRNO | EPERM);
+}
+
 /* Loads the number of the call again. */
 void sandbox_filter_allow_with(struct sandbox_filter *p, long call, unsigned number, const uint32_t *values,
                                uint8_t count)

@@ -7,7 +7,7 @@
 
 #include "proto/status.h"
 
-#define SANDBOX_FILTER_STEPS 160
+#define SANDBOX_FILTER_STEPS 180
 
 struct sandbox_filter {
     struct sock_filter code[SANDBOX_FILTER_STEPS];
@@ -17,6 +17,8 @@ struct sandbox_filter {
 /* A process that makes calls of another machine's numbering is ended. */
 void sandbox_filter_begin(struct sandbox_filter *f);
 void sandbox_filter_allow(struct sandbox_filter *f, long call);
+/* Answers EPERM to the call. */
+void sandbox_filter_refuse(struct sandbox_filter *f, long call);
 /* Allows the call if the argument, an int for the kernel, has one of at most 250 values; with another, the process is
  * ended. */
 void sandbox_filter_allow_with(struct sandbox_filter *f, long call, unsigned argument, const uint32_t *values,

@@ -10,8 +10,11 @@
 
 #include "core/arena.h"
 #include "core/object.h"
+#include "elf/elf_dwarf.h"
 #include "elf/elf_file.h"
 #include "elf/sandbox.h"
+
+#define WORKER_MEMORY "the memory limit of the worker was reached"
 
 static bool write_at(uint64_t offset, const void *bytes, uint64_t size)
 {
@@ -125,9 +128,16 @@ static enum profd_status answer(const struct worker_job *job, struct arena *a, s
     return status;
 }
 
+static void no_memory(void)
+{
+    worker_refuse(PROFD_LIMIT, WORKER_MEMORY);
+    _exit(0);
+}
+
 void worker_read(const struct worker_job *job)
 {
     struct profd_error e = {""};
+    elf_dwarf_set_no_memory(no_memory);
     enum profd_status status = take_budget(job, &e);
     struct arena *a = arena_new(0);
     if (status == PROFD_OK) {
@@ -135,7 +145,7 @@ void worker_read(const struct worker_job *job)
     }
     arena_free(a);
     if (status == PROFD_NO_MEMORY) {
-        status = profd_error_wrap(&e, PROFD_LIMIT, "the memory limit of the worker was reached");
+        status = profd_error_wrap(&e, PROFD_LIMIT, WORKER_MEMORY);
     }
     if (status != PROFD_OK) {
         worker_refuse(status, e.sentence);

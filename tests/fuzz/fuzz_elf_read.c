@@ -47,6 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                        .instructions = true,
                                        .demangle = (data[0] & 1) == 0,
                                        .lines = true,
+                                       .rows = true,
+                                       .inlined = true,
                                        .all_lines = (data[0] & 2) != 0,
                                        .line_table = (data[0] & 4) != 0,
                                        .text = (data[0] & 8) != 0};

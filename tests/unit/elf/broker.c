@@ -219,6 +219,13 @@ static void stunt(const struct worker_job *job)
         for (off_t at = 0; pwrite(WORKER_ANSWER, &letter, 1, at) == 1; at += 1 << 20) {
         }
         return;
+    case 'P': /* paths are refused, not punished */
+        errno = 0;
+        if (reach_for_things('o') == -1 && errno == EPERM && reach_for_things('t') == -1 && errno == EPERM &&
+            readlink("/proc/self/exe", &letter, 1) == -1 && errno == EPERM) {
+            worker_refuse(PROFD_REFUSED, "no path can be opened");
+        }
+        return;
     case 'H': /* claims more than there is */
         lie(PROFD_OK, 1u << 30);
         return;
@@ -255,9 +262,10 @@ Test(elf_broker, walls_hold)
     build();
     struct broker *b;
     cr_assert_eq(broker_start_with(&b, stunt, &small, NULL), PROFD_OK);
-    for (const char *letter = "otsufxpkgmMwdle"; *letter != '\0'; letter++) {
+    for (const char *letter = "sufxpkgmMwdle"; *letter != '\0'; letter++) {
         expect_end(b, *letter, PROFD_INTERNAL, "signal 31");
     }
+    expect_end(b, 'P', PROFD_REFUSED, "no path can be opened");
     expect_end(b, 'S', PROFD_INTERNAL, "signal 11");
     expect_end(b, 'A', PROFD_INTERNAL, "signal 6");
     expect_end(b, 'L', PROFD_LIMIT, "CPU time");
@@ -353,10 +361,31 @@ Test(elf_broker, landlock_denies_files)
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
 }
 
-/* Dies as long as it is asked for lines and names: the second attempt goes without and says so. */
+/* Reads an object through the broker, into an arena of the test. */
+static struct object *read_by(struct broker *b, const char *name, uint64_t memory)
+{
+    uint8_t *answer;
+    size_t size;
+    struct profd_error e = {""};
+    struct object *o = NULL;
+    int fd = tools_open(name);
+    cr_assert_eq(broker_read_object(b, &(struct broker_file){fd, -1, memory, false}, &answer, &size, &e), PROFD_OK,
+                 "%s: %s", name, e.sentence);
+    close(fd);
+    cr_assert_eq(object_decode(arena_new(0), answer, size, &o, &e), PROFD_OK, "%s", e.sentence);
+    return o;
+}
+
+/* Dies as long as it is asked for lines and names, as libdw might of damaged debug information: the second attempt goes
+ * without and says so. */
 static void fragile(const struct worker_job *job)
 {
+    char last = 0; /* byte of the padding of e_ident */
+    cr_assert_eq(pread(WORKER_EXECUTABLE, &last, 1, 15), 1);
     if (job->options.lines || job->options.demangle) {
+        if (last == 'S') {
+            raise_fault(job);
+        }
         _exit(9);
     }
     worker_read(job);
@@ -365,25 +394,75 @@ static void fragile(const struct worker_job *job)
 Test(elf_broker, second_attempt_without_lines)
 {
     build();
+    tools_run("cp a faulty && printf S | dd of=faulty bs=1 seek=15 conv=notrunc status=none");
     struct broker *b;
     cr_assert_eq(broker_start_with(&b, fragile, &small, NULL), PROFD_OK);
-    uint8_t *answer;
-    size_t size;
-    struct profd_error e = {""};
-    cr_assert_eq(
-        broker_read_object(b, &(struct broker_file){tools_open("a"), -1, UINT64_MAX, false}, &answer, &size, &e),
-        PROFD_OK, "%s", e.sentence);
-    struct arena *a = arena_new(0);
-    struct object *o;
-    cr_assert_eq(object_decode(a, answer, size, &o, &e), PROFD_OK, "%s", e.sentence);
+    struct object *o = read_by(b, "a", UINT64_MAX);
     cr_expect(strstr(o->note, "left out") != NULL && strstr(o->note, "status 9") != NULL, "%s", o->note);
     const struct object_symbol *s = tools_symbol(o, "_ZL1hi");
     cr_expect(s->line == 0 && s->demangled == s->name);
     cr_expect_eq(tools_arcs(o, "_Z1fi", "_ZL1hi", OBJECT_ARC_CALL), 2);
-    free(answer);
-    arena_free(a);
+#ifndef __SANITIZE_ADDRESS__
+    o = read_by(b, "faulty", UINT64_MAX);
+    cr_expect(strstr(o->note, "left out") != NULL && strstr(o->note, "a memory fault") != NULL, "%s", o->note);
+#endif
     broker_stop(b);
 }
+
+#ifndef __SANITIZE_ADDRESS__
+/* libdw looks for the file of dwz by its path, which the sandbox refuses. */
+Test(elf_broker, names_in_a_file_of_dwz_are_a_note)
+{
+    tools_write("a.cc", "#include <map>\n#include <string>\nint main(int c, char **v) { std::map<std::string, int> m; "
+                        "m[v[0]] = c; return m.size() == 3; }\n");
+    tools_run("g++ -g -O2 a.cc -o a && cp a b && dwz -m alt a b");
+    struct broker *b;
+    cr_assert_eq(broker_start(&b, NULL), PROFD_OK);
+    struct object *o = read_by(b, "a", UINT64_MAX);
+    cr_expect(strstr(o->note, "dwz") != NULL && !o->knows_inlined, "%s", o->note);
+    cr_expect_gt(o->line_count, 10);
+    broker_stop(b);
+}
+
+/* Debug information for which there is no memory: a sentence, and the symbols. */
+Test(elf_broker, debug_information_without_memory_is_a_note)
+{
+    tools_run("head -c 100000000 /dev/zero > zeros && objcopy --add-section .debug_macro=zeros /proc/%d/exe large",
+              (int)getpid());
+    struct broker *b;
+    cr_assert_eq(broker_start(&b, NULL), PROFD_OK);
+    unsigned without = 0;
+    for (uint64_t memory = UINT64_C(40) << 20;; memory += UINT64_C(40) << 20) {
+        uint8_t *answer = NULL;
+        size_t size;
+        struct profd_error e = {""};
+        struct object *o;
+        int fd = tools_open("large");
+        enum profd_status status =
+            broker_read_object(b, &(struct broker_file){fd, -1, memory, false}, &answer, &size, &e);
+        close(fd);
+        cr_assert_lt(memory, UINT64_C(800) << 20);
+        if (status != PROFD_OK) {
+            cr_expect(without == 0, "%s", e.sentence);
+            continue;
+        }
+        struct arena *a = arena_new(0);
+        cr_assert_eq(object_decode(a, answer, size, &o, &e), PROFD_OK, "%s", e.sentence);
+        free(answer);
+        cr_expect_gt(o->symbol_count, 100);
+        if (o->note[0] == '\0') {
+            cr_expect_gt(o->line_count, 1000);
+            arena_free(a);
+            break;
+        }
+        cr_expect(strstr(o->note, "memory") != NULL, "%s", o->note);
+        without++;
+        arena_free(a);
+    }
+    cr_expect_gt(without, 1);
+    broker_stop(b);
+}
+#endif
 
 #ifndef __SANITIZE_ADDRESS__
 /* The worker keeps nothing of the daemon: no descriptors but its three, no environment. */

@@ -1,5 +1,6 @@
 /* Source lines from DWARF 2 to 5, compared with addr2line; damaged tables give a note and no crash. */
 #include <criterion/criterion.h>
+#include <elfutils/libdw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,13 +173,72 @@ Test(elf_lines, digests_of_files)
     arena_free(a);
 }
 
-Test(elf_lines, compressed_tables_are_a_note)
+Test(elf_lines, compressed_tables_are_read)
 {
     write_sources();
-    tools_run("gcc -O1 -g -gz=zlib -Iinc a.c sub/b.c -o a");
-    struct object *o = tools_read("a", NULL);
-    cr_expect(strstr(o->note, "compressed") != NULL, "%s", o->note);
-    cr_expect_eq(tools_symbol(o, "alpha")->line, 0);
+    tools_run("gcc -O1 -g -gz=zlib -Iinc a.c sub/b.c -o a && objcopy --compress-debug-sections=zlib a && "
+              "objcopy --compress-debug-sections=zlib-gnu a old");
+    check("a", true);
+    check("old", true);
+}
+
+/* A compressed section that states 16 TiB, and one that is not compressed data: a sentence, and the symbols. */
+Test(elf_lines, compressed_tables_that_cannot_be_read_are_a_note)
+{
+    write_sources();
+    tools_run(
+        "gcc -O1 -g -Iinc a.c sub/b.c -o a && objcopy --compress-debug-sections=zlib a c && /usr/bin/python3 -c \""
+        "import subprocess,re; d=open('c','rb').read(); "
+        "at=int(re.search(r'debug_info +PROGBITS +\\w+ (\\w+)', subprocess.run(['readelf','-SW','c'], "
+        "capture_output=True, text=True).stdout)[1],16); "
+        "open('big','wb').write(d[:at+8]+(1<<44).to_bytes(8,'little')+d[at+16:]); "
+        "open('bad','wb').write(d[:at+24]+b'profd'*4+d[at+44:])\"");
+    for (const char *const *name = (const char *const[]){"big", "bad", NULL}; *name != NULL; name++) {
+        struct object *o = tools_read(*name, NULL);
+        cr_expect(strstr(o->note, "cannot be read") != NULL, "%s: %s", *name, o->note);
+        cr_expect_eq(tools_symbol(o, "alpha")->line, 0);
+    }
+}
+
+/* The reason why rows are not read by libdw: it sorts the row without bytes at the end of main's sequence behind that
+ * end, where it would cover the code of another file. */
+Test(elf_lines, sequences_end_where_they_end)
+{
+    tools_write("end.s", ".file 1 \"end.c\"\n.text\n.globl main\n.type main,@function\nmain: .loc 1 10\nnop\nret\n"
+                         ".loc 1 11 view 0\n.size main,.-main\n.section z,\"ax\",@progbits\n.loc 1 20\nnop\n");
+    tools_write("none.s", ".text\n.globl none\n.type none,@function\nnone: nop\nret\n.size none,.-none\n");
+    tools_run("gcc -g -c end.s && gcc -c none.s && gcc -nostdlib -Wl,-e,main,-z,noexecstack end.o none.o -o end");
+    struct object *o = tools_read("end", NULL);
+    const struct object_symbol *none = tools_symbol(o, "none");
+    for (uint32_t i = 0; i < o->line_count; i++) {
+        cr_expect(o->lines[i].high <= none->address || o->lines[i].low > none->address, "%u", o->lines[i].line);
+    }
+    cr_expect_eq(o->line_count, 2, "%u", o->line_count);
+    int fd = tools_open("end");
+    Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+    Dwarf_Die unit;
+    cr_assert_eq(dwarf_get_units(dwarf, NULL, &(Dwarf_CU *){NULL}, NULL, NULL, &unit, NULL), 0);
+    Dwarf_Line *line = dwarf_getsrc_die(&unit, none->address);
+    int number = 0;
+    cr_expect(line != NULL && dwarf_lineno(line, &number) == 0 && number == 11,
+              "libdw ends sequences by now: rows can be read by it");
+    dwarf_end(dwarf);
+    close(fd);
+}
+
+/* The functions of a unit are in a .dwo file: its lines are known, and the note says what is not. */
+Test(elf_lines, split_units_are_a_note)
+{
+    write_sources();
+    tools_run(
+        "gcc -O1 -g -gsplit-dwarf -Iinc a.c sub/b.c -o s5 && gcc -O1 -g -gdwarf-4 -gsplit-dwarf -Iinc a.c sub/b.c "
+        "-o s4");
+    for (const char *const *name = (const char *const[]){"s5", "s4", NULL}; *name != NULL; name++) {
+        check(*name, true);
+        struct object *o = tools_read(*name, NULL);
+        cr_expect(strstr(o->note, "2 units") != NULL && strstr(o->note, ".dwo") != NULL, "%s: %s", *name, o->note);
+        cr_expect_not(o->knows_inlined);
+    }
 }
 
 Test(elf_lines, damaged_tables_are_a_note)

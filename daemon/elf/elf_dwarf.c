@@ -1,0 +1,244 @@
+#include "elf/elf_dwarf.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void (*at_no_memory)(void);
+
+static __attribute__((noreturn)) void no_memory(void)
+{
+    at_no_memory();
+    abort();
+}
+
+void elf_dwarf_set_no_memory(void (*act)(void))
+{
+    at_no_memory = act;
+}
+
+/* .zdebug_line is the older name of a compressed .debug_line. */
+static bool is_called(const char *section, const char *name)
+{
+    return section[0] == '.' && strcmp(section + (section[1] == 'z' ? 2 : 1), name + 1) == 0;
+}
+
+static bool has_section(const struct elf_file *f, const char *name)
+{
+    for (uint32_t i = 0; i < f->section_count; i++) {
+        if (f->sections[i].sh_type == SHT_PROGBITS && is_called(elf_file_section_name(f, &f->sections[i]), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_dwarf(const struct elf_file *f)
+{
+    return has_section(f, ".debug_line") || has_section(f, ".debug_info");
+}
+
+/* Adds up the sections of DWARF. Returns what is wrong with them, or NULL: libdw ignores compressed sections that
+ * cannot be decompressed. */
+static const char *measure(struct elf_dwarf *d)
+{
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(d->elf, section)) != NULL;) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) == NULL || header.sh_type != SHT_PROGBITS || header.sh_flags & SHF_ALLOC) {
+            continue;
+        }
+        const Elf_Data *data = elf_rawdata(section, NULL);
+        if (header.sh_flags & SHF_COMPRESSED ||
+            (data != NULL && data->d_size > 4 && memcmp(data->d_buf, "ZLIB", 4) == 0)) {
+            return "a compressed section is damaged, or too large for the memory";
+        }
+        d->bytes += header.sh_size;
+    }
+    return NULL;
+}
+
+void elf_dwarf_open(struct elf_dwarf *d, struct elf_build *b, const struct elf_file *f, const struct elf_file *debug)
+{
+    const struct elf_file *from = has_dwarf(f) ? f : debug;
+    *d = (struct elf_dwarf){.elf = NULL};
+    if (from == NULL || !has_dwarf(from)) {
+        return;
+    }
+    /* A handle of its own: its sections, which are large, are freed with it. */
+    errno = 0;
+    d->elf = elf_begin(from->fd, ELF_C_READ, NULL);
+    d->dwarf = d->elf == NULL ? NULL : dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
+    const char *wrong = d->dwarf != NULL ? measure(d) : errno == ENOMEM ? "out of memory" : dwarf_errmsg(-1);
+    if (wrong != NULL) {
+        elf_build_note(
+            b, "Source lines and inlined functions are not known: the debug information cannot be read (%s).", wrong);
+        elf_dwarf_close(d);
+        *d = (struct elf_dwarf){.elf = NULL};
+    } else if (at_no_memory != NULL) {
+        dwarf_new_oom_handler(d->dwarf, no_memory);
+    }
+}
+
+void elf_dwarf_close(struct elf_dwarf *d)
+{
+    dwarf_end(d->dwarf);
+    elf_end(d->elf);
+}
+
+Elf_Data *elf_dwarf_section(const struct elf_dwarf *d, const char *name)
+{
+    size_t names;
+    if (elf_getshdrstrndx(d->elf, &names) != 0) {
+        return NULL;
+    }
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(d->elf, section)) != NULL;) {
+        GElf_Shdr header;
+        const char *found = gelf_getshdr(section, &header) == NULL ? NULL : elf_strptr(d->elf, names, header.sh_name);
+        if (found != NULL && is_called(found, name)) {
+            return elf_rawdata(section, NULL);
+        }
+    }
+    return NULL;
+}
+
+/* Moves to the next unit with entries. Type units have no code. */
+static bool next_unit(struct elf_entries *w)
+{
+    Dwarf_Half version;
+    uint8_t type;
+    int found;
+    while ((found = dwarf_get_units(w->dwarf, w->unit, &w->unit, &version, &type, &w->entry, NULL)) == 0) {
+        Dwarf_Off own = dwarf_dieoffset(&w->entry), start = own - dwarf_cuoffset(&w->entry), next = 0;
+        size_t head;
+        if (type == DW_UT_type) {
+            continue;
+        }
+        if (dwarf_next_unit(w->dwarf, start, &next, &head, NULL, NULL, NULL, NULL, NULL, NULL) != 0 || next <= own) {
+            w->damaged = true;
+            continue;
+        }
+        w->end = (const uint8_t *)w->entry.addr + (next - own);
+        w->depth = 0;
+        w->split += type == DW_UT_skeleton || dwarf_hasattr(&w->entry, DW_AT_GNU_dwo_name);
+        return true;
+    }
+    w->damaged |= found < 0;
+    return false;
+}
+
+/* True if the entry's children have no code, and the entry states where they end. */
+static bool can_pass(struct elf_entries *w)
+{
+    return (w->tag == DW_TAG_enumeration_type || w->tag == DW_TAG_subroutine_type || w->tag == DW_TAG_array_type ||
+            w->tag == DW_TAG_call_site || w->tag == DW_TAG_GNU_call_site) &&
+           dwarf_hasattr(&w->entry, DW_AT_sibling);
+}
+
+/* Moves to the next entry of the unit. False at its end. Entries are visited in the order of their addresses, so that
+ * damaged references between siblings cannot lead back. */
+static bool next_entry(struct elf_entries *w)
+{
+    Dwarf_Die next = {.addr = NULL};
+    int found = can_pass(w) ? 1 : dwarf_child(&w->entry, &next);
+    if (found == 0) {
+        w->depth++;
+    } else if (w->depth == 0) {
+        return false;
+    } else {
+        found = found < 0 ? found : dwarf_siblingof(&w->entry, &next);
+    }
+    const uint8_t *at = next.addr;
+    /* After the last sibling, libdw leaves the address of the mark that ends the list. */
+    bool ended = found == 1;
+    if (found < 0 || at <= (const uint8_t *)w->entry.addr || at > w->end) {
+        w->damaged = true;
+        return false;
+    }
+    for (; ended && at < w->end && *at == 0 && w->depth > 0; at++) {
+        w->depth--;
+    }
+    if (at >= w->end || w->depth == 0) {
+        return false;
+    }
+    if (ended) {
+        next = (Dwarf_Die){.addr = (void *)(uintptr_t)at, .cu = w->entry.cu};
+    }
+    w->entry = next;
+    return true;
+}
+
+bool elf_entries_next(struct elf_entries *w)
+{
+    if ((w->unit == NULL || !next_entry(w)) && !next_unit(w)) {
+        return false;
+    }
+    w->tag = dwarf_tag(&w->entry);
+    return true;
+}
+
+/* Languages with the same names for functions in DWARF and in the symbol table. In other languages they may differ. */
+static bool language_is_plain(int language)
+{
+    switch (language) {
+    case DW_LANG_C89:
+    case DW_LANG_C:
+    case DW_LANG_Cobol74:
+    case DW_LANG_Cobol85:
+    case DW_LANG_Fortran77:
+    case DW_LANG_Pascal83:
+    case DW_LANG_C99:
+    case DW_LANG_PLI:
+    case DW_LANG_UPC:
+    case DW_LANG_C11:
+    case DW_LANG_Mips_Assembler:
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *elf_dwarf_name(Dwarf_Die *entry, bool *certain)
+{
+    Dwarf_Attribute a;
+    *certain = true;
+    if (dwarf_attr_integrate(entry, DW_AT_linkage_name, &a) != NULL ||
+        dwarf_attr_integrate(entry, DW_AT_MIPS_linkage_name, &a) != NULL) {
+        return dwarf_formstring(&a);
+    }
+    if (dwarf_attr_integrate(entry, DW_AT_name, &a) == NULL) {
+        return NULL;
+    }
+    Dwarf_Die unit;
+    *certain =
+        dwarf_cu_info(a.cu, NULL, NULL, &unit, NULL, NULL, NULL, NULL) == 0 && language_is_plain(dwarf_srclang(&unit));
+    return dwarf_formstring(&a);
+}
+
+bool elf_entries_origin(struct elf_entries *w, Dwarf_Die *out)
+{
+    Dwarf_Attribute a;
+    if (dwarf_attr(&w->entry, DW_AT_abstract_origin, &a) == NULL &&
+        dwarf_attr(&w->entry, DW_AT_specification, &a) == NULL) {
+        return false;
+    }
+    const bool found = dwarf_formref_die(&a, out) != NULL;
+    const unsigned form = dwarf_whatform(&a);
+    w->missing += !found && (form == DW_FORM_GNU_ref_alt || form == DW_FORM_ref_sup4 || form == DW_FORM_ref_sup8);
+    return found;
+}
+
+bool elf_entries_note(const struct elf_entries *w, struct elf_build *b)
+{
+    if (w->split != 0) {
+        elf_build_note(b,
+                       "Functions that were inlined in %u units are not known: their debug information is in .dwo "
+                       "files (-gsplit-dwarf), which are not read.",
+                       w->split);
+    }
+    if (w->missing != 0) {
+        elf_build_note(
+            b, "Some inlined functions are not known: their names are in a debug file of dwz, which was not read.");
+    }
+    return w->split != 0 || w->missing != 0;
+}
