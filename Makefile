@@ -292,6 +292,12 @@ $(B)/tests/crash-fault.so: $(B)/tests/crash/fault.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $< -ldl
 TESTS += $(if $(SANITIZE),,$(B)/tests/crash-campaign $(B)/tests/crash-fault.so)
 
+# Tests that change a database by SQL load the layer that gives each page its checksum.
+$(B)/tests/sealed.so: daemon/store/sqlite_seal.c daemon/store/sqlite.h $(call archives_of,proto)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fvisibility=hidden,$(CFLAGS_ALL)) $(LDFLAGS_ALL) -shared -o $@ $< $(call archives_of,proto) -lsqlite3
+TESTS += $(if $(SANITIZE),,$(B)/tests/sealed.so)
+
 # Simulated hosts of a fleet, thousands in a process.
 $(B)/tests/simulate: $(patsubst %.c,$(B)/%.o,$(wildcard tests/fleet/*.c)) $(call archives_of,proto)
 	@mkdir -p $(@D)

@@ -100,7 +100,7 @@ enum profd_status server_start(struct server *s, struct profd_error *e);
 enum profd_status server_open_storage(struct server *s, struct profd_error *e);
 void server_close_storage(struct server *s);
 /* The database is read as a whole at the next start. */
-void server_mark_damaged(struct server *s);
+void server_mark_damaged(struct server *s, bool unwritable);
 /* Finishes a restore that was interrupted behind its point of no return. The lock is held. */
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e);
 

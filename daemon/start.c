@@ -104,6 +104,22 @@ static enum profd_status server_open_directory(struct server *s, struct profd_er
     return status ? status : space_open(&space, &s->space, e);
 }
 
+/* Only a reader has met it: writing goes on, it is said until the next start, and that reads the whole file. */
+static void server_on_read_failure(void *context, const char *sentence)
+{
+    struct server *s = context;
+
+    if (s->read_failed) {
+        return;
+    }
+    s->read_failed = true;
+    log_write(LOG_LEVEL_ERROR, NULL,
+              "profd could not read %s: %s; what needs it is refused, and uploads go on; profctl verify says which "
+              "data is affected; start profd again to check the whole file, and restore a backup, see profd(8)",
+              s->path, sentence);
+    server_mark_damaged(s, false);
+}
+
 static enum profd_status server_open_store(struct server *s, struct profd_error *e)
 {
     enum profd_status status = server_open_storage(s, e);
@@ -114,6 +130,13 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         s->run = (uint64_t)loop_clock();
     }
     s->run = (s->run & INT64_MAX) | 1;
+    if (!status && store_sqlite_bad_page(s->write_store)) {
+        struct profd_error why;
+
+        (void)profd_error_set(&why, PROFD_DAMAGED, "page %lld does not have its checksum",
+                              (long long)store_sqlite_bad_page(s->write_store));
+        server_on_read_failure(s, why.sentence);
+    }
     if (!status) {
         store_set_run(s->write_store, s->run);
         status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay_epoch, e) : PROFD_OK;
@@ -132,6 +155,8 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     if (!status) {
         space_keep(s->space);
         run_times_begin(s->run_times);
+    } else if (status == PROFD_DAMAGED) { /* the next start begins a new database */
+        server_mark_damaged(s, true);
     }
     return status;
 }
@@ -143,28 +168,12 @@ static void server_on_store_failure(void *context, bool damaged)
     struct server *s = context;
 
     if (damaged) {
-        server_mark_damaged(s);
+        server_mark_damaged(s, true);
     }
     live_fail_syncs(s->live);
     if (s->managed) {
         server_stop(s, profd_status_exit(PROFD_IO));
     }
-}
-
-/* Only a reader has met it: writing goes on, it is said until the next start, and that reads the whole file. */
-static void server_on_read_failure(void *context, const char *sentence)
-{
-    struct server *s = context;
-
-    if (s->read_failed) {
-        return;
-    }
-    s->read_failed = true;
-    log_write(LOG_LEVEL_ERROR, NULL,
-              "profd could not read %s: %s; start profd again: it checks the whole file and puts a damaged one aside; "
-              "profctl verify says which data is affected",
-              s->path, sentence);
-    server_mark_damaged(s);
 }
 
 static uint64_t server_get_uploads(void *context)

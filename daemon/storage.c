@@ -31,7 +31,7 @@ void server_close_storage(struct server *s)
     s->write_store = NULL;
 }
 
-void server_mark_damaged(struct server *s)
+void server_mark_damaged(struct server *s, bool unwritable)
 {
-    database_mark_damaged(s->config->state_dir, s->lock_fd);
+    database_mark_damaged(s->config->state_dir, s->lock_fd, unwritable);
 }

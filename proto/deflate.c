@@ -5,6 +5,7 @@
 
 #define DEFLATE_BLOCK_MAX (128u << 10)
 #define DEFLATE_BLOCK_MIN 4u
+#define DEFLATE_CHECKSUM_FLAG 4u /* of the byte after the magic number */
 
 /* Making a context costs more than a small upload takes. A few are kept idle; they stay reachable, so nothing leaks. */
 #define DEFLATE_IDLE 4
@@ -54,8 +55,8 @@ size_t deflate_bound(size_t n)
     return ZSTD_compressBound(n);
 }
 
-static enum profd_status deflate_pack_frame(const uint8_t *in, size_t n, bool sized, bool checked, uint8_t *out,
-                                            size_t capacity, size_t *size, struct profd_error *e)
+enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
+                               struct profd_error *e)
 {
     ZSTD_CCtx *c = deflate_take_packer();
     if (c == NULL) {
@@ -64,7 +65,7 @@ static enum profd_status deflate_pack_frame(const uint8_t *in, size_t n, bool si
     ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, 1);
     ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, sized ? 1 : 0);
-    ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, checked ? 1 : 0);
+    ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1);
     size_t result = ZSTD_compress2(c, out, capacity, in, n);
     deflate_give_packer(c);
     if (ZSTD_isError(result)) {
@@ -74,24 +75,12 @@ static enum profd_status deflate_pack_frame(const uint8_t *in, size_t n, bool si
     return PROFD_OK;
 }
 
-enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
-                               struct profd_error *e)
-{
-    return deflate_pack_frame(in, n, sized, false, out, capacity, size, e);
-}
-
-enum profd_status deflate_pack_checked(const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *size,
-                                       struct profd_error *e)
-{
-    return deflate_pack_frame(in, n, false, true, out, capacity, size, e);
-}
-
 uint64_t deflate_content_max(size_t n)
 {
     return ((uint64_t)n / DEFLATE_BLOCK_MIN + 1) * DEFLATE_BLOCK_MAX;
 }
 
-/* One frame of the current format: older formats and skippable frames, which libzstd accepts too, are refused. */
+/* One frame of the current format with a checksum: what libzstd accepts besides is refused. */
 static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd_error *e)
 {
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -100,6 +89,9 @@ static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd
             return profd_error_set(e, PROFD_MALFORMED,
                                    "%zu bytes of compressed data do not begin with zstd's magic number", n);
         }
+    }
+    if (n < 5 || !(in[4] & DEFLATE_CHECKSUM_FLAG)) {
+        return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes have no checksum", n);
     }
     size_t frame = ZSTD_findFrameCompressedSize(in, n);
     if (ZSTD_isError(frame)) {

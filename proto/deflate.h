@@ -11,14 +11,10 @@
 /* Upper bound of what deflate_pack writes for n bytes. */
 size_t deflate_bound(size_t n);
 
-/* Writes one zstd frame of level 1 over n bytes into out (capacity at least deflate_bound(n)), without checksum, with
- * the content size in its header if sized. NO_MEMORY, INTERNAL or OK. */
+/* Writes one zstd frame of level 1 over n bytes into out (capacity at least deflate_bound(n)), with a checksum over
+ * the content, and with the content size in its header if sized. NO_MEMORY, INTERNAL or OK. */
 enum profd_status deflate_pack(const uint8_t *in, size_t n, bool sized, uint8_t *out, size_t capacity, size_t *size,
                                struct profd_error *e);
-
-/* The same with a checksum over the content and without its size, for what is kept on a disk for long. */
-enum profd_status deflate_pack_checked(const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *size,
-                                       struct profd_error *e);
 
 /* Most bytes that a zstd frame of n bytes can hold: a block takes at least 4 bytes and yields at most 128 KiB. */
 uint64_t deflate_content_max(size_t n);
@@ -27,7 +23,8 @@ uint64_t deflate_content_max(size_t n);
  * bytes are not exactly one such frame. */
 enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e);
 
-/* Inflates the one zstd frame that fills in; exactly size bytes must come out. MALFORMED otherwise. */
+/* Inflates the one zstd frame that fills in; exactly size bytes must come out, and have the frame's checksum. MALFORMED
+ * otherwise. */
 enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e);
 
 #endif

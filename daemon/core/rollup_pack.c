@@ -16,7 +16,7 @@ enum profd_status rollup_pack(const uint8_t *raw, size_t n, size_t skip, uint8_t
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes of a sum", n);
     }
-    enum profd_status status = deflate_pack_checked(raw, n, block + skip, capacity, &packed, e);
+    enum profd_status status = deflate_pack(raw, n, false, block + skip, capacity, &packed, e);
     if (status != PROFD_OK) {
         free(block);
         return status;

@@ -96,7 +96,7 @@ static enum profd_status pack(const uint8_t *raw, size_t n, uint8_t **out, size_
     }
     block[0] = FORMAT;
     uint8_t *p = varint_put(block + 1, n);
-    enum profd_status status = deflate_pack_checked(raw, n, p, capacity - (size_t)(p - block), &packed, e);
+    enum profd_status status = deflate_pack(raw, n, false, p, capacity - (size_t)(p - block), &packed, e);
     packed += (size_t)(p - block);
     if (status == PROFD_OK) {
         fitted = malloc(packed); /* it is kept for long */

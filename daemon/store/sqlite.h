@@ -17,6 +17,7 @@
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
 #define SQLITE_SCHEMA_VERSION 1
+#define SQLITE_SEAL_SIZE 8              /* bytes of the checksum at the end of each page */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
 #define SQLITE_ROW_BYTES 128           /* that a row and its entries in indexes count beside its texts and blobs */
@@ -73,6 +74,7 @@ struct sqlite_store {
     sqlite3 *db;
     char *path;
     sqlite3_stmt *statements[SQL_COUNT];
+    int64_t bad_page; /* refused without its checksum; 0: none was */
 
     /* the writer's */
     enum profd_status broken; /* not OK: nothing is written any more (DECISIONS 31) */
@@ -200,6 +202,21 @@ enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd
 enum profd_status sqlite_create_file(const char *path, struct profd_error *e);
 /* Makes a new or renamed file's entry in its directory durable. */
 enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e);
+
+/* Lets all files that SQLite opens from now on have checked pages, if their header leaves room for checksums. */
+void sqlite_seal_register(void);
+
+/* Returns the bytes that SQLite leaves free at the end of each page, and sets those of a new file or of VACUUM; -1 sets
+ * nothing. */
+int sqlite_seal_reserve(sqlite3 *db, int bytes);
+
+/* Reads the next n pages of the file from *page on, and sets *bad to the first that does not have its checksum, or 0.
+ * *page: the one to go on with; 0 at the end of the file. */
+enum profd_status sqlite_seal_scan(struct sqlite_store *s, int64_t n, int64_t *page, int64_t *bad,
+                                   struct profd_error *e);
+
+/* The page that was refused last in this thread with SQLITE_IOERR_DATA, since the last call; 0: none was. */
+int64_t sqlite_seal_take_fault(void);
 /* The numbered texts that make the tables: the one at index i leads from version i to i + 1. Tests have others. */
 struct sqlite_schema {
     const char *const *steps;

@@ -20,11 +20,17 @@ static enum profd_status check_size(struct sqlite_store *s, void (*fault)(void *
     return status;
 }
 
+int64_t store_sqlite_bad_page(const struct store *base)
+{
+    return ((const struct sqlite_store *)base)->bad_page;
+}
+
 enum profd_status store_sqlite_check(struct store *base, void (*fault)(void *context, const char *sentence),
                                      void *context, struct profd_error *e)
 {
     struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q = NULL;
+    (void)sqlite_seal_take_fault();
     int rc = sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(100)", -1, &q, NULL);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = sqlite3_step(q);
@@ -32,6 +38,8 @@ enum profd_status store_sqlite_check(struct store *base, void (*fault)(void *con
             fault(context, sqlite_text(q, 0));
         }
     }
+    int64_t page = sqlite_seal_take_fault();
+    s->bad_page = page ? page : s->bad_page;
     enum profd_status status = rc == SQLITE_DONE ? PROFD_OK : sqlite_fail(s, e);
     sqlite3_finalize(q);
     return status == PROFD_OK ? check_size(s, fault, context, e) : status;

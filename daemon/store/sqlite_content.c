@@ -1,8 +1,7 @@
 /* The stored bytes of objects. */
 #include <stdlib.h>
-#include <string.h>
-#include <zstd.h>
 
+#include "proto/deflate.h"
 #include "store/sqlite.h"
 
 enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
@@ -14,18 +13,11 @@ enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, u
     if (!block) {
         return profd_no_memory(e);
     }
-    bool good;
-    if (sqlite3_column_int(q, 1) != 0) {
-        good = ZSTD_decompress(block, raw, stored, n) == raw;
-    } else {
-        good = n == raw;
-        if (good && n > 0) {
-            memcpy(block, stored, n);
-        }
-    }
-    if (!good) {
+    enum profd_status status = deflate_unpack(stored, n, block, raw, e);
+    if (status != PROFD_OK) {
         free(block);
-        return profd_error_set(e, PROFD_DAMAGED, "database %s: the stored symbols of a build cannot be read", s->path);
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED,
+                                "database %s: the stored symbols of a build", s->path);
     }
     *bytes = block;
     *size = raw;

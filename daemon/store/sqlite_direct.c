@@ -3,14 +3,14 @@
 
 enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e)
 {
-    int rc = sqlite3_errcode(db) & 0xff;
+    int extended = sqlite3_extended_errcode(db), rc = extended & 0xff;
     enum profd_status status = rc == SQLITE_FULL                             ? PROFD_FULL
                                : rc == SQLITE_NOMEM                          ? PROFD_NO_MEMORY
+                               : extended == SQLITE_IOERR_DATA               ? PROFD_DAMAGED
                                : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB ? PROFD_DAMAGED
                                : rc == SQLITE_BUSY                           ? PROFD_BUSY
                                                                              : PROFD_IO;
-    return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db),
-                           sqlite3_extended_errcode(db));
+    return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db), extended);
 }
 
 enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e)

@@ -144,6 +144,7 @@ static enum profd_status fill_empty(const char *path, struct profd_error *e)
 {
     sqlite3 *db = NULL;
     enum profd_status status = PROFD_OK;
+    sqlite_seal_register();
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path,
                                  db ? sqlite3_errmsg(db) : "out of memory");

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
+#include "proto/deflate.h"
 #include "store/sqlite_users.h"
 
 /* The row with exactly these bytes under (build, variant), or 0. */
@@ -34,20 +34,19 @@ static enum profd_status find_same(struct sqlite_store *s, int64_t build, const 
 static enum profd_status add_object(struct sqlite_store *s, int64_t build, const struct store_object *o, int64_t *id,
                                     struct profd_error *e)
 {
-    size_t bound = ZSTD_compressBound(o->encoded_size);
-    uint8_t *packed = o->encoded_size > 0 ? malloc(bound) : NULL;
-    if (o->encoded_size > 0 && !packed) {
+    size_t bound = deflate_bound(o->encoded_size), n = 0;
+    uint8_t *packed = malloc(bound);
+    if (!packed) {
         return profd_no_memory(e);
     }
-    size_t n = packed ? ZSTD_compress(packed, bound, o->encoded, o->encoded_size, 1) : 0;
-    bool compressed = packed && !ZSTD_isError(n) && n < o->encoded_size;
-    enum profd_status status = sqlite_run(
-        s, SQL_OBJECT_ADD,
-        VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size), INTEGER(compressed),
-               BLOB(o->bounds, o->bounds_size),
-               BLOB(compressed ? packed : o->encoded, compressed ? n : o->encoded_size), INTEGER(o->outdated)),
-        e);
-    *id = sqlite3_last_insert_rowid(s->db);
+    enum profd_status status = deflate_pack(o->encoded, o->encoded_size, false, packed, bound, &n, e);
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_OBJECT_ADD,
+                            VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size),
+                                   INTEGER(1), BLOB(o->bounds, o->bounds_size), BLOB(packed, n), INTEGER(o->outdated)),
+                            e);
+        *id = sqlite3_last_insert_rowid(s->db);
+    }
     free(packed);
     return status;
 }

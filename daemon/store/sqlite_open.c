@@ -66,6 +66,7 @@ static enum profd_status execute(struct sqlite_store *s, const char *sql, struct
 /* Opens the connection and lets it do nothing that the file's owner has not asked for. Nothing is written yet. */
 static enum profd_status connect_file(struct sqlite_store *s, int flags, struct profd_error *e)
 {
+    sqlite_seal_register();
     if (sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
         return s->db ? sqlite_fail(s, e) : profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
     }
@@ -83,6 +84,7 @@ static enum profd_status connect_file(struct sqlite_store *s, int flags, struct 
 static enum profd_status check_pages(struct sqlite_store *s, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
+    (void)sqlite_seal_take_fault();
     if (sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &q, NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
     }
@@ -93,17 +95,35 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: %s", s->path, sqlite_text(q, 0));
     }
     sqlite3_finalize(q);
+    /* A page that cannot be read is no reason to refuse the others: what does not need it is answered. */
+    int64_t page = sqlite_seal_take_fault();
+    s->bad_page = page ? page : s->bad_page;
+    return s->bad_page ? PROFD_OK : status;
+}
+
+/* A database that another program has made, of what could be read of a damaged one, gets its checksums. Only VACUUM
+ * makes room for them, and not beside a log. */
+static enum profd_status seal(struct sqlite_store *s, struct profd_error *e)
+{
+    (void)sqlite_seal_reserve(s->db, SQLITE_SEAL_SIZE);
+    enum profd_status status = execute(s, "PRAGMA journal_mode=DELETE; VACUUM", e);
+    if (status == PROFD_OK && sqlite_seal_reserve(s->db, -1) != SQLITE_SEAL_SIZE) {
+        status = profd_error_set(e, PROFD_BUSY, "database \"%s\": another process has it open; it cannot get checksums",
+                                 s->path);
+    }
     return status;
 }
 
-/* Checks, before the file is changed: the pages of a small file, and the tables. */
+/* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that says how
+ * much of a page is free were damaged, the check of the pages would fail. */
 static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
 {
     struct stat st;
     if (stat(s->path, &st) != 0) {
         return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
     }
-    enum profd_status status = st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK;
+    const bool sealed = sqlite_seal_reserve(s->db, -1) == SQLITE_SEAL_SIZE;
+    enum profd_status status = !sealed || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK;
     return status == PROFD_OK ? sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e) : status;
 }
 
@@ -196,6 +216,9 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     status = sqlite_judge_schema(s->db, s->path, &version, e);
     if (status == PROFD_OK) {
         status = check_file(s, version, e);
+    }
+    if (status == PROFD_OK && sqlite_seal_reserve(s->db, -1) != SQLITE_SEAL_SIZE) {
+        status = seal(s, e);
     }
     if (status == PROFD_OK) {
         status = prepare_writing(s, e);

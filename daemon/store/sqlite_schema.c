@@ -53,6 +53,7 @@ enum profd_status sqlite_schema_extend(sqlite3 *db, const struct sqlite_schema *
     char mark[128];
     snprintf(mark, sizeof mark, "PRAGMA application_id=%d; PRAGMA user_version=%lld", SQLITE_APPLICATION_ID,
              (long long)schema->version);
+    (void)sqlite_seal_reserve(db, SQLITE_SEAL_SIZE);
     /* auto_vacuum allows free pages to be returned. It cannot be enabled once there is a table. */
     enum profd_status status =
         sqlite_direct_run(db, "PRAGMA auto_vacuum=INCREMENTAL; BEGIN IMMEDIATE", "cannot begin the schema", e);

@@ -10,6 +10,9 @@ enum profd_status sqlite_status_of(int extended)
     if (extended == SQLITE_IOERR_NOMEM) {
         return PROFD_NO_MEMORY;
     }
+    if (extended == SQLITE_IOERR_DATA) {
+        return PROFD_DAMAGED;
+    }
     switch (extended & 0xff) {
     case SQLITE_FULL:
         return PROFD_FULL;
@@ -53,6 +56,9 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
     int extended = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
     enum profd_status status = sqlite_status_of(extended);
     struct profd_error why;
+    if (extended == SQLITE_IOERR_DATA) {
+        s->bad_page = sqlite_seal_take_fault();
+    }
     /* SQLite knows of a full disk only by ENOSPC, and only when it writes: not of a quota, nor when it enlarges the
      * shared memory. A failed sync is another matter: what it left is unknown, whatever the reason. */
     if (extended == SQLITE_IOERR_WRITE || extended == SQLITE_IOERR_SHMSIZE || extended == SQLITE_IOERR_SHMOPEN) {
@@ -62,12 +68,17 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
         status = profd_error_set(&why, PROFD_BUSY, "database %s: no descriptor is free to open a file of it", s->path);
     } else if (status == PROFD_FULL) {
         profd_error_set(&why, status, "no space left for the database %s", s->path);
+    } else if (extended == SQLITE_IOERR_DATA) {
+        profd_error_set(&why, status, "database %s: page %lld is damaged: it does not have its checksum", s->path,
+                        (long long)s->bad_page);
     } else {
         profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
                         status == PROFD_IO ? "; check the disk" : "");
     }
-    if (s->base.writable && s->broken == PROFD_OK && (status == PROFD_IO || status == PROFD_DAMAGED)) {
-        /* The result of a failed write or fsync is unknown, and a later success would not change that. */
+    if (s->base.writable && s->broken == PROFD_OK && extended != SQLITE_IOERR_DATA &&
+        (status == PROFD_IO || status == PROFD_DAMAGED)) {
+        /* The result of a failed write or fsync is unknown, and a later success would not change that. A page that was
+         * refused has changed nothing: what does not need it goes on. */
         s->broken = status;
         s->why = why;
     }

@@ -11,6 +11,7 @@
 #include "proto/message.h"
 
 #define SLICE_NANOSECONDS 100000000
+#define PAGES_A_STEP 256
 
 /* Stored data of an hour. */
 struct found_hour {
@@ -330,8 +331,22 @@ static enum profd_status verify_next(struct sqlite_verifying *v, const struct sq
     return status;
 }
 
+static enum profd_status verify_pages(struct sqlite_verifying *v, struct store_cursor *c, struct profd_error *e)
+{
+    int64_t bad = 0;
+    enum profd_status status = sqlite_seal_scan(v->s, PAGES_A_STEP, &c->page, &bad, e);
+    if (status == PROFD_OK && bad != 0) {
+        sqlite_verify_tell(v, "page %" PRId64 " of the file is damaged: it does not have its checksum", bad);
+    }
+    c->pages_done = c->page == 0;
+    return status;
+}
+
 static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cursor *c, struct profd_error *e)
 {
+    if (!c->pages_done) {
+        return verify_pages(v, c, e);
+    }
     struct sqlite_identity series;
     int64_t id = 0;
     bool found = false;
@@ -343,7 +358,7 @@ static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cu
         return status;
     }
     if ((uint64_t)id != c->series) {
-        *c = (struct store_cursor){.series = (uint64_t)id};
+        *c = (struct store_cursor){.series = (uint64_t)id, .pages_done = true};
     }
     if (status == PROFD_OK) {
         status = sqlite_series_identify(v->s, v->arena, id, &series, &found, e);

@@ -24,7 +24,8 @@
 struct database_mark {
     bool any;           /* this state directory had a database; inode is its */
     bool known;         /* the file that has its name now is that one */
-    bool damaged;       /* damage was met in it */
+    bool damaged;       /* damage was met in it, */
+    bool unwritable;    /* and ended writing */
     bool closed;        /* profd ended as it should, and last is what was stored then; else it was killed, */
     uint64_t log_inode; /* and this is the log, which is not empty; 0: not known */
     uint64_t inode;
@@ -73,6 +74,7 @@ static void database_mark_read(int lock_fd, const char *path, struct database_ma
     out->any = true;
     out->known = !stat(path, &st) && st.st_ino == out->inode;
     out->damaged = skip_word(&at, " damaged");
+    out->unwritable = skip_word(&at, " unwritable");
     if (skip_word(&at, " closed ")) {
         uint64_t salt = 0, number = 0;
         out->closed = take_number(&at, &salt) && take_number(&at, &number) && skip_word(&at, " ");
@@ -103,15 +105,16 @@ static void mark_write(int lock_fd, const char *path, const char *rest)
 }
 
 /* Damage was met. closed: the database is being closed and needs no log; else what was noted of the log stays noted. */
-static void database_mark_write_damaged(int lock_fd, const char *path, bool closed)
+static void database_mark_write_damaged(int lock_fd, const char *path, bool unwritable, bool closed)
 {
-    char rest[48] = " damaged";
+    char rest[64], log[32] = "";
     struct database_mark mark;
 
     database_mark_read(lock_fd, path, &mark);
     if (!closed && mark.known && mark.log_inode != 0) {
-        (void)snprintf(rest, sizeof rest, " damaged log %" PRIu64, mark.log_inode);
+        (void)snprintf(log, sizeof log, " log %" PRIu64, mark.log_inode);
     }
+    (void)snprintf(rest, sizeof rest, " damaged%s%s", unwritable || mark.unwritable ? " unwritable" : "", log);
     mark_write(lock_fd, path, rest);
 }
 
@@ -142,12 +145,12 @@ static void database_mark_write_closed(int lock_fd, const char *path, const stru
     mark_write(lock_fd, path, rest);
 }
 
-void database_mark_damaged(const char *state_dir, int lock_fd)
+void database_mark_damaged(const char *state_dir, int lock_fd, bool unwritable)
 {
     char path[4096];
 
     if (!state_dir_database_path(state_dir, path, sizeof path, NULL)) {
-        database_mark_write_damaged(lock_fd, path, false);
+        database_mark_write_damaged(lock_fd, path, unwritable, false);
     }
 }
 
@@ -163,7 +166,7 @@ void database_note_end(const char *state_dir, int lock_fd, struct store *store, 
     }
     database_mark_read(lock_fd, path, &mark);
     if (mark.damaged) { /* the next start must read the whole file */
-        database_mark_write_damaged(lock_fd, path, true);
+        database_mark_write_damaged(lock_fd, path, false, true);
     } else if (unsalted) {
         database_mark_write_unsalted(lock_fd, path);
     } else {
@@ -200,14 +203,18 @@ static void database_on_fault(void *context, const char *sentence)
     }
 }
 
-/* After damage was met the whole file is read, whatever its size. */
-static enum profd_status database_check_marked(struct store **store, struct profd_error *e)
+/* After damage was met the whole file is read, whatever its size. unwritable: nothing could be stored any more, so that
+ * a page without its checksum is reason enough to begin a new database. */
+static enum profd_status database_check_marked(struct store **store, bool unwritable, struct profd_error *e)
 {
     struct profd_error first = {""};
     enum profd_status status = store_sqlite_check(*store, database_on_fault, &first, e);
 
     if (!status && *first.sentence) {
         status = profd_error_set(e, PROFD_DAMAGED, "%s", first.sentence);
+    }
+    if (status == PROFD_DAMAGED && store_sqlite_bad_page(*store) && !unwritable) {
+        return PROFD_OK;
     }
     if (status) {
         store_close(*store);
@@ -432,7 +439,7 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
         status = store_sqlite_open_writer(path, &store, e);
     }
     if (!status && (mark.damaged || lost)) {
-        status = database_check_marked(&store, e);
+        status = database_check_marked(&store, mark.unwritable, e);
     }
     if (status == PROFD_DAMAGED && (mark.known || empty || store_sqlite_is_ours(path))) {
         const struct profd_error why = *e;

@@ -17,7 +17,7 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
 /* Nothing more is committed: notes what is stored, so that the next start can say if that is gone. Before store_close.
  * salt: of database_open. */
 void database_note_end(const char *state_dir, int lock_fd, struct store *store, uint64_t salt);
-/* Notes that damage was met in the database that is open. */
-void database_mark_damaged(const char *state_dir, int lock_fd);
+/* Notes that damage was met in the database that is open. unwritable: nothing can be stored in it any more. */
+void database_mark_damaged(const char *state_dir, int lock_fd, bool unwritable);
 
 #endif

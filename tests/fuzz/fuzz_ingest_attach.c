@@ -63,7 +63,7 @@ static void decode_packed(const uint8_t *raw, size_t size)
     require(bytes != NULL);
     bytes[0] = 2;
     uint8_t *at = varint_put(bytes + 1, size);
-    require(deflate_pack_checked(raw, size, at, capacity - (size_t)(at - bytes), &packed, NULL) == PROFD_OK);
+    require(deflate_pack(raw, size, false, at, capacity - (size_t)(at - bytes), &packed, NULL) == PROFD_OK);
     decode(bytes, (size_t)(at - bytes) + packed);
     free(bytes);
 }

@@ -16,7 +16,7 @@ BUILD = "e7" * 20
 INCARNATION = b"0123456789abcdef"
 WELCOME = field(1, 1) + field(2, 1 << 20) + field(3, 32) + field(4, "centre")
 
-BOMB = struct.pack("<IBI", 0xFD2FB528, 0xA0, 100000) + struct.pack("<I", 100000 << 3 | 3)[:3] + b"x"  # zstd, 100 kB
+BOMB = struct.pack("<IBI", 0xFD2FB528, 0xA4, 100000) + struct.pack("<I", 100000 << 3 | 3)[:3] + b"x1234"  # zstd, 100 kB
 
 
 class Centre:

@@ -193,9 +193,10 @@ def bombs(tap, d):
     if os.getuid() != 0:
         return tap.skip("uploads that unpack to half a gigabyte each", "needs root to be two users")
     total = 512 << 20
-    packed = struct.pack("<IBQ", 0xFD2FB528, 0xE0, total) # zstd: blocks that say "128 KiB of zeros"
+    packed = struct.pack("<IBQ", 0xFD2FB528, 0xE4, total) # zstd: blocks that say "128 KiB of zeros"
     for n in range(total >> 17):
         packed += struct.pack("<I", 1 << 20 | 2 | (n + 1 == total >> 17))[:3] + b"\0"
+    packed += b"\0" * 4  # where the checksum is
     body = (field(1, b"attacker-uid") + field(2, 1) + field(6, field(1, "ab" * 20))
             + field(8, b"\1" + varint(total) + packed) + field(11, "ab" * 16))
 

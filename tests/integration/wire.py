@@ -1,6 +1,7 @@
 # not a test
 """The Unix protocol spoken by hand: what a client library would never send can be sent with it, too."""
 import array
+import ctypes
 import os
 import socket
 import struct
@@ -11,6 +12,9 @@ TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJE
                                      "LIST_REVOKED REVOKED".split())}
 NAMES = {v: k for k, v in TYPES.items()}
 LAST = 1
+LIBZSTD, ZSTD_CHECKSUM_FLAG = ctypes.CDLL("libzstd.so.1"), 201
+for _name in ("compressBound", "createCCtx", "compress2"):
+    getattr(LIBZSTD, f"ZSTD_{_name}").restype = ctypes.c_size_t
 
 
 def varint(n):
@@ -60,10 +64,13 @@ def fields(data):
 
 
 def zstd(raw):
-    """A zstd frame of raw blocks: legal, and nothing to compress with is needed."""
-    parts = [raw[i:i + (1 << 17)] for i in range(0, len(raw), 1 << 17)] or [b""]
-    blocks = [struct.pack("<I", len(part) << 3 | (part is parts[-1]))[:3] + part for part in parts]
-    return struct.pack("<IBI", 0xFD2FB528, 0xA0, len(raw)) + b"".join(blocks)
+    """A zstd frame with content size and checksum."""
+    room = LIBZSTD.ZSTD_compressBound(ctypes.c_size_t(len(raw)))
+    out, context = ctypes.create_string_buffer(room), ctypes.c_void_p(LIBZSTD.ZSTD_createCCtx())
+    LIBZSTD.ZSTD_CCtx_setParameter(context, ZSTD_CHECKSUM_FLAG, 1)
+    size = LIBZSTD.ZSTD_compress2(context, out, ctypes.c_size_t(room), raw, ctypes.c_size_t(len(raw)))
+    LIBZSTD.ZSTD_freeCCtx(context)
+    return out.raw[:size]
 
 
 def counts(ticks, low=0x1000, high=0x2000, bins=1024):

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "proto/deflate.h"
 #include "proto/frame.h"
 #include "proto/limits.h"
 
@@ -96,6 +97,32 @@ static void refuse_inflate(const uint8_t *in, size_t n, size_t limit, enum profd
     cr_assert_eq(size, 77);
 }
 
+static size_t pack(uint8_t *out, size_t capacity, const char *text, size_t n, bool sized)
+{
+    size_t size = 0;
+    cr_assert_eq(deflate_pack((const uint8_t *)text, n, sized, out, capacity, &size, NULL), PROFD_OK);
+    return size;
+}
+
+Test(proto_frame, a_frame_without_a_checksum_is_refused)
+{
+    uint8_t packed[200];
+    size_t n = ZSTD_compress(packed, sizeof packed, "hello hello hello", 17, 1);
+    refuse_inflate(packed, n, 1000, PROFD_MALFORMED);
+}
+
+/* Each flipped bit of the frame is found. */
+Test(proto_frame, flipped_bits_are_found)
+{
+    uint8_t packed[200], out[17];
+    size_t n = pack(packed, sizeof packed, "hello hello hello", 17, false);
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        packed[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        cr_assert(deflate_unpack(packed, n, out, 17, NULL) != PROFD_OK || memcmp(out, "hello hello hello", 17) == 0);
+        packed[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+}
+
 Test(proto_frame, inflating)
 {
     char text[5000];
@@ -103,7 +130,7 @@ Test(proto_frame, inflating)
         text[i] = (char)('a' + i * i % 23);
     }
     uint8_t packed[6000];
-    size_t n = ZSTD_compress(packed, sizeof packed - 10, text, sizeof text, 1);
+    size_t n = pack(packed, sizeof packed - 10, text, sizeof text, true);
     uint8_t *out;
     size_t size;
     for (int round = 0; round < 3; round++) {
@@ -118,7 +145,7 @@ Test(proto_frame, inflating)
     }
     memcpy(packed + n, packed, 8);
     refuse_inflate(packed, n + 1, sizeof text, PROFD_MALFORMED);
-    size_t nothing = ZSTD_compress(packed, sizeof packed, "", 0, 1);
+    size_t nothing = pack(packed, sizeof packed, "", 0, true);
     cr_assert_eq(frame_inflate(packed, nothing, 10, &out, &size, NULL), PROFD_OK);
     cr_assert_eq(size, 0);
     free(out);
@@ -127,12 +154,9 @@ Test(proto_frame, inflating)
 Test(proto_frame, inflating_needs_a_stated_true_size)
 {
     uint8_t packed[200];
-    ZSTD_CCtx *c = ZSTD_createCCtx();
-    ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, 0);
-    size_t n = ZSTD_compress2(c, packed, sizeof packed, "hello hello hello", 17);
-    ZSTD_freeCCtx(c);
+    size_t n = pack(packed, sizeof packed, "hello hello hello", 17, false);
     refuse_inflate(packed, n, 1000, PROFD_MALFORMED);
-    n = ZSTD_compress(packed, sizeof packed, "hello hello hello", 17, 1);
+    n = pack(packed, sizeof packed, "hello hello hello", 17, true);
     packed[5]++; /* single-segment frame: the byte behind the descriptor is the content size */
     refuse_inflate(packed, n, 1000, PROFD_MALFORMED);
     packed[5] -= 2;
@@ -143,8 +167,8 @@ Test(proto_frame, inflating_needs_a_stated_true_size)
 
 Test(proto_frame, a_bomb_that_lies_about_its_size_takes_no_memory)
 {
-    /* Descriptor 0xe0: single segment, 8-byte content size of 1 TiB; then one raw block of nothing. */
-    static const uint8_t bomb[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0};
+    /* Descriptor 0xe4: single segment, checksum, 8-byte content size of 1 TiB; then one raw block of nothing. */
+    static const uint8_t bomb[] = {0x28, 0xb5, 0x2f, 0xfd, 0xe4, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0};
     refuse_inflate(bomb, sizeof bomb, SIZE_MAX, PROFD_MALFORMED);
     refuse_inflate(bomb, sizeof bomb, LIMIT_FRAME_PAYLOAD, PROFD_TOO_LARGE);
 }
