@@ -17,7 +17,7 @@
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
 #define SQLITE_SCHEMA_VERSION 1
-#define SQLITE_SEAL_SIZE 8              /* bytes of the checksum at the end of each page */
+#define SQLITE_SEAL_SIZE 8             /* bytes of the checksum at the end of each page */
 #define SQLITE_WAL_FRAMES 4096         /* pages of log after which the writer checkpoints: 16 MiB */
 #define SQLITE_PAGE 4096               /* bytes, of a database that this engine made */
 #define SQLITE_ROW_BYTES 128           /* that a row and its entries in indexes count beside its texts and blobs */
@@ -203,7 +203,7 @@ enum profd_status sqlite_create_file(const char *path, struct profd_error *e);
 /* Makes a new or renamed file's entry in its directory durable. */
 enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e);
 
-/* Lets all files that SQLite opens from now on have checked pages, if their header leaves room for checksums. */
+/* Lets all files that SQLite opens from now on have checked pages, if their header leaves space for checksums. */
 void sqlite_seal_register(void);
 
 /* Returns the bytes that SQLite leaves free at the end of each page, and sets those of a new file or of VACUUM; -1 sets

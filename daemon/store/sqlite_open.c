@@ -102,7 +102,7 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
 }
 
 /* A database that another program has made, of what could be read of a damaged one, gets its checksums. Only VACUUM
- * makes room for them, and not beside a log. */
+ * makes space for them, and not beside a log. */
 static enum profd_status seal(struct sqlite_store *s, struct profd_error *e)
 {
     (void)sqlite_seal_reserve(s->db, SQLITE_SEAL_SIZE);
@@ -114,8 +114,8 @@ static enum profd_status seal(struct sqlite_store *s, struct profd_error *e)
     return status;
 }
 
-/* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that says how
- * much of a page is free were damaged, the check of the pages would fail. */
+/* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that says
+ * how much of a page is free were damaged, the check of the pages would fail. */
 static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
 {
     struct stat st;

@@ -1,7 +1,6 @@
 /* Every page of a database file ends with a checksum over its content and its number. A page that is read and does not
  * have it is refused, so that no damaged row, index or blob becomes a number of a report. This is a layer between
  * SQLite and its own access to files. The frames of the log have checksums of SQLite. */
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +10,15 @@
 #define HEADER_SIZE 100
 #define HEADER_PAGE_SIZE 16 /* offset, 2 bytes; 1 means 65536 */
 #define SCAN_LOOKS 20
-#define HEADER_RESERVED 20  /* offset of the number of bytes that SQLite leaves free at the end of each page */
+#define HEADER_RESERVED 20 /* offset of the number of bytes that SQLite leaves free at the end of each page */
 
 struct seal_file {
     sqlite3_file base;
-    int page; /* bytes; 0: the header does not say that pages have room for the checksum */
+    int page; /* bytes; 0: the header does not say that pages have space for the checksum */
     _Alignas(max_align_t) uint8_t real[];
 };
 
 static sqlite3_vfs seal_vfs, *seal_real;
-static pthread_once_t seal_once = PTHREAD_ONCE_INIT;
 static _Thread_local int64_t seal_fault;
 
 static sqlite3_file *real_of(sqlite3_file *f)
@@ -162,7 +160,6 @@ static int seal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
  * copied. */
 static void seal_make(void)
 {
-    sqlite3_initialize();
     seal_real = sqlite3_vfs_find(NULL);
     seal_vfs = *seal_real;
     seal_vfs.zName = "profd-sealed";
@@ -173,7 +170,13 @@ static void seal_make(void)
 
 void sqlite_seal_register(void)
 {
-    pthread_once(&seal_once, seal_make);
+    sqlite3_initialize();
+    sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
+    sqlite3_mutex_enter(mutex);
+    if (!seal_real) {
+        seal_make();
+    }
+    sqlite3_mutex_leave(mutex);
 }
 
 int64_t sqlite_seal_take_fault(void)
@@ -224,6 +227,7 @@ enum profd_status sqlite_seal_scan(struct sqlite_store *s, int64_t n, int64_t *p
         *page = 0;
         rc = SQLITE_OK;
     }
-    return rc == SQLITE_OK ? PROFD_OK : profd_error_set(e, PROFD_IO, "database %s: page %lld: %s", s->path,
-                                                        (long long)*page, sqlite3_errstr(rc));
+    return rc == SQLITE_OK ? PROFD_OK
+                           : profd_error_set(e, PROFD_IO, "database %s: page %lld: %s", s->path, (long long)*page,
+                                             sqlite3_errstr(rc));
 }

@@ -508,7 +508,7 @@ void store_backup_end(struct store_backup *b);
 struct store_cursor {
     uint64_t series;
     int64_t hour;
-    int64_t page;      /* of the file: the next to be read; pages come before series */
+    int64_t page; /* of the file: the next to be read; pages come before series */
     bool pages_done;
     bool done; /* everything was verified since the cursor was zeroed */
 };
