@@ -285,9 +285,9 @@ TESTS += $(B)/tests/load # tests/integration/flow.py floods with it
 
 # The crash campaign (tests/crash): a client, a judge, and a library that makes the daemon's own system calls fail.
 CRASH_SRC := $(filter-out tests/crash/fault.c,$(wildcard tests/crash/*.c))
-$(B)/tests/crash-campaign: $(CRASH_SRC:%.c=$(B)/%.o) $(call archives_of,client)
+$(B)/tests/crash-campaign: $(CRASH_SRC:%.c=$(B)/%.o) $(B)/daemon/store/sqlite_seal.o $(call archives_of,client)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CRASH_SRC:%.c=$(B)/%.o) -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client) -lsqlite3
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CRASH_SRC:%.c=$(B)/%.o) $(B)/daemon/store/sqlite_seal.o -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client) -lsqlite3
 $(B)/tests/crash-fault.so: $(B)/tests/crash/fault.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $< -ldl
 TESTS += $(if $(SANITIZE),,$(B)/tests/crash-campaign $(B)/tests/crash-fault.so)

@@ -168,8 +168,8 @@ static void server_on_restore_note(void *context, const char *sentence)
 /* --restore FILE: offline, under the same lock as a running daemon. */
 static enum profd_status server_restore(const struct config *config, struct profd_error *e)
 {
-    static const struct restore_engine engine = {store_sqlite_judge, store_sqlite_open_writer, store_sqlite_check,
-                                                 store_sqlite_renew};
+    static const struct restore_engine engine = {store_sqlite_judge, store_sqlite_seal, store_sqlite_open_writer,
+                                                 store_sqlite_check, store_sqlite_renew};
     const char *file = config->values[CONFIG_restore];
     bool restored = false;
     int lock, directory = -1;

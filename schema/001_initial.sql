@@ -148,9 +148,8 @@ CREATE TABLE object (
     variant TEXT NOT NULL,
     has_names INTEGER NOT NULL,
     size INTEGER NOT NULL,        -- of the encoding
-    compressed INTEGER NOT NULL,  -- 1: encoded is a zstd frame
     bounds BLOB NOT NULL,
-    encoded BLOB NOT NULL,
+    encoded BLOB NOT NULL,        -- a zstd frame with a checksum
     -- 1: the symbols lack some fields. The executable is requested again; until it arrives they remain in use.
     outdated INTEGER NOT NULL,
     hash BLOB                     -- The SHA-256 of the encoding, of an object that came from a host; NULL of others.

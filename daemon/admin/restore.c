@@ -33,6 +33,8 @@ static void restore_remove_part(int dir)
     unlinkat(dir, PART "-wal", 0);
     unlinkat(dir, PART "-shm", 0);
     unlinkat(dir, PART "-journal", 0);
+    unlinkat(dir, PART "-sealed", 0);
+    unlinkat(dir, PART "-sealed-journal", 0);
 }
 
 /* Damage is that of the file which was given, not of the store. */
@@ -215,8 +217,11 @@ static enum profd_status restore_judge(const char *path, const char *file, const
                                        struct restore_faults *f, struct profd_error *e)
 {
     struct store *store = NULL;
-    enum profd_status status = engine->open(path, &store, e);
+    enum profd_status status = engine->seal(path, e);
 
+    if (!status) {
+        status = engine->open(path, &store, e);
+    }
     if (!status) {
         status = engine->check(store, restore_on_fault, f, e);
     }

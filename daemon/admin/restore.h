@@ -15,6 +15,8 @@
 struct restore_engine {
     /* Judges a file of size bytes by its header. */
     enum profd_status (*judge)(int fd, const char *path, uint64_t size, struct profd_error *e);
+    /* Gives the file the checksums that one made by another program lacks. */
+    enum profd_status (*seal)(const char *path, struct profd_error *e);
     enum profd_status (*open)(const char *path, struct store **out, struct profd_error *e);
     /* Calls fault with a sentence for everything wrong with the file's structure. */
     enum profd_status (*check)(struct store *s, void (*fault)(void *context, const char *sentence), void *context,

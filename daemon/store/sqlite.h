@@ -308,7 +308,7 @@ enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uin
 
 /* --- sqlite_content.c */
 
-/* The content of an object in the current row of q, which begins with its size, compressed and encoded: a new block
+/* The content of an object in the current row of q, which begins with size and encoded: a new block
  * that the caller frees. DAMAGED: it cannot be unpacked. */
 enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e);

@@ -8,7 +8,7 @@ enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, u
                                       struct profd_error *e)
 {
     size_t n, raw = (size_t)sqlite3_column_int64(q, 0);
-    const uint8_t *stored = sqlite_blob(q, 2, &n);
+    const uint8_t *stored = sqlite_blob(q, 1, &n);
     uint8_t *block = malloc(raw > 0 ? raw : 1);
     if (!block) {
         return profd_no_memory(e);

@@ -63,8 +63,8 @@ static enum profd_status load_attested(struct sqlite_store *s, int64_t build, co
         sqlite_start(s, SQL_VARIANT_OBJECTS, VALUES(INTEGER(build), INTEGER(SAME_NAMES_MOST)), &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         struct same_names *one = &a->list[a->count];
-        one->id = sqlite3_column_int64(q, 3);
-        one->hosts = (uint64_t)sqlite3_column_int64(q, 4);
+        one->id = sqlite3_column_int64(q, 2);
+        one->hosts = (uint64_t)sqlite3_column_int64(q, 3);
         status = sqlite_take_content(s, q, &one->bytes, &one->size, e);
         if (status != PROFD_OK) {
             sqlite_finish(q);

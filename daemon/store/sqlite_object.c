@@ -19,7 +19,7 @@ static enum profd_status find_same(struct sqlite_store *s, int64_t build, const 
         }
         status = sqlite_take_content(s, q, &bytes, &size, e);
         same = status == PROFD_OK && (size == 0 || memcmp(bytes, object->encoded, size) == 0);
-        *id = sqlite3_column_int64(q, 3);
+        *id = sqlite3_column_int64(q, 2);
         free(bytes);
         if (same || status != PROFD_OK) {
             sqlite_finish(q);
@@ -43,7 +43,7 @@ static enum profd_status add_object(struct sqlite_store *s, int64_t build, const
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_OBJECT_ADD,
                             VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size),
-                                   INTEGER(1), BLOB(o->bounds, o->bounds_size), BLOB(packed, n), INTEGER(o->outdated)),
+                                   BLOB(o->bounds, o->bounds_size), BLOB(packed, n), INTEGER(o->outdated)),
                             e);
         *id = sqlite3_last_insert_rowid(s->db);
     }

@@ -101,17 +101,10 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
     return s->bad_page ? PROFD_OK : status;
 }
 
-/* A database that another program has made, of what could be read of a damaged one, gets its checksums. Only VACUUM
- * makes space for them, and not beside a log. */
-static enum profd_status seal(struct sqlite_store *s, struct profd_error *e)
+/* Whether the header says that pages have space for checksums. Only VACUUM changes that. */
+static bool is_sealed(const struct sqlite_store *s)
 {
-    (void)sqlite_seal_reserve(s->db, SQLITE_SEAL_SIZE);
-    enum profd_status status = execute(s, "PRAGMA journal_mode=DELETE; VACUUM", e);
-    if (status == PROFD_OK && sqlite_seal_reserve(s->db, -1) != SQLITE_SEAL_SIZE) {
-        status = profd_error_set(e, PROFD_BUSY, "database \"%s\": another process has it open; it cannot get checksums",
-                                 s->path);
-    }
-    return status;
+    return sqlite_seal_reserve(s->db, -1) == SQLITE_SEAL_SIZE;
 }
 
 /* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that says
@@ -122,8 +115,7 @@ static enum profd_status check_file(struct sqlite_store *s, int64_t version, str
     if (stat(s->path, &st) != 0) {
         return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
     }
-    const bool sealed = sqlite_seal_reserve(s->db, -1) == SQLITE_SEAL_SIZE;
-    enum profd_status status = !sealed || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK;
+    enum profd_status status = !is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK;
     return status == PROFD_OK ? sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e) : status;
 }
 
@@ -217,8 +209,11 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     if (status == PROFD_OK) {
         status = check_file(s, version, e);
     }
-    if (status == PROFD_OK && sqlite_seal_reserve(s->db, -1) != SQLITE_SEAL_SIZE) {
-        status = seal(s, e);
+    if (status == PROFD_OK && !is_sealed(s)) {
+        status = profd_error_set(e, PROFD_CONFIG,
+                                 "the pages of the database \"%s\" have no checksums, because another program made it; "
+                                 "profd --restore makes them in a copy",
+                                 s->path);
     }
     if (status == PROFD_OK) {
         status = prepare_writing(s, e);
@@ -264,9 +259,73 @@ static enum profd_status open_reader(struct sqlite_store *s, struct profd_error 
     if (status == PROFD_OK) {
         status = sqlite_judge_schema(s->db, s->path, &version, e);
     }
+    if (status == PROFD_OK && !is_sealed(s)) {
+        status = profd_error_set(e, PROFD_DAMAGED, "the pages of the database \"%s\" have no checksums", s->path);
+    }
     if (status == PROFD_OK && version != SQLITE_SCHEMA_VERSION) {
         status = profd_error_set(e, PROFD_CONFIG, "database \"%s\" has schema version %lld; open it for writing first",
                                  s->path, (long long)version);
+    }
+    return status;
+}
+
+/* Writes the content of s with checksums into the empty file. */
+static enum profd_status copy_sealed(struct sqlite_store *s, const char *copy, struct profd_error *e)
+{
+    sqlite3_stmt *q = NULL;
+    char size[48];
+    (void)snprintf(size, sizeof size, "PRAGMA page_size=%d", SQLITE_PAGE);
+    enum profd_status status = check_pages(s, e);
+    if (status == PROFD_OK) {
+        status = execute(s, size, e);
+    }
+    (void)sqlite_seal_reserve(s->db, SQLITE_SEAL_SIZE); /* the size of pages sets it to 0 */
+    if (status == PROFD_OK &&
+        (sqlite3_prepare_v2(s->db, "VACUUM INTO ?1", -1, &q, NULL) != SQLITE_OK ||
+         sqlite3_bind_text(q, 1, copy, -1, SQLITE_STATIC) != SQLITE_OK || sqlite3_step(q) != SQLITE_DONE)) {
+        status = sqlite_fail(s, e);
+    }
+    sqlite3_finalize(q);
+    return status;
+}
+
+enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
+{
+    char copy[PATH_MAX];
+    int64_t version;
+    struct sqlite_store *s = new_handle(path, true);
+    if (!s) {
+        return profd_no_memory(e);
+    }
+    enum profd_status status = connect_file(s, SQLITE_OPEN_READWRITE, e);
+    if (status == PROFD_OK) {
+        status = sqlite_judge_schema(s->db, path, &version, e);
+    }
+    struct stat st;
+    const int n = snprintf(copy, sizeof copy, "%s-sealed", path);
+    if (status == PROFD_OK && (is_sealed(s) || n >= (int)sizeof copy)) {
+        close_handle(&s->base);
+        return PROFD_OK; /* store_sqlite_open_writer refuses so long a path */
+    }
+    if (status == PROFD_OK) {
+        unlink(copy);
+        const int fd = open(copy, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 || stat(path, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0) {
+            status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create \"%s\": %s", copy, strerror(errno));
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    if (status == PROFD_OK) {
+        status = copy_sealed(s, copy, e);
+    }
+    close_handle(&s->base);
+    if (status == PROFD_OK && rename(copy, path) != 0) {
+        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot rename \"%s\": %s", copy, strerror(errno));
+    }
+    if (status != PROFD_OK) {
+        unlink(copy);
     }
     return status;
 }

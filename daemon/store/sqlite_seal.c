@@ -1,6 +1,7 @@
 /* Every page of a database file ends with a checksum over its content and its number. A page that is read and does not
  * have it is refused, so that no damaged row, index or blob becomes a number of a report. This is a layer between
  * SQLite and its own access to files. The frames of the log have checksums of SQLite. */
+#include <endian.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,14 @@
 
 #define HEADER_SIZE 100
 #define HEADER_PAGE_SIZE 16 /* offset, 2 bytes; 1 means 65536 */
+#define HEADER_RESERVED 20  /* offset of the number of bytes that SQLite leaves free at the end of each page */
 #define SCAN_LOOKS 20
-#define HEADER_RESERVED 20 /* offset of the number of bytes that SQLite leaves free at the end of each page */
 
 struct seal_file {
     sqlite3_file base;
-    int page; /* bytes; 0: the header does not say that pages have space for the checksum */
+    /* Bytes; 0: the header does not say that pages have space for the checksum. A file is taken for sealed until its
+     * header is written, because SQLite may write other pages before that. */
+    int page;
     _Alignas(max_align_t) uint8_t real[];
 };
 
@@ -30,7 +33,7 @@ static uint64_t mix(uint64_t sum, const uint8_t *p)
 {
     uint64_t word;
     memcpy(&word, p, sizeof word);
-    sum ^= word;
+    sum ^= le64toh(word);
     return (sum << 29 | sum >> 35) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
@@ -67,24 +70,41 @@ static bool is_hole(const uint8_t *page, int size)
     return page[0] == 0 && memcmp(page, page + 1, (size_t)size - 1) == 0;
 }
 
+static int seal_read_page(struct seal_file *f, uint8_t *bytes, sqlite3_int64 number)
+{
+    int rc = real_of(&f->base)->pMethods->xRead(real_of(&f->base), bytes, f->page, (number - 1) * f->page);
+    if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ) {
+        return rc;
+    }
+    uint64_t stored;
+    memcpy(&stored, bytes + f->page - SQLITE_SEAL_SIZE, sizeof stored);
+    if (le64toh(stored) == seal_sum(bytes, f->page, number) || is_hole(bytes, f->page)) {
+        return rc;
+    }
+    seal_fault = number;
+    return SQLITE_IOERR_DATA;
+}
+
 static int seal_read(sqlite3_file *base, void *bytes, int size, sqlite3_int64 at)
 {
     struct seal_file *f = (struct seal_file *)base;
-    int rc = real_of(base)->pMethods->xRead(real_of(base), bytes, size, at);
-    if (rc != SQLITE_OK) {
+    if (f->page > 0 && size == f->page) {
+        return seal_read_page(f, bytes, at / size + 1);
+    }
+    if (f->page > 0 && size < f->page && at >= f->page) { /* a newer SQLite reads parts of large values */
+        uint8_t *page = malloc((size_t)f->page);
+        int rc = page ? seal_read_page(f, page, at / f->page + 1) : SQLITE_IOERR_NOMEM;
+        if (rc == SQLITE_OK) {
+            memcpy(bytes, page + at % f->page, (size_t)size);
+        }
+        free(page);
         return rc;
     }
-    note_header(f, bytes, size, at);
-    if (size != f->page) {
-        return SQLITE_OK;
+    int rc = real_of(base)->pMethods->xRead(real_of(base), bytes, size, at);
+    if (rc == SQLITE_OK) {
+        note_header(f, bytes, size, at);
     }
-    uint64_t stored, sum = seal_sum(bytes, size, at / size + 1);
-    memcpy(&stored, (uint8_t *)bytes + size - SQLITE_SEAL_SIZE, sizeof stored);
-    if (stored == sum || is_hole(bytes, size)) {
-        return SQLITE_OK;
-    }
-    seal_fault = at / size + 1;
-    return SQLITE_IOERR_DATA;
+    return rc;
 }
 
 static int seal_write(sqlite3_file *base, const void *bytes, int size, sqlite3_int64 at)
@@ -93,7 +113,7 @@ static int seal_write(sqlite3_file *base, const void *bytes, int size, sqlite3_i
     note_header(f, bytes, size, at);
     if (size == f->page) {
         /* The buffer is SQLite's own, and its last bytes are reserved for this. */
-        uint64_t sum = seal_sum(bytes, size, at / size + 1);
+        uint64_t sum = htole64(seal_sum(bytes, size, at / size + 1));
         memcpy((uint8_t *)(uintptr_t)bytes + size - SQLITE_SEAL_SIZE, &sum, sizeof sum);
     }
     return real_of(base)->pMethods->xWrite(real_of(base), bytes, size, at);
@@ -150,9 +170,13 @@ static int seal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
         return seal_real->xOpen(seal_real, name, base, flags, out);
     }
     struct seal_file *f = (struct seal_file *)base;
+    sqlite3_int64 bytes = 0;
     f->page = 0;
     int rc = seal_real->xOpen(seal_real, name, real_of(base), flags, out);
     base->pMethods = real_of(base)->pMethods ? &seal_methods : NULL;
+    if (rc == SQLITE_OK && real_of(base)->pMethods->xFileSize(real_of(base), &bytes) == SQLITE_OK && bytes == 0) {
+        f->page = SQLITE_PAGE;
+    }
     return rc;
 }
 
@@ -211,7 +235,7 @@ enum profd_status sqlite_seal_scan(struct sqlite_store *s, int64_t n, int64_t *p
     for (int64_t end = *page + n; *page < end && rc == SQLITE_OK && !*bad; ++*page) {
         /* A page that is being written back from the log is read in parts of both: another look finds it whole. */
         for (int i = 0; i < SCAN_LOOKS; i++) {
-            rc = seal_read(f, bytes, size, *page * size);
+            rc = seal_read_page((struct seal_file *)f, bytes, *page + 1);
             if (rc != SQLITE_IOERR_DATA) {
                 break;
             }

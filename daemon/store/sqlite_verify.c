@@ -3,6 +3,7 @@
 #include "store/sqlite_verify.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -342,10 +343,41 @@ static enum profd_status verify_pages(struct sqlite_verifying *v, struct store_c
     return status;
 }
 
+static enum profd_status verify_object(struct sqlite_verifying *v, struct store_cursor *c, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    uint8_t *bytes = NULL;
+    size_t size;
+    struct profd_error why = {""};
+    enum profd_status status = sqlite_start(v->s, SQL_OBJECT_EVERY, VALUES(INTEGER(c->object)), &q, e);
+    if (status == PROFD_OK) {
+        status = sqlite_next(v->s, q, &row, e);
+    }
+    c->objects_done = !row;
+    if (status != PROFD_OK || !row) {
+        return status;
+    }
+    c->object = sqlite3_column_int64(q, 2) + 1;
+    status = sqlite_take_content(v->s, q, &bytes, &size, &why);
+    free(bytes);
+    if (status == PROFD_DAMAGED) {
+        sqlite_verify_tell(v, "the symbols of build %s are damaged: %s", sqlite_text(q, 3), why.sentence);
+        status = PROFD_OK;
+    } else if (status != PROFD_OK) {
+        status = profd_error_set(e, status, "%s", why.sentence);
+    }
+    sqlite_finish(q);
+    return status;
+}
+
 static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cursor *c, struct profd_error *e)
 {
     if (!c->pages_done) {
         return verify_pages(v, c, e);
+    }
+    if (!c->objects_done) {
+        return verify_object(v, c, e);
     }
     struct sqlite_identity series;
     int64_t id = 0;
@@ -358,7 +390,7 @@ static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cu
         return status;
     }
     if ((uint64_t)id != c->series) {
-        *c = (struct store_cursor){.series = (uint64_t)id, .pages_done = true};
+        *c = (struct store_cursor){.series = (uint64_t)id, .pages_done = true, .objects_done = true};
     }
     if (status == PROFD_OK) {
         status = sqlite_series_identify(v->s, v->arena, id, &series, &found, e);

@@ -508,15 +508,17 @@ void store_backup_end(struct store_backup *b);
 struct store_cursor {
     uint64_t series;
     int64_t hour;
-    int64_t page; /* of the file: the next to be read; pages come before series */
+    int64_t page;   /* of the file: the next to be read; pages come before objects, */
+    int64_t object; /* the next, and objects before series */
     bool pages_done;
+    bool objects_done;
     bool done; /* everything was verified since the cursor was zeroed */
 };
-/* Verifies the next pages of the file, then the next (series, hour) pairs, about 100 ms of work in one snapshot. Every
- * page must have its checksum. The single uploads and the hour's sum
- * must equal the ledger (its ticks of stacks, too), the groups the totals, the day's sum its hours, the sum of all time
- * its days. Once a round, ledger and retired uploads must equal what was accepted, and every live process must have a
- * snapshot and name no upload but its own. Calls mismatch with a sentence for every difference. */
+/* Verifies the next pages of the file, then the next objects, then the next (series, hour) pairs, about 100 ms of work
+ * in one snapshot. Every page and every object must have its checksum. The single uploads and the hour's sum must equal
+ * the ledger (its ticks of stacks, too), the groups the totals, the day's sum its hours, the sum of all time its days.
+ * Once a round, ledger and retired uploads must equal what was accepted, and every live process must have a snapshot
+ * and name no upload but its own. Calls mismatch with a sentence for every difference. */
 enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
                                void (*mismatch)(void *context, const char *sentence), void *context,
                                uint64_t *uploads_checked, struct profd_error *e);
@@ -531,6 +533,10 @@ enum profd_status store_sqlite_open_reader(const char *path, struct store **out,
  * Takes minutes for many gigabytes: for restore, not for a running daemon. */
 enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
                                      struct profd_error *e);
+
+/* Gives a database that another program made of what could be read of a damaged one the checksums of its pages. Nothing
+ * else has the file open. */
+enum profd_status store_sqlite_seal(const char *path, struct profd_error *e);
 
 /* A page of the file that this handle was refused because it does not have its checksum; 0: none. */
 int64_t store_sqlite_bad_page(const struct store *s);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "proto/counts.h"
+#include "store/sqlite.h"
 
 #define DAY INT64_C(86400000000000)
 
@@ -306,6 +307,7 @@ bool judge_integrity(const struct daemon *d, const char *folder, char why[512])
     ok = place_copy(d->state, copy);
     if (ok) {
         place_join(path, copy, "profd.db");
+        sqlite_seal_register(); /* each page must have its checksum, too */
         ok = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
              sqlite3_prepare_v2(db, "PRAGMA integrity_check(3)", -1, &q, NULL) == SQLITE_OK &&
              sqlite3_step(q) == SQLITE_ROW && !strcmp((const char *)sqlite3_column_text(q, 0), "ok");

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+import wire
 from harness import PROFCTL, Daemon, Tap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -72,16 +73,15 @@ def make_old(path):
     """The one object of the database as version 1 had it, without gprof's answers."""
     zstd = ctypes.CDLL("libzstd.so.1")
     with sqlite3.connect(path) as db:
-        (number, size, compressed, encoded), = db.execute("SELECT id, size, compressed, encoded FROM object").fetchall()
-        if compressed:
-            plain = ctypes.create_string_buffer(size)
-            zstd.ZSTD_decompress(plain, ctypes.c_size_t(size), encoded, ctypes.c_size_t(len(encoded)))
-            encoded = plain.raw
+        (number, size, packed), = db.execute("SELECT id, size, encoded FROM object").fetchall()
+        plain = ctypes.create_string_buffer(size)
+        zstd.ZSTD_decompress(plain, ctypes.c_size_t(size), packed, ctypes.c_size_t(len(packed)))
+        encoded = plain.raw
         # A local function in code: bind | type << 2 | flags << 5, with and without the flag of value 8.
         unlisted, listed = b"\xa8\x02", b"\x28"
         found = encoded.count(unlisted)
         old = encoded[:3] + b"\x01" + without_later(encoded)[4:].replace(unlisted, listed)
-        db.execute("UPDATE object SET outdated=1, size=?, compressed=0, encoded=? WHERE id=?", (len(old), old, number))
+        db.execute("UPDATE object SET outdated=1, size=?, encoded=? WHERE id=?", (len(old), wire.zstd(old), number))
     return found
 
 

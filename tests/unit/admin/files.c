@@ -15,8 +15,8 @@
 #define NOW INT64_C(1700000000000000000)
 
 static char directory[] = "/tmp/profd-files-XXXXXX";
-static const struct restore_engine engine = {store_sqlite_judge, store_sqlite_open_writer, store_sqlite_check,
-                                             store_sqlite_renew};
+static const struct restore_engine engine = {store_sqlite_judge, store_sqlite_seal, store_sqlite_open_writer,
+                                             store_sqlite_check, store_sqlite_renew};
 
 static void setup(void)
 {

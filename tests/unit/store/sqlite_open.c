@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/store.h"
+#include "store/sqlite.h"
 #include "tests/unit/store/faults.h"
 
 static char directory[64], path[96];
@@ -335,6 +335,67 @@ Test(store_open, damage_met_in_use_is_refused)
     cr_assert_eq(store_look(s, NULL), PROFD_OK, "what was committed is as it was");
     store_close(s);
     close(fd);
+}
+
+/* Every page of the file has its checksum. */
+static void expect_sealed(const char *name)
+{
+    struct store *s;
+    int64_t page = 0, bad = 0;
+    cr_assert_eq(store_sqlite_open_writer(name, &s, &e), PROFD_OK, "%s", e.sentence);
+    do {
+        cr_assert_eq(sqlite_seal_scan(sqlite_self(s), 1000, &page, &bad, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(bad, 0, "%s: page %lld", name, (long long)bad);
+    } while (page > 0);
+    store_close(s);
+}
+
+/* More than SQLite keeps in memory, so that it writes pages before the header of the file. */
+Test(store_open, large_copies_have_checksums)
+{
+    struct store *s;
+    struct store_backup *b;
+    uint64_t left = 1;
+    char copy[128];
+    make_database();
+    execute("CREATE TABLE large(a); INSERT INTO large SELECT randomblob(100000) FROM build_set, "
+            "(SELECT 1 FROM upload LIMIT 200)");
+    expect_sealed(path);
+    snprintf(copy, sizeof copy, "%s", beside("-copy"));
+    cr_assert_eq(store_sqlite_open_writer(path, &s, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(store_backup_begin(s, copy, &b, &e), PROFD_OK, "%s", e.sentence);
+    while (left > 0) {
+        cr_assert_eq(store_backup_step(b, 1 << 20, &left, &e), PROFD_OK, "%s", e.sentence);
+    }
+    store_backup_end(b);
+    store_close(s);
+    expect_sealed(copy);
+}
+
+/* A database that another program made has no checksums: it is refused until it is sealed. */
+Test(store_open, large_databases_of_others_are_sealed)
+{
+    sqlite3 *db;
+    struct stat after;
+    sqlite_seal_register();
+    cr_assert_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix"), SQLITE_OK);
+    for (const char *const *step = sqlite_schema_newest.steps; step < sqlite_schema_newest.steps + 1; step++) {
+        cr_assert_eq(sqlite3_exec(db, *step, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+    }
+    cr_assert_eq(sqlite3_exec(db,
+                              "PRAGMA application_id=0x70726664; PRAGMA user_version=1; CREATE TABLE large(a);"
+                              "WITH n(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM n WHERE i<200)"
+                              "INSERT INTO large SELECT randomblob(100000) FROM n",
+                              NULL, NULL, NULL),
+                 SQLITE_OK, "%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    expect_refusal(PROFD_CONFIG, "profd --restore");
+    cr_assert_eq(store_sqlite_seal(path, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(stat(path, &after), 0);
+    cr_assert_eq(after.st_mode & 07777, 0600);
+    cr_assert_eq(ask("SELECT count(*) FROM large"), 200);
+    expect_sealed(path);
+    cr_assert_neq(access(beside("-sealed"), F_OK), 0);
 }
 
 Test(store_open, reader_refuses_to_write)
