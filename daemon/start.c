@@ -155,7 +155,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
     if (!status) {
         space_keep(s->space);
         run_times_begin(s->run_times);
-    } else if (status == PROFD_DAMAGED) { /* the next start begins a new database */
+    } else if (status == PROFD_DAMAGED && s->write_store) { /* the next start begins a new database */
         server_mark_damaged(s, true);
     }
     return status;

@@ -52,11 +52,12 @@ def sql(text):
     return act
 
 
+PAGE = "a page in the middle"
 OURS = (("page 1 overwritten", lambda p: write(p, 0, b"\x5a" * 4096)),
         ("only zeros", lambda p: write(p, 0, bytes(os.path.getsize(p)))),
         ("the header's first bytes", lambda p: write(p, 0, b"\xff" * 16)),
         ("the application id", lambda p: write(p, 68, b"\x12\x34\x56\x78")),
-        ("a page in the middle", lambda p: write(p, 4096 * 4, b"\x5a" * 4096)),
+        (PAGE, lambda p: write(p, 4096 * 4, b"\x5a" * 4096)),
         ("cut to a half", lambda p: os.truncate(p, os.path.getsize(p) // 2)),
         ("cut to 50 bytes", lambda p: os.truncate(p, 50)), ("a missing table", sql("DROP TABLE ledger")),
         ("no version", sql("PRAGMA user_version=0")),
@@ -75,6 +76,11 @@ def ours(tap):
             before = content(path)
             try:
                 d.start()
+                if name == PAGE:
+                    tap.point(len(aside(d)) == kept and put(d) == ["NACK"],
+                              f"{name}: the file keeps its place until an upload needs the page", d.logged()[-500:])
+                    d.stop()
+                    d.start()
             except RuntimeError as e:
                 tap.point(False, f"{name}: the daemon starts", e)
                 os.unlink(path)
