@@ -115,7 +115,8 @@ def on_disk(tap, d, builds, flips, draw):
             aside = b"damaged_database" in d.get("/readyz")[2]
             found_it = verify.returncode and "damaged" in verify.stdout + verify.stderr
             tap.point(not wrong and (aside or found_it),
-                      f"{name}, page {page}: {'put aside' if aside else f'{refused} answers are refused'}, none is wrong",
+                      f"{name}, page {page}: "
+                      f"{'put aside' if aside else f'{refused} answers are refused'}, none is wrong",
                       (wrong, verify, d.logged()[-500:]))
             d.stop()
 

@@ -7,7 +7,7 @@ import struct
 import time
 
 from harness import NOBODY, Daemon, Tap, as_user, until
-from wire import Wire, counts, encoded, field, header, sender_number, varint, zigzag, zstd
+from wire import Wire, columns, counts, field, header, sender_number, varint, zigzag, zstd
 
 BUILD, NAME = "5a" * 20, "/bin/stacked"
 NOWHERE = None  # a build outside all
@@ -15,11 +15,7 @@ NOWHERE = None  # a build outside all
 
 def stacked(trees, arcs=()):
     """The stored encoding with stacks. A tree: (rate, nodes); a node: (depth, kind, build, address, ticks)."""
-    plain = encoded([(0, 0x1000, 0x2000, 1024, 99, "seconds", "s", {1: 5, 7: 2})], arcs)
-    size = 1
-    while plain[size] >= 0x80:
-        size += 1
-    raw = plain[size + 1 + 9 + 3:]  # behind the header of a frame of one raw block
+    raw = columns([(0, 0x1000, 0x2000, 1024, 99, "seconds", "s", {1: 5, 7: 2})], arcs)
     sizes = varint(1) + varint(2) + varint(len(arcs))
     nodes = [node for _, tree in trees for node in tree]
     out = sizes + varint(len(trees)) + varint(len(nodes)) + raw[len(sizes):]

@@ -110,8 +110,8 @@ def tree(stacks, rate):
     return raw + b"".join(varint(ticks) for _, _, _, ticks in nodes)
 
 
-def encoded(histograms, arcs=(), outside=False, stacks=None):
-    """The stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an
+def columns(histograms, arcs=(), outside=False, stacks=None):
+    """The columns of the stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an
     arc: (caller, callee, calls), of build 0; outside: its caller is outside every build. Stacks: as of tree, of the
     first histogram."""
     raw = varint(len(histograms)) + varint(sum(len(h[7]) for h in histograms)) + varint(len(arcs))
@@ -137,7 +137,12 @@ def encoded(histograms, arcs=(), outside=False, stacks=None):
             raw += zigzag(arc[column] - at)
             at = arc[column]
     raw += b"".join(varint(calls) for _, _, calls in arcs)
-    raw += tree(stacks, histograms[0][4]) if stacks else b""
+    return raw + (tree(stacks, histograms[0][4]) if stacks else b"")
+
+
+def encoded(histograms, arcs=(), outside=False, stacks=None):
+    """The stored encoding."""
+    raw = columns(histograms, arcs, outside, stacks)
     return (b"\x02" if stacks else b"\x01") + varint(len(raw)) + zstd(raw)
 
 
