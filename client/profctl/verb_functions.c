@@ -49,6 +49,11 @@ static void print_rest(const json_t *all, const char *dimension)
             printf("%s %s more in %s\n", seconds, dimension, PARTS[i].what);
         }
     }
+    const json_int_t left = json_integer_value(json_object_get(json_object_get(all, "not_joined"), "programs"));
+    if (left > 0) {
+        printf("%lld %s less CPU time %s left out; --since leaves out what was not seen lately\n", (long long)left,
+               left == 1 ? "program with" : "programs with", left == 1 ? "is" : "are");
+    }
 }
 
 static void print_table(const struct rows *all, const struct rows *r, const json_t *answer)

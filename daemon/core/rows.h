@@ -92,7 +92,8 @@ struct joined_rest {
     uint64_t ambiguous_names,
         ambiguous_functions; /* several of one name in one build: they cannot be matched with those of another build */
     double ambiguous_seconds;
-    double other_seconds; /* [plt], [gap] and the like */
+    double other_seconds;   /* [plt], [gap] and the like */
+    uint64_t programs_left; /* programs with less CPU time, which were not read */
 };
 
 /* A live process. The creator of the row owns the texts; "" if unknown. */

@@ -204,10 +204,14 @@ static enum profd_status joined_add(struct joined *j, const struct report *r, st
     return status == PROFD_OK ? status : profd_error_set(e, status, "no memory to join functions");
 }
 
+/* A report of a program takes a quarter of a millisecond or more. */
+#define PROGRAMS_MOST 2000u
+
 struct program {
     struct buildid id;
     const char *name;
     int64_t first_seen, last_seen;
+    uint64_t nanoseconds;
 };
 
 struct asking {
@@ -216,7 +220,7 @@ struct asking {
     unsigned long long limit, skip;
     const char *name; /* only functions with this text in their name; NULL: all */
     struct program *programs;
-    uint32_t count, capacity;
+    uint32_t count, left, capacity; /* left: they have less CPU time than the others, and are not read */
     bool failed;
 };
 
@@ -238,8 +242,32 @@ static bool take_build(void *context, const struct build_row *row)
     grown[q->count++] = (struct program){.id = row->build_id,
                                          .name = job_copy(q->job, row->name, &q->failed),
                                          .first_seen = row->first_seen,
-                                         .last_seen = row->last_seen};
+                                         .last_seen = row->last_seen,
+                                         .nanoseconds = row->nanoseconds};
     return !q->failed;
+}
+
+static int by_time_and_id(const void *left, const void *right)
+{
+    const struct program *a = left, *b = right;
+    const int order = (a->nanoseconds < b->nanoseconds) - (a->nanoseconds > b->nanoseconds);
+    return order != 0 ? order : strcmp(a->id.text, b->id.text);
+}
+
+/* The order decides how times are rounded. */
+static int by_id(const void *left, const void *right)
+{
+    return strcmp(((const struct program *)left)->id.text, ((const struct program *)right)->id.text);
+}
+
+static void leave_small_ones(struct asking *q)
+{
+    if (q->count > PROGRAMS_MOST) {
+        qsort(q->programs, q->count, sizeof *q->programs, by_time_and_id);
+        q->left = q->count - PROGRAMS_MOST;
+        q->count = PROGRAMS_MOST;
+        qsort(q->programs, q->count, sizeof *q->programs, by_id);
+    }
 }
 
 static struct work work_of(const struct asking *q, const struct program *p)
@@ -285,6 +313,7 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
         status = profd_no_memory(e);
     }
     if (status == PROFD_OK) {
+        leave_small_ones(q);
         status = find_edges(q, digest, e);
     }
     if (status != PROFD_OK) {
@@ -427,6 +456,7 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
         return status;
     }
     joined_init(&j, job->arena);
+    j.rest.programs_left = q.left;
     status = subreport_init(&subreport, job, e);
     if (status == PROFD_OK) {
         status = add_programs(&q, &subreport, &j, edges, e);

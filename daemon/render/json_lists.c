@@ -121,6 +121,7 @@ static void add_rest(struct buffer *out, const struct joined_rest *rest)
     json_add_count(out, "ambiguous_functions", rest->ambiguous_functions);
     json_add_number(out, "ambiguous_seconds", rest->ambiguous_seconds);
     json_add_number(out, "other_seconds", rest->other_seconds);
+    json_add_count(out, "programs", rest->programs_left);
     JSON_ADD(out, "}");
 }
 

@@ -142,6 +142,7 @@ function rest(page, amount) {
         `${format.many(n, "ambiguous_names", "name that is", "names that are")} ambiguous in one build`
       : "",
     n.other_seconds > 0 ? `${amount(n.other_seconds)} outside every function` : "",
+    n.programs > 0 ? format.many(n, "programs", "program", "programs") + " with less CPU time" : "",
   ].filter(Boolean);
   return parts.length ? el("p", { class: "warning", id: "not-joined" }, `Not added up: ${parts.join("; ")}.`) : null;
 }
