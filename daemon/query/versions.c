@@ -12,8 +12,9 @@
 #include "render/render.h"
 #include "store/store.h"
 
-#define PROGRAMS_A_PAGE 2000u /* builds of programs that one answer reads; one takes a tenth of a millisecond or more  \
-                               */
+#define PROGRAMS_A_PAGE                                                                                                \
+    2000u /* builds of programs that one answer reads; one takes a tenth of a millisecond or more                      \
+           */
 
 struct versions {
     struct job *job;

@@ -111,9 +111,9 @@ def tree(stacks, rate):
 
 
 def columns(histograms, arcs=(), outside=False, stacks=None):
-    """The columns of the stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an
-    arc: (caller, callee, calls), of build 0; outside: its caller is outside every build. Stacks: as of tree, of the
-    first histogram."""
+    """The columns of the stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index:
+    ticks}); an arc: (caller, callee, calls), of build 0; outside: its caller is outside every build. Stacks: as of
+    tree, of the first histogram."""
     raw = varint(len(histograms)) + varint(sum(len(h[7]) for h in histograms)) + varint(len(arcs))
     if stacks:
         raw += varint(1) + varint(sum(1 + len(pcs) for pcs in stacks.values()))

@@ -1,0 +1,61 @@
+"""Thousands of builds: lists over all programs do limited work, and say what they left out or where they go on."""
+import json
+import urllib.parse
+
+from harness import Daemon, Tap
+from wire import Wire, sender_number, upload
+
+BUILDS, MOST = 2100, 2000
+
+
+def fill(d):
+    """BUILDS programs, 100 of them with less CPU time; every seventh build has the name of the one before."""
+    sender, sent, got = sender_number(), 0, 0
+    with Wire(d.socket) as w:
+        while got < BUILDS:
+            while sent < BUILDS and sent - got < 200:
+                sent += 1
+                w.send("UPLOAD", upload(sender, sent, 1 if sent % 21 == 0 else 2, f"{sent:040x}",
+                                        f"/bin/p{sent - (sent % 7 == 0):05}", [("version", f"v{sent % 3}")]), sent)
+            kind, *_ = w.take()
+            assert kind in ("ACK", "WANT_OBJECT"), kind
+            got += kind == "ACK"
+
+
+def pages(d, target):
+    """All pages of a list."""
+    out, cursor = [], ""
+    while cursor is not None:
+        at = f"{target}&cursor={urllib.parse.quote(cursor)}" if cursor else target
+        out.append(json.loads(d.get(at)[2]))
+        cursor = out[-1]["next"]
+    return out
+
+
+def main():
+    with Tap() as tap, Daemon() as d:
+        fill(d)
+        for window in ("", "?since=now-1h"):
+            answer = json.loads(d.get(f"/api/v1/functions{window}")[2])
+            tap.point(answer["programs"] == MOST and answer["not_joined"]["programs"] == BUILDS - MOST
+                      and answer["ticks"] == 2 * MOST,
+                      f"functions{window} are of the {MOST} programs with the most CPU time, and the others are counted",
+                      answer)
+        said = d.ctl("functions").stdout
+        tap.point("100 programs with less CPU time are left out" in said, "profctl says so", said)
+        for limit in (1000, 300, 999):
+            got = pages(d, f"/api/v1/versions?limit={limit}")
+            rows = [row for page in got for row in page["rows"]]
+            order = [row["program"] for row in rows]
+            tap.point(all(len(page["rows"]) <= limit for page in got) and len(rows) == BUILDS
+                      and len({row["build_id"] for row in rows}) == BUILDS and order == sorted(order),
+                      f"versions in pages of {limit}: each build once, by program", [len(page["rows"]) for page in got])
+        got = pages(d, "/api/v1/versions?match=version=%22v1%22&limit=1000")
+        tap.point(sum(len(page["rows"]) for page in got) == BUILDS // 3 and len(got) == 2,
+                  "a page ends after 2,000 builds, whatever matches", [len(page["rows"]) for page in got])
+        for cursor in ("x", "1", "-1:p", "99999999999999999999:p"):
+            status, _, body = d.get(f"/api/v1/versions?cursor={cursor}")
+            tap.point(status == 400 and cursor in json.loads(body)["detail"], f"cursor={cursor} is refused", body)
+
+
+main()
