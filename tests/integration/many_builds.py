@@ -39,7 +39,7 @@ def main():
             answer = json.loads(d.get(f"/api/v1/functions{window}")[2])
             tap.point(answer["programs"] == MOST and answer["not_joined"]["programs"] == BUILDS - MOST
                       and answer["ticks"] == 2 * MOST,
-                      f"functions{window} are of the {MOST} programs with the most CPU time, and the others are counted",
+                      f"functions{window}: of the {MOST} programs with the most CPU time, and the others are counted",
                       answer)
         said = d.ctl("functions").stdout
         tap.point("100 programs with less CPU time are left out" in said, "profctl says so", said)
