@@ -251,16 +251,17 @@ static bool make_items(struct diff_work *w, enum diff_metric metric, struct diff
     return true;
 }
 
-/* Only what is watched stays. */
-static void drop_unwatched(const struct diff_work *w, struct diff_table *t)
+/* Only what is watched stays; of a table that cannot be made, what one side alone has. */
+static void drop_unwanted(const struct diff_work *w, struct diff_table *t)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < t->count && w->is_watched != NULL; i++) {
-        if (w->is_watched[t->items[i].row]) {
+    for (uint32_t i = 0; i < t->count; i++) {
+        const bool one_side = t->items[i].verdict == DIFF_ONLY_A || t->items[i].verdict == DIFF_ONLY_B;
+        if ((t->made || one_side) && (w->is_watched == NULL || w->is_watched[t->items[i].row])) {
             t->items[n++] = t->items[i];
         }
     }
-    t->count = w->is_watched != NULL ? n : t->count;
+    t->count = n;
 }
 
 /* q of all tests of the table, and what they say. */
@@ -455,10 +456,10 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
     const struct diff_request *r = w->request;
     const uint16_t groups[2] = {w->out->sides[0]->groups, w->out->sides[1]->groups};
     t->why_not = find_hindrance(r, w->out, metric);
-    if (t->why_not != NULL) {
+    t->made = t->why_not == NULL;
+    if (!t->made && (find_sampled(r, w->out, metric) != NULL || (metric != DIFF_SELF && metric != DIFF_TOTAL))) {
         return PROFD_OK;
     }
-    t->made = true;
     bool done;
     if (metric == DIFF_PARENT) {
         const struct diff_arcs_request arcs = {{w->out->sides[0], w->out->sides[1]},
@@ -470,7 +471,7 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
         done = diff_arcs_make(w->arena, &arcs, t);
     } else {
         done = make_items(w, metric, t);
-        if (done) {
+        if (done && t->made) {
             compare_items(w, t);
         }
         if (done && (metric == DIFF_TIME || metric == DIFF_CALLS)) {
@@ -478,7 +479,7 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
             done = diff_common_remove(w->arena, &common, t, w->logs);
         }
         if (done) {
-            drop_unwatched(w, t);
+            drop_unwanted(w, t);
         }
     }
     for (uint32_t i = 0; done && i < t->count && metric == DIFF_PARENT; i++) {

@@ -77,7 +77,8 @@ struct diff_common {
 
 struct diff_table {
     bool made;           /* it was asked for and can be computed */
-    const char *why_not; /* a sentence, if it was asked for and cannot */
+    const char *why_not; /* a sentence, if it was asked for and cannot; of self and total the items are those of one
+                            side if the groups are too few */
     uint32_t count;
     struct diff_item *items; /* changed ones first; among equals by effect on the time, largest first */
     uint32_t counts[DIFF_VERDICTS];

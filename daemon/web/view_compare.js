@@ -29,24 +29,6 @@ function there(row, state) {
   return { ...report, build: state.against, since, until, match, fn: row.address_b, of };
 }
 
-/** Where no share can be tested, the functions that one side alone has are still known. */
-function rowsOf(diff, table, metric) {
-  if (!table.not_computed || metric.unit !== "share") return table.rows;
-  const untested = { caller: null, change: null, low: null, high: null, p: null, q: null, visible: null };
-  const alone = (here, there) => (f) => ({
-    ...f,
-    ...untested,
-    needs: "nothing",
-    data_needed: null,
-    verdict: `only-in-${here}`,
-    [here]: f[metric.key],
-    [there]: f.idle ? 0 : null,
-    [`inlined_${there}`]: f.inlined,
-    share: f[metric.key],
-  });
-  return [...diff.only_in_b.rows.map(alone("b", "a")), ...diff.only_in_a.rows.map(alone("a", "b"))];
-}
-
 const nameOf = (name) => (innerWidth < NARROW ? fitting(format.called(name)) : format.shortName(name));
 
 function nameColumn(rows, state) {
@@ -182,7 +164,7 @@ const formLinks = (state) =>
 
 function tableOf(diff, state) {
   const { metric, table } = metricOf(diff, state);
-  const rows = rowsOf(diff, table, metric);
+  const { rows } = table;
   const drawn = new Table({
     label: "Differences",
     columns: [nameColumn(rows, state), ...verdictColumns(rows, metric, diff, table), ...valueColumns(rows, metric)],

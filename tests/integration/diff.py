@@ -405,13 +405,21 @@ def leads(tap):
     with Daemon() as d:
         old = build(d.folder, "one", "", "")
         new = build(d.folder, "two", "__attribute__((noinline)) int fresh(int i) { return n ^= i; }", "+ fresh(n)")
-        fleet(d, old, 1, "1", 1.0, 0, NOW)
-        fleet(d, new, 2, "2", 1.0, 0, NOW - 6 * 86400, spent={"fresh": 16})
+        solo = {"labels": lambda process: {} if process else {"solo": "yes"}}
+        fleet(d, old, 1, "1", 1.0, 0, NOW, **solo)
+        fleet(d, new, 2, "2", 1.0, 0, NOW - 6 * 86400, spent={"fresh": 16}, **solo)
         fleet(d, new, 3, "2", 1.0, 0, NOW, spent={"fresh": 16})
         diff = json.loads(d.ctl("diff", old, new, "--json").stdout)
         first = table(diff, "self")["rows"][0]
         tap.point((first["function"], first["verdict"], first["a"]) == ("fresh", "only-in-b", None)
                   and abs(first["b"] - 16 / 30) < 0.02, "a new function is the first row of the shares", first)
+        alone = json.loads(d.get(f"/api/v1/diff?a={build_id(old)}&b={build_id(new)}&label.solo=yes")[2])
+        got = [(table(alone, m)["not_computed"] is None, [(r["function"], r["verdict"], r["a"], r["change"], r["p"])
+                                                          for r in table(alone, m)["rows"]]) for m in ("self", "total")]
+        tap.point(got == [(False, [("fresh", "only-in-b", None, None, None)])] * 2
+                  and table(alone, "self")["rows"][0]["b"] == alone["only_in_b"]["rows"][0]["self_share"] > 0.3
+                  and table(alone, "self")["counts"]["only-in-b"] == 1 and not table(alone, "time-per-call")["rows"],
+                  "also of one process a side, of which no share can be tested", alone["metrics"])
         text = d.ctl("diff", old, new).stdout
         lines = text.splitlines()
         head = lines.index("Each process")

@@ -3,6 +3,7 @@
  * program is killed); exits (exit_group, too: it ends by exit()); trap and errno as list, with other consequences; live
  * as exits, until a second SIGUSR1. Prints "good". */
 #define _GNU_SOURCE
+#include "cpu.h"
 #include "truth.h"
 
 #include <linux/filter.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 uint64_t (*truth)[TRUTH_FUNCTIONS];
@@ -71,12 +71,9 @@ static QUIET void work(long rounds)
 /* Rounds of half a second of CPU time. Under the filter no clock may be read. */
 static QUIET long calibrate(void)
 {
-    struct timespec t = {0, 0};
     long rounds = 0;
-    for (long begin = -1; begin < 0 || t.tv_sec * 1000 + t.tv_nsec / 1000000 < begin + 100; rounds += 10000) {
+    for (const double end = cpu() + 0.1; cpu() < end; rounds += 10000) {
         work(10000);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-        begin = begin < 0 ? t.tv_sec * 1000 + t.tv_nsec / 1000000 : begin;
     }
     return rounds * 5;
 }

@@ -7,6 +7,8 @@
  * this program in its place, "away" /bin/sleep without an environment. Answers "done". At the end of its input it ends
  * by exit(). */
 #define _GNU_SOURCE
+#include "cpu.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define QUIET __attribute__((no_instrument_function))
@@ -23,13 +24,6 @@
 __attribute__((noinline)) void leaf(void)
 {
     __asm__ volatile("");
-}
-
-static QUIET long cpu_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static QUIET void call(long n)
@@ -41,7 +35,7 @@ static QUIET void call(long n)
 
 static QUIET void spin(long ms)
 {
-    for (long end = cpu_ms() + ms; cpu_ms() < end;) {
+    for (double end = cpu() + (double)ms / 1000; cpu() < end;) {
     }
 }
 

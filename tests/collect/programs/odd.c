@@ -1,5 +1,6 @@
 /* odd MODE: what programs do that a collector must survive. Prints "good" or what is wrong. */
 #define _GNU_SOURCE
+#include "cpu.h"
 #include "truth.h"
 
 #include <dlfcn.h>
@@ -53,13 +54,6 @@ static QUIET const char *twice(void)
         run(1);
     }
     return "good";
-}
-
-static QUIET double cpu(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static QUIET void burn(double seconds)

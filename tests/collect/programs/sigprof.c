@@ -1,6 +1,8 @@
 /* sigprof HOW WHAT: sends itself SIGPROF by raise, kill, timer or itimer, while its disposition is WHAT: default,
  * reset (set to the default), ignore, or handler. Prints "good", or what is wrong. */
 #define _GNU_SOURCE
+#include "cpu.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +16,6 @@ static void take(int number)
 {
     (void)number;
     came++;
-}
-
-static double cpu(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void burn(double seconds)

@@ -3,11 +3,11 @@
  * its root folder and its user, calls, and ends. steady flicker: two seconds of CPU time, every other few milliseconds
  * of them switched off by itself. Prints "ready" when it has begun. */
 #define _GNU_SOURCE
+#include "cpu.h"
 #include "truth.h"
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 uint64_t (*truth)[TRUTH_FUNCTIONS];
 __thread unsigned truth_slot;
@@ -48,13 +48,6 @@ static QUIET void spin(void)
             }
         }
     }
-}
-
-static QUIET double cpu(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static QUIET void flicker(void)
