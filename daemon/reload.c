@@ -30,22 +30,16 @@ struct store_detail server_get_detail(const struct config *c)
     return (struct store_detail){.when = details[c->host_detail]};
 }
 
-static struct watcher_setup server_get_watch(const struct config *c)
-{
-    return (struct watcher_setup){.list = c->watch, .interval = c->watch_interval};
-}
-
 enum profd_status server_make_watcher(struct server *s, struct profd_error *e)
 {
-    const struct watcher_config config = {.loop = s->loop,
-                                          .writer = s->writer,
-                                          .cache = query_service_get_cache(s->queries),
-                                          .database = s->path,
-                                          .run = s->run,
-                                          .salt = s->salt};
-    const struct watcher_setup setup = server_get_watch(s->config);
+    const struct watcher_config config = {
+        .loop = s->loop, .writer = s->writer, .verifier = s->verifier, .cache = query_service_get_cache(s->queries)};
+    const enum profd_status status = watcher_start(&config, &s->watcher, e);
 
-    return watcher_start(&config, &setup, &s->watcher, e);
+    if (!status) {
+        watcher_set(s->watcher, s->config->watch, s->config->watch_interval);
+    }
+    return status;
 }
 
 struct endpoints_access server_get_access(const struct config *c)
@@ -78,7 +72,6 @@ static enum profd_status server_apply(struct server *s, struct profd_error *e)
     const struct store_policy policy = server_get_policy(c);
     const struct status_setup setup = server_get_setup(c);
     const struct store_detail detail = server_get_detail(c);
-    const struct watcher_setup watch = server_get_watch(c);
     const enum profd_status status = endpoints_set_access(s->endpoints, &access, e);
 
     if (status == PROFD_CONFIG) {
@@ -95,7 +88,7 @@ static enum profd_status server_apply(struct server *s, struct profd_error *e)
     upkeep_job_set_policy(s->upkeep, &policy);
     centre_service_set(s->centre, c->relay_interval, &detail);
     pages_set_setup(s->pages, &setup);
-    watcher_set(s->watcher, &watch);
+    watcher_set(s->watcher, c->watch, c->watch_interval);
     return PROFD_OK;
 }
 

@@ -18,7 +18,7 @@ static bool server_is_idle(const struct server *s)
     endpoints_get_http_counts(s->endpoints, &http);
     return !conns.connections && !http.connections && !query_service_pending_http(s->queries) &&
            !writer_pending(s->writer) && !query_service_pending(s->queries) && !object_service_pending(s->objects) &&
-           verifier_is_idle(s->verifier) && watcher_is_idle(s->watcher) && live_is_idle(s->live);
+           verifier_is_idle(s->verifier) && live_is_idle(s->live);
 }
 
 void server_stop_look(void *context)
@@ -53,8 +53,8 @@ void server_stop(struct server *s, int exit_status)
     /* Parsing executables may take longer than the time left, so only the running one may finish. */
     object_service_stop(s->objects);
     centre_service_stop(s->centre);
-    verifier_stop(s->verifier);
     watcher_stop(s->watcher);
+    verifier_stop(s->verifier);
     endpoints_stop_http(s->endpoints);
     loop_timer_set(s->stopping_timer, LOOK_MS);
 }
@@ -71,7 +71,7 @@ static void server_end_threads(struct server *s)
         writer_drop_waiting(s->writer);
     }
     if ((s->objects && object_service_pending(s->objects)) || (s->queries && query_service_pending(s->queries)) ||
-        (s->watcher && !watcher_is_idle(s->watcher))) {
+        (s->verifier && !verifier_is_idle(s->verifier))) {
         /* A thread is blocked by a worker or a long report: the process exits without waiting. Committed data is safe.
          */
         writer_free(s->writer);
@@ -84,11 +84,11 @@ static void server_end_threads(struct server *s)
     }
     writer_free(s->writer);
     s->writer = NULL;
-    watcher_free(s->watcher);
     if (s->queries) {
         query_service_join(s->queries);
     }
     verifier_free(s->verifier);
+    watcher_free(s->watcher);
 }
 
 static void server_end_store(struct server *s)

@@ -14,10 +14,12 @@
 struct loop;
 struct verifier;
 
-/* A round, or a step of one, as a job of the verifying thread. */
+/* A round, or a step of one, or other work that may wait, as a job of the verifying thread. */
 struct verification {
     struct work_item item; /* first; the owner sets uid */
     struct verify verify;
+    /* On the thread. NULL: the next step of verify. */
+    enum profd_status (*run)(struct verification *v, struct store *store, struct profd_error *e);
     enum profd_status status; /* of the step */
     struct profd_error error;
     void (*done)(struct verification *v); /* on the loop, after each step */
