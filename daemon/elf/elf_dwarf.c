@@ -39,6 +39,22 @@ static bool has_dwarf(const struct elf_file *f)
     return has_section(f, ".debug_line") || has_section(f, ".debug_info");
 }
 
+static Elf_Data *find_section(Elf *elf, const char *name)
+{
+    size_t names;
+    if (elf_getshdrstrndx(elf, &names) != 0) {
+        return NULL;
+    }
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section)) != NULL;) {
+        GElf_Shdr header;
+        const char *found = gelf_getshdr(section, &header) == NULL ? NULL : elf_strptr(elf, names, header.sh_name);
+        if (found != NULL && is_called(found, name)) {
+            return elf_rawdata(section, NULL);
+        }
+    }
+    return NULL;
+}
+
 /* Adds up the sections of DWARF. Returns what is wrong with them, or NULL: libdw ignores compressed sections that
  * cannot be decompressed. */
 static const char *measure(struct elf_dwarf *d)
@@ -54,6 +70,13 @@ static const char *measure(struct elf_dwarf *d)
             return "a compressed section is damaged, or too large for the memory";
         }
         d->bytes += header.sh_size;
+    }
+    for (const char *const *name = (const char *const[]){".debug_str", ".debug_line_str", NULL}; *name != NULL;
+         name++) {
+        const Elf_Data *data = find_section(d->elf, *name);
+        if (data != NULL && data->d_size > 0 && ((const char *)data->d_buf)[data->d_size - 1] != '\0') {
+            return "its last text has no end";
+        }
     }
     return NULL;
 }
@@ -88,15 +111,26 @@ void elf_dwarf_close(struct elf_dwarf *d)
 
 Elf_Data *elf_dwarf_section(const struct elf_dwarf *d, const char *name)
 {
-    size_t names;
-    if (elf_getshdrstrndx(d->elf, &names) != 0) {
-        return NULL;
+    return find_section(d->elf, name);
+}
+
+const char *elf_dwarf_text(Dwarf_Attribute *a)
+{
+    const char *text = dwarf_formstring(a);
+    const unsigned form = dwarf_whatform(a);
+    const bool inside = form == DW_FORM_string, elsewhere = form == DW_FORM_GNU_strp_alt || form == DW_FORM_strp_sup;
+    if (text == NULL || (!inside && !elsewhere)) {
+        return text;
     }
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(d->elf, section)) != NULL;) {
-        GElf_Shdr header;
-        const char *found = gelf_getshdr(section, &header) == NULL ? NULL : elf_strptr(d->elf, names, header.sh_name);
-        if (found != NULL && is_called(found, name)) {
-            return elf_rawdata(section, NULL);
+    /* libdw does not test that texts end. Those in sections of texts were tested when the file was opened. */
+    static const char *const names[] = {".debug_info", ".debug_types", ".debug_str"};
+    Dwarf *dwarf = dwarf_cu_getdwarf(a->cu);
+    Elf *elf = dwarf_getelf(elsewhere ? dwarf_getalt(dwarf) : dwarf);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const Elf_Data *data = find_section(elf, names[i]);
+        const char *start = data == NULL ? NULL : data->d_buf;
+        if (start != NULL && text >= start && text < start + data->d_size) {
+            return memchr(text, '\0', (size_t)(start + data->d_size - text)) == NULL ? NULL : text;
         }
     }
     return NULL;
@@ -204,7 +238,7 @@ const char *elf_dwarf_name(Dwarf_Die *entry, bool *certain)
     *certain = true;
     if (dwarf_attr_integrate(entry, DW_AT_linkage_name, &a) != NULL ||
         dwarf_attr_integrate(entry, DW_AT_MIPS_linkage_name, &a) != NULL) {
-        return dwarf_formstring(&a);
+        return elf_dwarf_text(&a);
     }
     if (dwarf_attr_integrate(entry, DW_AT_name, &a) == NULL) {
         return NULL;
@@ -212,7 +246,7 @@ const char *elf_dwarf_name(Dwarf_Die *entry, bool *certain)
     Dwarf_Die unit;
     *certain =
         dwarf_cu_info(a.cu, NULL, NULL, &unit, NULL, NULL, NULL, NULL) == 0 && language_is_plain(dwarf_srclang(&unit));
-    return dwarf_formstring(&a);
+    return elf_dwarf_text(&a);
 }
 
 bool elf_entries_origin(struct elf_entries *w, Dwarf_Die *out)

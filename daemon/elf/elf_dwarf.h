@@ -28,6 +28,9 @@ void elf_dwarf_close(struct elf_dwarf *d);
 /* Returns the bytes of a section, ".debug_line" for example, as libdw reads them; NULL if there is none. */
 Elf_Data *elf_dwarf_section(const struct elf_dwarf *d, const char *name);
 
+/* Returns an attribute's text, NULL if it has none. */
+const char *elf_dwarf_text(Dwarf_Attribute *a);
+
 /* A walk over all entries, in their order in the file. Begins with .dwarf only. */
 struct elf_entries {
     Dwarf *dwarf;

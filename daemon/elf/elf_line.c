@@ -639,7 +639,7 @@ static void read_units(struct search *s, const struct elf_dwarf *d)
             dwarf_attr(&die, DW_AT_comp_dir, &folder) == NULL) {
             continue;
         }
-        const char *text = dwarf_formstring(&folder);
+        const char *text = elf_dwarf_text(&folder);
         struct line_unit *more = arena_extend(s->build->scratch, s->units, s->unit_count, &capacity, sizeof *more);
         s->no_memory |= more == NULL;
         if (more == NULL) {
