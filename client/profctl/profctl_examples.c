@@ -60,6 +60,7 @@ static const struct {
     {"backup", "  profctl backup /srv/backup/profd.copy       a file for profd --restore\n"
                "  profctl backup - | zstd > profd.copy.zst    compressed\n"},
     {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
+    {"retention", "  profctl retention --confirm-clock    the date is right: remove by it again\n"},
     {"ca", "  profctl ca init centre.example 192.0.2.7    as root, at the centre, once\n"},
     {"token", "  profctl token new --tenant shop --uses 20 --expires 1h     for 20 hosts, within the hour\n"},
     {"enroll", "  profctl enroll tls://centre.example:7655 --token TOKEN    as root, on a host\n"},

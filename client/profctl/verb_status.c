@@ -128,6 +128,12 @@ static void state_print(const struct state *s)
                n, noun_for(n, "database was", "databases were"), rows_text(r, 0, "damaged_database"),
                noun_for(n, "it", "them"));
     }
+    if (rows_real(r, 0, "clock_ahead_seconds") > 0) {
+        printf(
+            "DEGRADED the clock is %.1f days ahead: nothing is removed because of its age until it has been so for 24 "
+            "hours, or profctl retention --confirm-clock says that it is right\n",
+            rows_real(r, 0, "clock_ahead_seconds") / 86400);
+    }
     if (rows_flag(r, 0, "read_failed")) {
         puts(
             "DEGRADED profd could not read its database: profctl verify says what is affected; the next start of profd "

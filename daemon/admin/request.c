@@ -144,6 +144,7 @@ static const struct {
              {"pause", REQUEST_PAUSE, 0},
              {"resume", REQUEST_RESUME, 0},
              {"reload", REQUEST_RELOAD, 0},
+             {"confirm-clock", REQUEST_CONFIRM_CLOCK, 0},
              {"token", REQUEST_TOKEN, 3},
              {"hosts", REQUEST_HOSTS, 0},
              {"revoke", REQUEST_REVOKE, 1},
@@ -174,7 +175,7 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
                                "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "token, hosts, revoke, reader-add, reader-list and reader-remove",
+                               "confirm-clock, token, hosts, revoke, reader-add, reader-list and reader-remove",
                                verb);
     }
     r.verb = verbs[i].verb;

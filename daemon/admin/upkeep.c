@@ -28,12 +28,15 @@ int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now)
     if (now.wall <= expected + JUMP) {
         u->anchor = now;
         u->ahead_since = 0;
+        u->confirmed = false;
         return now.wall;
     }
     if (!u->ahead_since) {
         u->ahead_since = now.steady;
-    } else if (now.steady - u->ahead_since > DAY) {
+    }
+    if (u->confirmed || now.steady - u->ahead_since > DAY) {
         u->anchor = now;
+        u->confirmed = false;
         u->ahead_since = 0;
         return now.wall;
     }

@@ -27,6 +27,7 @@ struct upkeep {
     bool clock_read;              /* the anchor was compared with the time that the store knows */
     int64_t ahead;                /* ns by which the wall is ahead of the time that removals use; 0: it is not */
     int64_t ahead_since;          /* steady time when the wall jumped ahead of the anchor; 0: it did not */
+    bool confirmed;               /* set by the caller: an operator says that a wall which is ahead is right */
     int64_t backlog_since;        /* steady time since when there has always been more to do; 0: none */
     int64_t totals_at, forgot_at; /* steady time of the latest; 0: never */
     struct store_totals totals;   /* of some moment in the last seconds */
@@ -36,7 +37,7 @@ struct upkeep {
 void upkeep_init(struct upkeep *u, const struct store_policy *policy, struct upkeep_time now);
 
 /* The wall time that removals may use. A wall clock that jumps ahead must not delete data or forget ids: backward jumps
- * are accepted immediately, forward jumps after they have lasted a day. */
+ * are accepted immediately, forward jumps after they have lasted a day or were confirmed. */
 int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now);
 
 /* Does one slice on the writing handle and chooses the next task. A failed task is tried again in the next round. */

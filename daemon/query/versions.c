@@ -1,9 +1,8 @@
 /* /api/v1/versions: the versions of each program, by the label `version`, in the order in which they appeared. */
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buffer.h"
 #include "core/sum.h"
 #include "query/handlers.h"
 #include "query/options.h"
@@ -124,90 +123,72 @@ static enum profd_status read_program(struct versions *v, struct profd_error *e)
     return status == PROFD_OK ? store_pattern_judge(&filter, e) : status;
 }
 
-/* Reads builds of programs from that name on, until there are enough rows or PROGRAMS_A_PAGE builds were read; builds
- * of one name are read together, because their rows are sorted together. *next: the name to go on with, or NULL. */
-static enum profd_status read_programs(struct versions *v, const char *name, unsigned long long rows, const char **next,
-                                       struct profd_error *e)
+/* Reads builds of programs from that place on, until there are enough rows or PROGRAMS_A_PAGE builds were read; builds
+ * of one name are read together, because their rows are sorted together. *next: the place to go on with. */
+static enum profd_status read_programs(struct versions *v, unsigned long long first, unsigned long long rows,
+                                       uint32_t *next, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
-    uint32_t first = 0;
     if (v->program_count > 0) {
         qsort(v->programs, v->program_count, sizeof *v->programs, compare_programs);
     }
-    while (first < v->program_count && strcmp(v->programs[first].program, name) < 0) {
-        first++;
-    }
-    *next = NULL;
-    for (v->program = first; status == PROFD_OK && v->program < v->program_count; v->program++) {
-        const char *at = v->programs[v->program].program;
-        if (v->program > first && (v->count >= rows || v->program - first >= PROGRAMS_A_PAGE) &&
-            strcmp(at, v->programs[v->program - 1].program) != 0) {
-            *next = at;
+    v->program = first < v->program_count ? (uint32_t)first : v->program_count;
+    for (uint32_t n = 0; status == PROFD_OK && v->program < v->program_count; n++, v->program++) {
+        if (n > 0 && (v->count >= rows || n >= PROGRAMS_A_PAGE) &&
+            strcmp(v->programs[v->program].program, v->programs[v->program - 1].program) != 0) {
             break;
         }
         status = read_program(v, e);
     }
+    *next = v->program;
     return status == PROFD_OK && v->failed ? profd_no_memory(e) : status;
 }
 
-/* A cursor is the number of rows of a program that were shown already, and its name. */
-static enum profd_status parse_cursor(const struct params *p, unsigned long long *skip, const char **name,
-                                      struct profd_error *e)
+/* A cursor is the place of a program among all by name, and the number of its rows that were shown already. */
+static enum profd_status parse_cursor(const struct params *p, unsigned long long place[2], struct profd_error *e)
 {
     const char *text = params_find(p, "cursor");
-    char *end = NULL;
-    *skip = 0;
-    *name = "";
-    if (text == NULL) {
+    char more;
+    place[0] = place[1] = 0;
+    if (text == NULL || (text[0] >= '0' && text[0] <= '9' && strlen(text) < 20 &&
+                         sscanf(text, "%llu-%llu%c", &place[0], &place[1], &more) == 2)) {
         return PROFD_OK;
     }
-    errno = 0;
-    *skip = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != ':' || errno != 0) {
-        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not that of a page of versions", text);
-    }
-    *name = end + 1;
-    return PROFD_OK;
+    return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not that of a page of versions", text);
 }
 
-static enum profd_status show_rows(struct versions *v, unsigned long long skip, unsigned long long limit,
-                                   const char *next, struct profd_error *e)
+static void show_rows(struct versions *v, unsigned long long skip, unsigned long long limit, uint32_t next)
 {
-    struct buffer cursor;
+    char cursor[48];
     if (v->count > 0) {
         qsort(v->rows, v->count, sizeof *v->rows, compare_rows);
     }
     const size_t first = skip < v->count ? (size_t)skip : v->count;
     const size_t n = v->count - first < limit ? v->count - first : (size_t)limit;
-    unsigned long long shown = 0;
-    if (first + n < v->count) {
-        next = v->rows[first + n].program;
-        for (size_t i = first + n; i > 0 && strcmp(v->rows[i - 1].program, next) == 0; i--) {
+    size_t shown = 0;
+    if (first + n < v->count) { /* on with the program of this row, and its rows that were shown */
+        const char *name = v->rows[first + n].program;
+        for (next = 0; strcmp(v->programs[next].program, name) != 0;) {
+            next++;
+        }
+        while (shown < first + n && strcmp(v->rows[first + n - shown - 1].program, name) == 0) {
             shown++;
         }
     }
-    buffer_init(&cursor, 65536);
-    buffer_add_u64(&cursor, shown, 0);
-    buffer_add_text(&cursor, ":");
-    buffer_add(&cursor, next != NULL ? next : "", next != NULL ? strlen(next) + 1 : 1);
-    enum profd_status status = cursor.failed ? profd_no_memory(e) : PROFD_OK;
-    if (status == PROFD_OK) {
-        render_versions(n > 0 ? v->rows + first : NULL, n, next != NULL ? cursor.data : NULL, &v->job->answer->body);
-    }
-    buffer_done(&cursor);
-    return status;
+    (void)snprintf(cursor, sizeof cursor, "%u-%zu", next, shown);
+    render_versions(n > 0 ? v->rows + first : NULL, n, next < v->program_count ? cursor : NULL, &v->job->answer->body);
 }
 
 enum profd_status versions_list(struct job *job, struct profd_error *e)
 {
     const struct query_request *r = job->request;
     struct versions v = {.job = job};
-    unsigned long long limit, skip = 0;
-    const char *name, *next;
+    unsigned long long limit, place[2];
+    uint32_t next;
     bool fresh = false;
     enum profd_status status = job_parse_page(job, &limit, e);
     if (status == PROFD_OK) {
-        status = parse_cursor(job->params, &skip, &name, e);
+        status = parse_cursor(job->params, place, e);
     }
     if (status == PROFD_OK) {
         status = options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &v.options, e);
@@ -224,7 +205,10 @@ enum profd_status versions_list(struct job *job, struct profd_error *e)
         status = profd_no_memory(e);
     }
     if (status == PROFD_OK) {
-        status = read_programs(&v, name, skip + limit, &next, e);
+        status = read_programs(&v, place[0], place[1] + limit, &next, e);
     }
-    return status == PROFD_OK ? show_rows(&v, skip, limit, next, e) : status;
+    if (status == PROFD_OK) {
+        show_rows(&v, place[1], limit, next);
+    }
+    return status;
 }

@@ -186,6 +186,26 @@ static enum profd_status admin_reload(struct admin_service *s, struct conn *c, u
     return status;
 }
 
+/* Done at once. */
+static enum profd_status admin_confirm_clock(struct admin_service *s, struct conn *c, uint32_t tag,
+                                             struct profd_error *e)
+{
+    const double ahead = upkeep_job_confirm_clock(s->config.upkeep);
+    struct page page;
+
+    if (ahead <= 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the clock is not ahead: removals use it already");
+    }
+    log_write(LOG_LEVEL_NOTICE, "administration",
+              "user %u confirmed the clock, which is %.1f days ahead: from now on data and ids of uploads are removed "
+              "by it",
+              conn_get_peer(c)->uid, ahead / 86400);
+    page_init(&page, 200, "application/json; charset=utf-8");
+    document_write(json_pack("{s:f}", "clock_ahead_seconds", ahead), &page.body);
+    reply_send(s->config.replies, c, tag, &page);
+    return PROFD_OK;
+}
+
 static enum profd_status admin_start(struct admin_service *s, struct conn *c, uint32_t tag,
                                      const struct request *request, struct profd_error *e)
 {
@@ -233,6 +253,8 @@ enum profd_status admin_receive(void *context, struct conn *c, struct conn_frame
         status = admin_control(s, c, f->header.tag, &request, e); /* selectors point into the message */
     } else if (!status && request.verb == REQUEST_RELOAD) {
         status = admin_reload(s, c, f->header.tag, e);
+    } else if (!status && request.verb == REQUEST_CONFIRM_CLOCK) {
+        status = admin_confirm_clock(s, c, f->header.tag, e);
     } else if (!status) {
         status = admin_start(s, c, f->header.tag, &request, e);
     }

@@ -63,7 +63,7 @@ export function matcherOf(text) {
 }
 
 const valuesOf = (name, build, limit) =>
-  api.json(`api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit: String(limit) })}`);
+  `api/v1/labels/${encodeURIComponent(name)}/values?${api.query({ build_id: build, limit: String(limit) })}`;
 
 /** Offers names, and after a name its values. */
 function completed(field, list, state) {
@@ -79,7 +79,7 @@ function completed(field, list, state) {
     if (name === shown) return;
     shown = name;
     if (!name) return offer(names);
-    valuesOf(name, state.build, 200).then(
+    api.rows(valuesOf(name, state.build, 1000), 5000).then(
       (page) => name === shown && offer(page.rows.map((row) => equals(name, row.value).replace("=", operator))),
       () => {},
     );
@@ -95,7 +95,7 @@ function choices(box, names, state) {
     return to(state, { match: [...others, equals(name, value)], row: "", top: "" });
   };
   const fill = (place, name) =>
-    valuesOf(name, state.build, VALUES_MOST).then(
+    api.json(valuesOf(name, state.build, VALUES_MOST)).then(
       ({ rows, next }) =>
         replace(
           place,

@@ -28,6 +28,7 @@ struct upkeep_job {
     struct profd_error error;
     uint64_t took_us;
     uint64_t hurried;            /* ms of loop_now: when a refused upload last requested a slice */
+    bool confirmed;              /* the clock, since the latest slice began */
     uint64_t uploads;            /* stored when the latest slice was done */
     uint64_t due;                /* ms of loop_now: the next slice, unless an upload comes first */
     struct upkeep_counts counts; /* the loop's copy */
@@ -97,6 +98,8 @@ static void upkeep_job_put(struct upkeep_job *u)
         return;
     }
     u->upkeep.policy = u->config.policy;
+    u->upkeep.confirmed |= u->confirmed;
+    u->confirmed = false;
     u->running = writer_put(u->config.writer, &u->job);
     if (!u->running) {
         loop_timer_set(u->timer, QUEUE_FULL_MS);
@@ -130,7 +133,7 @@ static void upkeep_job_count(struct upkeep_job *u)
         log_write(LOG_LEVEL_WARNING, NULL,
                   "the clock is %.1f days ahead of the time at which profd last ran, or has jumped: no data and no ids "
                   "of uploads are removed because of their age until it has been so for 24 hours; set the clock right "
-                  "if it is wrong",
+                  "if it is wrong, or use profctl retention --confirm-clock",
                   ahead / 86400);
     }
     u->counts.clock_ahead = ahead;
@@ -181,6 +184,18 @@ void upkeep_job_set_policy(struct upkeep_job *u, const struct store_policy *poli
     u->config.policy = *policy;
     u->changed = u->running;
     upkeep_job_put(u);
+}
+
+double upkeep_job_confirm_clock(struct upkeep_job *u)
+{
+    const double ahead = u->counts.clock_ahead;
+
+    if (ahead > 0) {
+        u->confirmed = true;
+        u->changed = u->running;
+        upkeep_job_put(u);
+    }
+    return ahead;
 }
 
 void upkeep_job_hurry(struct upkeep_job *u)

@@ -29,6 +29,9 @@ enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struc
                                    struct profd_error *e);
 /* Slices follow this policy from now on; the next one starts soon. */
 void upkeep_job_set_policy(struct upkeep_job *u, const struct store_policy *policy);
+/* An operator says that the clock, which is ahead of the time that removals use, is right: from the next slice on they
+ * use it. Returns by how many seconds it is ahead, 0 if it is not: then nothing has changed. */
+double upkeep_job_confirm_clock(struct upkeep_job *u);
 /* After a delete: starts the next slice soon, to reclaim the space. */
 void upkeep_job_hurry(struct upkeep_job *u);
 /* An upload was refused for lack of space that retention could free: starts the next slice soon, whatever waits. */

@@ -46,11 +46,27 @@ def main():
             tap.point(status(d)["retired_uploads"] == 0 and ready["status"] == "degraded"
                       and ready["clock_ahead_seconds"] > (days - 1) * DAY and "the clock is" in d.logged(),
                       f"{days} days ahead: no day is removed; the log and /readyz say why", (ready, status(d)))
+            if days == 31:
+                said = d.ctl("status").stdout
+                tap.point("DEGRADED the clock is" in said and "--confirm-clock" in said, "profctl status says it", said)
             d.stop()
         d.env = env
         d.start()
         tap.point(status(d)["clock_ahead_seconds"] == 0 and json.loads(d.get("/readyz")[2])["status"] == "ready"
                   and put(d, sender, 1) == "again", "with the right clock nothing is said", d.logged()[-300:])
+        d.stop()
+        d.env = dict(env, **clocks.moved(FAKETIME="+500d"))
+        d.start()
+        until(lambda: status(d)["clock_ahead_seconds"] > 0)
+        done = d.ctl("retention")
+        tap.point(done.returncode == 64 and "--confirm-clock" in done.stderr, "retention needs its option", done)
+        done = d.ctl("retention", "--confirm-clock")
+        until(lambda: status(d)["clock_ahead_seconds"] == 0 and status(d)["retired_uploads"] > 0)
+        tap.point(done.returncode == 0 and "days ahead" in done.stdout and "confirmed the clock" in d.logged()
+                  and json.loads(d.get("/readyz")[2])["status"] == "ready",
+                  "a clock that an operator confirms removes what is old", (done, d.logged()[-300:]))
+        done = d.ctl("retention", "--confirm-clock")
+        tap.point(done.returncode == 65 and "not ahead" in done.stderr, "there is nothing more to confirm", done)
 
 
 main()

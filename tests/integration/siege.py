@@ -12,7 +12,7 @@ import time
 
 import harness
 from harness import LONG, NOBODY, Other, Tap, until
-from wire import Wire, field, header, sender_number, upload, varint
+from wire import Wire, field, header, sender_number, upload, varint, zstd
 
 # A sanitizer's own memory, several times the program's, is none of what is tested here.
 MB = ((1 << 20) * (8 if b"__asan_init" in (binary := open(harness.PROFD, "rb").read()) or b"__tsan_init" in binary
@@ -337,12 +337,7 @@ def heavy_counts(base, n=4 << 20):
     ends = varint(n) + varint(1) + varint(n) + varint(1) # all of build 0
     raw = (varint(0) * 2 + varint(n) + ends + varint(base << 1) + b"\2" * (n - 1) + bytes(n) + varint((base + 5) << 1)
            + b"\2" * (n - 1) + b"\1" * n)
-    out = b"\1" + varint(len(raw)) + struct.pack("<IBQ", 0xFD2FB528, 0xE0, len(raw))
-    for at in range(0, len(raw), 1 << 17):
-        block = raw[at:at + (1 << 17)]
-        same, last = block.count(block[:1]) == len(block), at + len(block) == len(raw)
-        out += struct.pack("<I", len(block) << 3 | (2 if same else 0) | last)[:3] + (block[:1] if same else block)
-    return out
+    return b"\1" + varint(len(raw)) + zstd(raw)
 
 
 def heavy_questions(tap):

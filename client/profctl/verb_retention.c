@@ -1,0 +1,52 @@
+/* profctl retention: an operator confirms the clock by which stored data is removed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_admin.h"
+#include "profctl/profctl_rows.h"
+
+static const struct profctl_option options[] = {
+    {"confirm-clock", 0, NULL, "the clock is right, although it is ahead"},
+};
+
+static enum profd_status retention_run(const struct profctl_call *call, struct profd_error *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct rows *whole = NULL;
+    if (!profctl_value(call, "confirm-clock")) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "retention needs --confirm-clock; profctl status says if the clock is "
+                               "ahead");
+    }
+    enum profd_status status = admin_read(call, "confirm-clock", NULL, 0, "confirming", &text, &n, e);
+    if (status == PROFD_OK && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (status == PROFD_OK) {
+        status = rows_parse_object(text, n, &whole, e);
+    }
+    if (whole) {
+        printf("Data and ids of uploads are removed by the clock again, which is %.1f days ahead of the time that was "
+               "used before\n",
+               rows_real(whole, 0, "clock_ahead_seconds") / 86400);
+        rows_free(whole);
+    }
+    free(text);
+    return status;
+}
+
+const struct profctl_verb verb_retention = {
+    .name = "retention",
+    .arguments = "",
+    .summary = "Confirm a clock that is ahead, so that old data is removed again",
+    .details =
+        "If the clock is more than a day ahead of the time at which profd last ran, no data and no ids of uploads are "
+        "removed\nbecause of their age for 24 hours of uptime. --confirm-clock ends that at once. For root, the "
+        "daemon's "
+        "user and\nmembers of its admin group.\n",
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .arguments_most = 0,
+    .run = retention_run,
+};
