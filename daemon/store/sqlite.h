@@ -1,4 +1,4 @@
-/* The SQLite engine's own names. Only sqlite*.c include this. */
+/* What the files of the store share. Only sqlite*.c include this. */
 #ifndef PROFD_STORE_SQLITE_H
 #define PROFD_STORE_SQLITE_H
 
@@ -11,9 +11,10 @@
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/hashmap.h"
+#include "proto/limits.h"
 #include "store/outgoing.h"
 #include "store/same_names.h"
-#include "store/store_ops.h"
+#include "store/store.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
 #define SQLITE_SCHEMA_VERSION 1
@@ -69,16 +70,21 @@ struct sqlite_tenant_series {
     int64_t since;           /* s of the monotonic clock: when it was counted */
 };
 
-struct sqlite_store {
-    struct store base;
+struct store {
+    bool writable;
+    struct store_health health; /* sqlite_break and sqlite_write_end keep it */
+    uint64_t run;               /* store_set_run */
+    uint64_t salt;              /* store_set_salt */
+    struct store_share share;
+    struct store_detail detail;
     sqlite3 *db;
     char *path;
     sqlite3_stmt *statements[SQL_COUNT];
     int64_t bad_page; /* refused without its checksum; 0: none was */
 
     /* the writer's */
-    enum profd_status broken; /* not OK: nothing is written any more (DECISIONS 31) */
-    struct profd_error why;
+    enum profd_status broken; /* not OK: nothing is written any more (DECISIONS 31); health.error says why */
+    bool spacious;            /* sqlite_space_judge found space in this transaction */
     struct sqlite_state state;
     struct hashmap hosts, builds; /* text → int64_t row id */
     struct hashmap series;        /* what names a series → struct sqlite_series */
@@ -109,11 +115,6 @@ struct sqlite_store {
     uint8_t *bounds; /* lent by get_bounds of a reading handle */
 };
 
-static inline struct sqlite_store *sqlite_self(struct store *s)
-{
-    return (struct sqlite_store *)s;
-}
-
 /* A parameter of a statement. Text and bytes are borrowed until the statement is finished. */
 struct sqlite_value {
     enum { SQLITE_VALUE_INTEGER, SQLITE_VALUE_TEXT, SQLITE_VALUE_BLOB, SQLITE_VALUE_NULL } kind;
@@ -137,53 +138,62 @@ const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLIT
 
 /* What an extended result code means. */
 enum profd_status sqlite_status_of(int extended);
+/* IO and DAMAGED: a writer never writes again, because the result of a failed write or fsync is unknown, and a later
+ * success would not change that. Others have no effect. */
+void sqlite_break(struct store *s, enum profd_status status, const char *why);
 /* The status and the sentence for the connection's last error. IO and DAMAGED close a writer for good. */
-enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_fail(struct store *s, struct profd_error *e);
 /* The statement with its parameters bound, ready for sqlite_next. */
-enum profd_status sqlite_start(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                               size_t count, sqlite3_stmt **out, struct profd_error *e);
+enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, struct profd_error *e);
 /* Steps: *row says whether there is one. At the end and on failure the statement is finished. */
-enum profd_status sqlite_next(struct sqlite_store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e);
+enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e);
 /* Ends a statement before its last row. */
 void sqlite_finish(sqlite3_stmt *statement);
 /* Runs a statement that gives no rows. */
-enum profd_status sqlite_run(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                             size_t count, struct profd_error *e);
+enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                             struct profd_error *e);
 /* First column of the first row, or absent. */
-enum profd_status sqlite_find(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                              size_t count, int64_t *value, bool *found, struct profd_error *e);
+enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                              int64_t *value, bool *found, struct profd_error *e);
 /* Columns. Blobs and texts live until the next step. */
 const uint8_t *sqlite_blob(sqlite3_stmt *statement, int column, size_t *n);
 const char *sqlite_text(sqlite3_stmt *statement, int column);
 
-/* A write transaction. end commits if status is OK, else rolls back, forgets what the writer remembered of it, and
- * returns status; then, after a commit, checkpoints when the log is long. */
-enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error *e);
-enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e);
+/* A write transaction, of a writing handle only. end commits if status is OK, else rolls back, forgets what the writer
+ * remembered of it, and returns status; then, after a commit, checkpoints when the log is long. The store's health
+ * takes note of the status. */
+enum profd_status sqlite_write_begin(struct store *s, struct profd_error *e);
+enum profd_status sqlite_write_end(struct store *s, enum profd_status status, struct profd_error *e);
+/* Ends it without a commit and without a note. */
+void sqlite_write_undo(struct store *s);
 /* Checkpoints the log, and returns the blocks after the database's last page to the file system; with truncate also the
  * log's, which are otherwise reused. If a reader needs the log, or the database cannot grow, nothing is lost and the
  * result is OK, too. */
-enum profd_status sqlite_empty_log(struct sqlite_store *s, bool truncate, struct profd_error *e);
+enum profd_status sqlite_empty_log(struct store *s, bool truncate, struct profd_error *e);
 /* One snapshot for the statements of a reading verb. begin says whether end has to end it. */
-enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct profd_error *e);
-enum profd_status sqlite_read_end(struct sqlite_store *s, bool began, enum profd_status status, struct profd_error *e);
+enum profd_status sqlite_read_begin(struct store *s, bool *began, struct profd_error *e);
+enum profd_status sqlite_read_end(struct store *s, bool began, enum profd_status status, struct profd_error *e);
 /* Reads table state in the current transaction; writes s->state there. */
-enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state *state, struct profd_error *e);
-enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state, struct profd_error *e);
+enum profd_status sqlite_save_state(struct store *s, struct profd_error *e);
 /* Forgets row ids: some may be gone. */
-void sqlite_discard_rows(struct sqlite_store *s);
-void sqlite_statements_done(struct sqlite_store *s);
+void sqlite_discard_rows(struct store *s);
+void sqlite_statements_done(struct store *s);
 
 /* --- sqlite_space.c: storing leaves space for its own log -------------------------------------------------------- */
 
 /* How long the log may be on this disk. */
-enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_space_open(struct store *s, struct profd_error *e);
 /* Before something is stored, outside a transaction: checkpoints a log that would not fit into the database, or is far
  * too long. BUSY: a reader uses such a log. */
-enum profd_status sqlite_space_begin(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_space_begin(struct store *s, struct profd_error *e);
 /* Before the commit of stored data: FULL unless the disk has space for it twice, in the log and in the database.
  * Otherwise the disk could be full with a log that no removal can checkpoint. Removals are exempt. */
-enum profd_status sqlite_space_judge(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e);
+/* A write transaction that stores something: with both. */
+enum profd_status sqlite_store_begin(struct store *s, struct profd_error *e);
+enum profd_status sqlite_store_end(struct store *s, enum profd_status status, struct profd_error *e);
 
 /* --- sqlite_direct.c: SQL on a bare connection */
 
@@ -212,8 +222,7 @@ int sqlite_seal_reserve(sqlite3 *db, int bytes);
 
 /* Reads the next n pages of the file from *page on, and sets *bad to the first that does not have its checksum, or 0.
  * *page: the one to go on with; 0 at the end of the file. */
-enum profd_status sqlite_seal_scan(struct sqlite_store *s, int64_t n, int64_t *page, int64_t *bad,
-                                   struct profd_error *e);
+enum profd_status sqlite_seal_scan(struct store *s, int64_t n, int64_t *page, int64_t *bad, struct profd_error *e);
 
 /* The page that was refused last in this thread with SQLITE_IOERR_DATA, since the last call; 0: none was. */
 int64_t sqlite_seal_take_fault(void);
@@ -243,15 +252,15 @@ enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
  * ----------------------------------------------------------------------------------------------------- */
 
 /* Notes which files the writing handle has open, once they are there. */
-enum profd_status sqlite_watch_begin(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e);
 /* The log was copied into the database, which may have become shorter. */
-void sqlite_watch_note_database(struct sqlite_store *s);
+void sqlite_watch_note_database(struct store *s);
 /* The log has wal_frames pages now. */
-void sqlite_watch_note_log(struct sqlite_store *s);
+void sqlite_watch_note_log(struct store *s);
 /* IO when the handle has failed, or one of them has lost its name or the end of what was committed to it: then the
  * handle never writes again. A few microseconds. */
-enum profd_status sqlite_watch_look(struct sqlite_store *s, struct profd_error *e);
-void sqlite_watch_end(struct sqlite_store *s);
+enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e);
+void sqlite_watch_end(struct store *s);
 
 /* --- sqlite_series.c
  * -------------------------------------------------------------------------------------------------- */
@@ -263,23 +272,27 @@ struct sqlite_series {
 };
 /* Row ids of things by their names, added if new. *series is borrowed until the next call. Inside a write transaction.
  */
-enum profd_status sqlite_intern_host(struct sqlite_store *s, const char *host, int64_t *id, struct profd_error *e);
-enum profd_status sqlite_intern_build(struct sqlite_store *s, const char *build_id, int64_t *id, struct profd_error *e);
-enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct store_upload *u,
+enum profd_status sqlite_intern_host(struct store *s, const char *host, int64_t *id, struct profd_error *e);
+enum profd_status sqlite_intern_build(struct store *s, const char *build_id, int64_t *id, struct profd_error *e);
+enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u,
                                        const struct sqlite_series **series, struct profd_error *e);
+
+#define SQLITE_ENDED_BEFORE                                                                                            \
+    ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of store_remove_ids */
+#define SQLITE_DIGESTS_BEFORE ((LIMIT_ID_DAYS - STORE_ARRIVAL_DAYS) * INT64_C(86400000000000)) /* likewise */
 
 /* --- sqlite_sender.c
  * --------------------------------------------------------------------------------------------------- */
 
 /* Enters the upload's id into its sender's set and says whether it was new. Inside a write transaction. */
-enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_upload *u, int64_t host,
+enum profd_status sqlite_take_id(struct store *s, const struct store_upload *u, int64_t host,
                                  enum store_outcome *outcome, struct profd_error *e);
 
 /* --- sqlite_instance.c
  * ------------------------------------------------------------------------------------------------ */
 
 /* Removes some of the ended instances that were last seen before. Inside a write transaction. */
-enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before, struct profd_error *e);
+enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- sqlite_choose.c
  * ---------------------------------------------------------------------------------------------------- */
@@ -299,18 +312,18 @@ struct sqlite_choice {
     uint32_t operators; /* as in struct store_naming */
     char *note;
 };
-enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
+enum profd_status sqlite_choose_object(struct store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e);
 /* Reports with this build are new from the state's number on, for the users from one to another. Inside a write
  * transaction. */
-enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t from, uint32_t to,
+enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
 /* --- sqlite_content.c */
 
 /* The content of an object in the current row of q, which begins with size and encoded: a new block
  * that the caller frees. DAMAGED: it cannot be unpacked. */
-enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e);
 
 /* --- sqlite_naming.c */
@@ -323,25 +336,20 @@ struct sqlite_attested {
     uint64_t attesting, asked; /* as of same_names_judge */
 };
 /* May an object name functions of what these hosts have sent? a: zero at first, the same for the objects of a build. */
-enum profd_status sqlite_judge_hosts(struct sqlite_store *s, int64_t build, int64_t object,
-                                     const struct store_senders *of, struct sqlite_attested *a,
-                                     struct sqlite_choice *choice, bool *names, struct profd_error *e);
+enum profd_status sqlite_judge_hosts(struct store *s, int64_t build, int64_t object, const struct store_senders *of,
+                                     struct sqlite_attested *a, struct sqlite_choice *choice, bool *names,
+                                     struct profd_error *e);
 /* The number of hosts that attest any object of the build. */
-enum profd_status sqlite_count_attesting(struct sqlite_store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
+enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
 /* The variant of a build that a quorum of hosts attests; 0: none. */
-enum profd_status sqlite_find_quorum(struct sqlite_store *s, int64_t build, int64_t *variant, struct profd_error *e);
+enum profd_status sqlite_find_quorum(struct store *s, int64_t build, int64_t *variant, struct profd_error *e);
 
 /* --- sqlite_reader.c: the id of the tenant of a name, made if there is none; LIMIT: too many. In a transaction. */
-enum profd_status sqlite_find_tenant(struct sqlite_store *s, const char *name, int64_t *id, struct profd_error *e);
+enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t *id, struct profd_error *e);
 
 /* --- sqlite_attest.c */
 
 /* A segment of the host came, with builds of this series: the host shall attest them. Inside a write transaction. */
-enum profd_status sqlite_await_objects(struct sqlite_store *s, int64_t series, int64_t host, struct profd_error *e);
-
-/* The verbs of store.h, made from the list in store_ops.h. */
-#define SQLITE_VERB(name, parameters, arguments) enum profd_status sqlite_##name parameters;
-STORE_VERBS(SQLITE_VERB)
-#undef SQLITE_VERB
+enum profd_status sqlite_await_objects(struct store *s, int64_t series, int64_t host, struct profd_error *e);
 
 #endif

@@ -35,7 +35,7 @@ struct fold {
 };
 
 struct arriving {
-    struct sqlite_store *s;
+    struct store *s;
     struct sqlite_batch batch;
     struct sqlite_centre centre;
     struct arena *arena;  /* of the folds' parts */
@@ -467,15 +467,14 @@ static enum profd_status put_all(struct arriving *a, const struct store_delivery
     return status == PROFD_OK ? sqlite_batch_flush(&a->batch, e) : status;
 }
 
-enum profd_status sqlite_put_segments(struct store *base, const struct store_delivery *list, size_t n,
-                                      struct store_receipt *receipts, struct profd_error *e)
+enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
+                                     struct store_receipt *receipts, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct arriving a = {.s = s};
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
+    if (n == 0) {
+        return PROFD_OK;
     }
+    enum profd_status status = sqlite_store_begin(s, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -483,10 +482,7 @@ enum profd_status sqlite_put_segments(struct store *base, const struct store_del
     sqlite_batch_init(&a.batch, s);
     hashmap_init(&a.folds, 0);
     status = a.arena ? put_all(&a, list, n, receipts, e) : no_memory(e);
-    if (status == PROFD_OK) {
-        status = sqlite_space_judge(s, e);
-    }
-    status = sqlite_write_end(s, status, e);
+    status = sqlite_store_end(s, status, e);
     hashmap_clear(&a.folds);
     sqlite_batch_done(&a.batch);
     arena_free(a.arena);

@@ -6,18 +6,18 @@
 
 /* One item, with the rows behind it. */
 struct attesting {
-    struct sqlite_store *s;
+    struct store *s;
     const struct store_attestation *a;
     int64_t host, build, variant; /* variant: before; 0: none */
 };
 
-enum profd_status sqlite_await_objects(struct sqlite_store *s, int64_t series, int64_t host, struct profd_error *e)
+enum profd_status sqlite_await_objects(struct store *s, int64_t series, int64_t host, struct profd_error *e)
 {
     return sqlite_run(s, SQL_ATTESTATION_AWAIT, VALUES(INTEGER(series), INTEGER(host)), e);
 }
 
 /* The object of a variant that no host attests any more is removed, unless a user has sent it, too. */
-static enum profd_status remove_variant(struct sqlite_store *s, int64_t variant, struct profd_error *e)
+static enum profd_status remove_variant(struct store *s, int64_t variant, struct profd_error *e)
 {
     int64_t object = 0;
     bool found = false;
@@ -99,7 +99,7 @@ static enum profd_status enter(const struct attesting *x, bool has, struct store
 
 static enum profd_status attest_build(struct attesting *x, struct store_attested *out, struct profd_error *e)
 {
-    struct sqlite_store *s = x->s;
+    struct store *s = x->s;
     int64_t before = 0, after = 0;
     enum profd_status status = x->a->has ? judge_limits(x, out, e) : PROFD_OK;
     if (status == PROFD_OK) {
@@ -118,8 +118,8 @@ static enum profd_status attest_build(struct attesting *x, struct store_attested
     return status;
 }
 
-static enum profd_status attest_one(struct sqlite_store *s, const struct store_attestation *a,
-                                    struct store_attested *out, struct profd_error *e)
+static enum profd_status attest_one(struct store *s, const struct store_attestation *a, struct store_attested *out,
+                                    struct profd_error *e)
 {
     struct attesting x = {.s = s, .a = a};
     sqlite3_stmt *q;
@@ -150,22 +150,15 @@ static enum profd_status attest_one(struct sqlite_store *s, const struct store_a
     return status;
 }
 
-enum profd_status sqlite_attest(struct store *base, const struct store_attestation *list, size_t n,
-                                struct store_attested *out, struct profd_error *e)
+enum profd_status store_attest(struct store *s, const struct store_attestation *list, size_t n,
+                               struct store_attested *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
-    }
+    enum profd_status status = sqlite_store_begin(s, e);
     if (status != PROFD_OK) {
         return status;
     }
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = attest_one(s, &list[i], &out[i], e);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_space_judge(s, e);
-    }
-    return sqlite_write_end(s, status, e);
+    return sqlite_store_end(s, status, e);
 }

@@ -9,9 +9,8 @@
 
 #include "store/sqlite_centre.h"
 
-struct sqlite_backup {
-    struct store_backup base;
-    struct sqlite_store *s;
+struct store_backup {
+    struct store *s;
     sqlite3 *to;
     sqlite3_backup *copy;
     char *path, *making; /* making: name of the unfinished file; NULL after it was renamed */
@@ -19,14 +18,11 @@ struct sqlite_backup {
     int64_t number;      /* last number that was given to an arrival when it began */
 };
 
-static struct sqlite_backup *self(struct store_backup *b)
+void store_backup_end(struct store_backup *b)
 {
-    return (struct sqlite_backup *)b;
-}
-
-static void end_backup(struct store_backup *base)
-{
-    struct sqlite_backup *b = self(base);
+    if (!b) {
+        return;
+    }
     sqlite3_backup_finish(b->copy);
     sqlite3_close(b->to);
     if (b->making) {
@@ -37,7 +33,7 @@ static void end_backup(struct store_backup *base)
     free(b);
 }
 
-static enum profd_status fail(const struct sqlite_backup *b, int rc, struct profd_error *e)
+static enum profd_status fail(const struct store_backup *b, int rc, struct profd_error *e)
 {
     enum profd_status status = sqlite_status_of(rc);
     return status == PROFD_FULL ? profd_error_set(e, status, "no space left for the copy \"%s\"", b->path)
@@ -46,7 +42,7 @@ static enum profd_status fail(const struct sqlite_backup *b, int rc, struct prof
 }
 
 /* Renames the complete copy, unless the name exists. */
-static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *e)
+static enum profd_status name_copy(struct store_backup *b, struct profd_error *e)
 {
     struct stat st;
     int fd = open(b->making, O_RDONLY | O_CLOEXEC);
@@ -71,16 +67,15 @@ static enum profd_status name_copy(struct sqlite_backup *b, struct profd_error *
 }
 
 /* The copy exists. If this cannot be recorded, hosts keep their segments longer. */
-static void note_backup(const struct sqlite_backup *b)
+static void note_backup(const struct store_backup *b)
 {
     if (b->number > 0 && sqlite_write_begin(b->s, NULL) == PROFD_OK) {
         (void)sqlite_write_end(b->s, sqlite_centre_backed_up(b->s, b->number, NULL), NULL);
     }
 }
 
-static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, uint64_t *left, struct profd_error *e)
+enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e)
 {
-    struct sqlite_backup *b = self(base);
     if (!b->making) {
         *left = 0;
         return PROFD_OK;
@@ -111,7 +106,7 @@ static enum profd_status step_backup(struct store_backup *base, uint64_t bytes, 
 }
 
 /* Creates the empty file under its temporary name. */
-static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *e)
+static enum profd_status make_file(struct store_backup *b, struct profd_error *e)
 {
     struct stat st;
     bool taken = lstat(b->path, &st) == 0;
@@ -132,7 +127,7 @@ static enum profd_status make_file(struct sqlite_backup *b, struct profd_error *
                            b->path, strerror(error));
 }
 
-static enum profd_status begin_copy(struct sqlite_backup *b, struct profd_error *e)
+static enum profd_status begin_copy(struct store_backup *b, struct profd_error *e)
 {
     enum profd_status status = make_file(b, e);
     if (status != PROFD_OK) {
@@ -152,11 +147,13 @@ static enum profd_status begin_copy(struct sqlite_backup *b, struct profd_error 
     return b->copy ? PROFD_OK : fail(b, sqlite3_extended_errcode(b->to), e);
 }
 
-enum profd_status sqlite_backup_begin(struct store *base, const char *path, struct store_backup **out,
-                                      struct profd_error *e)
+enum profd_status store_backup_begin(struct store *s, const char *path, struct store_backup **out,
+                                     struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     int64_t page = 0, number = 0;
+    if (!s->writable) {
+        return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
+    }
     enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
     if (status == PROFD_OK) {
         status = sqlite_direct_integer(s->db, "SELECT number FROM centre", &number, e);
@@ -164,15 +161,11 @@ enum profd_status sqlite_backup_begin(struct store *base, const char *path, stru
     if (status != PROFD_OK) {
         return status;
     }
-    struct sqlite_backup *b = calloc(1, sizeof *b);
+    struct store_backup *b = calloc(1, sizeof *b);
     if (!b) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
-    *b = (struct sqlite_backup){.base = {.step = step_backup, .end = end_backup},
-                                .s = s,
-                                .path = strdup(path),
-                                .page = (int)page,
-                                .number = number};
+    *b = (struct store_backup){.s = s, .path = strdup(path), .page = (int)page, .number = number};
     if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
@@ -181,17 +174,15 @@ enum profd_status sqlite_backup_begin(struct store *base, const char *path, stru
         status = begin_copy(b, e);
     }
     if (status == PROFD_OK) {
-        *out = &b->base;
+        *out = b;
     } else {
-        end_backup(&b->base);
+        store_backup_end(b);
     }
     return status;
 }
 
-enum profd_status sqlite_shrink(struct store *base, uint64_t bytes, struct store_progress *progress,
-                                struct profd_error *e)
+enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_progress *progress, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     char sql[64];
     int64_t page = 0, before = 0, after = 0;
     enum profd_status status = sqlite_write_begin(s, e);

@@ -19,18 +19,20 @@ struct build_delta {
     struct sqlite_shown more;
 };
 
-void sqlite_batch_init(struct sqlite_batch *b, struct sqlite_store *s)
+void sqlite_batch_init(struct sqlite_batch *b, struct store *s)
 {
     b->s = s;
     b->changed = false;
     b->since = 0;
     hashmap_init(&b->builds, 0);
+    hashmap_init(&b->shares, 0);
     sqlite_tally_init(&b->tally);
 }
 
 void sqlite_batch_done(struct sqlite_batch *b)
 {
     hashmap_clear(&b->builds);
+    hashmap_clear(&b->shares);
     sqlite_tally_done(&b->tally);
 }
 
@@ -38,6 +40,21 @@ int64_t sqlite_batch_number(struct sqlite_batch *b)
 {
     b->changed = true;
     return ++b->s->state.number;
+}
+
+enum profd_status sqlite_judge_upload(const struct store_upload *u, struct profd_error *e)
+{
+    if (u->program >= u->build_count) {
+        return profd_error_set(e, PROFD_INTERNAL, "program %u is not one of the upload's %zu builds", u->program,
+                               u->build_count);
+    }
+    if (u->start > u->end || u->start < 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
+    }
+    if (u->group >= ROLLUP_GROUPS) {
+        return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, ROLLUP_GROUPS);
+    }
+    return PROFD_OK;
 }
 
 static void add_to_delta(struct sqlite_shown *x, const struct sqlite_sums *one, size_t place, bool program)

@@ -5,15 +5,18 @@
 #include "store/sqlite_sums.h"
 
 struct sqlite_batch {
-    struct sqlite_store *s;
+    struct store *s;
     struct hashmap builds; /* build, user → what is added to the row that lists show */
+    struct hashmap shares; /* user → bytes that it may still store (sqlite_users.h) */
     struct sqlite_tally tally;
     int64_t since; /* store_harvest.since of what is added; 0 at first */
     bool changed;
 };
 
-void sqlite_batch_init(struct sqlite_batch *b, struct sqlite_store *s);
+void sqlite_batch_init(struct sqlite_batch *b, struct store *s);
 void sqlite_batch_done(struct sqlite_batch *b);
+/* INTERNAL: the caller has not validated the upload. */
+enum profd_status sqlite_judge_upload(const struct store_upload *u, struct profd_error *e);
 /* Gives the next number to what is stored now. */
 int64_t sqlite_batch_number(struct sqlite_batch *b);
 /* Stores an upload as it is and adds it up; *number is its. series: its, interned. instance: the live process

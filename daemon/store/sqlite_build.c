@@ -9,10 +9,10 @@
 #include "store/scope.h"
 #include "store/sqlite_users.h"
 
-enum profd_status sqlite_find_builds(struct store *base, const struct store_scope *scope, const char *prefix,
-                                     bool exact, struct buildid found[2], size_t *count, struct profd_error *e)
+/* The first two visible builds, ascending, with an id that begins with the prefix (or equals it, if exact). */
+static enum profd_status find_builds(struct store *s, const struct store_scope *scope, const char *prefix, bool exact,
+                                     struct buildid found[2], size_t *count, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum sqlite_sql which = exact ? (scope->all ? SQL_FIND_EXACT_ALL : SQL_FIND_EXACT_UID)
                                   : (scope->all ? SQL_FIND_PREFIX_ALL : SQL_FIND_PREFIX_UID);
     sqlite3_stmt *q;
@@ -35,6 +35,64 @@ enum profd_status sqlite_find_builds(struct store *base, const struct store_scop
         *count = n;
     }
     return status;
+}
+
+/* Converts an ASCII text to lower case, so that ids copied from other tools are found. */
+static void fold_case(const char *text, char *out)
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i <= n; i++) {
+        out[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+    }
+}
+
+enum profd_status store_find_build(struct store *s, const struct store_scope *scope, const char *text,
+                                   struct buildid *id, struct profd_error *e)
+{
+    struct buildid found[2];
+    size_t count = 0;
+    char prefix[BUILDID_TEXT_SIZE];
+    size_t n = strlen(text);
+    if (n >= sizeof prefix) {
+        return profd_error_set(e, PROFD_REFUSED, "a build-id has at most %d characters, this has %zu",
+                               BUILDID_TEXT_SIZE - 1, n);
+    }
+    fold_case(text, prefix);
+    if (n > 0) {
+        enum profd_status status = find_builds(s, scope, prefix, true, found, &count, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
+    if (count == 0) {
+        if (!buildid_prefix_valid(prefix, n)) {
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "\"%s\" is neither a build-id nor a prefix of at least 4 of its characters; "
+                                   "`profctl builds --all` lists the stored builds",
+                                   text);
+        }
+        enum profd_status status = find_builds(s, scope, prefix, false, found, &count, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+    }
+    if (count == 0) {
+        char owner[32] = "";
+        if (!scope->all && scope->other_count > 0) {
+            (void)snprintf(owner, sizeof owner, " for your tenants");
+        } else if (!scope->all) {
+            (void)snprintf(owner, sizeof owner, " for user %u", scope->uid);
+        }
+        return profd_error_set(e, PROFD_NOT_FOUND,
+                               "no profile of build \"%s\" is stored%s; `profctl builds --all` lists the stored builds",
+                               text, owner);
+    }
+    if (count > 1) {
+        return profd_error_set(e, PROFD_AMBIGUOUS, "\"%s\" begins several build-ids, among them %s and %s", text,
+                               found[0].text, found[1].text);
+    }
+    *id = found[0];
+    return PROFD_OK;
 }
 
 /* One build, to which the rows of its users are added. */
@@ -112,7 +170,7 @@ struct build_sink {
 };
 
 /* Passes the complete row to the caller. *more: false if the caller wants no more rows. */
-static enum profd_status emit(struct sqlite_store *s, struct building *b, struct build_sink *sink, bool *more,
+static enum profd_status emit(struct store *s, struct building *b, struct build_sink *sink, bool *more,
                               struct profd_error *e)
 {
     struct sqlite_choice choice = {.object = 0};
@@ -124,9 +182,9 @@ static enum profd_status emit(struct sqlite_store *s, struct building *b, struct
     const struct store_filter filter = {.build_id = b->row.build_id.text};
     struct store_living unread;
     uint32_t reasons = 0;
-    status = store_get_living(&s->base, STORE_UNREAD, sink->scope, &filter, &unread, e);
+    status = store_get_living(s, STORE_UNREAD, sink->scope, &filter, &unread, e);
     for (size_t i = 0; i < b->uid_count && status == PROFD_OK; i++) {
-        status = store_is_tenant(b->uids[i]) ? sqlite_get_marks(&s->base, sink->scope, &filter, &reasons, e) : PROFD_OK;
+        status = store_is_tenant(b->uids[i]) ? store_get_marks(s, sink->scope, &filter, &reasons, e) : PROFD_OK;
     }
     if (status != PROFD_OK) {
         free(choice.note);
@@ -145,7 +203,7 @@ static enum profd_status emit(struct sqlite_store *s, struct building *b, struct
     return PROFD_OK;
 }
 
-static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql which, const char *text,
+static enum profd_status list_builds(struct store *s, enum sqlite_sql which, const char *text,
                                      const struct store_scope *scope, struct build_sink *sink, size_t *emitted,
                                      struct profd_error *e)
 {
@@ -177,14 +235,16 @@ static enum profd_status list_builds(struct sqlite_store *s, enum sqlite_sql whi
     return status;
 }
 
-enum profd_status sqlite_each_build(struct store *base, const struct store_scope *scope, const char *after,
-                                    size_t limit, bool (*each)(void *context, const struct build_row *row),
-                                    void *context, struct profd_error *e)
+enum profd_status store_each_build(struct store *s, const struct store_scope *scope, const char *after, size_t limit,
+                                   bool (*each)(void *context, const struct build_row *row), void *context,
+                                   struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct build_sink sink = {.each = each, .context = context, .scope = scope, .left = limit};
     size_t emitted = 0;
     bool began;
+    if (limit == 0) {
+        return PROFD_OK;
+    }
     enum profd_status status = sqlite_read_begin(s, &began, e);
     if (status != PROFD_OK) {
         return status;
@@ -193,11 +253,10 @@ enum profd_status sqlite_each_build(struct store *base, const struct store_scope
     return sqlite_read_end(s, began, status, e);
 }
 
-enum profd_status sqlite_get_build(struct store *base, const struct store_scope *scope, const char *build_id,
-                                   void (*each)(void *context, const struct build_row *row), void *context,
-                                   struct profd_error *e)
+enum profd_status store_get_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                  void (*each)(void *context, const struct build_row *row), void *context,
+                                  struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct build_sink sink = {.once = each, .context = context, .scope = scope, .left = 1};
     size_t emitted = 0;
     bool began;
@@ -213,20 +272,20 @@ enum profd_status sqlite_get_build(struct store *base, const struct store_scope 
 }
 
 /* number NULL: the list of all users' builds. */
-static enum profd_status make_epoch(struct sqlite_store *s, const uint64_t *number, struct store_epoch *epoch,
+static enum profd_status make_epoch(struct store *s, const uint64_t *number, struct store_epoch *epoch,
                                     struct profd_error *e)
 {
     struct sqlite_state state;
     enum profd_status status = sqlite_load_state(s, &state, e);
     if (status == PROFD_OK) {
         *epoch = (struct store_epoch){.number = number ? *number : (uint64_t)state.list_epoch,
-                                      .salt = (uint64_t)state.salt ^ s->base.salt};
+                                      .salt = (uint64_t)state.salt ^ s->salt};
     }
     return status;
 }
 
 /* The epochs of the users of a scope; the statement's rows are epoch, user. */
-static enum profd_status find_epoch(struct sqlite_store *s, enum sqlite_sql which, const char *build_id,
+static enum profd_status find_epoch(struct store *s, enum sqlite_sql which, const char *build_id,
                                     const struct store_scope *scope, uint64_t *number, struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
@@ -242,10 +301,9 @@ static enum profd_status find_epoch(struct sqlite_store *s, enum sqlite_sql whic
     return status;
 }
 
-enum profd_status sqlite_epoch(struct store *base, const struct store_scope *scope, const char *build_id,
-                               struct store_epoch *epoch, struct profd_error *e)
+enum profd_status store_epoch(struct store *s, const struct store_scope *scope, const char *build_id,
+                              struct store_epoch *epoch, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     uint64_t number = 0;
     int64_t all = 0;
     bool found = false;
@@ -255,16 +313,15 @@ enum profd_status sqlite_epoch(struct store *base, const struct store_scope *sco
     return status == PROFD_OK ? make_epoch(s, &number, epoch, e) : status;
 }
 
-enum profd_status sqlite_epoch_all(struct store *base, const struct store_scope *scope, struct store_epoch *epoch,
-                                   struct profd_error *e)
+enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, struct store_epoch *epoch,
+                                  struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     uint64_t number = 0;
     enum profd_status status = scope->all ? PROFD_OK : find_epoch(s, SQL_LIST_EPOCH_UID, "", scope, &number, e);
     return status == PROFD_OK ? make_epoch(s, scope->all ? NULL : &number, epoch, e) : status;
 }
 
-static enum profd_status read_totals(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
+static enum profd_status read_totals(struct store *s, struct store_totals *t, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -306,9 +363,8 @@ static enum profd_status read_totals(struct sqlite_store *s, struct store_totals
     return status == PROFD_OK ? sqlite_users_list(s, t, e) : status;
 }
 
-enum profd_status sqlite_get_totals(struct store *base, struct store_totals *out, struct profd_error *e)
+enum profd_status store_get_totals(struct store *s, struct store_totals *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct store_totals t = {.builds = 0};
     struct stat st;
     char log[4200];

@@ -11,7 +11,7 @@
 
 #define RESTORED_HOURS_MOST (366 * 24) /* a clock that was wrong must not fill the database */
 
-enum profd_status sqlite_centre_load(struct sqlite_store *s, struct sqlite_centre *out, struct profd_error *e)
+enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -42,14 +42,14 @@ enum profd_status sqlite_centre_load(struct sqlite_store *s, struct sqlite_centr
 
 #define AMOUNT(a) INTEGER((a).uploads), INTEGER((a).ticks), INTEGER((a).calls)
 
-enum profd_status sqlite_centre_save(struct sqlite_store *s, const struct sqlite_centre *c, struct profd_error *e)
+enum profd_status sqlite_centre_save(struct store *s, const struct sqlite_centre *c, struct profd_error *e)
 {
     return sqlite_run(
         s, SQL_CENTRE_SET,
         VALUES(INTEGER(c->number), INTEGER(c->backup), INTEGER(c->last), AMOUNT(c->counted), AMOUNT(c->removed)), e);
 }
 
-enum profd_status sqlite_centre_removed(struct sqlite_store *s, const struct sqlite_identity *series,
+enum profd_status sqlite_centre_removed(struct store *s, const struct sqlite_identity *series,
                                         const struct sqlite_sums *gone, struct profd_error *e)
 {
     struct sqlite_centre c;
@@ -65,12 +65,12 @@ enum profd_status sqlite_centre_removed(struct sqlite_store *s, const struct sql
     return sqlite_centre_save(s, &c, e);
 }
 
-enum profd_status sqlite_centre_backed_up(struct sqlite_store *s, int64_t number, struct profd_error *e)
+enum profd_status sqlite_centre_backed_up(struct store *s, int64_t number, struct profd_error *e)
 {
     return sqlite_run(s, SQL_CENTRE_BACKED_UP, VALUES(INTEGER(number)), e);
 }
 
-enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
+enum profd_status sqlite_hour_mark(struct store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
                                    struct profd_error *e)
 {
     enum profd_status status =
@@ -79,7 +79,7 @@ enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t
     return status;
 }
 
-enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, uint32_t from, uint32_t to,
+enum profd_status sqlite_centre_touch(struct store *s, int64_t number, uint32_t from, uint32_t to,
                                       struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TENANT_TOUCH, SQL_TENANT_BUILDS_TOUCH, SQL_TENANT_USERS_TOUCH};
@@ -90,7 +90,7 @@ enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, ui
     return status;
 }
 
-enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_centre_mark_gap(struct store *s, struct profd_error *e)
 {
     struct sqlite_centre c;
     bool changed = false;
@@ -112,7 +112,7 @@ enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_er
 }
 
 /* What was said of a host before. *id is 0 if it is new. */
-static enum profd_status find_host(struct sqlite_store *s, const struct store_arrival *a, int64_t *id, uint64_t *number,
+static enum profd_status find_host(struct store *s, const struct store_arrival *a, int64_t *id, uint64_t *number,
                                    int64_t *last, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -132,7 +132,7 @@ static enum profd_status find_host(struct sqlite_store *s, const struct store_ar
 }
 
 /* What the host had not sent when it was restored is missing in the hours since it was there last. */
-static enum profd_status mark_restored(struct sqlite_store *s, int64_t host, int64_t last, int64_t now, bool *marked,
+static enum profd_status mark_restored(struct store *s, int64_t host, int64_t last, int64_t now, bool *marked,
                                        struct profd_error *e)
 {
     const int64_t to = now / SQLITE_HOUR;
@@ -148,7 +148,7 @@ static enum profd_status mark_restored(struct sqlite_store *s, int64_t host, int
 /* A host that holds something apart asks whether its database went back. It is not told by its number now, but by that
  * of its start; and its number is raised by what it delivers after it has the answer. So the question may be asked
  * again after an answer that was lost. */
-static enum profd_status admit_host(struct sqlite_store *s, const struct store_arrival *a, struct store_admission *out,
+static enum profd_status admit_host(struct store *s, const struct store_arrival *a, struct store_admission *out,
                                     bool *marked, struct profd_error *e)
 {
     int64_t id = 0, last = 0;
@@ -167,10 +167,9 @@ static enum profd_status admit_host(struct sqlite_store *s, const struct store_a
     return status == PROFD_OK && out->restored ? mark_restored(s, id, last, a->now, marked, e) : status;
 }
 
-enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arrival *list, size_t n,
-                                     struct store_admission *out, struct profd_error *e)
+enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
+                                    struct store_admission *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     bool marked = false;
     enum profd_status status = sqlite_space_begin(s, e);
     if (status == PROFD_OK) {
@@ -192,7 +191,7 @@ enum profd_status sqlite_admit_hosts(struct store *base, const struct store_arri
 }
 
 /* Numbers of the centre that its row does not have. */
-static enum profd_status get_counts(struct sqlite_store *s, struct store_centre *out, struct profd_error *e)
+static enum profd_status get_counts(struct store *s, struct store_centre *out, struct profd_error *e)
 {
     static const struct {
         enum sqlite_sql which;
@@ -221,7 +220,7 @@ static enum profd_status get_counts(struct sqlite_store *s, struct store_centre 
     return status;
 }
 
-static enum profd_status get_row(struct sqlite_store *s, struct store_centre *out, struct profd_error *e)
+static enum profd_status get_row(struct store *s, struct store_centre *out, struct profd_error *e)
 {
     struct sqlite_centre c;
     enum profd_status status = sqlite_centre_load(s, &c, e);
@@ -237,16 +236,14 @@ static enum profd_status get_row(struct sqlite_store *s, struct store_centre *ou
     return status;
 }
 
-enum profd_status sqlite_get_greeting(struct store *base, struct store_centre *out, struct profd_error *e)
+enum profd_status store_get_greeting(struct store *s, struct store_centre *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = get_row(s, out, e);
     return status == PROFD_OK ? sqlite_tenant_series(s, out->last / SQLITE_HOUR, &out->series, e) : status;
 }
 
-enum profd_status sqlite_get_centre(struct store *base, struct store_centre *out, struct profd_error *e)
+enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     bool began;
     enum profd_status status = sqlite_read_begin(s, &began, e);
     if (status != PROFD_OK) {

@@ -11,26 +11,26 @@ struct sqlite_centre {
     int64_t last;
     struct store_amount counted, removed;
 };
-enum profd_status sqlite_centre_load(struct sqlite_store *s, struct sqlite_centre *out, struct profd_error *e);
-enum profd_status sqlite_centre_save(struct sqlite_store *s, const struct sqlite_centre *c, struct profd_error *e);
+enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out, struct profd_error *e);
+enum profd_status sqlite_centre_save(struct store *s, const struct sqlite_centre *c, struct profd_error *e);
 
 /* Something of a series was removed, by retention or delete. Inside a write transaction. */
-enum profd_status sqlite_centre_removed(struct sqlite_store *s, const struct sqlite_identity *series,
+enum profd_status sqlite_centre_removed(struct store *s, const struct sqlite_identity *series,
                                         const struct sqlite_sums *gone, struct profd_error *e);
 /* A backup contains the arrivals with numbers up to this one. Inside a write transaction. */
-enum profd_status sqlite_centre_backed_up(struct sqlite_store *s, int64_t number, struct profd_error *e);
+enum profd_status sqlite_centre_backed_up(struct store *s, int64_t number, struct profd_error *e);
 /* Removes digests of arrivals before then (ns) of some epochs; their keys stay. Inside a write transaction. */
-enum profd_status sqlite_centre_forget(struct sqlite_store *s, int64_t before, struct profd_error *e);
+enum profd_status sqlite_centre_forget(struct store *s, int64_t before, struct profd_error *e);
 /* Marks an hour of a host. *changed becomes true if it was not marked so, and never false. Inside a write transaction.
  */
-enum profd_status sqlite_hour_mark(struct sqlite_store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
+enum profd_status sqlite_hour_mark(struct store *s, int64_t hour, int64_t host, uint32_t reasons, bool *changed,
                                    struct profd_error *e);
 /* Of a database that was restored from a backup: if the last segment in it came longer ago than hosts keep them, marks
  * the hours from then on of which hosts may have removed segments. Not inside a transaction. O(hours), at most a year.
  */
-enum profd_status sqlite_centre_mark_gap(struct sqlite_store *s, struct profd_error *e);
+enum profd_status sqlite_centre_mark_gap(struct store *s, struct profd_error *e);
 /* Reports on what came from hosts are new from this number on. Inside a write transaction. */
-enum profd_status sqlite_centre_touch(struct sqlite_store *s, int64_t number, uint32_t from, uint32_t to,
+enum profd_status sqlite_centre_touch(struct store *s, int64_t number, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
 #endif

@@ -5,8 +5,8 @@
 #include "store/store.h"
 
 /* SQLite reads what is missing of the last page as zeros. */
-static enum profd_status check_size(struct sqlite_store *s, void (*fault)(void *context, const char *sentence),
-                                    void *context, struct profd_error *e)
+static enum profd_status check_size(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
+                                    struct profd_error *e)
 {
     struct stat st;
     int64_t page = 0;
@@ -20,15 +20,14 @@ static enum profd_status check_size(struct sqlite_store *s, void (*fault)(void *
     return status;
 }
 
-int64_t store_sqlite_bad_page(const struct store *base)
+int64_t store_sqlite_bad_page(const struct store *s)
 {
-    return ((const struct sqlite_store *)base)->bad_page;
+    return s->bad_page;
 }
 
-enum profd_status store_sqlite_check(struct store *base, void (*fault)(void *context, const char *sentence),
-                                     void *context, struct profd_error *e)
+enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
+                                     struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q = NULL;
     (void)sqlite_seal_take_fault();
     int rc = sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(100)", -1, &q, NULL);

@@ -4,8 +4,8 @@
 #define SECOND INT64_C(1000000000)
 
 /* Finds the next uploads to roll up. */
-static enum profd_status find_raw(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
-                                  int64_t *series, int64_t *hour, bool *found, struct profd_error *e)
+static enum profd_status find_raw(struct store *s, const struct store_policy *policy, int64_t now, int64_t *series,
+                                  int64_t *hour, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -24,7 +24,7 @@ static enum profd_status find_raw(struct sqlite_store *s, const struct store_pol
     return status;
 }
 
-static enum profd_status find_open(struct sqlite_store *s, int level, int64_t before, int64_t *series, int64_t *at,
+static enum profd_status find_open(struct store *s, int level, int64_t before, int64_t *series, int64_t *at,
                                    bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -44,9 +44,9 @@ static enum profd_status find_open(struct sqlite_store *s, int level, int64_t be
 
 /* Adds rows that are not folded yet, from at to last, as many as the budget allows; each is then in the sum. scratch is
  * reset. */
-static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, const struct sqlite_identity *series,
-                                int level, int64_t at, int64_t last, const struct sqlite_budget *budget,
-                                struct folding *f, struct profd_error *e)
+static enum profd_status gather(struct store *s, struct arena *scratch, const struct sqlite_identity *series, int level,
+                                int64_t at, int64_t last, const struct sqlite_budget *budget, struct folding *f,
+                                struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget));
@@ -71,7 +71,7 @@ static enum profd_status gather(struct sqlite_store *s, struct arena *scratch, c
 }
 
 /* Folds hours into their day (and into all time, if the day is in there), or days into all time. */
-static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct arena *scratch, int64_t series, int level,
+static enum profd_status fold(struct store *s, struct arena *a, struct arena *scratch, int64_t series, int level,
                               int64_t at, const struct sqlite_budget *budget, struct profd_error *e)
 {
     struct sqlite_identity identity;
@@ -103,7 +103,7 @@ static enum profd_status fold(struct sqlite_store *s, struct arena *a, struct ar
     return status;
 }
 
-static enum profd_status fold_once(struct sqlite_store *s, int64_t series, int level, int64_t at,
+static enum profd_status fold_once(struct store *s, int64_t series, int level, int64_t at,
                                    const struct sqlite_budget *budget, struct profd_error *e)
 {
     struct arena *a = arena_new(0), *scratch = arena_new(0);
@@ -114,7 +114,7 @@ static enum profd_status fold_once(struct sqlite_store *s, int64_t series, int l
 }
 
 /* Does one piece of work. *found is false if there is none. */
-static enum profd_status work_once(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
+static enum profd_status work_once(struct store *s, const struct store_policy *policy, int64_t now,
                                    struct sqlite_budget *budget, bool *found, struct store_progress *progress,
                                    struct profd_error *e)
 {
@@ -154,10 +154,9 @@ static enum profd_status work_once(struct sqlite_store *s, const struct store_po
     return status;
 }
 
-enum profd_status sqlite_compact(struct store *base, const struct store_policy *policy, int64_t now,
-                                 struct store_progress *out, struct profd_error *e)
+enum profd_status store_compact(struct store *s, const struct store_policy *policy, int64_t now,
+                                struct store_progress *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_budget budget = sqlite_budget_begin();
     struct store_progress progress = {.more = false};
     bool found = true, doomed = false;
@@ -169,11 +168,12 @@ enum profd_status sqlite_compact(struct store *base, const struct store_policy *
     while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&budget)) {
         status = work_once(s, policy, now, &budget, &found, &progress, e);
     }
-    status = sqlite_upkeep_end(s, status, e);
-    if (status == PROFD_DAMAGED &&
-        (s->no_folding || s->no_widening)) { /* rolled back; the rest of the work can continue */
+    if (status == PROFD_DAMAGED && s->broken == PROFD_OK && (s->no_folding || s->no_widening)) {
+        sqlite_write_undo(s); /* the rest of the work can continue */
         progress = (struct store_progress){.more = false};
         status = PROFD_OK;
+    } else {
+        status = sqlite_upkeep_end(s, status, e);
     }
     progress.more = found || doomed;
     if (status == PROFD_OK) {

@@ -4,7 +4,7 @@
 #include "proto/deflate.h"
 #include "store/sqlite.h"
 
-enum profd_status sqlite_take_content(struct sqlite_store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
+enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e)
 {
     size_t n, raw = (size_t)sqlite3_column_int64(q, 0);

@@ -6,8 +6,8 @@
 #include "store/sqlite_segment.h"
 
 /* Sets the sentence why there is nothing to delete. */
-static enum profd_status refuse(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
-                                int64_t build, struct profd_error *e)
+static enum profd_status refuse(struct store *s, const struct store_scope *scope, const char *build_id, int64_t build,
+                                struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
@@ -31,7 +31,7 @@ static enum profd_status refuse(struct sqlite_store *s, const struct store_scope
     return status;
 }
 
-static enum profd_status doom_series(struct sqlite_store *s, struct arena *a, int64_t id, struct sqlite_withdrawal *w,
+static enum profd_status doom_series(struct store *s, struct arena *a, int64_t id, struct sqlite_withdrawal *w,
                                      uint64_t *uploads, struct profd_error *e)
 {
     struct sqlite_identity series;
@@ -64,7 +64,7 @@ static enum profd_status doom_series(struct sqlite_store *s, struct arena *a, in
 }
 
 /* All series of which the build is the program. */
-static enum profd_status doom_program(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
+static enum profd_status doom_program(struct store *s, const struct store_scope *scope, int64_t build,
                                       struct sqlite_withdrawal *w, uint64_t *uploads, bool *any, struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
@@ -86,7 +86,7 @@ static enum profd_status doom_program(struct sqlite_store *s, const struct store
     return status;
 }
 
-static enum profd_status delete_program(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
+static enum profd_status delete_program(struct store *s, const struct store_scope *scope, const char *build_id,
                                         struct sqlite_withdrawal *w, uint64_t *uploads, struct profd_error *e)
 {
     int64_t build = 0, one;
@@ -116,10 +116,9 @@ static enum profd_status delete_program(struct sqlite_store *s, const struct sto
     return status;
 }
 
-enum profd_status sqlite_delete_build(struct store *base, const struct store_scope *scope, const char *build_id,
-                                      uint64_t *uploads, struct profd_error *e)
+enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
+                                     uint64_t *uploads, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_withdrawal w;
     uint64_t removed = 0;
     enum profd_status status = sqlite_upkeep_begin(s, e);
@@ -128,6 +127,7 @@ enum profd_status sqlite_delete_build(struct store *base, const struct store_sco
     }
     sqlite_withdrawal_init(&w);
     status = delete_program(s, scope, build_id, &w, &removed, e);
+    s->spacious = true; /* it frees more than it writes */
     status = sqlite_upkeep_end(s, status, e);
     sqlite_withdrawal_done(&w);
     if (status == PROFD_OK) {

@@ -8,13 +8,13 @@
 #define HASH(of) BLOB(of, STORE_HASH_SIZE)
 
 /* One transaction around a verb's work. */
-static enum profd_status begin(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status begin(struct store *s, struct profd_error *e)
 {
     enum profd_status status = sqlite_space_begin(s, e);
     return status == PROFD_OK ? sqlite_upkeep_begin(s, e) : status;
 }
 
-static enum profd_status end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
+static enum profd_status end(struct store *s, enum profd_status status, struct profd_error *e)
 {
     if (status == PROFD_OK) {
         status = sqlite_space_judge(s, e);
@@ -22,7 +22,7 @@ static enum profd_status end(struct sqlite_store *s, enum profd_status status, s
     return sqlite_upkeep_end(s, status, e);
 }
 
-static enum profd_status put_token(struct sqlite_store *s, const struct store_token *t, struct profd_error *e)
+static enum profd_status put_token(struct store *s, const struct store_token *t, struct profd_error *e)
 {
     int64_t tenant = 0;
     enum profd_status status = sqlite_find_tenant(s, t->tenant, &tenant, e);
@@ -33,9 +33,8 @@ static enum profd_status put_token(struct sqlite_store *s, const struct store_to
                               : status;
 }
 
-enum profd_status sqlite_put_token(struct store *base, const struct store_token *token, struct profd_error *e)
+enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = begin(s, e);
     return status == PROFD_OK ? end(s, put_token(s, token, e), e) : status;
 }
@@ -66,7 +65,7 @@ static void read_enrolment(sqlite3_stmt *q, struct store_enrolment *out, int64_t
     *token = sqlite3_column_int64(q, 10);
 }
 
-static enum profd_status find_one(struct sqlite_store *s, enum sqlite_sql which, const uint8_t *by, size_t n,
+static enum profd_status find_one(struct store *s, enum sqlite_sql which, const uint8_t *by, size_t n,
                                   struct store_enrolment *out, int64_t *token, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -82,22 +81,21 @@ static enum profd_status find_one(struct sqlite_store *s, enum sqlite_sql which,
     return status;
 }
 
-enum profd_status sqlite_find_enrolments(struct store *base, const uint8_t *hosts, size_t n,
-                                         struct store_enrolment *out, bool *found, struct profd_error *e)
+enum profd_status store_find_enrolments(struct store *s, const uint8_t *hosts, size_t n, struct store_enrolment *out,
+                                        bool *found, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     int64_t token;
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        status = find_one(sqlite_self(base), SQL_ENROLMENT_BY_HOST, hosts + i * STORE_HOST_SIZE, STORE_HOST_SIZE,
-                          &out[i], &token, &found[i], e);
+        status = find_one(s, SQL_ENROLMENT_BY_HOST, hosts + i * STORE_HOST_SIZE, STORE_HOST_SIZE, &out[i], &token,
+                          &found[i], e);
     }
     return status;
 }
 
 /* What the token allows. *id, *tenant, *uses: of its row. */
-static enum profd_status judge_token(struct sqlite_store *s, const struct store_enrolling *x, int64_t *id,
-                                     int64_t *tenant, int64_t *uses, enum store_enrol_verdict *verdict,
-                                     struct profd_error *e)
+static enum profd_status judge_token(struct store *s, const struct store_enrolling *x, int64_t *id, int64_t *tenant,
+                                     int64_t *uses, enum store_enrol_verdict *verdict, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -119,8 +117,8 @@ static enum profd_status judge_token(struct sqlite_store *s, const struct store_
     return status;
 }
 
-static enum profd_status add_enrolment(struct sqlite_store *s, const struct store_enrolling *x, int64_t token,
-                                       int64_t tenant, struct profd_error *e)
+static enum profd_status add_enrolment(struct store *s, const struct store_enrolling *x, int64_t token, int64_t tenant,
+                                       struct profd_error *e)
 {
     enum profd_status status =
         sqlite_run(s, SQL_ENROLMENT_ADD,
@@ -130,7 +128,7 @@ static enum profd_status add_enrolment(struct sqlite_store *s, const struct stor
     return status == PROFD_OK ? sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e) : status;
 }
 
-static enum profd_status enrol(struct sqlite_store *s, const struct store_enrolling *x, struct store_enrolment *out,
+static enum profd_status enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
                                enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
 {
     int64_t token = 0, tenant = 0, before = 0, uses = 0;
@@ -153,16 +151,15 @@ static enum profd_status enrol(struct sqlite_store *s, const struct store_enroll
                               : status;
 }
 
-enum profd_status sqlite_enrol(struct store *base, const struct store_enrolling *x, struct store_enrolment *out,
-                               enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
+enum profd_status store_enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                              enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = begin(s, e);
     *spent = false;
     return status == PROFD_OK ? end(s, enrol(s, x, out, verdict, spent, e), e) : status;
 }
 
-static enum profd_status renew(struct sqlite_store *s, const struct store_enrolling *x, struct store_enrolment *out,
+static enum profd_status renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
                                enum store_enrol_verdict *verdict, struct profd_error *e)
 {
     int64_t token;
@@ -178,10 +175,9 @@ static enum profd_status renew(struct sqlite_store *s, const struct store_enroll
                             VALUES(HASH(x->key), TEXT(x->machine), TEXT(x->version), INTEGER(x->not_after)), e);
 }
 
-enum profd_status sqlite_renew(struct store *base, const struct store_enrolling *x, struct store_enrolment *out,
-                               enum store_enrol_verdict *verdict, struct profd_error *e)
+enum profd_status store_renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
+                              enum store_enrol_verdict *verdict, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = begin(s, e);
     return status == PROFD_OK ? end(s, renew(s, x, out, verdict, e), e) : status;
 }
@@ -213,7 +209,7 @@ static void add_named(struct named *n, const struct store_enrolment *x)
 }
 
 /* each, if there is one, gets those that were revoked before. */
-static enum profd_status walk_named(struct sqlite_store *s, const char *which, struct named *n,
+static enum profd_status walk_named(struct store *s, const char *which, struct named *n,
                                     bool (*each)(void *context, const struct store_enrolment *host), void *context,
                                     struct profd_error *e)
 {
@@ -235,7 +231,7 @@ static enum profd_status walk_named(struct sqlite_store *s, const char *which, s
     return status;
 }
 
-static enum profd_status revoke(struct sqlite_store *s, const char *which, int64_t now,
+static enum profd_status revoke(struct store *s, const char *which, int64_t now,
                                 bool (*each)(void *context, const struct store_enrolment *host), void *context,
                                 struct profd_error *e)
 {
@@ -257,19 +253,17 @@ static enum profd_status revoke(struct sqlite_store *s, const char *which, int64
     return status;
 }
 
-enum profd_status sqlite_revoke(struct store *base, const char *which, int64_t now,
-                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
-                                struct profd_error *e)
+enum profd_status store_revoke(struct store *s, const char *which, int64_t now,
+                               bool (*each)(void *context, const struct store_enrolment *host), void *context,
+                               struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = begin(s, e);
     return status == PROFD_OK ? end(s, revoke(s, which, now, each, context, e), e) : status;
 }
 
-enum profd_status sqlite_revoke_keys(struct store *base, const uint8_t *keys, const int64_t *times, size_t n,
-                                     struct profd_error *e)
+enum profd_status store_revoke_keys(struct store *s, const uint8_t *keys, const int64_t *times, size_t n,
+                                    struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     enum profd_status status = begin(s, e);
     if (status != PROFD_OK) {
         return status;
@@ -300,10 +294,9 @@ static void read_host(sqlite3_stmt *q, struct store_fleet_host *out)
     out->copied = sqlite3_column_int64(q, 14);
 }
 
-enum profd_status sqlite_each_host(struct store *base, bool (*each)(void *context, const struct store_fleet_host *host),
-                                   void *context, struct profd_error *e)
+enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
+                                  void *context, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = false, goes_on = true;
     enum profd_status status = sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e);

@@ -14,7 +14,7 @@ struct forgetting {
 };
 
 /* The row above the mark, if it is old and was counted. */
-static enum profd_status take_next(struct sqlite_store *s, struct forgetting *f, int64_t before, bool *found,
+static enum profd_status take_next(struct store *s, struct forgetting *f, int64_t before, bool *found,
                                    struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -41,7 +41,7 @@ static enum profd_status take_next(struct sqlite_store *s, struct forgetting *f,
 }
 
 /* The next epoch with such a row. */
-static enum profd_status next_epoch(struct sqlite_store *s, int64_t before, struct forgetting *f, bool *found,
+static enum profd_status next_epoch(struct store *s, int64_t before, struct forgetting *f, bool *found,
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -60,7 +60,7 @@ static enum profd_status next_epoch(struct sqlite_store *s, int64_t before, stru
     return status;
 }
 
-enum profd_status sqlite_centre_forget(struct sqlite_store *s, int64_t before, struct profd_error *e)
+enum profd_status sqlite_centre_forget(struct store *s, int64_t before, struct profd_error *e)
 {
     struct forgetting f = {.epoch = 0};
     bool found = true;

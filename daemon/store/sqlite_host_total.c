@@ -13,7 +13,7 @@ static int64_t monotonic_seconds(void)
 }
 
 /* O(series and hosts of the two hours): 12 ms for 200,000. */
-static enum profd_status count_series(struct sqlite_store *s, int64_t hour, struct profd_error *e)
+static enum profd_status count_series(struct store *s, int64_t hour, struct profd_error *e)
 {
     int64_t n = 0;
     bool found;
@@ -26,7 +26,7 @@ static enum profd_status count_series(struct sqlite_store *s, int64_t hour, stru
     return status;
 }
 
-enum profd_status sqlite_tenant_series(struct sqlite_store *s, int64_t hour, uint64_t *out, struct profd_error *e)
+enum profd_status sqlite_tenant_series(struct store *s, int64_t hour, uint64_t *out, struct profd_error *e)
 {
     const struct sqlite_tenant_series *t = &s->tenant_series;
     const bool fresh = t->hour == hour && (t->added == 0 || t->since == monotonic_seconds());
@@ -35,11 +35,11 @@ enum profd_status sqlite_tenant_series(struct sqlite_store *s, int64_t hour, uin
     return status;
 }
 
-enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, size_t segments, bool *detail,
+enum profd_status sqlite_host_detail(struct store *s, int64_t received, size_t segments, bool *detail,
                                      struct profd_error *e)
 {
     struct sqlite_tenant_series *t = &s->tenant_series;
-    const struct store_detail *d = &s->base.detail;
+    const struct store_detail *d = &s->detail;
     const uint64_t most = d->most > 0 ? d->most : STORE_DETAIL_MOST;
     enum profd_status status = PROFD_OK;
     *detail = d->when != STORE_DETAIL_NEVER;
@@ -69,7 +69,7 @@ void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out)
     }
 }
 
-enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, int64_t host, const struct incoming *in,
+enum profd_status sqlite_host_total_add(struct store *s, int64_t series, int64_t host, const struct incoming *in,
                                         struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -104,8 +104,7 @@ enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, 
                       e);
 }
 
-enum profd_status sqlite_host_totals_each(struct sqlite_store *s, int64_t series, size_t builds, int64_t from,
-                                          int64_t to,
+enum profd_status sqlite_host_totals_each(struct store *s, int64_t series, size_t builds, int64_t from, int64_t to,
                                           enum profd_status (*each)(void *context, const struct sqlite_host_total *x,
                                                                     struct profd_error *e),
                                           void *context, struct profd_error *e)

@@ -14,18 +14,17 @@ struct sqlite_host_total {
 
 /* Shall the host of what arrives at that time stand in the series? That many segments are put now. Exact: the series of
  * hosts are counted anew when the hour changes, and when segments since the last count could have reached the limit. */
-enum profd_status sqlite_host_detail(struct sqlite_store *s, int64_t received, size_t segments, bool *detail,
+enum profd_status sqlite_host_detail(struct store *s, int64_t received, size_t segments, bool *detail,
                                      struct profd_error *e);
 /* The number of series of hosts, of a second ago at most. On the writing handle. */
-enum profd_status sqlite_tenant_series(struct sqlite_store *s, int64_t hour, uint64_t *out, struct profd_error *e);
+enum profd_status sqlite_tenant_series(struct store *s, int64_t hour, uint64_t *out, struct profd_error *e);
 /* What a segment adds to sums. */
 void sqlite_incoming_sums(const struct incoming *in, struct sqlite_sums *out);
 /* Adds a segment to the total of its series, hour and host (row of fleet_host). Inside a write transaction. */
-enum profd_status sqlite_host_total_add(struct sqlite_store *s, int64_t series, int64_t host, const struct incoming *in,
+enum profd_status sqlite_host_total_add(struct store *s, int64_t series, int64_t host, const struct incoming *in,
                                         struct profd_error *e);
 /* Calls each with the totals of a series with that many builds in these hours, both included, by hour. */
-enum profd_status sqlite_host_totals_each(struct sqlite_store *s, int64_t series, size_t builds, int64_t from,
-                                          int64_t to,
+enum profd_status sqlite_host_totals_each(struct store *s, int64_t series, size_t builds, int64_t from, int64_t to,
                                           enum profd_status (*each)(void *context, const struct sqlite_host_total *x,
                                                                     struct profd_error *e),
                                           void *context, struct profd_error *e);

@@ -9,11 +9,12 @@
 #include "store/sqlite.h"
 #include "store/sqlite_batch.h"
 #include "store/sqlite_slice.h"
+#include "store/sqlite_users.h"
 
 #define FORGET_SLICE 2000 /* instances removed in one transaction */
 
 /* Reads the current row of SQL_SNAPSHOT_GET. */
-static enum profd_status copy_snapshot(struct sqlite_store *s, sqlite3_stmt *q, uint32_t uid, uint64_t *generation,
+static enum profd_status copy_snapshot(struct store *s, sqlite3_stmt *q, uint32_t uid, uint64_t *generation,
                                        uint8_t **snapshot, size_t *size, struct profd_error *e)
 {
     size_t n;
@@ -32,10 +33,9 @@ static enum profd_status copy_snapshot(struct sqlite_store *s, sqlite3_stmt *q, 
     return PROFD_OK;
 }
 
-enum profd_status sqlite_get_instance(struct store *base, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
-                                      uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e)
+enum profd_status store_get_instance(struct store *s, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                     uint64_t *generation, uint8_t **snapshot, size_t *size, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status =
@@ -58,7 +58,7 @@ enum profd_status sqlite_get_instance(struct store *base, uint32_t uid, const ui
 }
 
 /* name NULL: store_each_instance; otherwise store_each_namesake. */
-static enum profd_status each_found(struct sqlite_store *s, const uint8_t *name,
+static enum profd_status each_found(struct store *s, const uint8_t *name,
                                     bool (*each)(void *context, const struct store_instance *i), void *context,
                                     struct profd_error *e)
 {
@@ -86,30 +86,33 @@ static enum profd_status each_found(struct sqlite_store *s, const uint8_t *name,
     return status;
 }
 
-enum profd_status sqlite_each_instance(struct store *base, bool (*each)(void *context, const struct store_instance *i),
-                                       void *context, struct profd_error *e)
+enum profd_status store_each_instance(struct store *s, bool (*each)(void *context, const struct store_instance *i),
+                                      void *context, struct profd_error *e)
 {
-    return each_found(sqlite_self(base), NULL, each, context, e);
+    return each_found(s, NULL, each, context, e);
 }
 
-enum profd_status sqlite_each_namesake(struct store *base, const uint8_t instance[STORE_INSTANCE_SIZE],
-                                       bool (*each)(void *context, const struct store_instance *i), void *context,
-                                       struct profd_error *e)
+enum profd_status store_each_namesake(struct store *s, const uint8_t instance[STORE_INSTANCE_SIZE],
+                                      bool (*each)(void *context, const struct store_instance *i), void *context,
+                                      struct profd_error *e)
 {
-    return each_found(sqlite_self(base), instance, each, context, e);
+    return each_found(s, instance, each, context, e);
 }
 
-enum profd_status sqlite_get_living(struct store *base, enum store_living_kind kind, const struct store_scope *scope,
-                                    const struct store_filter *filter, struct store_living *out, struct profd_error *e)
+enum profd_status store_get_living(struct store *s, enum store_living_kind kind, const struct store_scope *scope,
+                                   const struct store_filter *filter, struct store_living *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     const char *build = filter->build_id ? filter->build_id : "";
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
+    *out = (struct store_living){.processes = 0};
+    if (s->run == 0) {
+        return PROFD_OK;
+    }
     enum profd_status status = sqlite_start(
         s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
-        VALUES(INTEGER(base->run), INTEGER(filter->until), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
+        VALUES(INTEGER(s->run), INTEGER(filter->until), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
                TEXT(build), INTEGER(filter->as_program), INTEGER(kind == STORE_READ ? filter->since : 0)),
         &q, e);
     while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
@@ -127,7 +130,7 @@ enum profd_status sqlite_get_living(struct store *base, enum store_living_kind k
 }
 
 /* Children that were read before their parent are not missing. */
-static enum profd_status adopt(struct sqlite_store *s, const struct store_harvest *h, int64_t id, struct profd_error *e)
+static enum profd_status adopt(struct store *s, const struct store_harvest *h, int64_t id, struct profd_error *e)
 {
     enum profd_status status =
         sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(h->instance, sizeof h->instance), INTEGER(h->upload.uid)), e);
@@ -139,7 +142,7 @@ static enum profd_status adopt(struct sqlite_store *s, const struct store_harves
 
 /* What a harvest of the instance with this id says of its children and its parent. first: it was not known; before: ns,
  * when it was harvested last. */
-static enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct store_harvest *h, int64_t id, bool first,
+static enum profd_status sqlite_put_kin(struct store *s, const struct store_harvest *h, int64_t id, bool first,
                                         int64_t before, struct profd_error *e)
 {
     enum profd_status status = first ? adopt(s, h, id, e) : PROFD_OK;
@@ -157,7 +160,7 @@ static enum profd_status sqlite_put_kin(struct sqlite_store *s, const struct sto
     return status == PROFD_OK && h->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : status;
 }
 
-enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before, struct profd_error *e)
+enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struct profd_error *e)
 {
     enum profd_status status =
         sqlite_run(s, SQL_INSTANCE_WAIT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
@@ -170,7 +173,7 @@ enum profd_status sqlite_remove_instances(struct sqlite_store *s, int64_t before
 
 /* Inside a write transaction: reports on the builds of this series, and the lists that show them, are new from here
  * on. */
-static enum profd_status sqlite_touch_series(struct sqlite_store *s, int64_t series, struct profd_error *e)
+static enum profd_status sqlite_touch_series(struct store *s, int64_t series, struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_SERIES_BUILDS, SQL_TOUCH_SERIES_BUILD_USERS,
                                               SQL_TOUCH_SERIES_USER};
@@ -180,18 +183,6 @@ static enum profd_status sqlite_touch_series(struct sqlite_store *s, int64_t ser
         status = sqlite_run(s, touches[i], VALUES(INTEGER(series), INTEGER(s->state.number)), e);
     }
     return status == PROFD_OK ? sqlite_save_state(s, e) : status;
-}
-
-enum profd_status sqlite_set_unread(struct store *base, uint32_t uid, const uint8_t instance[STORE_INSTANCE_SIZE],
-                                    struct profd_error *e)
-{
-    struct sqlite_store *s = sqlite_self(base);
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_run(s, SQL_INSTANCE_PUT_OFF, VALUES(INTEGER(uid), BLOB(instance, STORE_INSTANCE_SIZE)), e);
-    return sqlite_write_end(s, status, e);
 }
 
 /* The harvests of one transaction. */
@@ -221,7 +212,7 @@ struct growing {
     struct counts counts;
 };
 
-static enum profd_status load_instance(struct sqlite_store *s, const struct store_harvest *h, struct instance *out,
+static enum profd_status load_instance(struct store *s, const struct store_harvest *h, struct instance *out,
                                        struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -248,7 +239,7 @@ static enum profd_status load_instance(struct sqlite_store *s, const struct stor
 }
 
 /* Its row, which uploads name. */
-static enum profd_status add_instance(struct sqlite_store *s, const struct store_harvest *h, struct instance *i,
+static enum profd_status add_instance(struct store *s, const struct store_harvest *h, struct instance *i,
                                       struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_INSTANCE_ADD,
@@ -260,7 +251,7 @@ static enum profd_status add_instance(struct sqlite_store *s, const struct store
     return status;
 }
 
-static enum profd_status save_instance(struct sqlite_store *s, const struct store_harvest *h, const struct instance *i,
+static enum profd_status save_instance(struct store *s, const struct store_harvest *h, const struct instance *i,
                                        struct profd_error *e)
 {
     struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
@@ -268,7 +259,7 @@ static enum profd_status save_instance(struct sqlite_store *s, const struct stor
                         hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
     enum profd_status status = sqlite_run(s, SQL_INSTANCE_SET,
                                           VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour,
-                                                 INTEGER(h->upload.received), INTEGER(h->ended), INTEGER(s->base.run)),
+                                                 INTEGER(h->upload.received), INTEGER(h->ended), INTEGER(s->run)),
                                           e);
     return status == PROFD_OK
                ? sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e)
@@ -276,8 +267,8 @@ static enum profd_status save_instance(struct sqlite_store *s, const struct stor
 }
 
 /* The upload of the instance in its hour and series, if it is still single and can be read. */
-static enum profd_status load_growing(struct sqlite_store *s, const struct instance *i, size_t builds,
-                                      struct growing *g, bool *found, struct profd_error *e)
+static enum profd_status load_growing(struct store *s, const struct instance *i, size_t builds, struct growing *g,
+                                      bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     size_t n;
@@ -395,7 +386,7 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
     const struct sqlite_series *series = NULL;
     struct growing g = {0};
     bool found = false, done = false;
-    struct sqlite_store *s = x->batch.s;
+    struct store *s = x->batch.s;
     enum profd_status status = sqlite_intern_host(s, u->host, &host, e);
     if (status == PROFD_OK) {
         status = sqlite_intern_series(s, u, &series, e);
@@ -426,7 +417,21 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
                                      enum store_harvest_outcome *outcome, struct profd_error *e)
 {
     struct instance i;
-    enum profd_status status = load_instance(x->batch.s, h, &i, e);
+    const struct store_upload *u = &h->upload;
+    bool may = true;
+    enum profd_status status = u->counts_size > 0 ? sqlite_judge_upload(u, e) : PROFD_OK;
+    if (status == PROFD_OK && u->counts_size > 0 && (u->ticks > 0 || u->calls > 0)) {
+        status = sqlite_share_take(x->batch.s, &x->batch.shares, u->uid,
+                                   u->counts_size + (h->base == 0 ? h->snapshot_size : 0), &may, e);
+    }
+    if (status == PROFD_OK && !may) { /* it counts as one that this run has not read */
+        *outcome = STORE_HARVEST_OVER_SHARE;
+        return sqlite_run(x->batch.s, SQL_INSTANCE_PUT_OFF,
+                          VALUES(INTEGER(u->uid), BLOB(h->instance, STORE_INSTANCE_SIZE)), e);
+    }
+    if (status == PROFD_OK) {
+        status = load_instance(x->batch.s, h, &i, e);
+    }
     if (status != PROFD_OK) {
         return status;
     }
@@ -451,18 +456,17 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
     return status == PROFD_OK ? sqlite_put_kin(x->batch.s, h, i.id, first, before, e) : status;
 }
 
-enum profd_status sqlite_put_harvests(struct store *base, const struct store_harvest *harvests, size_t n,
-                                      enum store_harvest_outcome *outcomes, struct profd_error *e)
+enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
+                                     enum store_harvest_outcome *outcomes, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
-    struct harvesting x = {.scratch = arena_new(0)};
+    struct harvesting x = {.scratch = n > 0 ? arena_new(0) : NULL};
+    if (n == 0) {
+        return PROFD_OK;
+    }
     if (!x.scratch) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for harvests");
     }
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
-    }
+    enum profd_status status = sqlite_store_begin(s, e);
     if (status != PROFD_OK) {
         arena_free(x.scratch);
         return status;
@@ -474,10 +478,7 @@ enum profd_status sqlite_put_harvests(struct store *base, const struct store_har
     if (status == PROFD_OK) {
         status = sqlite_batch_flush(&x.batch, e);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_space_judge(s, e);
-    }
-    status = sqlite_write_end(s, status, e);
+    status = sqlite_store_end(s, status, e);
     sqlite_batch_done(&x.batch);
     arena_free(x.scratch);
     return status;

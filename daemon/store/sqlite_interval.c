@@ -14,8 +14,7 @@ int sqlite_level_of(int64_t minutes)
     return level < SQLITE_LEVEL_SLICES ? level : SQLITE_LEVEL_HOUR;
 }
 
-static enum profd_status remove_row(struct sqlite_store *s, int64_t series, int level, int64_t at,
-                                    struct profd_error *e)
+static enum profd_status remove_row(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
 {
     const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(at)};
     enum profd_status status = sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e);
@@ -27,7 +26,7 @@ static enum profd_status remove_row(struct sqlite_store *s, int64_t series, int 
 }
 
 /* A sum of other rows: these are added up anew. */
-static enum profd_status drop_sum(struct sqlite_store *s, int64_t series, int level, int64_t at, struct profd_error *e)
+static enum profd_status drop_sum(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
 {
     enum profd_status status = remove_row(s, series, SQLITE_LEVEL_ALL, 0, e);
     if (status == PROFD_OK) {
@@ -43,7 +42,7 @@ static enum profd_status drop_sum(struct sqlite_store *s, int64_t series, int le
 }
 
 /* A row of an hour or slice that cannot be read is kept where no query sees it, and its hour is marked. */
-static enum profd_status put_aside(struct sqlite_store *s, int64_t series, int level, int64_t at, struct profd_error *e)
+static enum profd_status put_aside(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
 {
     const int64_t hour = at * sqlite_level_minutes(level) / SQLITE_SLICE_WIDE;
     bool changed = false;
@@ -61,13 +60,13 @@ static enum profd_status put_aside(struct sqlite_store *s, int64_t series, int l
 }
 
 /* Could nothing be read? Then nothing was written either. */
-static bool is_unreadable(const struct sqlite_store *s, enum profd_status status)
+static bool is_unreadable(const struct store *s, enum profd_status status)
 {
     return status == PROFD_DAMAGED && s->broken == PROFD_OK;
 }
 
-enum profd_status sqlite_interval_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                      int level, int64_t at, const struct folded *more, struct profd_error *e)
+enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                      int64_t at, const struct folded *more, struct profd_error *e)
 {
     bool folded = false;
     enum profd_status status = sqlite_rollup_add(s, a, series, level, at, more, &folded, e);
@@ -92,7 +91,7 @@ enum profd_status sqlite_interval_add(struct sqlite_store *s, struct arena *a, c
 
 /* Slices on their way into a wider row. */
 struct gathering {
-    struct sqlite_store *s;
+    struct store *s;
     struct arena *arena, *scratch;
     struct sqlite_identity series;
     struct folding folding;
@@ -143,8 +142,8 @@ static enum profd_status merge(struct gathering *g, int narrow, int before, int 
 
 /* The oldest slice of a level that is before that time (minutes), if there is one, with others into a row of level
  * wide. all: those of every level. */
-static enum profd_status merge_oldest(struct sqlite_store *s, int level, int64_t before, int wide, bool all,
-                                      bool *found, struct profd_error *e)
+static enum profd_status merge_oldest(struct store *s, int level, int64_t before, int wide, bool all, bool *found,
+                                      struct profd_error *e)
 {
     sqlite3_stmt *q;
     const int64_t minutes = sqlite_level_minutes(level);
@@ -176,7 +175,7 @@ static enum profd_status merge_oldest(struct sqlite_store *s, int level, int64_t
 }
 
 /* Do slices take more than their share? Looked at once a minute, and after each widening. */
-static enum profd_status judge_size(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
+static enum profd_status judge_size(struct store *s, const struct store_policy *policy, int64_t now,
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -199,8 +198,8 @@ static enum profd_status judge_size(struct sqlite_store *s, const struct store_p
     return status;
 }
 
-enum profd_status sqlite_interval_compact(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
-                                          bool *found, struct store_progress *progress, struct profd_error *e)
+enum profd_status sqlite_interval_compact(struct store *s, const struct store_policy *policy, int64_t now, bool *found,
+                                          struct store_progress *progress, struct profd_error *e)
 {
     const int64_t before = (now / SQLITE_HOUR - 1) * SQLITE_SLICE_WIDE;
     enum profd_status status = PROFD_OK;

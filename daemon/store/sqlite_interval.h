@@ -23,12 +23,12 @@ int sqlite_level_of(int64_t minutes);
 /* Adds more to a row of an hour or slice, and to those above that hold it. A row that cannot be read is put aside: its
  * hour is marked, and more begins a new one; a sum of a day or of all time is added up anew by sqlite_compact. Inside a
  * write transaction that saves the state. */
-enum profd_status sqlite_interval_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                      int level, int64_t at, const struct folded *more, struct profd_error *e);
+enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                      int64_t at, const struct folded *more, struct profd_error *e);
 
 /* One piece of upkeep: the slices of a series and hour that is over for an hour become part of its sum; or, while
  * slices take more than their share, the oldest and narrowest become wider. */
-enum profd_status sqlite_interval_compact(struct sqlite_store *s, const struct store_policy *policy, int64_t now,
-                                          bool *found, struct store_progress *progress, struct profd_error *e);
+enum profd_status sqlite_interval_compact(struct store *s, const struct store_policy *policy, int64_t now, bool *found,
+                                          struct store_progress *progress, struct profd_error *e);
 
 #endif

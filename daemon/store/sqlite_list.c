@@ -7,7 +7,7 @@
 
 /* The senders that an object needs to name functions of a sum. */
 struct judging {
-    struct sqlite_store *s;
+    struct store *s;
     const struct store_senders *of;
     int64_t build;
     struct sqlite_attested attested;
@@ -118,7 +118,7 @@ static enum profd_status count_ruled(struct judging *x, struct profd_error *e)
     return status;
 }
 
-enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, const struct store_senders *of,
+enum profd_status sqlite_choose_object(struct store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -161,7 +161,7 @@ enum profd_status sqlite_choose_object(struct sqlite_store *s, int64_t build, co
     return status;
 }
 
-static enum profd_status tally_labels(struct sqlite_store *s, const struct store_scope *scope, const char *build_id,
+static enum profd_status tally_labels(struct store *s, const struct store_scope *scope, const char *build_id,
                                       struct label_tally *tally, struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
@@ -184,13 +184,13 @@ static enum profd_status tally_labels(struct sqlite_store *s, const struct store
     return status;
 }
 
-enum profd_status sqlite_each_label(struct store *base, const struct store_scope *scope, const char *build_id,
-                                    bool (*each)(void *context, const struct label_row *row), void *context,
-                                    struct profd_error *e)
+enum profd_status store_each_label(struct store *s, const struct store_scope *scope, const char *build_id,
+                                   bool (*each)(void *context, const struct label_row *row), void *context,
+                                   struct profd_error *e)
 {
     struct label_tally tally;
     label_tally_init(&tally);
-    enum profd_status status = tally_labels(sqlite_self(base), scope, build_id, &tally, e);
+    enum profd_status status = tally_labels(s, scope, build_id, &tally, e);
     if (status == PROFD_OK) {
         status = label_tally_each(&tally, each, context, e);
     }
@@ -208,7 +208,7 @@ static int compare_companions(const void *a, const void *b)
 }
 
 /* Row ids of all builds that share a set with this one, as keys. */
-static enum profd_status collect_rows(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
+static enum profd_status collect_rows(struct store *s, const struct store_scope *scope, int64_t build,
                                       struct hashmap *rows, struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
@@ -234,7 +234,7 @@ static enum profd_status collect_rows(struct sqlite_store *s, const struct store
     return status;
 }
 
-static enum profd_status read_companion(struct sqlite_store *s, const struct store_scope *scope, uint32_t build,
+static enum profd_status read_companion(struct store *s, const struct store_scope *scope, uint32_t build,
                                         struct companion *c, struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
@@ -257,7 +257,7 @@ static enum profd_status read_companion(struct sqlite_store *s, const struct sto
     return c->id && c->name ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
 }
 
-static enum profd_status list_companions(struct sqlite_store *s, const struct store_scope *scope, int64_t build,
+static enum profd_status list_companions(struct store *s, const struct store_scope *scope, int64_t build,
                                          struct companion **list, size_t *count, struct profd_error *e)
 {
     struct hashmap rows;
@@ -280,11 +280,10 @@ static enum profd_status list_companions(struct sqlite_store *s, const struct st
     return status;
 }
 
-enum profd_status sqlite_each_companion(struct store *base, const struct store_scope *scope, const char *build_id,
-                                        bool (*each)(void *context, const char *companion, const char *name),
-                                        void *context, struct profd_error *e)
+enum profd_status store_each_companion(struct store *s, const struct store_scope *scope, const char *build_id,
+                                       bool (*each)(void *context, const char *companion, const char *name),
+                                       void *context, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct companion *list = NULL;
     size_t count = 0;
     int64_t build = 0;

@@ -20,12 +20,12 @@ enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e)
     return sqlite_direct_run(db, sql, "cannot set the salt of ETags", e);
 }
 
-enum profd_status store_sqlite_resalt(struct store *base, struct profd_error *e)
+enum profd_status store_sqlite_resalt(struct store *s, struct profd_error *e)
 {
-    return sqlite_salt_draw(sqlite_self(base)->db, e);
+    return sqlite_salt_draw(s->db, e);
 }
 
-enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
+enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
 {
     uint64_t incarnation[2];
     char sql[96];
@@ -34,31 +34,30 @@ enum profd_status store_sqlite_renew(struct store *base, struct profd_error *e)
     }
     sqlite3_snprintf((int)sizeof sql, sql, "UPDATE centre SET incarnation=x'%016llx%016llx'",
                      (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
-    enum profd_status status =
-        sqlite_direct_run(sqlite_self(base)->db, sql, "cannot set the incarnation of a centre", e);
+    enum profd_status status = sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e);
     if (status == PROFD_OK) {
-        status = sqlite_relay_mark_gap(sqlite_self(base), e);
+        status = sqlite_relay_mark_gap(s, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_centre_mark_gap(sqlite_self(base), e);
+        status = sqlite_centre_mark_gap(s, e);
     }
     if (status == PROFD_OK) { /* of tokens that were used since, the backup knows nothing */
-        status = sqlite_direct_run(sqlite_self(base)->db, "UPDATE token SET expires=0", "cannot end the tokens", e);
+        status = sqlite_direct_run(s->db, "UPDATE token SET expires=0", "cannot end the tokens", e);
     }
-    return status == PROFD_OK ? store_sqlite_resalt(base, e) : status;
+    return status == PROFD_OK ? store_sqlite_resalt(s, e) : status;
 }
 
-enum profd_status store_sqlite_touch(struct store *base, struct profd_error *e)
+enum profd_status store_sqlite_touch(struct store *s, struct profd_error *e)
 {
-    return sqlite_direct_run(sqlite_self(base)->db, "UPDATE state SET salt=salt", "cannot begin the log", e);
+    return sqlite_direct_run(s->db, "UPDATE state SET salt=salt", "cannot begin the log", e);
 }
 
-enum profd_status store_sqlite_describe(struct store *base, struct store_sqlite_state *out, struct profd_error *e)
+enum profd_status store_sqlite_describe(struct store *s, struct store_sqlite_state *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_state t;
-    enum profd_status status = s->broken == PROFD_OK || s->saved ? sqlite_load_state(s, &t, e)
-                                                                 : profd_error_set(e, s->broken, "%s", s->why.sentence);
+    enum profd_status status = s->broken == PROFD_OK || s->saved
+                                   ? sqlite_load_state(s, &t, e)
+                                   : profd_error_set(e, s->broken, "%s", s->health.error.sentence);
     if (status != PROFD_OK) {
         return status;
     }
@@ -71,12 +70,10 @@ enum profd_status store_sqlite_describe(struct store *base, struct store_sqlite_
     return PROFD_OK;
 }
 
-enum profd_status sqlite_each_mark(struct store *base, const struct store_scope *scope,
-                                   const struct store_filter *filter,
-                                   bool (*each)(void *context, const struct store_mark *mark), void *context,
-                                   struct profd_error *e)
+enum profd_status store_each_mark(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  bool (*each)(void *context, const struct store_mark *mark), void *context,
+                                  struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = false, fine = true;
     const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
@@ -102,14 +99,14 @@ enum profd_status sqlite_each_mark(struct store *base, const struct store_scope 
     return status;
 }
 
-enum profd_status sqlite_get_marks(struct store *base, const struct store_scope *scope,
-                                   const struct store_filter *filter, uint32_t *reasons, struct profd_error *e)
+enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  uint32_t *reasons, struct profd_error *e)
 {
     bool apart = false;
     enum profd_status status = PROFD_OK;
     if (store_scope_has_tenants(scope) && filter->build_id && !filter->by_host && labels_are_asked(filter, "host")) {
-        status = sqlite_has_totals(sqlite_self(base), scope, filter, &apart, e);
+        status = sqlite_has_totals(s, scope, filter, &apart, e);
     }
     *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
-    return status == PROFD_OK ? sqlite_each_mark(base, scope, filter, store_mark_add, reasons, e) : status;
+    return status == PROFD_OK ? store_each_mark(s, scope, filter, store_mark_add, reasons, e) : status;
 }

@@ -1,7 +1,7 @@
 /* Of which hosts an object that hosts attest may name functions (attestations.h). */
 #include "store/sqlite.h"
 
-enum profd_status sqlite_find_quorum(struct sqlite_store *s, int64_t build, int64_t *variant, struct profd_error *e)
+enum profd_status sqlite_find_quorum(struct store *s, int64_t build, int64_t *variant, struct profd_error *e)
 {
     bool found;
     *variant = 0;
@@ -14,7 +14,7 @@ static unsigned digit(char c)
 }
 
 /* What a host of the sum attests; 0: nothing. */
-static enum profd_status find_attested(struct sqlite_store *s, int64_t build, const char *host, int64_t *variant,
+static enum profd_status find_attested(struct store *s, int64_t build, const char *host, int64_t *variant,
                                        struct profd_error *e)
 {
     uint8_t identity[STORE_HOST_SIZE];
@@ -28,7 +28,7 @@ static enum profd_status find_attested(struct sqlite_store *s, int64_t build, co
 }
 
 /* Counts the hosts of the sum: all of them, and by what they attest. */
-static enum profd_status count_asked(struct sqlite_store *s, int64_t build, const struct store_senders *of,
+static enum profd_status count_asked(struct store *s, int64_t build, const struct store_senders *of,
                                      struct sqlite_attested *a, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -53,7 +53,7 @@ static enum profd_status count_asked(struct sqlite_store *s, int64_t build, cons
 }
 
 /* Reads what hosts attest of a build without a quorum. */
-static enum profd_status load_attested(struct sqlite_store *s, int64_t build, const struct store_senders *of,
+static enum profd_status load_attested(struct store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_attested *a, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -91,9 +91,8 @@ static size_t find_variant(const struct sqlite_attested *a, int64_t variant)
 }
 
 /* *names: each host of the sum attests this variant, and no names have a quorum. */
-static enum profd_status judge_alone(struct sqlite_store *s, int64_t build, int64_t variant,
-                                     const struct store_senders *of, const struct sqlite_attested *a, bool *names,
-                                     struct profd_error *e)
+static enum profd_status judge_alone(struct store *s, int64_t build, int64_t variant, const struct store_senders *of,
+                                     const struct sqlite_attested *a, bool *names, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     int64_t attested = variant;
@@ -104,9 +103,9 @@ static enum profd_status judge_alone(struct sqlite_store *s, int64_t build, int6
     return status;
 }
 
-enum profd_status sqlite_judge_hosts(struct sqlite_store *s, int64_t build, int64_t object,
-                                     const struct store_senders *of, struct sqlite_attested *a,
-                                     struct sqlite_choice *choice, bool *names, struct profd_error *e)
+enum profd_status sqlite_judge_hosts(struct store *s, int64_t build, int64_t object, const struct store_senders *of,
+                                     struct sqlite_attested *a, struct sqlite_choice *choice, bool *names,
+                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -142,7 +141,7 @@ enum profd_status sqlite_judge_hosts(struct sqlite_store *s, int64_t build, int6
     return PROFD_OK;
 }
 
-enum profd_status sqlite_count_attesting(struct sqlite_store *s, int64_t build, uint64_t *hosts, struct profd_error *e)
+enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_t *hosts, struct profd_error *e)
 {
     int64_t n = 0;
     bool found;

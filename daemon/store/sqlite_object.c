@@ -4,9 +4,11 @@
 #include "proto/deflate.h"
 #include "store/sqlite_users.h"
 
+#define OBJECT_SHRINKS 4 /* estimated compression of symbols */
+
 /* The row with exactly these bytes under (build, variant), or 0. */
-static enum profd_status find_same(struct sqlite_store *s, int64_t build, const struct store_object *object,
-                                   int64_t *id, struct profd_error *e)
+static enum profd_status find_same(struct store *s, int64_t build, const struct store_object *object, int64_t *id,
+                                   struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false, same = false;
@@ -31,7 +33,7 @@ static enum profd_status find_same(struct sqlite_store *s, int64_t build, const 
     return status;
 }
 
-static enum profd_status add_object(struct sqlite_store *s, int64_t build, const struct store_object *o, int64_t *id,
+static enum profd_status add_object(struct store *s, int64_t build, const struct store_object *o, int64_t *id,
                                     struct profd_error *e)
 {
     size_t bound = deflate_bound(o->encoded_size), n = 0;
@@ -52,8 +54,8 @@ static enum profd_status add_object(struct sqlite_store *s, int64_t build, const
 }
 
 /* What an object that was requested again replaces. */
-static enum profd_status remove_replaced(struct sqlite_store *s, int64_t build, const struct store_object *o,
-                                         int64_t id, struct profd_error *e)
+static enum profd_status remove_replaced(struct store *s, int64_t build, const struct store_object *o, int64_t id,
+                                         struct profd_error *e)
 {
     int64_t old = 0;
     bool found = true;
@@ -75,7 +77,7 @@ static enum profd_status remove_replaced(struct sqlite_store *s, int64_t build, 
 }
 
 /* Records the sender. *changed: answers to any user may change; *trusted: answers to all users. */
-static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64_t object, const struct store_object *o,
+static enum profd_status put_sender(struct store *s, int64_t build, int64_t object, const struct store_object *o,
                                     bool *changed, bool *trusted, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -114,8 +116,7 @@ static enum profd_status put_sender(struct sqlite_store *s, int64_t build, int64
                       e);
 }
 
-enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uint32_t from, uint32_t to,
-                                      struct profd_error *e)
+enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to, struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
     enum profd_status status = PROFD_OK;
@@ -132,14 +133,18 @@ enum profd_status sqlite_touch_object(struct sqlite_store *s, int64_t build, uin
     return status == PROFD_OK ? sqlite_save_state(s, e) : status;
 }
 
-enum profd_status sqlite_put_object(struct store *base, const struct store_object *object, struct profd_error *e)
+enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     int64_t build = 0, id = 0;
     bool changed = false, trusted = false;
-    enum profd_status status = sqlite_space_begin(s, e);
+    struct store_use use;
+    enum profd_status status = store_get_use(s, object->uid, &use, e);
+    if (status == PROFD_OK && use.most != UINT64_MAX &&
+        use.bytes + object->encoded_size / OBJECT_SHRINKS + object->bounds_size > use.most) {
+        status = store_share_refuse(s, object->uid, e);
+    }
     if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
+        status = sqlite_store_begin(s, e);
     }
     if (status != PROFD_OK) {
         return status;
@@ -179,16 +184,13 @@ enum profd_status sqlite_put_object(struct store *base, const struct store_objec
     if (status == PROFD_OK && changed && object->has_names) {
         status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_space_judge(s, e);
-    }
-    status = sqlite_write_end(s, status, e);
+    status = sqlite_store_end(s, status, e);
     hashmap_clear(&s->known); /* objects are stored rarely and queried often */
     return status;
 }
 
-static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const char *build_id, bool *known,
-                                    int64_t *object, struct profd_error *e)
+static enum profd_status load_known(struct store *s, uint32_t uid, const char *build_id, bool *known, int64_t *object,
+                                    struct profd_error *e)
 {
     int64_t build = 0, complete = 0;
     bool found = false;
@@ -210,8 +212,8 @@ static enum profd_status load_known(struct sqlite_store *s, uint32_t uid, const 
 }
 
 /* Creates the cache entry of a build from the tables. */
-static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
-                                    struct sqlite_known **out, size_t *out_size, struct profd_error *e)
+static enum profd_status make_known(struct store *s, uint32_t uid, const char *build_id, struct sqlite_known **out,
+                                    size_t *out_size, struct profd_error *e)
 {
     bool known = false, row = false;
     int64_t object = 0;
@@ -248,7 +250,7 @@ static enum profd_status make_known(struct sqlite_store *s, uint32_t uid, const 
 
 /* The writer's cache entry of the build, filled on first use. A reader's entry would become outdated, so it is created
  * for each call and valid until the next. */
-static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const char *build_id,
+static enum profd_status find_known(struct store *s, uint32_t uid, const char *build_id,
                                     const struct sqlite_known **out, struct profd_error *e)
 {
     char key[sizeof uid + BUILDID_TEXT_SIZE];
@@ -260,7 +262,7 @@ static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const 
     }
     memcpy(key, &uid, sizeof uid);
     memcpy(key + sizeof uid, build_id, n);
-    const struct sqlite_known *known = s->base.writable ? hashmap_find(&s->known, key, sizeof uid + n) : NULL;
+    const struct sqlite_known *known = s->writable ? hashmap_find(&s->known, key, sizeof uid + n) : NULL;
     if (known) {
         *out = known;
         return PROFD_OK;
@@ -269,7 +271,7 @@ static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const 
     if (status != PROFD_OK) {
         return status;
     }
-    if (s->base.writable) {
+    if (s->writable) {
         known = hashmap_put(&s->known, key, sizeof uid + n, entry, size);
         free(entry);
         if (!known) {
@@ -284,22 +286,22 @@ static enum profd_status find_known(struct sqlite_store *s, uint32_t uid, const 
     return PROFD_OK;
 }
 
-enum profd_status sqlite_has_object(struct store *base, uint32_t uid, const char *build_id, bool *known,
-                                    struct profd_error *e)
+enum profd_status store_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
+                                   struct profd_error *e)
 {
     const struct sqlite_known *entry;
-    enum profd_status status = find_known(sqlite_self(base), uid, build_id, &entry, e);
+    enum profd_status status = find_known(s, uid, build_id, &entry, e);
     if (status == PROFD_OK) {
         *known = entry->known;
     }
     return status;
 }
 
-enum profd_status sqlite_get_bounds(struct store *base, uint32_t uid, const char *build_id, const uint8_t **bytes,
-                                    size_t *size, struct profd_error *e)
+enum profd_status store_get_bounds(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
+                                   size_t *size, struct profd_error *e)
 {
     const struct sqlite_known *entry;
-    enum profd_status status = find_known(sqlite_self(base), uid, build_id, &entry, e);
+    enum profd_status status = find_known(s, uid, build_id, &entry, e);
     if (status == PROFD_OK) {
         *bytes = entry->bounds;
         *size = entry->bounds_size;
@@ -308,7 +310,7 @@ enum profd_status sqlite_get_bounds(struct store *base, uint32_t uid, const char
 }
 
 /* *naming is set, too, if there is no object. */
-static enum profd_status read_object(struct sqlite_store *s, const struct store_senders *of, const char *build_id,
+static enum profd_status read_object(struct store *s, const struct store_senders *of, const char *build_id,
                                      uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
     char users[SQLITE_SCOPE_TEXT];
@@ -352,10 +354,9 @@ static enum profd_status read_object(struct sqlite_store *s, const struct store_
     return status;
 }
 
-enum profd_status sqlite_get_object(struct store *base, const struct store_senders *of, const char *build_id,
-                                    uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
+enum profd_status store_get_object(struct store *s, const struct store_senders *of, const char *build_id,
+                                   uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     bool began;
     uint8_t *block = NULL;
     size_t n = 0;
@@ -376,10 +377,9 @@ enum profd_status sqlite_get_object(struct store *base, const struct store_sende
     return PROFD_OK;
 }
 
-enum profd_status sqlite_get_shared_object(struct store *base, const char *build_id, uint8_t **bytes, size_t *size,
-                                           struct profd_error *e)
+enum profd_status store_get_shared_object(struct store *s, const char *build_id, uint8_t **bytes, size_t *size,
+                                          struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = false;
     struct buffer uids;
@@ -396,7 +396,7 @@ enum profd_status sqlite_get_shared_object(struct store *base, const char *build
     if (status == PROFD_OK) {
         const struct store_senders of = {.uids = (const uint32_t *)(const void *)uids.data,
                                          .uid_count = uids.size / sizeof(uint32_t)};
-        status = sqlite_get_object(base, &of, build_id, bytes, size, &naming, e);
+        status = store_get_object(s, &of, build_id, bytes, size, &naming, e);
     }
     buffer_done(&uids);
     return status;

@@ -11,9 +11,11 @@
 
 #define QUICK_CHECK_BYTES (64 << 20) /* a larger database is not read completely when it is opened */
 
-static void close_handle(struct store *base)
+void store_close(struct store *s)
 {
-    struct sqlite_store *s = sqlite_self(base);
+    if (!s) {
+        return;
+    }
     sqlite_statements_done(s);
     (void)sqlite_watch_look(s, NULL);
     /* A handle that may not write any more must not checkpoint when it is closed, either. */
@@ -33,17 +35,13 @@ static void close_handle(struct store *base)
     free(s);
 }
 
-#define SQLITE_VERB(name, parameters, arguments) .name = sqlite_##name,
-static const struct store_ops sqlite_ops = {.close = close_handle, STORE_VERBS(SQLITE_VERB)};
-#undef SQLITE_VERB
-
-static struct sqlite_store *new_handle(const char *path, bool writable)
+static struct store *new_handle(const char *path, bool writable)
 {
-    struct sqlite_store *s = calloc(1, sizeof *s);
+    struct store *s = calloc(1, sizeof *s);
     if (!s) {
         return NULL;
     }
-    s->base = (struct store){.ops = &sqlite_ops, .writable = writable};
+    s->writable = writable;
     hashmap_init(&s->hosts, SQLITE_CACHE_BYTES);
     hashmap_init(&s->builds, SQLITE_CACHE_BYTES);
     hashmap_init(&s->series, SQLITE_CACHE_BYTES);
@@ -52,19 +50,19 @@ static struct sqlite_store *new_handle(const char *path, bool writable)
     hashmap_init(&s->owed, 0);
     s->path = strdup(path);
     if (!s->path) {
-        close_handle(&s->base);
+        store_close(s);
         return NULL;
     }
     return s;
 }
 
-static enum profd_status execute(struct sqlite_store *s, const char *sql, struct profd_error *e)
+static enum profd_status execute(struct store *s, const char *sql, struct profd_error *e)
 {
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
 }
 
 /* Opens the connection and lets it do nothing that the file's owner has not asked for. Nothing is written yet. */
-static enum profd_status connect_file(struct sqlite_store *s, int flags, struct profd_error *e)
+static enum profd_status connect_file(struct store *s, int flags, struct profd_error *e)
 {
     sqlite_seal_register();
     if (sqlite3_open_v2(s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
@@ -81,7 +79,7 @@ static enum profd_status connect_file(struct sqlite_store *s, int flags, struct 
                    e);
 }
 
-static enum profd_status check_pages(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status check_pages(struct store *s, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
     (void)sqlite_seal_take_fault();
@@ -102,14 +100,14 @@ static enum profd_status check_pages(struct sqlite_store *s, struct profd_error 
 }
 
 /* Whether the header says that pages have space for checksums. Only VACUUM changes that. */
-static bool is_sealed(const struct sqlite_store *s)
+static bool is_sealed(const struct store *s)
 {
     return sqlite_seal_reserve(s->db, -1) == SQLITE_SEAL_SIZE;
 }
 
 /* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that says
  * how much of a page is free were damaged, the check of the pages would fail. */
-static enum profd_status check_file(struct sqlite_store *s, int64_t version, struct profd_error *e)
+static enum profd_status check_file(struct store *s, int64_t version, struct profd_error *e)
 {
     struct stat st;
     if (stat(s->path, &st) != 0) {
@@ -123,7 +121,7 @@ static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
 {
     (void)db;
     (void)name;
-    struct sqlite_store *s = context;
+    struct store *s = context;
     /* The log was restarted, so nothing holds it back any more. */
     if (frames < s->wal_frames) {
         s->checkpoint_at = s->log_frames;
@@ -134,7 +132,7 @@ static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
 }
 
 /* From here on the file is known to be a profd database and may be written. */
-static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status prepare_writing(struct store *s, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
     if (sqlite3_prepare_v2(s->db, "PRAGMA journal_mode=WAL", -1, &q, NULL) != SQLITE_OK) {
@@ -161,7 +159,7 @@ static enum profd_status prepare_writing(struct sqlite_store *s, struct profd_er
 }
 
 /* Syncs the log through a descriptor of its own: SQLite holds no locks on it. */
-static enum profd_status sync_log(const struct sqlite_store *s, struct profd_error *e)
+static enum profd_status sync_log(const struct store *s, struct profd_error *e)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s-wal", s->path);
@@ -176,7 +174,7 @@ static enum profd_status sync_log(const struct sqlite_store *s, struct profd_err
 /* Commits that an earlier process wrote but did not sync count as committed when the log is read again, and repeats of
  * them are acknowledged without another write. They must be durable first. A checkpoint rewrites what a failed sync may
  * have left in memory only. If the disk is too full for that, the log itself is synced. */
-static enum profd_status make_durable(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status make_durable(struct store *s, struct profd_error *e)
 {
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if (rc == SQLITE_OK) {
@@ -188,7 +186,7 @@ static enum profd_status make_durable(struct sqlite_store *s, struct profd_error
     return sqlite_fail(s, e);
 }
 
-static enum profd_status open_writer(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status open_writer(struct store *s, struct profd_error *e)
 {
     bool exists;
     int64_t version = 0;
@@ -245,7 +243,7 @@ static enum profd_status open_writer(struct sqlite_store *s, struct profd_error 
     return PROFD_OK;
 }
 
-static enum profd_status open_reader(struct sqlite_store *s, struct profd_error *e)
+static enum profd_status open_reader(struct store *s, struct profd_error *e)
 {
     struct stat st;
     int64_t version = 0;
@@ -270,7 +268,7 @@ static enum profd_status open_reader(struct sqlite_store *s, struct profd_error 
 }
 
 /* Writes the content of s with checksums into the empty file. */
-static enum profd_status copy_sealed(struct sqlite_store *s, const char *copy, struct profd_error *e)
+static enum profd_status copy_sealed(struct store *s, const char *copy, struct profd_error *e)
 {
     sqlite3_stmt *q = NULL;
     char size[48];
@@ -293,7 +291,7 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
 {
     char copy[PATH_MAX];
     int64_t version;
-    struct sqlite_store *s = new_handle(path, true);
+    struct store *s = new_handle(path, true);
     if (!s) {
         return profd_no_memory(e);
     }
@@ -304,7 +302,7 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
     struct stat st;
     const int n = snprintf(copy, sizeof copy, "%s-sealed", path);
     if (status == PROFD_OK && (is_sealed(s) || n >= (int)sizeof copy)) {
-        close_handle(&s->base);
+        store_close(s);
         return PROFD_OK; /* store_sqlite_open_writer refuses so long a path */
     }
     if (status == PROFD_OK) {
@@ -320,7 +318,7 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
     if (status == PROFD_OK) {
         status = copy_sealed(s, copy, e);
     }
-    close_handle(&s->base);
+    store_close(s);
     if (status == PROFD_OK && rename(copy, path) != 0) {
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot rename \"%s\": %s", copy, strerror(errno));
     }
@@ -332,30 +330,50 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e)
 
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e)
 {
-    struct sqlite_store *s = new_handle(path, true);
+    struct store *s = new_handle(path, true);
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
     }
     enum profd_status status = open_writer(s, e);
     if (status == PROFD_OK) {
-        *out = &s->base;
+        *out = s;
     } else {
-        close_handle(&s->base);
+        store_close(s);
     }
     return status;
 }
 
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e)
 {
-    struct sqlite_store *s = new_handle(path, false);
+    struct store *s = new_handle(path, false);
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to open the database");
     }
     enum profd_status status = open_reader(s, e);
     if (status == PROFD_OK) {
-        *out = &s->base;
+        *out = s;
     } else {
-        close_handle(&s->base);
+        store_close(s);
     }
     return status;
+}
+
+void store_set_share(struct store *s, const struct store_share *share)
+{
+    s->share = *share;
+}
+
+void store_set_detail(struct store *s, const struct store_detail *detail)
+{
+    s->detail = *detail;
+}
+
+void store_set_run(struct store *s, uint64_t run)
+{
+    s->run = run;
+}
+
+void store_set_salt(struct store *s, uint64_t salt)
+{
+    s->salt = salt;
 }

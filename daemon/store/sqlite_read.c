@@ -219,24 +219,23 @@ static enum profd_status give_totals(struct reading *r, upload_sink *each, void 
 }
 
 /* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
-static enum profd_status reading_begin(struct reading *r, struct store *base, const struct store_scope *scope,
+static enum profd_status reading_begin(struct reading *r, struct store *s, const struct store_scope *scope,
                                        const struct store_filter *filter, bool *began, struct profd_error *e)
 {
     *began = false;
-    enum profd_status status = sqlite_reading_init(r, sqlite_self(base), filter, e);
+    enum profd_status status = sqlite_reading_init(r, s, filter, e);
     if (status == PROFD_OK) {
         status = sqlite_read_begin(r->s, began, e);
     }
     return status == PROFD_OK ? sqlite_select_series(r, scope, e) : status;
 }
 
-enum profd_status sqlite_each_upload(struct store *base, const struct store_scope *scope,
-                                     const struct store_filter *filter, upload_sink *each, void *context,
-                                     struct profd_error *e)
+enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    upload_sink *each, void *context, struct profd_error *e)
 {
     struct reading r;
     bool began;
-    enum profd_status status = reading_begin(&r, base, scope, filter, &began, e);
+    enum profd_status status = reading_begin(&r, s, scope, filter, &began, e);
     if (status == PROFD_OK) {
         status = sqlite_select_names(&r, e);
     }
@@ -254,13 +253,12 @@ enum profd_status sqlite_each_upload(struct store *base, const struct store_scop
     return status;
 }
 
-enum profd_status sqlite_get_range(struct store *base, const struct store_scope *scope,
-                                   const struct store_filter *filter, int64_t *since, int64_t *until,
-                                   struct profd_error *e)
+enum profd_status store_get_range(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                  int64_t *since, int64_t *until, struct profd_error *e)
 {
     struct reading r;
     bool began;
-    enum profd_status status = reading_begin(&r, base, scope, filter, &began, e);
+    enum profd_status status = reading_begin(&r, s, scope, filter, &began, e);
     status = sqlite_read_end(r.s, began, status, e);
     if (status == PROFD_OK) {
         *since = r.since;
@@ -270,15 +268,15 @@ enum profd_status sqlite_get_range(struct store *base, const struct store_scope 
     return status;
 }
 
-enum profd_status sqlite_has_totals(struct sqlite_store *s, const struct store_scope *scope,
-                                    const struct store_filter *filter, bool *any, struct profd_error *e)
+enum profd_status sqlite_has_totals(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    bool *any, struct profd_error *e)
 {
     struct reading r;
     bool began;
     struct store_filter by_host = *filter;
     by_host.by_host = true;
     *any = false;
-    enum profd_status status = reading_begin(&r, &s->base, scope, &by_host, &began, e);
+    enum profd_status status = reading_begin(&r, s, scope, &by_host, &began, e);
     if (status == PROFD_OK) {
         status = give_totals(&r, NULL, NULL, any, e);
     }

@@ -6,7 +6,7 @@
 
 #define EVERY_TENANT 0 /* in table reader_tenant */
 
-enum profd_status sqlite_find_tenant(struct sqlite_store *s, const char *name, int64_t *id, struct profd_error *e)
+enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t *id, struct profd_error *e)
 {
     bool found = false;
     enum profd_status status = sqlite_find(s, SQL_TENANT_FIND, VALUES(TEXT(name)), id, &found, e);
@@ -21,7 +21,7 @@ enum profd_status sqlite_find_tenant(struct sqlite_store *s, const char *name, i
     return status;
 }
 
-static enum profd_status add_reader(struct sqlite_store *s, const struct store_reader *r, struct profd_error *e)
+static enum profd_status add_reader(struct store *s, const struct store_reader *r, struct profd_error *e)
 {
     int64_t id = 0, one, readers = 0;
     bool found = false;
@@ -56,19 +56,14 @@ static enum profd_status add_reader(struct sqlite_store *s, const struct store_r
     return status;
 }
 
-enum profd_status sqlite_add_reader(struct store *base, const struct store_reader *reader, struct profd_error *e)
+enum profd_status store_add_reader(struct store *s, const struct store_reader *reader, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
-    }
+    enum profd_status status = sqlite_store_begin(s, e);
     return status == PROFD_OK ? sqlite_write_end(s, add_reader(s, reader, e), e) : status;
 }
 
-enum profd_status sqlite_remove_reader(struct store *base, const char *name, struct profd_error *e)
+enum profd_status store_remove_reader(struct store *s, const char *name, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     int64_t id = 0;
     bool found = false;
     enum profd_status status = sqlite_write_begin(s, e);
@@ -114,10 +109,9 @@ static void add_tenant(sqlite3_stmt *q, struct store_reader *r)
     }
 }
 
-enum profd_status sqlite_each_reader(struct store *base, bool (*each)(void *context, const struct store_reader *r),
-                                     void *context, struct profd_error *e)
+enum profd_status store_each_reader(struct store *s, bool (*each)(void *context, const struct store_reader *r),
+                                    void *context, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct store_reader r = {.id = 0};
     sqlite3_stmt *q;
     bool row = true, more = true;

@@ -6,7 +6,7 @@
 #include "store/sqlite_segment.h"
 
 /* Adds up the segments by state; out has what the table relay lacks. pending: segments that are not acknowledged. */
-static enum profd_status sum_states(struct sqlite_store *s, struct store_relay *out, struct store_amount *pending,
+static enum profd_status sum_states(struct store *s, struct store_relay *out, struct store_amount *pending,
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -37,7 +37,7 @@ static struct store_amount accepted_of(const struct sqlite_state *t)
 }
 
 /* Uploads that were accepted and belong to no segment were accepted while nothing was forwarded. */
-static enum profd_status settle_outside(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
+static enum profd_status settle_outside(struct store *s, struct sqlite_relay *r, struct profd_error *e)
 {
     struct store_relay ignored = {.active = false};
     struct store_amount pending = {0};
@@ -49,7 +49,7 @@ static enum profd_status settle_outside(struct sqlite_store *s, struct sqlite_re
     return status;
 }
 
-enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_relay_settle(struct store *s, struct profd_error *e)
 {
     struct sqlite_relay r;
     enum profd_status status = sqlite_relay_load(s, &r, e);
@@ -73,9 +73,8 @@ enum profd_status sqlite_relay_settle(struct sqlite_store *s, struct profd_error
     return status;
 }
 
-enum profd_status sqlite_relay_begin(struct store *base, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
+enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     int64_t seconds = 0;
     (void)e;
     for (unsigned i = 0; i < 4; i++) { /* an epoch begins with the seconds of its start */
@@ -91,7 +90,7 @@ enum profd_status sqlite_relay_begin(struct store *base, const uint8_t epoch[SEG
     return PROFD_OK;
 }
 
-static enum profd_status resolve(struct sqlite_store *s, const struct store_verdict *verdict, struct profd_error *e)
+static enum profd_status resolve(struct store *s, const struct store_verdict *verdict, struct profd_error *e)
 {
     struct sqlite_relay r;
     enum profd_status status = s->relay_settled ? PROFD_OK : sqlite_relay_settle(s, e);
@@ -114,10 +113,9 @@ static enum profd_status resolve(struct sqlite_store *s, const struct store_verd
     return status;
 }
 
-enum profd_status sqlite_relay_resolve(struct store *base, const struct store_verdict *verdict, bool *apart,
-                                       struct profd_error *e)
+enum profd_status store_relay_resolve(struct store *s, const struct store_verdict *verdict, bool *apart,
+                                      struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_relay r;
     enum profd_status status = sqlite_relay_load(s, &r, e);
     *apart = false;
@@ -144,7 +142,7 @@ struct kept {
     struct store_amount amount;
 };
 
-static enum profd_status next_kept(struct sqlite_store *s, struct kept *out, bool *found, struct profd_error *e)
+static enum profd_status next_kept(struct store *s, struct kept *out, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     enum profd_status status = sqlite_start(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, e);
@@ -167,8 +165,7 @@ static enum profd_status next_kept(struct sqlite_store *s, struct kept *out, boo
 }
 
 /* Seals an acknowledged segment again; of one that was removed, only its key. */
-static enum profd_status seal_again(struct sqlite_store *s, struct sqlite_relay *r, struct kept *k,
-                                    struct profd_error *e)
+static enum profd_status seal_again(struct store *s, struct sqlite_relay *r, struct kept *k, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     if (k->removed) {
@@ -189,8 +186,7 @@ static enum profd_status seal_again(struct sqlite_store *s, struct sqlite_relay 
     return status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_AGAIN, VALUES(INTEGER(k->id), INTEGER(k->size)), e) : status;
 }
 
-static enum profd_status seal_all_again(struct sqlite_store *s, struct sqlite_relay *r, uint64_t *again,
-                                        struct profd_error *e)
+static enum profd_status seal_all_again(struct store *s, struct sqlite_relay *r, uint64_t *again, struct profd_error *e)
 {
     struct kept k;
     bool found = true;
@@ -202,10 +198,9 @@ static enum profd_status seal_all_again(struct sqlite_store *s, struct sqlite_re
     return status;
 }
 
-enum profd_status sqlite_relay_meet(struct store *base, const uint8_t incarnation[STORE_INCARNATION_SIZE],
-                                    uint64_t backup, uint64_t *again, struct profd_error *e)
+enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup,
+                                   uint64_t *again, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_relay r;
     uint64_t count = 0;
     enum profd_status status = sqlite_relay_load(s, &r, e);
@@ -235,7 +230,7 @@ enum profd_status sqlite_relay_meet(struct store *base, const uint8_t incarnatio
     return status;
 }
 
-static enum profd_status seal_next(struct sqlite_store *s, uint64_t through, bool stacks, int64_t now, bool *found,
+static enum profd_status seal_next(struct store *s, uint64_t through, bool stacks, int64_t now, bool *found,
                                    struct store_sealed *sealed, struct profd_error *e)
 {
     int64_t id = 0;
@@ -253,10 +248,9 @@ static enum profd_status seal_next(struct sqlite_store *s, uint64_t through, boo
                : status;
 }
 
-enum profd_status sqlite_seal_segments(struct store *base, uint64_t through, bool stacks, int64_t now,
-                                       struct store_sealed *sealed, struct profd_error *e)
+enum profd_status store_seal_segments(struct store *s, uint64_t through, bool stacks, int64_t now,
+                                      struct store_sealed *sealed, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     int64_t waiting = 0;
     bool found = true;
     struct store_sealed done = {0};
@@ -275,11 +269,10 @@ enum profd_status sqlite_seal_segments(struct store *base, uint64_t through, boo
     return status;
 }
 
-enum profd_status sqlite_each_segment(struct store *base, uint64_t after,
-                                      bool (*each)(void *context, const struct store_segment *segment), void *context,
-                                      struct profd_error *e)
+enum profd_status store_each_segment(struct store *s, uint64_t after,
+                                     bool (*each)(void *context, const struct store_segment *segment), void *context,
+                                     struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status = sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e);
@@ -297,7 +290,7 @@ enum profd_status sqlite_each_segment(struct store *base, uint64_t after,
 }
 
 /* The sealed segment of a key. */
-static enum profd_status find_sealed(struct sqlite_store *s, const struct store_acknowledgement *a, int64_t *id,
+static enum profd_status find_sealed(struct store *s, const struct store_acknowledgement *a, int64_t *id,
                                      struct store_amount *amount, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -314,8 +307,8 @@ static enum profd_status find_sealed(struct sqlite_store *s, const struct store_
     return status;
 }
 
-static enum profd_status acknowledge(struct sqlite_store *s, struct sqlite_relay *r,
-                                     const struct store_acknowledgement *a, int64_t now, struct profd_error *e)
+static enum profd_status acknowledge(struct store *s, struct sqlite_relay *r, const struct store_acknowledgement *a,
+                                     int64_t now, struct profd_error *e)
 {
     int64_t id = 0;
     struct store_amount amount;
@@ -335,10 +328,9 @@ static enum profd_status acknowledge(struct sqlite_store *s, struct sqlite_relay
                       VALUES(INTEGER(id), INTEGER(now), INTEGER(a->number), INTEGER(a->outcome)), e);
 }
 
-enum profd_status sqlite_acknowledge_segments(struct store *base, const struct store_acknowledgement *list, size_t n,
-                                              int64_t now, struct profd_error *e)
+enum profd_status store_acknowledge_segments(struct store *s, const struct store_acknowledgement *list, size_t n,
+                                             int64_t now, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_relay r;
     enum profd_status status = sqlite_write_begin(s, e);
     if (status != PROFD_OK) {
@@ -356,7 +348,7 @@ enum profd_status sqlite_acknowledge_segments(struct store *base, const struct s
 }
 
 /* Removes the bytes of a segment; the row stays if a restored centre may lack the segment. */
-static enum profd_status remove_bytes(struct sqlite_store *s, int64_t id, bool safe, struct profd_error *e)
+static enum profd_status remove_bytes(struct store *s, int64_t id, bool safe, struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e);
     return status == PROFD_OK ? sqlite_run(s, safe ? SQL_SEGMENT_REMOVE : SQL_SEGMENT_EMPTY, VALUES(INTEGER(id)), e)
@@ -364,7 +356,7 @@ static enum profd_status remove_bytes(struct sqlite_store *s, int64_t id, bool s
 }
 
 /* Removes one that is in a backup of the centre and old enough, or, of too many bytes, the oldest. */
-static enum profd_status remove_kept(struct sqlite_store *s, const struct store_policy *policy, int64_t now, bool *more,
+static enum profd_status remove_kept(struct store *s, const struct store_policy *policy, int64_t now, bool *more,
                                      struct profd_error *e)
 {
     struct sqlite_relay r;
@@ -386,10 +378,9 @@ static enum profd_status remove_kept(struct sqlite_store *s, const struct store_
     return status == PROFD_OK && *more ? remove_bytes(s, id, false, e) : status;
 }
 
-enum profd_status sqlite_keep_segments(struct store *base, const struct store_policy *policy, int64_t now,
-                                       struct store_progress *progress, struct profd_error *e)
+enum profd_status store_keep_segments(struct store *s, const struct store_policy *policy, int64_t now,
+                                      struct store_progress *progress, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_budget budget = sqlite_budget_begin();
     bool more = true;
     uint64_t rows = 0;
@@ -411,7 +402,7 @@ enum profd_status sqlite_keep_segments(struct store *base, const struct store_po
     return status;
 }
 
-static enum profd_status get_relay(struct sqlite_store *s, struct store_relay *out, struct profd_error *e)
+static enum profd_status get_relay(struct store *s, struct store_relay *out, struct profd_error *e)
 {
     struct sqlite_relay r;
     struct sqlite_state state;
@@ -454,9 +445,8 @@ static enum profd_status get_relay(struct sqlite_store *s, struct store_relay *o
     return status;
 }
 
-enum profd_status sqlite_get_relay(struct store *base, struct store_relay *out, struct profd_error *e)
+enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     bool began;
     enum profd_status status = sqlite_read_begin(s, &began, e);
     return status == PROFD_OK ? sqlite_read_end(s, began, get_relay(s, out, e), e) : status;

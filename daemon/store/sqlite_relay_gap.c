@@ -10,7 +10,7 @@
 #define GAP_HOURS_MOST (366 * INT64_C(24)) /* a clock that was wrong must not fill the database */
 
 /* The hours from the latest sign of life in the backup until now. */
-static enum profd_status find_gap(struct sqlite_store *s, const struct sqlite_relay *r, int64_t *from, int64_t *to,
+static enum profd_status find_gap(struct store *s, const struct sqlite_relay *r, int64_t *from, int64_t *to,
                                   int64_t *now, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -36,7 +36,7 @@ static enum profd_status find_gap(struct sqlite_store *s, const struct sqlite_re
     return PROFD_OK;
 }
 
-static enum profd_status add_mark(struct sqlite_store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t sequence,
+static enum profd_status add_mark(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t sequence,
                                   int64_t hour, int64_t now, struct profd_error *e)
 {
     uint8_t *bytes = NULL;
@@ -60,7 +60,7 @@ static enum profd_status add_mark(struct sqlite_store *s, const uint8_t epoch[SE
 }
 
 /* Of the hours from .. to: a year of them at most. */
-static enum profd_status add_marks(struct sqlite_store *s, int64_t from, int64_t to, int64_t now, struct profd_error *e)
+static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, int64_t now, struct profd_error *e)
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
     enum profd_status status = PROFD_OK;
@@ -79,8 +79,8 @@ static enum profd_status add_marks(struct sqlite_store *s, int64_t from, int64_t
 
 /* What began before then counts here only; the hours of the gap, and later those in which it is accepted, are marked.
  */
-static enum profd_status begin_apart(struct sqlite_store *s, struct sqlite_relay *r, int64_t before, int64_t from,
-                                     int64_t to, int64_t now, struct profd_error *e)
+static enum profd_status begin_apart(struct store *s, struct sqlite_relay *r, int64_t before, int64_t from, int64_t to,
+                                     int64_t now, struct profd_error *e)
 {
     enum profd_status status = add_marks(s, from, to, now, e);
     if (status != PROFD_OK) {
@@ -91,7 +91,7 @@ static enum profd_status begin_apart(struct sqlite_store *s, struct sqlite_relay
     return sqlite_relay_save(s, r, e);
 }
 
-enum profd_status sqlite_relay_mark_gap(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_relay_mark_gap(struct store *s, struct profd_error *e)
 {
     struct sqlite_relay r;
     int64_t from = 0, to = 0, now = 0;
@@ -110,7 +110,7 @@ enum profd_status sqlite_relay_mark_gap(struct sqlite_store *s, struct profd_err
     return sqlite_write_end(s, status, e);
 }
 
-enum profd_status sqlite_relay_hold(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
+enum profd_status sqlite_relay_hold(struct store *s, struct sqlite_relay *r, struct profd_error *e)
 {
     int64_t to = 0, now = 0;
     r->held = (uint64_t)s->state.number + 1;
@@ -118,8 +118,7 @@ enum profd_status sqlite_relay_hold(struct sqlite_store *s, struct sqlite_relay 
     return find_gap(s, r, &r->held_hour, &to, &now, e);
 }
 
-enum profd_status sqlite_relay_judge(struct sqlite_store *s, int64_t since, enum sqlite_fate *fate,
-                                     struct profd_error *e)
+enum profd_status sqlite_relay_judge(struct store *s, int64_t since, enum sqlite_fate *fate, struct profd_error *e)
 {
     struct sqlite_relay r;
     *fate = SQLITE_FORWARDED;
@@ -135,7 +134,7 @@ enum profd_status sqlite_relay_judge(struct sqlite_store *s, int64_t since, enum
     return status;
 }
 
-enum profd_status sqlite_relay_set_apart(struct sqlite_store *s, int64_t end, const struct store_amount *amount,
+enum profd_status sqlite_relay_set_apart(struct store *s, int64_t end, const struct store_amount *amount,
                                          struct profd_error *e)
 {
     struct sqlite_relay r;
@@ -149,7 +148,7 @@ enum profd_status sqlite_relay_set_apart(struct sqlite_store *s, int64_t end, co
     return status == PROFD_OK ? sqlite_relay_save(s, &r, e) : status;
 }
 
-enum profd_status sqlite_relay_reject_held(struct sqlite_store *s, struct sqlite_relay *r, struct profd_error *e)
+enum profd_status sqlite_relay_reject_held(struct store *s, struct sqlite_relay *r, struct profd_error *e)
 {
     int64_t from = 0, to = 0, now = 0;
     bool found = true;

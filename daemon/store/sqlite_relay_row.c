@@ -12,7 +12,7 @@ struct store_amount sqlite_amount(sqlite3_stmt *q, int column)
 }
 
 /* A column of bytes of a known size. */
-static enum profd_status read_bytes(struct sqlite_store *s, sqlite3_stmt *q, int column, const char *what, uint8_t *out,
+static enum profd_status read_bytes(struct store *s, sqlite3_stmt *q, int column, const char *what, uint8_t *out,
                                     size_t size, struct profd_error *e)
 {
     size_t n;
@@ -24,13 +24,13 @@ static enum profd_status read_bytes(struct sqlite_store *s, sqlite3_stmt *q, int
     return PROFD_OK;
 }
 
-enum profd_status sqlite_segment_epoch(struct sqlite_store *s, sqlite3_stmt *q, int column,
-                                       uint8_t out[SEGMENT_EPOCH_SIZE], struct profd_error *e)
+enum profd_status sqlite_segment_epoch(struct store *s, sqlite3_stmt *q, int column, uint8_t out[SEGMENT_EPOCH_SIZE],
+                                       struct profd_error *e)
 {
     return read_bytes(s, q, column, "an epoch", out, SEGMENT_EPOCH_SIZE, e);
 }
 
-enum profd_status sqlite_relay_load(struct sqlite_store *s, struct sqlite_relay *out, struct profd_error *e)
+enum profd_status sqlite_relay_load(struct store *s, struct sqlite_relay *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -66,7 +66,7 @@ enum profd_status sqlite_relay_load(struct sqlite_store *s, struct sqlite_relay 
 
 #define AMOUNT(a) INTEGER((a).uploads), INTEGER((a).ticks), INTEGER((a).calls)
 
-enum profd_status sqlite_relay_save(struct sqlite_store *s, const struct sqlite_relay *r, struct profd_error *e)
+enum profd_status sqlite_relay_save(struct store *s, const struct sqlite_relay *r, struct profd_error *e)
 {
     return sqlite_run(s, SQL_RELAY_SET,
                       VALUES(INTEGER(r->active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence),
@@ -77,7 +77,7 @@ enum profd_status sqlite_relay_save(struct sqlite_store *s, const struct sqlite_
                       e);
 }
 
-enum profd_status sqlite_segment_reduce(struct sqlite_store *s, sqlite3_stmt *q, enum segment_kind kind,
+enum profd_status sqlite_segment_reduce(struct store *s, sqlite3_stmt *q, enum segment_kind kind,
                                         struct store_amount *gone, struct profd_error *e)
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE], *bytes = NULL;

@@ -1,7 +1,6 @@
 /* Retention: removes whole days, oldest first; rows of deleted series; symbols of builds that are no longer used. */
 #include <string.h>
 
-#include "store/quota.h"
 #include "store/sqlite_centre.h"
 #include "store/sqlite_interval.h"
 #include "store/sqlite_users.h"
@@ -12,13 +11,13 @@
 
 /* What one call does. */
 struct retiring {
-    struct sqlite_store *s;
+    struct store *s;
     struct sqlite_budget budget;
     struct sqlite_withdrawal withdrawal;
     struct store_progress progress;
 };
 
-static enum profd_status remove_rows(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+static enum profd_status remove_rows(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                      size_t count, uint64_t *removed, struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, which, values, count, e);
@@ -29,7 +28,7 @@ static enum profd_status remove_rows(struct sqlite_store *s, enum sqlite_sql whi
 }
 
 /* Removes a slice of one table of a deleted series. *removed 0: nothing of the series is left. */
-static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, uint64_t *removed,
+static enum profd_status reclaim_slice(struct store *s, int64_t series, uint64_t *removed,
                                        struct store_progress *progress, struct profd_error *e)
 {
     enum profd_status status = remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e);
@@ -59,7 +58,7 @@ static enum profd_status reclaim_slice(struct sqlite_store *s, int64_t series, u
     return remove_rows(s, SQL_DOOMED_LEDGER, VALUES(INTEGER(series)), removed, e);
 }
 
-enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_budget *budget, bool *left,
+enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e)
 {
     int64_t series = 0;
@@ -77,7 +76,7 @@ enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_bud
     return status;
 }
 
-static enum profd_status remove_sums(struct sqlite_store *s, int64_t series, int level, int64_t from, int64_t to,
+static enum profd_status remove_sums(struct store *s, int64_t series, int level, int64_t from, int64_t to,
                                      uint64_t *removed, struct profd_error *e)
 {
     const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(from), INTEGER(to)};
@@ -87,8 +86,8 @@ static enum profd_status remove_sums(struct sqlite_store *s, int64_t series, int
 }
 
 /* Removes the slices of hosts in these hours, and what was put aside. */
-static enum profd_status remove_intervals(struct sqlite_store *s, int64_t series, int64_t from, int64_t to,
-                                          uint64_t *removed, struct profd_error *e)
+static enum profd_status remove_intervals(struct store *s, int64_t series, int64_t from, int64_t to, uint64_t *removed,
+                                          struct profd_error *e)
 {
     enum profd_status status =
         remove_rows(s, SQL_ROLLUP_ASIDE_REMOVE,
@@ -106,7 +105,7 @@ static enum profd_status remove_intervals(struct sqlite_store *s, int64_t series
 static enum profd_status remove_hours(struct retiring *r, int64_t series, int64_t from, int64_t to,
                                       struct profd_error *e)
 {
-    struct sqlite_store *s = r->s;
+    struct store *s = r->s;
     uint64_t slices = 0, hours = 0, days = 0, all = 0, ignored;
     enum profd_status status = remove_rows(
         s, SQL_RAW_REMOVE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to), INTEGER(INT64_MAX)), &ignored, e);
@@ -206,7 +205,7 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
 }
 
 /* Bytes of the database's content. */
-static enum profd_status content_bytes(struct sqlite_store *s, uint64_t *bytes, struct profd_error *e)
+static enum profd_status content_bytes(struct store *s, uint64_t *bytes, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -221,7 +220,7 @@ static enum profd_status content_bytes(struct sqlite_store *s, uint64_t *bytes, 
     return status;
 }
 
-enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, struct profd_error *e)
+enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, struct profd_error *e)
 {
     static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_ATTESTATIONS_REMOVE,
                                             SQL_VARIANTS_REMOVE,       SQL_BUILD_UNNAMED, SQL_BUILD_FORGET};
@@ -245,7 +244,7 @@ static enum profd_status remove_symbols(struct retiring *r, int64_t since, bool 
 }
 
 /* The hour and series in the first row of a statement. */
-static enum profd_status find_first(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+static enum profd_status find_first(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                     size_t count, int64_t *hour, int64_t *series, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -289,7 +288,7 @@ static enum profd_status judge_size(struct retiring *r, const struct store_polic
  * with the most data is checked. *found: a day of a series was removed. */
 static enum profd_status retire_of_user(struct retiring *r, int64_t now, bool *found, struct profd_error *e)
 {
-    const struct store_share *share = &r->s->base.share;
+    const struct store_share *share = &r->s->share;
     int64_t uid = 0, hour = 0, series = 0;
     uint64_t own, total;
     enum profd_status status = sqlite_find(r->s, SQL_USER_LARGEST, NULL, 0, &uid, found, e);
@@ -297,12 +296,12 @@ static enum profd_status retire_of_user(struct retiring *r, int64_t now, bool *f
         status = sqlite_users_flush(r->s, e);
     }
     if (status == PROFD_OK && *found) {
-        status = sqlite_get_use(&r->s->base, (uint32_t)uid, &own, &total, e);
+        status = sqlite_get_use(r->s, (uint32_t)uid, &own, &total, e);
     }
     if (status != PROFD_OK || !*found) {
         return status;
     }
-    const uint64_t most = quota_most(share->limit, share->percent, own, total);
+    const uint64_t most = sqlite_share_most(share, own, total);
     *found = most != UINT64_MAX && own > most - most / SHARE_SPARE;
     if (*found) {
         status = find_first(r->s, SQL_USER_OLDEST, VALUES(INTEGER(uid)), &hour, &series, found, e);
@@ -352,10 +351,10 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     return status;
 }
 
-enum profd_status sqlite_retire(struct store *base, const struct store_policy *policy, int64_t now,
-                                struct store_progress *out, struct profd_error *e)
+enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
+                               struct store_progress *out, struct profd_error *e)
 {
-    struct retiring r = {.s = sqlite_self(base), .budget = sqlite_budget_begin()};
+    struct retiring r = {.s = s, .budget = sqlite_budget_begin()};
     bool found = true, doomed = false;
     enum profd_status status = sqlite_upkeep_begin(r.s, e);
     if (status != PROFD_OK) {

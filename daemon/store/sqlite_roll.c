@@ -12,7 +12,7 @@
 
 /* Uploads of one series and hour that are being rolled up. */
 struct rolling {
-    struct sqlite_store *s;
+    struct store *s;
     struct arena *arena;
     struct folding folding;
     uint64_t bytes, live_bytes, nodes; /* nodes: of stacks */
@@ -148,8 +148,8 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
 }
 
 /* Excludes the uploads from the search until another one arrives in their hour. */
-static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64_t hour,
-                                   const struct sqlite_state *before, struct profd_error *e)
+static enum profd_status set_aside(struct store *s, int64_t series, int64_t hour, const struct sqlite_state *before,
+                                   struct profd_error *e)
 {
     s->state = *before;
     enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
@@ -161,7 +161,7 @@ static enum profd_status set_aside(struct sqlite_store *s, int64_t series, int64
                               : status;
 }
 
-enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
+enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
                                    bool *readable, struct store_progress *progress, struct profd_error *e)
 {
     struct rolling r = {.s = s, .arena = arena_new(0)};

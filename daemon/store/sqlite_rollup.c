@@ -28,14 +28,14 @@ bool sqlite_budget_spent(const struct sqlite_budget *b)
     return b->uploads == 0 || work_now() >= b->deadline;
 }
 
-enum profd_status sqlite_upkeep_begin(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e)
 {
     enum profd_status status = sqlite_write_begin(s, e);
     s->before = s->state;
     return status;
 }
 
-enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
+enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e)
 {
     if (status == PROFD_OK && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
         status = sqlite_save_state(s, e);
@@ -43,7 +43,7 @@ enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status st
     return sqlite_write_end(s, status, e);
 }
 
-enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
+enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q, int column, uint64_t processes,
                                           struct random_groups *out, struct profd_error *e)
 {
     size_t n;
@@ -59,8 +59,8 @@ enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_
     return PROFD_OK;
 }
 
-static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *q, size_t builds,
-                                  struct folded *out, struct profd_error *e)
+static enum profd_status read_row(struct store *s, struct arena *a, sqlite3_stmt *q, size_t builds, struct folded *out,
+                                  struct profd_error *e)
 {
     size_t hosts_size, counts_size, spread_size;
     *out = (struct folded){.folded = sqlite3_column_int(q, ROLLUP_FOLDED) != 0,
@@ -90,7 +90,7 @@ static enum profd_status read_row(struct sqlite_store *s, struct arena *a, sqlit
                                                  (long long)sqlite3_column_int64(q, ROLLUP_ID));
 }
 
-enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
+enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
                                      size_t builds, struct folded *out, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -109,7 +109,7 @@ enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, in
     return status;
 }
 
-static enum profd_status save_processes(struct sqlite_store *s, int64_t series, int level, int64_t at,
+static enum profd_status save_processes(struct store *s, int64_t series, int level, int64_t at,
                                         const struct random_groups *groups, struct profd_error *e)
 {
     uint8_t bytes[RANDOM_GROUPS_BYTES];
@@ -118,7 +118,7 @@ static enum profd_status save_processes(struct sqlite_store *s, int64_t series, 
                       e);
 }
 
-static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
+static enum profd_status save_row(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
                                   const struct folded *row, bool exists, struct profd_error *e)
 {
     uint8_t *counts = NULL, *spread = NULL;
@@ -145,9 +145,8 @@ static enum profd_status save_row(struct sqlite_store *s, struct arena *a, int64
     return status == PROFD_OK ? save_processes(s, series, level, at, &row->groups, e) : status;
 }
 
-enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                    int level, int64_t at, const struct folded *more, bool *folded,
-                                    struct profd_error *e)
+enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                    int64_t at, const struct folded *more, bool *folded, struct profd_error *e)
 {
     struct folded row;
     struct folding f;
@@ -173,7 +172,7 @@ enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, con
     return status == PROFD_OK ? save_row(s, a, series->id, level, at, &f.out, true, e) : status;
 }
 
-enum profd_status sqlite_pyramid_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+enum profd_status sqlite_pyramid_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
                                      int64_t hour, const struct folded *more, struct profd_error *e)
 {
     bool folded;

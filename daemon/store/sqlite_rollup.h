@@ -24,24 +24,23 @@ enum {
 
 /* The groups of the processes of a sum, from column groups of a row of rollup with that many; those of an older version
  * are in no group. */
-enum profd_status sqlite_processes_decode(const struct sqlite_store *s, sqlite3_stmt *q, int column, uint64_t processes,
+enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q, int column, uint64_t processes,
                                           struct random_groups *out, struct profd_error *e);
 /* Reads a row with everything in it. */
-enum profd_status sqlite_rollup_load(struct sqlite_store *s, struct arena *a, int64_t series, int level, int64_t at,
+enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
                                      size_t builds, struct folded *out, bool *found, struct profd_error *e);
 /* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must
  * get the same. Inside a write transaction; the arena grows by what the row needs. */
-enum profd_status sqlite_rollup_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
-                                    int level, int64_t at, const struct folded *more, bool *folded,
-                                    struct profd_error *e);
+enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                    int64_t at, const struct folded *more, bool *folded, struct profd_error *e);
 
 /* Adds more to the row of an hour, and to those above that hold it. */
-enum profd_status sqlite_pyramid_add(struct sqlite_store *s, struct arena *a, const struct sqlite_identity *series,
+enum profd_status sqlite_pyramid_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
                                      int64_t hour, const struct folded *more, struct profd_error *e);
 
 /* A write transaction of upkeep: begins as any; end commits the state too, if anything was changed. */
-enum profd_status sqlite_upkeep_begin(struct sqlite_store *s, struct profd_error *e);
-enum profd_status sqlite_upkeep_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e);
+enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e);
+enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e);
 
 /* How much one transaction of upkeep does. */
 struct sqlite_budget {
@@ -54,11 +53,11 @@ bool sqlite_budget_spent(const struct sqlite_budget *b);
 /* Rolls up uploads of a series and hour, as many as the budget allows but at least one, and adds them to the rows above
  * that contain the hour. *readable is false, and nothing has changed, if one cannot be decoded: it is excluded from
  * rolling up, and verification reports it. */
-enum profd_status sqlite_roll_hour(struct sqlite_store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
+enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
                                    bool *readable, struct store_progress *progress, struct profd_error *e);
 
 /* Removes rows of deleted series. *left: some remain. */
-enum profd_status sqlite_reclaim(struct sqlite_store *s, const struct sqlite_budget *budget, bool *left,
+enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e);
 
 /* --- sqlite_withdraw.c: what lists say after something was removed
@@ -75,13 +74,12 @@ enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqli
                                   const struct sqlite_sums *gone, const struct sqlite_sums *rest,
                                   struct profd_error *e);
 /* Brings build_user, build and the epochs up to date, after the tables of series are. */
-enum profd_status sqlite_withdrawal_apply(struct sqlite_store *s, struct sqlite_withdrawal *w, struct profd_error *e);
+enum profd_status sqlite_withdrawal_apply(struct store *s, struct sqlite_withdrawal *w, struct profd_error *e);
 /* Adds removed counts to the totals. */
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);
 /* Removes the symbols of a build, and its row if nothing names it. */
-enum profd_status sqlite_symbols_remove(struct sqlite_store *s, int64_t build, struct profd_error *e);
+enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, struct profd_error *e);
 /* Removes a series' row, and its set if no other series has it. */
-enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series,
-                                       struct profd_error *e);
+enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e);
 
 #endif

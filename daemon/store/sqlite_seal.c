@@ -216,8 +216,7 @@ int sqlite_seal_reserve(sqlite3 *db, int bytes)
     return bytes;
 }
 
-enum profd_status sqlite_seal_scan(struct sqlite_store *s, int64_t n, int64_t *page, int64_t *bad,
-                                   struct profd_error *e)
+enum profd_status sqlite_seal_scan(struct store *s, int64_t n, int64_t *page, int64_t *bad, struct profd_error *e)
 {
     sqlite3_file *f = NULL;
     sqlite3_file_control(s->db, "main", SQLITE_FCNTL_FILE_POINTER, &f);

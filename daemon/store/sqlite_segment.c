@@ -14,8 +14,8 @@ struct open_segment {
     uint64_t weight, parts, part_bytes, stack_ticks;
 };
 
-static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64_t end, bool held,
-                                   struct open_segment *out, bool *found, struct profd_error *e)
+static enum profd_status find_open(struct store *s, int64_t series, int64_t end, bool held, struct open_segment *out,
+                                   bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     *found = false;
@@ -39,7 +39,7 @@ static enum profd_status find_open(struct sqlite_store *s, int64_t series, int64
 }
 
 /* Opens a segment and assigns its number. */
-static enum profd_status open_new(struct sqlite_store *s, const struct store_upload *u, int64_t series,
+static enum profd_status open_new(struct store *s, const struct store_upload *u, int64_t series,
                                   struct open_segment *out, struct profd_error *e)
 {
     int64_t sequence = 0, since, until;
@@ -69,7 +69,7 @@ static enum profd_status open_new(struct sqlite_store *s, const struct store_upl
     return status;
 }
 
-static enum profd_status add_part(struct sqlite_store *s, struct open_segment *to, const struct outgoing_chunk *c,
+static enum profd_status add_part(struct store *s, struct open_segment *to, const struct outgoing_chunk *c,
                                   struct profd_error *e)
 {
     const struct outgoing_part *p = &c->part;
@@ -95,7 +95,7 @@ static enum profd_status add_part(struct sqlite_store *s, struct open_segment *t
 }
 
 /* A segment that could become too large is closed, and another one opened. */
-static enum profd_status add_chunk(struct sqlite_store *s, const struct store_upload *u, int64_t series,
+static enum profd_status add_chunk(struct store *s, const struct store_upload *u, int64_t series,
                                    const struct outgoing_chunk *c, bool held, struct profd_error *e)
 {
     struct open_segment to;
@@ -117,7 +117,7 @@ static enum profd_status add_chunk(struct sqlite_store *s, const struct store_up
     return status == PROFD_OK ? add_part(s, &to, c, e) : status;
 }
 
-enum profd_status sqlite_segment_add(struct sqlite_store *s, const struct store_upload *u, int64_t series,
+enum profd_status sqlite_segment_add(struct store *s, const struct store_upload *u, int64_t series,
                                      const struct sqlite_sums *one, int64_t since, struct profd_error *e)
 {
     const struct outgoing_chunk *chunks;
@@ -140,7 +140,7 @@ enum profd_status sqlite_segment_add(struct sqlite_store *s, const struct store_
     return status;
 }
 
-static enum profd_status add_parts(struct sqlite_store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
+static enum profd_status add_parts(struct store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -163,7 +163,7 @@ static enum profd_status add_parts(struct sqlite_store *s, int64_t id, struct ou
     return status;
 }
 
-static enum profd_status begin_sum(struct sqlite_store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
+static enum profd_status begin_sum(struct store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -185,7 +185,7 @@ static enum profd_status begin_sum(struct sqlite_store *s, int64_t id, struct ou
     return status;
 }
 
-enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool stacks, bool *readable, bool *left_out,
+enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool stacks, bool *readable, bool *left_out,
                                       struct profd_error *e)
 {
     struct outgoing_sum sum;
@@ -224,7 +224,7 @@ enum profd_status sqlite_segment_fold(struct sqlite_store *s, int64_t id, bool s
                : status;
 }
 
-enum profd_status sqlite_segment_fold_next(struct sqlite_store *s, bool *more, struct profd_error *e)
+enum profd_status sqlite_segment_fold_next(struct store *s, bool *more, struct profd_error *e)
 {
     int64_t id = 0;
     bool readable, ignored;
@@ -240,8 +240,8 @@ enum profd_status sqlite_segment_fold_next(struct sqlite_store *s, bool *more, s
 }
 
 /* Of the next segment of the series, only its key remains. */
-static enum profd_status withdraw_one(struct sqlite_store *s, int64_t series, struct store_amount *withdrawn,
-                                      bool *found, struct profd_error *e)
+static enum profd_status withdraw_one(struct store *s, int64_t series, struct store_amount *withdrawn, bool *found,
+                                      struct profd_error *e)
 {
     sqlite3_stmt *q;
     enum profd_status status = sqlite_start(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, e);
@@ -251,7 +251,7 @@ static enum profd_status withdraw_one(struct sqlite_store *s, int64_t series, st
     return status == PROFD_OK && *found ? sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, withdrawn, e) : status;
 }
 
-enum profd_status sqlite_segment_withdraw(struct sqlite_store *s, int64_t series, struct profd_error *e)
+enum profd_status sqlite_segment_withdraw(struct store *s, int64_t series, struct profd_error *e)
 {
     struct sqlite_relay r;
     bool found = true;

@@ -383,7 +383,7 @@ enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
     return status;
 }
 
-enum profd_status sqlite_reading_init(struct reading *r, struct sqlite_store *s, const struct store_filter *filter,
+enum profd_status sqlite_reading_init(struct reading *r, struct store *s, const struct store_filter *filter,
                                       struct profd_error *e)
 {
     *r = (struct reading){.s = s, .filter = filter, .arena = arena_new(0)};

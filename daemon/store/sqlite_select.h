@@ -24,7 +24,7 @@ struct row_ref {
 };
 
 struct reading {
-    struct sqlite_store *s;
+    struct store *s;
     struct arena *arena;
     const struct store_filter *filter;
     int64_t since, until; /* the filter's, as they can be had: see store_get_range */
@@ -42,10 +42,10 @@ enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e);
 /* Finds the rows of the series found, each upload in exactly one, by ascending number. */
 enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e);
 /* Has a host that the filter's matchers select totals in its range, with functions that are not kept by host? */
-enum profd_status sqlite_has_totals(struct sqlite_store *s, const struct store_scope *scope,
-                                    const struct store_filter *filter, bool *any, struct profd_error *e);
+enum profd_status sqlite_has_totals(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
+                                    bool *any, struct profd_error *e);
 /* Memory of a reading, from arena on. */
-enum profd_status sqlite_reading_init(struct reading *r, struct sqlite_store *s, const struct store_filter *filter,
+enum profd_status sqlite_reading_init(struct reading *r, struct store *s, const struct store_filter *filter,
                                       struct profd_error *e);
 void sqlite_reading_done(struct reading *r);
 

@@ -10,8 +10,8 @@
 #define FORGET_SLICE 50000 /* senders visited in one transaction */
 
 /* Reads the sender's set; {0} if the sender is unknown. */
-static enum profd_status load_set(struct sqlite_store *s, const struct store_upload *u, int64_t host,
-                                  struct sequence_set *set, int64_t *seen, struct profd_error *e)
+static enum profd_status load_set(struct store *s, const struct store_upload *u, int64_t host, struct sequence_set *set,
+                                  int64_t *seen, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool known = false;
@@ -34,7 +34,11 @@ static enum profd_status load_set(struct sqlite_store *s, const struct store_upl
                 : profd_error_set(e, PROFD_DAMAGED, "database %s: a sender's list of ids breaks its rules", s->path);
 }
 
-enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_upload *u, int64_t host,
+_Static_assert(STORE_ID_RANGES == SEQUENCE_RANGES, "store.h promises what sequence.h keeps");
+_Static_assert(LIMIT_ID_DAYS > LIMIT_SPOOL_DAYS, "an id must outlive every spool that may still deliver it");
+_Static_assert(LIMIT_ID_DAYS >= STORE_ENDED_DAYS, "one time tells of both");
+
+enum profd_status sqlite_take_id(struct store *s, const struct store_upload *u, int64_t host,
                                  enum store_outcome *outcome, struct profd_error *e)
 {
     struct sequence_set set;
@@ -56,10 +60,9 @@ enum profd_status sqlite_take_id(struct sqlite_store *s, const struct store_uplo
                       e);
 }
 
-enum profd_status sqlite_has_upload(struct store *base, const struct store_upload *upload, bool *counted,
-                                    struct profd_error *e)
+enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
+                                   struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sequence_set set;
     int64_t host = 0, seen;
     bool found = false;
@@ -75,7 +78,7 @@ enum profd_status sqlite_has_upload(struct store *base, const struct store_uploa
 }
 
 /* Finds the end of the slice after the cursor; whole: the end of the table was reached. */
-static enum profd_status find_slice(struct sqlite_store *s, const struct sqlite_cursor *from, struct sqlite_cursor *to,
+static enum profd_status find_slice(struct store *s, const struct sqlite_cursor *from, struct sqlite_cursor *to,
                                     bool *whole, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -97,9 +100,8 @@ static enum profd_status find_slice(struct sqlite_store *s, const struct sqlite_
     return status;
 }
 
-enum profd_status sqlite_remove_ids(struct store *base, int64_t before, struct profd_error *e)
+enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_cursor to = s->forget;
     bool whole = false;
     enum profd_status status = sqlite_write_begin(s, e);
@@ -115,10 +117,10 @@ enum profd_status sqlite_remove_ids(struct store *base, int64_t before, struct p
                             e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_remove_instances(s, before + STORE_ENDED_BEFORE, e);
+        status = sqlite_remove_instances(s, before + SQLITE_ENDED_BEFORE, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_centre_forget(s, before + STORE_DIGESTS_BEFORE, e);
+        status = sqlite_centre_forget(s, before + SQLITE_DIGESTS_BEFORE, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_CLOCK_SET, VALUES(INTEGER(before + LIMIT_ID_DAYS * INT64_C(86400000000000))), e);

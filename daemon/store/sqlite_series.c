@@ -6,8 +6,8 @@
 #include "store/sqlite.h"
 
 /* Row id of a text in a table: from the cache, from the table, or new. */
-static enum profd_status intern_text(struct sqlite_store *s, struct hashmap *cache, enum sqlite_sql find,
-                                     enum sqlite_sql add, const char *text, int64_t *id, struct profd_error *e)
+static enum profd_status intern_text(struct store *s, struct hashmap *cache, enum sqlite_sql find, enum sqlite_sql add,
+                                     const char *text, int64_t *id, struct profd_error *e)
 {
     const int64_t *cached = hashmap_find(cache, text, strlen(text));
     if (cached) {
@@ -31,18 +31,18 @@ static enum profd_status intern_text(struct sqlite_store *s, struct hashmap *cac
     return PROFD_OK;
 }
 
-enum profd_status sqlite_intern_host(struct sqlite_store *s, const char *host, int64_t *id, struct profd_error *e)
+enum profd_status sqlite_intern_host(struct store *s, const char *host, int64_t *id, struct profd_error *e)
 {
     return intern_text(s, &s->hosts, SQL_HOST_FIND, SQL_HOST_ADD, host, id, e);
 }
 
-enum profd_status sqlite_intern_build(struct sqlite_store *s, const char *build_id, int64_t *id, struct profd_error *e)
+enum profd_status sqlite_intern_build(struct store *s, const char *build_id, int64_t *id, struct profd_error *e)
 {
     return intern_text(s, &s->builds, SQL_BUILD_FIND, SQL_BUILD_ADD, build_id, id, e);
 }
 
 /* Finds or adds the row of a set of builds, with its members. set: 32-bit numbers. */
-static enum profd_status intern_set(struct sqlite_store *s, const int64_t *builds, size_t count, const uint8_t *set,
+static enum profd_status intern_set(struct store *s, const int64_t *builds, size_t count, const uint8_t *set,
                                     int64_t *id, struct profd_error *e)
 {
     bool found = false;
@@ -58,8 +58,8 @@ static enum profd_status intern_set(struct sqlite_store *s, const int64_t *build
     return status;
 }
 
-static enum profd_status find_series(struct sqlite_store *s, const struct store_upload *u, const int64_t *builds,
-                                     int64_t set, int64_t *id, struct profd_error *e)
+static enum profd_status find_series(struct store *s, const struct store_upload *u, const int64_t *builds, int64_t set,
+                                     int64_t *id, struct profd_error *e)
 {
     struct buffer labels;
     buffer_init(&labels, SQLITE_CACHE_BYTES);
@@ -86,7 +86,7 @@ static enum profd_status find_series(struct sqlite_store *s, const struct store_
 }
 
 /* Makes the key of a series in s->key. */
-static bool make_key(struct sqlite_store *s, const struct store_upload *u)
+static bool make_key(struct store *s, const struct store_upload *u)
 {
     s->key.size = 0;
     s->key.failed = false;
@@ -100,7 +100,7 @@ static bool make_key(struct sqlite_store *s, const struct store_upload *u)
 }
 
 /* Reads or adds the rows of a series that is not cached. entry has space for all builds. */
-static enum profd_status load_series(struct sqlite_store *s, const struct store_upload *u, struct sqlite_series *entry,
+static enum profd_status load_series(struct store *s, const struct store_upload *u, struct sqlite_series *entry,
                                      uint8_t *set, struct profd_error *e)
 {
     int64_t set_id = 0;
@@ -123,7 +123,7 @@ static enum profd_status load_series(struct sqlite_store *s, const struct store_
     return status;
 }
 
-enum profd_status sqlite_intern_series(struct sqlite_store *s, const struct store_upload *u,
+enum profd_status sqlite_intern_series(struct store *s, const struct store_upload *u,
                                        const struct sqlite_series **series, struct profd_error *e)
 {
     if (!make_key(s, u)) {

@@ -9,7 +9,7 @@
 
 const int sqlite_slice_widths[SQLITE_SLICE_WIDTHS] = {SQLITE_SLICE_NARROW, 5, 15, SQLITE_SLICE_WIDE};
 
-enum profd_status sqlite_slice_add(struct sqlite_store *s, const struct sqlite_slice *x, struct profd_error *e)
+enum profd_status sqlite_slice_add(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
 {
     return sqlite_run(s, SQL_SLICE_ADD,
                       VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
@@ -17,8 +17,7 @@ enum profd_status sqlite_slice_add(struct sqlite_store *s, const struct sqlite_s
                       e);
 }
 
-enum profd_status sqlite_slice_find(struct sqlite_store *s, const struct sqlite_slice *x, bool *found,
-                                    struct profd_error *e)
+enum profd_status sqlite_slice_find(struct store *s, const struct sqlite_slice *x, bool *found, struct profd_error *e)
 {
     int64_t one;
     return sqlite_find(s, SQL_SLICE_FIND,
@@ -27,7 +26,7 @@ enum profd_status sqlite_slice_find(struct sqlite_store *s, const struct sqlite_
                        &one, found, e);
 }
 
-enum profd_status sqlite_slice_remove(struct sqlite_store *s, const struct sqlite_slice *x, struct profd_error *e)
+enum profd_status sqlite_slice_remove(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
 {
     return sqlite_run(s, SQL_SLICE_REMOVE,
                       VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
@@ -35,7 +34,7 @@ enum profd_status sqlite_slice_remove(struct sqlite_store *s, const struct sqlit
                       e);
 }
 
-enum profd_status sqlite_slice_remove_hours(struct sqlite_store *s, int64_t series, int64_t from, int64_t to,
+enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int64_t from, int64_t to,
                                             struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -51,8 +50,8 @@ enum profd_status sqlite_slice_remove_hours(struct sqlite_store *s, int64_t seri
 
 /* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
  * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
-static enum profd_status sqlite_slice_enter(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds,
-                                            uint64_t raw, uint64_t live, struct profd_error *e)
+static enum profd_status sqlite_slice_enter(struct store *s, int64_t series, int64_t hour, size_t builds, uint64_t raw,
+                                            uint64_t live, struct profd_error *e)
 {
     struct sqlite_sums of_hour, of_series;
     bool has_hour = false, has_series = false;
@@ -93,7 +92,7 @@ struct merged {
 
 /* What becomes one slice. */
 struct widening {
-    struct sqlite_store *s;
+    struct store *s;
     struct arena *scratch;
     struct sqlite_identity series;
     int64_t instance;
@@ -270,7 +269,7 @@ static enum profd_status add_slice(struct widening *w, int64_t at, struct profd_
 }
 
 /* Finds the slice of the next width that contains this one of the instance. */
-static enum profd_status widen_once(struct sqlite_store *s, struct arena *a, struct arena *scratch, int64_t series,
+static enum profd_status widen_once(struct store *s, struct arena *a, struct arena *scratch, int64_t series,
                                     size_t width, int64_t at, int64_t instance, struct profd_error *e)
 {
     struct widening w = {.s = s,
@@ -297,7 +296,7 @@ static enum profd_status widen_once(struct sqlite_store *s, struct arena *a, str
     return status;
 }
 
-enum profd_status sqlite_slice_widen(struct sqlite_store *s, bool *found, struct store_progress *progress,
+enum profd_status sqlite_slice_widen(struct store *s, bool *found, struct store_progress *progress,
                                      struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;

@@ -9,7 +9,7 @@
 #define LOG_PART 16 /* share of the file system that the log may use: half of the reserve's share */
 #define LOG_MOST 16 /* multiple of it above which storing waits for the reader that holds the log */
 
-enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_space_open(struct store *s, struct profd_error *e)
 {
     struct statvfs fs;
     char sql[64];
@@ -26,7 +26,7 @@ enum profd_status sqlite_space_open(struct sqlite_store *s, struct profd_error *
 }
 
 /* Computes the bytes by which the database grows when the log is copied into it, and those that the disk has. */
-static enum profd_status measure(struct sqlite_store *s, uint64_t *grows, uint64_t *available, struct profd_error *e)
+static enum profd_status measure(struct store *s, uint64_t *grows, uint64_t *available, struct profd_error *e)
 {
     struct stat st;
     struct statvfs fs;
@@ -50,9 +50,12 @@ static enum profd_status measure(struct sqlite_store *s, uint64_t *grows, uint64
     return PROFD_OK;
 }
 
-enum profd_status sqlite_space_begin(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_space_begin(struct store *s, struct profd_error *e)
 {
     uint64_t grows, available;
+    if (!s->writable) { /* sqlite_write_begin refuses */
+        return PROFD_OK;
+    }
     enum profd_status status = measure(s, &grows, &available, e);
     bool long_log = s->wal_frames >= LOG_MOST * s->log_frames;
     if (status == PROFD_OK && (long_log || grows > available / 4)) {
@@ -66,7 +69,7 @@ enum profd_status sqlite_space_begin(struct sqlite_store *s, struct profd_error 
     return status;
 }
 
-enum profd_status sqlite_space_judge(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e)
 {
     uint64_t grows, available;
     enum profd_status status = measure(s, &grows, &available, e);
@@ -77,5 +80,17 @@ enum profd_status sqlite_space_judge(struct sqlite_store *s, struct profd_error 
             "%llu are available",
             s->path, (unsigned long long)grows, (unsigned long long)available);
     }
+    s->spacious = status == PROFD_OK;
     return status;
+}
+
+enum profd_status sqlite_store_begin(struct store *s, struct profd_error *e)
+{
+    enum profd_status status = sqlite_space_begin(s, e);
+    return status == PROFD_OK ? sqlite_write_begin(s, e) : status;
+}
+
+enum profd_status sqlite_store_end(struct store *s, enum profd_status status, struct profd_error *e)
+{
+    return sqlite_write_end(s, status == PROFD_OK ? sqlite_space_judge(s, e) : status, e);
 }

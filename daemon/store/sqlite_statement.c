@@ -51,7 +51,20 @@ const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLIT
     return text;
 }
 
-enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
+void sqlite_break(struct store *s, enum profd_status status, const char *why)
+{
+    if (!s->writable || s->broken != PROFD_OK || (status != PROFD_IO && status != PROFD_DAMAGED)) {
+        return;
+    }
+    s->broken = status;
+    s->health.failed = true;
+    s->health.damaged = status == PROFD_DAMAGED;
+    s->health.full = false;
+    s->health.changes++;
+    profd_error_set(&s->health.error, status, "%s", why);
+}
+
+enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
 {
     int extended = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
     enum profd_status status = sqlite_status_of(extended);
@@ -75,12 +88,8 @@ enum profd_status sqlite_fail(struct sqlite_store *s, struct profd_error *e)
         profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
                         status == PROFD_IO ? "; check the disk" : "");
     }
-    if (s->base.writable && s->broken == PROFD_OK && extended != SQLITE_IOERR_DATA &&
-        (status == PROFD_IO || status == PROFD_DAMAGED)) {
-        /* The result of a failed write or fsync is unknown, and a later success would not change that. A page that was
-         * refused has changed nothing: what does not need it goes on. */
-        s->broken = status;
-        s->why = why;
+    if (extended != SQLITE_IOERR_DATA) { /* a page that was refused has changed nothing: reading goes on without it */
+        sqlite_break(s, status, why.sentence);
     }
     if (e) {
         *e = why;
@@ -104,8 +113,8 @@ static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
     return false;
 }
 
-enum profd_status sqlite_start(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                               size_t count, sqlite3_stmt **out, struct profd_error *e)
+enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, struct profd_error *e)
 {
     if (!s->statements[which] && sqlite3_prepare_v3(s->db, sqlite_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
                                                     &s->statements[which], NULL) != SQLITE_OK) {
@@ -122,7 +131,7 @@ enum profd_status sqlite_start(struct sqlite_store *s, enum sqlite_sql which, co
     return PROFD_OK;
 }
 
-enum profd_status sqlite_next(struct sqlite_store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e)
+enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e)
 {
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW) {
@@ -142,15 +151,15 @@ void sqlite_finish(sqlite3_stmt *statement)
 }
 
 /* Starts a statement and reads its first row, if it has one: then the caller finishes it. */
-static enum profd_status first_row(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+static enum profd_status first_row(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                    size_t count, sqlite3_stmt **statement, bool *row, struct profd_error *e)
 {
     enum profd_status status = sqlite_start(s, which, values, count, statement, e);
     return status == PROFD_OK ? sqlite_next(s, *statement, row, e) : status;
 }
 
-enum profd_status sqlite_run(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                             size_t count, struct profd_error *e)
+enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                             struct profd_error *e)
 {
     sqlite3_stmt *statement;
     bool row = false;
@@ -161,8 +170,8 @@ enum profd_status sqlite_run(struct sqlite_store *s, enum sqlite_sql which, cons
     return status;
 }
 
-enum profd_status sqlite_find(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                              size_t count, int64_t *value, bool *found, struct profd_error *e)
+enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                              int64_t *value, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *statement;
     bool row = false;
@@ -190,7 +199,7 @@ const char *sqlite_text(sqlite3_stmt *statement, int column)
     return p ? (const char *)p : "";
 }
 
-void sqlite_statements_done(struct sqlite_store *s)
+void sqlite_statements_done(struct store *s)
 {
     for (int i = 0; i < SQL_COUNT; i++) {
         sqlite3_finalize(s->statements[i]);

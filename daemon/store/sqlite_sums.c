@@ -81,7 +81,7 @@ static bool decode_shares(const uint8_t *in, size_t n, struct sqlite_sums *s)
     return varint_get(&in, end, &s->stack_ticks) && s->stack_ticks <= SUM_MAX && in == end;
 }
 
-enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
+enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
                                    struct profd_error *e)
 {
     size_t n;
@@ -111,7 +111,7 @@ enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size
 }
 
 /* At most one row of sums. */
-static enum profd_status load_one(struct sqlite_store *s, enum sqlite_sql which, const struct sqlite_value *values,
+static enum profd_status load_one(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                   size_t count, size_t builds, struct sqlite_sums *out, bool *found,
                                   struct profd_error *e)
 {
@@ -129,19 +129,19 @@ static enum profd_status load_one(struct sqlite_store *s, enum sqlite_sql which,
     return status;
 }
 
-enum profd_status sqlite_ledger_load(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds,
+enum profd_status sqlite_ledger_load(struct store *s, int64_t series, int64_t hour, size_t builds,
                                      struct sqlite_sums *out, bool *found, struct profd_error *e)
 {
     return load_one(s, SQL_LEDGER_GET, VALUES(INTEGER(series), INTEGER(hour)), builds, out, found, e);
 }
 
-enum profd_status sqlite_series_load(struct sqlite_store *s, int64_t series, size_t builds, struct sqlite_sums *out,
+enum profd_status sqlite_series_load(struct store *s, int64_t series, size_t builds, struct sqlite_sums *out,
                                      bool *found, struct profd_error *e)
 {
     return load_one(s, SQL_SERIES_GET, VALUES(INTEGER(series)), builds, out, found, e);
 }
 
-enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
+enum profd_status sqlite_ledger_add(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
                                     struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
@@ -155,7 +155,7 @@ enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int6
                       e);
 }
 
-enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
+enum profd_status sqlite_ledger_set(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
                                     struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
@@ -168,7 +168,7 @@ enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int6
                       e);
 }
 
-enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, const struct sqlite_sums *x,
+enum profd_status sqlite_series_save(struct store *s, int64_t series, const struct sqlite_sums *x,
                                      struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
@@ -180,7 +180,7 @@ enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, con
                       e);
 }
 
-enum profd_status sqlite_ledger_sum(struct sqlite_store *s, int64_t series, int64_t from, int64_t to, size_t builds,
+enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t from, int64_t to, size_t builds,
                                     struct sqlite_sums *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -200,8 +200,8 @@ enum profd_status sqlite_ledger_sum(struct sqlite_store *s, int64_t series, int6
     return status;
 }
 
-enum profd_status sqlite_series_identify(struct sqlite_store *s, struct arena *a, int64_t series,
-                                         struct sqlite_identity *out, bool *found, struct profd_error *e)
+enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64_t series, struct sqlite_identity *out,
+                                         bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;

@@ -51,23 +51,23 @@ static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
  */
 size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out);
 /* Reads the sums that the current row of q begins with (SUM_COLUMNS, raw_since, shares). DAMAGED if they cannot be. */
-enum profd_status sqlite_sums_read(struct sqlite_store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
+enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
                                    struct profd_error *e);
 
 /* The ledger's row of a series and hour. */
-enum profd_status sqlite_ledger_load(struct sqlite_store *s, int64_t series, int64_t hour, size_t builds,
+enum profd_status sqlite_ledger_load(struct store *s, int64_t series, int64_t hour, size_t builds,
                                      struct sqlite_sums *out, bool *found, struct profd_error *e);
-enum profd_status sqlite_ledger_add(struct sqlite_store *s, int64_t series, int64_t hour,
-                                    const struct sqlite_sums *sums, struct profd_error *e);
-enum profd_status sqlite_ledger_set(struct sqlite_store *s, int64_t series, int64_t hour,
-                                    const struct sqlite_sums *sums, struct profd_error *e);
+enum profd_status sqlite_ledger_add(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
+                                    struct profd_error *e);
+enum profd_status sqlite_ledger_set(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
+                                    struct profd_error *e);
 /* Σ of the ledger's rows of the series in these hours, both included. */
-enum profd_status sqlite_ledger_sum(struct sqlite_store *s, int64_t series, int64_t from, int64_t to, size_t builds,
+enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t from, int64_t to, size_t builds,
                                     struct sqlite_sums *out, struct profd_error *e);
 
-enum profd_status sqlite_series_load(struct sqlite_store *s, int64_t series, size_t builds, struct sqlite_sums *out,
+enum profd_status sqlite_series_load(struct store *s, int64_t series, size_t builds, struct sqlite_sums *out,
                                      bool *found, struct profd_error *e);
-enum profd_status sqlite_series_save(struct sqlite_store *s, int64_t series, const struct sqlite_sums *sums,
+enum profd_status sqlite_series_save(struct store *s, int64_t series, const struct sqlite_sums *sums,
                                      struct profd_error *e);
 
 /* What a batch adds to the ledger and to the series. */
@@ -80,7 +80,7 @@ void sqlite_tally_done(struct sqlite_tally *t);
 /* The sums of a series and hour, to be added to; NULL when out of memory. */
 struct sqlite_sums *sqlite_tally_sums(struct sqlite_tally *t, int64_t series, int64_t hour, size_t builds);
 /* Adds all of it to the tables and forgets it. Inside a write transaction. */
-enum profd_status sqlite_tally_flush(struct sqlite_store *s, struct sqlite_tally *t, struct profd_error *e);
+enum profd_status sqlite_tally_flush(struct store *s, struct sqlite_tally *t, struct profd_error *e);
 
 /* The key of a series. builds lives in the arena. */
 struct sqlite_identity {
@@ -89,7 +89,7 @@ struct sqlite_identity {
     size_t build_count;
     const uint32_t *builds; /* row ids in load order */
 };
-enum profd_status sqlite_series_identify(struct sqlite_store *s, struct arena *a, int64_t series,
-                                         struct sqlite_identity *out, bool *found, struct profd_error *e);
+enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64_t series, struct sqlite_identity *out,
+                                         bool *found, struct profd_error *e);
 
 #endif

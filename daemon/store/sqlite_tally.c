@@ -37,7 +37,7 @@ struct sqlite_sums *sqlite_tally_sums(struct sqlite_tally *t, int64_t series, in
 }
 
 /* Adds an hour's sums to the ledger and to those of its series. */
-static enum profd_status flush_hour(struct sqlite_store *s, struct sqlite_tally *t, const struct hour_key *key,
+static enum profd_status flush_hour(struct store *s, struct sqlite_tally *t, const struct hour_key *key,
                                     const struct sqlite_sums *sums, struct profd_error *e)
 {
     struct sqlite_sums stored;
@@ -61,7 +61,7 @@ static enum profd_status flush_hour(struct sqlite_store *s, struct sqlite_tally 
     return status;
 }
 
-static enum profd_status flush_series(struct sqlite_store *s, int64_t id, const struct sqlite_sums *sums,
+static enum profd_status flush_series(struct store *s, int64_t id, const struct sqlite_sums *sums,
                                       struct profd_error *e)
 {
     struct sqlite_sums stored;
@@ -77,7 +77,7 @@ static enum profd_status flush_series(struct sqlite_store *s, int64_t id, const 
     return sqlite_series_save(s, id, &stored, e);
 }
 
-enum profd_status sqlite_tally_flush(struct sqlite_store *s, struct sqlite_tally *t, struct profd_error *e)
+enum profd_status sqlite_tally_flush(struct store *s, struct sqlite_tally *t, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     size_t position = 0;

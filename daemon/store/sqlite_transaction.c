@@ -1,6 +1,6 @@
 #include "store/sqlite_users.h"
 
-enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state *state, struct profd_error *e)
+enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -33,7 +33,7 @@ enum profd_status sqlite_load_state(struct sqlite_store *s, struct sqlite_state 
     return PROFD_OK;
 }
 
-enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_save_state(struct store *s, struct profd_error *e)
 {
     const struct sqlite_state *t = &s->state;
     return sqlite_run(s, SQL_STATE_SET,
@@ -44,7 +44,12 @@ enum profd_status sqlite_save_state(struct sqlite_store *s, struct profd_error *
                       e);
 }
 
-void sqlite_discard_rows(struct sqlite_store *s)
+const struct store_health *store_get_health(const struct store *s)
+{
+    return &s->health;
+}
+
+void sqlite_discard_rows(struct store *s)
 {
     hashmap_clear(&s->hosts);
     hashmap_clear(&s->builds);
@@ -52,12 +57,16 @@ void sqlite_discard_rows(struct sqlite_store *s)
     hashmap_clear(&s->known);
 }
 
-enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_write_begin(struct store *s, struct profd_error *e)
 {
+    if (!s->writable) {
+        return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
+    }
     enum profd_status status = sqlite_watch_look(s, e);
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_BEGIN_WRITE, NULL, 0, e);
     }
+    s->spacious = false;
     if (status != PROFD_OK) {
         return status;
     }
@@ -65,8 +74,8 @@ enum profd_status sqlite_write_begin(struct sqlite_store *s, struct profd_error 
     return status == PROFD_OK ? PROFD_OK : sqlite_write_end(s, status, e);
 }
 
-/* Rolls back the transaction, and removes from the caches the row ids that were not committed. */
-static void roll_back(struct sqlite_store *s)
+/* Also removes from the caches the row ids that were not committed. */
+void sqlite_write_undo(struct store *s)
 {
     for (int i = 0; i < SQL_COUNT; i++) {
         sqlite3_reset(s->statements[i]);
@@ -81,7 +90,7 @@ static void roll_back(struct sqlite_store *s)
 
 /* Copies the log into the database when it is long. What was committed stays committed if this fails; but after an I/O
  * error sqlite_fail has closed the handle for further writes. A log that a reader holds back is tried again later. */
-static void checkpoint(struct sqlite_store *s)
+static void checkpoint(struct store *s)
 {
     if (s->wal_frames < s->checkpoint_at) {
         return;
@@ -94,7 +103,7 @@ static void checkpoint(struct sqlite_store *s)
     s->checkpoint_at = log > done ? s->wal_frames + s->log_frames / 4 : s->log_frames;
 }
 
-enum profd_status sqlite_empty_log(struct sqlite_store *s, bool truncate, struct profd_error *e)
+enum profd_status sqlite_empty_log(struct store *s, bool truncate, struct profd_error *e)
 {
     enum profd_status status = sqlite_watch_look(s, e);
     if (status != PROFD_OK) {
@@ -116,7 +125,19 @@ enum profd_status sqlite_empty_log(struct sqlite_store *s, bool truncate, struct
     return PROFD_OK;
 }
 
-enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status status, struct profd_error *e)
+/* Whether there is space: what found none, and what has stored something since. */
+static void note_space(struct store *s, enum profd_status status, const struct profd_error *e)
+{
+    struct store_health *h = &s->health;
+    if (h->failed || !(status == PROFD_FULL || (status == PROFD_OK && s->spacious && h->full))) {
+        return;
+    }
+    h->full = status == PROFD_FULL;
+    h->changes++;
+    profd_error_set(&h->error, status, "%s", h->full && e ? e->sentence : "");
+}
+
+enum profd_status sqlite_write_end(struct store *s, enum profd_status status, struct profd_error *e)
 {
     if (status == PROFD_OK) {
         status = sqlite_users_flush(s, e);
@@ -124,8 +145,10 @@ enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status sta
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_COMMIT, NULL, 0, e);
     }
+    note_space(s, status, e);
     if (status != PROFD_OK) {
-        roll_back(s);
+        sqlite_break(s, status, e ? e->sentence : "what is stored is damaged");
+        sqlite_write_undo(s);
         return status;
     }
     /* Again, now that it is durable: what is acknowledged was in these files at some moment after its commit. */
@@ -136,7 +159,7 @@ enum profd_status sqlite_write_end(struct sqlite_store *s, enum profd_status sta
     return status;
 }
 
-enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct profd_error *e)
+enum profd_status sqlite_read_begin(struct store *s, bool *began, struct profd_error *e)
 {
     *began = false;
     if (!sqlite3_get_autocommit(s->db)) {
@@ -147,7 +170,7 @@ enum profd_status sqlite_read_begin(struct sqlite_store *s, bool *began, struct 
     return status;
 }
 
-enum profd_status sqlite_read_end(struct sqlite_store *s, bool began, enum profd_status status, struct profd_error *e)
+enum profd_status sqlite_read_end(struct store *s, bool began, enum profd_status status, struct profd_error *e)
 {
     if (!began) {
         return status;

@@ -1,11 +1,26 @@
 #include "store/sqlite_batch.h"
+#include "store/sqlite_users.h"
 
 static enum profd_status put_upload(struct sqlite_batch *b, const struct store_upload *u, enum store_outcome *outcome,
                                     struct profd_error *e)
 {
     int64_t host, number;
     const struct sqlite_series *series;
-    enum profd_status status = sqlite_intern_host(b->s, u->host, &host, e);
+    bool may = true, counted = false;
+    enum profd_status status =
+        u->sequence > 0 ? sqlite_judge_upload(u, e)
+                        : profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
+    if (status == PROFD_OK) {
+        status = sqlite_share_take(b->s, &b->shares, u->uid, u->counts_size, &may, e);
+    }
+    if (status == PROFD_OK && !may) { /* a repeat of what was counted takes no space */
+        status = store_has_upload(b->s, u, &counted, e);
+    }
+    if (status != PROFD_OK || (!may && !counted)) {
+        *outcome = STORE_OVER_SHARE;
+        return status;
+    }
+    status = sqlite_intern_host(b->s, u->host, &host, e);
     if (status == PROFD_OK) {
         status = sqlite_take_id(b->s, u, host, outcome, e);
     }
@@ -16,15 +31,14 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
     return status == PROFD_OK ? sqlite_batch_put(b, u, host, series, 0, &number, e) : status;
 }
 
-enum profd_status sqlite_put_uploads(struct store *base, const struct store_upload *uploads, size_t n,
-                                     enum store_outcome *outcomes, struct profd_error *e)
+enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
+                                    enum store_outcome *outcomes, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     struct sqlite_batch b;
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
+    if (n == 0) {
+        return PROFD_OK;
     }
+    enum profd_status status = sqlite_store_begin(s, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -35,10 +49,7 @@ enum profd_status sqlite_put_uploads(struct store *base, const struct store_uplo
     if (status == PROFD_OK) {
         status = sqlite_batch_flush(&b, e);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_space_judge(s, e);
-    }
-    status = sqlite_write_end(s, status, e);
+    status = sqlite_store_end(s, status, e);
     sqlite_batch_done(&b);
     return status;
 }

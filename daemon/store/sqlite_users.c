@@ -35,7 +35,7 @@ static const struct counted {
     {"build_user", OWNER_USER, 1, OWNER_USER, 0, true},
 };
 
-static void note(struct sqlite_store *s, enum owner owner, int64_t id, int64_t bytes)
+static void note(struct store *s, enum owner owner, int64_t id, int64_t bytes)
 {
     const struct key key = {owner, id};
     int64_t *sum = hashmap_find(&s->owed, &key, sizeof key);
@@ -70,7 +70,7 @@ static int64_t row_integer(sqlite3 *db, column_reader *column, int i)
 static void see_row(void *context, sqlite3 *db, int op, const char *schema, const char *table, sqlite3_int64 before,
                     sqlite3_int64 after)
 {
-    struct sqlite_store *s = context;
+    struct store *s = context;
     const struct counted *t = tables, *end = tables + sizeof tables / sizeof tables[0];
     (void)schema;
     (void)before;
@@ -97,19 +97,19 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
     }
 }
 
-void sqlite_users_watch(struct sqlite_store *s)
+void sqlite_users_watch(struct store *s)
 {
     sqlite3_preupdate_hook(s->db, see_row, s);
 }
 
-void sqlite_users_discard(struct sqlite_store *s)
+void sqlite_users_discard(struct store *s)
 {
     hashmap_clear(&s->owed);
     s->owed_lost = false;
 }
 
 /* The user of this row. */
-static enum profd_status find_user(struct sqlite_store *s, const struct key *k, int64_t *uid, bool *found,
+static enum profd_status find_user(struct store *s, const struct key *k, int64_t *uid, bool *found,
                                    struct profd_error *e)
 {
     const struct key gone = {k->owner == OWNER_SERIES ? OWNER_SERIES_GONE : OWNER_INSTANCE_GONE, k->id};
@@ -123,12 +123,12 @@ static enum profd_status find_user(struct sqlite_store *s, const struct key *k, 
                        found, e);
 }
 
-static enum profd_status sqlite_user_add(struct sqlite_store *s, int64_t uid, int64_t bytes, struct profd_error *e)
+static enum profd_status sqlite_user_add(struct store *s, int64_t uid, int64_t bytes, struct profd_error *e)
 {
     return bytes == 0 ? PROFD_OK : sqlite_run(s, SQL_USER_ADD, VALUES(INTEGER(uid), INTEGER(bytes)), e);
 }
 
-enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_users_flush(struct store *s, struct profd_error *e)
 {
     size_t position = 0;
     const void *key;
@@ -155,7 +155,7 @@ enum profd_status sqlite_users_flush(struct sqlite_store *s, struct profd_error 
     return status;
 }
 
-enum profd_status sqlite_count_object(struct sqlite_store *s, int64_t object, int sign, struct profd_error *e)
+enum profd_status sqlite_count_object(struct store *s, int64_t object, int sign, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -173,7 +173,7 @@ enum profd_status sqlite_count_object(struct sqlite_store *s, int64_t object, in
     return status == PROFD_OK ? sqlite_user_add(s, uid, sign * bytes, e) : status;
 }
 
-enum profd_status sqlite_count_objects_of(struct sqlite_store *s, int64_t build, int sign, struct profd_error *e)
+enum profd_status sqlite_count_objects_of(struct store *s, int64_t build, int sign, struct profd_error *e)
 {
     int64_t object = 0;
     bool found = true;
@@ -187,10 +187,8 @@ enum profd_status sqlite_count_objects_of(struct sqlite_store *s, int64_t build,
     return status;
 }
 
-enum profd_status sqlite_get_use(struct store *base, uint32_t uid, uint64_t *bytes, uint64_t *total,
-                                 struct profd_error *e)
+enum profd_status sqlite_get_use(struct store *s, uint32_t uid, uint64_t *bytes, uint64_t *total, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     int64_t own = 0, all = 0;
     bool found;
     enum profd_status status = sqlite_find(s, SQL_USER_GET, VALUES(INTEGER(uid)), &own, &found, e);
@@ -204,7 +202,7 @@ enum profd_status sqlite_get_use(struct store *base, uint32_t uid, uint64_t *byt
     return status;
 }
 
-enum profd_status sqlite_users_list(struct sqlite_store *s, struct store_totals *t, struct profd_error *e)
+enum profd_status sqlite_users_list(struct store *s, struct store_totals *t, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -226,4 +224,67 @@ enum profd_status sqlite_users_list(struct sqlite_store *s, struct store_totals 
                                                              .bytes = (uint64_t)sqlite3_column_int64(q, 1)};
     }
     return status;
+}
+
+uint64_t sqlite_share_most(const struct store_share *share, uint64_t own, uint64_t total)
+{
+    const uint64_t others = total > own ? total - own : 0;
+    const uint64_t left = others < share->limit ? share->limit - others : 0;
+    if (share->limit == 0 || share->percent >= 100) {
+        return UINT64_MAX;
+    }
+    return left / 100 * share->percent + left % 100 * share->percent / 100; /* left * percent may be above 2^64 */
+}
+
+enum profd_status store_get_use(struct store *s, uint32_t uid, struct store_use *use, struct profd_error *e)
+{
+    uint64_t own, total;
+    enum profd_status status = sqlite_get_use(s, uid, &own, &total, e);
+    if (status == PROFD_OK) {
+        *use = (struct store_use){
+            .bytes = own, .others = total > own ? total - own : 0, .most = sqlite_share_most(&s->share, own, total)};
+    }
+    return status;
+}
+
+enum profd_status store_share_refuse(struct store *s, uint32_t uid, struct profd_error *e)
+{
+    struct store_use use;
+    enum profd_status status = store_get_use(s, uid, &use, e);
+    return status != PROFD_OK
+               ? status
+               : profd_error_set(e, PROFD_FULL,
+                                 "user %u stores %llu bytes here and may store at most %llu: user-share, %u%%, of the "
+                                 "%llu bytes that other "
+                                 "users leave of %llu; delete programs of this user (profctl delete), let keep-age or "
+                                 "keep-bytes remove "
+                                 "days, or raise user-share",
+                                 uid, (unsigned long long)use.bytes, (unsigned long long)use.most, s->share.percent,
+                                 (unsigned long long)(s->share.limit > use.others ? s->share.limit - use.others : 0),
+                                 (unsigned long long)s->share.limit);
+}
+
+enum profd_status sqlite_share_take(struct store *s, struct hashmap *users, uint32_t uid, uint64_t bytes, bool *may,
+                                    struct profd_error *e)
+{
+    *may = true;
+    if (s->share.limit == 0 || s->share.percent >= 100) {
+        return PROFD_OK;
+    }
+    uint64_t *left = hashmap_find(users, &uid, sizeof uid);
+    if (!left) {
+        struct store_use use;
+        enum profd_status status = store_get_use(s, uid, &use, e);
+        if (status != PROFD_OK) {
+            return status;
+        }
+        const uint64_t most = use.most > use.bytes ? use.most - use.bytes : 0;
+        left = hashmap_put(users, &uid, sizeof uid, &most, sizeof most);
+    }
+    if (!left) {
+        return profd_no_memory(e);
+    }
+    *may = bytes <= *left;
+    *left -= *may ? bytes : 0;
+    return PROFD_OK;
 }

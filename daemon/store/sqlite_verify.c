@@ -410,12 +410,11 @@ static int64_t work_now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-enum profd_status sqlite_verify(struct store *base, struct store_cursor *cursor,
-                                void (*mismatch)(void *context, const char *sentence), void *context,
-                                uint64_t *uploads_checked, struct profd_error *e)
+enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
+                               void (*mismatch)(void *context, const char *sentence), void *context,
+                               uint64_t *uploads_checked, struct profd_error *e)
 {
-    struct sqlite_verifying v = {
-        .s = sqlite_self(base), .arena = arena_new(0), .mismatch = mismatch, .context = context};
+    struct sqlite_verifying v = {.s = s, .arena = arena_new(0), .mismatch = mismatch, .context = context};
     struct store_cursor c = *cursor;
     bool began = false;
     int64_t deadline = work_now() + SLICE_NANOSECONDS;

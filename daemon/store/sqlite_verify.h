@@ -5,7 +5,7 @@
 #include "store/sqlite_rollup.h"
 
 struct sqlite_verifying {
-    struct sqlite_store *s;
+    struct store *s;
     struct arena *arena; /* of one piece of work */
     void (*mismatch)(void *context, const char *sentence);
     void *context;

@@ -61,8 +61,7 @@ void sqlite_verify_amounts(struct sqlite_verifying *v, const char *where, const 
 }
 
 /* The three sums of a statement's only row. */
-static enum profd_status add_up(struct sqlite_store *s, enum sqlite_sql which, struct store_amount *out,
-                                struct profd_error *e)
+static enum profd_status add_up(struct store *s, enum sqlite_sql which, struct store_amount *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
@@ -258,7 +257,7 @@ static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stm
 static enum profd_status compare_all(struct sqlite_verifying *v, struct profd_error *e)
 {
     struct store_relay r;
-    enum profd_status status = sqlite_get_relay(&v->s->base, &r, e);
+    enum profd_status status = store_get_relay(v->s, &r, e);
     if (status != PROFD_OK || !r.active) {
         return status;
     }

@@ -118,7 +118,7 @@ static enum profd_status compare_totals(struct round *r, struct profd_error *e)
     struct sqlite_state t;
     bool saturated = false, found;
     int64_t doomed = 0, raw = 0, rollups = 0;
-    struct sqlite_store *s = r->v->s;
+    struct store *s = r->v->s;
     enum profd_status status = sqlite_load_state(s, &t, e);
     if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found, e);

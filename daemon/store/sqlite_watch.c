@@ -16,7 +16,7 @@
 #define LOG_HEADER 32       /* bytes, of the file format of SQLite */
 #define LOG_FRAME_HEADER 24 /* likewise, before each page */
 
-static enum profd_status watch(struct sqlite_store *s, const char *path, const struct stat *st, struct profd_error *e)
+static enum profd_status watch(struct store *s, const char *path, const struct stat *st, struct profd_error *e)
 {
     struct sqlite_watched *w = &s->watched[s->watched_count];
     if (s->watched_count == SQLITE_WATCHED) {
@@ -33,7 +33,7 @@ static enum profd_status watch(struct sqlite_store *s, const char *path, const s
     return PROFD_OK;
 }
 
-enum profd_status sqlite_watch_begin(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};
     char path[PATH_MAX];
@@ -55,7 +55,7 @@ enum profd_status sqlite_watch_begin(struct sqlite_store *s, struct profd_error 
     return status;
 }
 
-void sqlite_watch_note_database(struct sqlite_store *s)
+void sqlite_watch_note_database(struct store *s)
 {
     struct stat st;
     if (s->watched_count > SQLITE_WATCHED_DATABASE && stat(s->path, &st) == 0) {
@@ -63,22 +63,22 @@ void sqlite_watch_note_database(struct sqlite_store *s)
     }
 }
 
-void sqlite_watch_note_log(struct sqlite_store *s)
+void sqlite_watch_note_log(struct store *s)
 {
     s->watched[SQLITE_WATCHED_LOG].size =
         s->wal_frames > 0 ? LOG_HEADER + s->wal_frames * (LOG_FRAME_HEADER + s->page_size) : 0;
 }
 
-enum profd_status store_sqlite_watch(struct store *base, const char *path, int fd, struct profd_error *e)
+enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
         return profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
     }
-    return watch(sqlite_self(base), path, &st, e);
+    return watch(s, path, &st, e);
 }
 
-void sqlite_watch_end(struct sqlite_store *s)
+void sqlite_watch_end(struct store *s)
 {
     while (s->watched_count > 0) {
         free(s->watched[--s->watched_count].path);
@@ -98,7 +98,7 @@ static const char *judge(const struct sqlite_watched *w, int *error)
 
 /* Only the name of the log was removed: its commits would be lost with the descriptor, so they are copied into the
  * database now. */
-static void save_log(struct sqlite_store *s, size_t missing, int error)
+static void save_log(struct store *s, size_t missing, int error)
 {
     int other;
     if (missing != SQLITE_WATCHED_LOG || error != ENOENT) {
@@ -112,27 +112,28 @@ static void save_log(struct sqlite_store *s, size_t missing, int error)
     s->saved = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL) == SQLITE_OK;
 }
 
-enum profd_status sqlite_watch_look(struct sqlite_store *s, struct profd_error *e)
+enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e)
 {
     int error = 0;
     if (s->broken != PROFD_OK) {
-        return profd_error_set(e, s->broken, "%s", s->why.sentence);
+        return profd_error_set(e, s->broken, "%s", s->health.error.sentence);
     }
     for (size_t i = 0; i < s->watched_count; i++) {
         const char *happened = judge(&s->watched[i], &error);
         if (*happened == '\0') {
             continue;
         }
-        s->broken =
-            profd_error_set(&s->why, PROFD_IO, "\"%s\" %s while profd had it open%s%s; put it back or restore a backup",
-                            s->watched[i].path, happened, error ? ": " : "", error ? strerror(error) : "");
+        struct profd_error why;
+        profd_error_set(&why, PROFD_IO, "\"%s\" %s while profd had it open%s%s; put it back or restore a backup",
+                        s->watched[i].path, happened, error ? ": " : "", error ? strerror(error) : "");
+        sqlite_break(s, PROFD_IO, why.sentence);
         save_log(s, i, error);
-        return profd_error_set(e, s->broken, "%s", s->why.sentence);
+        return profd_error_set(e, s->broken, "%s", s->health.error.sentence);
     }
     return PROFD_OK;
 }
 
-enum profd_status sqlite_look(struct store *base, struct profd_error *e)
+enum profd_status store_look(struct store *s, struct profd_error *e)
 {
-    return sqlite_watch_look(sqlite_self(base), e);
+    return sqlite_watch_look(s, e);
 }

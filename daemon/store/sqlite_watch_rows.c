@@ -3,8 +3,7 @@
 
 #include "store/sqlite.h"
 
-static enum profd_status put_rows(struct sqlite_store *s, const struct store_watch_row *rows, size_t n,
-                                  struct profd_error *e)
+static enum profd_status put_rows(struct store *s, const struct store_watch_row *rows, size_t n, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
@@ -18,22 +17,16 @@ static enum profd_status put_rows(struct sqlite_store *s, const struct store_wat
     return status;
 }
 
-enum profd_status sqlite_put_watch_rows(struct store *base, const struct store_watch_row *rows, size_t n,
-                                        struct profd_error *e)
+enum profd_status store_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
+                                       struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_begin(s, e);
-    }
+    enum profd_status status = sqlite_store_begin(s, e);
     return status == PROFD_OK ? sqlite_write_end(s, put_rows(s, rows, n, e), e) : status;
 }
 
-enum profd_status sqlite_each_watch_row(struct store *base,
-                                        bool (*each)(void *context, const struct store_watch_row *row), void *context,
-                                        struct profd_error *e)
+enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *context, const struct store_watch_row *row),
+                                       void *context, struct profd_error *e)
 {
-    struct sqlite_store *s = sqlite_self(base);
     sqlite3_stmt *q;
     bool row = true, more = true;
     enum profd_status status = sqlite_start(s, SQL_WATCH_EACH, NULL, 0, &q, e);

@@ -95,7 +95,7 @@ void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, si
 }
 
 /* Adds up the sums of a build over its series. uploads 0: there are none. */
-static enum profd_status add_up(struct sqlite_store *s, const struct part_key *key, struct sqlite_shown *x,
+static enum profd_status add_up(struct store *s, const struct part_key *key, struct sqlite_shown *x,
                                 struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -123,8 +123,8 @@ static enum profd_status add_up(struct sqlite_store *s, const struct part_key *k
 }
 
 /* Removes the build for this user. If no user has it, its row states since when. */
-static enum profd_status remove_shown(struct sqlite_store *s, const struct part_key *key,
-                                      const struct sqlite_shown *was, bool *gone, struct profd_error *e)
+static enum profd_status remove_shown(struct store *s, const struct part_key *key, const struct sqlite_shown *was,
+                                      bool *gone, struct profd_error *e)
 {
     int64_t one;
     bool others = false;
@@ -139,7 +139,7 @@ static enum profd_status remove_shown(struct sqlite_store *s, const struct part_
     return status;
 }
 
-static enum profd_status save_shown(struct sqlite_store *s, const struct part_key *key, const struct sqlite_shown *x,
+static enum profd_status save_shown(struct store *s, const struct part_key *key, const struct sqlite_shown *x,
                                     struct profd_error *e)
 {
     return sqlite_run(s, SQL_BUILD_USER_SET,
@@ -150,7 +150,7 @@ static enum profd_status save_shown(struct sqlite_store *s, const struct part_ke
                       e);
 }
 
-static enum profd_status apply_part(struct sqlite_store *s, const struct part_key *key, const struct part *p,
+static enum profd_status apply_part(struct store *s, const struct part_key *key, const struct part *p,
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
@@ -188,7 +188,7 @@ static enum profd_status apply_part(struct sqlite_store *s, const struct part_ke
     return status;
 }
 
-enum profd_status sqlite_withdrawal_apply(struct sqlite_store *s, struct sqlite_withdrawal *w, struct profd_error *e)
+enum profd_status sqlite_withdrawal_apply(struct store *s, struct sqlite_withdrawal *w, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     size_t position = 0;
@@ -217,8 +217,7 @@ void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone)
     t->live_bytes -= gone->live_bytes < t->live_bytes ? gone->live_bytes : t->live_bytes;
 }
 
-enum profd_status sqlite_series_remove(struct sqlite_store *s, const struct sqlite_identity *series,
-                                       struct profd_error *e)
+enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e);
     if (status == PROFD_OK) {

@@ -148,7 +148,7 @@ enum store_harvest_outcome { STORE_HARVESTED, STORE_STALE, STORE_HARVEST_OVER_SH
  *
  * Returns PROFD_OK if the transaction was committed. Then outcomes[i] states whether base was the stored generation:
  * STALE items have changed nothing, and the caller must read their snapshots again. A stored snapshot has generation
- * base + 1. An instance may be in the list once. Errors as store_put_uploads. Cost: O(size of the difference + size of
+ * base + 1. Errors as store_put_uploads. Cost: O(size of the difference + size of
  * the upload) for each harvest. */
 enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
                                      enum store_harvest_outcome *outcomes, struct profd_error *e);
@@ -523,14 +523,14 @@ enum profd_status store_verify(struct store *s, struct store_cursor *cursor,
                                void (*mismatch)(void *context, const char *sentence), void *context,
                                uint64_t *uploads_checked, struct profd_error *e);
 
-/* Opens an engine. sqlite: path of the file; the writer creates it or brings it to the newest schema version. The file
- * is unchanged on failure: CONFIG (a directory, a device, a write-ahead log without its database), CANT_CREATE (no
- * permission), DAMAGED (not a profd database, or damaged), NEWER, NO_INPUT (no file to read), IO. Reading handles never
- * write or checkpoint. In one process, open the writer before the readers. */
+/* Opens the database at path; the writer creates it or brings it to the newest schema version. The file is unchanged
+ * on failure: CONFIG (a directory, a device, a write-ahead log without its database), CANT_CREATE (no permission),
+ * DAMAGED (not a profd database, or damaged), NEWER, NO_INPUT (no file to read), IO. Reading handles never write or
+ * checkpoint. In one process, open the writer before the readers. */
 enum profd_status store_sqlite_open_writer(const char *path, struct store **out, struct profd_error *e);
 enum profd_status store_sqlite_open_reader(const char *path, struct store **out, struct profd_error *e);
-/* Reads the whole file of a sqlite handle; calls fault with a sentence for each fault of its structure, at most 100.
- * Takes minutes for many gigabytes: for restore, not for a running daemon. */
+/* Reads the whole file; calls fault with a sentence for each fault of its structure, at most 100. Takes minutes for
+ * many gigabytes: for restore, not for a running daemon. */
 enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
                                      struct profd_error *e);
 
@@ -541,8 +541,8 @@ enum profd_status store_sqlite_seal(const char *path, struct profd_error *e);
 /* A page of the file that this handle was refused because it does not have its checksum; 0: none. */
 int64_t store_sqlite_bad_page(const struct store *s);
 
-/* Outcomes of the writing verbs of a handle: put, forget, compact, retire, delete, shrink and look. Nothing else
- * changes it, so no sender, process or worker can end writing (DECISIONS 45). */
+/* What a writing handle met. Only the database changes it, so no sender, process or worker can end writing (DECISIONS
+ * 45). */
 struct store_health {
     bool damaged;             /* what it found was damage */
     bool failed;              /* a verb had an input/output error or found damage; permanent (DECISIONS 31) */
@@ -561,7 +561,7 @@ enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, st
 bool store_sqlite_is_ours(const char *path);
 /* Adds a file that must keep its name as long as the writing handle may write: path, which fd has open. At most one. */
 enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e);
-/* Gives a restored sqlite database a new salt, so that no ETag of the original database is used again, and a new
+/* Gives a restored database a new salt, so that no ETag of the original database is used again, and a new
  * incarnation, so that hosts send again what it may lack. If it forwards, a SEGMENT_DROPPED for each hour since the
  * backup tells the centre that something may be missing. For a writing handle on which no verb is running, as the next
  * three. */

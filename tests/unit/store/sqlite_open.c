@@ -344,7 +344,7 @@ static void expect_sealed(const char *name)
     int64_t page = 0, bad = 0;
     cr_assert_eq(store_sqlite_open_writer(name, &s, &e), PROFD_OK, "%s", e.sentence);
     do {
-        cr_assert_eq(sqlite_seal_scan(sqlite_self(s), 1000, &page, &bad, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(sqlite_seal_scan(s, 1000, &page, &bad, &e), PROFD_OK, "%s", e.sentence);
         cr_assert_eq(bad, 0, "%s: page %lld", name, (long long)bad);
     } while (page > 0);
     store_close(s);
