@@ -42,13 +42,6 @@ const char *frame_type_name(unsigned type)
     }
 }
 
-/* HELLO and its answer precede the choice of a version, so they always have version 1. */
-static unsigned frame_version_oldest(unsigned type)
-{
-    bool greeting = type == FRAME_HELLO || type == FRAME_WELCOME || type == FRAME_NACK;
-    return greeting ? FRAME_VERSION_GREETING : FRAME_VERSION_OLDEST;
-}
-
 enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame *f, struct profd_error *e)
 {
     f->length = frame_get_u32(in);
@@ -60,9 +53,9 @@ enum profd_status frame_decode(const uint8_t in[FRAME_HEADER_SIZE], struct frame
         return profd_error_set(e, PROFD_TOO_LARGE, "frame of %u bytes: the limit is %u", f->length,
                                LIMIT_FRAME_PAYLOAD);
     }
-    if (f->version < frame_version_oldest(f->type) || f->version > FRAME_VERSION) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: this program supports versions %d to %d",
-                               f->version, FRAME_VERSION_OLDEST, FRAME_VERSION);
+    if (f->version != FRAME_VERSION) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "protocol version %u: this program supports version %d",
+                               f->version, FRAME_VERSION);
     }
     if (frame_type_name(f->type) == NULL) {
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u is not known in protocol version %u", f->type,

@@ -11,10 +11,7 @@
 #include "proto/status.h"
 
 #define FRAME_HEADER_SIZE 12
-#define FRAME_VERSION 2          /* spoken by this program */
-#define FRAME_VERSION_OLDEST 1   /* still understood, and that of all frames that mean the same in both */
-#define FRAME_VERSION_STACKS 2   /* of an UPLOAD with stacks */
-#define FRAME_VERSION_GREETING 1 /* HELLO, WELCOME and a NACK instead of it always have this version */
+#define FRAME_VERSION 1
 
 enum frame_type {
 #define MESSAGE(name, number, member, type, fields) FRAME_##name = number,
@@ -45,12 +42,6 @@ static inline unsigned frame_fds(const struct frame *f)
 
 /* Writes the header. */
 void frame_encode(const struct frame *f, uint8_t out[FRAME_HEADER_SIZE]);
-
-/* Changes the version in an encoded header. */
-static inline void frame_set_version(uint8_t *header, uint8_t version)
-{
-    header[4] = version;
-}
 
 /* Parses and validates a header. TOO_LARGE: the length is above LIMIT_FRAME_PAYLOAD. UNKNOWN_VERSION, UNKNOWN_TYPE.
  * PROTOCOL: unknown flags, or more than LIMIT_FRAME_FDS descriptors. The sentence names the value. *f is always filled

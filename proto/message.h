@@ -115,7 +115,7 @@ struct message {
 };
 
 /* Encodes m (type and the fields of that type) as a whole frame, header included, in a new block that the caller
- * frees. Its version is FRAME_VERSION_OLDEST. flags and tag go into the header. SYNC and ATTACH have an empty payload.
+ * frees. flags and tag go into the header. SYNC and ATTACH have an empty payload.
  * TOO_LARGE, NO_MEMORY or OK. */
 enum profd_status message_encode(const struct message *m, uint16_t flags, uint32_t tag, uint8_t **out, size_t *out_size,
                                  struct profd_error *e);

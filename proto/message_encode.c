@@ -165,7 +165,7 @@ static enum profd_status wire_pack(const struct message *m, const ProtobufCMessa
         return status;
     }
     frame_encode(&(struct frame){.length = (uint32_t)payload,
-                                 .version = FRAME_VERSION_OLDEST,
+                                 .version = FRAME_VERSION,
                                  .type = (uint8_t)m->type,
                                  .flags = flags,
                                  .tag = tag},

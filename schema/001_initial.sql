@@ -150,8 +150,6 @@ CREATE TABLE object (
     size INTEGER NOT NULL,        -- of the encoding
     bounds BLOB NOT NULL,
     encoded BLOB NOT NULL,        -- a zstd frame with a checksum
-    -- 1: the symbols lack some fields. The executable is requested again; until it arrives they remain in use.
-    outdated INTEGER NOT NULL,
     hash BLOB                     -- The SHA-256 of the encoding, of an object that came from a host; NULL of others.
 ) STRICT;
 CREATE INDEX object_by_build ON object (build, variant);
@@ -554,11 +552,9 @@ CREATE TABLE reader_tenant (
     PRIMARY KEY (reader, tenant)
 ) STRICT, WITHOUT ROWID;
 
--- What the watch list of the configuration has counted and compared.
+-- What the watch list of the configuration has counted.
 CREATE TABLE watch (
-    kind INTEGER NOT NULL,        -- 0 the count of a function, 1 a verdict on two versions
-    key TEXT NOT NULL,            -- watch, program and version, function; lines
+    key TEXT NOT NULL PRIMARY KEY, -- watch, program and version, function; lines
     changed INTEGER NOT NULL,     -- ns
-    document TEXT NOT NULL,       -- JSON
-    PRIMARY KEY (kind, key)
+    document TEXT NOT NULL        -- JSON
 ) STRICT, WITHOUT ROWID;

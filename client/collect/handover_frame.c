@@ -88,7 +88,7 @@ static uint32_t u32_get(const uint8_t *from)
 static void header_put(uint8_t out[FRAME_HEADER_SIZE], uint32_t length, uint8_t type, unsigned fds, uint32_t tag)
 {
     u32_put(out, length);
-    out[4] = FRAME_VERSION_OLDEST;
+    out[4] = FRAME_VERSION;
     out[5] = type;
     out[6] = 0;
     out[7] = (uint8_t)fds; /* bits 8–11 of the flags */

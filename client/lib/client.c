@@ -19,7 +19,7 @@ enum profd_status profd_client_new(const char *name, struct profd_client **out, 
     c->in_flight_max = LIMIT_IN_FLIGHT;
     c->payload_max = LIMIT_FRAME_PAYLOAD;
     struct message m = {.type = FRAME_HELLO};
-    m.as.hello = (struct message_hello){FRAME_VERSION_OLDEST, FRAME_VERSION, name ? name : "libprofd"};
+    m.as.hello = (struct message_hello){FRAME_VERSION, FRAME_VERSION, name ? name : "libprofd"};
     uint8_t *frame;
     size_t size;
     uint32_t tag = 0;
@@ -110,16 +110,6 @@ static bool asked_reserve(struct profd_client *c)
     return grown != NULL;
 }
 
-/* The frame as a daemon of the chosen version reads it. */
-static enum profd_status frame_adapt(struct profd_client *c, uint8_t **frame, size_t *size, struct profd_error *e)
-{
-    if (c->state == CLIENT_GREETING || (*frame)[4] <= c->version) {
-        return PROFD_OK;
-    }
-    c->without_stacks++;
-    return upload_leave_out_stacks(frame, size, e);
-}
-
 enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t size, const int *fds, size_t fd_count,
                                uint32_t *tag, bool expect_answer, struct profd_error *e)
 {
@@ -133,9 +123,9 @@ enum profd_status client_queue(struct profd_client *c, uint8_t *frame, size_t si
                                  size - FRAME_HEADER_SIZE, c->payload_max);
     } else {
         o = calloc(1, sizeof *o);
-        status = !o || (expect_answer && !asked_reserve(c))
-                     ? profd_error_set(e, PROFD_NO_MEMORY, "no memory to send a message")
-                     : frame_adapt(c, &frame, &size, e);
+        if (!o || (expect_answer && !asked_reserve(c))) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to send a message");
+        }
     }
     if (status != PROFD_OK) {
         free(o);
@@ -234,22 +224,6 @@ static enum profd_status not_asked(const struct frame *f, struct profd_error *wh
                            f->tag);
 }
 
-/* What was queued before the version was known. */
-static enum profd_status queue_adapt(struct profd_client *c, struct profd_error *why)
-{
-    enum profd_status status = PROFD_OK;
-    struct client_out *o;
-    STAILQ_FOREACH(o, &c->out, link)
-    {
-        if (status == PROFD_OK && o->done == 0) {
-            c->out_bytes -= o->size;
-            status = frame_adapt(c, &o->bytes, &o->size, why);
-            c->out_bytes += o->size;
-        }
-    }
-    return status;
-}
-
 static enum profd_status take_welcome(struct profd_client *c, const struct frame *f, const struct message *m,
                                       struct profd_error *why)
 {
@@ -258,10 +232,10 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
     if (c->state != CLIENT_GREETING) {
         return profd_error_set(why, PROFD_PROTOCOL, "the daemon sent WELCOME twice");
     }
-    if (w->version < FRAME_VERSION_OLDEST || w->version > FRAME_VERSION) {
+    if (w->version != FRAME_VERSION) {
         return profd_error_set(why, PROFD_UNKNOWN_VERSION,
-                               "the daemon chose protocol version %u; this client supports %u to %u", w->version,
-                               FRAME_VERSION_OLDEST, FRAME_VERSION);
+                               "the daemon chose protocol version %u; this client supports %u", w->version,
+                               FRAME_VERSION);
     }
     if (w->payload_max > 0 && w->payload_max < c->payload_max) {
         c->payload_max = w->payload_max;
@@ -274,8 +248,7 @@ static enum profd_status take_welcome(struct profd_client *c, const struct frame
     c->claims = w->claims;
     memmove(c->asked, c->asked + 1, --c->asked_count * sizeof *c->asked); /* HELLO is always the first */
     c->state = CLIENT_OPEN;
-    c->version = w->version;
-    return queue_adapt(c, why);
+    return PROFD_OK;
 }
 
 static enum profd_status take_ack(struct profd_client *c, const struct frame *f, const struct message *m,

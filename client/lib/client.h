@@ -46,8 +46,6 @@ struct profd_client {
     size_t asked_count, asked_capacity;
     uint32_t tag;          /* the latest tag of this client */
     uint64_t run, refused; /* as stated by the daemon (struct message_welcome) */
-    uint32_t version;      /* chosen by the daemon */
-    size_t without_stacks; /* uploads with stacks that go to the daemon without, because it is older */
     bool claims;           /* this user may send for others */
     uint32_t payload_max, in_flight_max;
     uint8_t header[FRAME_HEADER_SIZE];

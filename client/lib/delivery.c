@@ -53,7 +53,6 @@ struct profd_delivery {
     conn_supply supply;
     void *supply_context;
     int64_t dialled; /* conn_clock of the last attempt to connect */
-    bool said_without_stacks;
 };
 
 /* The spool, made if need be. */
@@ -194,14 +193,6 @@ static int64_t item_pause(const struct delivery_item *item, uint32_t retry_after
     return (int64_t)pause + chance % (pause + 1);
 }
 
-/* What is said once, with the first upload that is acknowledged after one was sent without its stacks; else "". */
-static const char *without_stacks(struct profd_delivery *d)
-{
-    bool first = !d->said_without_stacks && d->conn->client->without_stacks > 0;
-    d->said_without_stacks |= first;
-    return first ? "the daemon is older than stacks: it gets uploads without them" : "";
-}
-
 static void item_answered(struct profd_delivery *d, const struct profd_event *event)
 {
     struct delivery_item *item;
@@ -229,8 +220,7 @@ static void item_answered(struct profd_delivery *d, const struct profd_event *ev
         spool_remove(d->spool, item->name);
     }
     bool stored = event->kind == PROFD_EVENT_ACK;
-    item_tell(d, item, stored ? PROFD_OK : event->status, false, event->duplicate,
-              stored && d->conn ? without_stacks(d) : event->sentence);
+    item_tell(d, item, stored ? PROFD_OK : event->status, false, event->duplicate, stored ? "" : event->sentence);
     item_free(item);
 }
 

@@ -474,12 +474,11 @@ static enum profd_status counts_with_stacks(const struct profd_upload *u, struct
 }
 
 static enum profd_status upload_encode_counts(const struct profd_upload *u, uint8_t **counts, size_t *size,
-                                              bool *stacks, struct profd_error *e)
+                                              struct profd_error *e)
 {
     struct counts all, trees = {0};
     enum profd_status status = counts_with_stacks(u, &all, &trees, e);
     if (status == PROFD_OK) {
-        *stacks = all.tree_count > 0;
         status = counts_encode(&all, counts, size, e);
     }
     counts_done(&trees);
@@ -496,8 +495,7 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
     identity_host(host);
     uint8_t *counts = NULL;
     size_t counts_size = 0;
-    bool stacks = false;
-    enum profd_status status = upload_encode_counts(u, &counts, &counts_size, &stacks, e);
+    enum profd_status status = upload_encode_counts(u, &counts, &counts_size, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -519,9 +517,6 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
                                           .uid = u->uid,
                                           .host = host};
     status = message_encode(&m, 0, 0, frame, size, e);
-    if (status == PROFD_OK && stacks) {
-        frame_set_version(*frame, FRAME_VERSION_STACKS);
-    }
     free(counts);
     return status;
 }

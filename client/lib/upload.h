@@ -12,14 +12,10 @@ enum profd_status upload_add_counts(struct profd_upload *u, const struct counts 
 enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension, char abbreviation,
                                    const struct profd_stack *stack, struct profd_error *e);
 
-/* The whole UPLOAD frame with tag 0, in a new block that the caller frees. Its version is FRAME_VERSION_STACKS if it
- * has stacks. The host is this machine's id. */
+/* The whole UPLOAD frame with tag 0, in a new block that the caller frees. The host is
+ * this machine's id. */
 enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
                                 struct profd_error *e);
-
-/* Makes an UPLOAD frame with stacks (of version FRAME_VERSION_STACKS) one without, of version FRAME_VERSION_OLDEST,
- * with the same tag. *frame is a block of the caller; it is replaced, or unchanged on failure. */
-enum profd_status upload_leave_out_stacks(uint8_t **frame, size_t *size, struct profd_error *e);
 
 /* All the counts are of processes of one random group: that of the process with this key of LIMIT_PROCESS bytes.
  * Without it, each upload is a process of its own. */

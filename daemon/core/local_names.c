@@ -16,17 +16,17 @@ static unsigned suffix_start(const char *p)
     return 1;
 }
 
-void local_names_judge(const char *strings, size_t size, enum local_names_behind behind, uint8_t *bits)
+void local_names_judge(const char *strings, size_t size, uint8_t *bits)
 {
     bool listed = true; /* the answer for what begins at p + 1, if that is not in a suffix */
     /* Bit k: the answer for what begins at p + 1 + k, if the digits of a suffix are to begin there. */
-    uint32_t digits = behind != LOCAL_NAMES_OMIT;
+    uint32_t digits = 1;
     memset(bits, 0, LOCAL_NAMES_BYTES(size));
     for (size_t i = size; i-- > 0;) {
         const char *p = &strings[i];
         bool digit = false;
         if (*p == '\0') {
-            digit = behind == LOCAL_NAMES_READ_ON ? listed : behind == LOCAL_NAMES_LIST;
+            digit = listed;
             listed = true;
         } else if (*p >= '0' && *p <= '9') {
             digit = p[1] == '.' ? listed : (digits & 1) != 0;

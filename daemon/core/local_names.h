@@ -12,17 +12,10 @@
 /* Bytes of the bits for a string table of that size. */
 #define LOCAL_NAMES_BYTES(size) ((size) / 8 + 1)
 
-/* What decides about a name that ends in digits. */
-enum local_names_behind {
-    LOCAL_NAMES_READ_ON, /* the next string, as for gprof; a name at the end of the table is listed */
-    LOCAL_NAMES_LIST,    /* it is listed */
-    LOCAL_NAMES_OMIT     /* it is not */
-};
-
 /* Judges all suffixes of a string table at once: sets bit offset % 8 of bits[offset / 8] if gprof lists the name that
- * begins at the offset, and clears it if not. strings[size] must be a NUL. bits must have LOCAL_NAMES_BYTES(size).
- * O(size), whatever the names. */
-void local_names_judge(const char *strings, size_t size, enum local_names_behind behind, uint8_t *bits);
+ * begins at the offset, and clears it if not. A name at the end of the table is listed. strings[size] must be a NUL.
+ * bits must have LOCAL_NAMES_BYTES(size). O(size), whatever the names. */
+void local_names_judge(const char *strings, size_t size, uint8_t *bits);
 
 /* The answer for the name at the offset, which must be below size. The empty name is never listed. */
 bool local_names_listed(const char *strings, size_t offset, const uint8_t *bits);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/local_names.h"
 #include "core/object_format.h"
 #include "proto/limits.h"
 #include "proto/utf8.h"
@@ -139,15 +138,9 @@ static void object_get_head(struct object_reader *r, struct object *o)
     }
     r->at += sizeof object_magic;
     uint64_t version = object_get(r);
-    if (version < OBJECT_VERSION_BY_NAME || version > OBJECT_VERSION) {
-        object_fail(r, "version", version, "must be 1 to 7");
+    if (version != OBJECT_VERSION) {
+        object_fail(r, "version", version, "must be 1");
     }
-    o->by_name = version == OBJECT_VERSION_BY_NAME;
-    o->knows_returns = version >= OBJECT_VERSION_WITHOUT_CODE;
-    o->knows_code = version >= OBJECT_VERSION_WITHOUT_LINES;
-    o->line_count = version >= OBJECT_VERSION_WITHOUT_DIGESTS; /* their numbers follow */
-    o->digest_count = version >= OBJECT_VERSION_WITHOUT_INSTRUCTIONS;
-    o->instruction_count = version == OBJECT_VERSION;
     object_get_identity(r, o);
     o->machine = (uint16_t)object_get_up_to(r, UINT16_MAX, "machine");
     o->bits = (uint8_t)object_get_up_to(r, 64, "bits");
@@ -161,6 +154,7 @@ static void object_get_head(struct object_reader *r, struct object *o)
     o->only_dynamic = (flags & OBJECT_FLAG_ONLY_DYNAMIC) != 0;
     o->has_executable_start = (flags & OBJECT_FLAG_HAS_EXECUTABLE_START) != 0;
     o->has_etext = (flags & OBJECT_FLAG_HAS_ETEXT) != 0;
+    o->knows_returns = (flags & OBJECT_FLAG_KNOWS_RETURNS) != 0;
     o->executable_start = object_get(r);
     o->etext = object_get(r);
     size_t size = 0;
@@ -183,29 +177,6 @@ static uint32_t object_get_name(struct object_reader *r, const struct object *o,
     return 0;
 }
 
-/* What version 1 does not say of its symbols: the answer for each name alone. */
-static void object_judge_names(struct object_reader *r, struct object *o)
-{
-    uint8_t *most = object_take(r, LOCAL_NAMES_BYTES(o->name_bytes), 1);
-    uint8_t *least = object_take(r, LOCAL_NAMES_BYTES(o->name_bytes), 1);
-    if (r->failed != PROFD_OK) {
-        return;
-    }
-    local_names_judge(o->names, o->name_bytes - 1, LOCAL_NAMES_LIST, most);
-    local_names_judge(o->names, o->name_bytes - 1, LOCAL_NAMES_OMIT, least);
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        struct object_symbol *s = &o->symbols[i];
-        if (s->bind != OBJECT_BIND_LOCAL || (s->flags & (OBJECT_SYMBOL_DYNAMIC | OBJECT_SYMBOL_DEBUG)) != 0) {
-            continue;
-        }
-        if (!local_names_listed(o->names, s->name, most)) {
-            s->flags |= OBJECT_SYMBOL_UNLISTED;
-        } else if (!local_names_listed(o->names, s->name, least)) {
-            o->unsure_count++;
-        }
-    }
-}
-
 static void object_get_symbols(struct object_reader *r, struct object *o)
 {
     o->symbol_count = object_get_count(r, LIMIT_SYMBOLS, OBJECT_SYMBOL_BYTES, "symbols");
@@ -219,7 +190,7 @@ static void object_get_symbols(struct object_reader *r, struct object *o)
         s->demangled = object_get_name(r, o, s->name, "demangled name at offset");
         s->file = object_get_name(r, o, last.file, "file of a symbol at offset");
         s->line = (uint32_t)object_get_up_to(r, UINT32_MAX, "line");
-        uint64_t kinds = object_get_up_to(r, o->by_name ? 255 : 511, "kinds of a symbol");
+        uint64_t kinds = object_get_up_to(r, 511, "kinds of a symbol");
         s->bind = (uint8_t)(kinds & 3);
         s->type = (uint8_t)(kinds >> 2 & 7);
         s->flags = (uint8_t)(kinds >> 5);
@@ -333,8 +304,8 @@ static void object_get_lines(struct object_reader *r, struct object *o)
     if (r->failed == PROFD_OK && o->line_size > (uint64_t)(r->end - r->at)) { /* without the number itself */
         object_fail(r, "bytes of source lines", o->line_size, "more than follow");
     }
-    if (r->failed == PROFD_OK && (o->line_count == 0 ? o->instruction_count == 0 || o->line_size > 0
-                                                     : o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
+    if (r->failed == PROFD_OK &&
+        (o->line_count == 0 ? o->line_size > 0 : o->line_size / OBJECT_LINE_BYTES < o->line_count)) {
         object_fail(r, "bytes of source lines", o->line_size, "not what these lines have");
     }
     const uint8_t *bytes = object_get_bytes(r, o->line_size);
@@ -345,9 +316,6 @@ static void object_get_digests(struct object_reader *r, struct object *o)
 {
     o->digest_count = object_get_count(r, LIMIT_LINES, OBJECT_FILE_BYTES, "digests of source files");
     o->digests = object_take(r, o->digest_count, sizeof *o->digests);
-    if (r->failed == PROFD_OK && o->digest_count == 0 && o->instruction_count == 0) {
-        object_fail(r, "digests of source files", 0, "version 6 has at least one");
-    }
     for (uint32_t i = 0; i < o->digest_count && r->failed == PROFD_OK; i++) {
         struct object_digest *d = &o->digests[i], *last = i > 0 ? d - 1 : NULL;
         d->file = object_get_name(r, o, last != NULL ? last->file : 0, "name of a source file at offset");
@@ -372,8 +340,9 @@ static void object_get_instructions(struct object_reader *r, struct object *o)
                                               "bytes of texts of instructions", &o->instruction_text_bytes);
     o->instruction_count = object_get_count(r, LIMIT_CODE_BYTES, OBJECT_INSTRUCTION_BYTES, "instructions");
     o->instruction_size = object_get_up_to(r, (uint64_t)(r->end - r->at), "bytes of instructions");
-    if (r->failed == PROFD_OK && (o->instruction_size > (uint64_t)(r->end - r->at) || o->instruction_count == 0 ||
-                                  o->instruction_size / OBJECT_INSTRUCTION_BYTES < o->instruction_count)) {
+    if (r->failed == PROFD_OK &&
+        (o->instruction_size > (uint64_t)(r->end - r->at) || (o->instruction_count == 0 && o->instruction_size > 0) ||
+         o->instruction_size / OBJECT_INSTRUCTION_BYTES < o->instruction_count)) {
         object_fail(r, "bytes of instructions", o->instruction_size, "not what these instructions have");
     }
     o->instruction_bytes = object_get_bytes(r, o->instruction_size);
@@ -389,28 +358,15 @@ enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, st
     }
     object_get_head(&r, o);
     object_get_symbols(&r, o);
-    if (o->by_name && r.failed == PROFD_OK) {
-        object_judge_names(&r, o);
-    }
     object_get_ranges(&r, o);
     object_get_plt(&r, o);
     object_get_arcs(&r, o);
-    if (o->knows_returns) {
-        o->returns = object_get_addresses(&r, &o->return_count, "return addresses");
-        o->signal_returns = object_get_addresses(&r, &o->signal_return_count, "signal returns");
-    }
-    if (o->knows_code) {
-        object_get_code(&r, o);
-    }
-    if (o->line_count > 0) { /* as the version says */
-        object_get_lines(&r, o);
-    }
-    if (o->digest_count > 0) {
-        object_get_digests(&r, o);
-    }
-    if (o->instruction_count > 0) {
-        object_get_instructions(&r, o);
-    }
+    o->returns = object_get_addresses(&r, &o->return_count, "return addresses");
+    o->signal_returns = object_get_addresses(&r, &o->signal_return_count, "signal returns");
+    object_get_code(&r, o);
+    object_get_lines(&r, o);
+    object_get_digests(&r, o);
+    object_get_instructions(&r, o);
     if (r.failed == PROFD_OK && r.at != r.end) {
         object_fail(&r, "surplus bytes", (uint64_t)(r.end - r.at), "none may follow the last list");
     }

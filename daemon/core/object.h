@@ -86,11 +86,9 @@ struct object {
     uint16_t machine; /* e_machine */
     uint8_t bits;     /* 32 or 64 */
     bool big_endian;
-    bool position_independent; /* ET_DYN */
-    bool has_names;            /* at least one function symbol from .symtab, .dynsym or the debug file */
-    bool only_dynamic;         /* .symtab was missing, .dynsym was used */
-    bool by_name; /* decoded from version 1, without UNLISTED: each name was judged as if nothing stood behind it */
-    uint32_t unsure_count; /* by_name: symbols that gprof may leave out because of what stands behind their names */
+    bool position_independent;            /* ET_DYN */
+    bool has_names;                       /* at least one function symbol from .symtab, .dynsym or the debug file */
+    bool only_dynamic;                    /* .symtab was missing, .dynsym was used */
     bool has_executable_start, has_etext; /* the symbols that bound a gmon.out (DECISIONS 13) */
     uint64_t executable_start, etext;
     uint32_t symbol_count, range_count, arc_count, plt_count;
@@ -98,30 +96,30 @@ struct object {
     struct object_range *ranges;
     struct object_arc *arcs;
     struct object_plt *plt;
-    /* From version 3 on, where all machine code was read: a return address stands behind a call of arcs of the usual
+    /* Where all machine code was read: a return address stands behind a call of arcs of the usual
      * length (object_call_bytes), or is one of returns: behind another call, through a register for example. Ascending.
      * signal_returns: code that a signal handler returns to; no call stands before it. */
     bool knows_returns;
     uint32_t return_count, signal_return_count;
     uint64_t *returns, *signal_returns;
-    /* From version 4 on: codes of symbols; and, where debug information was read, the names of functions of which it
-     * has inlined copies, each once, in strcmp order. Static functions of several files have one name. */
-    bool knows_code, knows_inlined;
+    /* Where debug information was read, the names of functions of which it has inlined copies, each once, in strcmp
+     * order. Static functions of several files have one name. */
+    bool knows_inlined;
     uint32_t inlined_count;
     uint32_t *inlined; /* offsets into names */
     uint32_t name_bytes;
     const char *names;   /* NUL-terminated strings; offset 0 is the empty string */
     const uint8_t *text; /* the section .text as it stands in the file; NULL unless asked for. Never encoded */
     uint64_t text_address, text_size;
-    /* Source lines: 0 unless they were read. From version 5 on they are stored without functions, as bytes that
-     * core/object_lines.h reads; a decoded object has these bytes in place of lines. */
+    /* Source lines: 0 unless they were read. They are stored without functions, as bytes that core/object_lines.h
+     * reads; a decoded object has these bytes in place of lines. */
     uint32_t line_count;
     struct object_line *lines;
     const uint8_t *line_bytes; /* NULL: the object was not decoded, or has no lines */
     size_t line_size;
-    uint32_t digest_count;         /* of files with lines; from version 6 on */
+    uint32_t digest_count;         /* of files with lines */
     struct object_digest *digests; /* ascending by (file, md5), each once */
-    /* Instructions, if they were asked for; from version 7 on. core/object_instructions.h reads and writes both. */
+    /* Instructions, if they were asked for. core/object_instructions.h reads and writes both. */
     uint32_t instruction_count, instruction_text_bytes;
     const char *instruction_texts;
     const uint8_t *instruction_bytes;
@@ -134,7 +132,7 @@ struct object {
 /* Encodes for the worker's pipe and for the store, into a new block that the caller frees. */
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e);
 
-/* Decodes version 1 to 7, and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
+/* Decodes and validates: every limit of limits.h, offsets inside names, names NUL-terminated, enum
  * values, low ≤ high, ranges and arcs in order, the id and variant well-formed; all but lines and instructions, which
  * object_lines_find and object_instructions_find validate. Arrays live in the arena. O(bytes). */
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,

@@ -27,13 +27,11 @@ static bool same_ranges(const struct object *a, const struct object *b)
 
 static bool same_symbols(const struct object *a, const struct object *b)
 {
-    const unsigned compared = a->by_name || b->by_name ? ~OBJECT_SYMBOL_UNLISTED : ~0u; /* version 1 only guesses it */
     bool same = a->symbol_count == b->symbol_count;
     for (uint32_t i = 0; i < a->symbol_count && same; i++) {
         const struct object_symbol *x = &a->symbols[i], *y = &b->symbols[i];
         same = x->address == y->address && x->size == y->size && x->bind == y->bind && x->type == y->type &&
-               ((x->flags ^ y->flags) & compared) == 0 && same_text(a, x->name, b, y->name) &&
-               same_text(a, x->demangled, b, y->demangled);
+               x->flags == y->flags && same_text(a, x->name, b, y->name) && same_text(a, x->demangled, b, y->demangled);
     }
     return same;
 }
@@ -128,9 +126,8 @@ static bool has_fewer_parts(const struct object *o, const struct object *more)
     return o->line_count <= more->line_count && o->digest_count <= more->digest_count &&
            o->inlined_count <= more->inlined_count && o->instruction_count <= more->instruction_count &&
            o->arc_count <= more->arc_count && o->plt_count <= more->plt_count &&
-           o->knows_returns <= more->knows_returns && o->knows_code <= more->knows_code &&
-           o->knows_inlined <= more->knows_inlined && more->by_name <= o->by_name && o->has_names <= more->has_names &&
-           count_files(o) <= count_files(more);
+           o->knows_returns <= more->knows_returns && o->knows_inlined <= more->knows_inlined &&
+           o->has_names <= more->has_names && count_files(o) <= count_files(more);
 }
 
 enum profd_status object_compare_content(const struct object *o, const struct object *more, struct arena *scratch,

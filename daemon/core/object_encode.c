@@ -28,15 +28,9 @@ static void object_put_head(struct buffer *b, const struct object *o)
                      (o->position_independent ? OBJECT_FLAG_POSITION_INDEPENDENT : 0u) |
                      (o->has_names ? OBJECT_FLAG_HAS_NAMES : 0u) | (o->only_dynamic ? OBJECT_FLAG_ONLY_DYNAMIC : 0u) |
                      (o->has_executable_start ? OBJECT_FLAG_HAS_EXECUTABLE_START : 0u) |
-                     (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u);
+                     (o->has_etext ? OBJECT_FLAG_HAS_ETEXT : 0u) | (o->knows_returns ? OBJECT_FLAG_KNOWS_RETURNS : 0u);
     buffer_add(b, object_magic, sizeof object_magic);
-    buffer_add_char(b, o->by_name                 ? OBJECT_VERSION_BY_NAME
-                       : !o->knows_returns        ? OBJECT_VERSION_WITHOUT_RETURNS
-                       : !o->knows_code           ? OBJECT_VERSION_WITHOUT_CODE
-                       : o->instruction_count > 0 ? OBJECT_VERSION
-                       : !o->line_count           ? OBJECT_VERSION_WITHOUT_LINES
-                       : !o->digest_count         ? OBJECT_VERSION_WITHOUT_DIGESTS
-                                                  : OBJECT_VERSION_WITHOUT_INSTRUCTIONS);
+    buffer_add_char(b, OBJECT_VERSION);
     object_put_text(b, o->id.text, strlen(o->id.text));
     object_put_text(b, o->variant, strlen(o->variant));
     object_put(b, o->machine);
@@ -60,8 +54,7 @@ static void object_put_symbols(struct buffer *b, const struct object *o)
         object_put_difference(b, s->demangled, s->name);
         object_put_difference(b, s->file, last.file);
         object_put(b, s->line);
-        uint8_t flags = o->by_name ? (uint8_t)(s->flags & ~OBJECT_SYMBOL_UNLISTED) : s->flags;
-        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)flags << 5);
+        object_put(b, (uint64_t)s->bind | (uint64_t)s->type << 2 | (uint64_t)s->flags << 5);
         last = *s;
     }
 }
@@ -77,7 +70,7 @@ static void object_put_addresses(struct buffer *b, const uint64_t *addresses, ui
 static void object_put_code(struct buffer *b, const struct object *o)
 {
     for (uint32_t i = 0; i < o->symbol_count; i++) {
-        object_put(b, o->symbols[i].code);
+        object_put(b, o->knows_returns ? o->symbols[i].code : 0);
     }
     object_put(b, o->knows_inlined);
     object_put(b, o->inlined_count);
@@ -117,7 +110,8 @@ static void object_put_digests(struct buffer *b, const struct object *o)
 
 static void object_put_instructions(struct buffer *b, const struct object *o)
 {
-    object_put_text(b, o->instruction_texts, o->instruction_text_bytes);
+    object_put_text(b, o->instruction_count > 0 ? o->instruction_texts : "",
+                    o->instruction_count > 0 ? o->instruction_text_bytes : 1);
     object_put(b, o->instruction_count);
     object_put_text(b, (const char *)o->instruction_bytes, o->instruction_size);
 }
@@ -151,23 +145,8 @@ static void object_put_rest(struct buffer *b, const struct object *o)
         }
         last = arc->from;
     }
-    if (o->knows_returns && !o->by_name) {
-        object_put_addresses(b, o->returns, o->return_count);
-        object_put_addresses(b, o->signal_returns, o->signal_return_count);
-        if (o->knows_code) {
-            object_put_code(b, o);
-        }
-        const bool instructions = o->knows_code && o->instruction_count > 0;
-        if (o->knows_code && (o->line_count > 0 || instructions)) {
-            object_put_lines(b, o);
-        }
-        if (o->knows_code && ((o->line_count > 0 && o->digest_count > 0) || instructions)) {
-            object_put_digests(b, o);
-        }
-        if (instructions) {
-            object_put_instructions(b, o);
-        }
-    }
+    object_put_addresses(b, o->returns, o->knows_returns ? o->return_count : 0);
+    object_put_addresses(b, o->signal_returns, o->knows_returns ? o->signal_return_count : 0);
 }
 
 enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *out_size, struct profd_error *e)
@@ -177,6 +156,10 @@ enum profd_status object_encode(const struct object *o, uint8_t **out, size_t *o
     object_put_head(&b, o);
     object_put_symbols(&b, o);
     object_put_rest(&b, o);
+    object_put_code(&b, o);
+    object_put_lines(&b, o);
+    object_put_digests(&b, o);
+    object_put_instructions(&b, o);
     if (b.failed) {
         buffer_done(&b);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode the object %s", o->id.text);

@@ -68,7 +68,6 @@ static enum profd_status read_arcs(struct elf_build *b, const struct elf_file *f
     }
     if (status == PROFD_OK && readers.arcs != NULL) {
         status = elf_arcs_finish(readers.arcs, e);
-        b->object->knows_code = b->object->knows_returns;
     }
     if (status == PROFD_OK && readers.instructions != NULL) {
         status = elf_instructions_finish(readers.instructions, e);

@@ -209,7 +209,7 @@ static enum profd_status judge_names(struct elf_build *b, const struct elf_symta
     if (*bits == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of names", t->strings_size);
     }
-    local_names_judge(t->strings, (size_t)t->strings_size, LOCAL_NAMES_READ_ON, *bits);
+    local_names_judge(t->strings, (size_t)t->strings_size, *bits);
     return PROFD_OK;
 }
 

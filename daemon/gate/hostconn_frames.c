@@ -173,15 +173,11 @@ static enum profd_status hostconn_welcome(struct hostconn *c, struct profd_error
     if (status) {
         return status;
     }
-    if (hello.as.hello.version_oldest > FRAME_VERSION || hello.as.hello.version_newest < FRAME_VERSION_OLDEST) {
-        status = profd_error_set(
-            e, PROFD_UNKNOWN_VERSION, "versions %u to %u of the protocol, this gate speaks %d to %d",
-            hello.as.hello.version_oldest, hello.as.hello.version_newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
+    if (hello.as.hello.version_oldest > FRAME_VERSION || hello.as.hello.version_newest < FRAME_VERSION) {
+        status = profd_error_set(e, PROFD_UNKNOWN_VERSION, "versions %u to %u of the protocol, this gate speaks %d",
+                                 hello.as.hello.version_oldest, hello.as.hello.version_newest, FRAME_VERSION);
         message_done(&hello);
         return status;
-    }
-    if (hello.as.hello.version_newest < FRAME_VERSION) {
-        welcome.as.welcome.version = hello.as.hello.version_newest;
     }
     if (!hostconn_put_message(c, &welcome, c->frame.tag)) {
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for an answer");

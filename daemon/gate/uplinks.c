@@ -236,7 +236,7 @@ static bool uplink_trusts(const struct uplink *l, char *why, size_t n)
 static bool uplink_greet(struct uplink *l)
 {
     const struct message hello = {.type = FRAME_HELLO,
-                                  .as.hello = {FRAME_VERSION_OLDEST, FRAME_VERSION, "profd-gate " PROFD_VERSION}};
+                                  .as.hello = {FRAME_VERSION, FRAME_VERSION, "profd-gate " PROFD_VERSION}};
     uint8_t *bytes;
     size_t n;
 

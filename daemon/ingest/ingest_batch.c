@@ -215,7 +215,6 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     stored.id = object->id;
     memcpy(stored.variant, object->variant, sizeof stored.variant);
     stored.has_names = object->has_names;
-    stored.outdated = object->by_name;
     stored.note = object->note;
     bool adds = true;
     status = compare_stored(s, o, object, a, &adds, e);

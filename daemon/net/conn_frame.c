@@ -79,18 +79,17 @@ static void conn_greet(struct conn *c, const struct conn_frame *f)
     } else {
         status = message_decode(FRAME_HELLO, f->body.data, f->body.size, &in, &e);
     }
-    if (!status && (in.as.hello.version_oldest > FRAME_VERSION || in.as.hello.version_newest < FRAME_VERSION_OLDEST ||
+    if (!status && (in.as.hello.version_oldest > FRAME_VERSION || in.as.hello.version_newest < FRAME_VERSION ||
                     in.as.hello.version_oldest > in.as.hello.version_newest)) {
-        status = profd_error_set(&e, PROFD_UNKNOWN_VERSION, "the client speaks versions %u to %u, the daemon %d to %d",
-                                 in.as.hello.version_oldest, in.as.hello.version_newest, FRAME_VERSION_OLDEST,
-                                 FRAME_VERSION);
+        status = profd_error_set(&e, PROFD_UNKNOWN_VERSION, "the client speaks versions %u to %u, the daemon %d",
+                                 in.as.hello.version_oldest, in.as.hello.version_newest, FRAME_VERSION);
     }
     if (status) {
         message_done(&in);
         conn_fail(c, f->header.tag, status, e.sentence);
         return;
     }
-    out.as.welcome.version = in.as.hello.version_newest < FRAME_VERSION ? in.as.hello.version_newest : FRAME_VERSION;
+    out.as.welcome.version = FRAME_VERSION;
     out.as.welcome.payload_max = LIMIT_FRAME_PAYLOAD;
     out.as.welcome.in_flight_max = (uint32_t)config->in_flight_max;
     out.as.welcome.daemon = config->daemon;

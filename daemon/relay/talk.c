@@ -129,17 +129,17 @@ enum profd_status talk_ask(struct talk *t, const struct message *request, unsign
 enum profd_status talk_greet(struct talk *t, struct profd_error *e)
 {
     const struct message hello = {.type = FRAME_HELLO,
-                                  .as.hello = {FRAME_VERSION_OLDEST, FRAME_VERSION, "profd-relay " PROFD_VERSION}};
+                                  .as.hello = {FRAME_VERSION, FRAME_VERSION, "profd-relay " PROFD_VERSION}};
     struct message welcome;
     enum profd_status status = talk_ask(t, &hello, FRAME_WELCOME, &welcome, e);
 
     if (status) {
         return status;
     }
-    if (welcome.as.welcome.version < FRAME_VERSION_OLDEST || welcome.as.welcome.version > FRAME_VERSION) {
-        status = profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                                 "%s chose version %u of the protocol, this program speaks %d to %d", t->peer,
-                                 welcome.as.welcome.version, FRAME_VERSION_OLDEST, FRAME_VERSION);
+    if (welcome.as.welcome.version != FRAME_VERSION) {
+        status =
+            profd_error_set(e, PROFD_UNKNOWN_VERSION, "%s chose version %u of the protocol, this program speaks %d",
+                            t->peer, welcome.as.welcome.version, FRAME_VERSION);
     }
     message_done(&welcome);
     return status;

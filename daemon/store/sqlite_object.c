@@ -45,34 +45,11 @@ static enum profd_status add_object(struct store *s, int64_t build, const struct
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_OBJECT_ADD,
                             VALUES(INTEGER(build), TEXT(o->variant), INTEGER(o->has_names), INTEGER(o->encoded_size),
-                                   BLOB(o->bounds, o->bounds_size), BLOB(packed, n), INTEGER(o->outdated)),
+                                   BLOB(o->bounds, o->bounds_size), BLOB(packed, n)),
                             e);
         *id = sqlite3_last_insert_rowid(s->db);
     }
     free(packed);
-    return status;
-}
-
-/* What an object that was requested again replaces. */
-static enum profd_status remove_replaced(struct store *s, int64_t build, const struct store_object *o, int64_t id,
-                                         struct profd_error *e)
-{
-    int64_t old = 0;
-    bool found = true;
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && found) {
-        status =
-            sqlite_find(s, SQL_OBJECT_REPLACED, VALUES(INTEGER(build), TEXT(o->variant), INTEGER(id)), &old, &found, e);
-        if (status == PROFD_OK && found) {
-            status = sqlite_count_object(s, old, -1, e);
-        }
-        if (status == PROFD_OK && found) {
-            status = sqlite_run(s, SQL_OBJECT_DROP_SENDERS, VALUES(INTEGER(old)), e);
-        }
-        if (status == PROFD_OK && found) {
-            status = sqlite_run(s, SQL_OBJECT_DROP, VALUES(INTEGER(old)), e);
-        }
-    }
     return status;
 }
 
@@ -167,9 +144,6 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
     }
     if (status == PROFD_OK) {
         status = sqlite_count_object(s, id, 1, e);
-    }
-    if (status == PROFD_OK && object->variant[0] != '\0' && !object->outdated) {
-        status = remove_replaced(s, build, object, id, e);
     }
     if (status == PROFD_OK && changed) { /* a host's may be attested by hosts of every tenant */
         status = sqlite_touch_object(s, build,

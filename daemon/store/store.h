@@ -200,8 +200,7 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
 /* One delivery of an executable (DECISIONS 11, 12). encoded is the validated encoding of core/object.h; it is empty if
  * the worker failed, and note then states why. The same content from another uid only adds the sender. Variants with
  * equal hashes but different bytes are stored separately, because a worker controlled by a hostile file can claim any
- * variant. An outdated object of a variant is removed when an object of the variant that is not outdated may name
- * functions for the same users. */
+ * variant. */
 struct store_object {
     struct buildid id;
     char variant[65]; /* "" if the worker failed */
@@ -209,7 +208,6 @@ struct store_object {
     bool trusted;     /* may name functions for all users */
     bool by_operator; /* uid is a tenant, of which an operator has sent it */
     bool has_names;
-    bool outdated; /* encoded lacks fields of the current version: the executable is requested again */
     const uint8_t *encoded;
     size_t encoded_size;
     const uint8_t *bounds; /* ranges for ingest's address check (core/bounds.h); the store does not interpret them */
@@ -223,7 +221,7 @@ struct store_object {
 enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e);
 
 /* Reads whether the executable of a build need not be requested for this uid: there is a trusted variant or one sent by
- * the uid that is not outdated, or a failure sent by the uid. */
+ * the uid, or a failure sent by the uid. */
 enum profd_status store_has_object(struct store *s, uint32_t uid, const char *build_id, bool *known,
                                    struct profd_error *e);
 

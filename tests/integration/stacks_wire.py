@@ -1,5 +1,5 @@
-"""Stacks over the socket: an upload of protocol version 2 is stored byte for byte, survives being rolled up, and is
-refused with the rule if its stacks cannot be. A client of version 1 is served as before."""
+"""Stacks over the socket: an upload is stored byte for byte, survives being rolled up, and is refused with the rule if
+its stacks cannot be."""
 import json
 import os
 import sqlite3
@@ -7,7 +7,7 @@ import struct
 import time
 
 from harness import NOBODY, Daemon, Tap, as_user, until
-from wire import Wire, columns, counts, field, header, sender_number, varint, zigzag, zstd
+from wire import Wire, columns, counts, field, sender_number, varint, zigzag, zstd
 
 BUILD, NAME = "5a" * 20, "/bin/stacked"
 NOWHERE = None  # a build outside all
@@ -48,17 +48,10 @@ def upload(sender, sequence, bytes_, end=0):
             + field(11, "0123456789abcdef" * 2))
 
 
-class Versioned(Wire):
-    """A client that speaks versions up to this one."""
-
-    def __init__(self, path, newest):
-        super().__init__(path, hello=False)
-        self.send("HELLO", field(1, 1) + field(2, newest) + field(3, "stacks_wire.py"))
-        self.welcome = self.take()
-
-    def ask(self, body, version, tag=7):
+class Asking(Wire):
+    def ask(self, body, tag=7):
         """(type, fields) of the answer."""
-        self.raw(header("UPLOAD", tag, len(body), 0, version) + body)
+        self.send("UPLOAD", body, tag)
         while True:
             kind, got, _, m = self.take()
             if got == tag and kind in ("ACK", "NACK"):
@@ -77,9 +70,9 @@ def blobs(daemon):
 def main(tap):
     with Daemon() as daemon:
         sender, sent = sender_number(), stacked(TREES, [(0x1100, 0x1200, 3)])
-        with Versioned(daemon.socket, 2) as w:
-            tap.point(w.welcome[0] == "WELCOME" and w.welcome[3].get(1) == 2, "the daemon speaks version 2", w.welcome)
-            first, again = w.ask(upload(sender, 1, sent), 2), w.ask(upload(sender, 1, sent), 2)
+        with Asking(daemon.socket) as w:
+            tap.point(w.welcome[0] == "WELCOME" and w.welcome[3].get(1) == 1, "the daemon speaks version 1", w.welcome)
+            first, again = w.ask(upload(sender, 1, sent)), w.ask(upload(sender, 1, sent))
             tap.point(first[0] == "ACK" and 1 not in first[1], "an upload with stacks is acknowledged", first)
             tap.point(again[0] == "ACK" and again[1].get(1) == 1, "and a repeat as a duplicate", again)
             tap.point(blobs(daemon) == [sent], "what is stored is what was sent", blobs(daemon))
@@ -94,14 +87,10 @@ def main(tap):
                      "stacks 0 have 8 ticks at 99 a second; the histograms of this clock have 7"),
                     ("an incomplete frame inside", [(0, 0, 0, 0x1200, 0), (1, 0, NOWHERE, 1, 1)],
                      "address 0x1 of no build at depth 1")):
-                kind, m = w.ask(upload(sender, 2, stacked([(99, tree)])), 2)
+                kind, m = w.ask(upload(sender, 2, stacked([(99, tree)])))
                 tap.point(kind == "NACK" and m.get(1) == 1 and sentence in m.get(4, b"").decode(),
                           f"refused: {name}", (kind, m))
-            tap.point(w.ask(upload(sender, 2, sent), 2)[0] == "ACK", "the connection goes on")
-        with Versioned(daemon.socket, 1) as w:
-            tap.point(w.welcome[3].get(1) == 1, "a client of version 1 is answered in it", w.welcome)
-            kind, m = w.ask(upload(sender, 3, counts(4)), 1)
-            tap.point(kind == "ACK" and len(blobs(daemon)) == 3, "and its uploads are stored", (kind, m))
+            tap.point(w.ask(upload(sender, 2, sent))[0] == "ACK", "the connection goes on")
         done = daemon.ctl("verify")
         tap.point(done.returncode == 0, "verify finds everything in order", done.stdout + done.stderr)
     rolled(tap)
@@ -112,10 +101,10 @@ def rolled(tap):
     """Old enough for a sum at once."""
     with Daemon("--raw-age", "1s") as daemon:
         now, sender = time.time_ns(), sender_number()
-        with Versioned(daemon.socket, 2) as w:
+        with Asking(daemon.socket) as w:
             for n in range(1, 4):
                 body = upload(sender, n, stacked(TREES), now - 3 * 86400 * 10**9 + n)
-                tap.point(w.ask(body, 2)[0] == "ACK", f"upload {n} of three days ago is acknowledged")
+                tap.point(w.ask(body)[0] == "ACK", f"upload {n} of three days ago is acknowledged")
         tap.point(until(lambda: not blobs(daemon)), "three uploads became a sum", blobs(daemon))
         done = daemon.ctl("verify")
         tap.point(done.returncode == 0, "which verify finds in order", done.stdout + done.stderr)
@@ -141,8 +130,8 @@ def flood(tap):
     uploads = 24
     with Daemon() as daemon:
         def ask():
-            with Versioned(daemon.socket, 2) as w:
-                sent = [w.ask(upload(sender_number(), 1, full(0x100000 + i * MOST)), 2)[0] for i in range(uploads)]
+            with Asking(daemon.socket) as w:
+                sent = [w.ask(upload(sender_number(), 1, full(0x100000 + i * MOST)))[0] for i in range(uploads)]
                 return sent, *w.query(f"/api/v1/builds/{BUILD}/report?limit=5")
 
         def answer():

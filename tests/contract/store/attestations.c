@@ -308,7 +308,9 @@ STORE_TEST(host_attests_what_all_users_of_the_build_sent)
     FAILS(f, PROFD_NOT_FOUND, store_get_shared_object(f->r, full_id("aa01"), &bytes, &size, &f->e));
 }
 
-/* An object with one function, as a version of the format without lines or with lines encodes it. */
+/* An object with one function, with or without lines and knowledge of its code: AT_FLAGS tells them apart. */
+#define AT_FLAGS 112 /* behind the magic, the version, id, variant, machine and bits */
+enum { BARE = 4, WITH_LINES = 68 };
 struct named_object {
     uint8_t *bytes, hash[STORE_HASH_SIZE];
     size_t size;
@@ -326,15 +328,14 @@ static void name_object(struct named_object *n, const char names[6], bool lines)
                        .name_bytes = 6,
                        .symbols = &symbol,
                        .symbol_count = 1,
-                       .knows_returns = true,
-                       .knows_code = true,
+                       .knows_returns = lines,
                        .lines = &line,
                        .line_count = lines};
     struct sha256_ctx sha;
     snprintf(o.id.text, sizeof o.id.text, "%s", full_id("aa01"));
     memset(o.variant, 'a', sizeof o.variant - 1);
     cr_assert_eq(object_encode(&o, &n->bytes, &n->size, NULL), PROFD_OK);
-    cr_assert_eq(n->bytes[3], lines ? 5 : 4);
+    cr_assert_eq(n->bytes[AT_FLAGS], lines ? WITH_LINES : BARE);
     sha256_init(&sha);
     sha256_update(&sha, n->size, n->bytes);
     sha256_digest(&sha, sizeof n->hash, n->hash);
@@ -353,15 +354,14 @@ static void put_named(struct fixture *f, const struct named_object *n, const cha
     OK(f, store_put_object(f->w, &o.o, &f->e));
 }
 
-/* Version of the object that names functions for these hosts, 0 if none; and by how many hosts. */
-static void expect_named(struct fixture *f, const char *digits, int version, const char *said)
+/* Flags of the object that names functions for these hosts, 0 if none; and by how many hosts. */
+static void expect_named(struct fixture *f, const char *digits, int flags, const char *said)
 {
     char wanted[16];
     const char *text = named(f, digits);
     snprintf(wanted, sizeof wanted, " %s", said);
     const bool tail = strlen(text) >= strlen(wanted) && strcmp(text + strlen(text) - strlen(wanted), wanted) == 0;
-    cr_assert(tail && (version == 0 || text[3] == version), "%s: %d, %s instead of %d, %s", digits, text[3], text + 4,
-              version, said);
+    cr_assert(tail && (flags == 0 || text[AT_FLAGS] == flags), "%s: %s instead of %d, %s", digits, text, flags, said);
 }
 
 /* While hosts are upgraded, they attest different objects with the same names. */
@@ -376,20 +376,20 @@ STORE_TEST(names_outlive_an_upgrade)
     }
     put_named(f, &old, "1");
     put_named(f, &new, "2");
-    expect_named(f, "12", 4, "hosts 2/2"); /* each has too few hosts for its lines */
+    expect_named(f, "12", BARE, "hosts 2/2"); /* each has too few hosts for its lines */
     expect_named(f, "123", 0, "- 0/2");
     put_named(f, &other, "3");
-    expect_named(f, "12", 4, "hosts 2/3");
+    expect_named(f, "12", BARE, "hosts 2/3");
     expect_named(f, "13", 0, "- 0/3");
     put_named(f, &old, "134");
     put_named(f, &new, "256");
-    expect_named(f, "123456", 5, "quorum 6/6");
-    expect_named(f, "14", 5, "quorum 6/6");
+    expect_named(f, "123456", WITH_LINES, "quorum 6/6");
+    expect_named(f, "14", WITH_LINES, "quorum 6/6");
     put_named(f, &other, "456");
     expect_named(f, "123456", 0, "- 0/6");
-    expect_named(f, "123", 4, "hosts 3/6");
+    expect_named(f, "123", BARE, "hosts 3/6");
     put_named(f, &old, "1234");
-    expect_named(f, "123456", 4, "quorum 4/6");
+    expect_named(f, "123456", BARE, "quorum 4/6");
     free(old.bytes);
     free(new.bytes);
     free(other.bytes);

@@ -13,15 +13,6 @@ static void put_object(struct fixture *f, const char *id, const char *variant, u
     OK(f, store_put_object(f->w, &o.o, &f->e));
 }
 
-static void put_outdated(struct fixture *f, const char *id, const char *variant, uint32_t uid, bool trusted,
-                         const char *content)
-{
-    struct made_object o;
-    make_object(&o, id, variant, uid, trusted, content);
-    o.o.outdated = true;
-    OK(f, store_put_object(f->w, &o.o, &f->e));
-}
-
 static void put_failure(struct fixture *f, const char *id, uint32_t uid, bool trusted, const char *note)
 {
     struct made_object o;
@@ -87,39 +78,6 @@ STORE_TEST(claimed_variant_does_not_poison_the_real_one)
     cr_assert_str_eq(get_content(f, "aa", UIDS(2), &variants), "truth");
     cr_assert_str_eq(get_content(f, "aa", UIDS(1, 2), NULL), "truth");
     cr_assert_eq(variants, 2);
-}
-
-STORE_TEST(outdated_object_is_asked_for_again_and_replaced)
-{
-    uint32_t variants = 0;
-    put_outdated(f, "aa", "v1", 1, false, "old");
-    cr_assert_not(knows(f, 1, "aa"));
-    cr_assert_str_eq(get_content(f, "aa", UIDS(1), NULL), "old", "in use until the new one comes");
-    put_outdated(f, "aa", "v1", 2, false, "old");
-    put_object(f, "aa", "v1", 1, false, "new");
-    cr_assert(knows(f, 1, "aa"));
-    cr_assert_not(knows(f, 2, "aa"));
-    cr_assert_str_eq(get_content(f, "aa", UIDS(1), NULL), "new");
-    cr_assert_str_eq(get_content(f, "aa", UIDS(1, 2), &variants), "old", "the only one that both have sent");
-    cr_assert_eq(variants, 2);
-    put_object(f, "aa", "v1", 2, false, "new");
-    cr_assert_str_eq(get_content(f, "aa", UIDS(1, 2), &variants), "new");
-    cr_assert_eq(variants, 1, "nobody needs the old one");
-
-    put_outdated(f, "bb", "v1", 0, true, "old");
-    put_object(f, "bb", "v1", 1, false, "new");
-    cr_assert(knows(f, 1, "bb"));
-    cr_assert_not(knows(f, 2, "bb"));
-    cr_assert_str_eq(get_content(f, "bb", UIDS(2), NULL), "old");
-    put_object(f, "bb", "v1", 3, true, "new");
-    cr_assert(knows(f, 2, "bb"));
-    cr_assert_str_eq(get_content(f, "bb", UIDS(2), &variants), "new");
-    cr_assert_eq(variants, 1);
-
-    put_outdated(f, "cc", "v1", 1, false, "old");
-    put_failure(f, "cc", 1, false, "killed after 5 s");
-    cr_assert(knows(f, 1, "cc"), "not again and again");
-    cr_assert_str_eq(get_content(f, "cc", UIDS(1), NULL), "old");
 }
 
 STORE_TEST(names_before_none_then_the_latest)
@@ -196,8 +154,6 @@ STORE_TEST(bounds_follow_the_object)
         struct store *s = round ? f->r : f->w;
         const char *id = round ? "ab" : "ac";
         cr_assert_str_eq(bounds(s, 1, id), "");
-        put_outdated(f, id, "v1", 1, false, "old");
-        cr_assert_str_eq(bounds(s, 1, id), "old", "addresses are still checked");
         put_object(f, id, "v1", 1, false, "one");
         cr_assert_str_eq(bounds(s, 1, id), "one");
         cr_assert_str_eq(bounds(s, 2, id), "");

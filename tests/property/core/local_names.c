@@ -58,7 +58,7 @@ Test(local_names, equal_reading_from_the_first_byte)
             size += n;
         }
         uint8_t bits[LOCAL_NAMES_BYTES(SIZE)];
-        local_names_judge(table, size, LOCAL_NAMES_READ_ON, bits);
+        local_names_judge(table, size, bits);
         for (size_t i = 0; i < size; i++) {
             bool expected = table[i] != '\0' && read_name(table, size, i);
             cr_assert_eq(local_names_listed(table, i, bits), expected, "round %u, byte %zu", round, i);

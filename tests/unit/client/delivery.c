@@ -74,9 +74,6 @@ static void serve(int fd, int connection, script acts)
         if (f.type == FRAME_HELLO) {
             say(fd, &answer, f.tag);
         } else if (f.type == FRAME_UPLOAD) {
-            if (f.version != 1 || m.as.upload.counts.data[0] != 1) { /* this peer has never heard of stacks */
-                _exit(4);
-            }
             enum act act = acts(connection, uploads++);
             struct message a = {.type = act == ACK ? FRAME_ACK : FRAME_NACK};
             if (act == NACK_BUSY || act == NACK_WRONG) {
@@ -117,7 +114,7 @@ static pid_t peer(script acts, int connections)
 }
 
 struct seen {
-    size_t stored, spooled, refused, earlier, first_refusal, said;
+    size_t stored, spooled, refused, earlier, first_refusal;
     char sentence[512];
 };
 
@@ -132,7 +129,6 @@ static void see(void *context, const struct profd_outcome *o)
         s->spooled++;
     } else {
         s->stored++;
-        s->said += strstr(o->sentence, "older than stacks") != NULL;
     }
     snprintf(s->sentence, sizeof s->sentence, "%s", o->sentence);
 }
@@ -188,38 +184,6 @@ static enum act always_ack(int connection, int upload)
 {
     (void)connection, (void)upload;
     return ACK;
-}
-
-/* New uploads and one of the spool. */
-Test(client_delivery, an_older_daemon_gets_no_stacks_and_that_is_said_once)
-{
-    struct profd_options o = {.server = address, .connect_ms = LONG_MS, .answer_ms = LONG_MS};
-    const struct profd_stack stack = {.rate = 99,
-                                      .frames = 2,
-                                      .pc = true,
-                                      .build = (const uint32_t[]){0, 0},
-                                      .address = (const uint64_t[]){16, 32},
-                                      .ticks = 3};
-    struct seen s = {.stored = 0};
-    struct profd_upload *u;
-    pid_t pid = 0;
-    cr_assert_eq(profd_upload_new(&u, NULL), PROFD_OK);
-    cr_assert_eq(profd_upload_add_build(u, "abcd", "/bin/x", NULL, NULL), PROFD_OK);
-    cr_assert_eq(profd_upload_add_stack(u, &stack, NULL), PROFD_OK);
-    for (int round = 0; round < 2; round++) {
-        struct profd_delivery *d;
-        cr_assert_eq(profd_delivery_open(&o, see, &s, &d, NULL), PROFD_OK);
-        for (int i = 0; i <= round; i++) {
-            cr_assert_eq(profd_delivery_upload(d, u, "file", NULL), PROFD_OK);
-        }
-        cr_assert_eq(profd_delivery_finish(d, NULL), PROFD_OK);
-        profd_delivery_close(d);
-        cr_assert_eq(s.said, (size_t)round);
-        pid = round == 0 ? peer(always_ack, 1) : pid;
-    }
-    cr_assert(s.spooled == 1 && s.stored == 3 && s.earlier == 1 && s.refused == 0);
-    profd_upload_free(u);
-    reap(pid, false);
 }
 
 Test(client_delivery, nobody_there_then_somebody)

@@ -488,14 +488,14 @@ Test(client_wire, an_operators_verb_is_told_how_far_it_is)
     profd_client_free(c);
 }
 
-static void expect_upload(const struct bytes *b, size_t at, unsigned version, uint64_t ticks)
+static void expect_upload(const struct bytes *b, size_t at, uint64_t ticks)
 {
     struct frame f;
     struct message m;
     struct counts c;
     frame_at(b, at, &f, &m);
     cr_assert_eq(f.type, FRAME_UPLOAD);
-    cr_assert_eq(f.version, version);
+    cr_assert_eq(f.version, FRAME_VERSION);
     cr_assert_eq(counts_decode(m.as.upload.counts.data, m.as.upload.counts.size, 1, &c, NULL), PROFD_OK);
     cr_assert(c.arc_count == 1 && c.calls[0] == 12 && c.bin_count == 2);
     cr_assert_str_eq(m.as.upload.labels[0].name, "service");
@@ -520,32 +520,30 @@ static void add_stacks(struct profd_upload *u)
     cr_assert_eq(profd_upload_add_stack(u, &cut, NULL), PROFD_OK);
 }
 
-/* Queued before and after the version is known. */
-Test(client_wire, stacks_go_only_to_a_daemon_that_knows_them)
+/* Queued before and after the daemon's answer to HELLO. */
+Test(client_wire, stacks_are_sent)
 {
-    for (uint32_t version = 1; version <= 2; version++) {
-        struct profd_client *c;
-        struct profd_event event;
-        struct bytes out = {0}, welcome = {0};
-        struct profd_id id = {.sequence = 1};
-        struct profd_upload *u = upload_make();
-        add_stacks(u);
-        cr_assert_eq(profd_client_new("test 1", &c, NULL), PROFD_OK);
-        cr_assert_eq(profd_client_send_upload(c, u, &id, NULL, NULL), PROFD_OK);
-        drain(c, &out, 1000);
-        add_welcome(&welcome, version);
-        cr_assert_eq(profd_client_feed(c, welcome.data, welcome.size, NULL), PROFD_OK);
-        cr_assert(profd_client_next(c, &event));
-        id.sequence = 2;
-        cr_assert_eq(profd_client_send_upload(c, u, &id, NULL, NULL), PROFD_OK);
-        drain(c, &out, 1000);
-        expect_upload(&out, 1, version, version == 2 ? 12 : 0);
-        expect_upload(&out, 2, version, version == 2 ? 12 : 0);
-        free(out.data);
-        free(welcome.data);
-        profd_client_free(c);
-        profd_upload_free(u);
-    }
+    struct profd_client *c;
+    struct profd_event event;
+    struct bytes out = {0}, welcome = {0};
+    struct profd_id id = {.sequence = 1};
+    struct profd_upload *u = upload_make();
+    add_stacks(u);
+    cr_assert_eq(profd_client_new("test 1", &c, NULL), PROFD_OK);
+    cr_assert_eq(profd_client_send_upload(c, u, &id, NULL, NULL), PROFD_OK);
+    drain(c, &out, 1000);
+    add_welcome(&welcome, FRAME_VERSION);
+    cr_assert_eq(profd_client_feed(c, welcome.data, welcome.size, NULL), PROFD_OK);
+    cr_assert(profd_client_next(c, &event));
+    id.sequence = 2;
+    cr_assert_eq(profd_client_send_upload(c, u, &id, NULL, NULL), PROFD_OK);
+    drain(c, &out, 1000);
+    expect_upload(&out, 1, 12);
+    expect_upload(&out, 2, 12);
+    free(out.data);
+    free(welcome.data);
+    profd_client_free(c);
+    profd_upload_free(u);
 }
 
 Test(client_wire, a_stack_that_cannot_be_is_refused)

@@ -10,7 +10,7 @@ static bool listed_at(const char *table, size_t size, size_t offset)
     uint8_t bits[LOCAL_NAMES_BYTES(256)];
     memset(bits, 0xff, sizeof bits);
     cr_assert(size <= 256);
-    local_names_judge(table, size, LOCAL_NAMES_READ_ON, bits);
+    local_names_judge(table, size, bits);
     return local_names_listed(table, offset, bits);
 }
 
@@ -64,17 +64,4 @@ Test(local_names, suffixes_of_one_string)
     cr_expect_eq(listed_at("a.b.constprop.1", 15, 2), true);
     cr_expect_eq(listed_at("a.b.constprop.1", 15, 1), false);
     cr_expect_eq(listed_at("a.b.constprop.1", 15, 4), true, "constprop.1");
-}
-
-Test(local_names, a_given_answer_for_what_stands_behind)
-{
-    static const char table[] = "f.1\0g\0h.2";
-    uint8_t bits[LOCAL_NAMES_BYTES(sizeof table)];
-    local_names_judge(table, sizeof table - 1, LOCAL_NAMES_OMIT, bits);
-    cr_expect_not(local_names_listed(table, 0, bits));
-    cr_expect(local_names_listed(table, 4, bits));
-    cr_expect_not(local_names_listed(table, 6, bits));
-    local_names_judge(table, sizeof table - 1, LOCAL_NAMES_LIST, bits);
-    cr_expect(local_names_listed(table, 0, bits));
-    cr_expect(local_names_listed(table, 6, bits));
 }

@@ -60,10 +60,6 @@ Test(object_compare, names_depend_on_what_is_read_by_them, .init = setup)
     DIFFERS(other.object.machine++);
     DIFFERS(one.object.knows_returns = other.object.knows_returns = true; other.object.returns = returns;
             other.object.return_count = 1);
-    setup();
-    other.object.by_name = true; /* version 1 */
-    other.symbols[1].flags ^= OBJECT_SYMBOL_UNLISTED;
-    cr_expect(object_compare_names(&one.object, &other.object));
 }
 
 static bool adds(const struct fixture *f, const struct fixture *to)

@@ -58,22 +58,6 @@ Test(ingest_object, known_executable_is_not_wanted)
     ingest_item_done(&item);
 }
 
-Test(ingest_object, symbols_of_version_one_are_asked_for_again)
-{
-    struct ingest_item item;
-    o.o.by_name = true;
-    cr_assert_eq(bed_deliver(&o, 1000, false, PROGRAM), PROFD_OK, "%s", sentence.sentence);
-    for (unsigned i = 0; i < 2; i++) {
-        cr_assert_eq(bed_send(&b, &item), PROFD_OK, "%s", item.error.sentence);
-        cr_assert_eq(item.missing_count, 2 - i);
-        cr_assert_str_eq(item.missing[1 - i].id.text, LIBRARY);
-        ingest_item_done(&item);
-        b.m->sequence++;
-        o.o.by_name = false;
-        cr_assert_eq(bed_deliver(&o, 1000, false, PROGRAM), PROFD_OK, "%s", sentence.sentence);
-    }
-}
-
 Test(ingest_object, answer_must_be_the_build_that_was_asked_for)
 {
     cr_assert_eq(bed_deliver(&o, 1000, false, LIBRARY), PROFD_WRONG_BUILD);

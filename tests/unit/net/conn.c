@@ -473,7 +473,7 @@ Test(conn, bad_beginnings_get_a_sentence_and_the_end)
     m.as.hello.version_newest = FRAME_VERSION + 9;
     m.as.hello.client = "future";
     put_message(fd, &m, 8);
-    expect_nack(fd, PROFD_UNKNOWN_VERSION, 8, "11", true);
+    expect_nack(fd, PROFD_UNKNOWN_VERSION, 8, "10", true);
     close(fd);
     fd = join_as(1000);
     put_frame(fd, FRAME_HELLO, 8, "\xff\xff\xff\xff\xff", 5);

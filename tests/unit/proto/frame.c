@@ -41,8 +41,8 @@ Test(proto_frame, bad_headers_are_refused_with_the_value)
     refuse((struct frame){UINT32_MAX, 1, FRAME_UPLOAD, 0, 9}, PROFD_TOO_LARGE, "4294967295");
     refuse((struct frame){LIMIT_FRAME_PAYLOAD + 1, 1, FRAME_UPLOAD, 0, 9}, PROFD_TOO_LARGE, "67108865");
     refuse((struct frame){0, 0, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 0");
-    refuse((struct frame){0, FRAME_VERSION + 1, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 3");
-    refuse((struct frame){0, FRAME_VERSION + 1, FRAME_HELLO, 0, 9}, PROFD_UNKNOWN_VERSION, "version 3");
+    refuse((struct frame){0, FRAME_VERSION + 1, FRAME_UPLOAD, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
+    refuse((struct frame){0, FRAME_VERSION + 1, FRAME_HELLO, 0, 9}, PROFD_UNKNOWN_VERSION, "version 2");
     refuse((struct frame){0, 1, 0, 0, 9}, PROFD_UNKNOWN_TYPE, "type 0");
     refuse((struct frame){0, 1, 32, 0, 9}, PROFD_UNKNOWN_TYPE, "type 32");
     refuse((struct frame){0, 1, 255, 0, 9}, PROFD_UNKNOWN_TYPE, "type 255");
