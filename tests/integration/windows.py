@@ -122,7 +122,7 @@ def edges(tap, raw, rolled, exe, edge):
     tap.point(sums["totals"] == whole["totals"] and sums["provenance"] == whole["provenance"]
               and sums["totals"] != single["totals"], "which is what they counted")
     text = rolled.ctl("report", exe, *call).stdout
-    tap.point("Requested" in text and whole["until"] in text, "the text report says so, too", text[:600])
+    tap.point("(requested: " in text and whole["until"] in text, "the text report says so, too", text[:600])
     fine = rolled.json("groups", exe, "--step", "5m", "--json", "--since", stamp(edge(30)), "--until",
                        stamp(edge(28)))["rows"]
     tap.point(fine and all(r["width"] == 3600 and r["time"].endswith(":00:00Z") for r in fine),
