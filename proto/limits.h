@@ -107,7 +107,7 @@
 #define LIMIT_INSTRUCTION_TEXTS (64u << 20) /* of all different texts of one object */
 #define LIMIT_WORKER_CPU_SECONDS 5          /* plus LIMIT_WORKER_CPU_PER_MB_MS per MB of text */
 #define LIMIT_WORKER_CPU_PER_MB_MS 200
-#define LIMIT_WORKER_MEMORY (512ull << 20)    /* plus twice text and symbols */
+#define LIMIT_WORKER_MEMORY (512ull << 20)    /* plus twice text and symbols, and debug information */
 #define LIMIT_WORKERS 2u                      /* executables read at a time, each of another user */
 #define LIMIT_WORKERS_MEMORY (2ull << 30)     /* of all workers that run at a time */
 #define LIMIT_WORKER_SMALL_FILE (64ull << 20) /* bytes of a file that can always be parsed beside others */

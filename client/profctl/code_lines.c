@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "elf/elf_dwarf.h"
+
 #define DW_AT_GNU_discriminator 0x2136u /* LLVM's, of inlined calls; elfutils has no name for it */
 
 /* A range of a function's code. */
@@ -162,12 +164,8 @@ static unsigned read_number(Dwarf_Die *die, unsigned attribute)
 
 static void describe_function(Dwarf_Die *die, struct code_frame *f)
 {
-    Dwarf_Attribute a;
-    const char *name = NULL;
-    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &a) || dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &a)) {
-        name = dwarf_formstring(&a);
-    }
-    name = name ? name : dwarf_diename(die);
+    bool certain;
+    const char *name = elf_dwarf_name(die, &certain);
     f->function = name ? name : "";
     f->first_line = read_number(die, DW_AT_decl_line);
 }
@@ -183,7 +181,7 @@ static int compare_paths(const void *left, const void *right)
 static const char *find_path(struct code_lines *l, Dwarf_Die *unit, const char *given)
 {
     Dwarf_Attribute a;
-    const char *folder = given && given[0] != '/' && dwarf_attr(unit, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
+    const char *folder = given && given[0] != '/' && dwarf_attr(unit, DW_AT_comp_dir, &a) ? elf_dwarf_text(&a) : NULL;
     if (!folder) {
         return given ? given : "";
     }

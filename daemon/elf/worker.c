@@ -36,8 +36,8 @@ void worker_refuse(enum profd_status status, const char *sentence)
     write_at(0, &a, sizeof a);
 }
 
-/* Bytes of code and of symbols, which determine the limits of time and memory. */
-static void measure(const struct elf_file *f, uint64_t *text, uint64_t *symbols)
+/* Bytes of code, of symbols and of debug information, which determine the limits of time and memory. */
+static void measure(const struct elf_file *f, uint64_t *text, uint64_t *symbols, uint64_t *debug)
 {
     for (uint32_t i = 0; i < f->section_count; i++) {
         const GElf_Shdr *s = &f->sections[i];
@@ -46,6 +46,8 @@ static void measure(const struct elf_file *f, uint64_t *text, uint64_t *symbols)
             *text += size;
         } else if (s->sh_type == SHT_SYMTAB || s->sh_type == SHT_STRTAB || s->sh_type == SHT_DYNSYM) {
             *symbols += size;
+        } else if (s->sh_type == SHT_PROGBITS && !(s->sh_flags & SHF_ALLOC)) {
+            *debug += size;
         }
     }
 }
@@ -58,17 +60,17 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     if (a == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for an ELF file's headers");
     }
-    uint64_t text = 0, symbols = 0;
+    uint64_t text = 0, symbols = 0, debug = 0;
     enum profd_status status = elf_file_open(WORKER_EXECUTABLE, a, &f, e);
     if (status == PROFD_OK) {
-        measure(f, &text, &symbols);
+        measure(f, &text, &symbols, &debug);
         elf_file_close(f);
     }
     if (status == PROFD_OK && job->has_debug) {
         uint64_t other = 0;
         status = elf_file_open(WORKER_DEBUG, a, &f, e);
         if (status == PROFD_OK) {
-            measure(f, &other, &symbols);
+            measure(f, &other, &symbols, &debug);
             elf_file_close(f);
         }
     }
@@ -76,7 +78,7 @@ static enum profd_status take_budget(const struct worker_job *job, struct profd_
     if (status != PROFD_OK) {
         return status;
     }
-    struct sandbox_limits l = {.memory = LIMIT_WORKER_MEMORY + 2 * (text + symbols),
+    struct sandbox_limits l = {.memory = LIMIT_WORKER_MEMORY + 2 * (text + symbols) + debug,
                                .cpu_seconds =
                                    LIMIT_WORKER_CPU_SECONDS + (text >> 20) * LIMIT_WORKER_CPU_PER_MB_MS / 1000};
     if (l.cpu_seconds > job->limits.cpu_seconds) {
