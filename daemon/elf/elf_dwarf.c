@@ -148,7 +148,10 @@ static bool next_unit(struct elf_entries *w)
         if (type == DW_UT_type) {
             continue;
         }
-        if (dwarf_next_unit(w->dwarf, start, &next, &head, NULL, NULL, NULL, NULL, NULL, NULL) != 0 || next <= own) {
+        /* libdw accepts a last unit that states more bytes than there are. */
+        const Elf_Data *info = find_section(dwarf_getelf(w->dwarf), ".debug_info");
+        if (dwarf_next_unit(w->dwarf, start, &next, &head, NULL, NULL, NULL, NULL, NULL, NULL) != 0 || next <= own ||
+            info == NULL || next > info->d_size) {
             w->damaged = true;
             continue;
         }

@@ -662,7 +662,7 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
                        .as_gprof = all,
                        .texts = elf_dwarf_section(d, ".debug_str"),
                        .line_texts = elf_dwarf_section(d, ".debug_line_str")};
-    if (bytes == NULL) {
+    if (bytes == NULL || bytes->d_size == 0) {
         return PROFD_OK;
     }
     s.list = ARENA_ARRAY(b->scratch, (size_t)b->object->symbol_count + 1, struct wanted);
