@@ -1,5 +1,5 @@
-/* The watch list of a configuration: which functions of which uploads are counted for Prometheus and compared between
- * versions. A line is NAME=VALUE[,NAME=VALUE...]:FUNCTION[,FUNCTION...], as in service=api:parse,render. */
+/* The watch list of a configuration: which functions of which uploads are counted for Prometheus. A line is
+ * NAME=VALUE[,NAME=VALUE...]:FUNCTION[,FUNCTION...], as in service=api:parse,render. */
 #ifndef PROFD_CORE_WATCH_LIST_H
 #define PROFD_CORE_WATCH_LIST_H
 
