@@ -59,61 +59,68 @@ static size_t block_round(size_t size)
     return (size + 15) & ~(size_t)15;
 }
 
-/* Takes n elements of this size from the block. */
-static void *block_take(char **at, size_t n, size_t size)
+/* Points an array of n elements into the block, or only adds its size if there is no block yet. */
+static void *block_take(char *block, size_t *at, size_t n, size_t size)
 {
-    void *taken = *at;
+    void *taken = block != NULL ? block + *at : NULL;
     *at += block_round(n * size);
     return taken;
 }
 
-/* 64-bit sizes, which cannot overflow: at most 2^32 × (48 + 12 + 32 + 32 + 22). */
-enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes, bool zeroed,
-                                    struct profd_error *e)
+/* 64-bit sizes, which cannot overflow: at most 2^32 × (64 + 12 + 44 + 32 + 22). Returns the bytes. */
+static size_t block_fill(struct counts *c, const struct counts_sizes *n, char *block)
 {
-    size_t h = sizes->histograms, bins = sizes->bins, arcs = sizes->arcs, trees = sizes->trees, nodes = sizes->nodes;
-    size_t total = block_round(h * sizeof(struct counts_histogram)) + block_round(bins * sizeof(uint64_t)) +
-                   block_round(bins * sizeof(uint32_t)) + 3 * block_round(arcs * sizeof(uint64_t)) +
-                   2 * block_round(arcs * sizeof(uint32_t)) + block_round(trees * sizeof(struct counts_tree)) +
-                   2 * block_round(nodes * sizeof(uint64_t)) + block_round(nodes * sizeof(uint32_t)) +
-                   2 * block_round(nodes) + 16;
-    char *block = zeroed ? calloc(1, total) : malloc(total), *at = block;
+    size_t at = 0;
+    c->histograms = block_take(block, &at, n->histograms, sizeof *c->histograms);
+    c->bin_ticks = block_take(block, &at, n->bins, sizeof *c->bin_ticks);
+    c->from = block_take(block, &at, n->arcs, sizeof *c->from);
+    c->to = block_take(block, &at, n->arcs, sizeof *c->to);
+    c->calls = block_take(block, &at, n->arcs, sizeof *c->calls);
+    c->commit = n->sorted ? block_take(block, &at, n->arcs, sizeof *c->commit) : NULL;
+    c->bin_index = block_take(block, &at, n->bins, sizeof *c->bin_index);
+    c->from_build = block_take(block, &at, n->arcs, sizeof *c->from_build);
+    c->to_build = block_take(block, &at, n->arcs, sizeof *c->to_build);
+    c->rank = n->sorted ? block_take(block, &at, n->arcs, sizeof *c->rank) : NULL;
+    c->trees = block_take(block, &at, n->trees, sizeof *c->trees);
+    c->node_address = block_take(block, &at, n->nodes, sizeof *c->node_address);
+    c->node_ticks = block_take(block, &at, n->nodes, sizeof *c->node_ticks);
+    c->node_build = block_take(block, &at, n->nodes, sizeof *c->node_build);
+    c->node_depth = block_take(block, &at, n->nodes, sizeof *c->node_depth);
+    c->node_kind = block_take(block, &at, n->nodes, sizeof *c->node_kind);
+    return at + 16;
+}
+
+enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes,
+                                    const struct counts_memory *memory, struct profd_error *e)
+{
+    struct counts result = {.histogram_count = sizes->histograms,
+                            .bin_count = sizes->bins,
+                            .arc_count = sizes->arcs,
+                            .tree_count = sizes->trees,
+                            .node_count = sizes->nodes,
+                            .sorted = sizes->sorted};
+    const size_t size = block_fill(&result, sizes, NULL);
+    char *block = memory != NULL ? memory->take(memory->context, size) : malloc(size);
     if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u bins, %u arcs and %u nodes of stacks", sizes->bins,
-                               sizes->arcs, sizes->nodes);
+        return profd_no_memory(e);
     }
-    *c = (struct counts){.histogram_count = sizes->histograms,
-                         .bin_count = sizes->bins,
-                         .arc_count = sizes->arcs,
-                         .tree_count = sizes->trees,
-                         .node_count = sizes->nodes,
-                         .block = block};
-    c->histograms = block_take(&at, h, sizeof *c->histograms);
-    c->bin_ticks = block_take(&at, bins, sizeof *c->bin_ticks);
-    c->from = block_take(&at, arcs, sizeof *c->from);
-    c->to = block_take(&at, arcs, sizeof *c->to);
-    c->calls = block_take(&at, arcs, sizeof *c->calls);
-    c->bin_index = block_take(&at, bins, sizeof *c->bin_index);
-    c->from_build = block_take(&at, arcs, sizeof *c->from_build);
-    c->to_build = block_take(&at, arcs, sizeof *c->to_build);
-    c->trees = block_take(&at, trees, sizeof *c->trees);
-    c->node_address = block_take(&at, nodes, sizeof *c->node_address);
-    c->node_ticks = block_take(&at, nodes, sizeof *c->node_ticks);
-    c->node_build = block_take(&at, nodes, sizeof *c->node_build);
-    c->node_depth = block_take(&at, nodes, sizeof *c->node_depth);
-    c->node_kind = block_take(&at, nodes, sizeof *c->node_kind);
+    block_fill(&result, sizes, block);
+    result.block = memory != NULL ? NULL : block;
+    *c = result;
     return PROFD_OK;
 }
 
 enum profd_status counts_init_sizes(struct counts *c, const struct counts_sizes *sizes, struct profd_error *e)
 {
-    return counts_take_block(c, sizes, true, e);
+    TRY(counts_take_block(c, sizes, NULL, e));
+    memset(c->block, 0, block_fill(&(struct counts){0}, sizes, NULL));
+    return PROFD_OK;
 }
 
 enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
                               struct profd_error *e)
 {
-    return counts_take_block(c, &(struct counts_sizes){.histograms = histograms, .bins = bins, .arcs = arcs}, true, e);
+    return counts_init_sizes(c, &(struct counts_sizes){.histograms = histograms, .bins = bins, .arcs = arcs}, e);
 }
 
 void counts_done(struct counts *c)
@@ -179,40 +186,6 @@ int counts_compare_geometry(const struct counts_geometry *a, const struct counts
     }
     int dimension = strncmp(a->dimension, b->dimension, sizeof a->dimension);
     return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
-}
-
-uint8_t *counts_encode_geometry(const struct counts_geometry *g, uint64_t low, uint8_t *p)
-{
-    size_t n = strnlen(g->dimension, sizeof g->dimension);
-    p = varint_put(p, g->build);
-    p = varint_put(p, g->bins);
-    p = varint_put(p, low);
-    p = varint_put(p, g->high - g->low);
-    p = varint_put(p, g->rate);
-    p = varint_put(p, n);
-    memcpy(p, g->dimension, n);
-    p += n;
-    *p++ = (uint8_t)g->abbreviation;
-    return p;
-}
-
-bool counts_decode_geometry(const uint8_t **at, const uint8_t *end, struct counts_geometry *g, bool *wide)
-{
-    uint64_t build, bins, rate, n;
-    if (!varint_get(at, end, &build) || !varint_get(at, end, &bins) || !varint_get(at, end, &g->low) ||
-        !varint_get(at, end, &g->high) || !varint_get(at, end, &rate) || !varint_get(at, end, &n) ||
-        n >= sizeof g->dimension || (uint64_t)(end - *at) < n + 1) {
-        return false;
-    }
-    memset(g->dimension, 0, sizeof g->dimension);
-    memcpy(g->dimension, *at, (size_t)n);
-    *at += n;
-    g->abbreviation = (char)*(*at)++;
-    g->build = (uint32_t)build;
-    g->bins = (uint32_t)bins;
-    g->rate = (uint32_t)rate;
-    *wide = build > UINT32_MAX || bins > UINT32_MAX || rate > UINT32_MAX;
-    return true;
 }
 
 bool counts_dimension_valid(const char dimension[16], char abbreviation)

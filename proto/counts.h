@@ -1,4 +1,4 @@
-/* What was counted: histograms, arcs and stacks of one upload or of a sum, and their stored encoding.
+/* What was counted: histograms, arcs and stacks of one upload or of a sum, and their one encoding (DECISIONS 59).
  * The same bytes travel, are validated by decoding them, and are stored (DECISIONS 18). */
 #ifndef PROFD_PROTO_COUNTS_H
 #define PROFD_PROTO_COUNTS_H
@@ -32,10 +32,17 @@ struct counts_geometry {
         };                                                                                                             \
     };
 
+/* Order of first arrival: the number of the upload in order of acceptance, then the position in it. */
+struct counts_order {
+    uint64_t commit;
+    uint32_t rank;
+};
+
 struct counts_histogram {
     COUNTS_WITH_GEOMETRY
     uint32_t first; /* its bins are bin_index[first … first+used) */
     uint32_t used;
+    struct counts_order order; /* of sorted counts */
 };
 
 /* The stacks of one clock as a tree: its nodes are those from first on. */
@@ -54,9 +61,13 @@ struct counts_tree {
 #define COUNTS_FRAME_OUTSIDE 0    /* an address outside every known build */
 #define COUNTS_FRAME_INCOMPLETE 1 /* at depth 0, a return address: the outer frames are not known */
 
-/* Structure of arrays. Bins of one histogram are in ascending index and non-zero; arcs are in order of first arrival
- * and may repeat; a count of 0 is legal (an arc known only from the executable). An arc end with build index
- * COUNTS_NOWHERE is outside every known build; its address is kept.
+/* Structure of arrays. Bins of one histogram are in ascending index and non-zero. A count of 0 is legal (an arc known
+ * only from the executable). An arc end with build index COUNTS_NOWHERE is outside every known build; its address is
+ * kept.
+ * The rows of an upload are in order of first arrival, and arcs may repeat. Those of a sum are sorted, so that sums
+ * merge without hashing: histograms ascend by counts_compare_geometry, arcs by (from_build, from, to_build, to) with
+ * COUNTS_NOWHERE last, and no key is there twice; each histogram and arc has its order of first arrival, and no number
+ * is above 2^63−1.
  * Trees ascend by counts_compare_clocks, and their nodes follow each other without gaps. Nodes of a tree are in
  * preorder: depth 0 is the outermost frame, a node's depth is at most one more than that of the node before it,
  * siblings ascend by counts_compare_frames (counts_tree.h), and no two siblings are the same. node_ticks are the ticks
@@ -72,27 +83,32 @@ struct counts {
     uint32_t *from_build, *to_build;
     uint64_t *from, *to; /* link-time addresses: return address or call site of the caller; address in the callee */
     uint64_t *calls;
+    uint64_t *commit; /* of sorted counts: the order of each arc's first arrival */
+    uint32_t *rank;
     uint32_t tree_count, node_count;
     struct counts_tree *trees;
     uint8_t *node_depth, *node_kind;
     uint32_t *node_build;
     uint64_t *node_address, *node_ticks;
-    void *block; /* owns all the arrays */
+    bool sorted;
+    bool saturated; /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
+    void *block;    /* owns all the arrays, unless they are in other memory */
 };
 #define COUNTS_NOWHERE UINT32_MAX
+
+/* Counts by random group of processes (DECISIONS 29), row by row beside the bins, arcs and nodes of sorted counts: row
+ * i, group g at [i·COUNTS_GROUPS + g]. The row's sum is its number (saturating). */
+#define COUNTS_GROUPS 16u
+struct counts_shares {
+    uint64_t *bins, *arcs, *nodes;
+};
 
 /* The order of stored sums: by build, low, high, bins, rate, dimension, abbreviation. 0: the same geometry. */
 int counts_compare_geometry(const struct counts_geometry *a, const struct counts_geometry *b);
 
-/* A geometry in the encodings of uploads and of sums: varints of build, bins, low as the encoding has it, high − low
- * and rate, the dimension behind its length, the abbreviation. Returns the end of what was written. */
-uint8_t *counts_encode_geometry(const struct counts_geometry *g, uint64_t low, uint8_t *p);
-/* Afterwards low is as it was encoded, and high is high − low. *wide: build, bins or rate needs more than 32 bits.
- * False if the bytes end before, or the dimension is too long. */
-bool counts_decode_geometry(const uint8_t **at, const uint8_t *end, struct counts_geometry *g, bool *wide);
-
 struct counts_sizes {
     uint32_t histograms, bins, arcs, trees, nodes;
+    bool sorted; /* with the order of arcs */
 };
 
 /* Takes one block for arrays of these sizes, zeroed. NO_MEMORY or OK. */
@@ -103,19 +119,45 @@ enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bi
 /* Frees the block. Accepts a zeroed struct. */
 void counts_done(struct counts *c);
 
-/* Encodes into a new block that the caller frees. Layout (profd-protocol(7)): a format byte (1; 2 if there are trees),
- * the raw size, and one zstd-1 frame over the columns. Columns keep arrival order; addresses are signed deltas to the
- * previous one of the same column, numbers are LEB128 varints. */
+/* Encodes into a new block that the caller frees. Layout (profd-protocol(7)): sizes, then a zstd frame with checksum
+ * for each of arcs, histograms and stacks. What would not decode is refused. O(n) if the arcs ascend by caller, else
+ * O(n) for each byte in which callers and callees differ. */
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e);
+/* The shares, without what the totals say already, in an encoding of their own: most readers do not need them. */
+enum profd_status counts_encode_shares(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
+                                       size_t *out_size, struct profd_error *e);
+
+/* What of the counts is decoded; the rest is left empty without being unpacked. */
+#define COUNTS_ARCS 1u
+#define COUNTS_HISTOGRAMS 2u
+#define COUNTS_STACKS 4u
+#define COUNTS_ALL 7u
+
+/* Memory for arrays that are decoded: size bytes, zeroed, aligned for any type, or NULL. */
+struct counts_memory {
+    void *(*take)(void *context, size_t size);
+    void *context;
+};
 
 /* Decodes and validates: every limit of limits.h, low < high, indices ascending and below bins, build indices below
- * builds (or COUNTS_NOWHERE), trees as struct counts says, the geometry of the collector's counters (collector.h; the
- * caller must check that their build is the program), no surplus bytes. Lengths are checked against the input before
- * memory is taken. On failure nothing is allocated. O(bytes). */
+ * builds (or COUNTS_NOWHERE), the order of sorted rows, trees as struct counts says, the geometry of the collector's
+ * counters (collector.h; the caller must check that their build is the program), no surplus bytes. Lengths are checked
+ * against the input before memory is taken. memory NULL: the caller ends the block with counts_done, and
+ * on failure nothing is allocated. MALFORMED, TOO_LARGE, NO_MEMORY or OK. O(bytes). */
+enum profd_status counts_decode_parts(const uint8_t *in, size_t n, uint32_t builds, unsigned parts,
+                                      const struct counts_memory *memory, struct counts *c, struct profd_error *e);
+/* All parts, in a block of their own. */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
+/* The shares of these counts, of which all parts were decoded. Likewise. */
+enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in, size_t n,
+                                       const struct counts_memory *memory, struct counts_shares *out,
+                                       struct profd_error *e);
 
 /* The dimension is printable ASCII, NUL behind it up to its end; the abbreviation is printable ASCII. */
 bool counts_dimension_valid(const char dimension[16], char abbreviation);
+
+/* The limits of an upload (limits.h). TOO_LARGE or OK. */
+enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e);
 
 /* Every rule on one histogram but its build and first. at names it in the sentence. */
 enum profd_status counts_judge_histogram(const struct counts_histogram *h, uint32_t at, struct profd_error *e);

@@ -3,276 +3,277 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/counts_columns.h"
 #include "proto/counts_internal.h"
+#include "proto/counts_places.h"
 #include "proto/counts_tree.h"
 #include "proto/deflate.h"
 #include "proto/varint.h"
 
-/* A build index with COUNTS_NOWHERE as 0. */
-static uint64_t encode_end(uint32_t build)
+/* What the decoder checks of histograms, so that whatever is encoded can be decoded. *bins: those that they use. */
+static enum profd_status judge_histograms(const struct counts *c, uint64_t *bins, struct profd_error *e)
 {
-    return build == COUNTS_NOWHERE ? 0 : (uint64_t)build + 1;
-}
-
-static enum profd_status encode_judge_bins(const struct counts *c, const struct counts_histogram *h, uint32_t at,
-                                           struct profd_error *e)
-{
-    if (h->first > c->bin_count || h->used > c->bin_count - h->first) {
-        return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", at, h->first, h->first + h->used,
-                               c->bin_count);
-    }
-    for (uint32_t i = h->first; i < h->first + h->used; i++) {
-        if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1])) {
-            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", at,
-                                   c->bin_index[i], h->bins);
+    uint64_t used = 0;
+    for (uint32_t k = 0; k < c->histogram_count; k++) {
+        const struct counts_histogram *h = &c->histograms[k];
+        TRY(counts_judge_histogram(h, k, e));
+        if (h->first > c->bin_count || h->used > c->bin_count - h->first) {
+            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bins %u to %u of %u", k, h->first,
+                                   h->first + h->used, c->bin_count);
         }
-        if (c->bin_ticks[i] == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is zero", at, c->bin_index[i]);
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
+            if (c->bin_index[i] >= h->bins || (i > h->first && c->bin_index[i] <= c->bin_index[i - 1])) {
+                return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is out of order or not below %u", k,
+                                       c->bin_index[i], h->bins);
+            }
+            if (c->bin_ticks[i] == 0) {
+                return profd_error_set(e, PROFD_REFUSED, "histogram %u: bin %u is zero", k, c->bin_index[i]);
+            }
         }
+        used += h->used;
     }
+    *bins = used;
     return PROFD_OK;
 }
 
-/* The rules that the decoder checks, so that whatever is encoded can be decoded. *bins: those that histograms use. */
-static enum profd_status encode_judge(const struct counts *c, uint64_t *bins, struct profd_error *e)
+static enum profd_status judge(const struct counts *c, uint64_t *bins, struct profd_error *e)
 {
-    enum profd_status status = counts_judge_sizes(c->histogram_count, c->bin_count, c->arc_count, e);
-    uint64_t used = 0;
-    for (uint32_t i = 0; i < c->histogram_count && status == PROFD_OK; i++) {
-        status = counts_judge_histogram(&c->histograms[i], i, e);
-        if (status == PROFD_OK) {
-            status = encode_judge_bins(c, &c->histograms[i], i, e);
-        }
-        used += c->histograms[i].used;
+    struct counts_nodes nodes = COUNTS_NODES(c);
+    if (!c->sorted) {
+        TRY(counts_judge_sizes(c->histogram_count, c->bin_count, c->arc_count, e));
     }
-    if (status == PROFD_OK) {
-        status = counts_judge_sizes(c->histogram_count, used, c->arc_count, e);
+    TRY(judge_histograms(c, bins, e));
+    if (!c->sorted) {
+        TRY(counts_judge_sizes(c->histogram_count, *bins, c->arc_count, e));
+        TRY(counts_check_collector(c, e));
     }
-    if (status == PROFD_OK) {
-        status = counts_check_collector(c, e);
-    }
-    if (status == PROFD_OK) {
-        struct counts_nodes nodes = COUNTS_NODES(c);
-        status = counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, COUNTS_NOWHERE, e);
-    }
-    if (status == PROFD_OK) {
-        *bins = used;
-    }
-    return status;
+    return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, COUNTS_NOWHERE, e);
 }
 
-static uint8_t *encode_histograms(const struct counts *c, uint8_t *p)
+/* Scratch arrays for the largest of the columns. */
+struct work {
+    struct sort_item *items; /* twice as many as rows */
+    struct counts_places places;
+    uint64_t *numbers;
+    uint8_t *raw; /* a section before it is compressed */
+    void *block;
+};
+
+static uint64_t most(uint64_t a, uint64_t b)
 {
-    uint64_t low = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct counts_histogram *h = &c->histograms[i];
-        p = counts_encode_geometry(&h->geometry, varint_zigzag(h->low - low), p);
-        p = varint_put(p, h->used);
-        low = h->low;
-    }
-    return p;
+    return a > b ? a : b;
 }
 
-static uint8_t *encode_gaps(const struct counts *c, uint8_t *p)
+static enum profd_status work_init(struct work *w, const struct counts *c, uint64_t bins, struct profd_error *e)
 {
+    const size_t rows = (size_t)most(c->arc_count, c->node_count), numbers = (size_t)most(rows, bins);
+    const size_t places = COUNTS_PLACES_MAX + COUNTS_RUN_MAX * (most(LIMIT_BUILDS, 64) + 1);
+    const size_t arcs = 2 * places + 2 * VARINT_MAX + 7 * counts_column_bound(c->arc_count);
+    const size_t histograms = (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX + 2 * counts_column_bound(bins);
+    const size_t stacks = places + (size_t)c->tree_count * COUNTS_TREE_MAX + 4 * counts_column_bound(c->node_count);
+    const size_t raw = (size_t)most(arcs, most(histograms, stacks));
+    char *block = malloc(rows * (2 * sizeof *w->items + 2 * sizeof(uint64_t) + sizeof(uint32_t)) + 16 +
+                         numbers * sizeof(uint64_t) + raw);
+    if (block == NULL) {
+        return profd_no_memory(e);
+    }
+    w->block = block;
+    w->items = (struct sort_item *)(void *)block;
+    w->places.address = (uint64_t *)(w->items + 2 * rows);
+    w->places.of = w->places.address + rows;
+    w->numbers = w->places.of + rows;
+    w->places.build = (uint32_t *)(w->numbers + numbers);
+    w->raw = (uint8_t *)(w->places.build + rows);
+    return PROFD_OK;
+}
+
+/* The places of rows and which of them each row has, as differences to the row before: rows of sums ascend. */
+static uint8_t *put_ends(struct work *w, const uint32_t *builds, const uint64_t *addresses, uint32_t n,
+                         bool differences, uint8_t *p)
+{
+    counts_places_find(builds, addresses, n, w->items, &w->places);
+    p = counts_places_put(&w->places, w->numbers, p);
+    for (uint32_t i = 0; i < n; i++) {
+        w->numbers[i] =
+            differences ? varint_zigzag(w->places.of[i] - (i == 0 ? 0 : w->places.of[i - 1])) : w->places.of[i];
+    }
+    return counts_column_put(p, w->numbers, n, 0);
+}
+
+static uint8_t *put_orders(struct work *w, const struct counts *c, uint8_t *p)
+{
+    uint64_t lowest = c->arc_count == 0 ? 0 : UINT64_MAX;
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        lowest = c->commit[i] < lowest ? c->commit[i] : lowest;
+    }
+    p = varint_put(p, lowest);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        w->numbers[i] = c->commit[i] - lowest;
+    }
+    p = counts_column_put(p, w->numbers, c->arc_count, 0);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        w->numbers[i] = varint_zigzag((uint64_t)c->rank[i] - (i == 0 ? 0 : c->rank[i - 1]));
+    }
+    return counts_column_put(p, w->numbers, c->arc_count, 0);
+}
+
+static uint8_t *put_arcs(struct work *w, const struct counts *c, uint8_t *p)
+{
+    p = put_ends(w, c->from_build, c->from, c->arc_count, true, p);
+    p = put_ends(w, c->to_build, c->to, c->arc_count, false, p);
+    if (c->sorted) {
+        p = put_orders(w, c, p);
+    }
+    return counts_column_put(p, c->calls, c->arc_count, 1);
+}
+
+static uint8_t *put_text(const char *text, size_t most_bytes, uint8_t *p)
+{
+    const size_t n = strnlen(text, most_bytes);
+    p = varint_put(p, n);
+    memcpy(p, text, n);
+    return p + n;
+}
+
+static uint8_t *put_histograms(struct work *w, const struct counts *c, uint8_t *p)
+{
+    size_t n = 0;
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
-        uint32_t next = 0;
-        for (uint32_t i = h->first; i < h->first + h->used; i++) {
-            p = varint_put(p, c->bin_index[i] - next);
+        p = varint_put(p, h->build);
+        p = varint_put(p, h->bins);
+        p = varint_put(p, h->low);
+        p = varint_put(p, h->high - h->low);
+        p = varint_put(p, h->rate);
+        p = put_text(h->dimension, sizeof h->dimension, p);
+        *p++ = (uint8_t)h->abbreviation;
+        p = varint_put(p, h->used);
+        if (c->sorted) {
+            p = varint_put(p, h->order.commit);
+            p = varint_put(p, h->order.rank);
+        }
+        for (uint32_t i = h->first, next = 0; i < h->first + h->used; i++) {
+            w->numbers[n++] = c->bin_index[i] - next;
             next = c->bin_index[i] + 1;
         }
     }
-    return p;
-}
-
-static uint8_t *encode_ticks(const struct counts *c, uint8_t *p)
-{
+    p = counts_column_put(p, w->numbers, n, 0);
+    n = 0;
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
-        for (uint32_t i = h->first; i < h->first + h->used; i++) {
-            p = varint_put(p, c->bin_ticks[i]);
-        }
+        memcpy(w->numbers + n, c->bin_ticks + h->first, h->used * sizeof *w->numbers);
+        n += h->used;
+    }
+    return counts_column_put(p, w->numbers, n, 1);
+}
+
+uint8_t *counts_encode_clocks(const struct counts_tree *trees, uint32_t n, uint8_t *p)
+{
+    for (const struct counts_tree *t = trees; t < trees + n; t++) {
+        p = varint_put(p, t->rate);
+        p = put_text(t->dimension, sizeof t->dimension, p);
+        *p++ = (uint8_t)t->abbreviation;
+        p = varint_put(p, t->used);
     }
     return p;
 }
 
-/* Runs of equal builds: (length, build), lengths adding up to n. */
-static uint8_t *encode_ends(const uint32_t *builds, uint32_t n, uint8_t *p)
+static uint8_t *put_stacks(struct work *w, const struct counts *c, uint8_t *p)
 {
-    for (uint32_t i = 0; i < n;) {
-        uint32_t start = i;
-        while (i < n && builds[i] == builds[start]) {
-            i++;
-        }
-        p = varint_put(p, i - start);
-        p = varint_put(p, encode_end(builds[start]));
-    }
-    return p;
-}
-
-static uint8_t *encode_addresses(const uint64_t *addresses, uint32_t n, uint8_t *p)
-{
-    uint64_t previous = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        p = varint_put(p, varint_zigzag(addresses[i] - previous));
-        previous = addresses[i];
-    }
-    return p;
-}
-
-/* Callees by order of first appearance: most arcs then need one byte. A slot holds index + 1. */
-struct callees {
-    uint64_t *addresses;
-    uint32_t *slots;
-    uint32_t count, mask;
-};
-#define CALLEES_PROBES                                                                                                 \
-    16 /* the search for a callee is bounded; a callee that is not found is listed again, so no input is slow */
-
-static enum profd_status callees_init(struct callees *d, uint32_t arcs, struct profd_error *e)
-{
-    uint32_t slots = 16;
-    while (slots < 2 * (uint64_t)arcs) {
-        slots *= 2;
-    }
-    uint64_t *block = calloc((size_t)arcs + slots / 2, sizeof *block);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode %u arcs", arcs);
-    }
-    *d = (struct callees){.addresses = block, .slots = (uint32_t *)(block + arcs), .mask = slots - 1};
-    return PROFD_OK;
-}
-
-/* Index + 1 of an address that was there before; else it is added and the answer is 0. */
-static uint32_t callees_index(struct callees *d, uint64_t address)
-{
-    uint32_t at = (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32);
-    for (unsigned probe = 0; probe < CALLEES_PROBES; probe++, at++) {
-        uint32_t *slot = &d->slots[at & d->mask];
-        if (*slot == 0) {
-            *slot = d->count + 1;
-            break;
-        }
-        if (d->addresses[*slot - 1] == address) {
-            return *slot;
-        }
-    }
-    d->addresses[d->count++] = address;
-    return 0;
-}
-
-static uint8_t *encode_arcs(const struct counts *c, struct callees *d, uint8_t *p)
-{
-    p = encode_ends(c->from_build, c->arc_count, p);
-    p = encode_ends(c->to_build, c->arc_count, p);
-    p = encode_addresses(c->from, c->arc_count, p);
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        p = varint_put(p, callees_index(d, c->to[i]));
-    }
-    p = encode_addresses(d->addresses, d->count, p);
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        p = varint_put(p, c->calls[i]);
-    }
-    return p;
-}
-
-/* How many levels above the deepest possible a node is, and its kind. */
-static uint8_t *encode_depths(const struct counts *c, uint8_t *p)
-{
-    for (uint32_t k = 0; k < c->tree_count; k++) {
-        unsigned most = 0;
-        for (uint32_t i = c->trees[k].first; i < c->trees[k].first + c->trees[k].used; i++) {
-            p = varint_put(p, (most - c->node_depth[i]) << 1 | c->node_kind[i]);
-            most = c->node_depth[i] + 1u;
-        }
-    }
-    return p;
-}
-
-static uint8_t *encode_nodes(const struct counts *c, uint8_t *p)
-{
-    uint64_t previous[COUNTS_NODE_BUILDS] = {0};
     p = counts_encode_clocks(c->trees, c->tree_count, p);
-    p = encode_depths(c, p);
-    p = encode_ends(c->node_build, c->node_count, p);
-    for (uint32_t i = 0; i < c->node_count; i++) {
-        uint64_t *last = &previous[counts_node_slot(c->node_build[i])];
-        p = varint_put(p, varint_zigzag(c->node_address[i] - *last));
-        *last = c->node_address[i];
+    for (uint32_t k = 0; k < c->tree_count; k++) {
+        uint64_t deepest = 0; /* that is possible */
+        for (uint32_t i = c->trees[k].first; i < c->trees[k].first + c->trees[k].used; i++) {
+            w->numbers[i] = deepest - c->node_depth[i];
+            deepest = c->node_depth[i] + 1u;
+        }
     }
+    p = counts_column_put(p, w->numbers, c->node_count, 0);
+    p = counts_column_put(p, c->node_ticks, c->node_count, 1);
+    counts_places_find(c->node_build, c->node_address, c->node_count, w->items, &w->places);
+    p = counts_places_put(&w->places, w->numbers, p);
     for (uint32_t i = 0; i < c->node_count; i++) {
-        p = varint_put(p, c->node_ticks[i]);
+        w->numbers[i] = w->places.of[i] * 2 + c->node_kind[i];
     }
-    return p;
+    return counts_column_put(p, w->numbers, c->node_count, 0);
 }
 
-static uint8_t *encode_columns(const struct counts *c, uint64_t bins, struct callees *d, uint8_t *p)
+/* Compresses n raw bytes to a block that grows by them. */
+struct pack {
+    uint8_t *block;
+    size_t used;
+    uint64_t raw[COUNTS_SECTIONS], packed[COUNTS_SECTIONS], total;
+};
+
+static enum profd_status pack_section(struct pack *x, unsigned section, const uint8_t *raw, size_t n,
+                                      struct profd_error *e)
 {
+    size_t size = 0;
+    uint8_t *grown = realloc(x->block, x->used + deflate_bound(n));
+    if (grown == NULL) {
+        return profd_no_memory(e);
+    }
+    x->block = grown;
+    TRY(deflate_pack(raw, n, false, x->block + x->used, deflate_bound(n), &size, e));
+    x->used += size;
+    x->raw[section] = n;
+    x->packed[section] = size;
+    x->total += n;
+    return x->total <= LIMIT_COUNTS_RAW ? PROFD_OK
+                                        : profd_error_set(e, PROFD_TOO_LARGE, "counts of %llu bytes, at most %u",
+                                                          (unsigned long long)x->total, LIMIT_COUNTS_RAW);
+}
+
+/* The head goes in front of the sections, which leave COUNTS_HEAD_MAX bytes for it, and everything moves down. */
+static void pack_head(struct pack *x, const struct counts *c, uint64_t bins)
+{
+    uint8_t head[COUNTS_HEAD_MAX], *p = head;
+    const unsigned sections = c->tree_count > 0 ? 3 : 2;
+    *p++ = COUNTS_FORMAT;
+    p = varint_put(p, x->total);
+    *p++ = (uint8_t)((c->sorted ? COUNTS_FLAG_SORTED : 0) | (c->saturated ? COUNTS_FLAG_SATURATED : 0));
+    p = varint_put(p, c->arc_count);
     p = varint_put(p, c->histogram_count);
     p = varint_put(p, bins);
-    p = varint_put(p, c->arc_count);
-    if (c->tree_count > 0) {
-        p = varint_put(p, c->tree_count);
-        p = varint_put(p, c->node_count);
+    p = varint_put(p, c->tree_count);
+    p = varint_put(p, c->node_count);
+    for (unsigned i = 0; i < sections; i++) {
+        p = varint_put(p, x->raw[i]);
+        p = varint_put(p, x->packed[i]);
     }
-    p = encode_histograms(c, p);
-    p = encode_gaps(c, p);
-    p = encode_ticks(c, p);
-    p = encode_arcs(c, d, p);
-    return c->tree_count > 0 ? encode_nodes(c, p) : p;
+    const size_t n = (size_t)(p - head);
+    memmove(x->block + n, x->block + COUNTS_HEAD_MAX, x->used - COUNTS_HEAD_MAX);
+    memcpy(x->block, head, n);
+    x->used -= COUNTS_HEAD_MAX - n;
 }
 
-/* Format byte, size of the columns, columns compressed. */
-static enum profd_status encode_pack(uint8_t format, const uint8_t *raw, size_t n, uint8_t **out, size_t *out_size,
-                                     struct profd_error *e)
+static enum profd_status encode(struct work *w, struct pack *x, const struct counts *c, uint64_t bins,
+                                struct profd_error *e)
 {
-    size_t capacity = deflate_bound(n), size = 0;
-    if (n > LIMIT_COUNTS_RAW) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "counts of %zu bytes, at most %u", n, LIMIT_COUNTS_RAW);
+    TRY(work_init(w, c, bins, e));
+    TRY(pack_section(x, 0, w->raw, (size_t)(put_arcs(w, c, w->raw) - w->raw), e));
+    TRY(pack_section(x, 1, w->raw, (size_t)(put_histograms(w, c, w->raw) - w->raw), e));
+    if (c->tree_count > 0) {
+        TRY(pack_section(x, 2, w->raw, (size_t)(put_stacks(w, c, w->raw) - w->raw), e));
     }
-    uint8_t *block = malloc(1 + VARINT_MAX + capacity);
-    if (block == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress %zu bytes of counts", n);
-    }
-    block[0] = format;
-    uint8_t *p = varint_put(block + 1, n);
-    enum profd_status status = deflate_pack(raw, n, false, p, capacity, &size, e);
-    if (status != PROFD_OK) {
-        free(block);
-        return status;
-    }
-    size += (size_t)(p - block);
-    uint8_t *fitted = realloc(block, size);
-    *out = fitted != NULL ? fitted : block;
-    *out_size = size;
+    pack_head(x, c, bins);
     return PROFD_OK;
 }
 
 enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
-    uint64_t bins;
-    struct callees callees = {0};
-    enum profd_status status = encode_judge(c, &bins, e);
-    if (status == PROFD_OK) {
-        status = callees_init(&callees, c->arc_count, e);
-    }
-    if (status != PROFD_OK) {
+    struct work w = {0};
+    struct pack x = {.used = COUNTS_HEAD_MAX};
+    uint64_t bins = 0;
+    TRY(judge(c, &bins, e));
+    enum profd_status status = encode(&w, &x, c, bins, e);
+    free(w.block);
+    if (status) {
+        free(x.block);
         return status;
     }
-    size_t capacity = 5 * VARINT_MAX + (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX +
-                      (size_t)bins * COUNTS_BIN_MAX + (size_t)c->arc_count * COUNTS_ARC_MAX +
-                      (size_t)c->tree_count * COUNTS_TREE_MAX + (size_t)c->node_count * COUNTS_NODE_MAX;
-    uint8_t *raw = malloc(capacity);
-    if (raw == NULL) {
-        status =
-            profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode %u bins and %u arcs", c->bin_count, c->arc_count);
-    } else {
-        uint8_t *end = encode_columns(c, bins, &callees, raw);
-        status = encode_pack(c->tree_count > 0 ? COUNTS_FORMAT_STACKS : COUNTS_FORMAT, raw, (size_t)(end - raw), out,
-                             out_size, e);
-    }
-    free(raw);
-    free(callees.addresses);
-    return status;
+    uint8_t *fitted = realloc(x.block, x.used);
+    *out = fitted != NULL ? fitted : x.block;
+    *out_size = x.used;
+    return PROFD_OK;
 }

@@ -5,33 +5,20 @@
 #include "proto/counts.h"
 #include "proto/limits.h"
 
-#define COUNTS_FORMAT 1         /* first byte of the stored encoding */
-#define COUNTS_FORMAT_STACKS 2  /* if there are trees */
-#define COUNTS_HISTOGRAM_MIN 8u /* encoded bytes of the smallest histogram */
-#define COUNTS_BIN_MIN 2u
-#define COUNTS_ARC_MIN 3u
-#define COUNTS_HISTOGRAM_MAX 72u /* and of the largest */
-#define COUNTS_BIN_MAX 15u
-#define COUNTS_ARC_MAX 55u
-#define COUNTS_TREE_MIN 4u
-#define COUNTS_TREE_MAX 32u
-#define COUNTS_NODE_MIN 3u
-#define COUNTS_NODE_MAX 37u
+#define COUNTS_FORMAT 1        /* first byte of the encoding */
+#define COUNTS_SHARES_FORMAT 2 /* and of that of shares */
+#define COUNTS_FLAG_SORTED 1u
+#define COUNTS_FLAG_SATURATED 2u
+#define COUNTS_FLAGS (COUNTS_FLAG_SORTED | COUNTS_FLAG_SATURATED)
+#define COUNTS_SECTIONS 3u                         /* arcs, histograms, stacks */
+#define COUNTS_HEAD_MAX (2 + 12 * VARINT_MAX)      /* bytes before the sections */
+#define COUNTS_HISTOGRAM_MIN 8u                    /* encoded bytes of the smallest histogram, without its bins */
+#define COUNTS_HISTOGRAM_MAX (32 + 7 * VARINT_MAX) /* and of the largest */
+#define COUNTS_TREE_MAX 32u                        /* of the largest tree, without its nodes */
 
-/* Addresses of nodes are encoded as differences to the one before of the same build; this many are remembered, by the
- * build's remainder. The last is that of COUNTS_NOWHERE. */
-#define COUNTS_NODE_BUILDS (LIMIT_BUILDS + 1)
-static inline uint32_t counts_node_slot(uint32_t build)
-{
-    return build == COUNTS_NOWHERE ? LIMIT_BUILDS : build % LIMIT_BUILDS;
-}
-
-/* Like counts_init_sizes; the arrays are zeroed only if zeroed says so. */
-enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes, bool zeroed,
-                                    struct profd_error *e);
-
-/* Rules of limits.h. TOO_LARGE or OK. */
-enum profd_status counts_judge_sizes(uint64_t histograms, uint64_t bins, uint64_t arcs, struct profd_error *e);
+/* Takes one block for arrays of these sizes. NO_MEMORY or OK. */
+enum profd_status counts_take_block(struct counts *c, const struct counts_sizes *sizes,
+                                    const struct counts_memory *memory, struct profd_error *e);
 
 /* At most one histogram has the collector's counters. MALFORMED or OK. */
 enum profd_status counts_check_collector(const struct counts *c, struct profd_error *e);

@@ -33,34 +33,6 @@ int counts_compare_clocks(const struct counts_tree *a, const struct counts_tree 
     return dimension != 0 ? dimension : a->abbreviation - b->abbreviation;
 }
 
-uint8_t *counts_encode_clocks(const struct counts_tree *trees, uint32_t n, uint8_t *p)
-{
-    for (const struct counts_tree *t = trees; t < trees + n; t++) {
-        const size_t length = strnlen(t->dimension, sizeof t->dimension);
-        p = varint_put(p, t->rate);
-        p = varint_put(p, length);
-        memcpy(p, t->dimension, length);
-        p += length;
-        *p++ = (uint8_t)t->abbreviation;
-        p = varint_put(p, t->used);
-    }
-    return p;
-}
-
-bool counts_decode_clock(const uint8_t **at, const uint8_t *end, struct counts_tree *t, uint64_t *rate, uint64_t *used)
-{
-    uint64_t n;
-    if (!varint_get(at, end, rate) || !varint_get(at, end, &n) || n >= sizeof t->dimension ||
-        (uint64_t)(end - *at) < n + 1) {
-        return false;
-    }
-    *t = (struct counts_tree){.rate = (uint32_t)*rate};
-    memcpy(t->dimension, *at, (size_t)n);
-    *at += n;
-    t->abbreviation = (char)*(*at)++;
-    return varint_get(at, end, used);
-}
-
 /* COUNTS_NOWHERE has two frames, one of them at depth 0 only. */
 static bool frame_valid(const struct counts_frame *f, uint32_t depth)
 {

@@ -29,12 +29,9 @@ int counts_compare_frames(const struct counts_frame *a, const struct counts_fram
 /* The order of trees: by rate, dimension, abbreviation. 0: trees that can be added up. */
 int counts_compare_clocks(const struct counts_tree *a, const struct counts_tree *b);
 
-/* Trees without their nodes, as uploads and sums have them: varint of the rate, the dimension behind its length, the
+/* Trees without their nodes, as counts and segments have them: varint of the rate, the dimension behind its length, the
  * abbreviation, varint of the number of nodes. At most 32 bytes each. Returns the end. */
 uint8_t *counts_encode_clocks(const struct counts_tree *trees, uint32_t n, uint8_t *p);
-/* Reads one of them: its clock into t, zeroed before, the rate and the number of nodes as they stand, which the caller
- * must check. False if the bytes end before, or the dimension is too long. */
-bool counts_decode_clock(const uint8_t **at, const uint8_t *end, struct counts_tree *t, uint64_t *rate, uint64_t *used);
 
 /* For merging two trees in one pass over both: i and j are the next nodes of a and b. Negative: node i comes first, and
  * b does not have it; positive: node j; 0: both are the same node. Take what comes first, of both if they are the same,

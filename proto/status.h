@@ -67,6 +67,15 @@ enum profd_status profd_error_wrap(struct profd_error *e, enum profd_status stat
 /* The sentence of an allocation that failed. Returns PROFD_NO_MEMORY. */
 enum profd_status profd_no_memory(struct profd_error *e);
 
+/* Returns the status of the expression from the function, unless it is OK. */
+#define TRY(expression)                                                                                                \
+    do {                                                                                                               \
+        enum profd_status try_status = (expression);                                                                   \
+        if (try_status) {                                                                                              \
+            return try_status;                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
 /* Columns of the list. An unknown code is described as INTERNAL (text "unknown status"). */
 const char *profd_status_name(enum profd_status status); /* "MALFORMED" */
 const char *profd_status_text(enum profd_status status); /* "malformed data" */

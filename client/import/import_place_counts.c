@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/compare.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
 #include "lib/upload.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "proto/limits.h"
 
 /* Symbols and their names, demangled and with lines. */

@@ -6,7 +6,7 @@
 
 #include "client/collect/cfi.h"
 #include "core/arena.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/table.h"
 #include "record/unwind_entry.h"
 

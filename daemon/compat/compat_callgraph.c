@@ -6,7 +6,7 @@
 #include "compat/compat_label.h"
 #include "compat/compat_sort.h"
 #include "core/buffer_number.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 /* The rows of a symbol's callers or callees in the order of the call graph. */
 

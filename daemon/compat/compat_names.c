@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define SMALL 24u /* up to this number, names are sorted by insertion */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compat/compat_sort.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 /* Context of the comparisons. */
 struct view {

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 
 #define NONE UINT32_MAX

@@ -1,6 +1,6 @@
 #include "core/cycle_break.h"
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define NONE UINT32_MAX
 #define STEPS_MOST 20000000u /* arcs that are looked at: a tenth of a second */

@@ -7,7 +7,7 @@
 #include "core/diff_arcs.h"
 #include "core/diff_common.h"
 #include "core/diff_plan.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define V DIFF_VALUES
 

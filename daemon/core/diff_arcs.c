@@ -1,6 +1,6 @@
 #include "core/diff_arcs.h"
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define V DIFF_VALUES
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define V DIFF_VALUES
 #define ROUNDS 5     /* of leaving out what deviates */

@@ -5,7 +5,7 @@
 #include "core/clone_names.h"
 #include "core/compare.h"
 #include "core/object.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/table.h"
 
 /* A function of one side. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define FREEDOMS (2 * RANDOM_GROUPS - 1)
 #define STEPS 4u   /* in which the number of tests doubles: an effect takes long to compute, and hardly grows */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/student.h"
 
 unsigned diff_stat_count(uint32_t groups)

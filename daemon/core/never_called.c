@@ -5,7 +5,7 @@
 #include "core/clone_names.h"
 #include "core/compare.h"
 #include "core/runtime_names.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 /* Functions of the build, entered or not: items below `idle` are in not_called. */
 struct never_work {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "core/table.h"
 #include "proto/collector.h"
@@ -171,7 +171,7 @@ struct profile_sum {
     uint64_t seed; /* where the arena lies: differs between runs, and nothing that comes out depends on it */
     struct table build_table, arc_table, histogram_table;
     const char **builds;
-    struct profile_order *build_orders;
+    struct counts_order *build_orders;
     uint32_t build_count, build_capacity;
     struct profile_arc *arcs;
     uint32_t arc_count, arc_capacity;
@@ -191,12 +191,12 @@ struct profile_sum *profile_sum_new(struct arena *a)
     return s;
 }
 
-static bool profile_order_less(struct profile_order a, struct profile_order b)
+static bool profile_order_less(struct counts_order a, struct counts_order b)
 {
     return a.commit < b.commit || (a.commit == b.commit && a.rank < b.rank);
 }
 
-static void profile_order_lower(struct profile_order *order, struct profile_order other)
+static void profile_order_lower(struct counts_order *order, struct counts_order other)
 {
     if (profile_order_less(other, *order)) {
         *order = other;
@@ -234,7 +234,7 @@ enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id,
     s->builds = builds;
     s->build_orders = orders;
     s->builds[s->build_count] = copy;
-    s->build_orders[s->build_count] = (struct profile_order){UINT64_MAX, UINT32_MAX};
+    s->build_orders[s->build_count] = (struct counts_order){UINT64_MAX, UINT32_MAX};
     *index = s->build_count;
     s->build_table.slots[at] = ++s->build_count;
     s->build_table.used++;
@@ -244,11 +244,11 @@ enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id,
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit)
 {
     for (uint32_t i = 0; i < builds; i++) {
-        profile_order_lower(&s->build_orders[map[i]], (struct profile_order){commit, i});
+        profile_order_lower(&s->build_orders[map[i]], (struct counts_order){commit, i});
     }
 }
 
-void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profile_order order)
+void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct counts_order order)
 {
     profile_order_lower(&s->build_orders[index], order);
 }
@@ -292,7 +292,7 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
                                   uint64_t commit)
 {
     const struct counts_histogram *in = &c->histograms[i];
-    struct profile_histogram key = {.geometry = in->geometry, .order = {commit, i}};
+    struct profile_histogram key = {.geometry = in->geometry, .order = {commit, c->sorted ? in->order.rank : i}};
     key.build = map[in->build];
     struct profile_rows *row = profile_find_histogram(s, &key);
     if (row == NULL) {
@@ -301,7 +301,7 @@ static bool profile_add_histogram(struct profile_sum *s, const struct counts *c,
     bool is_collector = collector_is_dimension(key.dimension), full = false;
     profile_order_lower(&row->head.order, key.order);
     if (!is_collector) { /* they say nothing about a build */
-        profile_order_lower(&s->build_orders[key.build], (struct profile_order){commit, in->build});
+        profile_order_lower(&s->build_orders[key.build], (struct counts_order){commit, in->build});
     }
     return profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
                             is_collector ? &full : &s->saturated);
@@ -370,7 +370,7 @@ static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uin
     if (build == COUNTS_NOWHERE) {
         return COUNTS_NOWHERE;
     }
-    profile_order_lower(&s->build_orders[map[build]], (struct profile_order){commit, build});
+    profile_order_lower(&s->build_orders[map[build]], (struct counts_order){commit, build});
     return map[build];
 }
 
@@ -393,7 +393,7 @@ enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c,
                                   .to_build = profile_map_end(s, c->to_build[i], map, commit),
                                   .from = c->from[i],
                                   .to = c->to[i],
-                                  .order = {commit, i}};
+                                  .order = {commit, c->sorted ? c->rank[i] : i}};
         at++;
         if (first) { /* as it comes: profile_finish_arcs joins equal ones */
             s->arcs[s->arc_count++] = key;
@@ -423,7 +423,7 @@ enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tre
         for (uint32_t k = t->first; k < t->first + t->used; k++) {
             uint32_t build = more->list.nodes.build[k];
             if (build != COUNTS_NOWHERE && more->map[build] != COUNTS_NOWHERE) {
-                profile_order_lower(&s->build_orders[more->map[build]], (struct profile_order){commit, build});
+                profile_order_lower(&s->build_orders[more->map[build]], (struct counts_order){commit, build});
             }
         }
     }

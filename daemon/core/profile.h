@@ -12,25 +12,19 @@
 #include "proto/counts.h"
 #include "proto/status.h"
 
-/* Order of first arrival: commit sequence of the upload, then rank of the arc in it. */
-struct profile_order {
-    uint64_t commit;
-    uint32_t rank;
-};
-
 struct profile_histogram {
     COUNTS_WITH_GEOMETRY
     uint32_t used; /* non-zero bins, ascending by index */
     uint32_t *index;
     uint64_t *ticks;
-    struct profile_order order;
+    struct counts_order order;
 };
 
 struct profile_arc {
     uint32_t from_build, to_build; /* indices into the profile's builds, or COUNTS_NOWHERE */
     uint64_t from, to;
     uint64_t calls;
-    struct profile_order order; /* minimum over all uploads that brought it */
+    struct counts_order order; /* minimum over all uploads that brought it */
 };
 
 /* A finished sum. Arcs ascend by (from_build, from, to_build, to); histograms by (build, low, high, bins, rate,
@@ -38,7 +32,7 @@ struct profile_arc {
 struct profile {
     uint32_t build_count;
     const char *const *builds; /* build-id texts, in the order they were introduced */
-    const struct profile_order
+    const struct counts_order
         *build_orders; /* commit and place in it of the upload that brought each first: the load
                         * order, whatever the order of introduction. {UINT64_MAX, …}: none is known */
     uint32_t histogram_count, arc_count;
@@ -66,7 +60,7 @@ enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id,
  * O(builds). */
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit);
 /* States the first occurrence of one build (index). For sums of uploads that are no longer stored. O(1). */
-void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct profile_order order);
+void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct counts_order order);
 /* Adds an upload. map[i] is this sum's index of the upload's i-th build. arcs_only leaves histograms out
  * (for the arcs ever observed). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */
 enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,

@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/table.h"
 
 static int report_builds_compare(const void *context, uint32_t x, uint32_t y)
 {
     const struct profile *p = context;
-    const struct profile_order *a = &p->build_orders[x], *b = &p->build_orders[y];
+    const struct counts_order *a = &p->build_orders[x], *b = &p->build_orders[y];
     if (a->commit != b->commit) {
         return a->commit < b->commit ? -1 : 1;
     }

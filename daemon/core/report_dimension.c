@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/buffer.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "proto/collector.h"
 

@@ -1,6 +1,6 @@
 #include "core/report_frames.h"
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 
 #define NONE REPORT_STACKS_ROOT

@@ -8,7 +8,7 @@
 #include "core/report_names.h"
 #include "core/report_rows.h"
 #include "core/report_shown.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 
 /* gprof's order of entries: time with descendants, largest first; of equals cycles, then names without a leading

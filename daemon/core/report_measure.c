@@ -5,7 +5,7 @@
 #include "core/spread.h"
 #include "core/sum.h"
 
-#define K ROLLUP_GROUPS
+#define K COUNTS_GROUPS
 #define NONE UINT32_MAX
 #define CONFIDENCE 0.95
 #define NORMAL 1.959963984540054 /* P(|Z| ≤ z) = 0.95 */

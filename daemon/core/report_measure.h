@@ -9,7 +9,7 @@
 #include "core/report.h"
 #include "core/report_stacks.h"
 #include "core/scc.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 /* Of nodes, components and arcs of the graph. */
 struct report_measures {
@@ -18,7 +18,7 @@ struct report_measures {
     unsigned groups; /* with processes */
     double overdispersion, per_tick;
     bool saturated;
-    double seconds, ticks, group_seconds[ROLLUP_GROUPS]; /* of all stacks */
+    double seconds, ticks, group_seconds[COUNTS_GROUPS]; /* of all stacks */
     const double *node_groups, *arc_groups;              /* seconds of each node and arc, by group; NULL: not known */
 };
 

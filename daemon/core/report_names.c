@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 static int names_compare(const void *context, uint32_t x, uint32_t y)
 {

@@ -1,6 +1,6 @@
 #include "core/report_rows.h"
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 
 /* Items in order of time, then calls; ties keep their order. Keys are gathered once, because comparing would look the

@@ -190,9 +190,9 @@ static void stacks_count(struct stacks_work *w, uint32_t i, const struct stacks_
     if (frame->inferred) {
         sum_add(&s->inferred_ticks, ticks, &s->saturated);
     }
-    uint64_t *shares = w->rate->shares == NULL ? NULL : &w->rate->shares[(size_t)frame->node * ROLLUP_GROUPS];
-    for (unsigned g = 0; shares != NULL && g < ROLLUP_GROUPS; g++) {
-        sum_add(&shares[g], p->node_shares[(size_t)i * ROLLUP_GROUPS + g], &s->saturated);
+    uint64_t *shares = w->rate->shares == NULL ? NULL : &w->rate->shares[(size_t)frame->node * COUNTS_GROUPS];
+    for (unsigned g = 0; shares != NULL && g < COUNTS_GROUPS; g++) {
+        sum_add(&shares[g], p->node_shares[(size_t)i * COUNTS_GROUPS + g], &s->saturated);
     }
 }
 
@@ -251,7 +251,7 @@ static bool stacks_add_rate(struct stacks_work *w, uint32_t rate)
                                            .self = ARENA_ARRAY(w->arena, w->capacity, uint64_t),
                                            .folded = ARENA_ARRAY(w->arena, w->capacity, uint64_t)};
     if (w->profile->node_shares != NULL) {
-        w->rate->shares = ARENA_ARRAY(w->arena, (size_t)w->capacity * ROLLUP_GROUPS, uint64_t);
+        w->rate->shares = ARENA_ARRAY(w->arena, (size_t)w->capacity * COUNTS_GROUPS, uint64_t);
     }
     return w->rate->self != NULL && w->rate->folded != NULL &&
            (w->profile->node_shares == NULL || w->rate->shares != NULL);

@@ -20,7 +20,7 @@ struct report_stacks_rate {
     uint32_t rate;
     uint64_t *self;   /* of each node: whole stacks that end in it */
     uint64_t *folded; /* of each node: stacks of which the inner frames are not known */
-    uint64_t *shares; /* [node · ROLLUP_GROUPS + group] of self and folded together; NULL if they are not known */
+    uint64_t *shares; /* [node · COUNTS_GROUPS + group] of self and folded together; NULL if they are not known */
 };
 
 struct report_stacks {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/coverage.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "proto/bins.h"
 #include "proto/collector.h"

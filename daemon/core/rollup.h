@@ -13,17 +13,8 @@
 #include "proto/counts.h"
 #include "proto/status.h"
 
-#define ROLLUP_GROUPS 16u
-
-/* Build numbers are positions in the series' set of builds, COUNTS_NOWHERE outside. Times as profile_order. */
-struct rollup_histogram {
-    COUNTS_WITH_GEOMETRY
-    uint32_t first, used; /* its bins are bin_index[first … first+used), ascending, non-zero */
-    struct profile_order order;
-};
-
-/* Histograms ascend by (build, low, high, bins, rate, dimension, abbreviation); arcs by (from_build, from, to_build,
- * to), COUNTS_NOWHERE last; no key twice. Trees and their nodes are as in struct counts. Arrays live in an arena.
+/* A sum is sorted counts (proto/counts.h); build numbers are positions in the series' set of builds. Arrays live in an
+ * arena.
  * A sum has at most LIMIT_STACK_NODES nodes and LIMIT_STACK_TREES trees. Of more trees the first ones in their order
  * stay, with all their ticks, in whatever order they were added; the stacks of other clocks are left out. One that gets
  * more nodes is folded: again and again the leaf with the fewest ticks (of equal ones the last) goes, and its parent
@@ -31,41 +22,21 @@ struct rollup_histogram {
  * COUNTS_FRAME_INCOMPLETE, return address}. The ticks of a tree, of each group too, are never changed by that. Which
  * nodes are left depends on the order of adding: sums of sums fold at each level. As long as no sum folds, all orders
  * give the same bytes. */
-struct rollup {
-    uint32_t histogram_count, bin_count, arc_count, tree_count, node_count;
-    struct rollup_histogram *histograms;
-    uint32_t *bin_index;
-    uint64_t *bin_ticks;
-    uint32_t *from_build, *to_build;
-    uint64_t *from, *to, *calls;
-    uint64_t *commit; /* of the arc's first arrival */
-    uint32_t *rank;
-    struct counts_tree *trees;
-    uint8_t *node_depth, *node_kind;
-    uint32_t *node_build;
-    uint64_t *node_address, *node_ticks;
-    bool saturated; /* some sum of ticks or calls, the totals included, stopped at 2^63−1 */
-};
-
-/* Counts by group, row by row beside a rollup's bins, its arcs, and its nodes: row i, group g at [i·ROLLUP_GROUPS + g].
- * The row's sum is the rollup's number (saturating). */
-struct rollup_spread {
-    uint64_t *bins, *arcs, *nodes;
-};
 
 /* A sum in the making; lives in its arena. NULL when memory is exhausted. */
 struct rollup_sum;
 struct rollup_sum *rollup_sum_new(struct arena *a);
 /* The same without spread: groups are not looked at, rollups come with NULL for their spread, and finish gives none. */
 struct rollup_sum *rollup_sum_new_plain(struct arena *a);
-/* Adds one upload: its counts (builds < LIMIT_BUILDS), its number in order of acceptance, and the group of its process
- * (< ROLLUP_GROUPS). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */
+/* Adds one upload: its counts (builds < LIMIT_BUILDS; if they are sorted, they take the order of their ranks), its
+ * number in order of acceptance, and the group of its process (< COUNTS_GROUPS). O(bins + arcs) expected. After
+ * NO_MEMORY the sum is good for nothing more. */
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
                                         struct profd_error *e);
 /* Adds a rollup with its spread; neither is looked at after the call. Sorted runs of like size are merged two by two,
  * so that n rollups of m rows cost O(n·m) if their keys are the same, O(n·m log n) if all differ; both kinds may be
  * mixed. */
-enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, const struct rollup_spread *spread,
+enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *spread,
                                  struct profd_error *e);
 /* To a plain sum only, without stacks (core/tree_sum.h adds those). A finished profile: */
 enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
@@ -74,32 +45,36 @@ enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct prof
  * their addresses, like ends outside every build, so that such arcs add up. The collector's counters belong to whole
  * processes: they stay, with the first build that stays. O(n) if the map ascends and all builds stay, else O(n log
  * n). */
-enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map,
                                         uint32_t builds, bool alone, struct profd_error *e);
 /* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted.
  */
-enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, struct rollup_spread *spread,
+enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
                                     struct profd_error *e);
 
+/* The sum of two uploads of one process, as one upload that grows (DECISIONS 23): of more, which came later, what is
+ * new is behind what old has in order of first arrival. Either may be sorted; out is, with the ranks of its rows as
+ * their order. It lives in the arena scratch, which is reset. TOO_LARGE: it exceeds the limits of an upload. */
+enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, const struct counts *more,
+                              struct counts *out, struct profd_error *e);
+/* Positions of a sum's arcs and histograms in order of first arrival: permutations, in the arena. O(n) for each byte in
+ * which the orders differ. */
+enum profd_status rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms,
+                              struct profd_error *e);
+
 /* Histograms, arcs, totals and saturated of a profile, all the rest of which stays as it is. O(n). */
-enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, struct profile *p,
+enum profd_status rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p,
                                       struct profd_error *e);
 
-/* Stored encodings, in new blocks that the caller frees. counts holds the totals: all that a report reads, arcs apart
- * from bins. spread holds what the totals do not say already (nothing more for a row that one group alone has). Both
- * carry a checksum. */
-enum profd_status rollup_encode(const struct rollup *r, uint8_t **out, size_t *out_size, struct profd_error *e);
-enum profd_status rollup_encode_spread(const struct rollup *r, const struct rollup_spread *spread, uint8_t **out,
-                                       size_t *out_size, struct profd_error *e);
-/* Decodes into the arena and validates everything the rules above say; builds is the size of the series' set. arcs_only
- * leaves histograms and bins empty without unpacking them. DAMAGED with the rule and the value; then nothing may be
- * used. O(bytes). */
+/* Decodes a stored sum into the arena, as counts_decode_parts; builds is the size of the series' set. arcs_only leaves
+ * histograms and stacks empty. DAMAGED with the rule and the value, NO_MEMORY or OK. */
 enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,
-                                struct rollup *out, struct profd_error *e);
-enum profd_status rollup_decode_spread(struct arena *a, const struct rollup *r, const uint8_t *in, size_t n,
-                                       struct rollup_spread *out, struct profd_error *e);
+                                struct counts *out, struct profd_error *e);
+/* Its shares, as counts_decode_shares. Likewise. */
+enum profd_status rollup_decode_spread(struct arena *a, const struct counts *r, const uint8_t *in, size_t n,
+                                       struct counts_shares *out, struct profd_error *e);
 
 /* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (proto/collector.h) are no ticks. */
-void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls);
+void rollup_totals(const struct counts *r, uint64_t *ticks, uint64_t *calls);
 
 #endif

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "core/rollup_trees.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "proto/collector.h"
 
 static int compare_heads(const void *context, uint32_t x, uint32_t y)
 {
-    const struct rollup_histogram *heads = context;
+    const struct counts_histogram *heads = context;
     return counts_compare_geometry(&heads[x].geometry, &heads[y].geometry);
 }
 
@@ -28,18 +28,18 @@ bool rollup_run_repeats(const struct counts *c)
     return false;
 }
 
-static void sort_histograms(const struct counts *c, uint64_t commit, struct rollup *r)
+static void sort_histograms(const struct counts *c, uint64_t commit, struct counts *r)
 {
-    struct rollup_histogram heads[64];
+    struct counts_histogram heads[64];
     uint32_t order[128];
     for (uint32_t i = 0; i < c->histogram_count; i++) {
-        heads[i] = (struct rollup_histogram){.geometry = c->histograms[i].geometry, .order = {commit, i}};
+        heads[i] = (struct counts_histogram){.geometry = c->histograms[i].geometry, .order = {commit, i}};
         order[i] = i;
     }
     sort_merge(order, order + 64, c->histogram_count, compare_heads, heads);
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *from = &c->histograms[order[i]];
-        struct rollup_histogram *h = &r->histograms[i];
+        struct counts_histogram *h = &r->histograms[i];
         *h = heads[order[i]];
         h->first = r->bin_count;
         h->used = from->used;
@@ -75,7 +75,7 @@ static void sort_arcs(const struct counts *c, struct sort_item *items)
     sort_radix(items, items + n, n);
 }
 
-static void fill_arcs(const struct counts *c, const struct sort_item *items, uint64_t commit, struct rollup *r)
+static void fill_arcs(const struct counts *c, const struct sort_item *items, uint64_t commit, struct counts *r)
 {
     uint32_t n = 0;
     for (uint32_t k = 0; k < c->arc_count; k++) {
@@ -130,12 +130,12 @@ struct rollup_run *rollup_run_sort(struct rollup_runs *runs, const struct counts
     return run;
 }
 
-static void fill_profile_histograms(const struct profile *p, struct rollup *r)
+static void fill_profile_histograms(const struct profile *p, struct counts *r)
 {
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *from = &p->histograms[i];
-        struct rollup_histogram *h = &r->histograms[i];
-        *h = (struct rollup_histogram){
+        struct counts_histogram *h = &r->histograms[i];
+        *h = (struct counts_histogram){
             .geometry = from->geometry, .order = from->order, .first = r->bin_count, .used = from->used};
         for (uint32_t k = 0; k < from->used; k++, r->bin_count++) {
             r->bin_index[r->bin_count] = from->index[k];
@@ -159,7 +159,7 @@ struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct pro
     if (run == NULL) {
         return NULL;
     }
-    struct rollup *r = &run->r;
+    struct counts *r = &run->r;
     r->saturated = p->saturated;
     fill_profile_histograms(p, r);
     for (uint32_t i = 0; i < p->arc_count; i++) {
@@ -178,21 +178,21 @@ struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct pro
 
 static void fill_shares(const uint64_t *numbers, uint32_t n, uint32_t group, uint64_t *out)
 {
-    memset(out, 0, (size_t)n * ROLLUP_GROUPS * sizeof *out);
+    memset(out, 0, (size_t)n * COUNTS_GROUPS * sizeof *out);
     for (uint32_t i = 0; i < n; i++) {
-        out[(size_t)i * ROLLUP_GROUPS + group] = numbers[i];
+        out[(size_t)i * COUNTS_GROUPS + group] = numbers[i];
     }
 }
 
 struct rollup_run *rollup_run_share(struct rollup_runs *runs, const struct rollup_run *from, uint32_t group)
 {
-    const struct rollup *f = &from->r;
+    const struct counts *f = &from->r;
     struct rollup_run *run = rollup_run_take(
         runs, &(struct rollup_rows){f->histogram_count, f->bin_count, f->arc_count, f->tree_count, f->node_count});
     if (run == NULL) {
         return NULL;
     }
-    struct rollup *r = &run->r;
+    struct counts *r = &run->r;
     memcpy(r->histograms, f->histograms, f->histogram_count * sizeof *f->histograms);
     memcpy(r->bin_index, f->bin_index, f->bin_count * sizeof *f->bin_index);
     memcpy(r->bin_ticks, f->bin_ticks, f->bin_count * sizeof *f->bin_ticks);
@@ -221,7 +221,7 @@ static uint32_t map_build(const struct rollup_map *m, uint32_t build)
 
 /* The target of a histogram; COUNTS_NOWHERE if it is left out. The collector's counters describe whole processes: they
  * stay with the first remaining build. */
-static uint32_t map_histogram(const struct rollup_map *m, const struct rollup_histogram *h)
+static uint32_t map_histogram(const struct rollup_map *m, const struct counts_histogram *h)
 {
     uint32_t to = m->map[h->build];
     if (to == COUNTS_NOWHERE && collector_is_dimension(h->dimension)) {
@@ -244,7 +244,7 @@ static bool map_ascends(const struct rollup_map *m)
 }
 
 static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
-                            const struct rollup *r)
+                            const struct counts *r)
 {
     const struct rollup_run same = {.r = *r};
     struct rollup_run *run = rollup_run_copy(runs, &same);
@@ -263,10 +263,10 @@ static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs
 
 /* Each histogram as a run of its own: merging puts them in order, and together where two builds became one. */
 static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
-                            const struct rollup *r)
+                            const struct counts *r)
 {
     for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct rollup_histogram *h = &r->histograms[i];
+        const struct counts_histogram *h = &r->histograms[i];
         uint32_t to = map_histogram(m, h);
         if (to == COUNTS_NOWHERE) {
             continue;
@@ -291,7 +291,7 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
 }
 
 /* The arcs that stay, in their old order. */
-static uint32_t map_arcs(const struct rollup_map *m, const struct rollup *r, struct rollup *out)
+static uint32_t map_arcs(const struct rollup_map *m, const struct counts *r, struct counts *out)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->arc_count; i++) {
@@ -310,7 +310,7 @@ static uint32_t map_arcs(const struct rollup_map *m, const struct rollup *r, str
     return n;
 }
 
-static uint64_t arc_key(const struct rollup *r, uint32_t i, int key)
+static uint64_t arc_key(const struct counts *r, uint32_t i, int key)
 {
     switch (key) {
     case 0:
@@ -324,14 +324,14 @@ static uint64_t arc_key(const struct rollup *r, uint32_t i, int key)
     }
 }
 
-static bool same_arc(const struct rollup *a, uint32_t i, const struct rollup *b, uint32_t j)
+static bool same_arc(const struct counts *a, uint32_t i, const struct counts *b, uint32_t j)
 {
     return a->from[i] == b->from[j] && a->to[i] == b->to[j] && a->from_build[i] == b->from_build[j] &&
            a->to_build[i] == b->to_build[j];
 }
 
 /* Row i of r behind the others of out, or into the last of them if that is the same arc. */
-static void append_arc(const struct rollup *r, uint32_t i, struct rollup *out)
+static void append_arc(const struct counts *r, uint32_t i, struct counts *out)
 {
     uint32_t n = out->arc_count;
     if (n > 0 && same_arc(out, n - 1, r, i)) {
@@ -354,7 +354,7 @@ static void append_arc(const struct rollup *r, uint32_t i, struct rollup *out)
 }
 
 static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
-                      const struct rollup *r)
+                      const struct counts *r)
 {
     const struct rollup_rows rows = {.arcs = r->arc_count};
     struct rollup_run *mapped = rollup_run_take(runs, &rows);
@@ -382,9 +382,9 @@ static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, stru
 }
 
 bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
-                     const struct rollup *r)
+                     const struct counts *r)
 {
-    struct rollup rows = *r;
+    struct counts rows = *r;
     rows.tree_count = rows.node_count = 0;
     return map_ascends(m) ? push_renumbered(m, runs, stack, &rows)
                           : push_histograms(m, runs, stack, &rows) && push_arcs(m, runs, stack, &rows);

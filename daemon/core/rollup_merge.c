@@ -8,7 +8,7 @@
 
 static bool run_take_nodes(struct arena *a, struct rollup_run *run)
 {
-    struct rollup *r = &run->r;
+    struct counts *r = &run->r;
     r->trees = ARENA_ARRAY(a, run->capacity.trees, struct counts_tree);
     r->node_depth = ARENA_ARRAY(a, run->capacity.nodes, uint8_t);
     r->node_kind = ARENA_ARRAY(a, run->capacity.nodes, uint8_t);
@@ -22,9 +22,9 @@ static bool run_take_nodes(struct arena *a, struct rollup_run *run)
 static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
 {
     struct arena *a = runs->arena;
-    struct rollup *r = &run->r;
+    struct counts *r = &run->r;
     const struct rollup_rows *n = &run->capacity;
-    r->histograms = ARENA_ARRAY(a, n->histograms, struct rollup_histogram);
+    r->histograms = ARENA_ARRAY(a, n->histograms, struct counts_histogram);
     r->bin_index = ARENA_ARRAY(a, n->bins, uint32_t);
     r->bin_ticks = ARENA_ARRAY(a, n->bins, uint64_t);
     r->from_build = ARENA_ARRAY(a, n->arcs, uint32_t);
@@ -35,9 +35,9 @@ static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
     r->calls = ARENA_ARRAY(a, n->arcs, uint64_t);
     r->commit = ARENA_ARRAY(a, n->arcs, uint64_t);
     if (runs->spread) {
-        run->s.bins = ARENA_ARRAY(a, (size_t)n->bins * ROLLUP_GROUPS, uint64_t);
-        run->s.arcs = ARENA_ARRAY(a, (size_t)n->arcs * ROLLUP_GROUPS, uint64_t);
-        run->s.nodes = ARENA_ARRAY(a, (size_t)n->nodes * ROLLUP_GROUPS, uint64_t);
+        run->s.bins = ARENA_ARRAY(a, (size_t)n->bins * COUNTS_GROUPS, uint64_t);
+        run->s.arcs = ARENA_ARRAY(a, (size_t)n->arcs * COUNTS_GROUPS, uint64_t);
+        run->s.nodes = ARENA_ARRAY(a, (size_t)n->nodes * COUNTS_GROUPS, uint64_t);
     }
     return r->histograms != NULL && r->bin_index != NULL && r->bin_ticks != NULL && r->from_build != NULL &&
            r->to_build != NULL && r->rank != NULL && r->from != NULL && r->to != NULL && r->calls != NULL &&
@@ -77,6 +77,7 @@ struct rollup_run *rollup_run_take(struct rollup_runs *runs, const struct rollup
     run->capacity =
         (struct rollup_rows){run_capacity(rows->histograms), run_capacity(rows->bins), run_capacity(rows->arcs),
                              rows->trees, rows->nodes > 0 ? run_capacity(rows->nodes) : 0};
+    run->r.sorted = true;
     return run_take_arrays(runs, run) ? run : NULL;
 }
 
@@ -92,7 +93,7 @@ struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup
     return rollup_run_merge(runs, &empty, from);
 }
 
-static int compare_arcs(const struct rollup *a, uint32_t i, const struct rollup *b, uint32_t j)
+static int compare_arcs(const struct counts *a, uint32_t i, const struct counts *b, uint32_t j)
 {
     if (a->from[i] != b->from[j] || a->from_build[i] != b->from_build[j]) {
         if (a->from_build[i] != b->from_build[j]) {
@@ -106,7 +107,7 @@ static int compare_arcs(const struct rollup *a, uint32_t i, const struct rollup 
     return a->to[i] < b->to[j] ? -1 : a->to[i] > b->to[j];
 }
 
-static uint32_t plan_arcs(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+static uint32_t plan_arcs(struct rollup_runs *runs, const struct counts *a, const struct counts *b)
 {
     uint32_t n = 0, i = 0, j = 0;
     while (i < a->arc_count && j < b->arc_count) {
@@ -124,7 +125,7 @@ static uint32_t plan_arcs(struct rollup_runs *runs, const struct rollup *a, cons
     return n;
 }
 
-static uint32_t plan_histograms(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+static uint32_t plan_histograms(struct rollup_runs *runs, const struct counts *a, const struct counts *b)
 {
     uint32_t n = 0, i = 0, j = 0;
     while (i < a->histogram_count || j < b->histogram_count) {
@@ -139,7 +140,7 @@ static uint32_t plan_histograms(struct rollup_runs *runs, const struct rollup *a
     return n;
 }
 
-static void order_lower(struct profile_order *order, struct profile_order other)
+static void order_lower(struct counts_order *order, struct counts_order other)
 {
     if (other.commit < order->commit || (other.commit == order->commit && other.rank < order->rank)) {
         *order = other;
@@ -148,8 +149,8 @@ static void order_lower(struct profile_order *order, struct profile_order other)
 
 /* The bins of one histogram of the sum, which a, b or both (else NULL) have. Returns the number of rows planned so far.
  */
-static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, const struct rollup_histogram *x,
-                          const struct rollup *b, const struct rollup_histogram *y, uint32_t n)
+static uint32_t plan_bins(struct rollup_runs *runs, const struct counts *a, const struct counts_histogram *x,
+                          const struct counts *b, const struct counts_histogram *y, uint32_t n)
 {
     uint32_t i = x != NULL ? x->first : 0, i_end = x != NULL ? i + x->used : 0;
     uint32_t j = y != NULL ? y->first : 0, j_end = y != NULL ? j + y->used : 0;
@@ -168,15 +169,15 @@ static uint32_t plan_bins(struct rollup_runs *runs, const struct rollup *a, cons
     return n;
 }
 
-static void merge_orders(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
-                         struct rollup *out)
+static void merge_orders(const struct rollup_runs *runs, const struct counts *a, const struct counts *b,
+                         struct counts *out)
 {
     for (uint32_t k = 0; k < out->arc_count; k++) {
         uint32_t i = runs->plan.left[k], j = runs->plan.right[k];
-        struct profile_order order = i != ROLLUP_NONE ? (struct profile_order){a->commit[i], a->rank[i]}
-                                                      : (struct profile_order){b->commit[j], b->rank[j]};
+        struct counts_order order = i != ROLLUP_NONE ? (struct counts_order){a->commit[i], a->rank[i]}
+                                                     : (struct counts_order){b->commit[j], b->rank[j]};
         if (j != ROLLUP_NONE) {
-            order_lower(&order, (struct profile_order){b->commit[j], b->rank[j]});
+            order_lower(&order, (struct counts_order){b->commit[j], b->rank[j]});
         }
         out->commit[k] = order.commit;
         out->rank[k] = order.rank;
@@ -199,12 +200,12 @@ static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *
 }
 
 /* Ticks, and the collector's counters, which may be limited to 2^63−1 without making a sum of ticks wrong. */
-static void merge_ticks(const struct rollup_runs *runs, const struct rollup *a, const struct rollup *b,
-                        struct rollup *out)
+static void merge_ticks(const struct rollup_runs *runs, const struct counts *a, const struct counts *b,
+                        struct counts *out)
 {
     uint32_t done = 0;
     for (uint32_t i = 0; i < out->histogram_count; i++) {
-        const struct rollup_histogram *h = &out->histograms[i];
+        const struct counts_histogram *h = &out->histograms[i];
         bool full = false;
         if (!collector_is_dimension(h->dimension)) {
             continue;
@@ -223,7 +224,7 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
 {
     for (uint32_t k = 0; k < heads; k++) { /* kept apart first, because the plan of the bins needs the space */
         uint32_t i = runs->plan.left[k], j = runs->plan.right[k];
-        struct rollup_histogram *h = &out->r.histograms[k];
+        struct counts_histogram *h = &out->r.histograms[k];
         *h = i != ROLLUP_NONE ? a->r.histograms[i] : b->r.histograms[j];
         if (j != ROLLUP_NONE) {
             order_lower(&h->order, b->r.histograms[j].order);
@@ -231,9 +232,9 @@ static void merge_histograms(struct rollup_runs *runs, const struct rollup_run *
     }
     uint32_t n = 0, i = 0, j = 0;
     for (uint32_t k = 0; k < heads; k++) {
-        struct rollup_histogram *h = &out->r.histograms[k];
-        const struct rollup_histogram *x = i < a->r.histogram_count ? &a->r.histograms[i] : NULL;
-        const struct rollup_histogram *y = j < b->r.histogram_count ? &b->r.histograms[j] : NULL;
+        struct counts_histogram *h = &out->r.histograms[k];
+        const struct counts_histogram *x = i < a->r.histogram_count ? &a->r.histograms[i] : NULL;
+        const struct counts_histogram *y = j < b->r.histogram_count ? &b->r.histograms[j] : NULL;
         x = x != NULL && counts_compare_geometry(&x->geometry, &h->geometry) == 0 ? x : NULL;
         y = y != NULL && counts_compare_geometry(&y->geometry, &h->geometry) == 0 ? y : NULL;
         i += x != NULL;
@@ -286,7 +287,7 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
 }
 
 /* Plans, for each arc of b, where it is in a. False: a lacks one. */
-static bool plan_arcs_within(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+static bool plan_arcs_within(struct rollup_runs *runs, const struct counts *a, const struct counts *b)
 {
     uint32_t i = 0;
     for (uint32_t j = 0; j < b->arc_count; j++, i++) {
@@ -303,8 +304,8 @@ static bool plan_arcs_within(struct rollup_runs *runs, const struct rollup *a, c
 }
 
 /* The same of bins: row j of b is planned at first + j. *i: the histogram of a that was found last. */
-static bool plan_histogram_within(uint32_t *plan, const struct rollup *a, uint32_t *i, const struct rollup *b,
-                                  const struct rollup_histogram *y)
+static bool plan_histogram_within(uint32_t *plan, const struct counts *a, uint32_t *i, const struct counts *b,
+                                  const struct counts_histogram *y)
 {
     int order = -1;
     while (*i < a->histogram_count &&
@@ -314,7 +315,7 @@ static bool plan_histogram_within(uint32_t *plan, const struct rollup *a, uint32
     if (order != 0) {
         return false;
     }
-    const struct rollup_histogram *x = &a->histograms[*i];
+    const struct counts_histogram *x = &a->histograms[*i];
     uint32_t at = x->first;
     for (uint32_t j = y->first; j < y->first + y->used; j++, at++) {
         while (at < x->first + x->used && a->bin_index[at] < b->bin_index[j]) {
@@ -328,7 +329,7 @@ static bool plan_histogram_within(uint32_t *plan, const struct rollup *a, uint32
     return true;
 }
 
-static bool plan_bins_within(struct rollup_runs *runs, const struct rollup *a, const struct rollup *b)
+static bool plan_bins_within(struct rollup_runs *runs, const struct counts *a, const struct counts *b)
 {
     uint32_t i = 0;
     for (uint32_t k = 0; k < b->histogram_count; k++) {
@@ -339,12 +340,12 @@ static bool plan_bins_within(struct rollup_runs *runs, const struct rollup *a, c
     return true;
 }
 
-static void add_arcs(const uint32_t *plan, const struct rollup *from, struct rollup *to)
+static void add_arcs(const uint32_t *plan, const struct counts *from, struct counts *to)
 {
     for (uint32_t j = 0; j < from->arc_count; j++) {
         const uint32_t i = plan[j];
-        struct profile_order order = {to->commit[i], to->rank[i]};
-        order_lower(&order, (struct profile_order){from->commit[j], from->rank[j]});
+        struct counts_order order = {to->commit[i], to->rank[i]};
+        order_lower(&order, (struct counts_order){from->commit[j], from->rank[j]});
         to->commit[i] = order.commit;
         to->rank[i] = order.rank;
         sum_add(&to->calls[i], from->calls[j], &to->saturated);
@@ -352,11 +353,11 @@ static void add_arcs(const uint32_t *plan, const struct rollup *from, struct rol
 }
 
 /* As merge_ticks: counters of the collector may be limited. */
-static void add_bins(const uint32_t *plan, const struct rollup *from, struct rollup *to)
+static void add_bins(const uint32_t *plan, const struct counts *from, struct counts *to)
 {
     uint32_t i = 0;
     for (uint32_t k = 0; k < from->histogram_count; k++) {
-        const struct rollup_histogram *h = &from->histograms[k];
+        const struct counts_histogram *h = &from->histograms[k];
         bool full = false, *saturated = collector_is_dimension(h->dimension) ? &full : &to->saturated;
         while (counts_compare_geometry(&to->histograms[i].geometry, &h->geometry) != 0) {
             i++;

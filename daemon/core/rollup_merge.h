@@ -8,7 +8,7 @@
 #include "core/arena.h"
 #include "core/rollup.h"
 #include "core/rollup_plan.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "proto/limits.h"
 
 #define ROLLUP_NODES_MOST (4 * LIMIT_STACK_NODES) /* of a run, so that the memory of a sum is bounded */
@@ -20,8 +20,8 @@ struct rollup_rows {
 /* A rollup with or without (NULL) its spread. Its arrays are taken from the arena and used again when it is given back.
  */
 struct rollup_run {
-    struct rollup r;
-    struct rollup_spread s;
+    struct counts r;
+    struct counts_shares s;
     struct rollup_rows capacity; /* how many rows the arrays hold */
     struct rollup_run *next;     /* of those given back */
 };

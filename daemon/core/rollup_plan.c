@@ -53,23 +53,23 @@ void rollup_plan_sums(const struct rollup_plan *p, const uint64_t *a, const uint
 void rollup_shares_add(const uint64_t *restrict from, uint64_t *restrict to)
 {
     uint64_t all = 0;
-    for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+    for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
         to[g] += from[g];
         all |= to[g];
     }
-    for (uint32_t g = 0; all > SUM_MAX && g < ROLLUP_GROUPS; g++) {
+    for (uint32_t g = 0; all > SUM_MAX && g < COUNTS_GROUPS; g++) {
         to[g] = to[g] < SUM_MAX ? to[g] : SUM_MAX;
     }
 }
 
 void rollup_plan_groups(const struct rollup_plan *p, const uint64_t *a, const uint64_t *b, uint64_t *out, uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++, out += ROLLUP_GROUPS) {
+    for (uint32_t k = 0; k < n; k++, out += COUNTS_GROUPS) {
         uint32_t i = p->left[k], j = p->right[k];
-        memcpy(out, i != ROLLUP_NONE ? a + (size_t)i * ROLLUP_GROUPS : b + (size_t)j * ROLLUP_GROUPS,
-               ROLLUP_GROUPS * sizeof *out);
+        memcpy(out, i != ROLLUP_NONE ? a + (size_t)i * COUNTS_GROUPS : b + (size_t)j * COUNTS_GROUPS,
+               COUNTS_GROUPS * sizeof *out);
         if (i != ROLLUP_NONE && j != ROLLUP_NONE) {
-            rollup_shares_add(b + (size_t)j * ROLLUP_GROUPS, out);
+            rollup_shares_add(b + (size_t)j * COUNTS_GROUPS, out);
         }
     }
 }
@@ -77,6 +77,6 @@ void rollup_plan_groups(const struct rollup_plan *p, const uint64_t *a, const ui
 void rollup_groups_add(const uint32_t *plan, uint32_t n, const uint64_t *from, uint64_t *to)
 {
     for (uint32_t j = 0; j < n; j++) {
-        rollup_shares_add(from + (size_t)j * ROLLUP_GROUPS, to + (size_t)plan[j] * ROLLUP_GROUPS);
+        rollup_shares_add(from + (size_t)j * COUNTS_GROUPS, to + (size_t)plan[j] * COUNTS_GROUPS);
     }
 }

@@ -5,7 +5,7 @@
 #include "core/sum.h"
 #include "proto/collector.h"
 
-static enum profd_status make_histograms(const struct rollup *r, struct arena *a, struct profile *p, bool *stopped,
+static enum profd_status make_histograms(const struct counts *r, struct arena *a, struct profile *p, bool *stopped,
                                          struct profd_error *e)
 {
     p->histograms = ARENA_ARRAY(a, r->histogram_count, struct profile_histogram);
@@ -13,7 +13,7 @@ static enum profd_status make_histograms(const struct rollup *r, struct arena *a
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u histograms", r->histogram_count);
     }
     for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct rollup_histogram *from = &r->histograms[i];
+        const struct counts_histogram *from = &r->histograms[i];
         struct profile_histogram *h = &p->histograms[i];
         *h = (struct profile_histogram){.geometry = from->geometry,
                                         .used = from->used,
@@ -29,7 +29,7 @@ static enum profd_status make_histograms(const struct rollup *r, struct arena *a
     return PROFD_OK;
 }
 
-enum profd_status rollup_make_profile(const struct rollup *r, struct arena *a, struct profile *p, struct profd_error *e)
+enum profd_status rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p, struct profd_error *e)
 {
     bool stopped = false;
     p->ticks = p->calls = 0;

@@ -4,8 +4,40 @@
 #include "core/rollup_merge.h"
 #include "core/rollup_trees.h"
 #include "core/sum.h"
+#include "proto/counts_tree.h"
+#include "proto/sort.h"
 #include "proto/limits.h"
 #include "proto/collector.h"
+
+static void *take_from_arena(void *context, size_t size)
+{
+    return arena_take(context, size);
+}
+
+enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, uint32_t builds, bool arcs_only,
+                                struct counts *out, struct profd_error *e)
+{
+    const struct counts_memory memory = {take_from_arena, a};
+    struct counts decoded;
+    enum profd_status status =
+        counts_decode_parts(in, n, builds, arcs_only ? COUNTS_ARCS : COUNTS_ALL, &memory, &decoded, e);
+    if (!status && !decoded.sorted) {
+        status = profd_error_set(e, PROFD_MALFORMED, "its rows are not sorted");
+    }
+    if (status) {
+        return status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
+    }
+    *out = decoded;
+    return PROFD_OK;
+}
+
+enum profd_status rollup_decode_spread(struct arena *a, const struct counts *r, const uint8_t *in, size_t n,
+                                       struct counts_shares *out, struct profd_error *e)
+{
+    const struct counts_memory memory = {take_from_arena, a};
+    enum profd_status status = counts_decode_shares(r, in, n, &memory, out, e);
+    return !status || status == PROFD_NO_MEMORY ? status : profd_error_wrap(e, PROFD_DAMAGED, "a sum");
+}
 
 #define ROLLUP_SMALL 2048u /* rows; a larger upload is cheaper to sort and merge than to add up by key */
 
@@ -13,9 +45,9 @@
  * end; large ones are sorted. Rollups are runs already. */
 struct rollup_sum {
     struct rollup_runs plain, spread;
-    struct rollup_stack groups[ROLLUP_GROUPS], sums;
-    struct profile_sum *small[ROLLUP_GROUPS];
-    uint32_t builds[ROLLUP_GROUPS];  /* introduced in each */
+    struct rollup_stack groups[COUNTS_GROUPS], sums;
+    struct profile_sum *small[COUNTS_GROUPS];
+    uint32_t builds[COUNTS_GROUPS];  /* introduced in each */
     uint32_t identity[LIMIT_BUILDS]; /* builds keep their positions */
 };
 
@@ -88,6 +120,26 @@ static enum profd_status sum_add_small(struct rollup_sum *s, const struct counts
     return profile_sum_add(s->small[group], &rows, s->identity, commit, false, e);
 }
 
+/* Sorted counts are a run as they are, but for the number of the upload. */
+static enum profd_status sum_add_sorted(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
+                                        struct profd_error *e)
+{
+    struct rollup_run run = {.r = *c};
+    run.r.commit = ARENA_ARRAY(s->plain.arena, c->arc_count, uint64_t);
+    run.r.histograms = ARENA_ARRAY(s->plain.arena, c->histogram_count, struct counts_histogram);
+    if (run.r.commit == NULL || run.r.histograms == NULL) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        run.r.commit[i] = commit;
+    }
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        run.r.histograms[i] = c->histograms[i];
+        run.r.histograms[i].order.commit = commit;
+    }
+    return rollup_stack_push(&s->groups[group], &s->plain, &run, false) ? PROFD_OK : profd_no_memory(e);
+}
+
 /* The trees of an upload are a run as they are. */
 static enum profd_status sum_add_trees(struct rollup_sum *s, const struct counts *c, uint32_t group,
                                        struct profd_error *e)
@@ -109,12 +161,15 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
 {
     uint64_t builds = counts_builds(c);
     uint32_t g = s->spread.spread ? group : 0;
-    if (g >= ROLLUP_GROUPS) {
-        return profd_error_set(e, PROFD_REFUSED, "an upload of group %u: there are %u", group, ROLLUP_GROUPS);
+    if (g >= COUNTS_GROUPS) {
+        return profd_error_set(e, PROFD_REFUSED, "an upload of group %u: there are %u", group, COUNTS_GROUPS);
     }
     if (builds > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_REFUSED, "an upload of build %llu: at most %u", (unsigned long long)builds,
                                LIMIT_BUILDS);
+    }
+    if (c->sorted) {
+        return sum_add_sorted(s, c, commit, g, e);
     }
     enum profd_status status = c->tree_count > 0 ? sum_add_trees(s, c, g, e) : PROFD_OK;
     if (status != PROFD_OK) {
@@ -130,7 +185,7 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
     return PROFD_OK;
 }
 
-enum profd_status rollup_sum_add(struct rollup_sum *s, const struct rollup *r, const struct rollup_spread *spread,
+enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *spread,
                                  struct profd_error *e)
 {
     struct rollup_run run = {.r = *r};
@@ -153,7 +208,7 @@ enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct prof
     return PROFD_OK;
 }
 
-enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct rollup *r, const uint32_t *map,
+enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map,
                                         uint32_t builds, bool alone, struct profd_error *e)
 {
     const struct rollup_map m = {map, builds, alone};
@@ -199,7 +254,7 @@ static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, s
 }
 
 /* Σ, stopping at 2^63−1 and saying so. */
-static uint64_t total_calls(const struct rollup *r, bool *saturated)
+static uint64_t total_calls(const struct counts *r, bool *saturated)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->arc_count; i++) {
@@ -208,11 +263,11 @@ static uint64_t total_calls(const struct rollup *r, bool *saturated)
     return sum;
 }
 
-static uint64_t total_ticks(const struct rollup *r, bool *saturated)
+static uint64_t total_ticks(const struct counts *r, bool *saturated)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct rollup_histogram *h = &r->histograms[i];
+        const struct counts_histogram *h = &r->histograms[i];
         for (uint32_t k = h->first; k < h->first + h->used && !collector_is_dimension(h->dimension); k++) {
             sum_add(&sum, r->bin_ticks[k], saturated);
         }
@@ -220,12 +275,12 @@ static uint64_t total_ticks(const struct rollup *r, bool *saturated)
     return sum;
 }
 
-enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, struct rollup_spread *spread,
+enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
                                     struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     struct rollup_run *run;
-    for (uint32_t g = 0; g < ROLLUP_GROUPS && status == PROFD_OK; g++) {
+    for (uint32_t g = 0; g < COUNTS_GROUPS && status == PROFD_OK; g++) {
         status = sum_close_group(s, g, e);
     }
     if (status != PROFD_OK) {
@@ -246,9 +301,92 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct rollup *out, st
     return PROFD_OK;
 }
 
-void rollup_totals(const struct rollup *r, uint64_t *ticks, uint64_t *calls)
+void rollup_totals(const struct counts *r, uint64_t *ticks, uint64_t *calls)
 {
     bool saturated = false;
     *ticks = total_ticks(r, &saturated);
     *calls = total_calls(r, &saturated);
+}
+
+static int compare_histogram_orders(const void *context, uint32_t x, uint32_t y)
+{
+    const struct counts_histogram *h = context;
+    const struct counts_order a = h[x].order, b = h[y].order;
+    return a.commit != b.commit ? (a.commit < b.commit ? -1 : 1) : a.rank < b.rank ? -1 : a.rank > b.rank;
+}
+
+enum profd_status rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms,
+                              struct profd_error *e)
+{
+    const uint32_t n = r->arc_count, heads = r->histogram_count;
+    struct sort_item *items = ARENA_ARRAY(a, 2 * (size_t)n, struct sort_item);
+    uint32_t *arc_ranks = ARENA_ARRAY(a, n, uint32_t), *head_ranks = ARENA_ARRAY(a, heads, uint32_t);
+    uint32_t *order = ARENA_ARRAY(a, 2 * (size_t)heads, uint32_t);
+    if (items == NULL || arc_ranks == NULL || head_ranks == NULL || order == NULL) {
+        return profd_no_memory(e);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        items[i] = (struct sort_item){r->rank[i], i};
+    }
+    sort_radix(items, items + n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        items[i].key = r->commit[items[i].value];
+    }
+    sort_radix(items, items + n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        arc_ranks[items[i].value] = i;
+    }
+    for (uint32_t i = 0; i < heads; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + heads, heads, compare_histogram_orders, r->histograms);
+    for (uint32_t i = 0; i < heads; i++) {
+        head_ranks[order[i]] = i;
+    }
+    *arcs = arc_ranks;
+    *histograms = head_ranks;
+    return PROFD_OK;
+}
+
+/* How many clocks the trees of both have. */
+static uint32_t count_clocks(const struct counts *a, const struct counts *b)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0, k = 0; i < a->tree_count || k < b->tree_count; n++) {
+        const int order = i == a->tree_count   ? 1
+                          : k == b->tree_count ? -1
+                                               : counts_compare_clocks(&a->trees[i], &b->trees[k]);
+        i += order <= 0;
+        k += order >= 0;
+    }
+    return n;
+}
+
+enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, const struct counts *more,
+                              struct counts *out, struct profd_error *e)
+{
+    struct counts sum;
+    uint32_t *arcs, *histograms;
+    if (count_clocks(old, more) > LIMIT_STACK_TREES) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
+    }
+    arena_reset(scratch);
+    struct rollup_sum *s = rollup_sum_new_plain(scratch);
+    if (s == NULL) {
+        return profd_no_memory(e);
+    }
+    TRY(rollup_sum_add_upload(s, old, 0, 0, e));
+    TRY(rollup_sum_add_upload(s, more, 1, 0, e));
+    TRY(rollup_sum_finish(s, &sum, NULL, e));
+    TRY(counts_judge_sizes(sum.histogram_count, sum.bin_count, sum.arc_count, e));
+    TRY(rollup_rank(&sum, scratch, &arcs, &histograms, e));
+    for (uint32_t i = 0; i < sum.arc_count; i++) {
+        sum.commit[i] = 0;
+        sum.rank[i] = arcs[i];
+    }
+    for (uint32_t i = 0; i < sum.histogram_count; i++) {
+        sum.histograms[i].order = (struct counts_order){0, histograms[i]};
+    }
+    *out = sum;
+    return PROFD_OK;
 }

@@ -7,13 +7,13 @@
 #include "proto/counts_tree.h"
 #include "proto/limits.h"
 
-static struct tree_list list_of(const struct rollup *r)
+static struct tree_list list_of(const struct counts *r)
 {
     return (struct tree_list){.trees = r->trees, .nodes = COUNTS_NODES(r), .count = r->tree_count};
 }
 
 void rollup_trees_merge(struct rollup_plan *p, const struct rollup_trees *a, const struct rollup_trees *b,
-                        struct rollup *out, uint64_t *groups)
+                        struct counts *out, uint64_t *groups)
 {
     const struct tree_list x = list_of(a->r), y = list_of(b->r);
     const struct counts_nodes nodes = COUNTS_NODES(out);
@@ -45,7 +45,7 @@ static bool plan_tree_within(uint32_t *plan, const struct counts_nodes *a, const
     return true;
 }
 
-bool rollup_trees_plan_within(struct rollup_plan *p, const struct rollup *a, const struct rollup *b)
+bool rollup_trees_plan_within(struct rollup_plan *p, const struct counts *a, const struct counts *b)
 {
     const struct counts_nodes x = COUNTS_NODES(a), y = COUNTS_NODES(b);
     uint32_t i = 0;
@@ -61,14 +61,14 @@ bool rollup_trees_plan_within(struct rollup_plan *p, const struct rollup *a, con
     return true;
 }
 
-void rollup_trees_add(const struct rollup_plan *p, const struct rollup *b, struct rollup *a)
+void rollup_trees_add(const struct rollup_plan *p, const struct counts *b, struct counts *a)
 {
     for (uint32_t j = 0; j < b->node_count; j++) {
         sum_add(&a->node_ticks[p->right[j]], b->node_ticks[j], &a->saturated);
     }
 }
 
-void rollup_trees_copy(const struct rollup *from, struct rollup *out)
+void rollup_trees_copy(const struct counts *from, struct counts *out)
 {
     const uint32_t n = from->node_count;
     out->tree_count = from->tree_count;
@@ -84,7 +84,7 @@ void rollup_trees_copy(const struct rollup *from, struct rollup *out)
     memcpy(out->node_ticks, from->node_ticks, n * sizeof *out->node_ticks);
 }
 
-bool rollup_trees_fold(struct arena *a, struct rollup *r, uint64_t *groups, uint32_t most)
+bool rollup_trees_fold(struct arena *a, struct counts *r, uint64_t *groups, uint32_t most)
 {
     const struct counts_nodes nodes = COUNTS_NODES(r);
     const uint32_t n = r->node_count;
@@ -99,10 +99,10 @@ bool rollup_trees_fold(struct arena *a, struct rollup *r, uint64_t *groups, uint
     if (groups == NULL) {
         return true;
     }
-    const size_t left = (size_t)r->node_count * ROLLUP_GROUPS;
+    const size_t left = (size_t)r->node_count * COUNTS_GROUPS;
     uint64_t *sums = ARENA_ARRAY(a, left, uint64_t);
     for (uint32_t i = 0; i < n && sums != NULL; i++) {
-        rollup_shares_add(groups + (size_t)i * ROLLUP_GROUPS, sums + (size_t)place[i] * ROLLUP_GROUPS);
+        rollup_shares_add(groups + (size_t)i * COUNTS_GROUPS, sums + (size_t)place[i] * COUNTS_GROUPS);
     }
     if (sums != NULL) {
         memcpy(groups, sums, left * sizeof *sums);

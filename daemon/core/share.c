@@ -55,11 +55,11 @@ bool share_add_counts(struct share *shares, const struct counts *c)
     return saturated;
 }
 
-bool share_add_rollup(struct share *shares, const struct rollup *r)
+bool share_add_rollup(struct share *shares, const struct counts *r)
 {
     bool saturated = false;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct rollup_histogram *h = &r->histograms[i];
+        const struct counts_histogram *h = &r->histograms[i];
         add_bins(&shares[h->build], r->bin_ticks + h->first, h->used, h->dimension, h->rate, &saturated);
     }
     add_calls(shares, r->to_build, r->calls, r->arc_count, &saturated);

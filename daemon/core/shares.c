@@ -4,7 +4,7 @@
 #include "proto/collector.h"
 #include "proto/counts.h"
 
-_Static_assert(RANDOM_GROUPS == ROLLUP_GROUPS, "a row of the one is a row of the other");
+_Static_assert(RANDOM_GROUPS == COUNTS_GROUPS, "a row of the one is a row of the other");
 
 enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out,
                              struct profd_error *e)
@@ -24,8 +24,8 @@ enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t 
 
 /* What is added: a rollup with its spread, or that of one group. */
 struct shares_from {
-    const struct rollup *r;
-    const struct rollup_spread *spread;
+    const struct counts *r;
+    const struct counts_shares *spread;
     uint32_t group;
 };
 
@@ -61,10 +61,10 @@ static const struct profile_histogram *shares_find_histogram(const struct profil
 }
 
 /* Both ascend by bin. */
-static void shares_add_histogram(struct shares *s, const struct shares_from *f, const struct rollup_histogram *from,
+static void shares_add_histogram(struct shares *s, const struct shares_from *f, const struct counts_histogram *from,
                                  uint32_t build)
 {
-    const struct rollup *r = f->r;
+    const struct counts *r = f->r;
     struct counts_geometry geometry = from->geometry;
     geometry.build = build;
     const struct profile_histogram *to = shares_find_histogram(s->profile, &geometry);
@@ -77,7 +77,7 @@ static void shares_add_histogram(struct shares *s, const struct shares_from *f, 
             k++;
         }
         if (k < to->used && to->index[k] == r->bin_index[i]) {
-            const uint64_t *row = f->spread != NULL ? &f->spread->bins[(size_t)i * ROLLUP_GROUPS] : NULL;
+            const uint64_t *row = f->spread != NULL ? &f->spread->bins[(size_t)i * COUNTS_GROUPS] : NULL;
             shares_add_row(f, &s->ticks[(first + k) * RANDOM_GROUPS], row, r->bin_ticks[i]);
         }
     }
@@ -132,7 +132,7 @@ static void shares_map_end(const uint32_t *map, bool alone, uint32_t *build, uin
 }
 
 /* Arc i of a rollup, as the profile has it. */
-static struct profile_arc shares_arc(const struct rollup *r, uint32_t i, const uint32_t *map, bool alone)
+static struct profile_arc shares_arc(const struct counts *r, uint32_t i, const uint32_t *map, bool alone)
 {
     struct profile_arc arc = {
         .from_build = r->from_build[i], .to_build = r->to_build[i], .from = r->from[i], .to = r->to[i]};
@@ -141,7 +141,7 @@ static struct profile_arc shares_arc(const struct rollup *r, uint32_t i, const u
     return arc;
 }
 
-bool shares_has_arcs(const struct profile *p, const struct rollup *r, const uint32_t *map, bool alone)
+bool shares_has_arcs(const struct profile *p, const struct counts *r, const uint32_t *map, bool alone)
 {
     bool same = p->arc_count == r->arc_count;
     for (uint32_t i = 0; same && i < r->arc_count; i++) {
@@ -151,13 +151,13 @@ bool shares_has_arcs(const struct profile *p, const struct rollup *r, const uint
     return same;
 }
 
-void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, uint32_t group,
+void shares_add(struct shares *s, const struct counts *r, const struct counts_shares *spread, uint32_t group,
                 const uint32_t *map, bool alone)
 {
     const struct shares_from f = {r, spread, group};
     uint32_t cursor = 0;
     for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct rollup_histogram *h = &r->histograms[i];
+        const struct counts_histogram *h = &r->histograms[i];
         if (!collector_is_dimension(h->dimension) && map[h->build] != COUNTS_NOWHERE) {
             shares_add_histogram(s, &f, h, map[h->build]);
         }
@@ -166,7 +166,7 @@ void shares_add(struct shares *s, const struct rollup *r, const struct rollup_sp
         const struct profile_arc arc = shares_arc(r, i, map, alone);
         const struct profile_arc *to = shares_find_arc(s->profile, &arc, &cursor);
         if (to != NULL) {
-            const uint64_t *row = spread != NULL ? &spread->arcs[(size_t)i * ROLLUP_GROUPS] : NULL;
+            const uint64_t *row = spread != NULL ? &spread->arcs[(size_t)i * COUNTS_GROUPS] : NULL;
             shares_add_row(&f, &s->calls[(size_t)(to - s->profile->arcs) * RANDOM_GROUPS], row, r->calls[i]);
         }
     }

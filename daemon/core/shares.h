@@ -26,13 +26,13 @@ enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t 
                              struct profd_error *e);
 
 /* Has a rollup the arcs of the profile, in the same order? map and alone as in shares_add. O(arcs). */
-bool shares_has_arcs(const struct profile *p, const struct rollup *r, const uint32_t *map, bool alone);
+bool shares_has_arcs(const struct profile *p, const struct counts *r, const uint32_t *map, bool alone);
 
 /* Adds a rollup that is part of the profile, with its spread; spread NULL: all of it is the group's. map[i] is the
  * profile's number of build i; alone: as rollup_sum_add_mapped. Rows that the profile does not have are left out, and
  * so are arcs if the spread's rows of them are the shares' already. O(rows) where the orders
  * agree, else O(rows log rows). */
-void shares_add(struct shares *s, const struct rollup *r, const struct rollup_spread *spread, uint32_t group,
+void shares_add(struct shares *s, const struct counts *r, const struct counts_shares *spread, uint32_t group,
                 const uint32_t *map, bool alone);
 
 #endif

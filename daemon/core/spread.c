@@ -4,7 +4,7 @@
 
 #include "core/student.h"
 
-#define K ROLLUP_GROUPS
+#define K COUNTS_GROUPS
 
 static double sum(const double x[K])
 {

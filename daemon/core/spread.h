@@ -18,7 +18,7 @@ struct spread_estimate {
 
 /* Of a ratio R = Σx/Σy (seconds per call, a share of the time): delta method, k/(k−1)·Σ(x_g − R·y_g)² / (Σy)².
  * False, and *out untouched, if Σy is 0. */
-bool spread_ratio(const double x[ROLLUP_GROUPS], const double y[ROLLUP_GROUPS], unsigned groups,
+bool spread_ratio(const double x[COUNTS_GROUPS], const double y[COUNTS_GROUPS], unsigned groups,
                   struct spread_estimate *out);
 
 /* value ± t·√variance with groups − 1 degrees of freedom, 15 at most. False, and nothing written, with fewer than two

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/heap.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/symtab_rank.h"
 #include "core/table.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 
 static unsigned symtab_rank_bind(const struct object_symbol *s)
 {

@@ -8,7 +8,7 @@
 #include "core/tree_merge.h"
 #include "proto/status.h"
 
-#define TREE_GROUPS 16u /* random groups of processes; as many as ROLLUP_GROUPS */
+#define TREE_GROUPS 16u /* random groups of processes; as many as COUNTS_GROUPS */
 
 /* A finished sum: trees and nodes as counts_judge_trees has them, at most LIMIT_STACK_NODES nodes. */
 struct tree_total {

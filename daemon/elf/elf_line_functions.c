@@ -8,7 +8,7 @@
 
 #include "core/compare.h"
 #include "core/heap.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 /* A function or an inlined copy of one. */
 struct line_copy {

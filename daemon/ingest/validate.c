@@ -335,7 +335,8 @@ enum profd_status validate_counts(struct build_cache *cache, struct store_build 
     if (status != PROFD_OK) {
         return status;
     }
-    status = check_stack_ticks(&c, e);
+    status = c.sorted ? profd_error_set(e, PROFD_MALFORMED, "the counts of an upload are sorted: those of sums are")
+                      : check_stack_ticks(&c, e);
     if (status == PROFD_OK) {
         status = validate_decoded(cache, builds, u, &c, &changed, e);
     }

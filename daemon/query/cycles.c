@@ -1,6 +1,6 @@
 /* /api/v1/builds/{id}/cycles: the cycles of a report, the arcs inside each, and those that would break it. */
 #include "core/cycle_break.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "query/handlers.h"
 #include "query/query.h"
 #include "query/work.h"

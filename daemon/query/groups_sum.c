@@ -260,7 +260,7 @@ static enum profd_status add_upload(struct adding *g, struct group *to, const st
 static enum profd_status add_rolled(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
                                     struct profd_error *e)
 {
-    struct rollup r;
+    struct counts r;
     arena_reset(g->scratch);
     enum profd_status status =
         rollup_decode(g->scratch, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, e);
@@ -268,7 +268,7 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
         return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
     for (uint32_t i = 0; i < r.histogram_count && status == PROFD_OK; i++) {
-        const struct rollup_histogram *h = &r.histograms[i];
+        const struct counts_histogram *h = &r.histograms[i];
         if (only == COUNTS_NOWHERE || h->build == only) {
             status = add_ticks(g, to, h->dimension, h->rate, r.bin_index + h->first, r.bin_ticks + h->first, h->used);
         }

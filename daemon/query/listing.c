@@ -9,7 +9,7 @@
 #include "core/compare.h"
 #include "proto/collector.h"
 
-static int order_compare(const struct profile_order *a, const struct profile_order *b)
+static int order_compare(const struct counts_order *a, const struct counts_order *b)
 {
     return compare_pairs(a->commit, b->commit, a->rank, b->rank);
 }

@@ -138,6 +138,9 @@ static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t bu
         c->to_build[n] = to ? c->to_build[i] : COUNTS_NOWHERE;
         c->from[n] = from ? c->from[i] : 0;
         c->to[n] = to ? c->to[i] : 0;
+        if (c->sorted) {
+            c->rank[n] = c->rank[i];
+        }
         c->calls[n++] = c->calls[i];
     }
     c->arc_count = n;

@@ -13,7 +13,7 @@
 
 struct entry {
     struct lru_entry lru;
-    struct rollup r;  /* its arrays are in the same block */
+    struct counts r;  /* its arrays are in the same block */
     uint64_t *shares; /* of its nodes by group; NULL: they were not asked for */
 };
 
@@ -49,7 +49,7 @@ struct query_cache_use query_cache_measure(struct query_cache *c)
 
 /* Gives the entry of this key to a function, if there is one. *found says whether. Returns its status, or OK. */
 static enum profd_status cache_use(struct query_cache *c, const void *key, size_t size,
-                                   enum profd_status (*use)(void *context, const struct rollup *r,
+                                   enum profd_status (*use)(void *context, const struct counts *r,
                                                             const uint64_t *shares, struct profd_error *e),
                                    void *context, bool *found, struct profd_error *e)
 {
@@ -77,19 +77,19 @@ static void *append(unsigned char *block, size_t *at, const void *rows, size_t n
     return copy;
 }
 
-static size_t shares_size(const struct rollup *r, const uint64_t *shares)
+static size_t shares_size(const struct counts *r, const uint64_t *shares)
 {
     return shares == NULL ? 0 : (size_t)r->node_count * TREE_GROUPS * sizeof *shares;
 }
 
-static size_t entry_size(const struct rollup *r, const uint64_t *shares)
+static size_t entry_size(const struct counts *r, const uint64_t *shares)
 {
     return shares_size(r, shares) + sizeof(struct entry) + r->histogram_count * sizeof *r->histograms +
            (size_t)r->bin_count * 12 + (size_t)r->arc_count * 44 + r->tree_count * sizeof *r->trees +
            (size_t)r->node_count * 22 + 16 * 8;
 }
 
-static struct entry *copy_entry(const struct rollup *r, const uint64_t *shares, size_t size)
+static struct entry *copy_entry(const struct counts *r, const uint64_t *shares, size_t size)
 {
     unsigned char *block = malloc(size);
     size_t at = sizeof(struct entry), n = r->arc_count;
@@ -120,7 +120,7 @@ static struct entry *copy_entry(const struct rollup *r, const uint64_t *shares, 
 
 /* Keeps a copy under the key, unless there is one or it would take more than a quarter of the limit. A failure is
  * silent: nothing is kept. */
-static void cache_put(struct query_cache *c, const void *key, size_t size, const struct rollup *r,
+static void cache_put(struct query_cache *c, const void *key, size_t size, const struct counts *r,
                       const uint64_t *shares)
 {
     size_t bytes = entry_size(r, shares);
@@ -156,7 +156,7 @@ struct group {
     const uint32_t *map;
     uint32_t builds;
     struct rollup_sum *sum;
-    struct rollup total;
+    struct counts total;
 };
 
 struct rolled {
@@ -251,8 +251,8 @@ struct block {
 static enum profd_status add_decoded(struct rolled *r, const struct waiting *row, const struct block *b,
                                      struct profd_error *e)
 {
-    struct rollup decoded;
-    struct rollup_spread spread = {0};
+    struct counts decoded;
+    struct counts_shares spread = {0};
     arena_reset(r->scratch);
     enum profd_status status = rollup_decode(r->scratch, row->bytes, row->size, r->groups[row->group].builds,
                                              r->config.arcs_only, &decoded, e);
@@ -278,11 +278,11 @@ struct joining {
     const struct group *group;
 };
 
-static enum profd_status join_block(void *context, const struct rollup *total, const uint64_t *shares,
+static enum profd_status join_block(void *context, const struct counts *total, const uint64_t *shares,
                                     struct profd_error *e)
 {
     const struct joining *j = context;
-    struct rollup rows = *total;
+    struct counts rows = *total;
     enum profd_status status = PROFD_OK;
     if (j->r->config.stacks) {
         const struct tree_addend stacks = {.list = {total->trees, COUNTS_NODES(total), total->tree_count},
@@ -300,7 +300,7 @@ static enum profd_status join_block(void *context, const struct rollup *total, c
 static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows, uint32_t n, struct joining *j,
                                    struct profd_error *e)
 {
-    struct rollup total;
+    struct counts total;
     struct tree_total stacks = {0};
     struct block b = {rollup_sum_new_plain(r->block),
                       r->config.stacks ? tree_sum_new(r->block, r->config.shares) : NULL};
@@ -433,7 +433,7 @@ enum profd_status rolled_add(struct rolled *r, const struct store_row *row, cons
 static enum profd_status note_orders(struct rolled *r, const struct group *g, struct profile_sum *sum,
                                      struct profd_error *e)
 {
-    const struct rollup *t = &g->total;
+    const struct counts *t = &g->total;
     uint64_t *first = ARENA_ARRAY(r->arena, g->builds, uint64_t);
     if (first == NULL) {
         return profd_no_memory(e);
@@ -456,7 +456,7 @@ static enum profd_status note_orders(struct rolled *r, const struct group *g, st
     }
     for (uint32_t i = 0; i < g->builds; i++) {
         if (first[i] != UINT64_MAX && g->map[i] != COUNTS_NOWHERE) {
-            profile_sum_note_order(sum, g->map[i], (struct profile_order){first[i], i});
+            profile_sum_note_order(sum, g->map[i], (struct counts_order){first[i], i});
         }
     }
     return PROFD_OK;
@@ -488,7 +488,7 @@ static bool is_whole(const struct rolled *r, const struct profile *p)
 
 enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_error *e)
 {
-    struct rollup total;
+    struct counts total;
     if (r->maps.count == 0) {
         return PROFD_OK;
     }

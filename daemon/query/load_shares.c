@@ -11,8 +11,8 @@
 /* Series that map alike are added up in their own numbers of builds, as in load_rolled.c. */
 struct sharing {
     const uint32_t *map;
-    struct rollup first; /* the first sum, with its spread: often the only one */
-    struct rollup_spread first_spread;
+    struct counts first; /* the first sum, with its spread: often the only one */
+    struct counts_shares first_spread;
     bool any;
     struct rollup_sum *sums;                  /* of all sums; NULL: there is at most one */
     struct rollup_sum *groups[RANDOM_GROUPS]; /* of the uploads of each group; likewise */
@@ -64,8 +64,8 @@ static enum profd_status find_sharing(struct load_shares *l, const uint32_t *map
     return PROFD_OK;
 }
 
-static enum profd_status decode_sum(struct arena *a, const struct store_row *row, struct rollup *r,
-                                    struct rollup_spread *spread, struct profd_error *e)
+static enum profd_status decode_sum(struct arena *a, const struct store_row *row, struct counts *r,
+                                    struct counts_shares *spread, struct profd_error *e)
 {
     enum profd_status status = rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, r, e);
     if (status == PROFD_OK) {
@@ -78,8 +78,8 @@ static enum profd_status decode_sum(struct arena *a, const struct store_row *row
 static enum profd_status add_sum(struct load_shares *l, const struct store_row *row, struct sharing *s,
                                  struct profd_error *e)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     if (!s->any) {
         s->any = true;
         return decode_sum(l->arena, row, &s->first, &s->first_spread, e);
@@ -139,8 +139,8 @@ static uint64_t *find_rows(const struct load_shares *l, const struct profile *p,
 enum profd_status load_shares_finish(struct load_shares *l, const struct profile *p, bool alone, struct shares *out,
                                      struct profd_error *e)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     enum profd_status status = shares_new(l->arena, p, find_rows(l, p, alone), out, e);
     for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
         const struct sharing *s = &l->sums[i];

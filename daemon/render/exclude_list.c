@@ -5,7 +5,7 @@
  * its part of the calls. Functions are taken by calls, the most first, until the share of the ticks that would then be
  * inside the collector is TARGET or less. */
 #include "core/coverage.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "proto/collector.h"
 #include "proto/message.h"
 #include "render/formats.h"

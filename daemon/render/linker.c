@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "render/name.h"

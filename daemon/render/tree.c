@@ -3,7 +3,7 @@
  * above them, and to its `cut`. */
 #include <string.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "render/formats.h"
 #include "render/json_function.h"
 #include "render/json_write.h"

@@ -17,8 +17,8 @@ struct folded {
     uint64_t ticks, calls; /* as its columns say; not looked at when it is stored */
     size_t host_count;
     const int64_t *hosts; /* row ids, ascending */
-    struct rollup counts;
-    struct rollup_spread spread;
+    struct counts counts;
+    struct counts_shares spread;
 };
 
 /* Row ids of hosts from their blob, in the arena. DAMAGED if they do not ascend. */

@@ -22,13 +22,12 @@ static uint64_t at_most(uint64_t n, unsigned bits)
     return n < most ? n : most;
 }
 
-struct profile_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence)
+struct counts_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence)
 {
     const uint64_t started = (uint64_t)epoch[0] << 24 | (uint64_t)epoch[1] << 16 | (uint64_t)epoch[2] << 8 | epoch[3];
     const uint64_t n = at_most(sequence, SEQUENCE_BITS);
-    return (struct profile_order){.commit =
-                                      at_most((uint64_t)hour, HOUR_BITS) << 42 | started << 10 | n >> SEQUENCE_LOW,
-                                  .rank = (uint32_t)(n << RANK_BITS)};
+    return (struct counts_order){.commit = at_most((uint64_t)hour, HOUR_BITS) << 42 | started << 10 | n >> SEQUENCE_LOW,
+                                 .rank = (uint32_t)(n << RANK_BITS)};
 }
 
 static bool is_off(int64_t clock)
@@ -82,7 +81,7 @@ static int64_t width_of(const struct store_delivery *d, int64_t clock, const str
     return SEGMENT_HOUR;
 }
 
-bool incoming_add_touching(const struct rollup *r, uint64_t *calls, size_t builds)
+bool incoming_add_touching(const struct counts *r, uint64_t *calls, size_t builds)
 {
     bool saturated = false;
     for (uint32_t i = 0; i < r->arc_count; i++) {

@@ -12,13 +12,13 @@ struct incoming {
                                    no counts */
     struct random_groups groups;
     uint64_t uploads, processes;
-    struct rollup counts; /* its spread is left to rollup_from_segment */
+    struct counts counts; /* its spread is left to rollup_from_segment */
     int64_t hour;
     int64_t width; /* ns: 1, 5, 15 or 60 minutes of the clock that contain the ends of everything in it; an hour, unless
                       the hour is the one in which it was received, or the one before */
     int64_t ended; /* ns: earliest end; 0: width is an hour */
-    struct profile_order order; /* when the first of its rows arrived */
-    bool relabelled;            /* it had another label `host` */
+    struct counts_order order; /* when the first of its rows arrived */
+    bool relabelled;           /* it had another label `host` */
 };
 
 /* name, clock and the tenant's uid are those of the host's latest arrival. detail: the name becomes the label `host`;
@@ -27,14 +27,14 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
                                 int64_t clock, uint32_t uid, struct incoming *out, struct profd_error *e);
 
 /* Order of first arrival in the fleet of a segment's first row: the same whatever arrives first (DECISIONS 49). */
-struct profile_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence);
+struct counts_order incoming_order(int64_t hour, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence);
 /* The segment's processes that began, by group and together; *processes stops at 2^63−1, and *stopped says so. */
 void incoming_count_processes(const struct segment *s, struct random_groups *groups, uint64_t *processes,
                               bool *stopped);
 
 /* Adds to calls[i] the calls of arcs that begin or end in build i, as questions about one build count them. True if a
  * sum stopped at 2^63−1. O(arcs). */
-bool incoming_add_touching(const struct rollup *r, uint64_t *calls, size_t builds);
+bool incoming_add_touching(const struct counts *r, uint64_t *calls, size_t builds);
 
 /* The hour of a segment of which only the key is left. */
 int64_t incoming_hour(const struct segment *s, int64_t clock);

@@ -7,7 +7,7 @@
 #include "core/sum.h"
 #include "proto/utf8.h"
 
-static const struct profile_order first_of_all = {0, 0};
+static const struct counts_order first_of_all = {0, 0};
 
 /* Data that was valid and cannot be read again is damaged. */
 static enum profd_status damaged(enum profd_status status, struct profd_error *e)
@@ -258,8 +258,8 @@ enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, 
 
 enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *bytes, size_t size, struct profd_error *e)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     *s = (struct outgoing_sum){.arena = arena_new(0)};
     enum profd_status status = s->arena != NULL ? segment_decode(bytes, size, &s->segment, e) : profd_no_memory(e);
     if (status != PROFD_OK) {
@@ -294,8 +294,8 @@ enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing
 enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, size_t *size, uint32_t *weight,
                                       struct profd_error *e)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     enum profd_status status = rollup_sum_finish(s->sum, &r, &spread, e);
     if (status == PROFD_OK && s->leave_out_stacks && r.tree_count > 0) {
         r.tree_count = r.node_count = 0;
@@ -329,8 +329,8 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
                                    uint64_t *stack_ticks, struct profd_error *e)
 {
     struct segment s;
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     enum profd_status status = segment_decode(bytes, size, &s, e);
     if (status != PROFD_OK) {
         return damaged(status, e);

@@ -25,7 +25,7 @@ struct fold_key {
 struct fold_part {
     struct fold_part *next;
     const struct segment *segment;
-    struct profile_order order;
+    struct counts_order order;
     struct folded row; /* without numbers */
     int64_t host;
 };

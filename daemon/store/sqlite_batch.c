@@ -51,8 +51,8 @@ enum profd_status sqlite_judge_upload(const struct store_upload *u, struct profd
     if (u->start > u->end || u->start < 0) {
         return profd_error_set(e, PROFD_INTERNAL, "an upload's window ends before it starts");
     }
-    if (u->group >= ROLLUP_GROUPS) {
-        return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, ROLLUP_GROUPS);
+    if (u->group >= COUNTS_GROUPS) {
+        return profd_error_set(e, PROFD_INTERNAL, "an upload of group %u; there are %u", u->group, COUNTS_GROUPS);
     }
     return PROFD_OK;
 }

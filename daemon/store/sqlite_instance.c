@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/counts_merge.h"
+#include "core/rollup.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/labels.h"
@@ -323,11 +323,11 @@ static void judge_gain(const struct counts *before, const struct counts *now, st
 /* Replaces the row by the sum, and adds the difference to all sums. */
 static enum profd_status save_grown(struct harvesting *x, const struct store_upload *u,
                                     const struct sqlite_series *series, const struct instance *i,
-                                    const struct growing *g, const struct counts *sum, bool saturated,
-                                    const uint8_t *bytes, size_t size, struct profd_error *e)
+                                    const struct growing *g, const struct counts *sum, const uint8_t *bytes,
+                                    size_t size, struct profd_error *e)
 {
     struct sqlite_sums one;
-    bool full = saturated;
+    bool full = sum->saturated;
     uint64_t started = g->started;
     int64_t start = u->start < g->start ? u->start : g->start, end = u->end > g->end ? u->end : g->end;
     sum_add(&started, u->processes_started, &full);
@@ -354,26 +354,24 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
     struct profd_error why;
     uint8_t *bytes = NULL;
     size_t size = 0;
-    bool saturated = false;
     enum profd_status status = counts_decode(u->counts, u->counts_size, series->build_count, &more, &why);
     if (status != PROFD_OK) {
         return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
                                why.sentence);
     }
-    status = counts_merge(x->scratch, &g->counts, &more, &sum, &saturated, &why);
+    status = rollup_grow(x->scratch, &g->counts, &more, &sum, &why);
     if (status == PROFD_OK) {
         status = counts_encode(&sum, &bytes, &size, &why);
     }
     counts_done(&more);
     *done = status == PROFD_OK;
     if (status == PROFD_OK) {
-        status = save_grown(x, u, series, i, g, &sum, saturated, bytes, size, e);
+        status = save_grown(x, u, series, i, g, &sum, bytes, size, e);
     } else if (status == PROFD_TOO_LARGE) {
         status = PROFD_OK;
     } else {
         (void)profd_error_set(e, status, "%s", why.sentence);
     }
-    counts_done(&sum);
     free(bytes);
     return status;
 }

@@ -125,9 +125,9 @@ static enum profd_status save_row(struct store *s, struct arena *a, int64_t seri
     size_t counts_size = 0, spread_size = 0, hosts_size;
     uint64_t ticks, calls;
     uint8_t *hosts = folded_encode_hosts(a, row->hosts, row->host_count, &hosts_size);
-    enum profd_status status = hosts ? rollup_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
+    enum profd_status status = hosts ? counts_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
-        status = rollup_encode_spread(&row->counts, &row->spread, &spread, &spread_size, e);
+        status = counts_encode_shares(&row->counts, &row->spread, &spread, &spread_size, e);
     }
     rollup_totals(&row->counts, &ticks, &calls);
     if (status == PROFD_OK) {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "core/counts_merge.h"
+#include "core/rollup.h"
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/sqlite_rollup.h"
@@ -195,18 +195,20 @@ static enum profd_status merge(struct widening *w, const struct merged *m, bool 
     if (!h->readable || !m->readable || saturated || h->host != m->host || h->group != m->group) {
         return PROFD_OK;
     }
-    enum profd_status status = counts_merge(w->scratch, &h->counts, &m->counts, &sum, &saturated, e);
-    if (status != PROFD_OK) {
-        return status;
+    enum profd_status status = rollup_grow(w->scratch, &h->counts, &m->counts, &sum, &why);
+    if (status == PROFD_OK) {
+        status = counts_encode(&sum, &bytes, &size, &why);
     }
-    status = counts_encode(&sum, &bytes, &size, &why);
+    struct counts kept = {0}; /* the sum is in scratch memory */
+    if (status == PROFD_OK && !sum.saturated && size <= STORE_GROWN_MOST) {
+        status = counts_decode(bytes, size, (uint32_t)w->series.build_count, &kept, &why);
+    }
     free(bytes);
-    if (status != PROFD_OK || saturated || size > STORE_GROWN_MOST) {
-        counts_done(&sum);
+    if (status != PROFD_OK || kept.block == NULL) {
         return status == PROFD_NO_MEMORY ? profd_error_set(e, status, "%s", why.sentence) : PROFD_OK;
     }
     counts_done(&h->counts);
-    h->counts = sum;
+    h->counts = kept;
     h->start = m->start < h->start ? m->start : h->start;
     h->end = m->end > h->end ? m->end : h->end;
     h->inexact |= m->inexact;

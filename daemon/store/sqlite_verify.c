@@ -97,8 +97,8 @@ static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t
     for (uint32_t i = 0; i < n; i++) {
         uint64_t sum = 0;
         bool saturated = false;
-        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
-            sum_add(&sum, spread[(size_t)i * ROLLUP_GROUPS + g], &saturated);
+        for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
+            sum_add(&sum, spread[(size_t)i * COUNTS_GROUPS + g], &saturated);
         }
         if (sum != totals[i]) {
             return false;

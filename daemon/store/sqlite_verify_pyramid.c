@@ -16,13 +16,13 @@ struct floor {
     char where[80];
 };
 
-static bool same_histograms(const struct rollup *x, const struct rollup *y)
+static bool same_histograms(const struct counts *x, const struct counts *y)
 {
     if (x->histogram_count != y->histogram_count) {
         return false;
     }
     for (uint32_t i = 0; i < x->histogram_count; i++) {
-        const struct rollup_histogram *a = &x->histograms[i], *b = &y->histograms[i];
+        const struct counts_histogram *a = &x->histograms[i], *b = &y->histograms[i];
         if (a->build != b->build || a->bins != b->bins || a->low != b->low || a->high != b->high ||
             a->rate != b->rate || strcmp(a->dimension, b->dimension) != 0 || a->abbreviation != b->abbreviation ||
             a->first != b->first || a->used != b->used || a->order.commit != b->order.commit ||
@@ -38,7 +38,7 @@ static bool same_bytes(const void *x, const void *y, size_t n)
     return n == 0 || memcmp(x, y, n) == 0;
 }
 
-static bool same_stacks(const struct rollup *x, const struct rollup *y)
+static bool same_stacks(const struct counts *x, const struct counts *y)
 {
     const size_t n = x->node_count;
     if (x->tree_count != y->tree_count || n != y->node_count) {
@@ -57,7 +57,7 @@ static bool same_stacks(const struct rollup *x, const struct rollup *y)
 
 /* The ticks of a tree, and those of each group. */
 struct tree_sums {
-    uint64_t ticks, groups[ROLLUP_GROUPS];
+    uint64_t ticks, groups[COUNTS_GROUPS];
 };
 
 static struct tree_sums add_tree(const struct folded *row, const struct counts_tree *t)
@@ -66,8 +66,8 @@ static struct tree_sums add_tree(const struct folded *row, const struct counts_t
     bool ignored = false;
     for (uint32_t i = t->first; i < t->first + t->used; i++) {
         sum_add(&s.ticks, row->counts.node_ticks[i], &ignored);
-        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
-            sum_add(&s.groups[g], row->spread.nodes[(size_t)i * ROLLUP_GROUPS + g], &ignored);
+        for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
+            sum_add(&s.groups[g], row->spread.nodes[(size_t)i * COUNTS_GROUPS + g], &ignored);
         }
     }
     return s;
@@ -93,12 +93,12 @@ static void compare_stacks(struct sqlite_verifying *v, const char *where, const 
         sqlite_verify_tell(v, "%s: its stacks are not those of the rows below it", where);
     } else if (folded ? !same_tree_sums(row, sum)
                       : !same_bytes(row->spread.nodes, sum->spread.nodes,
-                                    (size_t)row->counts.node_count * ROLLUP_GROUPS * sizeof(uint64_t))) {
+                                    (size_t)row->counts.node_count * COUNTS_GROUPS * sizeof(uint64_t))) {
         sqlite_verify_tell(v, "%s: the ticks or the groups of its stacks are not those of the rows below it", where);
     }
 }
 
-static bool same_counts(const struct rollup *x, const struct rollup *y)
+static bool same_counts(const struct counts *x, const struct counts *y)
 {
     size_t bins = x->bin_count, arcs = x->arc_count;
     return bins == y->bin_count && arcs == y->arc_count && x->saturated == y->saturated && same_histograms(x, y) &&
@@ -136,9 +136,9 @@ static void compare_rows(struct sqlite_verifying *v, const char *where, const st
     if (!same_counts(&row->counts, &sum->counts)) {
         sqlite_verify_tell(v, "%s: its counts are not those of the rows below it", where);
     } else if (!same_bytes(row->spread.bins, sum->spread.bins,
-                           (size_t)row->counts.bin_count * ROLLUP_GROUPS * sizeof(uint64_t)) ||
+                           (size_t)row->counts.bin_count * COUNTS_GROUPS * sizeof(uint64_t)) ||
                !same_bytes(row->spread.arcs, sum->spread.arcs,
-                           (size_t)row->counts.arc_count * ROLLUP_GROUPS * sizeof(uint64_t))) {
+                           (size_t)row->counts.arc_count * COUNTS_GROUPS * sizeof(uint64_t))) {
         sqlite_verify_tell(v, "%s: its groups are not those of the rows below it", where);
     }
     compare_stacks(v, where, row, sum);

@@ -164,7 +164,7 @@ static void print_nodes(const char *path)
         sqlite3_prepare_v2(db, "SELECT counts FROM rollup WHERE level=0", -1, &q, NULL) == SQLITE_OK) {
         while (sqlite3_step(q) == SQLITE_ROW) {
             struct arena *a = arena_new(0);
-            struct rollup r;
+            struct counts r;
             check(rollup_decode(a, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0), 1, false, &r, &e));
             nodes += r.node_count;
             arena_free(a);

@@ -1,34 +1,20 @@
-/* Input: columns, which are compressed here, or (first byte odd) the encoding as it travels. From 128 on the columns
- * have stacks.
+/* Input: sections, which are compressed here, or (first byte odd) the encoding as it travels. From 128 on the rows are
+ * sorted.
  * Law: what decodes encodes again, and that decodes to the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/counts.h"
-#include "proto/deflate.h"
-#include "proto/varint.h"
+#include "tests/fuzz/counts_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static enum profd_status decode(const uint8_t *data, size_t size, struct counts *c)
 {
-    struct profd_error e;
-    if (data[0] % 2 == 1) {
-        return counts_decode(data + 1, size - 1, data[0] % 128 / 2, c, &e);
-    }
-    size_t packed = 0, capacity = deflate_bound(size) + 16;
-    uint8_t *bytes = malloc(capacity);
-    if (bytes == NULL) {
-        abort();
-    }
-    bytes[0] = data[0] < 128 ? 1 : 2;
-    uint8_t *p = varint_put(bytes + 1, size - 1);
-    if (deflate_pack(data + 1, size - 1, false, p, capacity - 16, &packed, &e) != PROFD_OK) {
-        abort();
-    }
-    enum profd_status status = counts_decode(bytes, (size_t)(p - bytes) + packed, data[0] % 128 / 2, c, &e);
-    free(bytes);
+    struct counts_input in = input_take(data, size, data[0] >= 128);
+    enum profd_status status = counts_decode(in.bytes, in.size, data[0] % 128 / 2, c, NULL);
+    free(in.block);
     return status;
 }
 
@@ -41,7 +27,9 @@ static int differs(const struct counts *a, const struct counts *b)
            memcmp(a->to_build, b->to_build, a->arc_count * sizeof *a->to_build) != 0 ||
            memcmp(a->from, b->from, a->arc_count * sizeof *a->from) != 0 ||
            memcmp(a->to, b->to, a->arc_count * sizeof *a->to) != 0 ||
-           memcmp(a->calls, b->calls, a->arc_count * sizeof *a->calls) != 0;
+           memcmp(a->calls, b->calls, a->arc_count * sizeof *a->calls) != 0 || a->sorted != b->sorted ||
+           (a->sorted && (memcmp(a->commit, b->commit, a->arc_count * sizeof *a->commit) != 0 ||
+                          memcmp(a->rank, b->rank, a->arc_count * sizeof *a->rank) != 0));
 }
 
 static int trees_differ(const struct counts *a, const struct counts *b)

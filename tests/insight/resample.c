@@ -175,8 +175,8 @@ static struct profile *sum_side(struct program *p, const struct counts_geometry 
     struct profile_sum *sum = need(profile_sum_new(p->job));
     struct rollup_sum *groups = need(rollup_sum_new(p->job));
     struct profile *out;
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     uint32_t map[1];
     succeed(profile_sum_build(sum, id, &map[0]), &e);
     for (uint32_t k = 0; k < RANDOM_GROUPS; k++) {

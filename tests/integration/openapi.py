@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator, RefResolver  # noqa: E402
 sys.path.insert(0, HERE)
 from http_client import TOKEN, Client, crowded_out, half_a_request, store_large_list  # noqa: E402
 from harness import BUILD, LONG, PROFCTL, ROOT, Daemon, Tap, bounds, free_port, run, symbols, until  # noqa: E402
-from wire import Wire, field, sender_number, upload, varint, zstd  # noqa: E402
+from wire import Wire, encoded, field, sender_number, upload, varint  # noqa: E402
 
 DOCUMENT = json.load(open(os.path.join(ROOT, "schema/openapi.json"), encoding="utf-8"))
 REPORT = Draft202012Validator(json.load(open(os.path.join(ROOT, "schema/report.schema.json"), encoding="utf-8")))
@@ -163,23 +163,7 @@ def sent(d, bodies):
 
 def counted(low, high, ticks, at, rate, arcs):
     """The stored encoding: one bin and arcs."""
-    zigzag = lambda n: varint((n << 1 ^ n >> 63) & (2**64 - 1))
-    count = (high - low) // 4
-    raw = varint(1) + varint(1) + varint(len(arcs))
-    raw += (varint(0) + varint(count) + zigzag(low) + varint(high - low) + varint(rate) + varint(7) + b"secondss"
-            + varint(1))
-    raw += varint((at - low) // 4) + varint(ticks)
-    for _ in range(2):
-        raw += varint(len(arcs)) + varint(1)
-    for side in (0, 1):
-        if side:
-            raw += varint(0) * len(arcs)
-        before = 0
-        for arc in arcs:
-            raw += zigzag(arc[side] - before)
-            before = arc[side]
-    raw += b"".join(varint(a[2]) for a in arcs)
-    return b"\x01" + varint(len(raw)) + zstd(raw)
+    return encoded([(0, low, high, (high - low) // 4, rate, "seconds", "s", {(at - low) // 4: ticks})], arcs)
 
 
 def fill(d):

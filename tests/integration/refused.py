@@ -11,7 +11,7 @@ import struct
 
 import harness
 from harness import PROFCTL, Gmon, Tap, bounds, run, symbols
-from wire import Wire, counts, field, sender_number, upload, varint, zstd
+from wire import Wire, counts, field, sections, sender_number, upload, varint, zstd
 
 SOURCE = """static volatile int n;
 __attribute__((noinline)) void leaf(int i) { n += i; }
@@ -180,7 +180,6 @@ def refused_uploads(tap, d, exe):
     name = build_id(exe)
     low, high = bounds(exe)
     before = d.kept()
-    raw = lambda body: b"\1" + varint(len(body)) + zstd(body)
     with Wire(d.socket) as w:
         def bad(title, body, status, *words):
             w.send("UPLOAD", body, 77)
@@ -228,7 +227,7 @@ def refused_uploads(tap, d, exe):
         bad("high below low, by overflow", made(data=counts(5, 0x2000, 0x1000 + (1 << 64))), 1, "0x2000")
         bad("low equal to high", made(data=counts(5, 0x2000, 0x2000)), 1, "0x2000")
         bad("2^31 bins", made(data=counts(5, low, high, bins=1 << 31)), 2, "2147483648")
-        bad("bytes left over", made(data=raw(varint(0) * 3 + b"rest")), 1)
+        bad("bytes left over", made(data=sections((0, 0, 0, 0, 0), [b"\0\0\0\0rest", b""])), 1)
         bad("ticks outside the known text", made(data=counts(5, 0x7000000, 0x7001000)), 7, "0x7000000", name)
         w.send("SYNC", b"", 78)
         tap.point(answer_to(w, 78)[0] == "ACK", "after all this the connection still answers")

@@ -12,7 +12,7 @@ import time
 
 import harness
 from harness import LONG, NOBODY, Other, Tap, until
-from wire import Wire, field, header, sender_number, upload, varint, zstd
+from wire import Wire, field, header, sections, sender_number, upload, varint, zstd
 
 # A sanitizer's own memory, several times the program's, is none of what is tested here.
 MB = ((1 << 20) * (8 if b"__asan_init" in (binary := open(harness.PROFD, "rb").read()) or b"__tsan_init" in binary
@@ -198,7 +198,8 @@ def bombs(tap, d):
         packed += struct.pack("<I", 1 << 20 | 2 | (n + 1 == total >> 17))[:3] + b"\0"
     packed += b"\0" * 4  # where the checksum is
     body = (field(1, b"attacker-uid") + field(2, 1) + field(6, field(1, "ab" * 20))
-            + field(8, b"\1" + varint(total) + packed) + field(11, "ab" * 16))
+            + field(8, b"\1" + varint(total) + bytes(6) + varint(total) + varint(len(packed)) + varint(0)
+                    + varint(len(zstd(b""))) + packed + zstd(b"")) + field(11, "ab" * 16))
 
     def attack(say):
         held = [Wire(d.socket, timeout=None) for _ in range(4)]
@@ -333,11 +334,23 @@ def descriptors(tap, d):
 
 
 def heavy_counts(base, n=4 << 20):
-    """n different arcs in a few hundred kilobytes."""
-    ends = varint(n) + varint(1) + varint(n) + varint(1) # all of build 0
-    raw = (varint(0) * 2 + varint(n) + ends + varint(base << 1) + b"\2" * (n - 1) + bytes(n) + varint((base + 5) << 1)
-           + b"\2" * (n - 1) + b"\1" * n)
-    return b"\1" + varint(len(raw)) + zstd(raw)
+    """n different arcs among as many callers and callees, in a few hundred kilobytes."""
+    chunks = n // 4096
+
+    def ends(first):
+        return (varint(n) + varint(1) + varint(n) + varint(1) + varint(first) # all of build 0
+                + b"\1\0" + b"\1" * 4095 + (b"\1" + b"\1" * 4096) * (chunks - 1))
+
+    def numbers(at):
+        width = 2 if at + 4095 < 1 << 16 else 3
+        planes = [bytes(range(256)) * 16, b"".join(bytes([(at >> 8) + i & 255]) * 256 for i in range(16)),
+                  bytes([at >> 16]) * 4096]
+        return bytes([width]) + b"".join(planes[:width])
+
+    arcs = (ends(base) + b"\1\0" + b"\2" * 4095 + (b"\1" + b"\2" * 4096) * (chunks - 1)
+            + ends(base + 5) + b"".join(numbers(at) for at in range(0, n, 4096))
+            + (b"\1" + b"\1" * 4096) * chunks)
+    return sections((n, 0, 0, 0, 0), [arcs, b""])
 
 
 def heavy_questions(tap):

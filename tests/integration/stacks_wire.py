@@ -7,7 +7,7 @@ import struct
 import time
 
 from harness import NOBODY, Daemon, Tap, as_user, until
-from wire import Wire, columns, counts, field, sender_number, varint, zigzag, zstd
+from wire import Wire, counts, encoded, field, sender_number, varint
 
 BUILD, NAME = "5a" * 20, "/bin/stacked"
 NOWHERE = None  # a build outside all
@@ -15,30 +15,7 @@ NOWHERE = None  # a build outside all
 
 def stacked(trees, arcs=()):
     """The stored encoding with stacks. A tree: (rate, nodes); a node: (depth, kind, build, address, ticks)."""
-    raw = columns([(0, 0x1000, 0x2000, 1024, 99, "seconds", "s", {1: 5, 7: 2})], arcs)
-    sizes = varint(1) + varint(2) + varint(len(arcs))
-    nodes = [node for _, tree in trees for node in tree]
-    out = sizes + varint(len(trees)) + varint(len(nodes)) + raw[len(sizes):]
-    for rate, tree in trees:
-        out += varint(rate) + varint(7) + b"secondss" + varint(len(tree))
-    for _, tree in trees:
-        most = 0
-        for depth, kind, *_ in tree:
-            out += varint((most - depth) << 1 | kind)
-            most = depth + 1
-    at = 0
-    while at < len(nodes):
-        end = at
-        while end < len(nodes) and nodes[end][2] == nodes[at][2]:
-            end += 1
-        out += varint(end - at) + varint(0 if nodes[at][2] is NOWHERE else nodes[at][2] + 1)
-        at = end
-    previous = {}
-    for node in nodes:
-        out += zigzag(node[3] - previous.get(node[2], 0))
-        previous[node[2]] = node[3]
-    out += b"".join(varint(node[4]) for node in nodes)
-    return b"\x02" + varint(len(out)) + zstd(out)
+    return encoded([(0, 0x1000, 0x2000, 1024, 99, "seconds", "s", {1: 5, 7: 2})], arcs, clocks=trees)
 
 
 def upload(sender, sequence, bytes_, end=0):
@@ -118,11 +95,8 @@ MOST = 65536  # nodes of an upload
 
 def full(first):
     """As many stacks as fit, of one program counter each, from that address on."""
-    raw = varint(1) + varint(1) + varint(0) + varint(1) + varint(MOST)
-    raw += varint(0) + varint(1024) + zigzag(0x1000) + varint(1 << 40) + varint(99) + varint(7) + b"secondss"
-    raw += varint(1) + varint(0) + varint(MOST) + varint(99) + varint(7) + b"secondss" + varint(MOST)
-    raw += b"\1" + b"\3" * (MOST - 1) + varint(MOST) + varint(1) + zigzag(first) + b"\2" * (MOST - 1) + b"\1" * MOST
-    return b"\x02" + varint(len(raw)) + zstd(raw)
+    return encoded([(0, 0x1000, 0x1000 + (1 << 40), 1024, 99, "seconds", "s", {0: MOST})],
+                   clocks=[(99, [(0, 1, 0, first + i, 1) for i in range(MOST)])])
 
 
 def flood(tap):

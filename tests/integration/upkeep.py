@@ -11,7 +11,7 @@ import threading
 import time
 
 from harness import LONG, PROFD, Daemon, Tap, run, until
-from wire import LAST, Wire, field, sender_number, upload, varint, zstd
+from wire import LAST, Wire, encoded, field, sender_number, upload, varint
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECOND, HOUR, DAY = 10**9, 3600 * 10**9, 86400 * 10**9
@@ -155,13 +155,11 @@ def delete(tap):
 def heavy(sender, sequence, build):
     """An upload of about 100 KB that does not compress."""
     bins = 20000
-    raw = varint(1) + varint(bins) + varint(0)
-    raw += (varint(0) + varint(1 << 20) + varint(0x1000 << 1) + varint(1 << 22) + varint(100) + varint(7) + b"secondss"
-            + varint(bins))
-    raw += varint(0) * bins + b"".join(varint(1 + n) for n in struct.unpack(f"<{bins}H", os.urandom(2 * bins)))
+    ticks = struct.unpack(f"<{bins}H", os.urandom(2 * bins))
+    histogram = (0, 0x1000, 0x1000 + (1 << 22), 1 << 20, 100, "seconds", "s", {i: 1 + n for i, n in enumerate(ticks)})
     builds = field(6, field(1, build) + field(2, "/bin/made-up"))
     return (field(1, struct.pack("<QI", sender + 1, 7)) + field(2, sequence) + builds
-            + field(8, b"\1" + varint(len(raw)) + zstd(raw))
+            + field(8, encoded([histogram]))
             + field(10, 1) + field(11, "0123456789abcdef" * 2))
 
 

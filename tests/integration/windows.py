@@ -8,39 +8,14 @@ import struct
 import time
 
 from harness import ROOT, Daemon, Tap, bounds, run, symbols, until
-from wire import Wire, field, sender_number, varint, zstd
+from wire import Wire, encoded, field, sender_number, varint
 
 SECOND, HOUR = 10**9, 3600 * 10**9
 
 
-def zigzag(n):
-    return varint((n << 1 ^ n >> 63) & (2**64 - 1))
-
-
-def encoded(low, high, bins, arcs):
+def counted(low, high, bins, arcs):
     """The stored encoding: bins as (index, ticks), arcs as (caller, callee, calls)."""
-    count = (high - low) // 4
-    raw = varint(1) + varint(len(bins)) + varint(len(arcs))
-    raw += (varint(0) + varint(count) + zigzag(low) + varint(high - low) + varint(100) + varint(7) + b"secondss"
-            + varint(len(bins)))
-    previous = -1
-    for index, _ in bins:
-        raw += varint(index - previous - 1)
-        previous = index
-    raw += b"".join(varint(ticks) for _, ticks in bins)
-    for _ in range(2):
-        raw += varint(len(arcs)) + varint(1) if arcs else b""
-    at = 0
-    for caller, _, _ in arcs:
-        raw += zigzag(caller - at)
-        at = caller
-    raw += varint(0) * len(arcs)  # each callee is listed anew
-    at = 0
-    for _, callee, _ in arcs:
-        raw += zigzag(callee - at)
-        at = callee
-    raw += b"".join(varint(calls) for _, _, calls in arcs)
-    return b"\x01" + varint(len(raw)) + zstd(raw)
+    return encoded([(0, low, high, (high - low) // 4, 100, "seconds", "s", dict(bins))], arcs)
 
 
 class Fleet:
@@ -63,7 +38,7 @@ class Fleet:
         for key, value in labels[:draw.randrange(1, 3)]:
             body += field(7, field(1, key) + field(2, value))
         body += varint(3 << 3 | 1) + struct.pack("<Q", end - 30 * SECOND) + varint(4 << 3 | 1) + struct.pack("<Q", end)
-        body += field(8, encoded(self.low, self.high, [(i, draw.randrange(1, 99)) for i in bins], arcs))
+        body += field(8, counted(self.low, self.high, [(i, draw.randrange(1, 99)) for i in bins], arcs))
         return body + field(10, draw.randrange(2)) + field(11, draw.choice("abc") * 32)
 
 

@@ -12,9 +12,6 @@ TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJE
                                      "LIST_REVOKED REVOKED".split())}
 NAMES = {v: k for k, v in TYPES.items()}
 LAST = 1
-LIBZSTD, ZSTD_CHECKSUM_FLAG = ctypes.CDLL("libzstd.so.1"), 201
-for _name in ("compressBound", "createCCtx", "compress2"):
-    getattr(LIBZSTD, f"ZSTD_{_name}").restype = ctypes.c_size_t
 
 
 def varint(n):
@@ -64,23 +61,60 @@ def fields(data):
 
 
 def zstd(raw):
-    """A zstd frame with content size and checksum."""
-    room = LIBZSTD.ZSTD_compressBound(ctypes.c_size_t(len(raw)))
-    out, context = ctypes.create_string_buffer(room), ctypes.c_void_p(LIBZSTD.ZSTD_createCCtx())
-    LIBZSTD.ZSTD_CCtx_setParameter(context, ZSTD_CHECKSUM_FLAG, 1)
-    size = LIBZSTD.ZSTD_compress2(context, out, ctypes.c_size_t(room), raw, ctypes.c_size_t(len(raw)))
-    LIBZSTD.ZSTD_freeCCtx(context)
+    """A zstd frame: by the library itself, because the checksum of a frame's content is no business of ours."""
+    lib = ctypes.CDLL("libzstd.so.1")
+    for name in ("ZSTD_createCCtx", "ZSTD_compressBound", "ZSTD_compress2"):
+        getattr(lib, name).restype = ctypes.c_void_p if name == "ZSTD_createCCtx" else ctypes.c_size_t
+    context = ctypes.c_void_p(lib.ZSTD_createCCtx())
+    lib.ZSTD_CCtx_setParameter(context, 201, 1) # checksum
+    out = ctypes.create_string_buffer(lib.ZSTD_compressBound(ctypes.c_size_t(len(raw))))
+    size = lib.ZSTD_compress2(context, out, ctypes.c_size_t(len(out)), raw, ctypes.c_size_t(len(raw)))
+    lib.ZSTD_freeCCtx(context)
     return out.raw[:size]
+
+
+def column(numbers, least=0):
+    """Byte planes, in chunks of 4096 numbers."""
+    out = b""
+    for at in range(0, len(numbers), 4096):
+        chunk = numbers[at:at + 4096]
+        width = max(least, (max(chunk).bit_length() + 7) // 8)
+        out += bytes([width]) + b"".join(bytes(n >> 8 * plane & 255 for n in chunk) for plane in range(width))
+    return out
+
+
+NOWHERE = 1 << 32 # sorts behind all builds
+
+
+def places(rows):
+    """The distinct (build, address) of rows, encoded, and the number of each row's."""
+    distinct = sorted(set(rows))
+    number = {place: i for i, place in enumerate(distinct)}
+    runs, gaps = [], []
+    for build, address in distinct:
+        if runs and runs[-1][1] == build:
+            gaps.append(address - last)
+            runs[-1][0] += 1
+        else:
+            gaps.append(0)
+            runs.append([1, build, address])
+        last = address
+    out = varint(len(distinct)) + varint(len(runs))
+    for length, build, first in runs:
+        out += varint(length) + varint(0 if build == NOWHERE else build + 1) + varint(first)
+    return out + column(gaps), [number[row] for row in rows]
+
+
+def sections(sizes, raws):
+    """The stored encoding of sections. sizes: arcs, histograms, bins, trees, nodes."""
+    packed = [zstd(raw) for raw in raws]
+    return (b"\1" + varint(sum(len(raw) for raw in raws)) + b"\0" + b"".join(varint(n) for n in sizes)
+            + b"".join(varint(len(raw)) + varint(len(p)) for raw, p in zip(raws, packed)) + b"".join(packed))
 
 
 def counts(ticks, low=0x1000, high=0x2000, bins=1024):
     """The stored encoding of one histogram with these ticks in bin 0, and no arc."""
-    zigzag = low << 1
-    raw = varint(1) + varint(1) + varint(0)
-    raw += (varint(0) + varint(bins) + varint(zigzag) + varint(high - low) + varint(100) + varint(7) + b"seconds"
-            + b"s" + varint(1))
-    raw += varint(0) + varint(ticks)
-    return b"\1" + varint(len(raw)) + zstd(raw)
+    return encoded([(0, low, high, bins, 100, "seconds", "s", {0: ticks})])
 
 
 WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seconds": 4, "blocked_seconds": 5,
@@ -89,61 +123,55 @@ WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seco
 
 
 def zigzag(n):
-    return varint((n << 1 ^ n >> 63) & (2**64 - 1))
+    return (n << 1 ^ n >> 63) & (2**64 - 1)
 
 
-def tree(stacks, rate):
-    """Stacks of two frames of build 0, as the end of the stored encoding has them: {return address: {pc: ticks}}."""
+def trees(clocks):
+    """The section of stacks. A clock: (rate, nodes); a node in preorder: (depth, kind, build, address, ticks)."""
+    nodes = [node for _, tree in clocks for node in tree]
+    out = b"".join(varint(rate) + varint(7) + b"secondss" + varint(len(tree)) for rate, tree in clocks)
+    up = []
+    for _, tree in clocks:
+        most = 0
+        for depth, *_ in tree:
+            up.append(most - depth)
+            most = depth + 1
+    table, number = places([(NOWHERE if node[2] is None else node[2], node[3]) for node in nodes])
+    return (out + column(up) + column([node[4] for node in nodes], 1) + table
+            + column([2 * number[i] + node[1] for i, node in enumerate(nodes)]))
+
+
+def tree(stacks):
+    """Nodes of stacks of two frames of build 0: {return address: {pc: ticks}}."""
     nodes = []
     for caller in sorted(stacks):
-        nodes.append((0, 0, caller, 0))
-        nodes += [(1, 1, pc, stacks[caller][pc]) for pc in sorted(stacks[caller])]
-    raw = varint(rate) + varint(7) + b"secondss" + varint(len(nodes))
-    most = at = 0
-    for depth, pc, _, _ in nodes:
-        raw += varint((most - depth) << 1 | pc)
-        most = depth + 1
-    raw += varint(len(nodes)) + varint(1)
-    for _, _, address, _ in nodes:
-        raw += zigzag(address - at)
-        at = address
-    return raw + b"".join(varint(ticks) for _, _, _, ticks in nodes)
+        nodes.append((0, 0, 0, caller, 0))
+        nodes += [(1, 1, 0, pc, stacks[caller][pc]) for pc in sorted(stacks[caller])]
+    return nodes
 
 
-def columns(histograms, arcs=(), outside=False, stacks=None):
-    """The columns of the stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index:
-    ticks}); an arc: (caller, callee, calls), of build 0; outside: its caller is outside every build. Stacks: as of
-    tree, of the first histogram."""
-    raw = varint(len(histograms)) + varint(sum(len(h[7]) for h in histograms)) + varint(len(arcs))
+def encoded(histograms, arcs=(), outside=False, stacks=None, clocks=()):
+    """The stored encoding. A histogram: (build, low, high, bins, rate, dimension, abbreviation, {index: ticks}); an
+    arc: (caller, callee, calls), of build 0; outside: its caller is outside every build. Stacks: as of tree, of the
+    first histogram; or clocks, as of trees."""
     if stacks:
-        raw += varint(1) + varint(sum(1 + len(pcs) for pcs in stacks.values()))
-    at = 0
+        clocks = [(histograms[0][4], tree(stacks))]
+    callers, caller = places([(NOWHERE if outside else 0, arc[0]) for arc in arcs])
+    callees, callee = places([(0, arc[1]) for arc in arcs])
+    rows = callers + column([zigzag(n - m) for n, m in zip(caller, [0] + caller)])
+    rows += callees + column(callee) + column([arc[2] for arc in arcs], 1)
+    heads, gaps, ticks = b"", [], []
     for build, low, high, bins, rate, dimension, short, used in histograms:
-        raw += varint(build) + varint(bins) + zigzag(low - at) + varint(high - low) + varint(rate)
-        raw += varint(len(dimension)) + dimension.encode() + short.encode() + varint(len(used))
-        at = low
-    for h in histograms:
+        heads += varint(build) + varint(bins) + varint(low) + varint(high - low) + varint(rate)
+        heads += varint(len(dimension)) + dimension.encode() + short.encode() + varint(len(used))
         previous = -1
-        for index in sorted(h[7]):
-            raw += varint(index - previous - 1)
+        for index in sorted(used):
+            gaps.append(index - previous - 1)
+            ticks.append(used[index])
             previous = index
-    raw += b"".join(varint(h[7][index]) for h in histograms for index in sorted(h[7]))
-    for build in (0 if outside else 1, 1):
-        raw += varint(len(arcs)) + varint(build) if arcs else b""
-    for column in (0, 1):
-        at = 0
-        raw += varint(0) * len(arcs) if column else b""  # each callee is listed anew
-        for arc in arcs:
-            raw += zigzag(arc[column] - at)
-            at = arc[column]
-    raw += b"".join(varint(calls) for _, _, calls in arcs)
-    return raw + (tree(stacks, histograms[0][4]) if stacks else b"")
-
-
-def encoded(histograms, arcs=(), outside=False, stacks=None):
-    """The stored encoding."""
-    raw = columns(histograms, arcs, outside, stacks)
-    return (b"\x02" if stacks else b"\x01") + varint(len(raw)) + zstd(raw)
+    nodes = sum(len(nodes) for _, nodes in clocks)
+    raws = [rows, heads + column(gaps) + column(ticks, 1)] + ([trees(clocks)] if clocks else [])
+    return sections((len(arcs), len(histograms), len(ticks), len(clocks), nodes), raws)
 
 
 def words(values, **other):

@@ -70,13 +70,13 @@ static void damage_counts(const struct blobs *in, struct blobs *out)
 
 static void damage_sum(const struct blobs *in, enum content what, struct blobs *out)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     struct arena *a = arena_new(0);
     OK(&f, rollup_decode(a, in->counts, in->counts_size, LIMIT_BUILDS, false, &r, &f.e));
     OK(&f, rollup_decode_spread(a, &r, in->spread, in->spread_size, &spread, &f.e));
     cr_assert_gt(r.node_count, 0);
-    uint64_t *groups = &spread.nodes[(size_t)(r.node_count - 1) * ROLLUP_GROUPS];
+    uint64_t *groups = &spread.nodes[(size_t)(r.node_count - 1) * COUNTS_GROUPS];
     unsigned group = 0;
     while (groups[group] == 0) {
         group++;
@@ -88,12 +88,12 @@ static void damage_sum(const struct blobs *in, enum content what, struct blobs *
         groups[group]++;
     } else if (what == MOVED) {
         groups[group]--;
-        groups[(group + 1) % ROLLUP_GROUPS]++;
+        groups[(group + 1) % COUNTS_GROUPS]++;
     } else {
         r.node_address[0]++;
     }
-    OK(&f, rollup_encode(&r, &out->counts, &out->counts_size, &f.e));
-    OK(&f, rollup_encode_spread(&r, &spread, &out->spread, &out->spread_size, &f.e));
+    OK(&f, counts_encode(&r, &out->counts, &out->counts_size, &f.e));
+    OK(&f, counts_encode_shares(&r, &spread, &out->spread, &out->spread_size, &f.e));
     arena_free(a);
 }
 

@@ -138,14 +138,24 @@ static enum profd_status show_row(void *context, const struct store_row *row, st
     cr_assert_not(row->rolled);
     cr_assert_eq(counts_decode(row->counts, row->counts_size, (uint32_t)row->build_count, &c, e), PROFD_OK, "%s",
                  e->sentence);
-    for (uint32_t i = 0; i < c.bin_count; i++) {
-        n += (size_t)snprintf(shown + n, sizeof shown - n, "%u=%llu ", c.bin_index[i],
-                              (unsigned long long)c.bin_ticks[i]);
+    for (uint32_t k = 0; k < c.histogram_count; k++) { /* in order of first arrival, as the arcs */
+        const struct counts_histogram *h = &c.histograms[k];
+        for (uint32_t i = 0; c.sorted && i < c.histogram_count; i++) {
+            h = c.histograms[i].order.rank == k ? &c.histograms[i] : h;
+        }
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
+            n += (size_t)snprintf(shown + n, sizeof shown - n, "%u=%llu ", c.bin_index[i],
+                                  (unsigned long long)c.bin_ticks[i]);
+        }
     }
     n += (size_t)snprintf(shown + n, sizeof shown - n, "|");
-    for (uint32_t i = 0; i < c.arc_count; i++) {
-        n += (size_t)snprintf(shown + n, sizeof shown - n, " %llx:%llu", (unsigned long long)c.to[i],
-                              (unsigned long long)c.calls[i]);
+    for (uint32_t k = 0; k < c.arc_count; k++) {
+        uint32_t at = k;
+        for (uint32_t i = 0; c.sorted && i < c.arc_count; i++) {
+            at = c.rank[i] == k ? i : at;
+        }
+        n += (size_t)snprintf(shown + n, sizeof shown - n, " %llx:%llu", (unsigned long long)c.to[at],
+                              (unsigned long long)c.calls[at]);
     }
     cr_assert_lt(n, sizeof shown);
     counts_done(&c);

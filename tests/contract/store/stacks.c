@@ -120,8 +120,8 @@ static enum profd_status compare_spreads(void *context, const struct store_row *
 {
     struct hashmap *all = context;
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     if (!row->rolled) {
         arena_free(a);
         return PROFD_OK;
@@ -130,7 +130,7 @@ static enum profd_status compare_spreads(void *context, const struct store_row *
     cr_assert(row->spread || r.tree_count == 0);
     if (r.tree_count > 0) {
         cr_assert_eq(rollup_decode_spread(a, &r, row->spread, row->spread_size, &spread, e), PROFD_OK);
-        const size_t size = (size_t)r.node_count * ROLLUP_GROUPS * sizeof *spread.nodes;
+        const size_t size = (size_t)r.node_count * COUNTS_GROUPS * sizeof *spread.nodes;
         const uint64_t *known = hashmap_find(all, &row->id, sizeof row->id);
         if (known) {
             cr_assert_eq(memcmp(known, spread.nodes, size), 0);

@@ -57,7 +57,7 @@ STORE_TEST(rolled_up_uploads_give_the_same_answers)
 
 /* What each random group brought, of rows and of sums with their spread. */
 struct brought {
-    uint64_t ticks[ROLLUP_GROUPS], calls[ROLLUP_GROUPS];
+    uint64_t ticks[COUNTS_GROUPS], calls[COUNTS_GROUPS];
     bool spread;
 };
 
@@ -65,19 +65,19 @@ static enum profd_status add_brought(void *context, const struct store_row *row,
 {
     struct brought *b = context;
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     struct counts c;
     cr_assert_eq(row->spread != NULL, row->rolled && b->spread, "a spread where one is asked for");
     if (row->spread != NULL) {
         const uint32_t builds = (uint32_t)row->build_count;
         cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, builds, false, &r, e), PROFD_OK);
         cr_assert_eq(rollup_decode_spread(a, &r, row->spread, row->spread_size, &spread, e), PROFD_OK);
-        for (size_t i = 0; i < (size_t)r.bin_count * ROLLUP_GROUPS; i++) {
-            b->ticks[i % ROLLUP_GROUPS] += spread.bins[i];
+        for (size_t i = 0; i < (size_t)r.bin_count * COUNTS_GROUPS; i++) {
+            b->ticks[i % COUNTS_GROUPS] += spread.bins[i];
         }
-        for (size_t i = 0; i < (size_t)r.arc_count * ROLLUP_GROUPS; i++) {
-            b->calls[i % ROLLUP_GROUPS] += spread.arcs[i];
+        for (size_t i = 0; i < (size_t)r.arc_count * COUNTS_GROUPS; i++) {
+            b->calls[i % COUNTS_GROUPS] += spread.arcs[i];
         }
     } else if (!row->rolled) {
         uint64_t ticks, calls;
@@ -98,7 +98,7 @@ STORE_TEST(rolled_up_uploads_keep_their_groups)
     struct brought raw = {.spread = true}, sums = {.spread = true}, none = {.spread = false};
     fill(f, 1, 5);
     OK(f, store_each_upload(f->r, &everybody, &with, add_brought, &raw, &f->e));
-    for (unsigned g = 0; g < ROLLUP_GROUPS; g++) {
+    for (unsigned g = 0; g < COUNTS_GROUPS; g++) {
         cr_assert_eq(raw.ticks[g] > 0, g >= 1 && g <= 5, "senders 1 to 5 are in groups 1 to 5");
     }
     compact_all(f, HOUR, UINT64_MAX, MIDNIGHT + 30 * DAY);

@@ -113,7 +113,7 @@ static void look_at_upload(struct seen *seen, const struct store_row *row)
 static void look_at_sum(struct seen *seen, const struct store_row *row)
 {
     struct arena *a = arena_new(0);
-    struct rollup r;
+    struct counts r;
     struct profd_error e;
     uint64_t ticks, calls;
     cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, &e), PROFD_OK,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/diff_stat.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #define K RANDOM_GROUPS
 #define FUNCTIONS 20u

@@ -109,7 +109,7 @@ static void random_upload(struct sample *u, uint64_t commit, unsigned kind)
         c->calls[i] = random_count(kind);
     }
     u->commit = commit;
-    u->group = kind == 2 ? 7 : below(ROLLUP_GROUPS);
+    u->group = kind == 2 ? 7 : below(COUNTS_GROUPS);
 }
 
 /* Some rows of an earlier upload, in another order and with other numbers: one sum has all keys of the other. */
@@ -144,7 +144,7 @@ static void random_repeat(struct sample *u, const struct sample *of, uint64_t co
     c->bin_count = bins;
     c->arc_count = arcs;
     u->commit = commit;
-    u->group = below(ROLLUP_GROUPS);
+    u->group = below(COUNTS_GROUPS);
 }
 
 struct bytes {
@@ -160,20 +160,20 @@ static void bytes_done(struct bytes *b)
 
 static struct bytes finish(struct rollup_sum *s)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     struct bytes b;
     struct profd_error e = {""};
     cr_assert_eq(rollup_sum_finish(s, &r, &spread, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(rollup_encode(&r, &b.counts, &b.counts_size, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(rollup_encode_spread(&r, &spread, &b.spread, &b.spread_size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(counts_encode(&r, &b.counts, &b.counts_size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(counts_encode_shares(&r, &spread, &b.spread, &b.spread_size, &e), PROFD_OK, "%s", e.sentence);
     return b;
 }
 
 static void add_bytes(struct rollup_sum *s, struct arena *a, const struct bytes *b)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     struct profd_error e = {""};
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, false, &r, &e), PROFD_OK, "%s", e.sentence);
     cr_assert_eq(rollup_decode_spread(a, &r, b->spread, b->spread_size, &spread, &e), PROFD_OK, "%s", e.sentence);
@@ -268,8 +268,8 @@ static struct profile *add_up(const struct sample *u, uint32_t n, struct arena *
     return p;
 }
 
-static void cr_same_histogram(const struct profile_histogram *h, const struct rollup_histogram *g,
-                              const struct rollup *r)
+static void cr_same_histogram(const struct profile_histogram *h, const struct counts_histogram *g,
+                              const struct counts *r)
 {
     cr_assert(h->build == g->build && h->low == g->low && h->high == g->high && h->bins == g->bins &&
               h->rate == g->rate && h->used == g->used &&
@@ -283,7 +283,7 @@ static void cr_same_histogram(const struct profile_histogram *h, const struct ro
 static void cr_same_as_profile(const struct bytes *b, const struct sample *u, uint32_t n)
 {
     struct arena *a = arena_new(0);
-    struct rollup r;
+    struct counts r;
     uint64_t ticks, calls;
     const struct profile *p = add_up(u, n, a);
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, false, &r, NULL), PROFD_OK);
@@ -298,7 +298,7 @@ static void cr_same_as_profile(const struct bytes *b, const struct sample *u, ui
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         cr_same_histogram(&p->histograms[i], &r.histograms[i], &r);
     }
-    struct rollup arcs;
+    struct counts arcs;
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, true, &arcs, NULL), PROFD_OK);
     cr_assert(arcs.arc_count == r.arc_count && arcs.bin_count == 0 && arcs.histogram_count == 0);
     cr_assert(r.arc_count == 0 || memcmp(arcs.calls, r.calls, r.arc_count * sizeof *r.calls) == 0);
@@ -309,11 +309,11 @@ static void cr_same_as_profile(const struct bytes *b, const struct sample *u, ui
 static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32_t n)
 {
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, false, &r, NULL), PROFD_OK);
     cr_assert_eq(rollup_decode_spread(a, &r, b->spread, b->spread_size, &spread, NULL), PROFD_OK);
-    for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+    for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
         struct sample of[UPLOADS];
         uint32_t count = 0, at = 0;
         for (uint32_t i = 0; i < n; i++) {
@@ -325,7 +325,7 @@ static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32
         for (uint32_t i = 0; i < r.arc_count; i++) {
             bool here = at < p->arc_count && p->arcs[at].from == r.from[i] && p->arcs[at].to == r.to[i] &&
                         p->arcs[at].from_build == r.from_build[i] && p->arcs[at].to_build == r.to_build[i];
-            cr_assert_eq(spread.arcs[(size_t)i * ROLLUP_GROUPS + g], here ? p->arcs[at].calls : 0);
+            cr_assert_eq(spread.arcs[(size_t)i * COUNTS_GROUPS + g], here ? p->arcs[at].calls : 0);
             at += here;
         }
         cr_assert_eq(at, p->arc_count);
@@ -333,7 +333,7 @@ static void cr_same_groups(const struct bytes *b, const struct sample *u, uint32
         bool saturated = false;
         for (uint32_t i = 0; i < r.histogram_count; i++) {
             for (uint32_t k = 0; k < r.histograms[i].used && !collector_is_dimension(r.histograms[i].dimension); k++) {
-                sum_add(&ticks, spread.bins[(size_t)(r.histograms[i].first + k) * ROLLUP_GROUPS + g], &saturated);
+                sum_add(&ticks, spread.bins[(size_t)(r.histograms[i].first + k) * COUNTS_GROUPS + g], &saturated);
             }
         }
         cr_assert_eq(ticks, p->ticks);
@@ -386,7 +386,7 @@ Test(rollup, a_plain_sum_says_the_same)
         }
         shuffle(order, 8);
         struct bytes whole = sum_uploads(u, order, 8), half = sum_uploads(u, order, 4);
-        struct rollup r, out;
+        struct counts r, out;
         uint8_t *bytes;
         size_t size;
         struct rollup_sum *s = rollup_sum_new_plain(a);
@@ -396,7 +396,7 @@ Test(rollup, a_plain_sum_says_the_same)
         cr_assert_eq(rollup_decode(a, half.counts, half.counts_size, BUILDS, false, &r, NULL), PROFD_OK);
         cr_assert_eq(rollup_sum_add(s, &r, NULL, NULL), PROFD_OK);
         cr_assert_eq(rollup_sum_finish(s, &out, NULL, NULL), PROFD_OK);
-        cr_assert_eq(rollup_encode(&out, &bytes, &size, NULL), PROFD_OK);
+        cr_assert_eq(counts_encode(&out, &bytes, &size, NULL), PROFD_OK);
         cr_assert(size == whole.counts_size && memcmp(bytes, whole.counts, size) == 0);
         free(bytes);
         bytes_done(&whole);
@@ -420,14 +420,14 @@ Test(rollup, damage_is_noticed)
     shuffle(order, 6);
     struct bytes b = sum_uploads(u, order, 6);
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread known;
+    struct counts r;
+    struct counts_shares known;
     cr_assert_eq(rollup_decode(a, b.counts, b.counts_size, BUILDS, false, &r, NULL), PROFD_OK);
     cr_assert_eq(rollup_decode_spread(a, &r, b.spread, b.spread_size, &known, NULL), PROFD_OK);
     for (size_t i = 0; i < b.counts_size + b.spread_size; i++) {
         uint8_t *byte = i < b.counts_size ? &b.counts[i] : &b.spread[i - b.counts_size], was = *byte;
-        struct rollup other = {0};
-        struct rollup_spread spread;
+        struct counts other = {0};
+        struct counts_shares spread;
         struct profd_error e = {""};
         *byte ^= (uint8_t)(1 + below(255));
         enum profd_status status = i < b.counts_size
@@ -439,10 +439,10 @@ Test(rollup, damage_is_noticed)
         cr_assert(status == PROFD_OK || (status == PROFD_DAMAGED && e.sentence[0] != '\0' && other.arc_count == 0));
         if (status == PROFD_OK) { /* a bit of the compressed frame that means nothing */
             struct bytes same;
-            cr_assert_eq(rollup_encode(i < b.counts_size ? &other : &r, &same.counts, &same.counts_size, NULL),
+            cr_assert_eq(counts_encode(i < b.counts_size ? &other : &r, &same.counts, &same.counts_size, NULL),
                          PROFD_OK);
             cr_assert_eq(
-                rollup_encode_spread(&r, i < b.counts_size ? &known : &spread, &same.spread, &same.spread_size, NULL),
+                counts_encode_shares(&r, i < b.counts_size ? &known : &spread, &same.spread, &same.spread_size, NULL),
                 PROFD_OK);
             cr_same(&b, &same);
             bytes_done(&same);
@@ -452,7 +452,7 @@ Test(rollup, damage_is_noticed)
     for (size_t n = 0; n < b.counts_size; n++) {
         cr_assert_eq(rollup_decode(a, b.counts, n, BUILDS, false, &r, NULL), PROFD_DAMAGED);
     }
-    struct rollup_spread spread;
+    struct counts_shares spread;
     for (size_t n = 0; n < b.spread_size; n++) {
         cr_assert_eq(rollup_decode_spread(a, &r, b.spread, n, &spread, NULL), PROFD_DAMAGED);
     }
@@ -476,8 +476,8 @@ Test(rollup, a_small_arena_is_no_memory)
     for (size_t limit = 512; limit < 400000; limit += limit / 40 + 64) {
         struct arena *a = arena_new(limit);
         struct rollup_sum *s = rollup_sum_new(a);
-        struct rollup r, out = {.arc_count = 77};
-        struct rollup_spread spread;
+        struct counts r, out = {.arc_count = 77};
+        struct counts_shares spread;
         enum profd_status status = s == NULL ? PROFD_NO_MEMORY : rollup_sum_add_upload(s, &u[0].counts, 1, 3, NULL);
         if (status == PROFD_OK) {
             status = rollup_decode(a, b.counts, b.counts_size, BUILDS, false, &r, NULL);

@@ -32,7 +32,7 @@ static const struct {
 struct stack {
     struct counts_frame frames[8];
     uint32_t clock, n;
-    uint64_t ticks, groups[ROLLUP_GROUPS];
+    uint64_t ticks, groups[COUNTS_GROUPS];
 };
 /* Each stack once, found by hashing. */
 struct naive {
@@ -110,7 +110,7 @@ static void make_upload(struct sample *u, uint32_t stacks, uint32_t wide, struct
 {
     struct counts_stacks *s = counts_stacks_new();
     struct counts_sizes sizes = {.arcs = below(4)};
-    u->group = below(ROLLUP_GROUPS);
+    u->group = below(COUNTS_GROUPS);
     for (uint32_t i = 0; i < stacks; i++) {
         const struct stack x = draw_stack(wide);
         const uint64_t ticks = 1 + below(20);
@@ -143,18 +143,18 @@ static void bytes_done(struct bytes *b)
 
 static struct bytes finish(struct rollup_sum *s)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     struct bytes b;
     struct profd_error e = {""};
     cr_assert_eq(rollup_sum_finish(s, &r, &spread, &e), PROFD_OK, "%s", e.sentence);
     cr_assert_leq(r.node_count, LIMIT_STACK_NODES);
-    cr_assert_eq(rollup_encode(&r, &b.counts, &b.counts_size, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(rollup_encode_spread(&r, &spread, &b.spread, &b.spread_size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(counts_encode(&r, &b.counts, &b.counts_size, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(counts_encode_shares(&r, &spread, &b.spread, &b.spread_size, &e), PROFD_OK, "%s", e.sentence);
     return b;
 }
 
-static void decode(struct arena *a, const struct bytes *b, struct rollup *r, struct rollup_spread *spread)
+static void decode(struct arena *a, const struct bytes *b, struct counts *r, struct counts_shares *spread)
 {
     struct profd_error e = {""};
     cr_assert_eq(rollup_decode(a, b->counts, b->counts_size, BUILDS, false, r, &e), PROFD_OK, "%s", e.sentence);
@@ -163,8 +163,8 @@ static void decode(struct arena *a, const struct bytes *b, struct rollup *r, str
 
 static void add_bytes(struct rollup_sum *s, struct arena *a, const struct bytes *b)
 {
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     decode(a, b, &r, &spread);
     cr_assert_eq(rollup_sum_add(s, &r, &spread, NULL), PROFD_OK);
 }
@@ -206,7 +206,7 @@ static struct bytes sum_up(const struct sample *u, uint32_t n, bool sharded)
     return b;
 }
 
-static void take_stack(const struct rollup *r, uint32_t tree, uint32_t node, struct stack *path)
+static void take_stack(const struct counts *r, uint32_t tree, uint32_t node, struct stack *path)
 {
     const uint32_t depth = r->node_depth[node];
     path->n = depth + 1;
@@ -221,7 +221,7 @@ static void take_stack(const struct rollup *r, uint32_t tree, uint32_t node, str
 }
 
 /* All stacks of a sum, as the naive list has them. */
-static struct naive list(const struct rollup *r, const struct rollup_spread *spread)
+static struct naive list(const struct counts *r, const struct counts_shares *spread)
 {
     struct naive x = naive_new();
     for (uint32_t t = 0; t < r->tree_count; t++) {
@@ -229,8 +229,8 @@ static struct naive list(const struct rollup *r, const struct rollup_spread *spr
         for (uint32_t i = r->trees[t].first; i < r->trees[t].first + r->trees[t].used; i++) {
             uint64_t ticks = 0;
             take_stack(r, t, i, &path);
-            for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
-                const uint64_t share = spread->nodes[(size_t)i * ROLLUP_GROUPS + g];
+            for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
+                const uint64_t share = spread->nodes[(size_t)i * COUNTS_GROUPS + g];
                 ticks += share;
                 if (share > 0) {
                     naive_add(&x, &path, g, share);
@@ -254,8 +254,8 @@ static int compare_stacks(const void *a, const void *b)
 static void cr_same_list(const struct bytes *b, struct naive *all)
 {
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     decode(a, b, &r, &spread);
     struct naive found = list(&r, &spread);
     cr_assert_eq(found.count, all->count);
@@ -300,14 +300,14 @@ Test(rollup_stacks, any_order_and_sharding_gives_the_same_bytes_and_the_list_of_
 
 /* The ticks of each clock and group. */
 struct totals {
-    uint64_t of[CLOCKS][ROLLUP_GROUPS];
+    uint64_t of[CLOCKS][COUNTS_GROUPS];
 };
 
 static struct totals totals_of(const struct naive *all)
 {
     struct totals t = {0};
     for (uint32_t i = 0; i < all->count; i++) {
-        for (uint32_t g = 0; g < ROLLUP_GROUPS; g++) {
+        for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
             t.of[all->stacks[i].clock][g] += all->stacks[i].groups[g];
         }
     }
@@ -332,8 +332,8 @@ Test(rollup_stacks, folding_keeps_the_ticks_of_each_clock_and_group)
     const struct totals before = totals_of(&all);
     for (uint32_t n = 6; n > 1; n--) {
         struct rollup_sum *s = rollup_sum_new(a);
-        struct rollup r;
-        struct rollup_spread spread;
+        struct counts r;
+        struct counts_shares spread;
         add_bytes(s, a, &level[n - 1]);
         add_bytes(s, a, &level[n - 2]);
         bytes_done(&level[n - 1]);
@@ -358,7 +358,7 @@ static void make_clocks(struct sample *u, uint32_t first, uint32_t n)
 {
     const struct counts_sizes sizes = {.trees = n, .nodes = n};
     cr_assert_eq(counts_init_sizes(&u->counts, &sizes, NULL), PROFD_OK);
-    u->group = first % ROLLUP_GROUPS;
+    u->group = first % COUNTS_GROUPS;
     for (uint32_t i = 0; i < n; i++) {
         u->counts.trees[i] = (struct counts_tree){
             .rate = 100 + first + i, .dimension = "seconds", .abbreviation = 's', .first = i, .used = 1};
@@ -369,7 +369,7 @@ static void make_clocks(struct sample *u, uint32_t first, uint32_t n)
 }
 
 /* What a query adds up itself has the same trees. */
-static void cr_same_query(const struct sample *u, const uint32_t *order, uint32_t n, const struct rollup *r)
+static void cr_same_query(const struct sample *u, const uint32_t *order, uint32_t n, const struct counts *r)
 {
     struct arena *a = arena_new(0);
     struct tree_sum *s = tree_sum_new(a, false);
@@ -406,8 +406,8 @@ Test(rollup_stacks, too_many_clocks)
         bytes_done(&other);
     }
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     decode(a, &whole, &r, &spread);
     cr_assert_eq(r.tree_count, LIMIT_STACK_TREES);
     for (uint32_t t = 0; t < LIMIT_STACK_TREES; t++) {
@@ -440,10 +440,10 @@ Test(rollup_stacks, through_a_segment)
         struct sample u[4] = {0};
         struct naive all = naive_new();
         struct arena *a = arena_new(0);
-        struct rollup r, back;
-        struct rollup_spread spread, shares;
+        struct counts r, back;
+        struct counts_shares spread, shares;
         struct segment s = {.kind = SEGMENT_COUNTS, .sequence = 1, .build_count = BUILDS, .builds = builds}, read;
-        struct profile_order at = {3, 0};
+        struct counts_order at = {3, 0};
         struct profd_error e = {""};
         uint8_t *bytes, *first, *second;
         size_t size, first_size, second_size;
@@ -459,10 +459,10 @@ Test(rollup_stacks, through_a_segment)
         cr_assert_eq(segment_encode(&s, &bytes, &size, &e), PROFD_OK, "%s", e.sentence);
         cr_assert_eq(segment_decode(bytes, size, &read, &e), PROFD_OK, "%s", e.sentence);
         cr_assert_eq(rollup_from_segment(&read, &at, a, &back, &shares, &e), PROFD_OK, "%s", e.sentence);
-        cr_assert_eq(rollup_encode(&r, &first, &first_size, NULL), PROFD_OK);
-        cr_assert_eq(rollup_encode(&back, &second, &second_size, NULL), PROFD_OK);
+        cr_assert_eq(counts_encode(&r, &first, &first_size, NULL), PROFD_OK);
+        cr_assert_eq(counts_encode(&back, &second, &second_size, NULL), PROFD_OK);
         cr_assert(first_size == second_size && memcmp(first, second, first_size) == 0);
-        cr_assert_eq(memcmp(spread.nodes, shares.nodes, (size_t)r.node_count * ROLLUP_GROUPS * sizeof(uint64_t)), 0);
+        cr_assert_eq(memcmp(spread.nodes, shares.nodes, (size_t)r.node_count * COUNTS_GROUPS * sizeof(uint64_t)), 0);
         segment_done(&read);
         free(bytes);
         free(first);
@@ -484,8 +484,8 @@ Test(rollup_stacks, damage_is_noticed)
     state = 8;
     make_upload(&u, 60, 6, &all);
     struct bytes b = sum_up(&u, 1, false);
-    struct rollup r, other;
-    struct rollup_spread spread;
+    struct counts r, other;
+    struct counts_shares spread;
     uint32_t refused = 0;
     decode(a, &b, &r, &spread);
     for (size_t i = 0; i < b.counts_size; i++) {

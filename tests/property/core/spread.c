@@ -7,7 +7,7 @@
 #include "core/spread.h"
 #include "core/student.h"
 
-#define K ROLLUP_GROUPS
+#define K COUNTS_GROUPS
 #define RUNS 20000
 #define TOLERANCE 4.5 /* standard errors of the simulation itself */
 

@@ -242,7 +242,7 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
 {
     struct arena *a = context;
     struct counts c;
-    struct rollup r;
+    struct counts r;
     cr_assert(row->uid < USERS && row->build_count >= 2 && row->build_count <= BUILDS && row->label_count <= 1);
     struct numbers *n = &found[row->uid][row->build_count - 2 + 2 * row->label_count];
     n->processes += row->processes_started;
@@ -305,7 +305,7 @@ static enum profd_status add_total(void *context, const struct store_row *row, s
     uint64_t ticks = 0, calls = 0;
     if (row->rolled) {
         struct arena *a = arena_new(0);
-        struct rollup r;
+        struct counts r;
         cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, why),
                      PROFD_OK);
         rollup_totals(&r, &ticks, &calls);

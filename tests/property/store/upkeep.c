@@ -134,7 +134,7 @@ static uint32_t host_bit(const char *host)
 static void add_counts(struct answer *a, struct one *one, const struct store_row *row)
 {
     struct counts c;
-    struct rollup r;
+    struct counts r;
     if (row->rolled) {
         OK(rollup_decode(a->arena, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, &e));
         OK(rollup_sum_add(one->sum, &r, NULL, &e));
@@ -196,7 +196,7 @@ static void compare_one(struct one *x, struct one *y)
 {
     uint8_t *bytes[2];
     size_t size[2];
-    struct rollup r;
+    struct counts r;
     cr_assert_str_eq(x->name, y->name, "seed %u", seed);
     cr_assert_eq(x->uploads, y->uploads, "seed %u, %s: %llu and %llu uploads", seed, x->name,
                  (unsigned long long)x->uploads, (unsigned long long)y->uploads);
@@ -207,9 +207,9 @@ static void compare_one(struct one *x, struct one *y)
     cr_assert_eq(x->inexact, y->inexact, "seed %u", seed);
     cr_assert_eq(x->hosts, y->hosts, "seed %u", seed);
     OK(rollup_sum_finish(x->sum, &r, NULL, &e));
-    OK(rollup_encode(&r, &bytes[0], &size[0], &e));
+    OK(counts_encode(&r, &bytes[0], &size[0], &e));
     OK(rollup_sum_finish(y->sum, &r, NULL, &e));
-    OK(rollup_encode(&r, &bytes[1], &size[1], &e));
+    OK(counts_encode(&r, &bytes[1], &size[1], &e));
     cr_assert(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "seed %u, %s: other counts", seed,
               x->name);
     free(bytes[0]);

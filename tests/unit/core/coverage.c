@@ -135,8 +135,8 @@ Test(coverage, undelivered_ticks_are_no_more_than_the_time_without_ticks)
 Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
 {
     struct arena *a = arena_new(0);
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     struct share shares[2] = {{0}};
     uint64_t ticks, calls;
     counters(0);
@@ -171,8 +171,8 @@ Test(coverage, narrowing_keeps_the_words, .init = setup)
     upload_bin(&upload, 1, 7);
     upload_histogram(&upload, 1, 0x1000, 0x1400, 0x400, 1000);
     upload_bin(&upload, 2, 9);
-    struct rollup r, out;
-    struct rollup_spread spread;
+    struct counts r, out;
+    struct counts_shares spread;
     struct rollup_sum *s = rollup_sum_new(a), *alone = rollup_sum_new_plain(a);
     cr_assert_eq(rollup_sum_add_upload(s, &upload.counts, 1, 3, NULL), PROFD_OK);
     cr_assert_eq(rollup_sum_finish(s, &r, &spread, NULL), PROFD_OK);

@@ -4,7 +4,7 @@
 
 #include "core/clone_names.h"
 #include "core/diff.h"
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/student.h"
 #include "tests/unit/core/fixture.h"
 
@@ -137,8 +137,8 @@ static void bed_run(struct bed *b, struct arena *a, fill *one)
     struct rollup_sum *groups = rollup_sum_new(a);
     struct arena *scratch = arena_new(0);
     struct profile *p;
-    struct rollup r;
-    struct rollup_spread spread;
+    struct counts r;
+    struct counts_shares spread;
     uint32_t map[1];
     cr_assert_eq(profile_sum_build(sum, b->ids[0], &map[0]), PROFD_OK);
     for (unsigned g = 0; g < K; g++) {

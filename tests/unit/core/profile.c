@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "core/sort.h"
+#include "proto/sort.h"
 #include "core/sum.h"
 #include "tests/unit/core/fixture.h"
 

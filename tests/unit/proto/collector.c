@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/deflate.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
-#include "proto/varint.h"
 #include "proto/collector.h"
+#include "tests/counts_sections.h"
 
 static const struct counts_histogram SECONDS = {
     .bins = 9, .low = 0x1000, .high = 0x1024, .rate = 100, .dimension = "seconds", .abbreviation = 's'};
@@ -22,29 +21,25 @@ static struct counts_histogram words(uint32_t build)
 /* Columns of histograms without bins, as a sender would write them who knows no rules. */
 static enum profd_status decode(const struct counts_histogram *h, uint32_t n, struct profd_error *e)
 {
-    uint8_t raw[400], packed[600], *p = raw;
-    uint64_t low = 0;
-    p = varint_put(varint_put(varint_put(p, n), 0), 0);
+    uint8_t raw[400], *packed, *p = raw;
     for (uint32_t i = 0; i < n; i++) {
         size_t length = strlen(h[i].dimension);
         p = varint_put(varint_put(p, h[i].build), h[i].bins);
-        p = varint_put(varint_put(p, varint_zigzag(h[i].low - low)), h[i].high - h[i].low);
+        p = varint_put(varint_put(p, h[i].low), h[i].high - h[i].low);
         p = varint_put(varint_put(p, h[i].rate), length);
         memcpy(p, h[i].dimension, length);
         p += length;
         *p++ = (uint8_t)h[i].abbreviation;
         p = varint_put(p, 0);
-        low = h[i].low;
     }
-    packed[0] = 1;
-    uint8_t *at = varint_put(packed + 1, (uint64_t)(p - raw));
-    size_t size = 0;
-    cr_assert_eq(deflate_pack(raw, (size_t)(p - raw), false, at, sizeof packed - 20, &size, NULL), PROFD_OK);
+    const struct counts_section s[2] = {{(const uint8_t[]){0, 0, 0, 0}, 4}, {raw, (size_t)(p - raw)}};
+    const size_t size = sections_wrap(0, (const uint64_t[]){0, n, 0, 0, 0}, s, 2, sections_total(s, 2), &packed);
     struct counts c;
-    enum profd_status status = counts_decode(packed, (size_t)(at - packed) + size, 3, &c, e);
+    enum profd_status status = counts_decode(packed, size, 3, &c, e);
     if (status == PROFD_OK) {
         counts_done(&c);
     }
+    free(packed);
     return status;
 }
 

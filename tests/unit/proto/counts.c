@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/deflate.h"
 #include "proto/counts.h"
 #include "proto/limits.h"
-#include "proto/varint.h"
+#include "tests/counts_sections.h"
 
 static uint64_t state;
 
@@ -151,18 +150,24 @@ Test(proto_counts, every_cut_and_many_changes_are_refused_or_valid)
     }
 }
 
-/* Wraps columns as a sender would. */
-static enum profd_status decode_columns(const uint8_t *raw, size_t n, uint32_t builds, uint64_t stated,
-                                        struct profd_error *e)
+#define BYTES(...)                                                                                                     \
+    {                                                                                                                  \
+        (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})                                         \
+    }
+#define NO_ARCS BYTES(0, 0, 0, 0)
+#define SIZES(...)                                                                                                     \
+    (const uint64_t[])                                                                                                 \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+static enum profd_status decode_sections(const uint64_t sizes[5], const struct counts_section s[2], uint32_t builds,
+                                         uint64_t stated, struct profd_error *e)
 {
-    uint8_t *packed = malloc(deflate_bound(n) + 20);
-    packed[0] = 1;
-    uint8_t *p = varint_put(packed + 1, stated);
-    size_t size = 0;
-    cr_assert_eq(deflate_pack(raw, n, false, p, deflate_bound(n), &size, NULL), PROFD_OK);
-    p += size;
+    uint8_t *packed;
     struct counts c;
-    enum profd_status status = counts_decode(packed, (size_t)(p - packed), builds, &c, e);
+    const size_t n = sections_wrap(0, sizes, s, 2, stated, &packed);
+    enum profd_status status = counts_decode(packed, n, builds, &c, e);
     if (status == PROFD_OK) {
         counts_done(&c);
     }
@@ -170,71 +175,112 @@ static enum profd_status decode_columns(const uint8_t *raw, size_t n, uint32_t b
     return status;
 }
 
-#define RAW(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-/* One histogram of build b with the numbers given: bins, zigzag low, span, rate, no dimension, 's', used. */
-#define HISTOGRAM(b, bins, low, span, rate, used) b, bins, low, span, rate, 0, 's', used
-
-static void refuse(const uint8_t *raw, size_t n, enum profd_status status, const char *word)
+static void refuse(const uint64_t sizes[5], struct counts_section arcs, struct counts_section histograms,
+                   enum profd_status status, const char *word)
 {
     struct profd_error e = {""};
-    cr_assert_eq(decode_columns(raw, n, 2, n, &e), status, "%s (wanted %s)", e.sentence, word);
+    const struct counts_section s[2] = {arcs, histograms};
+    cr_assert_eq(decode_sections(sizes, s, 2, sections_total(s, 2), &e), status, "%s (wanted %s)", e.sentence, word);
     cr_assert(strstr(e.sentence, word) != NULL, "'%s' lacks '%s'", e.sentence, word);
 }
 
-Test(proto_counts, each_rule_has_its_sentence)
+/* One histogram of two bins, with numbers of build b as given: bins, low, span, rate, no dimension, 's', used; then the
+ * gaps and the ticks. */
+#define HISTOGRAM(b, bins, low, span, rate, used, gap, ticks)                                                          \
+    BYTES(b, bins, low, span, rate, 0, 's', used, 1, 0, gap, 1, 1, ticks)
+
+static void refuse_histogram(struct counts_section histogram, enum profd_status status, const char *word)
 {
+    refuse(SIZES(0, 1, 2, 0, 0), (struct counts_section)NO_ARCS, histogram, status, word);
+}
+
+Test(proto_counts, each_rule_on_histograms_has_its_sentence)
+{
+#define REFUSE(status, word, ...) refuse_histogram((struct counts_section)__VA_ARGS__, status, word)
     struct profd_error e = {""};
-    cr_assert_eq(decode_columns(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 3, 1, 1), 2, 20 - 5 + 0, &e), PROFD_OK,
-                 "%s", e.sentence);
-    refuse(RAW(1, 2, 0, HISTOGRAM(2, 5, 2, 4, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "build 2: the upload has 2");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 4, 1, 1), PROFD_MALFORMED, "beyond the last of 5");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 2), 0, 3, 1, 0), PROFD_MALFORMED, "0 ticks");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 1), 0, 3, 1, 1), PROFD_MALFORMED, "1 non-zero bins where 2");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 100, 3), 0, 3, 1, 1), PROFD_MALFORMED, "3 non-zero bins where 2");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 1, 2, 4, 100, 2), 0, 0, 1, 1), PROFD_MALFORMED, "2 non-zero bins of 1");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 0, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "not below high");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 1, 1, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED,
-           "not below high"); /* −1 + 1 wraps */
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 0, 2, 4, 100, 2), 0, 3, 1, 1), PROFD_MALFORMED, "no bins");
-    refuse(RAW(1, 2, 0, HISTOGRAM(0, 5, 2, 4, 0, 2), 0, 3, 1, 1), PROFD_MALFORMED, "rate of 0");
-    refuse(RAW(1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 2, 4, 100, 0, 's', 0), PROFD_TOO_LARGE, "4294967295 bins");
-    refuse(RAW(1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x1f, 2, 4, 100, 0, 's', 0), PROFD_TOO_LARGE, "32 bits");
-    refuse(RAW(1, 0, 0, 0, 5, 2, 4, 100, 1, 10, 's', 0), PROFD_MALFORMED, "printable");
-    refuse(RAW(1, 0, 0, 0, 5, 2, 4, 100, 0, 200, 0), PROFD_MALFORMED, "printable");
-    refuse(RAW(1, 0, 0, 0, 5, 2, 4, 100, 16, 's', 0), PROFD_MALFORMED, "inside a histogram");
-    refuse(RAW(1, 0, 0, HISTOGRAM(0, 5, 2, 4, 100, 0), 7), PROFD_MALFORMED, "1 bytes follow");
-    refuse(RAW(0, 0, 1, 1, 3, 1, 1, 0, 0, 0), PROFD_MALFORMED, "arc of build 2: the upload has 2");
-    refuse(RAW(0, 0, 1, 2, 1, 1, 1, 0, 0, 0), PROFD_MALFORMED, "run of 2 arcs where 1");
-    refuse(RAW(0, 0, 1, 0, 1, 1, 1, 0, 0, 0), PROFD_MALFORMED, "run of 0 arcs");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0x80, 0x80), PROFD_MALFORMED, "callers");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0x80, 0x80), PROFD_MALFORMED, "the callees of arcs");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0, 0x80, 0x80), PROFD_MALFORMED, "the list of callees");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 1, 0), PROFD_MALFORMED, "arc 0 of callee 1: 0 were listed before");
-    refuse(RAW(0, 0, 2, 2, 1, 2, 1, 0, 0, 0, 2, 0, 7, 7), PROFD_MALFORMED, "arc 1 of callee 2: 1 were listed before");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0, 0), PROFD_MALFORMED, "the counts of arcs");
-    refuse(RAW(0, 0, 9, 1, 1), PROFD_MALFORMED, "9 arcs and 0 nodes of stacks stated in 2 bytes");
-    refuse(RAW(0, 0xff, 0xff, 0xff, 0x07, 0), PROFD_MALFORMED, "16777215 bins");
-    refuse(RAW(0, 0x81, 0x80, 0x80, 0x08, 0), PROFD_TOO_LARGE, "16777217 non-zero bins, at most 16777216");
-    refuse(RAW(0, 0, 0x81, 0x80, 0x80, 0x02), PROFD_TOO_LARGE, "4194305 arcs, at most 4194304");
-    refuse(RAW(0x81, 0x20, 0, 0), PROFD_TOO_LARGE, "4097 histograms, at most 4096");
-    refuse(RAW(0x81), PROFD_MALFORMED, "sizes");
-    refuse(RAW(0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02),
-           PROFD_MALFORMED, "64 bits");
+    const struct counts_section good[2] = {NO_ARCS, HISTOGRAM(0, 5, 1, 4, 100, 2, 3, 1)};
+    cr_assert_eq(decode_sections(SIZES(0, 1, 2, 0, 0), good, 2, sections_total(good, 2), &e), PROFD_OK, "%s",
+                 e.sentence);
+    REFUSE(PROFD_MALFORMED, "build 2: the upload has 2", HISTOGRAM(2, 5, 1, 4, 100, 2, 3, 1));
+    REFUSE(PROFD_MALFORMED, "beyond the last of 5", HISTOGRAM(0, 5, 1, 4, 100, 2, 4, 1));
+    REFUSE(PROFD_MALFORMED, "0 ticks", HISTOGRAM(0, 5, 1, 4, 100, 2, 3, 0));
+    REFUSE(PROFD_MALFORMED, "1 non-zero bins where 2", HISTOGRAM(0, 5, 1, 4, 100, 1, 3, 1));
+    REFUSE(PROFD_MALFORMED, "3 non-zero bins where 2", HISTOGRAM(0, 5, 1, 4, 100, 3, 3, 1));
+    REFUSE(PROFD_MALFORMED, "2 non-zero bins of 1", HISTOGRAM(0, 1, 1, 4, 100, 2, 0, 1));
+    REFUSE(PROFD_MALFORMED, "not below high", HISTOGRAM(0, 5, 1, 0, 100, 2, 3, 1));
+    REFUSE(PROFD_MALFORMED, "no bins", HISTOGRAM(0, 0, 1, 4, 100, 2, 3, 1));
+    REFUSE(PROFD_MALFORMED, "rate of 0", HISTOGRAM(0, 5, 1, 4, 0, 2, 3, 1));
+    REFUSE(PROFD_MALFORMED, "not below high", /* low + span wraps */
+           BYTES(0, 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 100, 0, 's', 2, 1, 0, 3, 1, 1, 1));
+    REFUSE(PROFD_TOO_LARGE, "4294967295 bins", BYTES(0, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 4, 100, 0, 's', 2, 0, 0, 0));
+    REFUSE(PROFD_TOO_LARGE, "32 bits", BYTES(0, 0xff, 0xff, 0xff, 0xff, 0x1f, 1, 4, 100, 0, 's', 2, 0, 0, 0));
+    REFUSE(PROFD_MALFORMED, "printable", BYTES(0, 5, 1, 4, 100, 1, 10, 's', 2, 1, 0, 3, 1, 1, 1));
+    REFUSE(PROFD_MALFORMED, "printable", BYTES(0, 5, 1, 4, 100, 0, 200, 2, 1, 0, 3, 1, 1, 1));
+    REFUSE(PROFD_MALFORMED, "inside a histogram", BYTES(0, 5, 1, 4, 100, 16, 's', 2, 1, 0, 3, 1, 1, 1));
+    REFUSE(PROFD_MALFORMED, "1 bytes follow the histograms", BYTES(0, 5, 1, 4, 100, 0, 's', 2, 1, 0, 3, 1, 1, 1, 9));
+    REFUSE(PROFD_MALFORMED, "inside bins", BYTES(0, 5, 1, 4, 100, 0, 's', 2, 9, 0, 3, 1, 1, 1));
+    REFUSE(PROFD_MALFORMED, "inside ticks", BYTES(0, 5, 1, 4, 100, 0, 's', 2, 1, 0, 3, 9, 1, 1));
+    refuse(SIZES(0, 0, 16777215, 0, 0), (struct counts_section)NO_ARCS, (struct counts_section)BYTES(0),
+           PROFD_MALFORMED, "16777215 bins");
+    refuse(SIZES(0, 0, 16777217, 0, 0), (struct counts_section)NO_ARCS, (struct counts_section)BYTES(0),
+           PROFD_TOO_LARGE, "16777217 non-zero bins, at most 16777216");
+    refuse(SIZES(0, 4097, 0, 0, 0), (struct counts_section)NO_ARCS, (struct counts_section)BYTES(0), PROFD_TOO_LARGE,
+           "4097 histograms, at most 4096");
+#undef REFUSE
+}
+
+static void refuse_arcs(uint64_t arcs, struct counts_section section, enum profd_status status, const char *word)
+{
+    refuse(SIZES(arcs, 0, 0, 0, 0), section, (struct counts_section){NULL, 0}, status, word);
+}
+
+/* A place: number of places and runs, length, build + 1, first address, the column of gaps. */
+#define PLACE(build) 1, 1, 1, build, 7, 0
+
+Test(proto_counts, each_rule_on_arcs_has_its_sentence)
+{
+#define REFUSE(arcs, word, ...) refuse_arcs(arcs, (struct counts_section)BYTES(__VA_ARGS__), PROFD_MALFORMED, word)
+    struct profd_error e = {""};
+    const struct counts_section good[2] = {BYTES(PLACE(1), 0, PLACE(1), 0, 1, 5), {NULL, 0}};
+    cr_assert_eq(decode_sections(SIZES(1, 0, 0, 0, 0), good, 2, sections_total(good, 2), &e), PROFD_OK, "%s",
+                 e.sentence);
+    REFUSE(1, "arc of build 2: the upload has 2", PLACE(3), 0, PLACE(1), 0, 1, 5);
+    REFUSE(1, "arc of build 2: the upload has 2", PLACE(1), 0, PLACE(3), 0, 1, 5);
+    REFUSE(1, "run of 2 places where 1", 1, 1, 2, 1, 7, 0, 0, PLACE(1), 0, 1, 5);
+    REFUSE(1, "run of 0 places where 1", 1, 1, 0, 1, 7, 0, 0, PLACE(1), 0, 1, 5);
+    REFUSE(1, "hold 0 places of 1", 1, 0, 0, 0, PLACE(1), 0, 1, 5);
+    REFUSE(1, "2 places of 1 rows", 2, 1, 2, 1, 7, 1, 0, 1, 0, PLACE(1), 0, 1, 5);
+    REFUSE(2, "do not ascend", 2, 1, 2, 1, 7, 0, 0, PLACE(1), 0, 1, 5, 5);
+    REFUSE(2, "comes after one of build 1", 2, 2, 1, 2, 7, 1, 1, 7, 0, 0, PLACE(1), 0, 1, 5, 5);
+    REFUSE(1, "the caller of an arc is none of 1 places", PLACE(1), 1, 2, PLACE(1), 0, 1, 5);
+    REFUSE(1, "the callee of an arc is none of 1 places", PLACE(1), 0, PLACE(1), 1, 1, 1, 5);
+    REFUSE(1, "the addresses of places", 1, 1, 1, 1, 7, 9);
+    REFUSE(1, "runs of builds", 1, 1, 1, 1, 0x80);
+    REFUSE(1, "the callers of arcs", PLACE(1), 9);
+    REFUSE(1, "the callees of arcs", PLACE(1), 0, PLACE(1), 9);
+    REFUSE(1, "the counts of arcs", PLACE(1), 0, PLACE(1), 0, 9);
+    REFUSE(1, "1 bytes follow the arcs", PLACE(1), 0, PLACE(1), 0, 1, 5, 9);
+    REFUSE(9, "9 arcs, 0 histograms with 0 bins", 0, 0, 0, 0);
+    refuse_arcs(4194305, (struct counts_section)NO_ARCS, PROFD_TOO_LARGE, "4194305 arcs, at most 4194304");
+#undef REFUSE
 }
 
 Test(proto_counts, the_envelope_is_judged_before_memory_is_taken)
 {
     struct profd_error e;
     struct counts c;
-    cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, 4, &e), PROFD_MALFORMED);
-    cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, 2, &e), PROFD_MALFORMED);
-    cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, LIMIT_COUNTS_RAW, &e), PROFD_MALFORMED);
+    const struct counts_section none[2] = {NO_ARCS, {NULL, 0}};
+    cr_assert_eq(decode_sections(SIZES(0, 0, 0, 0, 0), none, 1, 4, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(decode_sections(SIZES(0, 0, 0, 0, 0), none, 1, 3, &e), PROFD_MALFORMED);
+    cr_assert_eq(decode_sections(SIZES(0, 0, 0, 0, 0), none, 1, LIMIT_COUNTS_RAW, &e), PROFD_MALFORMED);
     cr_assert(strstr(e.sentence, "536870912") != NULL, "%s", e.sentence);
-    cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, (uint64_t)LIMIT_COUNTS_RAW + 1, &e), PROFD_TOO_LARGE);
-    cr_assert_eq(decode_columns(RAW(0, 0, 0), 1, UINT64_MAX, &e), PROFD_TOO_LARGE);
+    cr_assert_eq(decode_sections(SIZES(0, 0, 0, 0, 0), none, 1, (uint64_t)LIMIT_COUNTS_RAW + 1, &e), PROFD_TOO_LARGE);
+    cr_assert_eq(decode_sections(SIZES(0, 0, 0, 0, 0), none, 1, UINT64_MAX, &e), PROFD_TOO_LARGE);
     cr_assert_eq(counts_decode((const uint8_t *)"", 0, 1, &c, &e), PROFD_MALFORMED);
     cr_assert_eq(counts_decode((const uint8_t *)"\3\3xyz", 5, 1, &c, &e), PROFD_MALFORMED);
     cr_assert(strstr(e.sentence, "format 3") != NULL, "%s", e.sentence);
+    cr_assert_eq(counts_decode((const uint8_t *)"\1\3\4yz", 5, 1, &c, &e), PROFD_MALFORMED);
+    cr_assert(strstr(e.sentence, "flags 4") != NULL, "%s", e.sentence);
 }
 
 Test(proto_counts, what_could_not_be_decoded_is_not_encoded)

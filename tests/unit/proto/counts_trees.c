@@ -1,15 +1,13 @@
-/* Stacks in the stored encoding: lossless; each rule is checked; counts without stacks have the bytes of format 1. */
+/* Stacks in the stored encoding: lossless; each rule is checked. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
-#include "proto/deflate.h"
 #include "proto/counts_stacks.h"
 #include "proto/limits.h"
-#include "proto/varint.h"
+#include "tests/counts_sections.h"
 
 static uint64_t state;
 
@@ -76,7 +74,6 @@ Test(counts_trees, random_stacks_come_back_as_they_were)
         struct profd_error e = {""};
         fill_random(&c);
         cr_assert_eq(counts_encode(&c, &bytes, &n, &e), PROFD_OK, "seed %" PRIu64 ": %s", seed, e.sentence);
-        cr_assert_eq(bytes[0], c.tree_count > 0 ? 2 : 1);
         cr_assert_eq(counts_decode(bytes, n, 7, &back, &e), PROFD_OK, "seed %" PRIu64 ": %s", seed, e.sentence);
         assert_same(&c, &back);
         free(bytes);
@@ -85,29 +82,29 @@ Test(counts_trees, random_stacks_come_back_as_they_were)
     }
 }
 
-/* Columns as a sender would wrap them. */
-static enum profd_status decode_columns(uint8_t format, const uint8_t *raw, size_t n, uint32_t builds, struct counts *c,
-                                        struct profd_error *e)
+/* These stacks, without histograms and arcs. */
+static enum profd_status decode_stacks(uint64_t trees, uint64_t nodes, const uint8_t *raw, size_t n, uint32_t builds,
+                                       struct counts *c, struct profd_error *e)
 {
-    uint8_t *packed = malloc(deflate_bound(n) + 20);
-    packed[0] = format;
-    uint8_t *p = varint_put(packed + 1, n);
-    size_t size = 0;
-    cr_assert_eq(deflate_pack(raw, n, false, p, deflate_bound(n), &size, NULL), PROFD_OK);
-    p += size;
-    enum profd_status status = counts_decode(packed, (size_t)(p - packed), builds, c, e);
+    const struct counts_section s[3] = {{(const uint8_t[]){0, 0, 0, 0}, 4}, {NULL, 0}, {raw, n}};
+    const uint64_t sizes[5] = {0, 0, 0, trees, nodes};
+    uint8_t *packed;
+    const size_t size = sections_wrap(0, sizes, s, trees > 0 ? 3 : 2, 4 + (trees > 0 ? n : 0), &packed);
+    enum profd_status status = counts_decode(packed, size, builds, c, e);
     free(packed);
     return status;
 }
 
 /* Whatever changed columns decode to is valid: it encodes, and that decodes to the same. */
-static void assert_valid(const uint8_t *raw, size_t n)
+static void assert_valid(const uint64_t sizes[5], const struct counts_section s[3])
 {
     struct counts c, again;
     struct profd_error e = {""};
     uint8_t *bytes;
-    size_t size;
-    if (decode_columns(2, raw, n, 7, &c, NULL) != PROFD_OK) {
+    size_t size = sections_wrap(0, sizes, s, 3, sections_total(s, 3), &bytes);
+    enum profd_status status = counts_decode(bytes, size, 7, &c, NULL);
+    free(bytes);
+    if (status != PROFD_OK) {
         return;
     }
     cr_assert_eq(counts_encode(&c, &bytes, &size, &e), PROFD_OK, "%s", e.sentence);
@@ -122,107 +119,101 @@ Test(counts_trees, changed_columns_are_refused_or_valid_and_cut_ones_refused)
 {
     for (uint64_t seed = 1; seed <= 60; seed++) {
         state = seed * 0x9e3779b97f4a7c15u;
-        struct counts c;
+        struct counts c, back;
+        struct counts_section s[3];
+        uint64_t sizes[5];
         uint8_t *bytes;
         size_t n;
         fill_random(&c);
         cr_assert_eq(counts_encode(&c, &bytes, &n, NULL), PROFD_OK);
-        const uint8_t *at = bytes + 1;
-        uint64_t size = 0;
-        cr_assert(varint_get(&at, bytes + n, &size));
-        uint8_t *raw = malloc((size_t)size);
-        cr_assert_eq(ZSTD_decompress(raw, (size_t)size, at, n - (size_t)(at - bytes)), size);
-        for (uint32_t i = 0; i < 300 && c.tree_count > 0; i++) {
-            uint8_t *change = &raw[draw() % size], old = *change;
-            *change = (uint8_t)(draw() % 2 ? old + 1u : draw());
-            assert_valid(raw, (size_t)size);
-            *change = old;
-            struct counts back;
-            size_t cut = draw() % size;
-            cr_assert_eq(decode_columns(2, raw, cut, 7, &back, NULL), PROFD_MALFORMED, "cut at %zu", cut);
+        const unsigned count = sections_split(bytes, n, sizes, s);
+        for (uint32_t i = 0; i < 300 && count == 3; i++) {
+            uint8_t *raw = malloc(s[2].n);
+            memcpy(raw, s[2].raw, s[2].n);
+            raw[draw() % s[2].n] = (uint8_t)draw();
+            assert_valid(sizes, (const struct counts_section[]){s[0], s[1], {raw, s[2].n}});
+            cr_assert_eq(decode_stacks(sizes[3], sizes[4], s[2].raw, draw() % s[2].n, 7, &back, NULL), PROFD_MALFORMED);
+            free(raw);
         }
-        free(raw);
+        for (unsigned i = 0; i < count; i++) {
+            free((void *)(uintptr_t)s[i].raw);
+        }
         free(bytes);
         counts_done(&c);
     }
 }
 
 #define RAW(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-/* No histograms, bins and arcs; trees and nodes; one clock of 9 ticks a second. */
-#define HEAD(nodes) 0, 0, 0, 1, nodes, 9, 0, 's', nodes
+#define CLOCK(nodes) 9, 0, 's', nodes
+/* Places of build 0: those at address and one above it; the one at address. */
+#define TWO(address) 2, 1, 2, 1, address, 1, 0, 1
+#define ONE(build, address) 1, 1, 1, build, address, 0
 
-static void refuse(const uint8_t *raw, size_t n, enum profd_status status, const char *word)
+static void refuse(uint64_t trees, uint64_t nodes, const uint8_t *raw, size_t n, enum profd_status status,
+                   const char *word)
 {
     struct profd_error e = {""};
     struct counts c;
-    cr_assert_eq(decode_columns(2, raw, n, 2, &c, &e), status, "%s (wanted %s)", e.sentence, word);
+    cr_assert_eq(decode_stacks(trees, nodes, raw, n, 2, &c, &e), status, "%s (wanted %s)", e.sentence, word);
     cr_assert(strstr(e.sentence, word) != NULL, "'%s' lacks '%s'", e.sentence, word);
 }
 
+/* Columns: how many levels a node is above the deepest possible, ticks, places, 2 · place + kind. */
 Test(counts_trees, each_rule_has_its_sentence)
 {
     struct profd_error e = {""};
     struct counts c;
-    cr_assert_eq(decode_columns(2, RAW(HEAD(2), 0, 1, 2, 1, 8, 2, 0, 3), 2, &c, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(decode_stacks(1, 2, RAW(CLOCK(2), 0, 1, 0, 3, TWO(4), 1, 0, 3), 2, &c, &e), PROFD_OK, "%s",
+                 e.sentence);
     cr_assert(c.node_depth[1] == 1 && c.node_kind[1] == COUNTS_NODE_PC && c.node_address[1] == 5);
     cr_assert(c.node_address[0] == 4 && c.node_ticks[0] == 0 && c.node_ticks[1] == 3 && c.trees[0].rate == 9);
     counts_done(&c);
-    refuse(RAW(0, 0, 0, 0, 0), PROFD_MALFORMED, "no stacks");
-    refuse(RAW(0, 0, 0, 65, 0), PROFD_TOO_LARGE, "65 clocks");
-    refuse(RAW(0, 0, 0, 1, 0x81, 0x80, 0x04), PROFD_TOO_LARGE, "65537 nodes");
-    refuse(RAW(0, 0, 0, 1, 9, 9, 0, 's', 9), PROFD_MALFORMED, "9 nodes of stacks stated in 4 bytes");
-    refuse(RAW(HEAD(1), 2, 1, 1, 2, 3), PROFD_MALFORMED, "1 levels above depth 0");
-    refuse(RAW(HEAD(2), 1, 0, 2, 1, 2, 2, 1, 1), PROFD_MALFORMED, "node 1 of stacks is below a program counter");
-    refuse(RAW(HEAD(2), 0, 2, 2, 1, 2, 1, 1, 1), PROFD_MALFORMED, "node 1 of stacks is not after its sibling 0");
-    refuse(RAW(HEAD(2), 0, 2, 2, 1, 2, 0, 1, 1), PROFD_MALFORMED, "node 1 of stacks is not after its sibling 0");
-    refuse(RAW(HEAD(1), 0, 1, 1, 2, 0), PROFD_MALFORMED, "a leaf with 0 ticks");
-    refuse(RAW(HEAD(1), 0, 1, 3, 2, 1), PROFD_MALFORMED, "an arc of build 2: the upload has 2");
-    refuse(RAW(HEAD(1), 0, 1, 0, 4, 1), PROFD_MALFORMED, "address 0x2 of no build");
-    refuse(RAW(HEAD(1), 1, 1, 0, 2, 1), PROFD_MALFORMED, "address 0x1 of no build");
-    refuse(RAW(HEAD(2), 0, 0, 2, 0, 0, 2, 1, 1), PROFD_MALFORMED, "address 0x1 of no build at depth 1");
-    refuse(RAW(0, 0, 0, 1, 1, 0, 0, 's', 1, 0, 1, 1, 2, 3), PROFD_MALFORMED, "rate of 0");
-    refuse(RAW(0, 0, 0, 1, 1, 9, 1, 10, 's', 1, 0, 1, 1, 2, 3), PROFD_MALFORMED, "printable");
-    refuse(RAW(0, 0, 0, 1, 1, 9, 0, 's', 0, 0, 1, 1, 2, 3), PROFD_MALFORMED, "0 nodes from 0 on");
-    refuse(RAW(0, 0, 0, 2, 2, 9, 0, 's', 1, 9, 0, 's', 1, 0, 0, 2, 1, 2, 0, 1, 1), PROFD_MALFORMED, "not after those");
-    refuse(RAW(HEAD(1), 0, 1, 1, 2, 3, 4), PROFD_MALFORMED, "1 bytes follow");
-    refuse(RAW(HEAD(1), 0, 1, 1, 2, 0x80), PROFD_MALFORMED, "ticks of stacks");
+    refuse(0, 5, RAW(0), PROFD_MALFORMED, "0 trees with 5 nodes");
+    refuse(65, 65, RAW(0), PROFD_TOO_LARGE, "65 clocks");
+    refuse(1, 65537, RAW(0), PROFD_TOO_LARGE, "65537 nodes");
+    refuse(1, 9, RAW(CLOCK(9)), PROFD_MALFORMED, "1 trees with 9 nodes");
+    refuse(1, 1, RAW(CLOCK(1), 1, 1, 1, 3, ONE(1, 2), 1, 1), PROFD_MALFORMED, "1 levels above depth 0");
+    refuse(1, 2, RAW(CLOCK(2), 0, 1, 1, 1, TWO(1), 1, 1, 3), PROFD_MALFORMED,
+           "node 1 of stacks is below a program counter");
+    refuse(1, 2, RAW(CLOCK(2), 1, 0, 1, 1, 1, 1, TWO(1), 1, 3, 1), PROFD_MALFORMED,
+           "node 1 of stacks is not after its sibling 0");
+    refuse(1, 2, RAW(CLOCK(2), 1, 0, 1, 1, 1, 1, ONE(1, 1), 1, 1, 1), PROFD_MALFORMED,
+           "node 1 of stacks is not after its sibling 0");
+    refuse(1, 1, RAW(CLOCK(1), 0, 1, 0, ONE(1, 2), 1, 1), PROFD_MALFORMED, "a leaf with 0 ticks");
+    refuse(1, 1, RAW(CLOCK(1), 0, 1, 1, ONE(3, 2), 1, 1), PROFD_MALFORMED, "a frame of build 2: the upload has 2");
+    refuse(1, 1, RAW(CLOCK(1), 0, 1, 1, ONE(0, 2), 1, 1), PROFD_MALFORMED, "address 0x2 of no build");
+    refuse(1, 1, RAW(CLOCK(1), 0, 1, 1, ONE(0, 1), 1, 1), PROFD_MALFORMED, "address 0x1 of no build");
+    refuse(1, 2, RAW(CLOCK(2), 0, 1, 0, 1, 2, 2, 1, 1, 4, 1, 0, 1, 0, 1, 0, 2), PROFD_MALFORMED,
+           "address 0x1 of no build at depth 1");
+    refuse(1, 1, RAW(CLOCK(1), 0, 1, 1, ONE(1, 2), 1, 3), PROFD_MALFORMED, "the frame of a node is none of 1 places");
+    refuse(1, 1, RAW(0, 0, 's', 1, 0, 1, 1, ONE(1, 2), 1, 1), PROFD_MALFORMED, "rate of 0");
+    refuse(1, 1, RAW(9, 1, 10, 's', 1, 0, 1, 1, ONE(1, 2), 1, 1), PROFD_MALFORMED, "printable");
+    refuse(1, 1, RAW(9, 0, 's', 0, 0, 1, 1, ONE(1, 2), 1, 1), PROFD_MALFORMED, "0 nodes from 0 on");
+    refuse(2, 2, RAW(CLOCK(1), CLOCK(1), 0, 1, 1, 1, TWO(1), 1, 1, 3), PROFD_MALFORMED, "not after those");
+    refuse(1, 1, RAW(CLOCK(1), 0, 1, 1, ONE(1, 2), 1, 1, 4), PROFD_MALFORMED, "1 bytes follow the stacks");
+    refuse(1, 1, RAW(CLOCK(1), 0, 9, 1, 1, 1), PROFD_MALFORMED, "ticks of stacks");
+    refuse(1, 1, RAW(CLOCK(1), 9, 1, 1, 1, 1), PROFD_MALFORMED, "depths of stacks");
 }
 
 Test(counts_trees, depth_128_is_too_deep)
 {
-    uint8_t raw[600] = {0, 0, 0, 1, 0x81, 1, 9, 0, 's', 0x81, 1};
-    struct profd_error e = {""};
-    struct counts c;
-    size_t n = 11 + 129; /* depths and kinds are 0: each node one deeper */
-    memcpy(raw + n, (const uint8_t[]){0x81, 1, 1}, 3);
-    memset(raw + n + 3, 2, 258);
-    cr_assert_eq(decode_columns(2, raw, n + 3 + 258, 2, &c, &e), PROFD_MALFORMED);
-    cr_assert(strstr(e.sentence, "at most 127") != NULL, "%s", e.sentence);
-    raw[4] = raw[9] = raw[n - 1] = 0x80;
-    raw[n] = 1;
-    raw[n + 1] = 1;
-    memset(raw + n + 2, 2, 256);
-    cr_assert_eq(decode_columns(2, raw, n + 2 + 256, 2, &c, &e), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(c.node_depth[127], 127);
-    counts_done(&c);
-}
-
-/* Bytes that were written before there were stacks. */
-Test(counts_trees, counts_without_stacks_keep_their_bytes)
-{
-    static const uint8_t old[] = {0x01, 0x33, 0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00, 0x99, 0x01, 0x00, 0x01, 0x03, 0x03,
-                                  0x01, 0xac, 0x02, 0x80, 0x40, 0xb0, 0x09, 0x64, 0x07, 0x73, 0x65, 0x63, 0x6f, 0x6e,
-                                  0x64, 0x73, 0x73, 0x03, 0x02, 0x00, 0xa7, 0x02, 0x01, 0xc8, 0x01, 0x07, 0x02, 0x01,
-                                  0x01, 0x00, 0x03, 0x02, 0x80, 0x80, 0x01, 0x01, 0x01, 0x00, 0x00, 0x01, 0x80, 0x40,
-                                  0x02, 0x00, 0xe8, 0x07, 0xd0, 0x0f, 0xe2, 0x31, 0x2a, 0x72};
-    struct counts c;
-    uint8_t *bytes;
-    size_t n;
-    cr_assert_eq(counts_decode(old, sizeof old, 2, &c, NULL), PROFD_OK);
-    cr_assert(c.tree_count == 0 && c.arc_count == 3 && c.calls[2] == 2000 && c.bin_ticks[1] == 200);
-    cr_assert_eq(counts_encode(&c, &bytes, &n, NULL), PROFD_OK);
-    cr_assert_eq(n, sizeof old);
-    cr_assert_arr_eq(bytes, old, n);
-    free(bytes);
-    counts_done(&c);
+    for (uint8_t n = 128; n <= 129; n++) {                        /* depths and kinds are 0: each node one deeper */
+        uint8_t raw[200] = {9, 0, 's', n, 1, 0, 1}, *p = raw + 7; /* n as a varint: n, 1 */
+        struct profd_error e = {""};
+        struct counts c;
+        memset(p, 0, n - 1u);
+        p += n - 1;
+        *p++ = 1; /* tick of the leaf */
+        memcpy(p, (const uint8_t[]){ONE(1, 2), 0}, 7);
+        p += 7;
+        enum profd_status status = decode_stacks(1, n, raw, (size_t)(p - raw), 2, &c, &e);
+        if (n == 128) {
+            cr_assert_eq(status, PROFD_OK, "%s", e.sentence);
+            cr_assert_eq(c.node_depth[127], 127);
+            counts_done(&c);
+        } else {
+            cr_assert_eq(status, PROFD_MALFORMED);
+            cr_assert(strstr(e.sentence, "at most 127") != NULL, "%s", e.sentence);
+        }
+    }
 }

@@ -85,7 +85,7 @@ static enum profd_status add_calls(void *context, const struct store_row *row, s
     uint64_t *sums = context, ticks, calls;
     struct arena *a = arena_new(0);
     struct counts c;
-    struct rollup r;
+    struct counts r;
     sums[0] += row->uploads;
     if (row->rolled) {
         cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, 1, false, &r, why), PROFD_OK);

@@ -1,8 +1,8 @@
-#include "core/rollup_columns.h"
+#include "proto/counts_columns.h"
 
 #include <string.h>
 
-static unsigned column_width(const uint64_t *values, size_t n)
+static unsigned column_width(const uint64_t *values, size_t n, unsigned least)
 {
     uint64_t all = 0;
     unsigned width = 0;
@@ -12,14 +12,14 @@ static unsigned column_width(const uint64_t *values, size_t n)
     for (; all != 0; all >>= 8) {
         width++;
     }
-    return width;
+    return width < least ? least : width;
 }
 
-uint8_t *rollup_column_put(uint8_t *out, const uint64_t *values, size_t n)
+uint8_t *counts_column_put(uint8_t *out, const uint64_t *values, size_t n, unsigned least)
 {
-    for (size_t at = 0; at < n; at += ROLLUP_CHUNK) {
-        size_t count = n - at < ROLLUP_CHUNK ? n - at : ROLLUP_CHUNK;
-        unsigned width = column_width(values + at, count);
+    for (size_t at = 0; at < n; at += COUNTS_CHUNK) {
+        size_t count = n - at < COUNTS_CHUNK ? n - at : COUNTS_CHUNK;
+        unsigned width = column_width(values + at, count, least);
         *out++ = (uint8_t)width;
         for (unsigned plane = 0; plane < width; plane++) {
             for (size_t i = 0; i < count; i++) {
@@ -65,11 +65,11 @@ static void column_unpack(const uint8_t *p, unsigned width, uint64_t *out, size_
     }
 }
 
-bool rollup_column_get(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t n)
+bool counts_column_get(const uint8_t **at, const uint8_t *end, uint64_t *values, size_t n)
 {
     const uint8_t *p = *at;
-    for (size_t i = 0; i < n; i += ROLLUP_CHUNK) {
-        size_t count = n - i < ROLLUP_CHUNK ? n - i : ROLLUP_CHUNK;
+    for (size_t i = 0; i < n; i += COUNTS_CHUNK) {
+        size_t count = n - i < COUNTS_CHUNK ? n - i : COUNTS_CHUNK;
         if (p == end || *p > 8 || (size_t)(end - p) - 1 < *p * count) {
             return false;
         }

@@ -1,6 +1,6 @@
 /* Stable sorts without recursion; the caller brings the scratch space. */
-#ifndef PROFD_CORE_SORT_H
-#define PROFD_CORE_SORT_H
+#ifndef PROFD_PROTO_SORT_H
+#define PROFD_PROTO_SORT_H
 
 #include <stddef.h>
 #include <stdint.h>

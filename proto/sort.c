@@ -1,4 +1,4 @@
-#include "core/sort.h"
+#include "proto/sort.h"
 
 #include <string.h>
 
