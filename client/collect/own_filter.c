@@ -54,9 +54,10 @@ EXPORT int prctl(int option, ...)
     return (int)profd_collect_filter(SYS_prctl, option, a[0], a[1], a[2], a[3]);
 }
 
-/* In assembly, because a child created by it on a stack of its own returns from here, too. */
+/* In assembly, because a child created by it on a stack of its own returns from here, too. It is not among the code of
+ * the collector (profd_collect_text): time in the kernel is the program's. */
 #if defined __x86_64__
-__asm__(".pushsection profd_collect_text, \"ax\", @progbits\n"
+__asm__(".pushsection profd_collect_syscall, \"ax\", @progbits\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
         "syscall:\n"
@@ -83,7 +84,7 @@ __asm__(".pushsection profd_collect_text, \"ax\", @progbits\n"
         ".size syscall, . - syscall\n"
         ".popsection\n");
 #else
-__asm__(".pushsection profd_collect_text, \"ax\", @progbits\n"
+__asm__(".pushsection profd_collect_syscall, \"ax\", @progbits\n"
         ".globl syscall\n"
         ".type syscall, @function\n"
         "syscall:\n"

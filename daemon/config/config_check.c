@@ -83,6 +83,9 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
     } else if (!runtime || *runtime != '/' || !config_is_own(runtime)) {
         runtime = own;
         if (!config_is_own(own)) {
+            if (getenv("NOTIFY_SOCKET")) {
+                return PROFD_OK; /* a service: its manager passes the sockets, or they are named */
+            }
             runtime_directory(RUNTIME_SHARED, geteuid(), own);
             below = "";
         }

@@ -10,8 +10,8 @@ static const char *const NONE[] = {NULL};
 static const char *const PAGE[] = {"limit", "cursor", NULL};
 static const char *const LABELS[] = {"build_id", "since", "until", "match", "label.*", "uid", "limit", "cursor", NULL};
 static const char *const COUNTS[] = {"since", "until", "match", "label.*", "scope", "uid", "geometry", "empty", NULL};
-static const char *const FUNCTION[] = {"since", "until",    "match",     "label.*", "scope", "static",
-                                       "uid",   "build_id", "dimension", "time",    "names", NULL};
+static const char *const FUNCTION[] = {"since",    "until",     "match", "label.*", "scope", "static", "uid",
+                                       "build_id", "dimension", "time",  "limit",   "names", NULL};
 static const char *const SERIES[] = {"step",   "since", "until",    "match",     "label.*", "scope",
                                      "static", "uid",   "build_id", "dimension", "time",    NULL};
 static const char *const JOINED[] = {"name", "since", "until",  "match",     "label.*", "static", "sort",

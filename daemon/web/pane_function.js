@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { copy, el, replace, say } from "./dom.js";
 import * as format from "./format.js";
 import { SAMPLED, sampled } from "./origin.js";
-import { arcs, MOST } from "./pane_arcs.js";
+import { arcs } from "./pane_arcs.js";
 import { isMeasured, NARROW, totalText } from "./report_columns.js";
 import { another, functionAt, question, remembersOpen, to } from "./state.js";
 import { seriesPart } from "./series.js";
@@ -143,8 +143,9 @@ function factsOf(f, look) {
   ].filter(Boolean);
 }
 
-export async function functionPane(pane, state, flat, signal, rows = MOST) {
-  const params = { ...question(state), build_id: state.of || undefined, rows, names: "short" };
+/** limit "0": all callers and callees; else the heaviest ones. */
+export async function functionPane(pane, state, flat, signal, limit = undefined) {
+  const params = { ...question(state), build_id: state.of || undefined, limit, names: "short" };
   pane.hidden = false;
   early(pane, state, flat);
   let answer;
@@ -160,7 +161,7 @@ export async function functionPane(pane, state, flat, signal, rows = MOST) {
     return;
   }
   const f = answer.functions[0];
-  const look = lookOf(answer, resolver(state, flat), () => functionPane(pane, state, flat, signal, 0));
+  const look = lookOf(answer, resolver(state, flat), () => functionPane(pane, state, flat, signal, "0"));
   const spontaneous = {
     name: "<spontaneous>",
     calls: 0,

@@ -1,5 +1,5 @@
 """A build with measured stacks of a wanted size, for the bench of the dashboard: a real ELF file, and an upload in the
-stored encoding of version 2."""
+stored encoding."""
 import os
 import random
 import struct
@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from wire import Wire, field, sender_number, varint, zigzag, zstd  # noqa: E402
+from wire import Wire, encoded, field, sender_number, varint  # noqa: E402
 
 SIZE, RETURN, RATE = 16, 2, 99  # bytes of a function; of the call at its begin; ticks a second
 DEPTH = 45
@@ -43,23 +43,11 @@ def grow(draw, first, functions, budget, depth=0):
     return out
 
 
-def encoded(nodes):
+def counted(nodes):
     """The stored encoding of these stacks, and of a histogram with their ticks in one bin."""
-    ticks = sum(n[3] for n in nodes)
     low = min(n[2] for n in nodes) & ~15
-    raw = b"".join(varint(n) for n in (1, 1, 0, 1, len(nodes), 0, 1))
-    raw += zigzag(low) + varint(SIZE) + varint(RATE) + varint(7) + b"seconds" + b"s" + varint(1) + varint(0)
-    raw += varint(ticks) + varint(RATE) + varint(7) + b"secondss" + varint(len(nodes))
-    most = at = 0
-    for depth, ends, _, _ in nodes:
-        raw += varint((most - depth) << 1 | ends)
-        most = depth + 1
-    raw += varint(len(nodes)) + varint(1)
-    for _, _, address, _ in nodes:
-        raw += zigzag(address - at)
-        at = address
-    raw += b"".join(varint(n[3]) for n in nodes)
-    return b"\x02" + varint(len(raw)) + zstd(raw)
+    histogram = (0, low, low + SIZE, 1, RATE, "seconds", "s", {0: sum(n[3] for n in nodes)})
+    return encoded([histogram], clocks=[(RATE, [(depth, int(ends), 0, at, ticks) for depth, ends, at, ticks in nodes])])
 
 
 def send(socket, path, build, first, functions, count):
@@ -67,7 +55,7 @@ def send(socket, path, build, first, functions, count):
     now, nodes = time.time_ns(), grow(random.Random(3), first, functions, count)
     body = field(1, struct.pack("<QI", sender_number(), 9)) + field(2, 1)
     body += varint(3 << 3 | 1) + struct.pack("<Q", now - 10**9) + varint(4 << 3 | 1) + struct.pack("<Q", now)
-    body += field(6, field(1, build) + field(2, path)) + field(8, encoded(nodes)) + field(10, 1) + field(11, "c" * 32)
+    body += field(6, field(1, build) + field(2, path)) + field(8, counted(nodes)) + field(10, 1) + field(11, "c" * 32)
     with Wire(socket, hello=False) as w:
         w.send("HELLO", field(1, 1) + field(2, 2) + field(3, "stack_tree.py"))
         assert w.take()[0] == "WELCOME"
