@@ -83,8 +83,9 @@ static enum profd_status config_default_sockets(struct config *config, struct pr
     } else if (!runtime || *runtime != '/' || !config_is_own(runtime)) {
         runtime = own;
         if (!config_is_own(own)) {
-            if (getenv("NOTIFY_SOCKET")) {
-                return PROFD_OK; /* a service: its manager passes the sockets, or they are named */
+            if (getenv("NOTIFY_SOCKET") && !getenv("LISTEN_FDS") && !config->values[CONFIG_socket]) {
+                return profd_error_set(e, PROFD_CONFIG,
+                                       "A service needs a socket: the service manager passed none. Use --socket PATH.");
             }
             runtime_directory(RUNTIME_SHARED, geteuid(), own);
             below = "";

@@ -18,7 +18,7 @@ struct seal_file {
     /* Bytes; 0: the header does not say that pages have space for the checksum. A file is taken for sealed until its
      * header is written, because SQLite may write other pages before that. */
     int page;
-    _Alignas(max_align_t) uint8_t real[];
+    _Alignas(8) uint8_t real[]; /* SQLite takes memory that is aligned to 8 bytes */
 };
 
 static sqlite3_vfs seal_vfs, *seal_real;

@@ -4,7 +4,7 @@ import * as format from "./format.js";
 import { SAMPLED } from "./origin.js";
 import { NARROW } from "./report_columns.js";
 
-export const MOST = 200; // arcs that are asked for, and drawn, at once
+const MOST = 200; // arcs that are drawn at once
 
 /** On a phone without arguments. */
 const named = (r) => (innerWidth < NARROW ? format.called(r.name) : (r.short_name ?? r.name));

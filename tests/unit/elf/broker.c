@@ -361,9 +361,14 @@ Test(elf_broker, landlock_denies_files)
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
 }
 
-/* Reads an object through the broker, into an arena of the test. */
+/* Reads an object through the broker, into an arena that lives as long as the test. */
 static struct object *read_by(struct broker *b, const char *name, uint64_t memory)
 {
+    static struct {
+        struct arena *arena;
+        uint8_t *answer;
+    } kept[8];
+    static unsigned count;
     uint8_t *answer;
     size_t size;
     struct profd_error e = {""};
@@ -372,7 +377,9 @@ static struct object *read_by(struct broker *b, const char *name, uint64_t memor
     cr_assert_eq(broker_read_object(b, &(struct broker_file){fd, -1, memory, false}, &answer, &size, &e), PROFD_OK,
                  "%s: %s", name, e.sentence);
     close(fd);
-    cr_assert_eq(object_decode(arena_new(0), answer, size, &o, &e), PROFD_OK, "%s", e.sentence);
+    kept[count].answer = answer;
+    kept[count].arena = arena_new(0);
+    cr_assert_eq(object_decode(kept[count++].arena, answer, size, &o, &e), PROFD_OK, "%s", e.sentence);
     return o;
 }
 
