@@ -151,7 +151,7 @@ static bool take_places(const struct counts_places *places, const uint64_t *numb
     return !beyond;
 }
 
-/* Commit, rank and the bound of sorted counts. scratch has space for the rows. */
+/* Reads when each arc of sorted counts arrived first. scratch has space for the rows. */
 static enum profd_status decode_orders(struct counts_reader *r, struct counts *c, uint64_t *scratch,
                                        struct profd_error *e)
 {

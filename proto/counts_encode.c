@@ -47,7 +47,14 @@ static enum profd_status judge(const struct counts *c, uint64_t *bins, struct pr
         TRY(counts_judge_sizes(c->histogram_count, *bins, c->arc_count, e));
         TRY(counts_check_collector(c, e));
     }
-    return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, COUNTS_NOWHERE, e);
+    for (uint32_t i = 0; i < c->arc_count; i++) { /* so that places have at most that many runs */
+        if ((c->from_build[i] >= LIMIT_BUILDS && c->from_build[i] != COUNTS_NOWHERE) ||
+            (c->to_build[i] >= LIMIT_BUILDS && c->to_build[i] != COUNTS_NOWHERE)) {
+            return profd_error_set(e, PROFD_REFUSED, "arc %u from build %u to build %u: at most %u builds are known", i,
+                                   c->from_build[i], c->to_build[i], LIMIT_BUILDS);
+        }
+    }
+    return counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, LIMIT_BUILDS, e);
 }
 
 /* Scratch arrays for the largest of the columns. */
@@ -67,7 +74,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 static enum profd_status work_init(struct work *w, const struct counts *c, uint64_t bins, struct profd_error *e)
 {
     const size_t rows = (size_t)most(c->arc_count, c->node_count), numbers = (size_t)most(rows, bins);
-    const size_t places = COUNTS_PLACES_MAX + COUNTS_RUN_MAX * (most(LIMIT_BUILDS, 64) + 1);
+    const size_t places = COUNTS_PLACES_MAX + COUNTS_RUN_MAX * ((size_t)LIMIT_BUILDS + 1);
     const size_t arcs = 2 * places + 2 * VARINT_MAX + 7 * counts_column_bound(c->arc_count);
     const size_t histograms = (size_t)c->histogram_count * COUNTS_HISTOGRAM_MAX + 2 * counts_column_bound(bins);
     const size_t stacks = places + (size_t)c->tree_count * COUNTS_TREE_MAX + 4 * counts_column_bound(c->node_count);
@@ -198,7 +205,7 @@ static uint8_t *put_stacks(struct work *w, const struct counts *c, uint8_t *p)
     return counts_column_put(p, w->numbers, c->node_count, 0);
 }
 
-/* Compresses n raw bytes to a block that grows by them. */
+/* The encoding in the making: a block that grows by one compressed section after the other. */
 struct pack {
     uint8_t *block;
     size_t used;

@@ -5,24 +5,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
+#include "proto/deflate.h"
 #include "proto/varint.h"
 
 struct counts_section {
     const uint8_t *raw;
     size_t n;
 };
-
-/* One zstd frame with a checksum. Returns its size. */
-static inline size_t sections_pack(const struct counts_section *s, uint8_t *out, size_t capacity)
-{
-    ZSTD_CCtx *c = ZSTD_createCCtx();
-    ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1);
-    const size_t size = ZSTD_compress2(c, out, capacity, s->raw, s->n);
-    ZSTD_freeCCtx(c);
-    return size;
-}
 
 /* sizes: arcs, histograms, bins, trees, nodes. total: what is stated as the size of all sections. In a new block that
  * the caller frees; returns its size. */
@@ -31,7 +21,7 @@ static inline size_t sections_wrap(uint8_t flags, const uint64_t sizes[5], const
 {
     size_t capacity = 200;
     for (unsigned i = 0; i < count; i++) {
-        capacity += ZSTD_compressBound(s[i].n);
+        capacity += deflate_bound(s[i].n);
     }
     uint8_t *block = malloc(capacity), *frames = malloc(capacity), *p = block, *q = frames;
     *p++ = 1;
@@ -41,7 +31,8 @@ static inline size_t sections_wrap(uint8_t flags, const uint64_t sizes[5], const
         p = varint_put(p, sizes[i]);
     }
     for (unsigned i = 0; i < count; i++) {
-        const size_t size = sections_pack(&s[i], q, capacity - (size_t)(q - frames));
+        size_t size = 0;
+        deflate_pack(s[i].raw, s[i].n, false, q, deflate_bound(s[i].n), &size, NULL);
         p = varint_put(varint_put(p, s[i].n), size);
         q += size;
     }
@@ -78,7 +69,7 @@ static inline unsigned sections_split(const uint8_t *in, size_t n, uint64_t size
     }
     for (unsigned i = 0; i < count; at += packed[i++]) {
         uint8_t *block = malloc((size_t)raw[i] + 1);
-        ZSTD_decompress(block, (size_t)raw[i], at, (size_t)packed[i]);
+        deflate_unpack(at, (size_t)packed[i], block, (size_t)raw[i], NULL);
         s[i] = (struct counts_section){block, (size_t)raw[i]};
     }
     return count;

@@ -21,9 +21,9 @@
  * has its ticks and shares in its place; a leaf of depth 0 becomes part of the node {COUNTS_NOWHERE,
  * COUNTS_FRAME_INCOMPLETE, return address}. The ticks of a tree, of each group too, are never changed by that. Which
  * nodes are left depends on the order of adding: sums of sums fold at each level. As long as no sum folds, all orders
- * give the same bytes. */
-
-/* A sum in the making; lives in its arena. NULL when memory is exhausted. */
+ * give the same bytes.
+ *
+ * A sum in the making lives in its arena. NULL when memory is exhausted. */
 struct rollup_sum;
 struct rollup_sum *rollup_sum_new(struct arena *a);
 /* The same without spread: groups are not looked at, rollups come with NULL for their spread, and finish gives none. */
@@ -73,8 +73,5 @@ enum profd_status rollup_decode(struct arena *a, const uint8_t *in, size_t n, ui
 /* Its shares, as counts_decode_shares. Likewise. */
 enum profd_status rollup_decode_spread(struct arena *a, const struct counts *r, const uint8_t *in, size_t n,
                                        struct counts_shares *out, struct profd_error *e);
-
-/* Σ ticks and Σ calls, saturating at 2^63−1. The collector's counters (proto/collector.h) are no ticks. */
-void rollup_totals(const struct counts *r, uint64_t *ticks, uint64_t *calls);
 
 #endif

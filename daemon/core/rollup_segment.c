@@ -2,14 +2,6 @@
 
 #include "core/sum.h"
 
-static void make_histograms(const struct counts *r, struct counts_histogram *out)
-{
-    for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct counts_histogram *h = &r->histograms[i];
-        out[i] = (struct counts_histogram){.geometry = h->geometry, .first = h->first, .used = h->used};
-    }
-}
-
 /* The shares of n rows, appended to shares. */
 static void make_shares(const uint64_t *spread, uint32_t n, uint16_t *groups, struct segment_counts *c)
 {
@@ -48,14 +40,13 @@ enum profd_status rollup_make_segment(const struct counts *r, const struct count
                                .node_kind = r->node_kind,
                                .node_build = r->node_build,
                                .node_address = r->node_address,
-                               .histograms = ARENA_ARRAY(a, r->histogram_count, struct counts_histogram),
+                               .histograms = r->histograms,
                                .groups = ARENA_ARRAY(a, rows, uint16_t),
                                .shares = ARENA_ARRAY(a, rows * COUNTS_GROUPS, uint64_t)};
-    if (c.histograms == NULL || c.groups == NULL || c.shares == NULL) {
+    if (c.groups == NULL || c.shares == NULL) {
         return profd_no_memory(e);
     }
     TRY(rollup_rank(r, a, &c.rank, &c.histogram_rank, e));
-    make_histograms(r, c.histograms);
     make_shares(spread->bins, r->bin_count, c.groups, &c);
     make_shares(spread->arcs, r->arc_count, c.groups + r->bin_count, &c);
     make_shares(spread->nodes, r->node_count, c.groups + r->bin_count + r->arc_count, &c);

@@ -301,13 +301,6 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, st
     return PROFD_OK;
 }
 
-void rollup_totals(const struct counts *r, uint64_t *ticks, uint64_t *calls)
-{
-    bool saturated = false;
-    *ticks = total_ticks(r, &saturated);
-    *calls = total_calls(r, &saturated);
-}
-
 static int compare_histogram_orders(const void *context, uint32_t x, uint32_t y)
 {
     const struct counts_histogram *h = context;

@@ -11,9 +11,8 @@
 #include "render/render.h"
 #include "store/store.h"
 
-#define PROGRAMS_A_PAGE                                                                                                \
-    2000u /* builds of programs that one answer reads; one takes a tenth of a millisecond or more                      \
-           */
+/* Builds of programs that one answer reads; one takes a tenth of a millisecond or more. */
+#define PROGRAMS_A_PAGE 2000u
 
 struct versions {
     struct job *job;

@@ -203,7 +203,7 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     }
     if (status == PROFD_OK) {
         set_processes(d->segment, out);
-        rollup_totals(&out->counts, &u->ticks, &u->calls);
+        counts_totals(&out->counts, &u->ticks, &u->calls);
         u->stack_ticks = sum_all(out->counts.node_ticks, out->counts.node_count);
     }
     return status;

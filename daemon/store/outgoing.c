@@ -339,7 +339,7 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
     status = a != NULL ? rollup_from_segment(&s, &first_of_all, a, &r, &spread, e) : profd_no_memory(e);
     if (status == PROFD_OK) {
         amount->uploads = s.uploads;
-        rollup_totals(&r, &amount->ticks, &amount->calls);
+        counts_totals(&r, &amount->ticks, &amount->calls);
         *stack_ticks = sum_all(r.node_ticks, r.node_count);
     }
     arena_free(a);

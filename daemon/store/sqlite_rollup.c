@@ -129,7 +129,7 @@ static enum profd_status save_row(struct store *s, struct arena *a, int64_t seri
     if (status == PROFD_OK) {
         status = counts_encode_shares(&row->counts, &row->spread, &spread, &spread_size, e);
     }
-    rollup_totals(&row->counts, &ticks, &calls);
+    counts_totals(&row->counts, &ticks, &calls);
     if (status == PROFD_OK) {
         s->state.version++;
         s->state.rollups += !exists;

@@ -88,6 +88,8 @@ struct merged {
     size_t merges;                             /* number of uploads merged into it; 0: its counts are as stored */
     bool readable;
     struct counts counts;
+    uint8_t *bytes; /* of the counts, encoded, of bytes_size; NULL if nothing was merged into it */
+    size_t bytes_size;
 };
 
 /* What becomes one slice. */
@@ -128,6 +130,7 @@ static void merged_done(struct merged *m)
 {
     if (m->readable) {
         counts_done(&m->counts);
+        free(m->bytes);
     }
     m->readable = false;
 }
@@ -142,26 +145,18 @@ static struct sqlite_slice slice_of(const struct widening *w, const struct merge
 static enum profd_status save_counts(struct widening *w, struct profd_error *e)
 {
     struct merged *m = &w->head;
-    uint8_t *bytes = NULL;
-    size_t size = 0;
     if (m->merges == 0) {
         return sqlite_run(w->s, SQL_UPLOAD_WIDEN, VALUES(INTEGER(m->number), INTEGER(w->wide), INTEGER(w->instance)),
                           e);
     }
-    enum profd_status status = counts_encode(&m->counts, &bytes, &size, e);
-    if (status == PROFD_OK) {
-        status =
-            sqlite_run(w->s, SQL_UPLOAD_MERGE,
-                       VALUES(INTEGER(m->number), INTEGER(m->start), INTEGER(m->end - m->start), INTEGER(m->inexact),
-                              INTEGER(m->started), BLOB(bytes, size), INTEGER(w->wide), INTEGER(m->parts)),
-                       e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_slice_enter(w->s, w->series.id, m->hour, w->series.build_count, size - m->old_bytes,
-                                    size - m->old_bytes, e);
-    }
-    free(bytes);
-    return status;
+    enum profd_status status =
+        sqlite_run(w->s, SQL_UPLOAD_MERGE,
+                   VALUES(INTEGER(m->number), INTEGER(m->start), INTEGER(m->end - m->start), INTEGER(m->inexact),
+                          INTEGER(m->started), BLOB(m->bytes, m->bytes_size), INTEGER(w->wide), INTEGER(m->parts)),
+                   e);
+    const uint64_t grown = m->bytes_size - m->old_bytes;
+    return status == PROFD_OK ? sqlite_slice_enter(w->s, w->series.id, m->hour, w->series.build_count, grown, grown, e)
+                              : status;
 }
 
 /* The upload at the head is complete. */
@@ -203,12 +198,15 @@ static enum profd_status merge(struct widening *w, const struct merged *m, bool 
     if (status == PROFD_OK && !sum.saturated && size <= STORE_GROWN_MOST) {
         status = counts_decode(bytes, size, (uint32_t)w->series.build_count, &kept, &why);
     }
-    free(bytes);
     if (status != PROFD_OK || kept.block == NULL) {
+        free(bytes);
         return status == PROFD_NO_MEMORY ? profd_error_set(e, status, "%s", why.sentence) : PROFD_OK;
     }
     counts_done(&h->counts);
+    free(h->bytes);
     h->counts = kept;
+    h->bytes = bytes;
+    h->bytes_size = size;
     h->start = m->start < h->start ? m->start : h->start;
     h->end = m->end > h->end ? m->end : h->end;
     h->inexact |= m->inexact;

@@ -128,7 +128,7 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     one.first = row.first;
     one.last = row.last;
     one.inexact = row.inexact;
-    rollup_totals(&row.counts, &one.ticks, &one.calls);
+    counts_totals(&row.counts, &one.ticks, &one.calls);
     one.stack_ticks = sum_all(row.counts.node_ticks, row.counts.node_count);
     h->clocks_full |= row.counts.tree_count == LIMIT_STACK_TREES;
     (void)share_add_rollup(one.shares, &row.counts);

@@ -123,7 +123,7 @@ static void compare_rows(struct sqlite_verifying *v, const char *where, const st
     sqlite_verify_equal(v, where, "latest end", in_row, (uint64_t)row->last, in_parts, (uint64_t)sum->last);
     sqlite_verify_equal(v, where, "reasons for inexactness", in_row, row->inexact, in_parts, sum->inexact);
     uint64_t ticks, calls;
-    rollup_totals(&row->counts, &ticks, &calls);
+    counts_totals(&row->counts, &ticks, &calls);
     sqlite_verify_equal(v, where, "ticks", "column", row->ticks, "sum itself", ticks);
     sqlite_verify_equal(v, where, "calls", "column", row->calls, "sum itself", calls);
     if (memcmp(&row->groups, &sum->groups, sizeof row->groups) != 0 && row->processes < SUM_MAX) {

@@ -118,7 +118,7 @@ static void look_at_sum(struct seen *seen, const struct store_row *row)
     uint64_t ticks, calls;
     cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, &e), PROFD_OK,
                  "%s", e.sentence);
-    rollup_totals(&r, &ticks, &calls);
+    counts_totals(&r, &ticks, &calls);
     seen->ticks += ticks;
     seen->calls += calls;
     seen->arcs += r.arc_count;

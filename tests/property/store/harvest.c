@@ -308,7 +308,7 @@ static enum profd_status add_total(void *context, const struct store_row *row, s
         struct counts r;
         cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, (uint32_t)row->build_count, false, &r, why),
                      PROFD_OK);
-        rollup_totals(&r, &ticks, &calls);
+        counts_totals(&r, &ticks, &calls);
         arena_free(a);
     } else {
         struct counts c;

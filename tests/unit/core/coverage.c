@@ -148,7 +148,7 @@ Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
         cr_assert_eq(rollup_sum_add_upload(s, &upload.counts, i, i % 2, NULL), PROFD_OK);
     }
     cr_assert_eq(rollup_sum_finish(s, &r, &spread, NULL), PROFD_OK);
-    rollup_totals(&r, &ticks, &calls);
+    counts_totals(&r, &ticks, &calls);
     cr_assert(!r.saturated && ticks == 21000 && calls == 0 && r.histogram_count == 2 && r.bin_ticks[0] == SUM_MAX);
     struct profile p = {0};
     struct coverage c;

@@ -315,6 +315,31 @@ Test(proto_counts, what_could_not_be_decoded_is_not_encoded)
     counts_done(&c);
 }
 
+/* An encoding has a run for each build, and space for those that an upload may have. */
+Test(proto_counts, more_builds_than_an_upload_may_have_are_not_encoded)
+{
+    struct counts c;
+    struct profd_error e;
+    uint8_t *out = NULL;
+    size_t n = 3;
+    cr_assert_eq(counts_init(&c, 0, 0, 8000, NULL), PROFD_OK);
+    for (uint32_t i = 0; i < 8000; i++) {
+        c.from_build[i] = i;
+    }
+    cr_assert_eq(counts_encode(&c, &out, &n, &e), PROFD_REFUSED);
+    cr_assert(strstr(e.sentence, "arc 1024 from build 1024") != NULL, "%s", e.sentence);
+    for (uint32_t i = 0; i < 8000; i++) {
+        c.from_build[i] = i % LIMIT_BUILDS;
+        c.to_build[i] = i == 5 ? LIMIT_BUILDS : COUNTS_NOWHERE;
+    }
+    cr_assert_eq(counts_encode(&c, &out, &n, &e), PROFD_REFUSED);
+    cr_assert(out == NULL && n == 3);
+    c.to_build[5] = 0;
+    cr_assert_eq(counts_encode(&c, &out, &n, &e), PROFD_OK, "%s", e.sentence);
+    free(out);
+    counts_done(&c);
+}
+
 Test(proto_counts, totals_stop_at_the_limit)
 {
     struct counts c;

@@ -89,7 +89,7 @@ static enum profd_status add_calls(void *context, const struct store_row *row, s
     sums[0] += row->uploads;
     if (row->rolled) {
         cr_assert_eq(rollup_decode(a, row->counts, row->counts_size, 1, false, &r, why), PROFD_OK);
-        rollup_totals(&r, &ticks, &calls);
+        counts_totals(&r, &ticks, &calls);
     } else {
         cr_assert_eq(counts_decode(row->counts, row->counts_size, 1, &c, why), PROFD_OK);
         counts_totals(&c, &ticks, &calls);
