@@ -88,8 +88,8 @@ NEEDS_requests := requests live pages writer log query ingest admin render compa
 LIBS_proto := -lprotobuf-c -lzstd -lnettle
 LIBS_core := -lm
 LIBS_import := -ldeflate
-LIBS_profctl := -ljansson -lelf -lcurl -ldebuginfod -ldw
-LIBS_elf := -lcapstone -ldw -lelf -lnettle -lstdc++
+LIBS_profctl := -ljansson -lelf -ldw
+LIBS_elf := -ldw -lelf -lnettle -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_config := -lnettle
@@ -207,10 +207,11 @@ ifneq ($$(SRC_$(1)_$(2)),)
 TESTS += $$(B)/tests/$(1)-$(2)
 $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) $$(call archives_of,$(3))
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(LDFLAGS_ALL) $(if $(ASAN_FORK),-static-libasan) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) -Wl,--start-group $$(call archives_of,$(3)) -Wl,--end-group $$(call libs_of,$(3)) -lcriterion -lm
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) $(if $(ASAN_FORK),-static-libasan) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) -Wl,--start-group $$(call archives_of,$(3)) -Wl,--end-group $$(call libs_of,$(3)) $$(SUITE_LIBS_$(1)_$(2)) -lcriterion -lm
 endif
 endef
 SUITES := unit property contract golden
+SUITE_LIBS_unit_elf := -lcapstone # the oracle of elf_x86.c; else it is loaded when it is needed
 $(foreach s,$(SUITES),$(foreach r,$(COMPONENTS) server,$(eval $(call suite,$(s),$(r),$(r)))))
 $(B)/tests/%.o: WARN += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
 # Much of a build's time would go into optimizing assertions. What is tested keeps $(OPT) and $(HARDEN).
@@ -334,8 +335,7 @@ demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
 	$(call SUB_LINE,all)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/demo/fleet.py $(RUNS)
-# The tests run once more under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these, and by clang for its
-# warnings, while the first tests run.
+# The tests run once more under the address, undefined-behaviour and thread sanitizers. run.sh compiles for these while the first tests run.
 check:
 	$(Q)sh tests/deps.sh check
 	$(SUB) all tests

@@ -8,8 +8,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/late.h"
+
 #define TIMEOUT_USUAL 120
 #define TIMEOUT_MOST 86400
+
+static struct {
+    __typeof__(debuginfod_begin) *begin;
+    __typeof__(debuginfod_end) *end;
+    __typeof__(debuginfod_set_user_data) *set_user_data;
+    __typeof__(debuginfod_get_user_data) *get_user_data;
+    __typeof__(debuginfod_set_progressfn) *set_progressfn;
+    __typeof__(debuginfod_find_debuginfo) *find_debuginfo;
+    __typeof__(debuginfod_find_executable) *find_executable;
+    __typeof__(debuginfod_find_source) *find_source;
+} library;
+static const char *const names[] = {"debuginfod_begin",           "debuginfod_end",
+                                    "debuginfod_set_user_data",   "debuginfod_get_user_data",
+                                    "debuginfod_set_progressfn",  "debuginfod_find_debuginfo",
+                                    "debuginfod_find_executable", "debuginfod_find_source"};
 
 struct transfer {
     time_t end; /* of the monotonic clock */
@@ -26,7 +43,7 @@ static time_t now(void)
 /* libdebuginfod calls this at least once a second, before the server answers too. */
 static int on_progress(debuginfod_client *client, long done, long size)
 {
-    struct transfer *t = debuginfod_get_user_data(client);
+    struct transfer *t = library.get_user_data(client);
     t->late = t->late || now() >= t->end;
     t->large = t->large || done > (long)DEBUGINFOD_SIZE_MAX || size > (long)DEBUGINFOD_SIZE_MAX;
     return t->late || t->large;
@@ -62,17 +79,21 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
     if (!servers || servers[strspn(servers, " ")] == '\0') {
         return profd_error_set(e, PROFD_USAGE, "there is no debuginfod server; set DEBUGINFOD_URLS, or use --url URL");
     }
-    debuginfod_client *client = debuginfod_begin();
+    enum profd_status status = late_load("libdebuginfod.so.1", names, sizeof names / sizeof *names, &library, e);
+    if (status) {
+        return status;
+    }
+    debuginfod_client *client = library.begin();
     if (!client) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a debuginfod client");
     }
-    debuginfod_set_user_data(client, &t);
-    debuginfod_set_progressfn(client, on_progress);
+    library.set_user_data(client, &t);
+    library.set_progressfn(client, on_progress);
     const unsigned char *id = (const unsigned char *)file->build_id;
-    int fd = file->kind == DEBUGINFOD_DEBUG        ? debuginfod_find_debuginfo(client, id, 0, path)
-             : file->kind == DEBUGINFOD_EXECUTABLE ? debuginfod_find_executable(client, id, 0, path)
-                                                   : debuginfod_find_source(client, id, 0, file->source, path);
-    debuginfod_end(client);
+    int fd = file->kind == DEBUGINFOD_DEBUG        ? library.find_debuginfo(client, id, 0, path)
+             : file->kind == DEBUGINFOD_EXECUTABLE ? library.find_executable(client, id, 0, path)
+                                                   : library.find_source(client, id, 0, file->source, path);
+    library.end(client);
     if (fd < 0) {
         return fail(&t, -fd, file, e);
     }

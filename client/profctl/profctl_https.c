@@ -7,8 +7,25 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "proto/late.h"
+
+static struct {
+    __typeof__(curl_global_init) *global_init;
+    __typeof__(curl_easy_init) *easy_init;
+    __typeof__(curl_easy_reset) *easy_reset;
+    __typeof__(curl_easy_setopt) *easy_setopt;
+    __typeof__(curl_easy_perform) *easy_perform;
+    __typeof__(curl_easy_getinfo) *easy_getinfo;
+    __typeof__(curl_easy_strerror) *easy_strerror;
+    __typeof__(curl_slist_append) *slist_append;
+    __typeof__(curl_slist_free_all) *slist_free_all;
+} curl;
+static const char *const names[] = {"curl_global_init",   "curl_easy_init",    "curl_easy_reset",
+                                    "curl_easy_setopt",   "curl_easy_perform", "curl_easy_getinfo",
+                                    "curl_easy_strerror", "curl_slist_append", "curl_slist_free_all"};
+
 struct transfer {
-    CURL *curl;
+    CURL *handle;
     const struct profd_http_request *request;
     profd_sink sink;
     void *sink_context;
@@ -58,7 +75,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *context)
 static void transfer_give(struct transfer *t, const void *bytes, size_t n)
 {
     long code = 0;
-    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
+    curl.easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &code);
     t->answer.http_status = (int)code;
     t->begun = true;
     if (code >= 300 && code < 400 && code != 304) {
@@ -93,7 +110,7 @@ static size_t on_read(char *to, size_t one, size_t n, void *context)
 /* The sentence for what libcurl reports. */
 static enum profd_status transfer_judge(struct transfer *t, CURLcode code, const char *ca, struct profd_error *e)
 {
-    const char *url = t->request->url, *why = t->why[0] ? t->why : curl_easy_strerror(code);
+    const char *url = t->request->url, *why = t->why[0] ? t->why : curl.easy_strerror(code);
     const int host = (int)(strcspn(url + strlen("https://"), "/") + strlen("https://"));
     if (code == CURLE_OK || t->status != PROFD_OK) {
         if (e && t->status != PROFD_OK) {
@@ -125,35 +142,35 @@ static void transfer_set(struct transfer *t, const char *ca, struct curl_slist *
 {
     const struct profd_http_request *r = t->request;
     const bool tls = strncmp(r->url, "https:", 6) == 0;
-    CURL *c = t->curl;
-    curl_easy_reset(c); /* connections stay */
-    curl_easy_setopt(c, CURLOPT_URL, r->url);
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
-    curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    CURL *c = t->handle;
+    curl.easy_reset(c); /* connections stay */
+    curl.easy_setopt(c, CURLOPT_URL, r->url);
+    curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
+    curl.easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (ca) {
-        curl_easy_setopt(c, CURLOPT_CAINFO, ca);
-        curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
+        curl.easy_setopt(c, CURLOPT_CAINFO, ca);
+        curl.easy_setopt(c, CURLOPT_CAPATH, NULL);
     }
     if (!tls) {
-        curl_easy_setopt(c, CURLOPT_PROXY, ""); /* it is a loopback address */
+        curl.easy_setopt(c, CURLOPT_PROXY, ""); /* it is a loopback address */
     }
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_USERAGENT, "profctl/" PROFD_VERSION);
-    curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "");
-    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)r->connect_ms);
-    curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)((r->answer_ms + 999) / 1000));
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
-    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(c, CURLOPT_USERAGENT, "profctl/" PROFD_VERSION);
+    curl.easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "");
+    curl.easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)r->connect_ms);
+    curl.easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl.easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)((r->answer_ms + 999) / 1000));
+    curl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl.easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
+    curl.easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+    curl.easy_setopt(c, CURLOPT_HEADERDATA, t);
+    curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl.easy_setopt(c, CURLOPT_WRITEDATA, t);
     if (r->body >= 0) {
-        curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
-        curl_easy_setopt(c, CURLOPT_READFUNCTION, on_read);
-        curl_easy_setopt(c, CURLOPT_READDATA, t);
+        curl.easy_setopt(c, CURLOPT_UPLOAD, 1L);
+        curl.easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_size);
+        curl.easy_setopt(c, CURLOPT_READFUNCTION, on_read);
+        curl.easy_setopt(c, CURLOPT_READDATA, t);
     }
 }
 
@@ -162,10 +179,10 @@ static struct curl_slist *header_add(struct curl_slist *list, const char *name, 
 {
     char line[1024];
     const int n = snprintf(line, sizeof line, "%s%s", name, value);
-    struct curl_slist *longer = n > 0 && (size_t)n < sizeof line ? curl_slist_append(list, line) : NULL;
+    struct curl_slist *longer = n > 0 && (size_t)n < sizeof line ? curl.slist_append(list, line) : NULL;
     explicit_bzero(line, sizeof line);
     if (!longer) {
-        curl_slist_free_all(list);
+        curl.slist_free_all(list);
     }
     return longer;
 }
@@ -175,6 +192,10 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
 {
     const char *ca = context;
     struct transfer t = {.request = r, .sink = sink, .sink_context = sink_context};
+    const enum profd_status loaded = late_load("libcurl.so.4", names, sizeof names / sizeof *names, &curl, e);
+    if (loaded) {
+        return loaded;
+    }
     struct curl_slist *headers = header_add(NULL, "Expect:", ""); /* none: profd does not answer it */
     if (headers && r->token[0]) {
         headers = header_add(headers, "Authorization: Bearer ", r->token);
@@ -182,16 +203,16 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
     if (headers && r->if_none_match) {
         headers = header_add(headers, "If-None-Match: ", r->if_none_match);
     }
-    if (headers && !kept && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
-        kept = curl_easy_init();
+    if (headers && !kept && curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) {
+        kept = curl.easy_init();
     }
     if (!headers || !kept) {
-        curl_slist_free_all(headers);
+        curl.slist_free_all(headers);
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a request to %s", r->url);
     }
-    t.curl = kept;
+    t.handle = kept;
     transfer_set(&t, ca, headers);
-    const CURLcode code = curl_easy_perform(kept);
+    const CURLcode code = curl.easy_perform(kept);
     if (code == CURLE_OK && !t.begun) {
         transfer_give(&t, "", 0);
     }
@@ -199,6 +220,6 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
     for (struct curl_slist *h = headers; h; h = h->next) {
         explicit_bzero(h->data, strlen(h->data));
     }
-    curl_slist_free_all(headers);
+    curl.slist_free_all(headers);
     return status;
 }

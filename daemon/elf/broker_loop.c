@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "elf/broker_wire.h"
+#include "elf/elf_disassembler.h"
 
 /* How a worker ended. */
 struct outcome {
@@ -155,6 +156,7 @@ static enum profd_status attempt(const struct worker_job *job, const int fds[BRO
     if (memory < 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the broker has no memory for an answer: %s", strerror(errno));
     }
+    (void)disassembler_load(NULL); /* a worker may open no files */
     pid_t worker = fork();
     if (worker == 0) {
         worker_run(job, fds[0], fds[1], memory, act);

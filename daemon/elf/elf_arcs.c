@@ -1,12 +1,11 @@
 #include "elf/elf_arcs.h"
 
-#include <capstone/capstone.h>
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "elf/elf_disassembler.h"
 #include "elf/elf_ranges.h"
-#include "elf/elf_instructions.h"
 #include "elf/elf_x86.h"
 #include "proto/limits.h"
 
@@ -21,8 +20,7 @@ struct elf_arcs {
     const struct elf_file *file;
     const struct elf_functions *functions;
     struct elf_plt *plt;
-    csh capstone;
-    cs_insn *instruction;
+    struct disassembler disassembler;
     struct object_arc *arcs;
     uint32_t count, capacity;
     struct elf_addresses returns, signal_returns; /* see struct object */
@@ -81,10 +79,10 @@ static bool confirm(struct elf_arcs *a, const struct elf_branch *branch, const u
 {
     size_t size = branch->length;
     uint64_t address = branch->from;
-    if (!cs_disasm_iter(a->capstone, &bytes, &size, &address, a->instruction) || size != 0) {
+    if (!disassembler_next(&a->disassembler, &bytes, &size, &address) || size != 0) {
         return false;
     }
-    unsigned id = a->instruction->id;
+    unsigned id = a->disassembler.instruction->id;
     if (a->file->machine == EM_AARCH64) {
         return branch->call ? id == ARM64_INS_BL
                             : id == ARM64_INS_B || id == ARM64_INS_CBZ || id == ARM64_INS_CBNZ || id == ARM64_INS_TBZ ||
@@ -309,27 +307,21 @@ static void scan_arm64(struct elf_arcs *a, const GElf_Shdr *s, const uint8_t *by
 enum profd_status elf_arcs_new(struct elf_build *b, const struct elf_file *f, const struct elf_functions *functions,
                                struct elf_plt *plt, struct elf_arcs **out, struct profd_error *e)
 {
-    cs_arch arch;
-    cs_mode mode;
-    if (!elf_instructions_choose(f->machine, &arch, &mode)) {
+    if (!disassembler_knows(f->machine)) {
         elf_build_note(b, "Static arcs are known for x86 and AArch64 only; the machine is number %u.", f->machine);
         *out = NULL;
         return PROFD_OK;
     }
     struct elf_arcs *a = calloc(1, sizeof *a);
-    if (a == NULL || cs_open(arch, mode, &a->capstone) != CS_ERR_OK) {
+    enum profd_status status = a ? disassembler_open(&a->disassembler, f->machine, false, e) : profd_no_memory(e);
+    if (status) {
         free(a);
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the disassembler");
+        return status;
     }
     a->build = b;
     a->file = f;
     a->functions = functions;
     a->plt = plt;
-    a->instruction = cs_malloc(a->capstone);
-    if (a->instruction == NULL) {
-        elf_arcs_free(a);
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the disassembler");
-    }
     *out = a;
     return PROFD_OK;
 }
@@ -339,10 +331,7 @@ void elf_arcs_free(struct elf_arcs *a)
     if (a == NULL) {
         return;
     }
-    if (a->instruction != NULL) {
-        cs_free(a->instruction, 1);
-    }
-    cs_close(&a->capstone);
+    disassembler_close(&a->disassembler);
     free(a->arcs);
     free(a->returns.list);
     free(a->signal_returns.list);

@@ -8,14 +8,14 @@
 
 #include "core/object_instructions.h"
 #include "core/table.h"
+#include "elf/elf_disassembler.h"
 #include "proto/limits.h"
 
 struct elf_instructions {
     struct elf_build *build;
     const struct elf_functions *functions;
     uint16_t machine;
-    csh capstone;
-    cs_insn *instruction;
+    struct disassembler disassembler;
     struct buffer texts, rows;
     struct table known; /* of the texts that begin at starts */
     uint32_t *starts, start_count, start_capacity;
@@ -24,31 +24,11 @@ struct elf_instructions {
     uint64_t end; /* of the previous section */
 };
 
-bool elf_instructions_choose(uint16_t machine, cs_arch *arch, cs_mode *mode)
-{
-    switch (machine) {
-    case EM_X86_64:
-        *arch = CS_ARCH_X86;
-        *mode = CS_MODE_64;
-        return true;
-    case EM_386:
-        *arch = CS_ARCH_X86;
-        *mode = CS_MODE_32;
-        return true;
-    case EM_AARCH64:
-        *arch = CS_ARCH_ARM64;
-        *mode = CS_MODE_LITTLE_ENDIAN;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* May the instructions be kept? The note states why not. */
-static bool is_kept(struct elf_build *b, const struct elf_file *f, cs_arch *arch, cs_mode *mode)
+static bool is_kept(struct elf_build *b, const struct elf_file *f)
 {
     uint64_t bytes = 0;
-    if (!elf_instructions_choose(f->machine, arch, mode)) {
+    if (!disassembler_knows(f->machine)) {
         elf_build_note(b, "Instructions are known for x86 and AArch64 only; the machine is number %u.", f->machine);
         return false;
     }
@@ -69,32 +49,22 @@ enum profd_status elf_instructions_new(struct elf_build *b, const struct elf_fil
                                        const struct elf_functions *functions, struct elf_instructions **out,
                                        struct profd_error *e)
 {
-    cs_arch arch;
-    cs_mode mode;
     *out = NULL;
-    if (!is_kept(b, f, &arch, &mode)) {
+    if (!is_kept(b, f)) {
         return PROFD_OK;
     }
     struct elf_instructions *i = calloc(1, sizeof *i);
-    if (i == NULL || cs_open(arch, mode, &i->capstone) != CS_ERR_OK) {
+    enum profd_status status = i ? disassembler_open(&i->disassembler, f->machine, true, e) : profd_no_memory(e);
+    if (status) {
         free(i);
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the disassembler");
-    }
-    (void)cs_option(i->capstone, CS_OPT_SKIPDATA, CS_OPT_ON); /* what is no instruction becomes .byte */
-    if (arch == CS_ARCH_X86) {
-        (void)cs_option(i->capstone, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT); /* as objdump writes it */
+        return status;
     }
     i->build = b;
     i->functions = functions;
     i->machine = f->machine;
-    i->instruction = cs_malloc(i->capstone);
     buffer_init(&i->texts, LIMIT_INSTRUCTION_TEXTS);
     buffer_init(&i->rows, SIZE_MAX);
     buffer_add_char(&i->texts, '\0');
-    if (i->instruction == NULL) {
-        elf_instructions_free(i);
-        return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the disassembler");
-    }
     *out = i;
     return PROFD_OK;
 }
@@ -104,10 +74,7 @@ void elf_instructions_free(struct elf_instructions *i)
     if (i == NULL) {
         return;
     }
-    if (i->instruction != NULL) {
-        cs_free(i->instruction, 1);
-    }
-    cs_close(&i->capstone);
+    disassembler_close(&i->disassembler);
     buffer_done(&i->texts);
     buffer_done(&i->rows);
     free(i);
@@ -193,8 +160,8 @@ static bool add(struct elf_instructions *i, const cs_insn *x)
 /* Bytes up to the next function's entry. */
 static bool scan_part(struct elf_instructions *i, const uint8_t *bytes, size_t size, uint64_t address)
 {
-    while (size > 0 && cs_disasm_iter(i->capstone, &bytes, &size, &address, i->instruction)) {
-        if (!add(i, i->instruction)) {
+    while (size > 0 && disassembler_next(&i->disassembler, &bytes, &size, &address)) {
+        if (!add(i, i->disassembler.instruction)) {
             return false;
         }
     }

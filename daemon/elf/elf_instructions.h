@@ -2,7 +2,6 @@
 #ifndef PROFD_ELF_ELF_INSTRUCTIONS_H
 #define PROFD_ELF_ELF_INSTRUCTIONS_H
 
-#include <capstone/capstone.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,9 +10,6 @@
 #include "elf/elf_symbols.h"
 
 struct elf_instructions;
-
-/* How capstone names this machine. False for all but x86-64, i386 and AArch64. */
-bool elf_instructions_choose(uint16_t machine, cs_arch *arch, cs_mode *mode);
 
 /* Prepares reading the code of this file; functions stay the caller's. *out is NULL, with a note, for other machines
  * and for executable sections of more than LIMIT_CODE_BYTES together. NO_MEMORY. */
