@@ -416,6 +416,9 @@ void harvest_drop(void *context, struct work_item *item)
 static void harvest_sweep_one(struct live *l, struct live_process *a)
 {
     if (a->page && a->conn) {
+        if (a->ask) { /* a process that reads its connection makes system calls, which a new filter may punish */
+            a->filtered = a->filtered || origin_count_filters(&a->origin) > attach_get_filters(a->process);
+        }
         page_beat(a->page, a->ask, a->filtered);
         a->ask = false;
     }
