@@ -51,7 +51,9 @@
     X(UNDELIVERED_NS, 26, "undelivered_seconds",                                                                       \
       "CPU time of ticks, none of those above, that were due and had not come when their thread ended")                \
     X(SAMPLES, 27, "samples",                                                                                          \
-      "samples that brought the ticks: one stands for several above the rate of the kernel's timer")
+      "samples that brought the ticks: one stands for several above the rate of the kernel's timer")                   \
+    X(NOT_COUNTED, 28, "programs_not_counted",                                                                         \
+      "programs that the processes of profctl run started and that could not be counted")
 
 enum collector_counter {
 #define X(name, number, json, text) COLLECTOR_##name = number,

@@ -7,10 +7,13 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "lib/upload.h"
 #include "profctl/profctl.h"
 #include "profctl/run_judge.h"
+#include "proto/collector.h"
 #include "proto/uncounted.h"
 
 #define END '.' /* from profctl itself: nothing follows */
@@ -113,7 +116,7 @@ void run_uncounted_open(struct run_uncounted *u)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void run_uncounted_finish(struct run_uncounted *u)
+size_t run_uncounted_finish(struct run_uncounted *u)
 {
     struct sockaddr_un name;
     socklen_t size = sizeof name;
@@ -121,7 +124,7 @@ void run_uncounted_finish(struct run_uncounted *u)
     size_t all = u->others;
     if (u->fd < 0 || getsockname(u->fd, (struct sockaddr *)&name, &size) != 0 ||
         sendto(u->fd, &end, 1, 0, (struct sockaddr *)&name, size) != 1) {
-        return;
+        return 0;
     }
     (void)pthread_join(u->thread, NULL);
     close(u->fd);
@@ -142,4 +145,55 @@ void run_uncounted_finish(struct run_uncounted *u)
     if (u->others) {
         profctl_complain("run: not counted: %zu others", u->others);
     }
+    return all;
+}
+
+/* The labels that the collector reads in the environment, and the host's name as it states it. */
+static enum profd_status labels_add(struct profd_upload *u, struct profd_error *e)
+{
+    static const char prefix[] = "PROFD_LABEL_";
+    enum profd_status status = PROFD_OK;
+    char name[256];
+    struct utsname machine;
+    for (char **v = environ; !status && *v; v++) {
+        const char *rest = strncmp(*v, prefix, sizeof prefix - 1) == 0 ? *v + sizeof prefix - 1 : NULL;
+        const char *equals = rest ? strchr(rest, '=') : NULL;
+        if (equals && (size_t)(equals - rest) < sizeof name) {
+            (void)snprintf(name, sizeof name, "%.*s", (int)(equals - rest), rest);
+            status = profd_upload_add_label(u, name, equals + 1, e);
+        }
+    }
+    if (!status && !profd_upload_has_label(u, "host") && uname(&machine) == 0) {
+        status = profd_upload_add_label(u, "host", machine.nodename, e);
+    }
+    return status;
+}
+
+void run_uncounted_send(size_t programs, const char *path, struct profd_conn *conn)
+{
+    struct profd_error e = {""};
+    struct profd_upload *u = NULL;
+    struct profd_id id;
+    char build[160];
+    uint32_t bin = COLLECTOR_NOT_COUNTED;
+    uint64_t ticks = programs;
+    struct counts_histogram h;
+    collector_make_histogram(&h, 0);
+    h.used = 1;
+    const struct counts counts = {
+        .histograms = &h, .histogram_count = 1, .bin_index = &bin, .bin_ticks = &ticks, .bin_count = 1};
+    enum profd_status status = profd_executable_read_id(path, build, sizeof build, &e);
+    status = status ? status : profd_upload_new(&u, &e);
+    status = status ? status : profd_upload_add_build(u, build, path, NULL, &e);
+    status = status ? status : labels_add(u, &e);
+    status = status ? status : upload_add_counts(u, &counts, &e);
+    status = status ? status : profd_id_make(&id, &e);
+    if (!status) {
+        profd_upload_set_processes_started(u, 0);
+        status = profd_conn_upload(conn, u, &id, &e);
+    }
+    if (status) {
+        profctl_complain("run: the number of programs that were not counted is not stored: %s", e.sentence);
+    }
+    profd_upload_free(u);
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "profd.h"
+
 #define RUN_UNCOUNTED_MAX 64
 
 struct run_uncounted {
@@ -22,7 +24,11 @@ struct run_uncounted {
 /* Listens from now on: the environment says where. Without memory or a socket nothing is listed. */
 void run_uncounted_open(struct run_uncounted *u);
 
-/* Ends listening, and lists the programs on standard error. */
-void run_uncounted_finish(struct run_uncounted *u);
+/* Ends listening, and lists the programs on standard error. Returns the number of times that one was started. */
+size_t run_uncounted_finish(struct run_uncounted *u);
+
+/* Uploads that number as a counter of the collector, for the build of the command in this file, with the labels of its
+ * processes. No process is counted by it. The upload is sent once; a failure is said on standard error. */
+void run_uncounted_send(size_t programs, const char *path, struct profd_conn *conn);
 
 #endif

@@ -358,7 +358,10 @@ static int run_main(const char *program, int argc, char **argv)
     if (delivery.conn && ran) {
         delivery_finish(&delivery, &b);
     }
-    run_uncounted_finish(&uncounted);
+    const size_t programs = run_uncounted_finish(&uncounted);
+    if (programs && delivery.conn && ran && path[0] && !why[0]) {
+        run_uncounted_send(programs, path, delivery.conn);
+    }
     run_delivery_close(&delivery);
     return exit_status;
 }

@@ -112,9 +112,10 @@ struct attach_summary {
     uint32_t rate;
     enum attach_mode mode;
     bool calls_exact, ticks_exact;
-    const char *why; /* the first reason for inexactness, "" if there is none */
-    uint64_t calls, ticks, ticks_inside, cpu_ns,
-        bytes;                           /* since its start, ticks_inside in the collector; memory used */
+    const char *why;                     /* the first reason for inexactness, "" if there is none */
+    uint64_t calls, ticks, ticks_inside; /* since its start; ticks_inside: in the collector */
+    uint64_t samples;                    /* signals that brought the ticks */
+    uint64_t cpu_ns, bytes;              /* memory used */
     uint64_t calls_before;               /* as of the harvest before, for rates */
     int64_t harvested, harvested_before; /* ns; 0: not yet */
 };

@@ -252,6 +252,7 @@ static void summary_fill(struct harvesting *w)
     f->calls = w->difference.calls_total;
     f->ticks = w->after.counters[ATTACH_COUNTER_TICKS];
     f->ticks_inside = w->after.counters[ATTACH_COUNTER_TICKS_INSIDE];
+    f->samples = w->after.counters[ATTACH_COUNTER_SAMPLES];
     f->cpu_ns = w->after.counters[ATTACH_COUNTER_CPU_NS];
     f->bytes = image->header.used;
     f->harvested = w->after.end;

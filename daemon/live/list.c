@@ -94,11 +94,11 @@ static const char *list_state(const struct live_process *a)
 }
 
 /* The share of CPU time spent counting, by the ticks inside the collector. Negative if it is not known: fewer ticks
- * than half of the CPU time, or none of fewer than 30 inside, which shows nothing. */
+ * than half of the CPU time, or none inside of fewer than 30 samples. */
 static double list_overhead(const struct attach_summary *f)
 {
     const bool known = f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9 &&
-                       (f->ticks_inside > 0 || f->ticks >= COVERAGE_SAMPLES_LEAST);
+                       (f->ticks_inside > 0 || f->samples >= COVERAGE_SAMPLES_LEAST);
 
     return known ? (double)f->ticks_inside / (double)f->ticks : -1;
 }
@@ -155,7 +155,7 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
         row.bytes = f->bytes;
         row.calls_per_second = list_rate(f);
         row.overhead = list_overhead(f);
-        row.overhead_below = row.overhead == 0 ? 3 / (double)f->ticks : 0; /* the rule of three */
+        row.overhead_below = row.overhead == 0 ? 3 / (double)f->samples : 0; /* the rule of three */
         row.harvested = f->harvested;
     }
     return row;

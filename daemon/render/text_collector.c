@@ -280,6 +280,12 @@ void text_add_collector(const struct text_parts *t)
             buffer_add_format(out, "%" PRIu64 " %s\n", n, noun_for(n, REASONS[i].one, REASONS[i].many));
         }
     }
+    const uint64_t programs = c->counters[COLLECTOR_NOT_COUNTED];
+    if (programs != 0) {
+        add_label(out, &label);
+        buffer_add_format(out, "not counted: %" PRIu64 " %s that processes of profctl run started\n", programs,
+                          noun_for(programs, "program", "programs"));
+    }
     if (c->saturated) {
         add_label(out, &label);
         buffer_add_text(out, "one of these numbers reached the limit of 2^63-1\n");

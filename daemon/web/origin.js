@@ -48,6 +48,7 @@ function coverage(c, totals) {
     ["ends_not_seen", "processes with an unobserved end"],
     ["samples_lost", "samples lost by the kernel meanwhile, of this or any other program"],
     ["processes_without_kernel_time", "processes of which time in the kernel was not sampled"],
+    ["programs_not_counted", "programs that were not counted, started by processes of profctl run"],
   ];
   const processes = format.many(c, "processes", "process", "processes");
   const recorded = c.processes_recorded > 0 && c.processes_recorded >= c.processes;

@@ -305,6 +305,12 @@ def uncounted(tap, shop):
               and all(sum(f"run: not counted: {path}: {why}" in line for line in lines) == 1
                       for path, why in wanted.items()),
               f"{len(wanted)} kinds of programs in a tree are listed as not counted", done)
+    times = int(re.search(r"at least (\d+) programs", lines[0])[1])
+    report = shop.daemon.json("report", os.path.realpath("/bin/sh"), "--json")
+    text = shop.daemon.ctl("report", os.path.realpath("/bin/sh")).stdout
+    tap.point(report["collector"]["programs_not_counted"] == times
+              and f"not counted: {times} programs that processes of profctl run started\n" in text,
+              "and the report's heading has their number", (times, report["collector"], text[:1500]))
     done = shop.run("sh", "-c", f"{paths['counted']}; {paths['counted']}; ls /nowhere")
     tap.point("profctl" not in done.stderr, "where all is counted, nothing is listed", done)
     done = [shop.run("--check", name) for name in (paths["fixed"], paths["counted"], "nosuchprogram")]
