@@ -8,7 +8,8 @@ libcurl4-openssl-dev libdebuginfod-dev libdw-dev libssl-dev libprotobuf-c-dev pr
 libdeflate-dev libpcre2-dev nettle-dev g++ node-dagre-layout"
 demo="gfortran binutils procps"
 check="$demo dwz libcriterion-dev clang python3-clang-14 libclang-rt-14-dev gcc-aarch64-linux-gnu
-libc6-dev-arm64-cross qemu-user python3 python3-jsonschema golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
+libc6-dev-arm64-cross qemu-user python3 python3-jsonschema
+golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format
 prometheus nginx-light redis-server bash elfutils debuginfod lld llvm cppcheck liblua5.4-dev"
 # A Node.js that is there stays: Debian's npm would replace that of another source.

@@ -189,6 +189,7 @@ void run_uncounted_send(size_t programs, const char *path, struct profd_conn *co
     status = status ? status : upload_add_counts(u, &counts, &e);
     status = status ? status : profd_id_make(&id, &e);
     if (!status) {
+        id.sequence++;
         profd_upload_set_processes_started(u, 0);
         status = profd_conn_upload(conn, u, &id, &e);
     }
