@@ -86,9 +86,9 @@ enum profd_status folding_add(struct folding *f, const struct folded *row, struc
 
 enum profd_status folding_finish(struct folding *f, struct profd_error *e)
 {
-    enum profd_status status = rollup_sum_finish(f->sum, &f->out.counts, f->spread ? &f->out.spread : NULL, e);
-    if (status == PROFD_OK && f->out.counts.saturated) {
+    TRY(rollup_sum_finish(f->sum, &f->out.counts, f->spread ? &f->out.spread : NULL, e));
+    if (f->out.counts.saturated) {
         f->out.inexact |= (uint32_t)INEXACT_SATURATED;
     }
-    return status;
+    return PROFD_OK;
 }

@@ -150,10 +150,7 @@ static enum profd_status set_builds(struct arena *a, const struct segment *s, st
     }
     for (size_t i = 0; i < s->build_count; i++) {
         const char *id = s->builds[i].build_id;
-        enum profd_status status = buildid_parse(id, strlen(id), &builds[i].id, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(buildid_parse(id, strlen(id), &builds[i].id, e));
         builds[i].name = s->builds[i].name;
         builds[i].nanoseconds = shares[i].nanoseconds;
         builds[i].calls = shares[i].calls;
@@ -194,17 +191,11 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     out->width = width_of(d, clock, out);
     out->ended = out->width < SEGMENT_HOUR ? correct(d->segment->ended, clock) : 0;
     out->order = incoming_order(out->hour, d->epoch, d->sequence);
-    enum profd_status status = rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e);
-    if (status == PROFD_OK) {
-        status = set_labels(a, d->segment, name, detail, out, e);
-    }
-    if (status == PROFD_OK) {
-        status = set_builds(a, d->segment, out, e);
-    }
-    if (status == PROFD_OK) {
-        set_processes(d->segment, out);
-        counts_totals(&out->counts, &u->ticks, &u->calls);
-        u->stack_ticks = sum_all(out->counts.node_ticks, out->counts.node_count);
-    }
-    return status;
+    TRY(rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e));
+    TRY(set_labels(a, d->segment, name, detail, out, e));
+    TRY(set_builds(a, d->segment, out, e));
+    set_processes(d->segment, out);
+    counts_totals(&out->counts, &u->ticks, &u->calls);
+    u->stack_ticks = sum_all(out->counts.node_ticks, out->counts.node_count);
+    return PROFD_OK;
 }

@@ -68,10 +68,7 @@ enum profd_status store_pattern_compile(struct arena *a, const char *text, struc
     if (p->text == NULL || p->limits == NULL) {
         return profd_no_memory(e);
     }
-    enum profd_status status = pattern_compile_code(context, p, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(pattern_compile_code(context, p, e));
     p->data = pcre2_match_data_create(1, general);
     if (p->data == NULL) {
         return profd_no_memory(e);

@@ -130,10 +130,7 @@ static enum profd_status cut(struct cutting *x, const struct counts *rows, struc
 {
     uint8_t *bytes;
     size_t size;
-    enum profd_status status = counts_encode(rows, &bytes, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(counts_encode(rows, &bytes, &size, e));
     struct outgoing_chunk *chunks = arena_extend(x->arena, x->chunks, x->count, &x->capacity, sizeof *chunks);
     uint8_t *kept = ARENA_ARRAY(x->arena, size, uint8_t);
     if (chunks == NULL || kept == NULL) {
@@ -266,9 +263,9 @@ enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *byte
         return damaged(status, e);
     }
     s->sum = rollup_sum_new(s->arena);
-    status =
-        s->sum != NULL ? rollup_from_segment(&s->segment, &first_of_all, s->arena, &r, &spread, e) : profd_no_memory(e);
-    return status == PROFD_OK ? rollup_sum_add(s->sum, &r, &spread, e) : status;
+    TRY(s->sum != NULL ? rollup_from_segment(&s->segment, &first_of_all, s->arena, &r, &spread, e)
+                       : profd_no_memory(e));
+    return rollup_sum_add(s->sum, &r, &spread, e);
 }
 
 enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing_part *part, struct profd_error *e)
@@ -310,7 +307,7 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
     }
     s->segment.inexact |= s->segment.saturated ? (uint32_t)INEXACT_SATURATED : 0;
     if (status == PROFD_OK) {
-        status = segment_encode(&s->segment, out, size, e);
+        TRY(segment_encode(&s->segment, out, size, e));
     }
     if (status == PROFD_OK) {
         *weight = (uint32_t)weight_of((uint64_t)r.histogram_count + r.tree_count,

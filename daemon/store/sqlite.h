@@ -143,12 +143,18 @@ enum profd_status sqlite_status_of(int extended);
 void sqlite_break(struct store *s, enum profd_status status, const char *why);
 /* The status and the sentence for the connection's last error. IO and DAMAGED close a writer for good. */
 enum profd_status sqlite_fail(struct store *s, struct profd_error *e);
-/* The statement with its parameters bound, ready for sqlite_next. */
+/* The statement with its parameters bound, ready for sqlite_next; NULL on failure. */
 enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
                                sqlite3_stmt **out, struct profd_error *e);
 /* Steps: *row says whether there is one. At the end and on failure the statement is finished. */
 enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e);
-/* Ends a statement before its last row. */
+/* Starts a statement and steps to its first row, if it has one; then the caller finishes it. */
+enum profd_status sqlite_first(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, bool *row, struct profd_error *e);
+/* Steps to the next row while *status is OK. False at the end and on failure, of the step or of the loop's body: the
+ * statement is finished then. */
+bool sqlite_row(struct store *s, sqlite3_stmt *statement, enum profd_status *status, struct profd_error *e);
+/* Ends a statement before its last row. Accepts NULL. */
 void sqlite_finish(sqlite3_stmt *statement);
 /* Runs a statement that gives no rows. */
 enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,

@@ -91,12 +91,9 @@ static enum profd_status inherit_epoch(struct arriving *a, int64_t from, const s
 {
     int64_t one;
     bool heir = false;
-    enum profd_status status =
-        sqlite_find(a->s, SQL_EPOCH_HEIR, VALUES(INTEGER(from), INTEGER(o->host)), &one, &heir, e);
+    TRY(sqlite_find(a->s, SQL_EPOCH_HEIR, VALUES(INTEGER(from), INTEGER(o->host)), &one, &heir, e));
     *foreign = !heir;
-    return status == PROFD_OK && heir
-               ? sqlite_run(a->s, SQL_EPOCH_INHERIT, VALUES(INTEGER(o->epoch), INTEGER(o->host)), e)
-               : status;
+    return heir ? sqlite_run(a->s, SQL_EPOCH_INHERIT, VALUES(INTEGER(o->epoch), INTEGER(o->host)), e) : PROFD_OK;
 }
 
 /* The epoch's row, made if there is none. *foreign: it belongs to another host. */
@@ -105,10 +102,7 @@ static enum profd_status find_epoch(struct arriving *a, const struct store_deliv
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(a->s, SQL_EPOCH_FIND, VALUES(BLOB(d->epoch, sizeof d->epoch)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(a->s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(a->s, SQL_EPOCH_FIND, VALUES(BLOB(d->epoch, sizeof d->epoch)), &q, &row, e);
     if (row) {
         const int64_t host = sqlite3_column_int64(q, 1);
         o->epoch = sqlite3_column_int64(q, 0);
@@ -122,8 +116,8 @@ static enum profd_status find_epoch(struct arriving *a, const struct store_deliv
         o->epoch = sqlite3_last_insert_rowid(a->s->db);
     }
     if (status == PROFD_OK) {
-        status = sqlite_run(a->s, SQL_FLEET_HOST_EPOCH,
-                            VALUES(INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)), e);
+        TRY(sqlite_run(a->s, SQL_FLEET_HOST_EPOCH, VALUES(INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)),
+                       e));
     }
     return status;
 }
@@ -164,14 +158,7 @@ static enum profd_status find_arrival(struct arriving *a, const struct store_del
     sqlite3_stmt *q;
     bool row = false, same = true;
     size_t n;
-    enum profd_status status =
-        sqlite_start(a->s, SQL_ARRIVAL_FIND, VALUES(INTEGER(o->epoch), INTEGER(d->sequence)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(a->s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(a->s, SQL_ARRIVAL_FIND, VALUES(INTEGER(o->epoch), INTEGER(d->sequence)), &q, &row, e));
     r->again = row || d->sequence <= o->mark;
     r->number = o->mark_number;
     if (row) {
@@ -184,8 +171,8 @@ static enum profd_status find_arrival(struct arriving *a, const struct store_del
     /* Of a key alone nothing is counted, so that it contradicts nothing. */
     if (!same && (!d->segment || is_counts(d))) {
         r->outcome = STORE_SEGMENT_CONFLICT;
-        status = note_copy(a, d, o, e);
-        return status == PROFD_OK ? mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e) : status;
+        TRY(note_copy(a, d, o, e));
+        return mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
     }
     return PROFD_OK;
 }
@@ -198,15 +185,12 @@ static enum profd_status enter_arrival(struct arriving *a, const struct store_de
     a->centre.last = d->received > a->centre.last ? d->received : a->centre.last;
     r->number = ++a->centre.number;
     outgoing_amount_add(&a->centre.counted, amount);
-    enum profd_status status =
-        sqlite_run(a->s, SQL_FLEET_HOST_DELIVERED, VALUES(INTEGER(o->host), INTEGER(d->received)), e);
-    return status != PROFD_OK
-               ? status
-               : sqlite_run(a->s, SQL_ARRIVAL_ADD,
-                            VALUES(INTEGER(o->epoch), INTEGER(d->sequence), BLOB(d->digest, sizeof d->digest),
-                                   INTEGER(r->number), INTEGER(r->outcome), INTEGER(d->received / SECOND),
-                                   INTEGER(amount->uploads), INTEGER(amount->ticks), INTEGER(amount->calls)),
-                            e);
+    TRY(sqlite_run(a->s, SQL_FLEET_HOST_DELIVERED, VALUES(INTEGER(o->host), INTEGER(d->received)), e));
+    return sqlite_run(a->s, SQL_ARRIVAL_ADD,
+                      VALUES(INTEGER(o->epoch), INTEGER(d->sequence), BLOB(d->digest, sizeof d->digest),
+                             INTEGER(r->number), INTEGER(r->outcome), INTEGER(d->received / SECOND),
+                             INTEGER(amount->uploads), INTEGER(amount->ticks), INTEGER(amount->calls)),
+                      e);
 }
 
 /* Its bytes are kept, and the oldest such bytes removed. */
@@ -216,22 +200,21 @@ static enum profd_status put_aside(struct arriving *a, const struct store_delive
     const size_t size = d->size < STORE_QUARANTINE_BYTES ? d->size : 0;
     int64_t kept = 0, oldest = 0;
     bool found = true;
-    enum profd_status status =
-        sqlite_run(a->s, SQL_QUARANTINE_ADD,
+    TRY(sqlite_run(a->s, SQL_QUARANTINE_ADD,
                    VALUES(INTEGER(o->epoch), INTEGER(d->sequence), INTEGER(d->received), TEXT(d->fault), INTEGER(size),
                           BLOB(size ? d->bytes : (const uint8_t *)"", size)),
-                   e);
-    while (status == PROFD_OK && found) {
-        status = sqlite_find(a->s, SQL_QUARANTINE_BYTES, NULL, 0, &kept, &found, e);
+                   e));
+    while (found) {
+        TRY(sqlite_find(a->s, SQL_QUARANTINE_BYTES, NULL, 0, &kept, &found, e));
         found = found && (uint64_t)kept > STORE_QUARANTINE_BYTES;
-        if (status == PROFD_OK && found) {
-            status = sqlite_find(a->s, SQL_QUARANTINE_OLDEST, NULL, 0, &oldest, &found, e);
+        if (found) {
+            TRY(sqlite_find(a->s, SQL_QUARANTINE_OLDEST, NULL, 0, &oldest, &found, e));
         }
-        if (status == PROFD_OK && found) {
-            status = sqlite_run(a->s, SQL_QUARANTINE_EMPTY, VALUES(INTEGER(oldest)), e);
+        if (found) {
+            TRY(sqlite_run(a->s, SQL_QUARANTINE_EMPTY, VALUES(INTEGER(oldest)), e));
         }
     }
-    return status == PROFD_OK ? mark(a, d->received / SQLITE_HOUR, o, (uint32_t)INEXACT_SEGMENT_MISSING, e) : status;
+    return mark(a, d->received / SQLITE_HOUR, o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
 }
 
 static enum profd_status find_fold(struct arriving *a, const struct sqlite_series *series, const struct incoming *in,
@@ -267,25 +250,14 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
         return no_memory(e);
     }
     hex_put(text, d->host, STORE_HOST_SIZE);
-    enum profd_status status = sqlite_intern_host(a->s, text, &part->host, e);
-    if (status == PROFD_OK) {
-        status = sqlite_intern_series(a->s, &in->upload, &series, e);
+    TRY(sqlite_intern_host(a->s, text, &part->host, e));
+    TRY(sqlite_intern_series(a->s, &in->upload, &series, e));
+    TRY(add_sums(a, in, series, e));
+    if (!a->detail) {
+        TRY(sqlite_host_total_add(a->s, series->id, o->host, in, e));
     }
-    if (status == PROFD_OK) {
-        status = add_sums(a, in, series, e);
-    }
-    if (status == PROFD_OK && !a->detail) {
-        status = sqlite_host_total_add(a->s, series->id, o->host, in, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_await_objects(a->s, series->id, o->host, e);
-    }
-    if (status == PROFD_OK) {
-        status = find_fold(a, series, in, &fold, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_await_objects(a->s, series->id, o->host, e));
+    TRY(find_fold(a, series, in, &fold, e));
     part->next = fold->parts;
     part->segment = d->segment;
     part->order = in->order;
@@ -308,10 +280,9 @@ static enum profd_status is_deleted(struct arriving *a, const struct incoming *i
     const struct store_upload *u = &in->upload;
     int64_t before = 0;
     bool found = false;
-    enum profd_status status =
-        sqlite_find(a->s, SQL_DELETION_FIND, VALUES(TEXT(u->builds[u->program].id.text)), &before, &found, e);
+    TRY(sqlite_find(a->s, SQL_DELETION_FIND, VALUES(TEXT(u->builds[u->program].id.text)), &before, &found, e));
     *deleted = found && u->end <= before;
-    return status;
+    return PROFD_OK;
 }
 
 /* It counts as accepted and removed. */
@@ -365,20 +336,19 @@ static enum profd_status put_new(struct arriving *a, const struct store_delivery
                                  struct store_receipt *r, struct profd_error *e)
 {
     static const struct store_amount nothing = {0, 0, 0};
-    enum profd_status status = PROFD_OK;
     r->outcome = d->segment ? STORE_SEGMENT_COUNTED : STORE_SEGMENT_PUT_ASIDE;
     if (d->number > o->number) {
-        status = sqlite_run(a->s, SQL_FLEET_HOST_NUMBER, VALUES(INTEGER(o->host), INTEGER(d->number)), e);
+        TRY(sqlite_run(a->s, SQL_FLEET_HOST_NUMBER, VALUES(INTEGER(o->host), INTEGER(d->number)), e));
     }
-    if (status != PROFD_OK || is_counts(d)) {
-        return status == PROFD_OK ? put_counts(a, d, o, r, e) : status;
+    if (is_counts(d)) {
+        return put_counts(a, d, o, r, e);
     }
     if (!d->segment) {
-        status = put_aside(a, d, o, e);
+        TRY(put_aside(a, d, o, e));
     } else if (d->segment->kind == SEGMENT_DROPPED) {
-        status = mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
+        TRY(mark(a, hour_of(d, o), o, (uint32_t)INEXACT_SEGMENT_MISSING, e));
     }
-    return status == PROFD_OK ? enter_arrival(a, d, o, &nothing, r, e) : status;
+    return enter_arrival(a, d, o, &nothing, r, e);
 }
 
 static enum profd_status put_segment(struct arriving *a, const struct store_delivery *d, struct store_receipt *r,
@@ -387,22 +357,18 @@ static enum profd_status put_segment(struct arriving *a, const struct store_deli
     struct origin o;
     bool foreign = false;
     *r = (struct store_receipt){.verdict = STORE_ARRIVED};
-    enum profd_status status = find_host(a, d, &o, e);
-    if (status == PROFD_OK && o.host == 0) {
+    TRY(find_host(a, d, &o, e));
+    if (o.host == 0) {
         r->verdict = STORE_UNKNOWN;
         return PROFD_OK;
     }
-    if (status == PROFD_OK) {
-        status = find_epoch(a, d, &o, &foreign, e);
-    }
-    if (status == PROFD_OK && foreign) {
+    TRY(find_epoch(a, d, &o, &foreign, e));
+    if (foreign) {
         r->verdict = STORE_FOREIGN;
         return PROFD_OK;
     }
-    if (status == PROFD_OK) {
-        status = find_arrival(a, d, &o, r, e);
-    }
-    return status == PROFD_OK && !r->again ? put_new(a, d, &o, r, e) : status;
+    TRY(find_arrival(a, d, &o, r, e));
+    return !r->again ? put_new(a, d, &o, r, e) : PROFD_OK;
 }
 
 /* Adds up the parts and adds their sum to its row. sums and numbers are empty. */
@@ -411,20 +377,15 @@ static enum profd_status flush_fold(struct arriving *a, const struct fold_key *k
 {
     const struct sqlite_identity series = {.id = key->series, .build_count = f->build_count};
     struct folding folding;
-    enum profd_status status = folding_begin(&folding, sums, true, e);
-    for (struct fold_part *p = f->parts; status == PROFD_OK && p; p = p->next) {
+    TRY(folding_begin(&folding, sums, true, e));
+    for (struct fold_part *p = f->parts; p; p = p->next) {
         struct folded *row = &p->row;
         arena_reset(numbers);
-        status = rollup_from_segment(p->segment, &p->order, numbers, &row->counts, &row->spread, e);
-        if (status == PROFD_OK) {
-            status = folding_add(&folding, row, e);
-        }
+        TRY(rollup_from_segment(p->segment, &p->order, numbers, &row->counts, &row->spread, e));
+        TRY(folding_add(&folding, row, e));
     }
-    if (status == PROFD_OK) {
-        status = folding_finish(&folding, e);
-    }
-    return status == PROFD_OK ? sqlite_interval_add(a->s, sums, &series, (int)key->level, key->at, &folding.out, e)
-                              : status;
+    TRY(folding_finish(&folding, e));
+    return sqlite_interval_add(a->s, sums, &series, (int)key->level, key->at, &folding.out, e);
 }
 
 /* One fold after the other, so that only one needs memory for its sum. */
@@ -448,23 +409,21 @@ static enum profd_status flush_folds(struct arriving *a, struct profd_error *e)
 static enum profd_status put_all(struct arriving *a, const struct store_delivery *list, size_t n,
                                  struct store_receipt *receipts, struct profd_error *e)
 {
-    enum profd_status status = sqlite_centre_load(a->s, &a->centre, e);
-    if (status == PROFD_OK && n > 0) {
-        status = sqlite_host_detail(a->s, list[n - 1].received, n, &a->detail, e);
+    TRY(sqlite_centre_load(a->s, &a->centre, e));
+    if (n > 0) {
+        TRY(sqlite_host_detail(a->s, list[n - 1].received, n, &a->detail, e));
     }
-    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        status = put_segment(a, &list[i], &receipts[i], e);
+    for (size_t i = 0; i < n; i++) {
+        TRY(put_segment(a, &list[i], &receipts[i], e));
     }
-    if (status == PROFD_OK) {
-        status = flush_folds(a, e);
+    TRY(flush_folds(a, e));
+    if (a->any) {
+        TRY(sqlite_centre_save(a->s, &a->centre, e));
     }
-    if (status == PROFD_OK && a->any) {
-        status = sqlite_centre_save(a->s, &a->centre, e);
+    if (a->marked_to != 0) {
+        TRY(sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), a->marked_from, a->marked_to, e));
     }
-    if (status == PROFD_OK && a->marked_to != 0) {
-        status = sqlite_centre_touch(a->s, sqlite_batch_number(&a->batch), a->marked_from, a->marked_to, e);
-    }
-    return status == PROFD_OK ? sqlite_batch_flush(&a->batch, e) : status;
+    return sqlite_batch_flush(&a->batch, e);
 }
 
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
@@ -474,14 +433,11 @@ enum profd_status store_put_segments(struct store *s, const struct store_deliver
     if (n == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_store_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_store_begin(s, e));
     a.arena = arena_new(0);
     sqlite_batch_init(&a.batch, s);
     hashmap_init(&a.folds, 0);
-    status = a.arena ? put_all(&a, list, n, receipts, e) : no_memory(e);
+    enum profd_status status = a.arena ? put_all(&a, list, n, receipts, e) : no_memory(e);
     status = sqlite_store_end(s, status, e);
     hashmap_clear(&a.folds);
     sqlite_batch_done(&a.batch);

@@ -21,32 +21,31 @@ static enum profd_status remove_variant(struct store *s, int64_t variant, struct
 {
     int64_t object = 0;
     bool found = false;
-    enum profd_status status = sqlite_find(s, SQL_VARIANT_OBJECT, VALUES(INTEGER(variant)), &object, &found, e);
-    if (status == PROFD_OK && found) {
-        status = sqlite_count_object(s, object, -1, e);
+    TRY(sqlite_find(s, SQL_VARIANT_OBJECT, VALUES(INTEGER(variant)), &object, &found, e));
+    if (found) {
+        TRY(sqlite_count_object(s, object, -1, e));
     }
-    if (status == PROFD_OK && found) {
-        status = sqlite_run(s, SQL_OBJECT_SENDER_DROP,
-                            VALUES(INTEGER(object), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), e);
+    if (found) {
+        TRY(sqlite_run(s, SQL_OBJECT_SENDER_DROP,
+                       VALUES(INTEGER(object), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), e));
     }
-    if (status == PROFD_OK && found) {
-        status = sqlite_run(s, SQL_OBJECT_DROP_UNSENT, VALUES(INTEGER(object)), e);
+    if (found) {
+        TRY(sqlite_run(s, SQL_OBJECT_DROP_UNSENT, VALUES(INTEGER(object)), e));
     }
-    if (status == PROFD_OK && found) {
-        status = sqlite_count_object(s, object, 1, e);
+    if (found) {
+        TRY(sqlite_count_object(s, object, 1, e));
     }
-    return status == PROFD_OK ? sqlite_run(s, SQL_VARIANT_REMOVE, VALUES(INTEGER(variant)), e) : status;
+    return sqlite_run(s, SQL_VARIANT_REMOVE, VALUES(INTEGER(variant)), e);
 }
 
 static enum profd_status leave_variant(const struct attesting *x, struct profd_error *e)
 {
     int64_t hosts = 1;
     bool found = false;
-    enum profd_status status = PROFD_OK;
     if (x->variant != 0) {
-        status = sqlite_find(x->s, SQL_VARIANT_LEAVE, VALUES(INTEGER(x->variant)), &hosts, &found, e);
+        TRY(sqlite_find(x->s, SQL_VARIANT_LEAVE, VALUES(INTEGER(x->variant)), &hosts, &found, e));
     }
-    return status == PROFD_OK && found && hosts <= 0 ? remove_variant(x->s, x->variant, e) : status;
+    return found && hosts <= 0 ? remove_variant(x->s, x->variant, e) : PROFD_OK;
 }
 
 /* The limits of one host. */
@@ -55,10 +54,7 @@ static enum profd_status judge_limits(const struct attesting *x, struct store_at
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status =
-        sqlite_start(x->s, SQL_ATTESTATION_USE, VALUES(INTEGER(x->host), INTEGER(x->build)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(x->s, q, &row, e);
-    }
+        sqlite_first(x->s, SQL_ATTESTATION_USE, VALUES(INTEGER(x->host), INTEGER(x->build)), &q, &row, e);
     if (row) {
         const uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 1);
         if (sqlite3_column_int64(q, 0) >= STORE_ATTEST_MOST) {
@@ -77,45 +73,35 @@ static enum profd_status enter(const struct attesting *x, bool has, struct store
     const struct store_attestation *a = x->a;
     int64_t variant = 0, object = 0;
     bool found = false;
-    enum profd_status status = PROFD_OK;
     if (has) { /* before the old one is left, which may be the same */
-        status = sqlite_find(x->s, SQL_VARIANT_ADD, VALUES(INTEGER(x->build), BLOB(a->hash, sizeof a->hash)), &variant,
-                             &found, e);
+        TRY(sqlite_find(x->s, SQL_VARIANT_ADD, VALUES(INTEGER(x->build), BLOB(a->hash, sizeof a->hash)), &variant,
+                        &found, e));
     }
-    if (status == PROFD_OK) {
-        status = leave_variant(x, e);
-    }
-    if (status == PROFD_OK && has) {
-        status = sqlite_find(x->s, SQL_VARIANT_OBJECT, VALUES(INTEGER(variant)), &object, &out->stored, e);
+    TRY(leave_variant(x, e));
+    if (has) {
+        TRY(sqlite_find(x->s, SQL_VARIANT_OBJECT, VALUES(INTEGER(variant)), &object, &out->stored, e));
     }
     const bool over = a->refused || out->verdict != STORE_ATTEST_TAKEN || out->stored;
     const int64_t wait = over ? STORE_ATTEST_AGAIN : has ? STORE_ATTEST_AWAITED : STORE_ATTEST_ABSENT;
-    return status == PROFD_OK ? sqlite_run(x->s, SQL_ATTESTATION_SET,
-                                           VALUES(INTEGER(x->build), INTEGER(x->host), INTEGER(variant),
-                                                  INTEGER(has ? a->size : 0), INTEGER(a->now + wait)),
-                                           e)
-                              : status;
+    return sqlite_run(x->s, SQL_ATTESTATION_SET,
+                      VALUES(INTEGER(x->build), INTEGER(x->host), INTEGER(variant), INTEGER(has ? a->size : 0),
+                             INTEGER(a->now + wait)),
+                      e);
 }
 
 static enum profd_status attest_build(struct attesting *x, struct store_attested *out, struct profd_error *e)
 {
     struct store *s = x->s;
     int64_t before = 0, after = 0;
-    enum profd_status status = x->a->has ? judge_limits(x, out, e) : PROFD_OK;
-    if (status == PROFD_OK) {
-        status = sqlite_find_quorum(s, x->build, &before, e);
-    }
-    if (status == PROFD_OK) {
-        status = enter(x, x->a->has && out->verdict == STORE_ATTEST_TAKEN, out, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_find_quorum(s, x->build, &after, e);
-    }
-    if (status == PROFD_OK && (after == 0 || after != before)) {
+    TRY(x->a->has ? judge_limits(x, out, e) : PROFD_OK);
+    TRY(sqlite_find_quorum(s, x->build, &before, e));
+    TRY(enter(x, x->a->has && out->verdict == STORE_ATTEST_TAKEN, out, e));
+    TRY(sqlite_find_quorum(s, x->build, &after, e));
+    if (after == 0 || after != before) {
         s->state.number++;
-        status = sqlite_touch_object(s, x->build, STORE_TENANT_LAST, STORE_TENANT, e);
+        TRY(sqlite_touch_object(s, x->build, STORE_TENANT_LAST, STORE_TENANT, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status attest_one(struct store *s, const struct store_attestation *a, struct store_attested *out,
@@ -153,10 +139,8 @@ static enum profd_status attest_one(struct store *s, const struct store_attestat
 enum profd_status store_attest(struct store *s, const struct store_attestation *list, size_t n,
                                struct store_attested *out, struct profd_error *e)
 {
-    enum profd_status status = sqlite_store_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_store_begin(s, e));
+    enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = attest_one(s, &list[i], &out[i], e);
     }

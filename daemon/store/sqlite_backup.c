@@ -97,12 +97,10 @@ enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint
     }
     rc = sqlite3_close(b->to);
     b->to = NULL;
-    enum profd_status status = rc == SQLITE_OK ? name_copy(b, e) : fail(b, rc, e);
-    if (status == PROFD_OK) {
-        *left = 0;
-        note_backup(b);
-    }
-    return status;
+    TRY(rc == SQLITE_OK ? name_copy(b, e) : fail(b, rc, e));
+    *left = 0;
+    note_backup(b);
+    return PROFD_OK;
 }
 
 /* Creates the empty file under its temporary name. */
@@ -129,10 +127,7 @@ static enum profd_status make_file(struct store_backup *b, struct profd_error *e
 
 static enum profd_status begin_copy(struct store_backup *b, struct profd_error *e)
 {
-    enum profd_status status = make_file(b, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(make_file(b, e));
     int rc = sqlite3_open_v2(b->making, &b->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
         return fail(b, rc, e);
@@ -154,18 +149,14 @@ enum profd_status store_backup_begin(struct store *s, const char *path, struct s
     if (!s->writable) {
         return profd_error_set(e, PROFD_INTERNAL, "this handle of the store only reads");
     }
-    enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
-    if (status == PROFD_OK) {
-        status = sqlite_direct_integer(s->db, "SELECT number FROM centre", &number, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e));
+    TRY(sqlite_direct_integer(s->db, "SELECT number FROM centre", &number, e));
     struct store_backup *b = calloc(1, sizeof *b);
     if (!b) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
     }
     *b = (struct store_backup){.s = s, .path = strdup(path), .page = (int)page, .number = number};
+    enum profd_status status = PROFD_OK;
     if (!b->path || asprintf(&b->making, "%s.part", path) < 0) {
         b->making = NULL;
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");
@@ -185,11 +176,8 @@ enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_pro
 {
     char sql[64];
     int64_t page = 0, before = 0, after = 0;
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
     if (status == PROFD_OK) {
         status = sqlite_direct_integer(s->db, "PRAGMA freelist_count", &before, e);
     }

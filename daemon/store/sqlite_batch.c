@@ -96,12 +96,9 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
                                    struct profd_error *e)
 {
     bool saturated = false;
-    enum profd_status status = b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e);
-    if (status == PROFD_OK && b->s->relaying) {
-        status = sqlite_segment_add(b->s, u, series->id, one, b->since, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e));
+    if (b->s->relaying) {
+        TRY(sqlite_segment_add(b->s, u, series->id, one, b->since, e));
     }
     struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
     if (!sums) {
@@ -143,22 +140,19 @@ enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_up
 {
     struct sqlite_sums one;
     *number = sqlite_batch_number(b);
-    enum profd_status status = sqlite_run(
-        b->s, SQL_UPLOAD_ADD,
-        VALUES(INTEGER(*number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host), INTEGER(u->start),
-               INTEGER(u->end - u->start), INTEGER(u->inexact), INTEGER(u->processes_started), INTEGER(u->group),
-               BLOB(u->counts, u->counts_size), INTEGER(instance != 0 ? SQLITE_SLICE_NARROW : 0), INTEGER(instance)),
-        e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_run(b->s, SQL_UPLOAD_ADD,
+                   VALUES(INTEGER(*number), INTEGER(series->id), INTEGER(u->end / SQLITE_HOUR), INTEGER(host),
+                          INTEGER(u->start), INTEGER(u->end - u->start), INTEGER(u->inexact),
+                          INTEGER(u->processes_started), INTEGER(u->group), BLOB(u->counts, u->counts_size),
+                          INTEGER(instance != 0 ? SQLITE_SLICE_NARROW : 0), INTEGER(instance)),
+                   e));
     sum_up(u, series->build_count, &one);
     one.live_bytes = instance != 0 ? u->counts_size : 0;
     if (instance != 0) {
-        status = sqlite_slice_add(
-            b->s, &(struct sqlite_slice){series->id, SQLITE_SLICE_NARROW, u->end, instance, *number}, e);
+        TRY(sqlite_slice_add(b->s, &(struct sqlite_slice){series->id, SQLITE_SLICE_NARROW, u->end, instance, *number},
+                             e));
     }
-    return status == PROFD_OK ? sqlite_batch_add(b, u, series, &one, e) : status;
+    return sqlite_batch_add(b, u, series, &one, e);
 }
 
 /* Adds the present values of the table. */
@@ -167,13 +161,9 @@ static enum profd_status add_stored(struct sqlite_batch *b, const struct build_k
 {
     sqlite3_stmt *q;
     bool row = false, saturated = false;
-    enum profd_status status =
-        sqlite_start(b->s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(b->s, q, &row, e);
-    }
-    if (status != PROFD_OK || !row) {
-        return status;
+    TRY(sqlite_first(b->s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, &row, e));
+    if (!row) {
+        return PROFD_OK;
     }
     x->is_program |= sqlite3_column_int(q, 0) != 0;
     if (sqlite3_column_int64(q, 1) < x->first) {
@@ -196,22 +186,15 @@ static enum profd_status flush_build(struct sqlite_batch *b, const struct build_
 {
     int64_t epoch = b->s->state.number;
     struct sqlite_shown *x = &d->more;
-    enum profd_status status = add_stored(b, key, x, e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(b->s, SQL_BUILD_USER_SET,
-                            VALUES(INTEGER(key->build), INTEGER(key->uid), INTEGER(epoch), INTEGER(d->added),
-                                   INTEGER(x->is_program), INTEGER(x->first), INTEGER(x->last), INTEGER(x->uploads),
-                                   INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls),
-                                   INTEGER(x->inexact), TEXT(d->name)),
-                            e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(b->s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(epoch)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(b->s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(epoch)), e);
-    }
-    return status;
+    TRY(add_stored(b, key, x, e));
+    TRY(sqlite_run(b->s, SQL_BUILD_USER_SET,
+                   VALUES(INTEGER(key->build), INTEGER(key->uid), INTEGER(epoch), INTEGER(d->added),
+                          INTEGER(x->is_program), INTEGER(x->first), INTEGER(x->last), INTEGER(x->uploads),
+                          INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls), INTEGER(x->inexact),
+                          TEXT(d->name)),
+                   e));
+    TRY(sqlite_run(b->s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(epoch)), e));
+    return sqlite_run(b->s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(epoch)), e);
 }
 
 enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error *e)

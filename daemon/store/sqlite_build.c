@@ -21,10 +21,8 @@ static enum profd_status find_builds(struct store *s, const struct store_scope *
     char users[SQLITE_SCOPE_TEXT];
     /* The statements over all users' builds have one parameter. */
     const struct sqlite_value values[] = {TEXT(prefix), TEXT(sqlite_scope_format(scope, users))};
-    enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e));
+    enum profd_status status = PROFD_OK;
     while (n < 2 && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
         snprintf(found[n++].text, sizeof found[0].text, "%s", sqlite_text(q, 0));
     }
@@ -174,15 +172,12 @@ static enum profd_status emit(struct store *s, struct building *b, struct build_
                               struct profd_error *e)
 {
     struct sqlite_choice choice = {.object = 0};
-    enum profd_status status = sqlite_choose_object(
-        s, b->row_id, &(struct store_senders){.uids = b->uids, .uid_count = b->uid_count}, &choice, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_choose_object(s, b->row_id, &(struct store_senders){.uids = b->uids, .uid_count = b->uid_count}, &choice,
+                             e));
     const struct store_filter filter = {.build_id = b->row.build_id.text};
     struct store_living unread;
     uint32_t reasons = 0;
-    status = store_get_living(s, STORE_UNREAD, sink->scope, &filter, &unread, e);
+    enum profd_status status = store_get_living(s, STORE_UNREAD, sink->scope, &filter, &unread, e);
     for (size_t i = 0; i < b->uid_count && status == PROFD_OK; i++) {
         status = store_is_tenant(b->uids[i]) ? store_get_marks(s, sink->scope, &filter, &reasons, e) : PROFD_OK;
     }
@@ -245,11 +240,9 @@ enum profd_status store_each_build(struct store *s, const struct store_scope *sc
     if (limit == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = list_builds(s, scope->all ? SQL_EACH_BUILD_ALL : SQL_EACH_BUILD_UID, after, scope, &sink, &emitted, e);
+    TRY(sqlite_read_begin(s, &began, e));
+    enum profd_status status =
+        list_builds(s, scope->all ? SQL_EACH_BUILD_ALL : SQL_EACH_BUILD_UID, after, scope, &sink, &emitted, e);
     return sqlite_read_end(s, began, status, e);
 }
 
@@ -260,11 +253,9 @@ enum profd_status store_get_build(struct store *s, const struct store_scope *sco
     struct build_sink sink = {.once = each, .context = context, .scope = scope, .left = 1};
     size_t emitted = 0;
     bool began;
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = list_builds(s, scope->all ? SQL_GET_BUILD_ALL : SQL_GET_BUILD_UID, build_id, scope, &sink, &emitted, e);
+    TRY(sqlite_read_begin(s, &began, e));
+    enum profd_status status =
+        list_builds(s, scope->all ? SQL_GET_BUILD_ALL : SQL_GET_BUILD_UID, build_id, scope, &sink, &emitted, e);
     if (status == PROFD_OK && emitted == 0) {
         status = profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     }
@@ -276,12 +267,10 @@ static enum profd_status make_epoch(struct store *s, const uint64_t *number, str
                                     struct profd_error *e)
 {
     struct sqlite_state state;
-    enum profd_status status = sqlite_load_state(s, &state, e);
-    if (status == PROFD_OK) {
-        *epoch = (struct store_epoch){.number = number ? *number : (uint64_t)state.list_epoch,
-                                      .salt = (uint64_t)state.salt ^ s->salt};
-    }
-    return status;
+    TRY(sqlite_load_state(s, &state, e));
+    *epoch = (struct store_epoch){.number = number ? *number : (uint64_t)state.list_epoch,
+                                  .salt = (uint64_t)state.salt ^ s->salt};
+    return PROFD_OK;
 }
 
 /* The epochs of the users of a scope; the statement's rows are epoch, user. */
@@ -290,11 +279,10 @@ static enum profd_status find_epoch(struct store *s, enum sqlite_sql which, cons
 {
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    bool row = false;
     *number = 0;
-    enum profd_status status =
-        sqlite_start(s, which, VALUES(TEXT(build_id), TEXT(sqlite_scope_format(scope, users))), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, which, VALUES(TEXT(build_id), TEXT(sqlite_scope_format(scope, users))), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         *number =
             store_scope_mix(scope, *number, (uint32_t)sqlite3_column_int64(q, 1), (uint64_t)sqlite3_column_int64(q, 0));
     }
@@ -307,18 +295,18 @@ enum profd_status store_epoch(struct store *s, const struct store_scope *scope, 
     uint64_t number = 0;
     int64_t all = 0;
     bool found = false;
-    enum profd_status status = scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &all, &found, e)
-                                          : find_epoch(s, SQL_EPOCH_UID, build_id, scope, &number, e);
+    TRY(scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &all, &found, e)
+                   : find_epoch(s, SQL_EPOCH_UID, build_id, scope, &number, e));
     number = scope->all ? (uint64_t)all : number;
-    return status == PROFD_OK ? make_epoch(s, &number, epoch, e) : status;
+    return make_epoch(s, &number, epoch, e);
 }
 
 enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, struct store_epoch *epoch,
                                   struct profd_error *e)
 {
     uint64_t number = 0;
-    enum profd_status status = scope->all ? PROFD_OK : find_epoch(s, SQL_LIST_EPOCH_UID, "", scope, &number, e);
-    return status == PROFD_OK ? make_epoch(s, scope->all ? NULL : &number, epoch, e) : status;
+    TRY(scope->all ? PROFD_OK : find_epoch(s, SQL_LIST_EPOCH_UID, "", scope, &number, e));
+    return make_epoch(s, scope->all ? NULL : &number, epoch, e);
 }
 
 static enum profd_status read_totals(struct store *s, struct store_totals *t, struct profd_error *e)
@@ -326,10 +314,7 @@ static enum profd_status read_totals(struct store *s, struct store_totals *t, st
     sqlite3_stmt *q;
     bool row = false;
     struct sqlite_state state = {.number = 0};
-    enum profd_status status = sqlite_start(s, SQL_TOTALS, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, SQL_TOTALS, NULL, 0, &q, &row, e);
     if (row) {
         t->builds = (uint64_t)sqlite3_column_int64(q, 0);
         t->builds_without_names = (uint64_t)sqlite3_column_int64(q, 1);
@@ -369,14 +354,8 @@ enum profd_status store_get_totals(struct store *s, struct store_totals *out, st
     struct stat st;
     char log[4200];
     bool began;
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_read_end(s, began, read_totals(s, &t, e), e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_read_begin(s, &began, e));
+    TRY(sqlite_read_end(s, began, read_totals(s, &t, e), e));
     snprintf(log, sizeof log, "%s-wal", s->path);
     t.wal_bytes = stat(log, &st) == 0 ? (uint64_t)st.st_size : 0;
     *out = t;

@@ -16,14 +16,9 @@ enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out,
     sqlite3_stmt *q;
     bool row = false;
     size_t n = 0;
-    enum profd_status status = sqlite_start(s, SQL_CENTRE_GET, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(s, SQL_CENTRE_GET, NULL, 0, &q, &row, e));
     const uint8_t *incarnation = row ? sqlite_blob(q, 0, &n) : NULL;
+    enum profd_status status = PROFD_OK;
     if (row && n == sizeof out->incarnation) {
         *out = (struct sqlite_centre){.number = (uint64_t)sqlite3_column_int64(q, 1),
                                       .backup = (uint64_t)sqlite3_column_int64(q, 2),
@@ -57,10 +52,7 @@ enum profd_status sqlite_centre_removed(struct store *s, const struct sqlite_ide
     if (!store_is_tenant(series->uid)) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_centre_load(s, &c, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_centre_load(s, &c, e));
     outgoing_amount_add(&c.removed, &amount);
     return sqlite_centre_save(s, &c, e);
 }
@@ -83,11 +75,11 @@ enum profd_status sqlite_centre_touch(struct store *s, int64_t number, uint32_t 
                                       struct profd_error *e)
 {
     static const enum sqlite_sql touches[] = {SQL_TENANT_TOUCH, SQL_TENANT_BUILDS_TOUCH, SQL_TENANT_USERS_TOUCH};
-    enum profd_status status = sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(to), INTEGER(number)), e);
-    for (size_t i = 0; i < sizeof touches / sizeof touches[0] && status == PROFD_OK; i++) {
-        status = sqlite_run(s, touches[i], VALUES(INTEGER(number), INTEGER(from), INTEGER(to)), e);
+    TRY(sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(to), INTEGER(number)), e));
+    for (size_t i = 0; i < sizeof touches / sizeof touches[0]; i++) {
+        TRY(sqlite_run(s, touches[i], VALUES(INTEGER(number), INTEGER(from), INTEGER(to)), e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_centre_mark_gap(struct store *s, struct profd_error *e)
@@ -137,12 +129,11 @@ static enum profd_status mark_restored(struct store *s, int64_t host, int64_t la
 {
     const int64_t to = now / SQLITE_HOUR;
     int64_t hour = last / SQLITE_HOUR;
-    enum profd_status status = PROFD_OK;
     hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
-    for (; hour <= to && status == PROFD_OK; hour++) {
-        status = sqlite_hour_mark(s, hour, host, (uint32_t)INEXACT_RESTORED, marked, e);
+    for (; hour <= to; hour++) {
+        TRY(sqlite_hour_mark(s, hour, host, (uint32_t)INEXACT_RESTORED, marked, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* A host that holds something apart asks whether its database went back. It is not told by its number now, but by that
@@ -153,31 +144,24 @@ static enum profd_status admit_host(struct store *s, const struct store_arrival 
 {
     int64_t id = 0, last = 0;
     uint64_t before = 0;
-    enum profd_status status = find_host(s, a, &id, &before, &last, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(find_host(s, a, &id, &before, &last, e));
     *out = (struct store_admission){.restored = (a->held ? a->held - 1 : a->number) < before, .number = before};
-    status = sqlite_run(s, SQL_FLEET_HOST_SET,
-                        VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
-                               INTEGER(a->held ? before : a->number), INTEGER(out->restored),
-                               INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1), TEXT(a->machine ? a->machine : ""),
-                               TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
-                        e);
-    return status == PROFD_OK && out->restored ? mark_restored(s, id, last, a->now, marked, e) : status;
+    TRY(sqlite_run(s, SQL_FLEET_HOST_SET,
+                   VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
+                          INTEGER(a->held ? before : a->number), INTEGER(out->restored),
+                          INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1), TEXT(a->machine ? a->machine : ""),
+                          TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
+                   e));
+    return out->restored ? mark_restored(s, id, last, a->now, marked, e) : PROFD_OK;
 }
 
 enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
                                     struct store_admission *out, struct profd_error *e)
 {
     bool marked = false;
-    enum profd_status status = sqlite_space_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_upkeep_begin(s, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_space_begin(s, e));
+    TRY(sqlite_upkeep_begin(s, e));
+    enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = admit_host(s, &list[i], &out[i], &marked, e);
     }
@@ -223,33 +207,28 @@ static enum profd_status get_counts(struct store *s, struct store_centre *out, s
 static enum profd_status get_row(struct store *s, struct store_centre *out, struct profd_error *e)
 {
     struct sqlite_centre c;
-    enum profd_status status = sqlite_centre_load(s, &c, e);
-    if (status == PROFD_OK) {
-        *out = (struct store_centre){.number = c.number,
-                                     .counts_segments = true,
-                                     .backup = c.backup,
-                                     .last = c.last,
-                                     .counted = c.counted,
-                                     .removed = c.removed};
-        memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
-    }
-    return status;
+    TRY(sqlite_centre_load(s, &c, e));
+    *out = (struct store_centre){.number = c.number,
+                                 .counts_segments = true,
+                                 .backup = c.backup,
+                                 .last = c.last,
+                                 .counted = c.counted,
+                                 .removed = c.removed};
+    memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
+    return PROFD_OK;
 }
 
 enum profd_status store_get_greeting(struct store *s, struct store_centre *out, struct profd_error *e)
 {
-    enum profd_status status = get_row(s, out, e);
-    return status == PROFD_OK ? sqlite_tenant_series(s, out->last / SQLITE_HOUR, &out->series, e) : status;
+    TRY(get_row(s, out, e));
+    return sqlite_tenant_series(s, out->last / SQLITE_HOUR, &out->series, e);
 }
 
 enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e)
 {
     bool began;
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = get_row(s, out, e);
+    TRY(sqlite_read_begin(s, &began, e));
+    enum profd_status status = get_row(s, out, e);
     if (status == PROFD_OK) {
         status = get_counts(s, out, e);
     }

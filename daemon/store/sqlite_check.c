@@ -10,14 +10,14 @@ static enum profd_status check_size(struct store *s, void (*fault)(void *context
 {
     struct stat st;
     int64_t page = 0;
-    enum profd_status status = sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e);
-    if (status == PROFD_OK && stat(s->path, &st) != 0) {
-        status = profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
+    TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e));
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
     }
-    if (status == PROFD_OK && page > 0 && st.st_size % page != 0) {
+    if (page > 0 && st.st_size % page != 0) {
         fault(context, "the file ends within a page");
     }
-    return status;
+    return PROFD_OK;
 }
 
 int64_t store_sqlite_bad_page(const struct store *s)

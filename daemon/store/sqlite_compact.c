@@ -10,10 +10,7 @@ static enum profd_status find_raw(struct store *s, const struct store_policy *po
     sqlite3_stmt *q;
     bool row = false;
     *found = false;
-    enum profd_status status = sqlite_start(s, SQL_LEDGER_RAW, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, SQL_LEDGER_RAW, NULL, 0, &q, &row, e);
     if (!row) {
         return status;
     }
@@ -29,10 +26,8 @@ static enum profd_status find_open(struct store *s, int level, int64_t before, i
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status =
+        sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before)), &q, &row, e);
     *found = row;
     if (row) {
         *series = sqlite3_column_int64(q, 0);
@@ -52,9 +47,9 @@ static enum profd_status gather(struct store *s, struct arena *scratch, const st
     for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget));
          first = false) {
         struct folded row;
-        status = sqlite_find(s, SQL_ROLLUP_OPEN_AT,
-                             VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e);
-        if (status != PROFD_OK || !found) {
+        TRY(sqlite_find(s, SQL_ROLLUP_OPEN_AT, VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(last)),
+                        &at, &found, e));
+        if (!found) {
             break;
         }
         arena_reset(scratch);
@@ -78,29 +73,20 @@ static enum profd_status fold(struct store *s, struct arena *a, struct arena *sc
     struct folding f;
     bool found, folded = false;
     int64_t last = level == SQLITE_LEVEL_HOUR ? at / 24 * 24 + 23 : INT64_MAX;
-    enum profd_status status = sqlite_series_identify(s, a, series, &identity, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
-                                 (long long)series);
+    TRY(sqlite_series_identify(s, a, series, &identity, &found, e));
+    if (!found) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
+                               (long long)series);
     }
-    if (status == PROFD_OK) {
-        status = folding_begin(&f, a, true, e);
+    TRY(folding_begin(&f, a, true, e));
+    TRY(gather(s, scratch, &identity, level, at, last, budget, &f, e));
+    TRY(folding_finish(&f, e));
+    TRY(level == SQLITE_LEVEL_HOUR ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
+                                   : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e));
+    if (folded) {
+        TRY(sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e));
     }
-    if (status == PROFD_OK) {
-        status = gather(s, scratch, &identity, level, at, last, budget, &f, e);
-    }
-    if (status == PROFD_OK) {
-        status = folding_finish(&f, e);
-    }
-    if (status == PROFD_OK) {
-        status = level == SQLITE_LEVEL_HOUR
-                     ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
-                     : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
-    }
-    if (status == PROFD_OK && folded) {
-        status = sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e);
-    }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status fold_once(struct store *s, int64_t series, int level, int64_t at,
@@ -160,11 +146,8 @@ enum profd_status store_compact(struct store *s, const struct store_policy *poli
     struct sqlite_budget budget = sqlite_budget_begin();
     struct store_progress progress = {.more = false};
     bool found = true, doomed = false;
-    enum profd_status status = sqlite_upkeep_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_reclaim(s, &budget, &doomed, &progress, e);
+    TRY(sqlite_upkeep_begin(s, e));
+    enum profd_status status = sqlite_reclaim(s, &budget, &doomed, &progress, e);
     while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&budget)) {
         status = work_once(s, policy, now, &budget, &found, &progress, e);
     }

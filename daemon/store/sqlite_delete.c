@@ -12,19 +12,13 @@ static enum profd_status refuse(struct store *s, const struct store_scope *scope
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status =
-        sqlite_start(s, SQL_PROGRAM_OF_LIBRARY,
-                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY,
+                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, &row,
+                     e));
     if (!row) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     }
-    status = profd_error_set(
+    enum profd_status status = profd_error_set(
         e, PROFD_REFUSED, "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
         build_id, sqlite_text(q, 0), sqlite_text(q, 1));
     sqlite_finish(q);
@@ -37,15 +31,10 @@ static enum profd_status doom_series(struct store *s, struct arena *a, int64_t i
     struct sqlite_identity series;
     struct sqlite_sums gone, none;
     bool found, saturated = false;
-    enum profd_status status = sqlite_series_identify(s, a, id, &series, &found, e);
-    if (status == PROFD_OK) {
-        status = sqlite_series_load(s, id, series.build_count, &gone, &found, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_series_identify(s, a, id, &series, &found, e));
+    TRY(sqlite_series_load(s, id, series.build_count, &gone, &found, e));
     sqlite_sums_init(&none, series.build_count);
-    status = sqlite_run(s, SQL_DOOMED_ADD, VALUES(INTEGER(id)), e);
+    enum profd_status status = sqlite_run(s, SQL_DOOMED_ADD, VALUES(INTEGER(id)), e);
     if (status == PROFD_OK) {
         status = sqlite_series_remove(s, &series, e);
     }
@@ -91,29 +80,23 @@ static enum profd_status delete_program(struct store *s, const struct store_scop
 {
     int64_t build = 0, one;
     bool known = false, any = false, named = true;
-    enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &known, e);
-    if (status == PROFD_OK && !known) {
-        status = profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+    TRY(sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &known, e));
+    if (!known) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
     }
-    if (status == PROFD_OK) {
-        status = doom_program(s, scope, build, w, uploads, &any, e);
-    }
-    if (status == PROFD_OK && !any) {
+    TRY(doom_program(s, scope, build, w, uploads, &any, e));
+    if (!any) {
         return refuse(s, scope, build_id, build, e);
     }
-    if (status == PROFD_OK && store_scope_has_tenants(scope)) { /* hosts may send some of it later */
-        status = sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id)), e);
+    if (store_scope_has_tenants(scope)) { /* hosts may send some of it later */
+        TRY(sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id)), e));
     }
-    if (status == PROFD_OK) {
-        status = sqlite_withdrawal_apply(s, w, e);
+    TRY(sqlite_withdrawal_apply(s, w, e));
+    TRY(sqlite_find(s, SQL_BUILD_IS_MEMBER, VALUES(INTEGER(build)), &one, &named, e));
+    if (!named) {
+        TRY(sqlite_symbols_remove(s, build, e));
     }
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_BUILD_IS_MEMBER, VALUES(INTEGER(build)), &one, &named, e);
-    }
-    if (status == PROFD_OK && !named) {
-        status = sqlite_symbols_remove(s, build, e);
-    }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status store_delete_build(struct store *s, const struct store_scope *scope, const char *build_id,
@@ -121,12 +104,9 @@ enum profd_status store_delete_build(struct store *s, const struct store_scope *
 {
     struct sqlite_withdrawal w;
     uint64_t removed = 0;
-    enum profd_status status = sqlite_upkeep_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_upkeep_begin(s, e));
     sqlite_withdrawal_init(&w);
-    status = delete_program(s, scope, build_id, &w, &removed, e);
+    enum profd_status status = delete_program(s, scope, build_id, &w, &removed, e);
     s->spacious = true; /* it frees more than it writes */
     status = sqlite_upkeep_end(s, status, e);
     sqlite_withdrawal_done(&w);

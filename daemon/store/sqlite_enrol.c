@@ -10,8 +10,8 @@
 /* One transaction around a verb's work. */
 static enum profd_status begin(struct store *s, struct profd_error *e)
 {
-    enum profd_status status = sqlite_space_begin(s, e);
-    return status == PROFD_OK ? sqlite_upkeep_begin(s, e) : status;
+    TRY(sqlite_space_begin(s, e));
+    return sqlite_upkeep_begin(s, e);
 }
 
 static enum profd_status end(struct store *s, enum profd_status status, struct profd_error *e)
@@ -25,18 +25,17 @@ static enum profd_status end(struct store *s, enum profd_status status, struct p
 static enum profd_status put_token(struct store *s, const struct store_token *t, struct profd_error *e)
 {
     int64_t tenant = 0;
-    enum profd_status status = sqlite_find_tenant(s, t->tenant, &tenant, e);
-    return status == PROFD_OK ? sqlite_run(s, SQL_TOKEN_ADD,
-                                           VALUES(HASH(t->hash), INTEGER(tenant), INTEGER(t->uses), INTEGER(t->expires),
-                                                  INTEGER(t->created), TEXT(t->name)),
-                                           e)
-                              : status;
+    TRY(sqlite_find_tenant(s, t->tenant, &tenant, e));
+    return sqlite_run(s, SQL_TOKEN_ADD,
+                      VALUES(HASH(t->hash), INTEGER(tenant), INTEGER(t->uses), INTEGER(t->expires), INTEGER(t->created),
+                             TEXT(t->name)),
+                      e);
 }
 
 enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e)
 {
-    enum profd_status status = begin(s, e);
-    return status == PROFD_OK ? end(s, put_token(s, token, e), e) : status;
+    TRY(begin(s, e));
+    return end(s, put_token(s, token, e), e);
 }
 
 static void copy_blob(sqlite3_stmt *q, int column, uint8_t *out, size_t size)
@@ -70,27 +69,23 @@ static enum profd_status find_one(struct store *s, enum sqlite_sql which, const 
 {
     sqlite3_stmt *q;
     *found = false;
-    enum profd_status status = sqlite_start(s, which, VALUES(BLOB(by, n)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status == PROFD_OK && *found) {
+    TRY(sqlite_first(s, which, VALUES(BLOB(by, n)), &q, found, e));
+    if (*found) {
         read_enrolment(q, out, token);
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status store_find_enrolments(struct store *s, const uint8_t *hosts, size_t n, struct store_enrolment *out,
                                         bool *found, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     int64_t token;
-    for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        status = find_one(s, SQL_ENROLMENT_BY_HOST, hosts + i * STORE_HOST_SIZE, STORE_HOST_SIZE, &out[i], &token,
-                          &found[i], e);
+    for (size_t i = 0; i < n; i++) {
+        TRY(find_one(s, SQL_ENROLMENT_BY_HOST, hosts + i * STORE_HOST_SIZE, STORE_HOST_SIZE, &out[i], &token, &found[i],
+                     e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* What the token allows. *id, *tenant, *uses: of its row. */
@@ -99,12 +94,9 @@ static enum profd_status judge_token(struct store *s, const struct store_enrolli
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_TOKEN_FIND, VALUES(HASH(x->token)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    TRY(sqlite_first(s, SQL_TOKEN_FIND, VALUES(HASH(x->token)), &q, &row, e));
     *verdict = STORE_ENROL_UNKNOWN;
-    if (status == PROFD_OK && row) {
+    if (row) {
         const int64_t expires = sqlite3_column_int64(q, 3);
         *id = sqlite3_column_int64(q, 0);
         *tenant = sqlite3_column_int64(q, 1);
@@ -114,18 +106,17 @@ static enum profd_status judge_token(struct store *s, const struct store_enrolli
                                          : STORE_ENROLLED;
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status add_enrolment(struct store *s, const struct store_enrolling *x, int64_t token, int64_t tenant,
                                        struct profd_error *e)
 {
-    enum profd_status status =
-        sqlite_run(s, SQL_ENROLMENT_ADD,
+    TRY(sqlite_run(s, SQL_ENROLMENT_ADD,
                    VALUES(BLOB(x->host, sizeof x->host), INTEGER(tenant), INTEGER(token), TEXT(x->name),
                           TEXT(x->machine), HASH(x->key), TEXT(x->version), INTEGER(x->not_after), INTEGER(x->now)),
-                   e);
-    return status == PROFD_OK ? sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e) : status;
+                   e));
+    return sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e);
 }
 
 static enum profd_status enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
@@ -133,12 +124,12 @@ static enum profd_status enrol(struct store *s, const struct store_enrolling *x,
 {
     int64_t token = 0, tenant = 0, before = 0, uses = 0;
     bool known = false;
-    enum profd_status status = judge_token(s, x, &token, &tenant, &uses, verdict, e);
-    if (status == PROFD_OK && *verdict != STORE_ENROL_UNKNOWN) {
-        status = find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e);
+    TRY(judge_token(s, x, &token, &tenant, &uses, verdict, e));
+    if (*verdict != STORE_ENROL_UNKNOWN) {
+        TRY(find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e));
     }
-    if (status != PROFD_OK || (*verdict != STORE_ENROLLED && !known)) {
-        return status;
+    if (*verdict != STORE_ENROLLED && !known) {
+        return PROFD_OK;
     }
     if (known) {
         *verdict = out->revoked != 0 ? STORE_ENROL_REVOKED : before == token ? STORE_ENROLLED : STORE_ENROL_OTHER;
@@ -146,17 +137,16 @@ static enum profd_status enrol(struct store *s, const struct store_enrolling *x,
         return PROFD_OK;
     }
     *spent = uses == 1;
-    status = add_enrolment(s, x, token, tenant, e);
-    return status == PROFD_OK ? find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e)
-                              : status;
+    TRY(add_enrolment(s, x, token, tenant, e));
+    return find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e);
 }
 
 enum profd_status store_enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
                               enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
 {
-    enum profd_status status = begin(s, e);
+    TRY(begin(s, e));
     *spent = false;
-    return status == PROFD_OK ? end(s, enrol(s, x, out, verdict, spent, e), e) : status;
+    return end(s, enrol(s, x, out, verdict, spent, e), e);
 }
 
 static enum profd_status renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
@@ -164,10 +154,7 @@ static enum profd_status renew(struct store *s, const struct store_enrolling *x,
 {
     int64_t token;
     bool found;
-    enum profd_status status = find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &token, &found, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &token, &found, e));
     *verdict = !found ? STORE_ENROL_UNKNOWN : out->revoked != 0 ? STORE_ENROL_REVOKED : STORE_ENROLLED;
     return *verdict != STORE_ENROLLED
                ? PROFD_OK
@@ -178,8 +165,8 @@ static enum profd_status renew(struct store *s, const struct store_enrolling *x,
 enum profd_status store_renew(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
                               enum store_enrol_verdict *verdict, struct profd_error *e)
 {
-    enum profd_status status = begin(s, e);
-    return status == PROFD_OK ? end(s, renew(s, x, out, verdict, e), e) : status;
+    TRY(begin(s, e));
+    return end(s, renew(s, x, out, verdict, e), e);
 }
 
 /* What a name stands for. */
@@ -214,10 +201,11 @@ static enum profd_status walk_named(struct store *s, const char *which, struct n
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false, goes_on = true;
-    enum profd_status status = sqlite_start(s, SQL_ENROLMENT_NAMED, VALUES(TEXT(which)), &q, e);
+    bool goes_on = true;
+    TRY(sqlite_start(s, SQL_ENROLMENT_NAMED, VALUES(TEXT(which)), &q, e));
     *n = (struct named){.open = 0};
-    while (status == PROFD_OK && goes_on && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    enum profd_status status = PROFD_OK;
+    while (goes_on && sqlite_row(s, q, &status, e)) {
         struct store_enrolment host;
         int64_t token;
         read_enrolment(q, &host, &token);
@@ -226,7 +214,7 @@ static enum profd_status walk_named(struct store *s, const char *which, struct n
     }
     if (status == PROFD_OK && !goes_on) {
         sqlite_finish(q);
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
     }
     return status;
 }
@@ -236,38 +224,36 @@ static enum profd_status revoke(struct store *s, const char *which, int64_t now,
                                 struct profd_error *e)
 {
     struct named n;
-    enum profd_status status = walk_named(s, which, &n, NULL, NULL, e);
-    if (status == PROFD_OK && n.open > 1) {
+    TRY(walk_named(s, which, &n, NULL, NULL, e));
+    if (n.open > 1) {
         return profd_error_set(e, PROFD_AMBIGUOUS,
                                "%zu enrolled hosts have the name \"%.100s\"; state the identity: %s", n.open, which,
                                n.list);
     }
-    if (status != PROFD_OK || n.open == 0) {
-        return status == PROFD_OK ? walk_named(s, which, &n, each, context, e) : status;
+    if (n.open == 0) {
+        return walk_named(s, which, &n, each, context, e);
     }
     n.one.revoked = now;
-    status = sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(HASH(n.one.key), INTEGER(now)), e);
-    if (status == PROFD_OK && !each(context, &n.one)) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
+    TRY(sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(HASH(n.one.key), INTEGER(now)), e));
+    if (!each(context, &n.one)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the hosts named %.100s", which);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status store_revoke(struct store *s, const char *which, int64_t now,
                                bool (*each)(void *context, const struct store_enrolment *host), void *context,
                                struct profd_error *e)
 {
-    enum profd_status status = begin(s, e);
-    return status == PROFD_OK ? end(s, revoke(s, which, now, each, context, e), e) : status;
+    TRY(begin(s, e));
+    return end(s, revoke(s, which, now, each, context, e), e);
 }
 
 enum profd_status store_revoke_keys(struct store *s, const uint8_t *keys, const int64_t *times, size_t n,
                                     struct profd_error *e)
 {
-    enum profd_status status = begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(begin(s, e));
+    enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
         status = sqlite_run(s, SQL_ENROLMENT_REVOKE, VALUES(HASH(keys + i * STORE_HASH_SIZE), INTEGER(times[i])), e);
     }
@@ -298,9 +284,10 @@ enum profd_status store_each_host(struct store *s, bool (*each)(void *context, c
                                   void *context, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false, goes_on = true;
-    enum profd_status status = sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e);
-    while (status == PROFD_OK && goes_on && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    bool goes_on = true;
+    TRY(sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (goes_on && sqlite_row(s, q, &status, e)) {
         struct store_fleet_host host;
         read_host(q, &host);
         goes_on = each(context, &host);

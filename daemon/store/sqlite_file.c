@@ -101,17 +101,17 @@ enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, st
     if (n < 0) {
         return profd_error_set(e, PROFD_IO, "cannot read \"%s\": %s", path, strerror(errno));
     }
-    enum profd_status status = judge_header(path, header, n, e);
-    if (status != PROFD_OK || get_u32(header + HEADER_CHANGES) != get_u32(header + HEADER_VALID_FOR)) {
-        return status;
+    TRY(judge_header(path, header, n, e));
+    if (get_u32(header + HEADER_CHANGES) != get_u32(header + HEADER_VALID_FOR)) {
+        return PROFD_OK;
     }
     uint32_t page = (uint32_t)header[HEADER_PAGE_SIZE] << 8 | header[HEADER_PAGE_SIZE + 1];
     uint64_t bytes = (uint64_t)get_u32(header + HEADER_PAGES) * (page == 1 ? 65536 : page);
     if (bytes != size) {
-        status = profd_error_set(e, PROFD_DAMAGED, "\"%s\" has %llu bytes, and its header says %llu", path,
-                                 (unsigned long long)size, (unsigned long long)bytes);
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" has %llu bytes, and its header says %llu", path,
+                               (unsigned long long)size, (unsigned long long)bytes);
     }
-    return status;
+    return PROFD_OK;
 }
 
 bool store_sqlite_is_ours(const char *path)

@@ -18,13 +18,10 @@ static enum profd_status take_next(struct store *s, struct forgetting *f, int64_
                                    struct profd_error *e)
 {
     sqlite3_stmt *q;
-    enum profd_status status = sqlite_start(
-        s, SQL_ARRIVAL_OLD, VALUES(INTEGER(f->epoch), INTEGER(f->mark + 1), INTEGER(before / SECOND)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status != PROFD_OK || !*found) {
-        return status;
+    TRY(sqlite_first(s, SQL_ARRIVAL_OLD, VALUES(INTEGER(f->epoch), INTEGER(f->mark + 1), INTEGER(before / SECOND)), &q,
+                     found, e));
+    if (!*found) {
+        return PROFD_OK;
     }
     const uint64_t number = (uint64_t)sqlite3_column_int64(q, 0);
     const bool counted = sqlite3_column_int64(q, 1) == STORE_SEGMENT_COUNTED;
@@ -45,40 +42,33 @@ static enum profd_status next_epoch(struct store *s, int64_t before, struct forg
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
-    enum profd_status status =
-        sqlite_start(s, SQL_EPOCH_OLD, VALUES(INTEGER(f->epoch), INTEGER(before / SECOND)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status == PROFD_OK && *found) {
+    TRY(sqlite_first(s, SQL_EPOCH_OLD, VALUES(INTEGER(f->epoch), INTEGER(before / SECOND)), &q, found, e));
+    if (*found) {
         f->epoch = sqlite3_column_int64(q, 0);
         f->mark = (uint64_t)sqlite3_column_int64(q, 1);
         f->number = (uint64_t)sqlite3_column_int64(q, 2);
         f->gone = sqlite_amount(q, 3);
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_centre_forget(struct store *s, int64_t before, struct profd_error *e)
 {
     struct forgetting f = {.epoch = 0};
     bool found = true;
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && f.rows < ROWS_AT_ONCE) {
-        status = next_epoch(s, before, &f, &found, e);
-        if (status != PROFD_OK || !found) {
-            return status;
+    while (f.rows < ROWS_AT_ONCE) {
+        TRY(next_epoch(s, before, &f, &found, e));
+        if (!found) {
+            return PROFD_OK;
         }
-        for (bool more = true; status == PROFD_OK && more && f.rows < ROWS_AT_ONCE;) {
-            status = take_next(s, &f, before, &more, e);
+        for (bool more = true; more && f.rows < ROWS_AT_ONCE;) {
+            TRY(take_next(s, &f, before, &more, e));
         }
-        if (status == PROFD_OK) {
-            status = sqlite_run(s, SQL_EPOCH_MARK,
-                                VALUES(INTEGER(f.epoch), INTEGER(f.mark), INTEGER(f.number), INTEGER(f.gone.uploads),
-                                       INTEGER(f.gone.ticks), INTEGER(f.gone.calls)),
-                                e);
-        }
+        TRY(sqlite_run(s, SQL_EPOCH_MARK,
+                       VALUES(INTEGER(f.epoch), INTEGER(f.mark), INTEGER(f.number), INTEGER(f.gone.uploads),
+                              INTEGER(f.gone.ticks), INTEGER(f.gone.calls)),
+                       e));
     }
-    return status;
+    return PROFD_OK;
 }

@@ -17,22 +17,20 @@ static enum profd_status count_series(struct store *s, int64_t hour, struct prof
 {
     int64_t n = 0;
     bool found;
-    enum profd_status status = sqlite_find(
-        s, SQL_TENANT_SERIES, VALUES(INTEGER(hour), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), &n, &found, e);
-    if (status == PROFD_OK) {
-        s->tenant_series =
-            (struct sqlite_tenant_series){.hour = hour, .counted = (uint64_t)n, .since = monotonic_seconds()};
-    }
-    return status;
+    TRY(sqlite_find(s, SQL_TENANT_SERIES, VALUES(INTEGER(hour), INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)), &n,
+                    &found, e));
+    s->tenant_series =
+        (struct sqlite_tenant_series){.hour = hour, .counted = (uint64_t)n, .since = monotonic_seconds()};
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_tenant_series(struct store *s, int64_t hour, uint64_t *out, struct profd_error *e)
 {
     const struct sqlite_tenant_series *t = &s->tenant_series;
     const bool fresh = t->hour == hour && (t->added == 0 || t->since == monotonic_seconds());
-    enum profd_status status = fresh ? PROFD_OK : count_series(s, hour, e);
+    TRY(fresh ? PROFD_OK : count_series(s, hour, e));
     *out = t->counted;
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_host_detail(struct store *s, int64_t received, size_t segments, bool *detail,
@@ -83,12 +81,9 @@ enum profd_status sqlite_host_total_add(struct store *s, int64_t series, int64_t
     for (size_t i = 0; i < one.build_count; i++) {
         one.shares[i].calls = touching[i];
     }
-    enum profd_status status =
-        sqlite_start(s, SQL_HOST_TOTAL_GET, VALUES(INTEGER(series), INTEGER(in->hour), INTEGER(host)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status == PROFD_OK && row) {
+    TRY(sqlite_first(s, SQL_HOST_TOTAL_GET, VALUES(INTEGER(series), INTEGER(in->hour), INTEGER(host)), &q, &row, e));
+    enum profd_status status = PROFD_OK;
+    if (row) {
         status = sqlite_sums_read(s, q, u->build_count, &sum, e);
         sqlite_finish(q);
         sqlite_sums_add(&one, &sum);
@@ -110,19 +105,15 @@ enum profd_status sqlite_host_totals_each(struct store *s, int64_t series, size_
                                           void *context, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_start(s, SQL_HOST_TOTALS, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_HOST_TOTALS, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         struct sqlite_host_total x = {.hour = sqlite3_column_int64(q, SQLITE_SUM_COLUMNS),
                                       .name = sqlite_text(q, SQLITE_SUM_COLUMNS + 1),
                                       .identity = sqlite_text(q, SQLITE_SUM_COLUMNS + 2)};
         status = sqlite_sums_read(s, q, builds, &x.sums, e);
         if (status == PROFD_OK) {
             status = each(context, &x, e);
-        }
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
         }
     }
     return status;

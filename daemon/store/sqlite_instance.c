@@ -38,21 +38,14 @@ enum profd_status store_get_instance(struct store *s, uint32_t uid, const uint8_
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status =
-        sqlite_start(s, SQL_SNAPSHOT_GET, VALUES(INTEGER(uid), BLOB(instance, STORE_INSTANCE_SIZE)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(s, SQL_SNAPSHOT_GET, VALUES(INTEGER(uid), BLOB(instance, STORE_INSTANCE_SIZE)), &q, &row, e));
     if (!row) {
         *generation = 0;
         *snapshot = NULL;
         *size = 0;
         return PROFD_OK;
     }
-    status = copy_snapshot(s, q, uid, generation, snapshot, size, e);
+    enum profd_status status = copy_snapshot(s, q, uid, generation, snapshot, size, e);
     sqlite_finish(q);
     return status;
 }
@@ -63,11 +56,10 @@ static enum profd_status each_found(struct store *s, const uint8_t *name,
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        name ? sqlite_start(s, SQL_INSTANCE_NAMESAKES, VALUES(BLOB(name, STORE_INSTANCE_SIZE)), &q, e)
-             : sqlite_start(s, SQL_INSTANCE_EACH, NULL, 0, &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(name ? sqlite_start(s, SQL_INSTANCE_NAMESAKES, VALUES(BLOB(name, STORE_INSTANCE_SIZE)), &q, e)
+             : sqlite_start(s, SQL_INSTANCE_EACH, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         size_t n, size;
         struct store_instance i = {.uid = (uint32_t)sqlite3_column_int64(q, 0),
                                    .generation = (uint64_t)sqlite3_column_int64(q, 2),
@@ -105,17 +97,17 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
     const char *build = filter->build_id ? filter->build_id : "";
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    bool row = false;
     *out = (struct store_living){.processes = 0};
     if (s->run == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_start(
-        s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
-        VALUES(INTEGER(s->run), INTEGER(filter->until), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
-               TEXT(build), INTEGER(filter->as_program), INTEGER(kind == STORE_READ ? filter->since : 0)),
-        &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
+                     VALUES(INTEGER(s->run), INTEGER(filter->until), INTEGER(scope->all),
+                            TEXT(sqlite_scope_format(scope, users)), TEXT(build), INTEGER(filter->as_program),
+                            INTEGER(kind == STORE_READ ? filter->since : 0)),
+                     &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);
         int64_t earliest = sqlite3_column_int64(q, 2), latest = sqlite3_column_int64(q, 3);
@@ -132,12 +124,9 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
 /* Children that were read before their parent are not missing. */
 static enum profd_status adopt(struct store *s, const struct store_harvest *h, int64_t id, struct profd_error *e)
 {
-    enum profd_status status =
-        sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(h->instance, sizeof h->instance), INTEGER(h->upload.uid)), e);
+    TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(h->instance, sizeof h->instance), INTEGER(h->upload.uid)), e));
     int found = sqlite3_changes(s->db);
-    return status == PROFD_OK && found > 0
-               ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(-found), INTEGER(0)), e)
-               : status;
+    return found > 0 ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(-found), INTEGER(0)), e) : PROFD_OK;
 }
 
 /* What a harvest of the instance with this id says of its children and its parent. first: it was not known; before: ns,
@@ -145,30 +134,26 @@ static enum profd_status adopt(struct store *s, const struct store_harvest *h, i
 static enum profd_status sqlite_put_kin(struct store *s, const struct store_harvest *h, int64_t id, bool first,
                                         int64_t before, struct profd_error *e)
 {
-    enum profd_status status = first ? adopt(s, h, id, e) : PROFD_OK;
-    if (status == PROFD_OK && h->children > 0) {
-        status = sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(h->children), INTEGER(before)), e);
+    TRY(first ? adopt(s, h, id, e) : PROFD_OK);
+    if (h->children > 0) {
+        TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(h->children), INTEGER(before)), e));
     }
-    for (size_t i = 0; status == PROFD_OK && i < h->parent_count; i++) {
+    for (size_t i = 0; i < h->parent_count; i++) {
         const struct sqlite_value parent = BLOB(h->parents + i * STORE_INSTANCE_SIZE, STORE_INSTANCE_SIZE);
         const struct sqlite_value uid = INTEGER(h->upload.uid);
-        status = sqlite_run(s, SQL_INSTANCE_FOUND, VALUES(parent, uid), e);
-        if (status == PROFD_OK && sqlite3_changes(s->db) == 0) {
-            status = sqlite_run(s, SQL_INSTANCE_WAIT, VALUES(parent, INTEGER(id), uid), e);
+        TRY(sqlite_run(s, SQL_INSTANCE_FOUND, VALUES(parent, uid), e));
+        if (sqlite3_changes(s->db) == 0) {
+            TRY(sqlite_run(s, SQL_INSTANCE_WAIT, VALUES(parent, INTEGER(id), uid), e));
         }
     }
-    return status == PROFD_OK && h->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : status;
+    return h->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : PROFD_OK;
 }
 
 enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struct profd_error *e)
 {
-    enum profd_status status =
-        sqlite_run(s, SQL_INSTANCE_WAIT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SNAPSHOT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
-    }
-    return status == PROFD_OK ? sqlite_run(s, SQL_INSTANCE_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e)
-                              : status;
+    TRY(sqlite_run(s, SQL_INSTANCE_WAIT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e));
+    TRY(sqlite_run(s, SQL_SNAPSHOT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e));
+    return sqlite_run(s, SQL_INSTANCE_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
 }
 
 /* Inside a write transaction: reports on the builds of this series, and the lists that show them, are new from here
@@ -177,12 +162,11 @@ static enum profd_status sqlite_touch_series(struct store *s, int64_t series, st
 {
     static const enum sqlite_sql touches[] = {SQL_TOUCH_SERIES_BUILDS, SQL_TOUCH_SERIES_BUILD_USERS,
                                               SQL_TOUCH_SERIES_USER};
-    enum profd_status status = PROFD_OK;
     s->state.list_epoch = ++s->state.number;
-    for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
-        status = sqlite_run(s, touches[i], VALUES(INTEGER(series), INTEGER(s->state.number)), e);
+    for (size_t i = 0; i < sizeof touches / sizeof touches[0]; i++) {
+        TRY(sqlite_run(s, touches[i], VALUES(INTEGER(series), INTEGER(s->state.number)), e));
     }
-    return status == PROFD_OK ? sqlite_save_state(s, e) : status;
+    return sqlite_save_state(s, e);
 }
 
 /* The harvests of one transaction. */
@@ -218,11 +202,8 @@ static enum profd_status load_instance(struct store *s, const struct store_harve
     sqlite3_stmt *q;
     bool row = false;
     *out = (struct instance){.known = false};
-    enum profd_status status =
-        sqlite_start(s, SQL_INSTANCE_GET, VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(
+        s, SQL_INSTANCE_GET, VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance)), &q, &row, e);
     if (!row) {
         return status;
     }
@@ -257,13 +238,11 @@ static enum profd_status save_instance(struct store *s, const struct store_harve
     struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
                         series = i->has_upload ? INTEGER(i->series) : NOTHING,
                         hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
-    enum profd_status status = sqlite_run(s, SQL_INSTANCE_SET,
-                                          VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour,
-                                                 INTEGER(h->upload.received), INTEGER(h->ended), INTEGER(s->run)),
-                                          e);
-    return status == PROFD_OK
-               ? sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e)
-               : status;
+    TRY(sqlite_run(s, SQL_INSTANCE_SET,
+                   VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour, INTEGER(h->upload.received),
+                          INTEGER(h->ended), INTEGER(s->run)),
+                   e));
+    return sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e);
 }
 
 /* The upload of the instance in its hour and series, if it is still single and can be read. */
@@ -339,11 +318,11 @@ static enum profd_status save_grown(struct harvesting *x, const struct store_upl
     one.raw_bytes = one.live_bytes = (uint64_t)size - g->size;
     judge_gain(&g->counts, sum, &one);
     (void)sqlite_batch_number(&x->batch); /* no row has this number; it only advances the epochs */
-    enum profd_status status = sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
-                                          VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start),
-                                                 INTEGER(one.inexact), INTEGER(started), BLOB(bytes, size)),
-                                          e);
-    return status == PROFD_OK ? sqlite_batch_add(&x->batch, u, series, &one, e) : status;
+    TRY(sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
+                   VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start), INTEGER(one.inexact),
+                          INTEGER(started), BLOB(bytes, size)),
+                   e));
+    return sqlite_batch_add(&x->batch, u, series, &one, e);
 }
 
 /* Adds the difference to the row. *done is false if both together exceed the limits of an upload. */
@@ -385,13 +364,9 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
     struct growing g = {0};
     bool found = false, done = false;
     struct store *s = x->batch.s;
-    enum profd_status status = sqlite_intern_host(s, u->host, &host, e);
-    if (status == PROFD_OK) {
-        status = sqlite_intern_series(s, u, &series, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_intern_host(s, u->host, &host, e));
+    TRY(sqlite_intern_series(s, u, &series, e));
+    enum profd_status status = PROFD_OK;
     if (i->has_upload && i->series == series->id && i->hour == u->end / SQLITE_HOUR) {
         status = load_growing(s, i, series->build_count, &g, &found, e);
     }
@@ -417,38 +392,34 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
     struct instance i;
     const struct store_upload *u = &h->upload;
     bool may = true;
-    enum profd_status status = u->counts_size > 0 ? sqlite_judge_upload(u, e) : PROFD_OK;
-    if (status == PROFD_OK && u->counts_size > 0 && (u->ticks > 0 || u->calls > 0)) {
-        status = sqlite_share_take(x->batch.s, &x->batch.shares, u->uid,
-                                   u->counts_size + (h->base == 0 ? h->snapshot_size : 0), &may, e);
+    TRY(u->counts_size > 0 ? sqlite_judge_upload(u, e) : PROFD_OK);
+    if (u->counts_size > 0 && (u->ticks > 0 || u->calls > 0)) {
+        TRY(sqlite_share_take(x->batch.s, &x->batch.shares, u->uid,
+                              u->counts_size + (h->base == 0 ? h->snapshot_size : 0), &may, e));
     }
-    if (status == PROFD_OK && !may) { /* it counts as one that this run has not read */
+    if (!may) { /* it counts as one that this run has not read */
         *outcome = STORE_HARVEST_OVER_SHARE;
         return sqlite_run(x->batch.s, SQL_INSTANCE_PUT_OFF,
                           VALUES(INTEGER(u->uid), BLOB(h->instance, STORE_INSTANCE_SIZE)), e);
     }
-    if (status == PROFD_OK) {
-        status = load_instance(x->batch.s, h, &i, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(load_instance(x->batch.s, h, &i, e));
     *outcome = i.generation == h->base ? STORE_HARVESTED : STORE_STALE;
     if (*outcome == STORE_STALE) {
         return PROFD_OK;
     }
     const bool first = !i.known;
+    enum profd_status status = PROFD_OK;
     if (first) {
         status = add_instance(x->batch.s, h, &i, e);
     }
     x->batch.since = h->since;
     if (status == PROFD_OK && h->upload.counts_size > 0) {
-        status = put_counts(x, &h->upload, &i, e);
+        TRY(put_counts(x, &h->upload, &i, e));
     } else if (status == PROFD_OK && i.has_upload) { /* it is read again or has ended, and reports state that */
-        status = sqlite_touch_series(x->batch.s, i.series, e);
+        TRY(sqlite_touch_series(x->batch.s, i.series, e));
     }
     if (status == PROFD_OK) {
-        status = save_instance(x->batch.s, h, &i, e);
+        TRY(save_instance(x->batch.s, h, &i, e));
     }
     const int64_t before = !first ? i.seen : h->upload.counts_size > 0 ? h->upload.start : h->upload.received;
     return status == PROFD_OK ? sqlite_put_kin(x->batch.s, h, i.id, first, before, e) : status;

@@ -28,17 +28,14 @@ static enum profd_status remove_row(struct store *s, int64_t series, int level, 
 /* A sum of other rows: these are added up anew. */
 static enum profd_status drop_sum(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
 {
-    enum profd_status status = remove_row(s, series, SQLITE_LEVEL_ALL, 0, e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e);
+    TRY(remove_row(s, series, SQLITE_LEVEL_ALL, 0, e));
+    TRY(sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e));
+    if (level == SQLITE_LEVEL_DAY) {
+        TRY(remove_row(s, series, level, at, e));
     }
-    if (status == PROFD_OK && level == SQLITE_LEVEL_DAY) {
-        status = remove_row(s, series, level, at, e);
-    }
-    return status == PROFD_OK && level == SQLITE_LEVEL_DAY
-               ? sqlite_run(s, SQL_ROLLUP_UNFOLD_HOURS,
-                            VALUES(INTEGER(series), INTEGER(24 * at), INTEGER(24 * at + 23)), e)
-               : status;
+    return level == SQLITE_LEVEL_DAY ? sqlite_run(s, SQL_ROLLUP_UNFOLD_HOURS,
+                                                  VALUES(INTEGER(series), INTEGER(24 * at), INTEGER(24 * at + 23)), e)
+                                     : PROFD_OK;
 }
 
 /* A row of an hour or slice that cannot be read is kept where no query sees it, and its hour is marked. */
@@ -46,17 +43,13 @@ static enum profd_status put_aside(struct store *s, int64_t series, int level, i
 {
     const int64_t hour = at * sqlite_level_minutes(level) / SQLITE_SLICE_WIDE;
     bool changed = false;
-    enum profd_status status = sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE,
-                                          VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(at)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(
-            s, SQL_ROLLUP_ASIDE,
-            VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(hour)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e);
-    }
-    return status == PROFD_OK ? sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e) : status;
+    TRY(sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(at)),
+                   e));
+    TRY(sqlite_run(s, SQL_ROLLUP_ASIDE,
+                   VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(hour)),
+                   e));
+    TRY(sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e));
+    return sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e);
 }
 
 /* Could nothing be read? Then nothing was written either. */
@@ -73,7 +66,7 @@ enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const st
     if (is_unreadable(s, status)) {
         status = put_aside(s, series->id, level, at, e);
         if (status == PROFD_OK) {
-            status = sqlite_rollup_add(s, a, series, level, at, more, &folded, e);
+            TRY(sqlite_rollup_add(s, a, series, level, at, more, &folded, e));
         }
     }
     if (status != PROFD_OK || !folded) {
@@ -103,9 +96,9 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
     enum profd_status status = PROFD_OK;
     for (bool found = true; status == PROFD_OK && found; at++) {
         struct folded row;
-        status = sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
-                             VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e);
-        if (status != PROFD_OK || !found) {
+        TRY(sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
+                        VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e));
+        if (!found) {
             break;
         }
         arena_reset(g->scratch);
@@ -115,10 +108,10 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
             continue;
         }
         if (status == PROFD_OK) {
-            status = folding_add(&g->folding, &row, e);
+            TRY(folding_add(&g->folding, &row, e));
         }
         if (status == PROFD_OK) {
-            status = remove_row(g->s, g->series.id, level, at, e);
+            TRY(remove_row(g->s, g->series.id, level, at, e));
         }
     }
     return status;
@@ -127,17 +120,14 @@ static enum profd_status gather(struct gathering *g, int level, int64_t at, int6
 /* Makes the slices of the levels from narrow to before wide part of the row of level wide that contains this one. */
 static enum profd_status merge(struct gathering *g, int narrow, int before, int wide, int64_t to, struct profd_error *e)
 {
-    enum profd_status status = folding_begin(&g->folding, g->arena, true, e);
-    for (int level = narrow; status == PROFD_OK && level < before; level++) {
+    TRY(folding_begin(&g->folding, g->arena, true, e));
+    for (int level = narrow; level < before; level++) {
         const int64_t each = sqlite_level_minutes(wide) / sqlite_level_minutes(level);
-        status = gather(g, level, to * each, to * each + each - 1, e);
+        TRY(gather(g, level, to * each, to * each + each - 1, e));
     }
-    if (status == PROFD_OK) {
-        status = folding_finish(&g->folding, e);
-    }
-    return status == PROFD_OK && g->folding.out.uploads > 0
-               ? sqlite_interval_add(g->s, g->arena, &g->series, wide, to, &g->folding.out, e)
-               : status;
+    TRY(folding_finish(&g->folding, e));
+    return g->folding.out.uploads > 0 ? sqlite_interval_add(g->s, g->arena, &g->series, wide, to, &g->folding.out, e)
+                                      : PROFD_OK;
 }
 
 /* The oldest slice of a level that is before that time (minutes), if there is one, with others into a row of level
@@ -147,20 +137,17 @@ static enum profd_status merge_oldest(struct store *s, int level, int64_t before
 {
     sqlite3_stmt *q;
     const int64_t minutes = sqlite_level_minutes(level);
-    enum profd_status status =
-        sqlite_start(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before / minutes)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status != PROFD_OK || !*found) {
-        return status;
+    TRY(sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before / minutes)), &q, found, e));
+    if (!*found) {
+        return PROFD_OK;
     }
     const int64_t series = sqlite3_column_int64(q, 0), at = sqlite3_column_int64(q, 1);
     bool known = false;
     sqlite_finish(q);
     struct gathering g = {.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
-    status = g.arena && g.scratch ? sqlite_series_identify(s, g.arena, series, &g.series, &known, e)
-                                  : profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up what hosts have sent");
+    enum profd_status status = g.arena && g.scratch
+                                   ? sqlite_series_identify(s, g.arena, series, &g.series, &known, e)
+                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up what hosts have sent");
     if (status == PROFD_OK && !known) {
         status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
                                  (long long)series);

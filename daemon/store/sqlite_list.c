@@ -103,16 +103,15 @@ static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const
 static enum profd_status count_ruled(struct judging *x, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < x->of->uid_count; i++) {
         x->tenants += store_is_tenant(x->of->uids[i]);
     }
     if (x->tenants == 0) {
         return PROFD_OK;
     }
-    status = sqlite_start(x->s, SQL_OBJECT_OPERATORS, VALUES(INTEGER(x->build)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(x->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(x->s, SQL_OBJECT_OPERATORS, VALUES(INTEGER(x->build)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(x->s, q, &status, e)) {
         x->ruled += is_member(x->of->uids, x->of->uid_count, (uint32_t)sqlite3_column_int64(q, 0));
     }
     return status;
@@ -121,24 +120,20 @@ static enum profd_status count_ruled(struct judging *x, struct profd_error *e)
 enum profd_status sqlite_choose_object(struct store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e)
 {
-    sqlite3_stmt *q;
-    bool row = false;
+    sqlite3_stmt *q = NULL;
     struct judging x = {.s = s, .of = of, .build = build};
     struct candidate current = {.object = 0}, best = {.object = 0}, failure = {.object = 0};
     enum profd_status status = count_ruled(&x, e);
     if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
     }
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    while (sqlite_row(s, q, &status, e)) {
         if (sqlite3_column_int64(q, 0) != current.object) {
             status = judge_candidate(&x, &current, &best, &failure, e);
             current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
         }
         if (status == PROFD_OK) {
             status = fold_sender(&current, q, of, e);
-        }
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
         }
     }
     if (status == PROFD_OK) {
@@ -166,20 +161,16 @@ static enum profd_status tally_labels(struct store *s, const struct store_scope 
 {
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        build_id
+    TRY(build_id
             ? sqlite_start(s, SQL_LABELS_BUILD,
                            VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), TEXT(build_id)), &q, e)
             : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q,
-                           e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+                           e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         size_t n;
         const uint8_t *labels = sqlite_blob(q, 0, &n);
         status = label_tally_add(tally, (const char *)labels, n, (uint64_t)sqlite3_column_int64(q, 1), e);
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-        }
     }
     return status;
 }
@@ -213,11 +204,10 @@ static enum profd_status collect_rows(struct store *s, const struct store_scope 
 {
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_start(s, SQL_COMPANION_SETS,
-                     VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), INTEGER(build)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_COMPANION_SETS,
+                     VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), INTEGER(build)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         size_t n;
         const uint8_t *set = sqlite_blob(q, 0, &n);
         for (size_t i = 0; status == PROFD_OK && i + 4 <= n; i += 4) {
@@ -226,9 +216,6 @@ static enum profd_status collect_rows(struct store *s, const struct store_scope 
             if (id != build && !hashmap_find(rows, &id, sizeof id) && !hashmap_put(rows, &id, sizeof id, NULL, 0)) {
                 status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the list of companions");
             }
-        }
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
         }
     }
     return status;
@@ -240,14 +227,9 @@ static enum profd_status read_companion(struct store *s, const struct store_scop
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(
-        s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(s, SQL_BUILD_NAME,
+                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, &row,
+                     e));
     if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
     }

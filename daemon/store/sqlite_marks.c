@@ -34,17 +34,12 @@ enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
     }
     sqlite3_snprintf((int)sizeof sql, sql, "UPDATE centre SET incarnation=x'%016llx%016llx'",
                      (unsigned long long)incarnation[0], (unsigned long long)incarnation[1]);
-    enum profd_status status = sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e);
-    if (status == PROFD_OK) {
-        status = sqlite_relay_mark_gap(s, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_centre_mark_gap(s, e);
-    }
-    if (status == PROFD_OK) { /* of tokens that were used since, the backup knows nothing */
-        status = sqlite_direct_run(s->db, "UPDATE token SET expires=0", "cannot end the tokens", e);
-    }
-    return status == PROFD_OK ? store_sqlite_resalt(s, e) : status;
+    TRY(sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e));
+    TRY(sqlite_relay_mark_gap(s, e));
+    TRY(sqlite_centre_mark_gap(s, e));
+    /* of tokens that were used since, the backup knows nothing */
+    TRY(sqlite_direct_run(s->db, "UPDATE token SET expires=0", "cannot end the tokens", e));
+    return store_sqlite_resalt(s, e);
 }
 
 enum profd_status store_sqlite_touch(struct store *s, struct profd_error *e)
@@ -55,12 +50,8 @@ enum profd_status store_sqlite_touch(struct store *s, struct profd_error *e)
 enum profd_status store_sqlite_describe(struct store *s, struct store_sqlite_state *out, struct profd_error *e)
 {
     struct sqlite_state t;
-    enum profd_status status = s->broken == PROFD_OK || s->saved
-                                   ? sqlite_load_state(s, &t, e)
-                                   : profd_error_set(e, s->broken, "%s", s->health.error.sentence);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(s->broken == PROFD_OK || s->saved ? sqlite_load_state(s, &t, e)
+                                          : profd_error_set(e, s->broken, "%s", s->health.error.sentence));
     out->salt = t.salt;
     out->number = t.number;
     (void)snprintf(out->text, sizeof out->text,
@@ -75,7 +66,7 @@ enum profd_status store_each_mark(struct store *s, const struct store_scope *sco
                                   struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false, fine = true;
+    bool fine = true;
     const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
                   to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX;
     char users[SQLITE_SCOPE_TEXT];
@@ -86,7 +77,7 @@ enum profd_status store_each_mark(struct store *s, const struct store_scope *sco
                                             VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all),
                                                    TEXT(sqlite_scope_format(scope, users)), INTEGER(STORE_TENANT)),
                                             &q, e);
-    while (status == PROFD_OK && fine && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    while (fine && sqlite_row(s, q, &status, e)) {
         const struct store_mark m = {.host = sqlite3_column_type(q, 1) == SQLITE_NULL ? NULL : sqlite_text(q, 1),
                                      .hour = sqlite3_column_int64(q, 2),
                                      .reasons = (uint32_t)sqlite3_column_int64(q, 0)};
@@ -103,10 +94,9 @@ enum profd_status store_get_marks(struct store *s, const struct store_scope *sco
                                   uint32_t *reasons, struct profd_error *e)
 {
     bool apart = false;
-    enum profd_status status = PROFD_OK;
     if (store_scope_has_tenants(scope) && filter->build_id && !filter->by_host && labels_are_asked(filter, "host")) {
-        status = sqlite_has_totals(s, scope, filter, &apart, e);
+        TRY(sqlite_has_totals(s, scope, filter, &apart, e));
     }
     *reasons = apart ? (uint32_t)INEXACT_HOST_TOTALS : 0;
-    return status == PROFD_OK ? store_each_mark(s, scope, filter, store_mark_add, reasons, e) : status;
+    return store_each_mark(s, scope, filter, store_mark_add, reasons, e);
 }

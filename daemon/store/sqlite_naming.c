@@ -31,25 +31,25 @@ static enum profd_status find_attested(struct store *s, int64_t build, const cha
 static enum profd_status count_asked(struct store *s, int64_t build, const struct store_senders *of,
                                      struct sqlite_attested *a, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     int64_t n = 0, variant;
     bool found;
     for (size_t i = 0; i < a->count; i++) {
         a->list[i].asked = of->host_count == 0 ? a->list[i].hosts : 0;
     }
+    enum profd_status status = PROFD_OK;
     if (of->host_count == 0) {
         status = sqlite_find(s, SQL_ATTESTATIONS_COUNT, VALUES(INTEGER(build)), &n, &found, e);
         a->asked = (uint64_t)n;
         return status;
     }
     a->asked = of->host_count;
-    for (size_t i = 0; status == PROFD_OK && i < of->host_count; i++) {
-        status = find_attested(s, build, of->hosts[i], &variant, e);
-        for (size_t k = 0; status == PROFD_OK && k < a->count; k++) {
+    for (size_t i = 0; i < of->host_count; i++) {
+        TRY(find_attested(s, build, of->hosts[i], &variant, e));
+        for (size_t k = 0; k < a->count; k++) {
             a->list[k].asked += a->list[k].id == variant;
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Reads what hosts attest of a build without a quorum. */
@@ -57,26 +57,20 @@ static enum profd_status load_attested(struct store *s, int64_t build, const str
                                        struct sqlite_attested *a, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
     a->loaded = true;
-    enum profd_status status =
-        sqlite_start(s, SQL_VARIANT_OBJECTS, VALUES(INTEGER(build), INTEGER(SAME_NAMES_MOST)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_VARIANT_OBJECTS, VALUES(INTEGER(build), INTEGER(SAME_NAMES_MOST)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         struct same_names *one = &a->list[a->count];
         one->id = sqlite3_column_int64(q, 2);
         one->hosts = (uint64_t)sqlite3_column_int64(q, 3);
         status = sqlite_take_content(s, q, &one->bytes, &one->size, e);
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-        } else {
-            a->count++;
-        }
     }
     if (status == PROFD_OK) {
-        status = count_asked(s, build, of, a, e);
+        TRY(count_asked(s, build, of, a, e));
     }
     if (status == PROFD_OK) {
-        status = sqlite_count_attesting(s, build, &a->attesting, e);
+        TRY(sqlite_count_attesting(s, build, &a->attesting, e));
     }
     return status == PROFD_OK ? same_names_find(a->list, a->count, e) : status;
 }
@@ -125,7 +119,7 @@ enum profd_status sqlite_judge_hosts(struct store *s, int64_t build, int64_t obj
     choice->by = quorum == variant ? STORE_NAMED_BY_QUORUM : STORE_NAMED_BY_HOSTS;
     *names = quorum == variant;
     if (status == PROFD_OK && quorum == 0 && !a->loaded) {
-        status = load_attested(s, build, of, a, e);
+        TRY(load_attested(s, build, of, a, e));
     }
     if (status != PROFD_OK || quorum != 0) {
         return status;
@@ -145,7 +139,7 @@ enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_
 {
     int64_t n = 0;
     bool found;
-    enum profd_status status = sqlite_find(s, SQL_VARIANT_HOSTS, VALUES(INTEGER(build)), &n, &found, e);
+    TRY(sqlite_find(s, SQL_VARIANT_HOSTS, VALUES(INTEGER(build)), &n, &found, e));
     *hosts = (uint64_t)n;
-    return status;
+    return PROFD_OK;
 }

@@ -63,16 +63,9 @@ static enum profd_status put_sender(struct store *s, int64_t build, int64_t obje
     *changed = true;
     *trusted = o->trusted;
     bool by_operator = o->by_operator;
-    enum profd_status status = sqlite_find(s, SQL_OBJECT_LATEST, VALUES(INTEGER(build)), &latest, &found, e);
-    if (status == PROFD_OK) {
-        status = sqlite_start(s, SQL_OBJECT_SENDER_FIND, VALUES(INTEGER(object), INTEGER(o->uid)), &q, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &known, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_find(s, SQL_OBJECT_LATEST, VALUES(INTEGER(build)), &latest, &found, e));
+    TRY(sqlite_start(s, SQL_OBJECT_SENDER_FIND, VALUES(INTEGER(object), INTEGER(o->uid)), &q, e));
+    TRY(sqlite_next(s, q, &known, e));
     if (known) {
         bool was_trusted = sqlite3_column_int(q, 0) != 0;
         delivered = sqlite3_column_int64(q, 1);
@@ -115,18 +108,12 @@ enum profd_status store_put_object(struct store *s, const struct store_object *o
     int64_t build = 0, id = 0;
     bool changed = false, trusted = false;
     struct store_use use;
-    enum profd_status status = store_get_use(s, object->uid, &use, e);
-    if (status == PROFD_OK && use.most != UINT64_MAX &&
-        use.bytes + object->encoded_size / OBJECT_SHRINKS + object->bounds_size > use.most) {
-        status = store_share_refuse(s, object->uid, e);
+    TRY(store_get_use(s, object->uid, &use, e));
+    if (use.most != UINT64_MAX && use.bytes + object->encoded_size / OBJECT_SHRINKS + object->bounds_size > use.most) {
+        TRY(store_share_refuse(s, object->uid, e));
     }
-    if (status == PROFD_OK) {
-        status = sqlite_store_begin(s, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_intern_build(s, object->id.text, &build, e);
+    TRY(sqlite_store_begin(s, e));
+    enum profd_status status = sqlite_intern_build(s, object->id.text, &build, e);
     if (status == PROFD_OK) {
         status = find_same(s, build, object, &id, e);
     }
@@ -170,13 +157,12 @@ static enum profd_status load_known(struct store *s, uint32_t uid, const char *b
     bool found = false;
     struct sqlite_choice choice = {.object = 0};
     *object = 0;
-    enum profd_status status =
-        sqlite_find(s, SQL_OBJECT_KNOWN, VALUES(TEXT(build_id), INTEGER(uid)), &complete, &found, e);
-    if (status != PROFD_OK || !found) {
-        return status;
+    TRY(sqlite_find(s, SQL_OBJECT_KNOWN, VALUES(TEXT(build_id), INTEGER(uid)), &complete, &found, e));
+    if (!found) {
+        return PROFD_OK;
     }
     *known = complete != 0;
-    status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
+    enum profd_status status = sqlite_find(s, SQL_BUILD_FIND, VALUES(TEXT(build_id)), &build, &found, e);
     if (status == PROFD_OK && found) {
         status = sqlite_choose_object(s, build, &(struct store_senders){.uids = &uid, .uid_count = 1}, &choice, e);
     }
@@ -241,10 +227,7 @@ static enum profd_status find_known(struct store *s, uint32_t uid, const char *b
         *out = known;
         return PROFD_OK;
     }
-    enum profd_status status = make_known(s, uid, build_id, &entry, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(make_known(s, uid, build_id, &entry, &size, e));
     if (s->writable) {
         known = hashmap_put(&s->known, key, sizeof uid + n, entry, size);
         free(entry);
@@ -264,23 +247,19 @@ enum profd_status store_has_object(struct store *s, uint32_t uid, const char *bu
                                    struct profd_error *e)
 {
     const struct sqlite_known *entry;
-    enum profd_status status = find_known(s, uid, build_id, &entry, e);
-    if (status == PROFD_OK) {
-        *known = entry->known;
-    }
-    return status;
+    TRY(find_known(s, uid, build_id, &entry, e));
+    *known = entry->known;
+    return PROFD_OK;
 }
 
 enum profd_status store_get_bounds(struct store *s, uint32_t uid, const char *build_id, const uint8_t **bytes,
                                    size_t *size, struct profd_error *e)
 {
     const struct sqlite_known *entry;
-    enum profd_status status = find_known(s, uid, build_id, &entry, e);
-    if (status == PROFD_OK) {
-        *bytes = entry->bounds;
-        *size = entry->bounds_size;
-    }
-    return status;
+    TRY(find_known(s, uid, build_id, &entry, e));
+    *bytes = entry->bounds;
+    *size = entry->bounds_size;
+    return PROFD_OK;
 }
 
 /* *naming is set, too, if there is no object. */
@@ -299,7 +278,7 @@ static enum profd_status read_object(struct store *s, const struct store_senders
     free(choice.note);
     *naming = (struct store_naming){.by = choice.by, .hosts = choice.hosts, .operators = choice.operators};
     if (status == PROFD_OK) {
-        status = sqlite_count_attesting(s, build, &naming->attesting, e);
+        TRY(sqlite_count_attesting(s, build, &naming->attesting, e));
     }
     if (status != PROFD_OK) {
         return status;
@@ -323,7 +302,7 @@ static enum profd_status read_object(struct store *s, const struct store_senders
         status = sqlite_take_content(s, q, bytes, size, e);
         sqlite_finish(q);
     } else if (status == PROFD_OK) {
-        status = profd_error_set(e, PROFD_INTERNAL, "object %lld vanished", (long long)choice.object);
+        return profd_error_set(e, PROFD_INTERNAL, "object %lld vanished", (long long)choice.object);
     }
     return status;
 }
@@ -335,11 +314,8 @@ enum profd_status store_get_object(struct store *s, const struct store_senders *
     uint8_t *block = NULL;
     size_t n = 0;
     struct store_naming found = {.variants = 0};
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = read_object(s, of, build_id, &block, &n, &found, e);
+    TRY(sqlite_read_begin(s, &began, e));
+    enum profd_status status = read_object(s, of, build_id, &block, &n, &found, e);
     status = sqlite_read_end(s, began, status, e);
     *naming = found;
     if (status != PROFD_OK) {
@@ -355,12 +331,11 @@ enum profd_status store_get_shared_object(struct store *s, const char *build_id,
                                           struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
     struct buffer uids;
     struct store_naming naming;
     buffer_init(&uids, SIZE_MAX);
     enum profd_status status = sqlite_start(s, SQL_BUILD_UIDS, VALUES(TEXT(build_id)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    while (sqlite_row(s, q, &status, e)) {
         const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 0);
         buffer_add(&uids, &uid, sizeof uid);
     }

@@ -113,8 +113,8 @@ static enum profd_status check_file(struct store *s, int64_t version, struct pro
     if (stat(s->path, &st) != 0) {
         return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
     }
-    enum profd_status status = !is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK;
-    return status == PROFD_OK ? sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e) : status;
+    TRY(!is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK);
+    return sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e);
 }
 
 static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
@@ -153,7 +153,7 @@ static enum profd_status prepare_writing(struct store *s, struct profd_error *e)
     if (status == PROFD_OK) {
         /* secure_delete: some builds of SQLite write zeros over all that is deleted; the log would grow by as much as a
          * removal frees. */
-        status = execute(s, "PRAGMA synchronous=FULL; PRAGMA cache_size=-16384; PRAGMA secure_delete=FAST", e);
+        TRY(execute(s, "PRAGMA synchronous=FULL; PRAGMA cache_size=-16384; PRAGMA secure_delete=FAST", e));
     }
     return status;
 }
@@ -190,53 +190,31 @@ static enum profd_status open_writer(struct store *s, struct profd_error *e)
 {
     bool exists;
     int64_t version = 0;
-    enum profd_status status = sqlite_judge_file(s->path, &exists, e);
-    if (status == PROFD_OK && !exists) {
-        status = sqlite_create_file(s->path, e);
+    TRY(sqlite_judge_file(s->path, &exists, e));
+    if (!exists) {
+        TRY(sqlite_create_file(s->path, e));
     }
-    if (status == PROFD_OK) {
-        status = connect_file(s, SQLITE_OPEN_READWRITE, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(connect_file(s, SQLITE_OPEN_READWRITE, e));
     if (sqlite3_db_readonly(s->db, "main") == 1) {
         return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
     }
-    status = sqlite_judge_schema(s->db, s->path, &version, e);
-    if (status == PROFD_OK) {
-        status = check_file(s, version, e);
+    TRY(sqlite_judge_schema(s->db, s->path, &version, e));
+    TRY(check_file(s, version, e));
+    if (!is_sealed(s)) {
+        return profd_error_set(e, PROFD_CONFIG,
+                               "the pages of the database \"%s\" have no checksums, because another program made it; "
+                               "profd --restore makes them in a copy",
+                               s->path);
     }
-    if (status == PROFD_OK && !is_sealed(s)) {
-        status = profd_error_set(e, PROFD_CONFIG,
-                                 "the pages of the database \"%s\" have no checksums, because another program made it; "
-                                 "profd --restore makes them in a copy",
-                                 s->path);
+    TRY(prepare_writing(s, e));
+    if (version < SQLITE_SCHEMA_VERSION) {
+        TRY(sqlite_schema_extend(s->db, &sqlite_schema_newest, version, e));
     }
-    if (status == PROFD_OK) {
-        status = prepare_writing(s, e);
-    }
-    if (status == PROFD_OK && version < SQLITE_SCHEMA_VERSION) {
-        status = sqlite_schema_extend(s->db, &sqlite_schema_newest, version, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_load_state(s, &s->state, e);
-    }
-    if (status == PROFD_OK) {
-        status = make_durable(s, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_space_open(s, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_direct_integer(s->db, "PRAGMA page_size", &s->page_size, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_watch_begin(s, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_load_state(s, &s->state, e));
+    TRY(make_durable(s, e));
+    TRY(sqlite_space_open(s, e));
+    TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &s->page_size, e));
+    TRY(sqlite_watch_begin(s, e));
     sqlite_users_watch(s);
     sqlite3_wal_hook(s->db, note_frames, s);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
@@ -253,18 +231,16 @@ static enum profd_status open_reader(struct store *s, struct profd_error *e)
     if (!S_ISREG(st.st_mode)) {
         return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is not a file", s->path);
     }
-    enum profd_status status = connect_file(s, SQLITE_OPEN_READONLY, e);
-    if (status == PROFD_OK) {
-        status = sqlite_judge_schema(s->db, s->path, &version, e);
+    TRY(connect_file(s, SQLITE_OPEN_READONLY, e));
+    TRY(sqlite_judge_schema(s->db, s->path, &version, e));
+    if (!is_sealed(s)) {
+        return profd_error_set(e, PROFD_DAMAGED, "the pages of the database \"%s\" have no checksums", s->path);
     }
-    if (status == PROFD_OK && !is_sealed(s)) {
-        status = profd_error_set(e, PROFD_DAMAGED, "the pages of the database \"%s\" have no checksums", s->path);
+    if (version != SQLITE_SCHEMA_VERSION) {
+        return profd_error_set(e, PROFD_CONFIG, "database \"%s\" has schema version %lld; open it for writing first",
+                               s->path, (long long)version);
     }
-    if (status == PROFD_OK && version != SQLITE_SCHEMA_VERSION) {
-        status = profd_error_set(e, PROFD_CONFIG, "database \"%s\" has schema version %lld; open it for writing first",
-                                 s->path, (long long)version);
-    }
-    return status;
+    return PROFD_OK;
 }
 
 /* Writes the content of s with checksums into the empty file. */

@@ -12,13 +12,7 @@ static enum profd_status find_host(struct reading *r, int64_t id, const char **h
     if (!cached) {
         sqlite3_stmt *q;
         bool row = false;
-        enum profd_status status = sqlite_start(r->s, SQL_HOST_GET, VALUES(INTEGER(id)), &q, e);
-        if (status == PROFD_OK) {
-            status = sqlite_next(r->s, q, &row, e);
-        }
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(sqlite_first(r->s, SQL_HOST_GET, VALUES(INTEGER(id)), &q, &row, e));
         const char *text = row ? sqlite_text(q, 0) : "";
         cached = hashmap_put(&r->hosts, &id, sizeof id, text, strlen(text) + 1);
         if (row) {
@@ -64,9 +58,9 @@ static enum profd_status give_upload(struct reading *r, const struct row_ref *re
     if ((r->since > 0 && row.end < r->since) || (r->until > 0 && row.end >= r->until)) {
         return PROFD_OK;
     }
-    enum profd_status status = find_host(r, sqlite3_column_int64(q, 0), &row.host, e);
+    TRY(find_host(r, sqlite3_column_int64(q, 0), &row.host, e));
     row.counts = sqlite_blob(q, 5, &row.counts_size);
-    return status == PROFD_OK ? each(context, &row, e) : status;
+    return each(context, &row, e);
 }
 
 static enum profd_status name_hosts(struct reading *r, struct arena *a, const uint8_t *bytes, size_t n,
@@ -91,10 +85,8 @@ static enum profd_status give_spread(struct reading *r, struct store_row *row, u
 {
     sqlite3_stmt *q;
     bool found = false;
-    enum profd_status status = sqlite_start(r->s, SQL_ROLLUP_READ_SPREAD, VALUES(INTEGER((int64_t)row->id)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(r->s, q, &found, e);
-    }
+    enum profd_status status =
+        sqlite_first(r->s, SQL_ROLLUP_READ_SPREAD, VALUES(INTEGER((int64_t)row->id)), &q, &found, e);
     if (found) {
         row->spread = sqlite_blob(q, 0, &row->spread_size);
         status = each(context, row, e);
@@ -206,16 +198,15 @@ static enum profd_status give_total(void *context, const struct sqlite_host_tota
 static enum profd_status give_totals(struct reading *r, upload_sink *each, void *context, bool *any,
                                      struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     const int64_t from = r->since > 0 ? r->since / SQLITE_HOUR : 0,
                   to = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
-    for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
+    for (size_t i = 0; i < r->series_count; i++) {
         struct giving g = {r, &r->series[i], each, context, any};
         if (g.info->totals) {
-            status = sqlite_host_totals_each(r->s, g.info->id, g.info->build_count, from, to, give_total, &g, e);
+            TRY(sqlite_host_totals_each(r->s, g.info->id, g.info->build_count, from, to, give_total, &g, e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Begins to read what the filter selects. sqlite_read_end and sqlite_reading_done must follow in every case. */
@@ -223,11 +214,9 @@ static enum profd_status reading_begin(struct reading *r, struct store *s, const
                                        const struct store_filter *filter, bool *began, struct profd_error *e)
 {
     *began = false;
-    enum profd_status status = sqlite_reading_init(r, s, filter, e);
-    if (status == PROFD_OK) {
-        status = sqlite_read_begin(r->s, began, e);
-    }
-    return status == PROFD_OK ? sqlite_select_series(r, scope, e) : status;
+    TRY(sqlite_reading_init(r, s, filter, e));
+    TRY(sqlite_read_begin(r->s, began, e));
+    return sqlite_select_series(r, scope, e);
 }
 
 enum profd_status store_each_upload(struct store *s, const struct store_scope *scope, const struct store_filter *filter,

@@ -10,9 +10,9 @@ static enum profd_status sum_states(struct store *s, struct store_relay *out, st
                                     struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_STATES, NULL, 0, &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_SEGMENT_STATES, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         const int64_t state = sqlite3_column_int64(q, 0), opened = sqlite3_column_int64(q, 5);
         const struct store_amount amount = sqlite_amount(q, 1);
         if (state == SEGMENT_ACKNOWLEDGED || state == SEGMENT_REMOVED) {
@@ -93,24 +93,16 @@ enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT
 static enum profd_status resolve(struct store *s, const struct store_verdict *verdict, struct profd_error *e)
 {
     struct sqlite_relay r;
-    enum profd_status status = s->relay_settled ? PROFD_OK : sqlite_relay_settle(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_relay_load(s, &r, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status =
-        verdict->went_back ? sqlite_relay_reject_held(s, &r, e) : sqlite_run(s, SQL_SEGMENT_HELD_RELEASE, NULL, 0, e);
+    TRY(s->relay_settled ? PROFD_OK : sqlite_relay_settle(s, e));
+    TRY(sqlite_relay_load(s, &r, e));
+    TRY(verdict->went_back ? sqlite_relay_reject_held(s, &r, e) : sqlite_run(s, SQL_SEGMENT_HELD_RELEASE, NULL, 0, e));
     r.held = 0;
-    if (status == PROFD_OK) {
-        status = sqlite_relay_save(s, &r, e);
-    }
-    if (status == PROFD_OK && verdict->went_back && (int64_t)verdict->number > s->state.number) {
+    TRY(sqlite_relay_save(s, &r, e));
+    if (verdict->went_back && (int64_t)verdict->number > s->state.number) {
         s->state.number = (int64_t)verdict->number;
-        status = sqlite_save_state(s, e);
+        TRY(sqlite_save_state(s, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status store_relay_resolve(struct store *s, const struct store_verdict *verdict, bool *apart,
@@ -123,15 +115,11 @@ enum profd_status store_relay_resolve(struct store *s, const struct store_verdic
         s->relay_unresolved &= status != PROFD_OK;
         return status;
     }
-    status = sqlite_write_begin(s, e);
-    if (status == PROFD_OK) {
-        status = sqlite_write_end(s, resolve(s, verdict, e), e);
-    }
-    if (status == PROFD_OK) {
-        *apart = verdict->went_back;
-        s->relay_unresolved = false;
-    }
-    return status;
+    TRY(sqlite_write_begin(s, e));
+    TRY(sqlite_write_end(s, resolve(s, verdict, e), e));
+    *apart = verdict->went_back;
+    s->relay_unresolved = false;
+    return PROFD_OK;
 }
 
 /* A row of SQL_SEGMENT_KEPT_NEXT. */
@@ -145,12 +133,9 @@ struct kept {
 static enum profd_status next_kept(struct store *s, struct kept *out, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status != PROFD_OK || !*found) {
-        return status;
+    TRY(sqlite_first(s, SQL_SEGMENT_KEPT_NEXT, NULL, 0, &q, found, e));
+    if (!*found) {
+        return PROFD_OK;
     }
     *out = (struct kept){.id = sqlite3_column_int64(q, 0),
                          .sequence = sqlite3_column_int64(q, 2),
@@ -159,7 +144,7 @@ static enum profd_status next_kept(struct store *s, struct kept *out, bool *foun
                          .amount = sqlite_amount(q, 5),
                          .rejected = sqlite3_column_int64(q, 8) != STORE_SEGMENT_COUNTED,
                          .size = sqlite3_column_int64(q, 9)};
-    status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
+    enum profd_status status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
     sqlite_finish(q);
     return status;
 }
@@ -235,11 +220,11 @@ static enum profd_status seal_next(struct store *s, uint64_t through, bool stack
 {
     int64_t id = 0;
     bool readable = true, left_out = false;
-    enum profd_status status = sqlite_find(s, SQL_SEGMENT_TO_SEAL, VALUES(INTEGER(through)), &id, found, e);
-    if (status != PROFD_OK || !*found) {
-        return status;
+    TRY(sqlite_find(s, SQL_SEGMENT_TO_SEAL, VALUES(INTEGER(through)), &id, found, e));
+    if (!*found) {
+        return PROFD_OK;
     }
-    status = sqlite_segment_fold(s, id, stacks, &readable, &left_out, e);
+    enum profd_status status = sqlite_segment_fold(s, id, stacks, &readable, &left_out, e);
     sealed->segments += readable;
     sealed->without_stacks += left_out;
     const int state = readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE;
@@ -274,9 +259,9 @@ enum profd_status store_each_segment(struct store *s, uint64_t after,
                                      struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_SEGMENT_SEALED, VALUES(INTEGER(after)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         struct store_segment x = {.id = (uint64_t)sqlite3_column_int64(q, 0),
                                   .sequence = (uint64_t)sqlite3_column_int64(q, 2)};
         x.bytes = sqlite_blob(q, 3, &x.size);
@@ -294,17 +279,14 @@ static enum profd_status find_sealed(struct store *s, const struct store_acknowl
                                      struct store_amount *amount, bool *found, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    enum profd_status status =
-        sqlite_start(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status == PROFD_OK && *found) {
+    TRY(sqlite_first(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q, found,
+                     e));
+    if (*found) {
         *id = sqlite3_column_int64(q, 0);
         *amount = sqlite_amount(q, 1);
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status acknowledge(struct store *s, struct sqlite_relay *r, const struct store_acknowledgement *a,
@@ -316,9 +298,9 @@ static enum profd_status acknowledge(struct store *s, struct sqlite_relay *r, co
     if (!r->met || memcmp(r->incarnation, a->incarnation, sizeof r->incarnation) != 0) {
         return PROFD_OK;
     }
-    enum profd_status status = find_sealed(s, a, &id, &amount, &found, e);
-    if (status != PROFD_OK || !found) {
-        return status;
+    TRY(find_sealed(s, a, &id, &amount, &found, e));
+    if (!found) {
+        return PROFD_OK;
     }
     outgoing_amount_add(&r->acknowledged, &amount);
     if (a->outcome != STORE_SEGMENT_COUNTED) {
@@ -332,11 +314,8 @@ enum profd_status store_acknowledge_segments(struct store *s, const struct store
                                              int64_t now, struct profd_error *e)
 {
     struct sqlite_relay r;
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sqlite_relay_load(s, &r, e);
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = sqlite_relay_load(s, &r, e);
     outgoing_pace_note(&s->relay_pace, now);
     for (size_t i = 0; i < n && status == PROFD_OK && r.known; i++) {
         status = acknowledge(s, &r, &list[i], now, e);
@@ -350,9 +329,8 @@ enum profd_status store_acknowledge_segments(struct store *s, const struct store
 /* Removes the bytes of a segment; the row stays if a restored centre may lack the segment. */
 static enum profd_status remove_bytes(struct store *s, int64_t id, bool safe, struct profd_error *e)
 {
-    enum profd_status status = sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e);
-    return status == PROFD_OK ? sqlite_run(s, safe ? SQL_SEGMENT_REMOVE : SQL_SEGMENT_EMPTY, VALUES(INTEGER(id)), e)
-                              : status;
+    TRY(sqlite_run(s, SQL_SEGMENT_BYTES_REMOVE, VALUES(INTEGER(id)), e));
+    return sqlite_run(s, safe ? SQL_SEGMENT_REMOVE : SQL_SEGMENT_EMPTY, VALUES(INTEGER(id)), e);
 }
 
 /* Removes one that is in a backup of the centre and old enough, or, of too many bytes, the oldest. */
@@ -371,11 +349,11 @@ static enum profd_status remove_kept(struct store *s, const struct store_policy 
     if (status != PROFD_OK || *more) {
         return *more ? remove_bytes(s, id, true, e) : status;
     }
-    status = sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e);
-    if (status == PROFD_OK && (uint64_t)bytes > policy->relay_bytes) {
-        status = sqlite_find(s, SQL_SEGMENT_KEPT_OLDEST, NULL, 0, &id, more, e);
+    TRY(sqlite_find(s, SQL_SEGMENT_KEPT_BYTES, NULL, 0, &bytes, &found, e));
+    if ((uint64_t)bytes > policy->relay_bytes) {
+        TRY(sqlite_find(s, SQL_SEGMENT_KEPT_OLDEST, NULL, 0, &id, more, e));
     }
-    return status == PROFD_OK && *more ? remove_bytes(s, id, false, e) : status;
+    return *more ? remove_bytes(s, id, false, e) : PROFD_OK;
 }
 
 enum profd_status store_keep_segments(struct store *s, const struct store_policy *policy, int64_t now,
@@ -384,10 +362,8 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
     struct sqlite_budget budget = sqlite_budget_begin();
     bool more = true;
     uint64_t rows = 0;
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = PROFD_OK;
     while (status == PROFD_OK && more && !sqlite_budget_spent(&budget)) {
         status = remove_kept(s, policy, now, &more, e);
         if (status == PROFD_OK && !more) {
@@ -410,13 +386,8 @@ static enum profd_status get_relay(struct store *s, struct store_relay *out, str
     int64_t newest = 0;
     bool found;
     *out = (struct store_relay){.active = false};
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status == PROFD_OK) {
-        status = sqlite_load_state(s, &state, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_relay_load(s, &r, e));
+    TRY(sqlite_load_state(s, &state, e));
     out->number = (uint64_t)state.number;
     out->held = r.held ? r.held : s->relay_unresolved ? out->number + 1 : 0;
     if (!r.known) {
@@ -429,7 +400,7 @@ static enum profd_status get_relay(struct store *s, struct store_relay *out, str
     out->met = r.met;
     out->backup = r.backup;
     memcpy(out->incarnation, r.incarnation, sizeof out->incarnation);
-    status = sum_states(s, out, &pending, e);
+    enum profd_status status = sum_states(s, out, &pending, e);
     if (status == PROFD_OK) {
         status = sqlite_find(s, SQL_SEGMENT_NEWEST, NULL, 0, &newest, &found, e);
     }
@@ -448,6 +419,6 @@ static enum profd_status get_relay(struct store *s, struct store_relay *out, str
 enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e)
 {
     bool began;
-    enum profd_status status = sqlite_read_begin(s, &began, e);
-    return status == PROFD_OK ? sqlite_read_end(s, began, get_relay(s, out, e), e) : status;
+    TRY(sqlite_read_begin(s, &began, e));
+    return sqlite_read_end(s, began, get_relay(s, out, e), e);
 }

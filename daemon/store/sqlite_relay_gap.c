@@ -16,12 +16,9 @@ static enum profd_status find_gap(struct store *s, const struct sqlite_relay *r,
     sqlite3_stmt *q;
     bool row = false;
     int64_t started = 0, opened = 0;
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_GAP, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK || !row) {
-        return status;
+    TRY(sqlite_first(s, SQL_SEGMENT_GAP, NULL, 0, &q, &row, e));
+    if (!row) {
+        return PROFD_OK;
     }
     opened = sqlite3_column_int64(q, 0);
     *now = sqlite3_column_int64(q, 1) * SECOND;
@@ -63,7 +60,6 @@ static enum profd_status add_mark(struct store *s, const uint8_t epoch[SEGMENT_E
 static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, int64_t now, struct profd_error *e)
 {
     uint8_t epoch[SEGMENT_EPOCH_SIZE];
-    enum profd_status status = PROFD_OK;
     from = to - from < GAP_HOURS_MOST ? from : to - GAP_HOURS_MOST + 1;
     if (getrandom(epoch, sizeof epoch, 0) != (ssize_t)sizeof epoch) {
         return profd_error_set(e, PROFD_IO, "there are no random numbers for an epoch of segments");
@@ -71,10 +67,10 @@ static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, in
     for (unsigned i = 0; i < 4; i++) {
         epoch[i] = (uint8_t)((uint64_t)now / 1000000000u >> (24 - 8 * i));
     }
-    for (int64_t hour = from; hour <= to && status == PROFD_OK; hour++) {
-        status = add_mark(s, epoch, hour - from + 1, hour, now, e);
+    for (int64_t hour = from; hour <= to; hour++) {
+        TRY(add_mark(s, epoch, hour - from + 1, hour, now, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* What began before then counts here only; the hours of the gap, and later those in which it is accepted, are marked.
@@ -82,10 +78,7 @@ static enum profd_status add_marks(struct store *s, int64_t from, int64_t to, in
 static enum profd_status begin_apart(struct store *s, struct sqlite_relay *r, int64_t before, int64_t from, int64_t to,
                                      int64_t now, struct profd_error *e)
 {
-    enum profd_status status = add_marks(s, from, to, now, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(add_marks(s, from, to, now, e));
     r->apart_before = before > r->apart_before ? before : r->apart_before;
     r->apart_hour = to;
     return sqlite_relay_save(s, r, e);
@@ -95,15 +88,12 @@ enum profd_status sqlite_relay_mark_gap(struct store *s, struct profd_error *e)
 {
     struct sqlite_relay r;
     int64_t from = 0, to = 0, now = 0;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status != PROFD_OK || !r.known || !r.active) {
-        return status;
+    TRY(sqlite_relay_load(s, &r, e));
+    if (!r.known || !r.active) {
+        return PROFD_OK;
     }
-    status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = find_gap(s, &r, &from, &to, &now, e);
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = find_gap(s, &r, &from, &to, &now, e);
     if (status == PROFD_OK) {
         status = begin_apart(s, &r, now + SECOND, from, to, now, e);
     }
@@ -125,13 +115,13 @@ enum profd_status sqlite_relay_judge(struct store *s, int64_t since, enum sqlite
     if (since == 0 || since >= s->relay_since) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status == PROFD_OK && since < r.apart_before) {
+    TRY(sqlite_relay_load(s, &r, e));
+    if (since < r.apart_before) {
         *fate = SQLITE_APART;
-    } else if (status == PROFD_OK && r.held && since < r.held_since) {
+    } else if (r.held && since < r.held_since) {
         *fate = SQLITE_HELD;
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_relay_set_apart(struct store *s, int64_t end, const struct store_amount *amount,
@@ -152,17 +142,14 @@ enum profd_status sqlite_relay_reject_held(struct store *s, struct sqlite_relay 
 {
     int64_t from = 0, to = 0, now = 0;
     bool found = true;
-    enum profd_status status = find_gap(s, r, &from, &to, &now, e);
-    while (status == PROFD_OK && found) {
+    TRY(find_gap(s, r, &from, &to, &now, e));
+    while (found) {
         sqlite3_stmt *q;
-        status = sqlite_start(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, &q, e);
-        if (status == PROFD_OK) {
-            status = sqlite_next(s, q, &found, e);
-        }
-        if (status == PROFD_OK && found) {
-            status = sqlite_segment_reduce(s, q, SEGMENT_DROPPED, &r->withdrawn, e);
+        TRY(sqlite_first(s, SQL_SEGMENT_HELD_NEXT, NULL, 0, &q, &found, e));
+        if (found) {
+            TRY(sqlite_segment_reduce(s, q, SEGMENT_DROPPED, &r->withdrawn, e));
         }
     }
     const int64_t held_hour = r->held_hour < to ? r->held_hour : to;
-    return status == PROFD_OK ? begin_apart(s, r, r->held_since, held_hour, to, now, e) : status;
+    return begin_apart(s, r, r->held_since, held_hour, to, now, e);
 }

@@ -35,12 +35,9 @@ enum profd_status sqlite_relay_load(struct store *s, struct sqlite_relay *out, s
     sqlite3_stmt *q;
     bool row = false;
     *out = (struct sqlite_relay){.known = false};
-    enum profd_status status = sqlite_start(s, SQL_RELAY_GET, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK || !row) {
-        return status;
+    TRY(sqlite_first(s, SQL_RELAY_GET, NULL, 0, &q, &row, e));
+    if (!row) {
+        return PROFD_OK;
     }
     *out = (struct sqlite_relay){.known = true,
                                  .active = sqlite3_column_int64(q, 0) != 0,
@@ -56,7 +53,7 @@ enum profd_status sqlite_relay_load(struct store *s, struct sqlite_relay *out, s
                                  .held_hour = sqlite3_column_int64(q, 19),
                                  .apart_before = sqlite3_column_int64(q, 20),
                                  .apart_hour = sqlite3_column_int64(q, 21)};
-    status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
+    enum profd_status status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
     if (status == PROFD_OK && out->met) {
         status = read_bytes(s, q, 15, "an incarnation", out->incarnation, sizeof out->incarnation, e);
     }

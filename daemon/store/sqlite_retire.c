@@ -20,40 +20,38 @@ struct retiring {
 static enum profd_status remove_rows(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
                                      size_t count, uint64_t *removed, struct profd_error *e)
 {
-    enum profd_status status = sqlite_run(s, which, values, count, e);
-    if (status == PROFD_OK) {
-        *removed = (uint64_t)sqlite3_changes(s->db);
-    }
-    return status;
+    TRY(sqlite_run(s, which, values, count, e));
+    *removed = (uint64_t)sqlite3_changes(s->db);
+    return PROFD_OK;
 }
 
 /* Removes a slice of one table of a deleted series. *removed 0: nothing of the series is left. */
 static enum profd_status reclaim_slice(struct store *s, int64_t series, uint64_t *removed,
                                        struct store_progress *progress, struct profd_error *e)
 {
-    enum profd_status status = remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e);
-    if (status != PROFD_OK || *removed > 0) {
-        return status;
+    TRY(remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e));
+    if (*removed > 0) {
+        return PROFD_OK;
     }
-    status = remove_rows(s, SQL_DOOMED_ROLLUPS, VALUES(INTEGER(series)), removed, e);
-    if (status == PROFD_OK && *removed > 0) {
+    TRY(remove_rows(s, SQL_DOOMED_ROLLUPS, VALUES(INTEGER(series)), removed, e));
+    if (*removed > 0) {
         s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
         progress->rows += *removed;
     }
-    if (status != PROFD_OK || *removed > 0) {
-        return status;
+    if (*removed > 0) {
+        return PROFD_OK;
     }
-    status = remove_rows(s, SQL_DOOMED_PROCESSES, VALUES(INTEGER(series)), removed, e);
-    if (status != PROFD_OK || *removed > 0) {
-        return status;
+    TRY(remove_rows(s, SQL_DOOMED_PROCESSES, VALUES(INTEGER(series)), removed, e));
+    if (*removed > 0) {
+        return PROFD_OK;
     }
-    status = remove_rows(s, SQL_SLICE_DOOMED, VALUES(INTEGER(series)), removed, e);
-    if (status != PROFD_OK || *removed > 0) {
-        return status;
+    TRY(remove_rows(s, SQL_SLICE_DOOMED, VALUES(INTEGER(series)), removed, e));
+    if (*removed > 0) {
+        return PROFD_OK;
     }
-    status = remove_rows(s, SQL_HOST_TOTAL_DOOMED, VALUES(INTEGER(series)), removed, e);
-    if (status != PROFD_OK || *removed > 0) {
-        return status;
+    TRY(remove_rows(s, SQL_HOST_TOTAL_DOOMED, VALUES(INTEGER(series)), removed, e));
+    if (*removed > 0) {
+        return PROFD_OK;
     }
     return remove_rows(s, SQL_DOOMED_LEDGER, VALUES(INTEGER(series)), removed, e);
 }
@@ -63,35 +61,34 @@ enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *bu
 {
     int64_t series = 0;
     uint64_t removed = 0;
-    enum profd_status status = sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e);
-    while (status == PROFD_OK && *left && !sqlite_budget_spent(budget)) {
-        status = reclaim_slice(s, series, &removed, progress, e);
-        if (status == PROFD_OK && removed == 0) {
-            status = sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e);
+    TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
+    while (*left && !sqlite_budget_spent(budget)) {
+        TRY(reclaim_slice(s, series, &removed, progress, e));
+        if (removed == 0) {
+            TRY(sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e));
         }
-        if (status == PROFD_OK && removed == 0) {
-            status = sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e);
+        if (removed == 0) {
+            TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status remove_sums(struct store *s, int64_t series, int level, int64_t from, int64_t to,
                                      uint64_t *removed, struct profd_error *e)
 {
     const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(from), INTEGER(to)};
-    enum profd_status status = sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e);
-    return status == PROFD_OK ? remove_rows(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], removed, e)
-                              : status;
+    TRY(sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e));
+    return remove_rows(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], removed, e);
 }
 
 /* Removes the slices of hosts in these hours, and what was put aside. */
 static enum profd_status remove_intervals(struct store *s, int64_t series, int64_t from, int64_t to, uint64_t *removed,
                                           struct profd_error *e)
 {
-    enum profd_status status =
-        remove_rows(s, SQL_ROLLUP_ASIDE_REMOVE,
-                    VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(from), INTEGER(to)), removed, e);
+    TRY(remove_rows(s, SQL_ROLLUP_ASIDE_REMOVE,
+                    VALUES(INTEGER(series), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(from), INTEGER(to)), removed, e));
+    enum profd_status status = PROFD_OK;
     for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
         const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
         uint64_t rows = 0;
@@ -177,31 +174,22 @@ static enum profd_status retire_series(struct retiring *r, struct arena *a, int6
     struct store_progress ignored = {.more = false};
     bool found;
     int64_t from = hour / 24 * 24, to = last * 24 + 23;
-    enum profd_status status = sqlite_series_identify(r->s, a, id, &series, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row",
-                                 r->s->path, (long long)id);
+    TRY(sqlite_series_identify(r->s, a, id, &series, &found, e));
+    if (!found) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld is in the ledger but has no row", r->s->path,
+                               (long long)id);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_ledger_sum(r->s, id, from, to, series.build_count, &gone, e));
     int64_t many = hour;
     if (gone.raw_uploads > RAW_AT_ONCE) {
-        status =
-            sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+        TRY(sqlite_find(r->s, SQL_LEDGER_RAW_IN, VALUES(INTEGER(id), INTEGER(from), INTEGER(to)), &many, &found, e));
     }
     bool readable = false;
     if (gone.raw_uploads > RAW_AT_ONCE && found) {
-        status = sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e);
+        TRY(sqlite_roll_hour(r->s, id, many, &r->budget, &readable, &ignored, e));
     }
     /* Uploads that cannot be read can still be removed, all at once. */
-    return status == PROFD_OK && !readable ? retire_sums(r, &series, from, to, &gone, e) : status;
+    return !readable ? retire_sums(r, &series, from, to, &gone, e) : PROFD_OK;
 }
 
 /* Bytes of the database's content. */
@@ -209,10 +197,7 @@ static enum profd_status content_bytes(struct store *s, uint64_t *bytes, struct 
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);
     if (row) {
         *bytes = (uint64_t)((sqlite3_column_int64(q, 0) - sqlite3_column_int64(q, 2)) * sqlite3_column_int64(q, 1));
         sqlite_finish(q);
@@ -236,9 +221,9 @@ enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, struct p
 static enum profd_status remove_symbols(struct retiring *r, int64_t since, bool *found, struct profd_error *e)
 {
     int64_t build = 0;
-    enum profd_status status = sqlite_find(r->s, SQL_OBJECT_UNSEEN, VALUES(INTEGER(since)), &build, found, e);
-    if (status != PROFD_OK || !*found) {
-        return status;
+    TRY(sqlite_find(r->s, SQL_OBJECT_UNSEEN, VALUES(INTEGER(since)), &build, found, e));
+    if (!*found) {
+        return PROFD_OK;
     }
     return sqlite_symbols_remove(r->s, build, e);
 }
@@ -249,10 +234,7 @@ static enum profd_status find_first(struct store *s, enum sqlite_sql which, cons
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, which, values, count, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, which, values, count, &q, &row, e);
     *found = row;
     if (row) {
         *hour = sqlite3_column_int64(q, 0);
@@ -272,16 +254,16 @@ static enum profd_status judge_size(struct retiring *r, const struct store_polic
     if (policy->keep_bytes == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = content_bytes(r->s, &bytes, e);
-    if (status != PROFD_OK || bytes <= policy->keep_bytes) {
-        return status;
+    TRY(content_bytes(r->s, &bytes, e));
+    if (bytes <= policy->keep_bytes) {
+        return PROFD_OK;
     }
-    status = remove_symbols(r, now - OBJECT_PATIENCE, found, e);
-    if (status == PROFD_OK && !*found && hour / 24 < now / SQLITE_DAY) {
+    TRY(remove_symbols(r, now - OBJECT_PATIENCE, found, e));
+    if (!*found && hour / 24 < now / SQLITE_DAY) {
         r->s->state.retiring = hour / 24 + 1;
         *found = true;
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* If removing days frees space, a user close to its share loses its own oldest days and can continue to store. The user
@@ -291,27 +273,27 @@ static enum profd_status retire_of_user(struct retiring *r, int64_t now, bool *f
     const struct store_share *share = &r->s->share;
     int64_t uid = 0, hour = 0, series = 0;
     uint64_t own, total;
-    enum profd_status status = sqlite_find(r->s, SQL_USER_LARGEST, NULL, 0, &uid, found, e);
-    if (status == PROFD_OK && *found) {
-        status = sqlite_users_flush(r->s, e);
+    TRY(sqlite_find(r->s, SQL_USER_LARGEST, NULL, 0, &uid, found, e));
+    if (*found) {
+        TRY(sqlite_users_flush(r->s, e));
     }
-    if (status == PROFD_OK && *found) {
-        status = sqlite_get_use(r->s, (uint32_t)uid, &own, &total, e);
+    if (*found) {
+        TRY(sqlite_get_use(r->s, (uint32_t)uid, &own, &total, e));
     }
-    if (status != PROFD_OK || !*found) {
-        return status;
+    if (!*found) {
+        return PROFD_OK;
     }
     const uint64_t most = sqlite_share_most(share, own, total);
     *found = most != UINT64_MAX && own > most - most / SHARE_SPARE;
     if (*found) {
-        status = find_first(r->s, SQL_USER_OLDEST, VALUES(INTEGER(uid)), &hour, &series, found, e);
+        TRY(find_first(r->s, SQL_USER_OLDEST, VALUES(INTEGER(uid)), &hour, &series, found, e));
     }
     *found = *found && hour / 24 < now / SQLITE_DAY;
-    if (status != PROFD_OK || !*found) {
-        return status;
+    if (!*found) {
+        return PROFD_OK;
     }
     struct arena *a = arena_new(0);
-    status = a ? retire_series(r, a, series, hour, hour / 24, e) : profd_no_memory(e);
+    enum profd_status status = a ? retire_series(r, a, series, hour, hour / 24, e) : profd_no_memory(e);
     arena_free(a);
     return status;
 }
@@ -324,11 +306,9 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
     bool any;
     int64_t aged = policy->keep_age > 0 && now > policy->keep_age ? (now - policy->keep_age) / SQLITE_DAY : 0;
     int64_t limit = aged > r->s->state.retiring ? aged : r->s->state.retiring; /* days before it go */
-    enum profd_status status = find_first(r->s, SQL_LEDGER_OLDEST, NULL, 0, &hour, &series, &any, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(find_first(r->s, SQL_LEDGER_OLDEST, NULL, 0, &hour, &series, &any, e));
     *found = any && hour / 24 < limit;
+    enum profd_status status = PROFD_OK;
     if (*found) {
         struct arena *a = arena_new(0);
         /* Removes all days of a series that are too old at once, so that its sum of all time is computed once. */
@@ -341,14 +321,14 @@ static enum profd_status work_once(struct retiring *r, const struct store_policy
         *found = true;
         return PROFD_OK;
     }
-    status = judge_size(r, policy, now, hour, found, e);
-    if (status == PROFD_OK && !*found && policy->keep_bytes > 0) {
-        status = retire_of_user(r, now, found, e);
+    TRY(judge_size(r, policy, now, hour, found, e));
+    if (!*found && policy->keep_bytes > 0) {
+        TRY(retire_of_user(r, now, found, e));
     }
-    if (status == PROFD_OK && !*found && policy->keep_age > 0) {
-        status = remove_symbols(r, now - policy->keep_age, found, e);
+    if (!*found && policy->keep_age > 0) {
+        TRY(remove_symbols(r, now - policy->keep_age, found, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status store_retire(struct store *s, const struct store_policy *policy, int64_t now,
@@ -356,12 +336,9 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
 {
     struct retiring r = {.s = s, .budget = sqlite_budget_begin()};
     bool found = true, doomed = false;
-    enum profd_status status = sqlite_upkeep_begin(r.s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_upkeep_begin(r.s, e));
     sqlite_withdrawal_init(&r.withdrawal);
-    status = sqlite_reclaim(r.s, &r.budget, &doomed, &r.progress, e);
+    enum profd_status status = sqlite_reclaim(r.s, &r.budget, &doomed, &r.progress, e);
     while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&r.budget)) {
         status = work_once(&r, policy, now, &found, e);
     }

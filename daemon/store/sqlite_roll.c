@@ -56,7 +56,7 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
     if (status == PROFD_OK && !known &&
         !folded_merge_hosts(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
-        status = profd_no_memory(e);
+        return profd_no_memory(e);
     }
     return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
 }
@@ -65,11 +65,10 @@ static enum profd_status take_uploads(struct rolling *r, const struct sqlite_ide
                                       struct sqlite_budget *budget, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
     uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
-    enum profd_status status =
-        sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->s, q, &status, e)) {
         status = take_raw(r, q, series, e);
         budget->uploads -= budget->uploads > 0;
         if (status != PROFD_OK || sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
@@ -88,16 +87,12 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
     bool found;
     uint64_t uploads = r->folding.out.uploads;
     struct sqlite_state *t = &r->s->state;
-    enum profd_status status = sqlite_ledger_load(r->s, series->id, hour, series->build_count, &sums, &found, e);
-    if (status == PROFD_OK &&
-        (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes || sums.live_bytes < r->live_bytes ||
-         t->raw_uploads < uploads || t->raw_bytes < r->bytes || t->live_bytes < r->live_bytes)) {
-        status = profd_error_set(e, PROFD_DAMAGED,
-                                 "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
-                                 r->s->path, (long long)series->id, (long long)hour);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(sqlite_ledger_load(r->s, series->id, hour, series->build_count, &sums, &found, e));
+    if (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes || sums.live_bytes < r->live_bytes ||
+        t->raw_uploads < uploads || t->raw_bytes < r->bytes || t->live_bytes < r->live_bytes) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
+                               r->s->path, (long long)series->id, (long long)hour);
     }
     sums.raw_uploads -= uploads;
     sums.raw_bytes -= r->bytes;
@@ -106,15 +101,13 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
     t->raw_uploads -= uploads;
     t->raw_bytes -= r->bytes;
     t->live_bytes -= r->live_bytes;
-    status = sqlite_ledger_set(r->s, series->id, hour, &sums, e);
-    if (status == PROFD_OK && r->all) {
-        status = sqlite_run(r->s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e);
+    TRY(sqlite_ledger_set(r->s, series->id, hour, &sums, e));
+    if (r->all) {
+        TRY(sqlite_run(r->s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e));
     }
-    if (status == PROFD_OK) {
-        status = sqlite_series_load(r->s, series->id, series->build_count, &sums, &found, e);
-    }
-    if (status != PROFD_OK || !found) {
-        return status;
+    TRY(sqlite_series_load(r->s, series->id, series->build_count, &sums, &found, e));
+    if (!found) {
+        return PROFD_OK;
     }
     sums.raw_uploads -= uploads;
     sums.raw_bytes -= r->bytes;
@@ -125,26 +118,18 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
 static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
                               struct sqlite_budget *budget, struct profd_error *e)
 {
-    enum profd_status status = folding_begin(&r->folding, r->arena, true, e);
-    if (status == PROFD_OK) {
-        status = take_uploads(r, series, hour, budget, e);
+    TRY(folding_begin(&r->folding, r->arena, true, e));
+    TRY(take_uploads(r, series, hour, budget, e));
+    if (r->folding.out.uploads == 0) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
+                               r->s->path, (long long)series->id, (long long)hour);
     }
-    if (status == PROFD_OK && r->folding.out.uploads == 0) {
-        status = profd_error_set(e, PROFD_DAMAGED,
-                                 "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
-                                 r->s->path, (long long)series->id, (long long)hour);
-    }
-    if (status == PROFD_OK) {
-        status = folding_finish(&r->folding, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_pyramid_add(r->s, r->arena, series, hour, &r->folding.out, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(r->s, SQL_RAW_REMOVE,
-                            VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(hour), INTEGER(r->last_number)), e);
-    }
-    return status == PROFD_OK ? enter_rolled(r, series, hour, e) : status;
+    TRY(folding_finish(&r->folding, e));
+    TRY(sqlite_pyramid_add(r->s, r->arena, series, hour, &r->folding.out, e));
+    TRY(sqlite_run(r->s, SQL_RAW_REMOVE,
+                   VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(hour), INTEGER(r->last_number)), e));
+    return enter_rolled(r, series, hour, e);
 }
 
 /* Excludes the uploads from the search until another one arrives in their hour. */
@@ -155,7 +140,7 @@ static enum profd_status set_aside(struct store *s, int64_t series, int64_t hour
     enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
     sqlite_users_discard(s);
     if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e);
+        TRY(sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e));
     }
     return status == PROFD_OK ? sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e)
                               : status;

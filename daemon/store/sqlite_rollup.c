@@ -96,10 +96,7 @@ enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t s
     sqlite3_stmt *q;
     bool row = false;
     enum profd_status status =
-        sqlite_start(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+        sqlite_first(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, &row, e);
     *found = row;
     if (!row) {
         return status;
@@ -151,37 +148,28 @@ enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, const stru
     struct folded row;
     struct folding f;
     bool found;
-    enum profd_status status = sqlite_rollup_load(s, a, series->id, level, at, series->build_count, &row, &found, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_rollup_load(s, a, series->id, level, at, series->build_count, &row, &found, e));
     *folded = found && row.folded && level != SQLITE_LEVEL_ALL;
     if (!found) {
         return save_row(s, a, series->id, level, at, more, false, e);
     }
-    status = folding_begin(&f, a, true, e);
-    if (status == PROFD_OK) {
-        status = folding_add(&f, &row, e);
-    }
-    if (status == PROFD_OK) {
-        status = folding_add(&f, more, e);
-    }
-    if (status == PROFD_OK) {
-        status = folding_finish(&f, e);
-    }
-    return status == PROFD_OK ? save_row(s, a, series->id, level, at, &f.out, true, e) : status;
+    TRY(folding_begin(&f, a, true, e));
+    TRY(folding_add(&f, &row, e));
+    TRY(folding_add(&f, more, e));
+    TRY(folding_finish(&f, e));
+    return save_row(s, a, series->id, level, at, &f.out, true, e);
 }
 
 enum profd_status sqlite_pyramid_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
                                      int64_t hour, const struct folded *more, struct profd_error *e)
 {
     bool folded;
-    enum profd_status status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e);
-    if (status == PROFD_OK && folded) {
-        status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e);
+    TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e));
+    if (folded) {
+        TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e));
     }
-    if (status == PROFD_OK && folded) {
-        status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    if (folded) {
+        TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e));
     }
-    return status;
+    return PROFD_OK;
 }

@@ -40,11 +40,10 @@ enum profd_status sqlite_judge_schema(sqlite3 *db, const char *path, int64_t *ve
 enum profd_status sqlite_schema_make(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, int64_t to,
                                      struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (int64_t i = from; status == PROFD_OK && i < to; i++) {
-        status = sqlite_direct_run(db, schema->steps[i], "cannot make the schema", e);
+    for (int64_t i = from; i < to; i++) {
+        TRY(sqlite_direct_run(db, schema->steps[i], "cannot make the schema", e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_schema_extend(sqlite3 *db, const struct sqlite_schema *schema, int64_t version,

@@ -19,14 +19,11 @@ static enum profd_status find_open(struct store *s, int64_t series, int64_t end,
 {
     sqlite3_stmt *q;
     *found = false;
-    enum profd_status status = sqlite_start(
+    TRY(sqlite_first(
         s, held ? SQL_SEGMENT_HELD_FIND : SQL_SEGMENT_OPEN_FIND,
         VALUES(INTEGER(series), INTEGER(end / SQLITE_HOUR), BLOB(s->relay_epoch, sizeof s->relay_epoch), INTEGER(end)),
-        &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    if (status == PROFD_OK && *found) {
+        &q, found, e));
+    if (*found) {
         *out = (struct open_segment){.id = sqlite3_column_int64(q, 0),
                                      .amount = sqlite_amount(q, 1),
                                      .weight = (uint64_t)sqlite3_column_int64(q, 4),
@@ -35,7 +32,7 @@ static enum profd_status find_open(struct store *s, int64_t series, int64_t end,
                                      .stack_ticks = (uint64_t)sqlite3_column_int64(q, 7)};
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Opens a segment and assigns its number. */
@@ -100,21 +97,21 @@ static enum profd_status add_chunk(struct store *s, const struct store_upload *u
 {
     struct open_segment to;
     bool found;
-    enum profd_status status = find_open(s, series, u->end, held, &to, &found, e);
-    if (status == PROFD_OK && found && (to.weight + c->weight > LIMIT_SEGMENT_ROWS || to.parts + 1 >= PARTS_MOST)) {
-        status = held ? PROFD_OK
-                      : sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                                   VALUES(INTEGER(to.id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e);
+    TRY(find_open(s, series, u->end, held, &to, &found, e));
+    if (found && (to.weight + c->weight > LIMIT_SEGMENT_ROWS || to.parts + 1 >= PARTS_MOST)) {
+        TRY(held ? PROFD_OK
+                 : sqlite_run(s, SQL_SEGMENT_STATE_SET,
+                              VALUES(INTEGER(to.id), INTEGER(SEGMENT_CLOSED), INTEGER(u->received)), e));
         found = false;
     }
-    if (status == PROFD_OK && !found) {
-        status = open_new(s, u, series, &to, e);
-        if (status == PROFD_OK && held) {
-            status = sqlite_run(s, SQL_SEGMENT_STATE_SET,
-                                VALUES(INTEGER(to.id), INTEGER(SEGMENT_HELD), INTEGER(u->received)), e);
+    if (!found) {
+        TRY(open_new(s, u, series, &to, e));
+        if (held) {
+            TRY(sqlite_run(s, SQL_SEGMENT_STATE_SET,
+                           VALUES(INTEGER(to.id), INTEGER(SEGMENT_HELD), INTEGER(u->received)), e));
         }
     }
-    return status == PROFD_OK ? add_part(s, &to, c, e) : status;
+    return add_part(s, &to, c, e);
 }
 
 enum profd_status sqlite_segment_add(struct store *s, const struct store_upload *u, int64_t series,
@@ -124,15 +121,13 @@ enum profd_status sqlite_segment_add(struct store *s, const struct store_upload 
     const struct store_amount amount = {one->uploads, one->ticks, one->calls};
     size_t n = 0;
     enum sqlite_fate fate;
-    enum profd_status status = sqlite_relay_judge(s, since, &fate, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_relay_judge(s, since, &fate, e));
     if (fate == SQLITE_APART) {
         return sqlite_relay_set_apart(s, u->end, &amount, e);
     }
     struct arena *a = arena_new(0);
-    status = a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : profd_no_memory(e);
+    enum profd_status status =
+        a ? outgoing_split(a, u, &amount, one->processes, one->inexact, &chunks, &n, e) : profd_no_memory(e);
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         status = add_chunk(s, u, series, &chunks[i], fate == SQLITE_HELD, e);
     }
@@ -143,9 +138,9 @@ enum profd_status sqlite_segment_add(struct store *s, const struct store_upload 
 static enum profd_status add_parts(struct store *s, int64_t id, struct outgoing_sum *sum, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         struct outgoing_part p = {.group = (uint32_t)sqlite3_column_int64(q, 0),
                                   .start = sqlite3_column_int64(q, 1),
                                   .end = sqlite3_column_int64(q, 1) + sqlite3_column_int64(q, 2),
@@ -169,16 +164,11 @@ static enum profd_status begin_sum(struct store *s, int64_t id, struct outgoing_
     bool row = false;
     size_t n;
     *sum = (struct outgoing_sum){.arena = NULL};
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_BYTES_GET, VALUES(INTEGER(id)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(s, SQL_SEGMENT_BYTES_GET, VALUES(INTEGER(id)), &q, &row, e));
     const uint8_t *bytes = row ? sqlite_blob(q, 0, &n) : NULL;
-    status = row ? outgoing_sum_begin(sum, bytes, n, e)
-                 : profd_error_set(e, PROFD_DAMAGED, "database %s: segment %lld has no bytes", s->path, (long long)id);
+    enum profd_status status =
+        row ? outgoing_sum_begin(sum, bytes, n, e)
+            : profd_error_set(e, PROFD_DAMAGED, "database %s: segment %lld has no bytes", s->path, (long long)id);
     if (row) {
         sqlite_finish(q);
     }
@@ -228,15 +218,15 @@ enum profd_status sqlite_segment_fold_next(struct store *s, bool *more, struct p
 {
     int64_t id = 0;
     bool readable, ignored;
-    enum profd_status status = sqlite_find(s, SQL_SEGMENT_TO_FOLD,
-                                           VALUES(INTEGER(OUTGOING_PARTS), INTEGER(OUTGOING_PART_BYTES)), &id, more, e);
-    if (status != PROFD_OK || !*more) {
-        return status;
+    TRY(sqlite_find(s, SQL_SEGMENT_TO_FOLD, VALUES(INTEGER(OUTGOING_PARTS), INTEGER(OUTGOING_PART_BYTES)), &id, more,
+                    e));
+    if (!*more) {
+        return PROFD_OK;
     }
-    status = sqlite_segment_fold(s, id, true, &readable, &ignored, e);
-    return status == PROFD_OK && !readable
+    TRY(sqlite_segment_fold(s, id, true, &readable, &ignored, e));
+    return !readable
                ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(SEGMENT_UNREADABLE), INTEGER(0)), e)
-               : status;
+               : PROFD_OK;
 }
 
 /* Of the next segment of the series, only its key remains. */
@@ -244,23 +234,20 @@ static enum profd_status withdraw_one(struct store *s, int64_t series, struct st
                                       struct profd_error *e)
 {
     sqlite3_stmt *q;
-    enum profd_status status = sqlite_start(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, found, e);
-    }
-    return status == PROFD_OK && *found ? sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, withdrawn, e) : status;
+    TRY(sqlite_first(s, SQL_SEGMENT_OF_SERIES, VALUES(INTEGER(series)), &q, found, e));
+    return *found ? sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, withdrawn, e) : PROFD_OK;
 }
 
 enum profd_status sqlite_segment_withdraw(struct store *s, int64_t series, struct profd_error *e)
 {
     struct sqlite_relay r;
     bool found = true;
-    enum profd_status status = sqlite_relay_load(s, &r, e);
-    if (status != PROFD_OK || !r.known) {
-        return status;
+    TRY(sqlite_relay_load(s, &r, e));
+    if (!r.known) {
+        return PROFD_OK;
     }
-    while (status == PROFD_OK && found) {
-        status = withdraw_one(s, series, &r.withdrawn, &found, e);
+    while (found) {
+        TRY(withdraw_one(s, series, &r.withdrawn, &found, e));
     }
-    return status == PROFD_OK ? sqlite_relay_save(s, &r, e) : status;
+    return sqlite_relay_save(s, &r, e);
 }

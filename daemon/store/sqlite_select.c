@@ -96,20 +96,14 @@ static enum profd_status take_series(struct reading *r, sqlite3_stmt *q, struct 
                                  .set = sqlite3_column_int64(q, 5),
                                  .uid = (uint32_t)sqlite3_column_int64(q, 1),
                                  .totals = totals};
-    enum profd_status status = take_labels(r, labels, n, info, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(take_labels(r, labels, n, info, e));
     const struct series_info *before = r->series_count > 0 ? info - 1 : NULL;
     if (before && before->set == info->set && before->uid == info->uid) {
         info->build_count = before->build_count;
         info->rows = before->rows;
         info->builds = before->builds;
     } else {
-        status = take_set(r, q, info, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(take_set(r, q, info, e));
     }
     while (info->program < info->build_count && info->rows[info->program] != sqlite3_column_int64(q, 2)) {
         info->program++;
@@ -123,13 +117,7 @@ static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(r->s, SQL_BUILD_NAME, VALUES(INTEGER(id), INTEGER(0), INTEGER(uid)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(r->s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(r->s, SQL_BUILD_NAME, VALUES(INTEGER(id), INTEGER(0), INTEGER(uid)), &q, &row, e));
     if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", r->s->path);
     }
@@ -144,11 +132,10 @@ static enum profd_status name_build(struct reading *r, uint32_t id, uint32_t uid
 
 static enum profd_status name_series(struct reading *r, const struct series_info *info, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < info->build_count && !info->builds[i].name; i++) {
-        status = name_build(r, info->rows[i], info->uid, &info->builds[i], e);
+    for (size_t i = 0; i < info->build_count && !info->builds[i].name; i++) {
+        TRY(name_build(r, info->rows[i], info->uid, &info->builds[i], e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status find_series(struct reading *r, const struct store_scope *scope, int64_t build,
@@ -156,17 +143,13 @@ static enum profd_status find_series(struct reading *r, const struct store_scope
 {
     char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_start(r->s, SQL_SERIES_OF_BUILD,
+    TRY(sqlite_start(r->s, SQL_SERIES_OF_BUILD,
                      VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
                             INTEGER(r->filter->as_program)),
-                     &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
+                     &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->s, q, &status, e)) {
         status = take_series(r, q, e);
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-        }
     }
     return status;
 }
@@ -176,45 +159,42 @@ static enum profd_status has_slice(struct reading *r, int64_t series, int width,
                                    struct profd_error *e)
 {
     int64_t one;
-    enum profd_status status = PROFD_OK;
     *found = false;
     if (live) {
-        status =
-            sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(series), INTEGER(width), INTEGER(at)), &one, found, e);
+        TRY(sqlite_find(r->s, SQL_SLICE_EXISTS, VALUES(INTEGER(series), INTEGER(width), INTEGER(at)), &one, found, e));
     }
-    return status == PROFD_OK && !*found && width < SQLITE_SLICE_WIDE
+    return !*found && width < SQLITE_SLICE_WIDE
                ? sqlite_find(r->s, SQL_ROLLUP_EXISTS,
                              VALUES(INTEGER(series), INTEGER(sqlite_level_of(width)), INTEGER(at)), &one, found, e)
-               : status;
+               : PROFD_OK;
 }
 
 /* Moves a limit outward to the border of the widest slice that contains it in a matching series. */
 static enum profd_status settle_slice(struct reading *r, int64_t *edge, bool up, struct profd_error *e)
 {
     int64_t one;
-    enum profd_status status = PROFD_OK;
-    for (size_t w = SQLITE_SLICE_WIDTHS; status == PROFD_OK && w > 0; w--) {
+    for (size_t w = SQLITE_SLICE_WIDTHS; w > 0; w--) {
         int width = sqlite_slice_widths[w - 1];
         int64_t at = sqlite_slice_at(width, *edge), minutes = (at + up) * width;
         bool found = false;
         if (at * width * MINUTE == *edge) { /* not inside it */
             continue;
         }
-        status = sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &found, e);
+        TRY(sqlite_find(r->s, SQL_SLICE_ANY, VALUES(INTEGER(width), INTEGER(at)), &one, &found, e));
         const bool live = found;
         found = false;
-        for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
+        for (size_t i = 0; !found && i < r->series_count; i++) {
             if (r->series[i].totals) {
                 continue;
             }
-            status = has_slice(r, r->series[i].id, width, at, live, &found, e);
+            TRY(has_slice(r, r->series[i].id, width, at, live, &found, e));
         }
         if (found) {
             *edge = minutes > INT64_MAX / MINUTE ? INT64_MAX : minutes * MINUTE;
-            return status;
+            return PROFD_OK;
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Moves a limit outward if the hour that contains it is a sum in a matching series. */
@@ -222,18 +202,17 @@ static enum profd_status settle_edge(struct reading *r, int64_t *edge, bool up, 
 {
     int64_t one, hour = *edge / SQLITE_HOUR;
     bool found = false;
-    enum profd_status status = PROFD_OK;
     if (*edge <= 0 || *edge % SQLITE_HOUR == 0) {
         return PROFD_OK;
     }
-    for (size_t i = 0; status == PROFD_OK && !found && i < r->series_count; i++) {
-        status = sqlite_find(r->s, r->series[i].totals ? SQL_HOST_TOTAL_IS_HOUR : SQL_ROLLUP_IS_HOUR,
-                             VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e);
+    for (size_t i = 0; !found && i < r->series_count; i++) {
+        TRY(sqlite_find(r->s, r->series[i].totals ? SQL_HOST_TOTAL_IS_HOUR : SQL_ROLLUP_IS_HOUR,
+                        VALUES(INTEGER(r->series[i].id), INTEGER(hour)), &one, &found, e));
     }
     if (found) {
         *edge = (hour + up) > INT64_MAX / SQLITE_HOUR ? INT64_MAX : (hour + up) * SQLITE_HOUR;
     }
-    return status == PROFD_OK && !found ? settle_slice(r, edge, up, e) : status;
+    return !found ? settle_slice(r, edge, up, e) : PROFD_OK;
 }
 
 enum profd_status sqlite_select_series(struct reading *r, const struct store_scope *scope, struct profd_error *e)
@@ -242,26 +221,23 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
     bool found = false;
     r->since = r->filter->since;
     r->until = r->filter->until;
-    enum profd_status status = sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e);
-    if (status == PROFD_OK && found) {
-        status = find_series(r, scope, build, e);
+    TRY(sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e));
+    if (found) {
+        TRY(find_series(r, scope, build, e));
     }
-    if (status == PROFD_OK && r->series_count > UINT32_MAX) {
-        status = profd_error_set(e, PROFD_LIMIT, "more than 2^32 series");
+    if (r->series_count > UINT32_MAX) {
+        return profd_error_set(e, PROFD_LIMIT, "more than 2^32 series");
     }
-    if (status == PROFD_OK) {
-        status = settle_edge(r, &r->since, false, e);
-    }
-    return status == PROFD_OK ? settle_edge(r, &r->until, true, e) : status;
+    TRY(settle_edge(r, &r->since, false, e));
+    return settle_edge(r, &r->until, true, e);
 }
 
 enum profd_status sqlite_select_names(struct reading *r, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
-        status = name_series(r, &r->series[i], e);
+    for (size_t i = 0; i < r->series_count; i++) {
+        TRY(name_series(r, &r->series[i], e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Records the rows that a statement finds: number, and id if they are sums. */
@@ -269,9 +245,9 @@ static enum profd_status take_refs(struct reading *r, uint32_t series, enum sqli
                                    const struct sqlite_value *values, size_t count, bool sums, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(r->s, which, values, count, &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(r->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(r->s, which, values, count, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->s, q, &status, e)) {
         struct row_ref *grown = grow(r->refs, r->ref_count, &r->ref_capacity, sizeof *grown);
         if (!grown) {
             sqlite_finish(q);
@@ -298,32 +274,22 @@ static enum profd_status take_sums(struct reading *r, uint32_t series, int level
 static enum profd_status take_slices(struct reading *r, uint32_t series, int64_t since, int64_t until,
                                      struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
+    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
         const int64_t width = sqlite_level_minutes(level) * MINUTE;
-        status = take_sums(r, series, level, true, since / width + (since % width != 0), (until - 1) / width, e);
+        TRY(take_sums(r, series, level, true, since / width + (since % width != 0), (until - 1) / width, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* All uploads of a series: the sum of all time, the days and hours that it does not contain, and single uploads. */
 static enum profd_status select_all(struct reading *r, uint32_t series, struct profd_error *e)
 {
-    enum profd_status status = take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e);
-    if (status == PROFD_OK) {
-        status = take_sums(r, series, SQLITE_LEVEL_DAY, true, INT64_MIN, INT64_MAX, e);
-    }
-    if (status == PROFD_OK) {
-        status = take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e);
-    }
-    if (status == PROFD_OK) {
-        status = take_slices(r, series, 0, INT64_MAX, e);
-    }
-    if (status == PROFD_OK) {
-        status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
-                           VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), false, e);
-    }
-    return status;
+    TRY(take_sums(r, series, SQLITE_LEVEL_ALL, false, 0, 0, e));
+    TRY(take_sums(r, series, SQLITE_LEVEL_DAY, true, INT64_MIN, INT64_MAX, e));
+    TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, INT64_MIN, INT64_MAX, e));
+    TRY(take_slices(r, series, 0, INT64_MAX, e));
+    return take_refs(r, series, SQL_UPLOAD_NUMBERS,
+                     VALUES(INTEGER(r->series[series].id), INTEGER(INT64_MIN), INTEGER(INT64_MAX)), false, e);
 }
 
 /* Days that are completely inside the window, and the hours that they do not contain; hours at the limits; single
@@ -334,32 +300,22 @@ static enum profd_status select_window(struct reading *r, uint32_t series, struc
     int64_t first = since / SQLITE_HOUR, last = r->until > 0 ? (r->until - 1) / SQLITE_HOUR : INT64_MAX;
     int64_t from = since / SQLITE_DAY + (since % SQLITE_DAY != 0),
             to = r->until > 0 ? r->until / SQLITE_DAY : INT64_MAX / 24;
-    enum profd_status status = PROFD_OK;
     if (r->until > 0 && r->until <= since) {
         return PROFD_OK;
     }
     if (from < to && (r->filter->widest == 0 || r->filter->widest >= SQLITE_DAY)) {
-        status = take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e);
-        if (status == PROFD_OK) {
-            status = take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e);
-        }
-        if (status == PROFD_OK) {
-            status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, 24 * from - 1, e);
-        }
-        if (status == PROFD_OK && r->until > 0) {
-            status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, 24 * to, last, e);
+        TRY(take_sums(r, series, SQLITE_LEVEL_DAY, false, from, to - 1, e));
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, true, 24 * from, 24 * to - 1, e));
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, 24 * from - 1, e));
+        if (r->until > 0) {
+            TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, 24 * to, last, e));
         }
     } else {
-        status = take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e);
+        TRY(take_sums(r, series, SQLITE_LEVEL_HOUR, false, first, last, e));
     }
-    if (status == PROFD_OK) {
-        status = take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e);
-    }
-    if (status == PROFD_OK) {
-        status = take_refs(r, series, SQL_UPLOAD_NUMBERS,
-                           VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), false, e);
-    }
-    return status;
+    TRY(take_slices(r, series, since, r->until > 0 ? r->until : INT64_MAX, e));
+    return take_refs(r, series, SQL_UPLOAD_NUMBERS,
+                     VALUES(INTEGER(r->series[series].id), INTEGER(first), INTEGER(last)), false, e);
 }
 
 static int compare_refs(const void *a, const void *b)
@@ -370,17 +326,16 @@ static int compare_refs(const void *a, const void *b)
 
 enum profd_status sqlite_select_rows(struct reading *r, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < r->series_count; i++) {
+    for (size_t i = 0; i < r->series_count; i++) {
         if (r->series[i].totals) {
             continue;
         }
-        status = r->since <= 0 && r->until <= 0 ? select_all(r, (uint32_t)i, e) : select_window(r, (uint32_t)i, e);
+        TRY(r->since <= 0 && r->until <= 0 ? select_all(r, (uint32_t)i, e) : select_window(r, (uint32_t)i, e));
     }
-    if (status == PROFD_OK && r->ref_count > 1) {
+    if (r->ref_count > 1) {
         qsort(r->refs, r->ref_count, sizeof *r->refs, compare_refs);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_reading_init(struct reading *r, struct store *s, const struct store_filter *filter,

@@ -17,11 +17,8 @@ static enum profd_status load_set(struct store *s, const struct store_upload *u,
     bool known = false;
     set->mark = set->count = 0;
     *seen = 0;
-    enum profd_status status = sqlite_start(
-        s, SQL_SENDER_FIND, VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &known, e);
-    }
+    enum profd_status status = sqlite_first(
+        s, SQL_SENDER_FIND, VALUES(INTEGER(host), INTEGER(u->uid), BLOB(u->sender, sizeof u->sender)), &q, &known, e);
     if (!known) {
         return status;
     }
@@ -44,10 +41,7 @@ enum profd_status sqlite_take_id(struct store *s, const struct store_upload *u, 
     struct sequence_set set;
     uint8_t above[SEQUENCE_BYTES];
     int64_t seen, now = u->received / SECOND;
-    enum profd_status status = load_set(s, u, host, &set, &seen, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(load_set(s, u, host, &set, &seen, e));
     enum sequence_outcome taken = sequence_add(&set, u->sequence);
     *outcome = taken == SEQUENCE_NEW ? STORE_STORED : taken == SEQUENCE_SEEN ? STORE_DUPLICATE : STORE_TOO_MANY_GAPS;
     if (taken != SEQUENCE_NEW && now < seen + SEEN_SLACK) {
@@ -82,13 +76,13 @@ static enum profd_status find_slice(struct store *s, const struct sqlite_cursor 
                                     bool *whole, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
     int64_t n = 0;
-    enum profd_status status = sqlite_start(
+    TRY(sqlite_start(
         s, SQL_SENDER_SCAN,
         VALUES(INTEGER(from->host), INTEGER(from->uid), BLOB(from->sender, sizeof from->sender), INTEGER(FORGET_SLICE)),
-        &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         size_t size;
         const uint8_t *sender = sqlite_blob(q, 2, &size);
         to->host = sqlite3_column_int64(q, 0);
@@ -104,11 +98,8 @@ enum profd_status store_remove_ids(struct store *s, int64_t before, struct profd
 {
     struct sqlite_cursor to = s->forget;
     bool whole = false;
-    enum profd_status status = sqlite_write_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = find_slice(s, &s->forget, &to, &whole, e);
+    TRY(sqlite_write_begin(s, e));
+    enum profd_status status = find_slice(s, &s->forget, &to, &whole, e);
     if (status == PROFD_OK) {
         status = sqlite_run(s, SQL_SENDER_REMOVE,
                             VALUES(INTEGER(s->forget.host), INTEGER(s->forget.uid),

@@ -16,13 +16,10 @@ static enum profd_status intern_text(struct store *s, struct hashmap *cache, enu
     }
     int64_t row = 0;
     bool found = false;
-    enum profd_status status = sqlite_find(s, find, VALUES(TEXT(text)), &row, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = sqlite_run(s, add, VALUES(TEXT(text)), e);
+    TRY(sqlite_find(s, find, VALUES(TEXT(text)), &row, &found, e));
+    if (!found) {
+        TRY(sqlite_run(s, add, VALUES(TEXT(text)), e));
         row = sqlite3_last_insert_rowid(s->db);
-    }
-    if (status != PROFD_OK) {
-        return status;
     }
     if (!hashmap_put(cache, text, strlen(text), &row, sizeof row)) {
         return profd_no_memory(e);
@@ -46,16 +43,16 @@ static enum profd_status intern_set(struct store *s, const int64_t *builds, size
                                     int64_t *id, struct profd_error *e)
 {
     bool found = false;
-    enum profd_status status = sqlite_find(s, SQL_SET_FIND, VALUES(BLOB(set, 4 * count)), id, &found, e);
-    if (status != PROFD_OK || found) {
-        return status;
+    TRY(sqlite_find(s, SQL_SET_FIND, VALUES(BLOB(set, 4 * count)), id, &found, e));
+    if (found) {
+        return PROFD_OK;
     }
-    status = sqlite_run(s, SQL_SET_ADD, VALUES(BLOB(set, 4 * count)), e);
+    TRY(sqlite_run(s, SQL_SET_ADD, VALUES(BLOB(set, 4 * count)), e));
     *id = sqlite3_last_insert_rowid(s->db);
-    for (size_t i = 0; status == PROFD_OK && i < count; i++) {
-        status = sqlite_run(s, SQL_SET_MEMBER_ADD, VALUES(INTEGER(builds[i]), INTEGER(*id)), e);
+    for (size_t i = 0; i < count; i++) {
+        TRY(sqlite_run(s, SQL_SET_MEMBER_ADD, VALUES(INTEGER(builds[i]), INTEGER(*id)), e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status find_series(struct store *s, const struct store_upload *u, const int64_t *builds, int64_t set,

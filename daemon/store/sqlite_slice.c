@@ -37,15 +37,14 @@ enum profd_status sqlite_slice_remove(struct store *s, const struct sqlite_slice
 enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int64_t from, int64_t to,
                                             struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < SQLITE_SLICE_WIDTHS; i++) {
+    for (size_t i = 0; i < SQLITE_SLICE_WIDTHS; i++) {
         int64_t each = SQLITE_SLICE_WIDE / sqlite_slice_widths[i]; /* in an hour */
-        status = sqlite_run(s, SQL_SLICE_REMOVE_RANGE,
-                            VALUES(INTEGER(series), INTEGER(sqlite_slice_widths[i]), INTEGER(from * each),
-                                   INTEGER(to * each + each - 1)),
-                            e);
+        TRY(sqlite_run(s, SQL_SLICE_REMOVE_RANGE,
+                       VALUES(INTEGER(series), INTEGER(sqlite_slice_widths[i]), INTEGER(from * each),
+                              INTEGER(to * each + each - 1)),
+                       e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
@@ -55,17 +54,12 @@ static enum profd_status sqlite_slice_enter(struct store *s, int64_t series, int
 {
     struct sqlite_sums of_hour, of_series;
     bool has_hour = false, has_series = false;
-    enum profd_status status = sqlite_ledger_load(s, series, hour, builds, &of_hour, &has_hour, e);
-    if (status == PROFD_OK) {
-        status = sqlite_series_load(s, series, builds, &of_series, &has_series, e);
-    }
-    if (status == PROFD_OK && (!has_hour || !has_series)) {
-        status = profd_error_set(
-            e, PROFD_DAMAGED, "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
-            s->path, (long long)series, (long long)hour);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(sqlite_ledger_load(s, series, hour, builds, &of_hour, &has_hour, e));
+    TRY(sqlite_series_load(s, series, builds, &of_series, &has_series, e));
+    if (!has_hour || !has_series) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
+                               s->path, (long long)series, (long long)hour);
     }
     of_hour.raw_bytes += raw;
     of_hour.live_bytes += live;
@@ -73,8 +67,8 @@ static enum profd_status sqlite_slice_enter(struct store *s, int64_t series, int
     of_series.live_bytes += live;
     s->state.raw_bytes += raw;
     s->state.live_bytes += live;
-    status = sqlite_ledger_set(s, series, hour, &of_hour, e);
-    return status == PROFD_OK ? sqlite_series_save(s, series, &of_series, e) : status;
+    TRY(sqlite_ledger_set(s, series, hour, &of_hour, e));
+    return sqlite_series_save(s, series, &of_series, e);
 }
 
 /* Columns of SQL_SLICE_UPLOADS. */
@@ -149,14 +143,12 @@ static enum profd_status save_counts(struct widening *w, struct profd_error *e)
         return sqlite_run(w->s, SQL_UPLOAD_WIDEN, VALUES(INTEGER(m->number), INTEGER(w->wide), INTEGER(w->instance)),
                           e);
     }
-    enum profd_status status =
-        sqlite_run(w->s, SQL_UPLOAD_MERGE,
+    TRY(sqlite_run(w->s, SQL_UPLOAD_MERGE,
                    VALUES(INTEGER(m->number), INTEGER(m->start), INTEGER(m->end - m->start), INTEGER(m->inexact),
                           INTEGER(m->started), BLOB(m->bytes, m->bytes_size), INTEGER(w->wide), INTEGER(m->parts)),
-                   e);
+                   e));
     const uint64_t grown = m->bytes_size - m->old_bytes;
-    return status == PROFD_OK ? sqlite_slice_enter(w->s, w->series.id, m->hour, w->series.build_count, grown, grown, e)
-                              : status;
+    return sqlite_slice_enter(w->s, w->series.id, m->hour, w->series.build_count, grown, grown, e);
 }
 
 /* The upload at the head is complete. */
@@ -251,17 +243,14 @@ static enum profd_status add_slice(struct widening *w, int64_t at, struct profd_
         struct merged m;
         sqlite3_stmt *q;
         row = false;
-        status =
-            sqlite_start(w->s, SQL_SLICE_UPLOADS,
-                         VALUES(INTEGER(w->series.id), INTEGER(w->width), INTEGER(at), INTEGER(w->instance)), &q, e);
-        if (status == PROFD_OK) {
-            status = sqlite_next(w->s, q, &row, e);
-        }
-        if (status == PROFD_OK && row) {
+        TRY(sqlite_first(w->s, SQL_SLICE_UPLOADS,
+                         VALUES(INTEGER(w->series.id), INTEGER(w->width), INTEGER(at), INTEGER(w->instance)), &q, &row,
+                         e));
+        if (row) {
             status = take_row(w, q, &m, e);
             sqlite_finish(q);
             if (status == PROFD_OK) {
-                status = add_upload(w, &m, e);
+                TRY(add_upload(w, &m, e));
             }
         }
     }
@@ -299,15 +288,12 @@ static enum profd_status widen_once(struct store *s, struct arena *a, struct are
 enum profd_status sqlite_slice_widen(struct store *s, bool *found, struct store_progress *progress,
                                      struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     *found = false;
+    enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && !*found && i + 1 < SQLITE_SLICE_WIDTHS; i++) {
         sqlite3_stmt *q;
         int64_t series = 0, at = 0, instance = 0;
-        status = sqlite_start(s, SQL_SLICE_OLDEST, VALUES(INTEGER(sqlite_slice_widths[i])), &q, e);
-        if (status == PROFD_OK) {
-            status = sqlite_next(s, q, found, e);
-        }
+        status = sqlite_first(s, SQL_SLICE_OLDEST, VALUES(INTEGER(sqlite_slice_widths[i])), &q, found, e);
         if (status != PROFD_OK || !*found) {
             continue;
         }

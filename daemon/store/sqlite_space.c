@@ -34,10 +34,7 @@ static enum profd_status measure(struct store *s, uint64_t *grows, uint64_t *ava
     bool row = false;
     *grows = 0;
     *available = UINT64_MAX;
-    enum profd_status status = sqlite_start(s, SQL_PAGES, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);
     if (!row) {
         return status;
     }
@@ -56,17 +53,17 @@ enum profd_status sqlite_space_begin(struct store *s, struct profd_error *e)
     if (!s->writable) { /* sqlite_write_begin refuses */
         return PROFD_OK;
     }
-    enum profd_status status = measure(s, &grows, &available, e);
+    TRY(measure(s, &grows, &available, e));
     bool long_log = s->wal_frames >= LOG_MOST * s->log_frames;
-    if (status == PROFD_OK && (long_log || grows > available / 4)) {
-        status = sqlite_empty_log(s, long_log, e);
+    if (long_log || grows > available / 4) {
+        TRY(sqlite_empty_log(s, long_log, e));
     }
-    if (status == PROFD_OK && s->wal_frames >= LOG_MOST * s->log_frames) {
-        status = profd_error_set(
+    if (s->wal_frames >= LOG_MOST * s->log_frames) {
+        return profd_error_set(
             e, PROFD_BUSY, "a report that is being made holds the write-ahead log, which has %lld MiB; at most %lld",
             (long long)s->wal_frames * SQLITE_PAGE >> 20, (long long)LOG_MOST * s->log_frames * SQLITE_PAGE >> 20);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e)
@@ -86,8 +83,8 @@ enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e)
 
 enum profd_status sqlite_store_begin(struct store *s, struct profd_error *e)
 {
-    enum profd_status status = sqlite_space_begin(s, e);
-    return status == PROFD_OK ? sqlite_write_begin(s, e) : status;
+    TRY(sqlite_space_begin(s, e));
+    return sqlite_write_begin(s, e);
 }
 
 enum profd_status sqlite_store_end(struct store *s, enum profd_status status, struct profd_error *e)

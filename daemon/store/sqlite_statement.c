@@ -116,6 +116,7 @@ static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
 enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
                                sqlite3_stmt **out, struct profd_error *e)
 {
+    *out = NULL;
     if (!s->statements[which] && sqlite3_prepare_v3(s->db, sqlite_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
                                                     &s->statements[which], NULL) != SQLITE_OK) {
         return sqlite_fail(s, e);
@@ -146,16 +147,28 @@ enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *ro
 
 void sqlite_finish(sqlite3_stmt *statement)
 {
-    sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement); /* they are borrowed */
+    if (statement) {
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement); /* they are borrowed */
+    }
 }
 
-/* Starts a statement and reads its first row, if it has one: then the caller finishes it. */
-static enum profd_status first_row(struct store *s, enum sqlite_sql which, const struct sqlite_value *values,
-                                   size_t count, sqlite3_stmt **statement, bool *row, struct profd_error *e)
+enum profd_status sqlite_first(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, bool *row, struct profd_error *e)
 {
-    enum profd_status status = sqlite_start(s, which, values, count, statement, e);
-    return status == PROFD_OK ? sqlite_next(s, *statement, row, e) : status;
+    TRY(sqlite_start(s, which, values, count, out, e));
+    return sqlite_next(s, *out, row, e);
+}
+
+bool sqlite_row(struct store *s, sqlite3_stmt *statement, enum profd_status *status, struct profd_error *e)
+{
+    bool row = false;
+    if (*status) {
+        sqlite_finish(statement);
+        return false;
+    }
+    *status = sqlite_next(s, statement, &row, e);
+    return row;
 }
 
 enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
@@ -163,7 +176,7 @@ enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struc
 {
     sqlite3_stmt *statement;
     bool row = false;
-    enum profd_status status = first_row(s, which, values, count, &statement, &row, e);
+    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
     if (row) {
         sqlite_finish(statement);
     }
@@ -175,7 +188,7 @@ enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const stru
 {
     sqlite3_stmt *statement;
     bool row = false;
-    enum profd_status status = first_row(s, which, values, count, &statement, &row, e);
+    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
     if (row) {
         *value = sqlite3_column_int64(statement, 0);
         sqlite_finish(statement);

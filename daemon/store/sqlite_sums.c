@@ -117,10 +117,7 @@ static enum profd_status load_one(struct store *s, enum sqlite_sql which, const 
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, which, values, count, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, which, values, count, &q, &row, e);
     if (row) {
         status = sqlite_sums_read(s, q, builds, out, e);
         sqlite_finish(q);
@@ -184,12 +181,11 @@ enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t fro
                                     struct sqlite_sums *out, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
     struct sqlite_sums one;
     sqlite_sums_init(out, builds);
-    enum profd_status status =
-        sqlite_start(s, SQL_LEDGER_RANGE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_LEDGER_RANGE, VALUES(INTEGER(series), INTEGER(from), INTEGER(to)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         status = sqlite_sums_read(s, q, builds, &one, e);
         if (status == PROFD_OK) {
             sqlite_sums_add(out, &one);
@@ -205,10 +201,7 @@ enum profd_status sqlite_series_identify(struct store *s, struct arena *a, int64
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_SERIES_SET_OF, VALUES(INTEGER(series)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, SQL_SERIES_SET_OF, VALUES(INTEGER(series)), &q, &row, e);
     *found = row;
     if (!row) {
         return status;

@@ -47,18 +47,18 @@ static enum profd_status flush_hour(struct store *s, struct sqlite_tally *t, con
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to sum up a batch of uploads");
     }
     sqlite_sums_add(series, sums);
-    enum profd_status status = sqlite_ledger_load(s, key->series, key->hour, sums->build_count, &stored, &found, e);
-    if (status != PROFD_OK || !found) {
-        return status == PROFD_OK ? sqlite_ledger_add(s, key->series, key->hour, sums, e) : status;
+    TRY(sqlite_ledger_load(s, key->series, key->hour, sums->build_count, &stored, &found, e));
+    if (!found) {
+        return sqlite_ledger_add(s, key->series, key->hour, sums, e);
     }
     bool older = sums->raw_since < stored.raw_since;
     sqlite_sums_add(&stored, sums);
-    status = sqlite_ledger_set(s, key->series, key->hour, &stored, e);
-    if (status == PROFD_OK && older) {
-        status = sqlite_run(s, SQL_LEDGER_SINCE,
-                            VALUES(INTEGER(key->series), INTEGER(key->hour), INTEGER(stored.raw_since)), e);
+    TRY(sqlite_ledger_set(s, key->series, key->hour, &stored, e));
+    if (older) {
+        TRY(sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(key->series), INTEGER(key->hour), INTEGER(stored.raw_since)),
+                       e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status flush_series(struct store *s, int64_t id, const struct sqlite_sums *sums,
@@ -66,12 +66,9 @@ static enum profd_status flush_series(struct store *s, int64_t id, const struct 
 {
     struct sqlite_sums stored;
     bool found;
-    enum profd_status status = sqlite_series_load(s, id, sums->build_count, &stored, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = profd_error_set(e, PROFD_INTERNAL, "series %lld vanished", (long long)id);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(sqlite_series_load(s, id, sums->build_count, &stored, &found, e));
+    if (!found) {
+        return profd_error_set(e, PROFD_INTERNAL, "series %lld vanished", (long long)id);
     }
     sqlite_sums_add(&stored, sums);
     return sqlite_series_save(s, id, &stored, e);

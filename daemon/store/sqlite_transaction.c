@@ -4,13 +4,7 @@ enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state,
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_STATE_GET, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_first(s, SQL_STATE_GET, NULL, 0, &q, &row, e));
     if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: table state is empty", s->path);
     }
@@ -105,13 +99,11 @@ static void checkpoint(struct store *s)
 
 enum profd_status sqlite_empty_log(struct store *s, bool truncate, struct profd_error *e)
 {
-    enum profd_status status = sqlite_watch_look(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_watch_look(s, e));
     int rc = sqlite3_wal_checkpoint_v2(s->db, "main", truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
                                        NULL, NULL);
     sqlite_watch_note_database(s);
+    enum profd_status status = PROFD_OK;
     if (rc != SQLITE_OK) {
         status = sqlite_fail(s, e);
         return status == PROFD_FULL || status == PROFD_BUSY ? PROFD_OK : status;
@@ -152,11 +144,9 @@ enum profd_status sqlite_write_end(struct store *s, enum profd_status status, st
         return status;
     }
     /* Again, now that it is durable: what is acknowledged was in these files at some moment after its commit. */
-    status = sqlite_watch_look(s, e);
-    if (status == PROFD_OK) {
-        checkpoint(s);
-    }
-    return status;
+    TRY(sqlite_watch_look(s, e));
+    checkpoint(s);
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_read_begin(struct store *s, bool *began, struct profd_error *e)

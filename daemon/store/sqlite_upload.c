@@ -20,15 +20,13 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
         *outcome = STORE_OVER_SHARE;
         return status;
     }
-    status = sqlite_intern_host(b->s, u->host, &host, e);
-    if (status == PROFD_OK) {
-        status = sqlite_take_id(b->s, u, host, outcome, e);
+    TRY(sqlite_intern_host(b->s, u->host, &host, e));
+    TRY(sqlite_take_id(b->s, u, host, outcome, e));
+    if (*outcome != STORE_STORED) {
+        return PROFD_OK;
     }
-    if (status != PROFD_OK || *outcome != STORE_STORED) {
-        return status;
-    }
-    status = sqlite_intern_series(b->s, u, &series, e);
-    return status == PROFD_OK ? sqlite_batch_put(b, u, host, series, 0, &number, e) : status;
+    TRY(sqlite_intern_series(b->s, u, &series, e));
+    return sqlite_batch_put(b, u, host, series, 0, &number, e);
 }
 
 enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
@@ -38,11 +36,9 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
     if (n == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_store_begin(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_store_begin(s, e));
     sqlite_batch_init(&b, s);
+    enum profd_status status = PROFD_OK;
     for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         status = put_upload(&b, &uploads[i], &outcomes[i], e);
     }

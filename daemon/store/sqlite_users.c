@@ -161,10 +161,7 @@ enum profd_status sqlite_count_object(struct store *s, int64_t object, int sign,
     bool row = false;
     int64_t uid = 0, bytes = 0;
     enum profd_status status =
-        sqlite_start(s, SQL_OBJECT_ALONE, VALUES(INTEGER(object), INTEGER(SQLITE_ROW_BYTES)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+        sqlite_first(s, SQL_OBJECT_ALONE, VALUES(INTEGER(object), INTEGER(SQLITE_ROW_BYTES)), &q, &row, e);
     if (row) {
         uid = sqlite3_column_int64(q, 0);
         bytes = sqlite3_column_int64(q, 1);
@@ -177,39 +174,31 @@ enum profd_status sqlite_count_objects_of(struct store *s, int64_t build, int si
 {
     int64_t object = 0;
     bool found = true;
-    enum profd_status status = PROFD_OK;
-    while (status == PROFD_OK && found) {
-        status = sqlite_find(s, SQL_OBJECT_NEXT, VALUES(INTEGER(build), INTEGER(object)), &object, &found, e);
-        if (status == PROFD_OK && found) {
-            status = sqlite_count_object(s, object, sign, e);
+    while (found) {
+        TRY(sqlite_find(s, SQL_OBJECT_NEXT, VALUES(INTEGER(build), INTEGER(object)), &object, &found, e));
+        if (found) {
+            TRY(sqlite_count_object(s, object, sign, e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_get_use(struct store *s, uint32_t uid, uint64_t *bytes, uint64_t *total, struct profd_error *e)
 {
     int64_t own = 0, all = 0;
     bool found;
-    enum profd_status status = sqlite_find(s, SQL_USER_GET, VALUES(INTEGER(uid)), &own, &found, e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_USERS_TOTAL, NULL, 0, &all, &found, e);
-    }
-    if (status == PROFD_OK) {
-        *bytes = (uint64_t)own;
-        *total = (uint64_t)all;
-    }
-    return status;
+    TRY(sqlite_find(s, SQL_USER_GET, VALUES(INTEGER(uid)), &own, &found, e));
+    TRY(sqlite_find(s, SQL_USERS_TOTAL, NULL, 0, &all, &found, e));
+    *bytes = (uint64_t)own;
+    *total = (uint64_t)all;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_users_list(struct store *s, struct store_totals *t, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_USERS_COUNT, NULL, 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, SQL_USERS_COUNT, NULL, 0, &q, &row, e);
     if (status == PROFD_OK && row) {
         t->users = (uint64_t)sqlite3_column_int64(q, 0);
         t->user_bytes = (uint64_t)sqlite3_column_int64(q, 1);
@@ -239,29 +228,25 @@ uint64_t sqlite_share_most(const struct store_share *share, uint64_t own, uint64
 enum profd_status store_get_use(struct store *s, uint32_t uid, struct store_use *use, struct profd_error *e)
 {
     uint64_t own, total;
-    enum profd_status status = sqlite_get_use(s, uid, &own, &total, e);
-    if (status == PROFD_OK) {
-        *use = (struct store_use){
-            .bytes = own, .others = total > own ? total - own : 0, .most = sqlite_share_most(&s->share, own, total)};
-    }
-    return status;
+    TRY(sqlite_get_use(s, uid, &own, &total, e));
+    *use = (struct store_use){
+        .bytes = own, .others = total > own ? total - own : 0, .most = sqlite_share_most(&s->share, own, total)};
+    return PROFD_OK;
 }
 
 enum profd_status store_share_refuse(struct store *s, uint32_t uid, struct profd_error *e)
 {
     struct store_use use;
-    enum profd_status status = store_get_use(s, uid, &use, e);
-    return status != PROFD_OK
-               ? status
-               : profd_error_set(e, PROFD_FULL,
-                                 "user %u stores %llu bytes here and may store at most %llu: user-share, %u%%, of the "
-                                 "%llu bytes that other "
-                                 "users leave of %llu; delete programs of this user (profctl delete), let keep-age or "
-                                 "keep-bytes remove "
-                                 "days, or raise user-share",
-                                 uid, (unsigned long long)use.bytes, (unsigned long long)use.most, s->share.percent,
-                                 (unsigned long long)(s->share.limit > use.others ? s->share.limit - use.others : 0),
-                                 (unsigned long long)s->share.limit);
+    TRY(store_get_use(s, uid, &use, e));
+    return profd_error_set(e, PROFD_FULL,
+                           "user %u stores %llu bytes here and may store at most %llu: user-share, %u%%, of the "
+                           "%llu bytes that other "
+                           "users leave of %llu; delete programs of this user (profctl delete), let keep-age or "
+                           "keep-bytes remove "
+                           "days, or raise user-share",
+                           uid, (unsigned long long)use.bytes, (unsigned long long)use.most, s->share.percent,
+                           (unsigned long long)(s->share.limit > use.others ? s->share.limit - use.others : 0),
+                           (unsigned long long)s->share.limit);
 }
 
 enum profd_status sqlite_share_take(struct store *s, struct hashmap *users, uint32_t uid, uint64_t bytes, bool *may,
@@ -274,10 +259,7 @@ enum profd_status sqlite_share_take(struct store *s, struct hashmap *users, uint
     uint64_t *left = hashmap_find(users, &uid, sizeof uid);
     if (!left) {
         struct store_use use;
-        enum profd_status status = store_get_use(s, uid, &use, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(store_get_use(s, uid, &use, e));
         const uint64_t most = use.most > use.bytes ? use.most - use.bytes : 0;
         left = hashmap_put(users, &uid, sizeof uid, &most, sizeof most);
     }

@@ -26,12 +26,12 @@ static enum profd_status verify_slice(struct sqlite_verifying *v, const struct s
                                       struct profd_error *e)
 {
     bool found = false;
-    enum profd_status status = sqlite_slice_find(v->s, slice, &found, e);
-    if (status == PROFD_OK && !found) {
+    TRY(sqlite_slice_find(v->s, slice, &found, e));
+    if (!found) {
         sqlite_verify_tell(v, "%s: upload %" PRId64 " of a live process has no slice of %d minutes", where,
                            slice->upload, slice->width);
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Adds a row of SQL_RAW_EACH. */
@@ -79,14 +79,10 @@ static enum profd_status add_raws(struct sqlite_verifying *v, const struct sqlit
                                   struct found_hour *h, const char *where, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status =
-        sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
         status = add_raw(v, q, series, h, where, e);
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-        }
     }
     return status;
 }
@@ -115,9 +111,9 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
     struct sqlite_sums one;
     bool found;
     sqlite_sums_init(&one, series->build_count);
-    enum profd_status status = sqlite_verify_load(v, series, level, at, &row, &found, e);
-    if (status != PROFD_OK || !found) {
-        return status;
+    TRY(sqlite_verify_load(v, series, level, at, &row, &found, e));
+    if (!found) {
+        return PROFD_OK;
     }
     one.uploads = row.uploads;
     one.processes = row.processes;
@@ -149,21 +145,20 @@ static enum profd_status add_sum(struct sqlite_verifying *v, const struct sqlite
 static enum profd_status add_sums(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
                                   struct found_hour *h, const char *where, struct profd_error *e)
 {
-    enum profd_status status = add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e);
-    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && level < SQLITE_LEVEL_SLICES; level++) {
+    TRY(add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e));
+    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
         const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
         int64_t at = hour * each;
-        for (bool found = true; status == PROFD_OK && found; at++) {
-            status =
-                sqlite_find(v->s, SQL_ROLLUP_OPEN_AT,
+        for (bool found = true; found; at++) {
+            TRY(sqlite_find(v->s, SQL_ROLLUP_OPEN_AT,
                             VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(hour * each + each - 1)),
-                            &at, &found, e);
-            if (status == PROFD_OK && found) {
-                status = add_sum(v, series, level, at, h, where, e);
+                            &at, &found, e));
+            if (found) {
+                TRY(add_sum(v, series, level, at, h, where, e));
             }
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 static void compare_shares(struct sqlite_verifying *v, const struct found_hour *h, const struct sqlite_sums *ledger,
@@ -225,10 +220,8 @@ static enum profd_status verify_totals(struct sqlite_verifying *v, int64_t serie
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series), INTEGER(hour)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(v->s, q, &row, e);
-    }
+    enum profd_status status =
+        sqlite_first(v->s, SQL_HOST_TOTAL_SUM, VALUES(INTEGER(series), INTEGER(hour)), &q, &row, e);
     if (row) {
         const struct store_amount said = {ledger->uploads, ledger->ticks, ledger->calls},
                                   sum = {(uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1),
@@ -247,8 +240,8 @@ static enum profd_status add_hour(struct sqlite_verifying *v, const struct sqlit
 {
     *h = (struct found_hour){.rounding = 0};
     sqlite_sums_init(&h->sums, series->build_count);
-    const enum profd_status status = add_raws(v, series, hour, h, where, e);
-    return status == PROFD_OK ? add_sums(v, series, hour, h, where, e) : status;
+    TRY(add_raws(v, series, hour, h, where, e));
+    return add_sums(v, series, hour, h, where, e);
 }
 
 static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t hour,
@@ -259,15 +252,10 @@ static enum profd_status verify_hour(struct sqlite_verifying *v, const struct sq
     char where[64];
     bool found;
     snprintf(where, sizeof where, "series %" PRId64 ", hour %" PRId64, series->id, hour);
-    enum profd_status status = add_hour(v, series, hour, &h, where, e);
-    if (status == PROFD_OK) {
-        status = sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e);
-    }
-    if (status == PROFD_OK) {
-        compare_hour(v, &h, &ledger, where);
-        status = verify_totals(v, series->id, hour, &ledger, where, e);
-    }
-    return status;
+    TRY(add_hour(v, series, hour, &h, where, e));
+    TRY(sqlite_ledger_load(v->s, series->id, hour, series->build_count, &ledger, &found, e));
+    compare_hour(v, &h, &ledger, where);
+    return verify_totals(v, series->id, hour, &ledger, where, e);
 }
 
 /* Checks that the sums of the series are those of its hours. */
@@ -280,13 +268,8 @@ static enum profd_status verify_series(struct sqlite_verifying *v, const struct 
     bool found;
     uint32_t mask = ~(uint32_t)INEXACT_SATURATED;
     snprintf(where, sizeof where, "series %" PRId64, series->id);
-    enum profd_status status = sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &sum, e);
-    if (status == PROFD_OK) {
-        status = sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &sum, e));
+    TRY(sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e));
     sqlite_verify_equal(v, where, "uploads", in_series, said.uploads, in_ledger, sum.uploads);
     sqlite_verify_equal(v, where, "processes", in_series, said.processes, in_ledger, sum.processes);
     sqlite_verify_equal(v, where, "ticks", in_series, said.ticks, in_ledger, sum.ticks);
@@ -350,10 +333,7 @@ static enum profd_status verify_object(struct sqlite_verifying *v, struct store_
     uint8_t *bytes = NULL;
     size_t size;
     struct profd_error why = {""};
-    enum profd_status status = sqlite_start(v->s, SQL_OBJECT_EVERY, VALUES(INTEGER(c->object)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(v->s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(v->s, SQL_OBJECT_EVERY, VALUES(INTEGER(c->object)), &q, &row, e);
     c->objects_done = !row;
     if (status != PROFD_OK || !row) {
         return status;
@@ -383,24 +363,22 @@ static enum profd_status verify_step(struct sqlite_verifying *v, struct store_cu
     int64_t id = 0;
     bool found = false;
     arena_reset(v->arena);
-    enum profd_status status = sqlite_find(v->s, SQL_SERIES_NEXT, VALUES(INTEGER(c->series)), &id, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = sqlite_verify_round(v, e);
+    TRY(sqlite_find(v->s, SQL_SERIES_NEXT, VALUES(INTEGER(c->series)), &id, &found, e));
+    if (!found) {
+        TRY(sqlite_verify_round(v, e));
         *c = (struct store_cursor){.done = true};
-        return status;
+        return PROFD_OK;
     }
     if ((uint64_t)id != c->series) {
         *c = (struct store_cursor){.series = (uint64_t)id, .pages_done = true, .objects_done = true};
     }
-    if (status == PROFD_OK) {
-        status = sqlite_series_identify(v->s, v->arena, id, &series, &found, e);
-    }
-    if (status == PROFD_OK && !found) {
+    TRY(sqlite_series_identify(v->s, v->arena, id, &series, &found, e));
+    if (!found) {
         sqlite_verify_tell(v, "series %" PRId64 " has no set of builds", id);
         c->series++;
         return PROFD_OK;
     }
-    return status == PROFD_OK ? verify_next(v, &series, c, e) : status;
+    return verify_next(v, &series, c, e);
 }
 
 static int64_t work_now(void)

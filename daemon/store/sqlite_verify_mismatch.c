@@ -66,10 +66,7 @@ static enum profd_status add_up(struct store *s, enum sqlite_sql which, struct s
     sqlite3_stmt *q;
     bool row = false;
     const struct sqlite_value tenants[] = {INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)};
-    enum profd_status status = sqlite_start(s, which, tenants, which == SQL_TENANT_SUMS ? 2 : 0, &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    enum profd_status status = sqlite_first(s, which, tenants, which == SQL_TENANT_SUMS ? 2 : 0, &q, &row, e);
     if (row) {
         const struct store_amount sum = sqlite_amount(q, 0);
         outgoing_amount_add(out, &sum);
@@ -84,27 +81,13 @@ enum profd_status sqlite_verify_arrivals(struct sqlite_verifying *v, struct prof
     struct store_amount stored, marks = {0};
     int64_t number = 0, aside = 0;
     bool orphan = false, found;
-    enum profd_status status = sqlite_centre_load(v->s, &c, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_centre_load(v->s, &c, e));
     stored = c.removed;
-    status = add_up(v->s, SQL_TENANT_SUMS, &stored, e);
-    if (status == PROFD_OK) {
-        status = add_up(v->s, SQL_ARRIVAL_SUMS, &marks, e);
-    }
-    if (status == PROFD_OK) {
-        status = add_up(v->s, SQL_EPOCH_SUMS, &marks, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_ARRIVAL_ORPHAN, NULL, 0, &number, &orphan, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(add_up(v->s, SQL_TENANT_SUMS, &stored, e));
+    TRY(add_up(v->s, SQL_ARRIVAL_SUMS, &marks, e));
+    TRY(add_up(v->s, SQL_EPOCH_SUMS, &marks, e));
+    TRY(sqlite_find(v->s, SQL_ARRIVAL_ORPHAN, NULL, 0, &number, &orphan, e));
+    TRY(sqlite_find(v->s, SQL_ROLLUP_ASIDE_COUNT, NULL, 0, &aside, &found, e));
     if (aside > 0) {
         sqlite_verify_tell(v,
                            "%" PRId64
@@ -175,23 +158,22 @@ enum profd_status sqlite_verify_instances(struct sqlite_verifying *v, struct pro
 {
     sqlite3_stmt *q;
     struct sqlite_state state;
-    bool row = false, found = false;
+    bool found = false;
     int64_t one = 0;
-    enum profd_status status = sqlite_load_state(v->s, &state, e);
-    if (status == PROFD_OK) {
-        status = sqlite_start(v->s, SQL_INSTANCE_EVERY, NULL, 0, &q, e);
-    }
-    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_load_state(v->s, &state, e));
+    TRY(sqlite_start(v->s, SQL_INSTANCE_EVERY, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
         verify_instance(v, q, state.number);
     }
     if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e);
+        TRY(sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e));
     }
     if (status == PROFD_OK && found) {
         sqlite_verify_tell(v, "upload %" PRId64 " is the latest of two live processes", one);
     }
     if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e);
+        TRY(sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e));
     }
     if (status == PROFD_OK && found) {
         sqlite_verify_tell(v, "a snapshot is of live process %" PRId64 ", which is not there", one);
@@ -204,9 +186,10 @@ static enum profd_status add_parts(struct sqlite_verifying *v, int64_t id, struc
                                    uint64_t *stack_ticks, uint64_t *count, bool *readable, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false, ignored = false;
-    enum profd_status status = sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+    bool ignored = false;
+    TRY(sqlite_start(v->s, SQL_SEGMENT_PARTS, VALUES(INTEGER(id)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
         struct counts c;
         struct store_amount part = {.uploads = (uint64_t)sqlite3_column_int64(q, 4)};
         size_t n;
@@ -237,10 +220,7 @@ static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stm
     snprintf(where, sizeof where, "segment %" PRId64, id);
     const uint8_t *bytes = sqlite_blob(q, 6, &n);
     bool readable = outgoing_measure(bytes, n, &found, &stack_ticks, &why) == PROFD_OK;
-    enum profd_status status = add_parts(v, id, &found, &stack_ticks, &parts, &readable, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(add_parts(v, id, &found, &stack_ticks, &parts, &readable, e));
     if (!readable) {
         sqlite_verify_tell(v, "%s cannot be read, and what it holds cannot be sent: %s", where, why.sentence);
         return PROFD_OK;
@@ -257,9 +237,9 @@ static enum profd_status compare_segment(struct sqlite_verifying *v, sqlite3_stm
 static enum profd_status compare_all(struct sqlite_verifying *v, struct profd_error *e)
 {
     struct store_relay r;
-    enum profd_status status = store_get_relay(v->s, &r, e);
-    if (status != PROFD_OK || !r.active) {
-        return status;
+    TRY(store_get_relay(v->s, &r, e));
+    if (!r.active) {
+        return PROFD_OK;
     }
     struct store_amount sum = r.acknowledged;
     outgoing_amount_add(&sum, &r.withdrawn);
@@ -272,17 +252,15 @@ static enum profd_status compare_all(struct sqlite_verifying *v, struct profd_er
 enum profd_status sqlite_verify_segments(struct sqlite_verifying *v, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false, lone = false;
+    bool lone = false;
     int64_t id = 0;
-    enum profd_status status = sqlite_start(v->s, SQL_SEGMENT_VERIFY, NULL, 0, &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(v->s, SQL_SEGMENT_VERIFY, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
         status = compare_segment(v, q, e);
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-        }
     }
     if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_SEGMENT_ORPHAN, NULL, 0, &id, &lone, e);
+        TRY(sqlite_find(v->s, SQL_SEGMENT_ORPHAN, NULL, 0, &id, &lone, e));
     }
     if (status == PROFD_OK && lone) {
         sqlite_verify_tell(v, "bytes or parts of segment %" PRId64 " stand alone: there is no such segment", id);
@@ -293,9 +271,9 @@ enum profd_status sqlite_verify_segments(struct sqlite_verifying *v, struct prof
 enum profd_status sqlite_verify_users(struct sqlite_verifying *v, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(v->s, SQL_USERS_WRONG, VALUES(INTEGER(SQLITE_ROW_BYTES)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(v->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(v->s, SQL_USERS_WRONG, VALUES(INTEGER(SQLITE_ROW_BYTES)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
         char where[32];
         snprintf(where, sizeof where, "user %" PRId64, (int64_t)sqlite3_column_int64(q, 0));
         sqlite_verify_equal(v, where, "bytes", "list of users", (uint64_t)sqlite3_column_int64(q, 1), "stored rows",

@@ -185,20 +185,11 @@ static enum profd_status verify_floor(struct sqlite_verifying *v, const struct s
     struct folding f;
     bool found, complete = true, exists = false;
     int64_t one;
-    enum profd_status status = folding_begin(&f, v->arena, true, e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)),
-                             &one, &exists, e);
-    }
-    if (status == PROFD_OK) {
-        status = add_below(v, series, fl, &f, &complete, e);
-    }
-    if (status == PROFD_OK) {
-        status = folding_finish(&f, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(folding_begin(&f, v->arena, true, e));
+    TRY(sqlite_find(v->s, SQL_ROLLUP_EXISTS, VALUES(INTEGER(series->id), INTEGER(fl->level), INTEGER(fl->at)), &one,
+                    &exists, e));
+    TRY(add_below(v, series, fl, &f, &complete, e));
+    TRY(folding_finish(&f, e));
     if (!exists && f.out.uploads == 0) {
         return PROFD_OK;
     }
@@ -206,11 +197,11 @@ static enum profd_status verify_floor(struct sqlite_verifying *v, const struct s
         sqlite_verify_tell(v, "%s is missing, but rows below are marked as being in it", fl->where);
         return PROFD_OK;
     }
-    status = sqlite_verify_load(v, series, fl->level, fl->at, &row, &found, e);
-    if (status == PROFD_OK && found && complete) {
+    TRY(sqlite_verify_load(v, series, fl->level, fl->at, &row, &found, e));
+    if (found && complete) {
         compare_rows(v, fl->where, &row, &f.out);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_verify_day(struct sqlite_verifying *v, const struct sqlite_identity *series, int64_t day,

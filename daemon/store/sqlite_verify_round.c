@@ -83,16 +83,13 @@ static void compare_shown(struct round *r, sqlite3_stmt *q)
 static enum profd_status each_row(struct round *r, enum sqlite_sql which, bool is_series, struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_start(r->v->s, which, NULL, 0, &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(r->v->s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(r->v->s, which, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->v->s, q, &status, e)) {
         if (is_series) {
             status = add_series(r, q, e);
         } else {
             compare_shown(r, q);
-        }
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
         }
     }
     return status;
@@ -119,19 +116,10 @@ static enum profd_status compare_totals(struct round *r, struct profd_error *e)
     bool saturated = false, found;
     int64_t doomed = 0, raw = 0, rollups = 0;
     struct store *s = r->v->s;
-    enum profd_status status = sqlite_load_state(s, &t, e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_RAW_COUNT, NULL, 0, &raw, &found, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_ROLLUP_COUNT, NULL, 0, &rollups, &found, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sqlite_load_state(s, &t, e));
+    TRY(sqlite_find(s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found, e));
+    TRY(sqlite_find(s, SQL_RAW_COUNT, NULL, 0, &raw, &found, e));
+    TRY(sqlite_find(s, SQL_ROLLUP_COUNT, NULL, 0, &rollups, &found, e));
     sum_add(&r->uploads, t.retired_uploads, &saturated);
     sum_add(&r->ticks, t.retired_ticks, &saturated);
     sum_add(&r->calls, t.retired_calls, &saturated);
@@ -159,26 +147,25 @@ static enum profd_status find_orphans(struct round *r, struct profd_error *e)
                  {SQL_LEDGER_ORPHAN, "a row of the ledger"},
                  {SQL_HOST_TOTAL_ORPHAN, "a total of a host"},
                  {SQL_ROLLUP_PROCESSES_ORPHAN, "a row of processes by group"}};
-    enum profd_status status = PROFD_OK;
     int64_t upload = 0, doomed = 0;
     bool lone = false, found_count;
-    status = sqlite_find(r->v->s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found_count, e);
-    if (status == PROFD_OK && doomed == 0) { /* otherwise slices of deleted series still exist */
-        status = sqlite_find(r->v->s, SQL_SLICE_LONE, NULL, 0, &upload, &lone, e);
+    TRY(sqlite_find(r->v->s, SQL_DOOMED_COUNT, NULL, 0, &doomed, &found_count, e));
+    if (doomed == 0) { /* otherwise slices of deleted series still exist */
+        TRY(sqlite_find(r->v->s, SQL_SLICE_LONE, NULL, 0, &upload, &lone, e));
     }
-    if (status == PROFD_OK && lone) {
+    if (lone) {
         sqlite_verify_tell(r->v, "a slice of a live process names upload %" PRId64 ", which is none of its", upload);
     }
-    for (size_t i = 0; status == PROFD_OK && i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         int64_t series = 0;
         bool found = false;
-        status = sqlite_find(r->v->s, kinds[i].which, NULL, 0, &series, &found, e);
-        if (status == PROFD_OK && found) {
+        TRY(sqlite_find(r->v->s, kinds[i].which, NULL, 0, &series, &found, e));
+        if (found) {
             sqlite_verify_tell(r->v, "series %" PRId64 ": %s stands alone: nothing accounts for it", series,
                                kinds[i].what);
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status sqlite_verify_round(struct sqlite_verifying *v, struct profd_error *e)

@@ -5,23 +5,22 @@
 
 static enum profd_status put_rows(struct store *s, const struct store_watch_row *rows, size_t n, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct store_watch_row *r = &rows[i];
         if (r->document == NULL) {
-            status = sqlite_run(s, SQL_WATCH_REMOVE, VALUES(TEXT(r->key)), e);
+            TRY(sqlite_run(s, SQL_WATCH_REMOVE, VALUES(TEXT(r->key)), e));
         } else {
-            status = sqlite_run(s, SQL_WATCH_PUT, VALUES(TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e);
+            TRY(sqlite_run(s, SQL_WATCH_PUT, VALUES(TEXT(r->key), INTEGER(r->changed), TEXT(r->document)), e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status store_put_watch_rows(struct store *s, const struct store_watch_row *rows, size_t n,
                                        struct profd_error *e)
 {
-    enum profd_status status = sqlite_store_begin(s, e);
-    return status == PROFD_OK ? sqlite_write_end(s, put_rows(s, rows, n, e), e) : status;
+    TRY(sqlite_store_begin(s, e));
+    return sqlite_write_end(s, put_rows(s, rows, n, e), e);
 }
 
 enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *context, const struct store_watch_row *row),
@@ -29,17 +28,17 @@ enum profd_status store_each_watch_row(struct store *s, bool (*each)(void *conte
 {
     sqlite3_stmt *q;
     bool row = true, more = true;
-    enum profd_status status = sqlite_start(s, SQL_WATCH_EACH, NULL, 0, &q, e);
-    while (status == PROFD_OK && row && more) {
-        status = sqlite_next(s, q, &row, e);
-        if (status == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_WATCH_EACH, NULL, 0, &q, e));
+    while (row && more) {
+        TRY(sqlite_next(s, q, &row, e));
+        if (row) {
             const struct store_watch_row out = {
                 .key = sqlite_text(q, 0), .changed = sqlite3_column_int64(q, 1), .document = sqlite_text(q, 2)};
             more = each(context, &out);
         }
     }
-    if (status == PROFD_OK && row) {
+    if (row) {
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
 }

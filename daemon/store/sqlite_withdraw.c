@@ -99,11 +99,11 @@ static enum profd_status add_up(struct store *s, const struct part_key *key, str
                                 struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
     struct sqlite_sums sums;
     *x = (struct sqlite_shown){.first = INT64_MAX, .last = INT64_MIN};
-    enum profd_status status = sqlite_start(s, SQL_SERIES_SUMS, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
-    while (status == PROFD_OK && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+    TRY(sqlite_start(s, SQL_SERIES_SUMS, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(s, q, &status, e)) {
         size_t n;
         const uint8_t *set = sqlite_blob(q, SQLITE_SUM_COLUMNS, &n);
         status = n / 4 <= LIMIT_BUILDS
@@ -115,9 +115,6 @@ static enum profd_status add_up(struct store *s, const struct part_key *key, str
                 sqlite_shown_add(x, &sums, i, program);
             }
         }
-        if (status != PROFD_OK) {
-            sqlite_finish(q);
-        }
     }
     return status;
 }
@@ -128,15 +125,11 @@ static enum profd_status remove_shown(struct store *s, const struct part_key *ke
 {
     int64_t one;
     bool others = false;
-    enum profd_status status = sqlite_run(s, SQL_BUILD_USER_REMOVE, VALUES(INTEGER(key->build), INTEGER(key->uid)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_find(s, SQL_BUILD_USER_ANY, VALUES(INTEGER(key->build)), &one, &others, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_BUILD_UNSEEN, VALUES(INTEGER(key->build), INTEGER(was->last), INTEGER(!others)), e);
-    }
+    TRY(sqlite_run(s, SQL_BUILD_USER_REMOVE, VALUES(INTEGER(key->build), INTEGER(key->uid)), e));
+    TRY(sqlite_find(s, SQL_BUILD_USER_ANY, VALUES(INTEGER(key->build)), &one, &others, e));
+    TRY(sqlite_run(s, SQL_BUILD_UNSEEN, VALUES(INTEGER(key->build), INTEGER(was->last), INTEGER(!others)), e));
     *gone = !others;
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status save_shown(struct store *s, const struct part_key *key, const struct sqlite_shown *x,
@@ -157,10 +150,7 @@ static enum profd_status apply_part(struct store *s, const struct part_key *key,
     bool row = false, gone = false;
     struct sqlite_shown was, x;
     enum profd_status status =
-        sqlite_start(s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, e);
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+        sqlite_first(s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, &row, e);
     if (!row) {
         return status == PROFD_OK
                    ? profd_error_set(e, PROFD_DAMAGED, "database %s: build %lld of user %lld is in no list", s->path,
@@ -174,16 +164,16 @@ static enum profd_status apply_part(struct store *s, const struct part_key *key,
         status = add_up(s, key, &x, e);
     }
     if (status == PROFD_OK) {
-        status = x.uploads == 0 ? remove_shown(s, key, &was, &gone, e) : save_shown(s, key, &x, e);
+        TRY(x.uploads == 0 ? remove_shown(s, key, &was, &gone, e) : save_shown(s, key, &x, e));
     }
     if (status == PROFD_OK && !gone) {
-        status = sqlite_run(s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(s->state.number)), e);
+        TRY(sqlite_run(s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(s->state.number)), e));
     }
     if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(s->state.number)), e);
+        TRY(sqlite_run(s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(s->state.number)), e));
     }
     if (status == PROFD_OK && gone) {
-        status = sqlite_run(s, SQL_BUILD_FORGET, VALUES(INTEGER(key->build)), e);
+        TRY(sqlite_run(s, SQL_BUILD_FORGET, VALUES(INTEGER(key->build)), e));
     }
     return status;
 }
@@ -219,15 +209,11 @@ void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone)
 
 enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e)
 {
-    enum profd_status status = sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e);
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SET_USER_REMOVE, VALUES(INTEGER(series->set), INTEGER(series->uid)), e);
+    TRY(sqlite_run(s, SQL_SERIES_REMOVE, VALUES(INTEGER(series->id)), e));
+    TRY(sqlite_run(s, SQL_SET_USER_REMOVE, VALUES(INTEGER(series->set), INTEGER(series->uid)), e));
+    TRY(sqlite_run(s, SQL_SET_REMOVE, VALUES(INTEGER(series->set)), e));
+    if (sqlite3_changes(s->db) > 0) {
+        TRY(sqlite_run(s, SQL_SET_MEMBERS_REMOVE, VALUES(INTEGER(series->set)), e));
     }
-    if (status == PROFD_OK) {
-        status = sqlite_run(s, SQL_SET_REMOVE, VALUES(INTEGER(series->set)), e);
-    }
-    if (status == PROFD_OK && sqlite3_changes(s->db) > 0) {
-        status = sqlite_run(s, SQL_SET_MEMBERS_REMOVE, VALUES(INTEGER(series->set)), e);
-    }
-    return status;
+    return PROFD_OK;
 }
