@@ -114,18 +114,13 @@ enum profd_status attach_builds_list(const struct attach_image *image, struct ar
     for (size_t i = 0; i < n; i++) {
         b.of_module[i] = COUNTS_NOWHERE;
     }
-    enum profd_status status = modules_read(image, named, &count, &b.nameless, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(modules_read(image, named, &count, &b.nameless, e));
     if (count > 0 && named[0].number == 1) { /* before the program has its row, there is nothing to call the others */
         if (!twins_find(named, count, a, first)) {
             return profd_no_memory(e);
         }
-        status = builds_fill(named, first, count, a, &b, e);
+        TRY(builds_fill(named, first, count, a, &b, e));
     }
-    if (status == PROFD_OK) {
-        *out = b;
-    }
-    return status;
+    *out = b;
+    return PROFD_OK;
 }

@@ -307,10 +307,7 @@ enum profd_status attach_counts_make(const struct attach_news *news, struct coun
 {
     struct attach_difference *d = news->difference;
     struct counts made;
-    enum profd_status status = attach_stacks_list(&d->stacks, news->builds, ticks_sum(&d->ticks), &d->pairs, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_stacks_list(&d->stacks, news->builds, ticks_sum(&d->ticks), &d->pairs, e));
     attach_ticks_sort(&d->ticks);
     uint32_t pairs = pairs_kept(news);
     struct counts_sizes sizes = sizes_of(news, pairs);
@@ -318,11 +315,8 @@ enum profd_status attach_counts_make(const struct attach_news *news, struct coun
         *any = false;
         return PROFD_OK;
     }
-    status = counts_init_sizes(&made, &sizes, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = columns_put(news, pairs, &made, e);
+    TRY(counts_init_sizes(&made, &sizes, e));
+    enum profd_status status = columns_put(news, pairs, &made, e);
     if (status != PROFD_OK) {
         counts_done(&made);
         return status;

@@ -61,10 +61,7 @@ static enum profd_status places_reserve(struct walk *w, struct profd_error *e)
 static enum profd_status places_put(struct walk *w, uint32_t page, uint32_t slot, uint64_t count, struct profd_error *e)
 {
     struct attach_places *p = &w->d->places;
-    enum profd_status status = places_reserve(w, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(places_reserve(w, e));
     if (p->table_count == 0 || p->tables[p->table_count - 1].page != page) {
         p->tables[p->table_count++] = (struct attach_place){.page = page, .first = p->count};
     }
@@ -165,11 +162,11 @@ static enum profd_status walk_count(struct walk *w, const struct attach_count *c
             keep = old;
         } else {
             w->news++;
-            status = take(w, c, keep - old, e);
+            TRY(take(w, c, keep - old, e));
         }
     }
     if (status == PROFD_OK && keep > 0) {
-        status = places_put(w, c->table, c->slot, keep, e);
+        TRY(places_put(w, c->table, c->slot, keep, e));
     }
     return status;
 }

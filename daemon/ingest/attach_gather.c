@@ -65,10 +65,7 @@ static enum profd_status arcs_grow(struct attach_arcs *s, struct profd_error *e)
 enum profd_status attach_arcs_add(struct attach_arcs *s, const struct attach_arc *arc, struct profd_error *e)
 {
     bool saturated = false;
-    enum profd_status status = s->count == s->capacity ? arcs_grow(s, e) : PROFD_OK;
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(s->count == s->capacity ? arcs_grow(s, e) : PROFD_OK);
     uint32_t *slot = slot_find(s, arc);
     if (slot && *slot) {
         sum_add(&s->arc[*slot - 1].calls, arc->calls, &saturated);

@@ -122,21 +122,15 @@ static enum profd_status labels_read(struct harvesting *w, struct profd_error *e
 static enum profd_status read_all(struct harvesting *w, struct profd_error *e)
 {
     struct attach_process *p = w->p;
-    enum profd_status status = attach_reading_open(p->memfd, p->size, &w->reading, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_reading_open(p->memfd, p->size, &w->reading, e));
     const struct attach_header *h = &w->reading.image.header;
     if (memcmp(h->instance, p->summary.instance, sizeof h->instance) != 0) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts have become those of another instance");
     }
     if (p->snapshot) {
-        status = attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e);
+        TRY(attach_snapshot_decode(p->snapshot, p->snapshot_size, &w->before, e));
     }
-    if (status == PROFD_OK) {
-        status = attach_builds_list(&w->reading.image, w->in->arena, &w->builds, e);
-    }
-    return status;
+    return attach_builds_list(&w->reading.image, w->in->arena, &w->builds, e);
 }
 
 /* All at once: the count is written when the names are there. */
@@ -158,14 +152,8 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     const struct attach_header *h = &w->reading.image.header;
     struct attach_difference *d = &w->difference;
     uint64_t counters[COLLECTOR_COUNTERS_MAX];
-    enum profd_status status =
-        attach_difference_make(&w->reading, &w->builds, &w->before.places, w->first || w->before.stacks_known, d, e);
-    if (status == PROFD_OK) {
-        status = labels_read(w, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_difference_make(&w->reading, &w->builds, &w->before.places, w->first || w->before.stacks_known, d, e));
+    TRY(labels_read(w, e));
     if (h->rate == 0 && d->ticks.count > 0) { /* ticks of nothing */
         d->bad += d->ticks.count;
         d->ticks.count = 0;
@@ -222,15 +210,12 @@ static enum profd_status validate(struct harvesting *w, struct build_cache *cach
         .label_count = w->after.label_count,
         .labels = w->after.labels};
     w->since = w->p->behind ? w->p->behind : d.start > 0 ? d.start : 1;
-    enum profd_status status = attach_upload_validate(&d, w->in, u, e);
-    if (status == PROFD_OK && w->any) {
+    TRY(attach_upload_validate(&d, w->in, u, e));
+    if (w->any) {
         bool cut = false; /* what is stored is encoded from these counts later */
-        status = validate_decoded(cache, w->in->builds, u, &w->counts, &cut, e);
+        TRY(validate_decoded(cache, w->in->builds, u, &w->counts, &cut, e));
     }
-    if (status == PROFD_OK) {
-        status = build_cache_charge(cache, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);
-    }
-    return status;
+    return build_cache_charge(cache, w->p->uid, w->after.end, w->in->builds, u->build_count, &retry_after_ms, e);
 }
 
 static void summary_fill(struct harvesting *w)
@@ -265,19 +250,12 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
     struct attach_harvest made = {.any = true, .inside = w->in};
     struct store_upload *u = &made.put.upload;
     size_t counts_size = 0;
-    enum profd_status status = validate(w, cache, end, u, e);
-    if (status == PROFD_OK && (w->any || u->inexact)) { /* a reason is stored even without counts */
-        status = counts_encode(&w->counts, &w->in->counts, &counts_size, e);
+    TRY(validate(w, cache, end, u, e));
+    if (w->any || u->inexact) { /* a reason is stored even without counts */
+        TRY(counts_encode(&w->counts, &w->in->counts, &counts_size, e));
     }
-    if (status == PROFD_OK) {
-        status = attach_snapshot_encode(&w->after, &w->in->snapshot, &made.put.snapshot_size, e);
-    }
-    if (status == PROFD_OK) {
-        status = missing_list_cached(cache, u, &made.missing, &made.missing_count, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_snapshot_encode(&w->after, &w->in->snapshot, &made.put.snapshot_size, e));
+    TRY(missing_list_cached(cache, u, &made.missing, &made.missing_count, e));
     u->counts = w->in->counts;
     u->counts_size = counts_size;
     memcpy(made.put.instance, w->after.instance, sizeof made.put.instance);
@@ -300,18 +278,12 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
 static enum profd_status run(struct harvesting *w, struct build_cache *cache, int64_t received, enum attach_end end,
                              struct attach_harvest *h, struct profd_error *e)
 {
-    enum profd_status status = read_all(w, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(read_all(w, e));
     if (w->builds.count == 0) { /* the program has no row yet, so nothing is counted either */
         *h = (struct attach_harvest){.any = false};
         return PROFD_OK;
     }
-    status = subtract(w, received, end, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(subtract(w, received, end, e));
     summary_fill(w);
     if (w->any || w->children > 0 || w->parents > 0 || end != ATTACH_LIVES || !w->p->told) {
         return deliver(w, cache, end, h, e);

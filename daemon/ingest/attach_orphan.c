@@ -9,10 +9,7 @@ enum profd_status attach_get_origin(const uint8_t *snapshot, size_t size, struct
                                     struct profd_error *e)
 {
     struct attach_snapshot s;
-    enum profd_status status = attach_snapshot_decode(snapshot, size, &s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_snapshot_decode(snapshot, size, &s, e));
     *out = s.origin;
     attach_snapshot_done(&s);
     return PROFD_OK;
@@ -30,15 +27,12 @@ bool attach_still_lives(const struct attach_origin *o, const struct attach_origi
 static enum profd_status counts_make(uint8_t **out, size_t *size, struct profd_error *e)
 {
     struct counts c;
-    enum profd_status status = counts_init(&c, 1, 1, 0, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(counts_init(&c, 1, 1, 0, e));
     collector_make_histogram(&c.histograms[0], 0);
     c.histograms[0].used = 1;
     c.bin_index[0] = COLLECTOR_END_NOT_SEEN;
     c.bin_ticks[0] = 1;
-    status = counts_encode(&c, out, size, e);
+    enum profd_status status = counts_encode(&c, out, size, e);
     counts_done(&c);
     return status;
 }
@@ -95,14 +89,12 @@ enum profd_status attach_close_orphan(const struct store_instance *i, int64_t no
     struct attach_snapshot s;
     struct attach_harvest made = {.any = true};
     const int64_t received = i->ended ? i->missing_since : now; /* when it ended was seen: it is about its children */
-    enum profd_status status = attach_snapshot_decode(i->snapshot, i->snapshot_size, &s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_snapshot_decode(i->snapshot, i->snapshot_size, &s, e));
     struct attach_inside *in = attach_inside_new();
     if (in) {
         in->snapshot = malloc(i->snapshot_size);
     }
+    enum profd_status status = PROFD_OK;
     if (!in || !in->snapshot || !texts_keep(in, &s)) {
         status = profd_no_memory(e);
     } else {

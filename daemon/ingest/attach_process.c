@@ -87,10 +87,7 @@ static enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE],
 {
     struct statfs fs;
     uint64_t size = 0, used;
-    enum profd_status status = judge_seals(memfd, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(judge_seals(memfd, e));
     if (fstatfs(memfd, &fs) != 0) {
         return profd_error_set(e, PROFD_REFUSED, "cannot determine the file system of the memory file: %s",
                                strerror(errno));
@@ -99,17 +96,11 @@ static enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE],
         return profd_error_set(e, PROFD_REFUSED, "the memory file is of file system 0x%llx, not tmpfs (no huge pages)",
                                (unsigned long long)fs.f_type);
     }
-    status = judge_size(memfd, &size, e);
-    if (status == PROFD_OK) {
-        status = attach_read_file(memfd, page, ATTACH_PAGE, 0, e);
-    }
-    if (status == PROFD_OK) {
-        status = attach_measure(page, ATTACH_PAGE, size, &used, e);
-    }
-    if (status == PROFD_OK) {
-        *file_size = size;
-    }
-    return status;
+    TRY(judge_size(memfd, &size, e));
+    TRY(attach_read_file(memfd, page, ATTACH_PAGE, 0, e));
+    TRY(attach_measure(page, ATTACH_PAGE, size, &used, e));
+    *file_size = size;
+    return PROFD_OK;
 }
 
 #define ARENA_MAX ((size_t)64 << 20) /* builds, names and labels of one process */
@@ -145,10 +136,7 @@ enum profd_status attach_open(int memfd, uint32_t uid, const struct attach_origi
     static const uint8_t nobody[ATTACH_INSTANCE_SIZE];
     struct attach_header h;
     uint64_t size = 0;
-    enum profd_status status = attach_judge_file(memfd, page, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_judge_file(memfd, page, &size, e));
     memcpy(&h, page, sizeof h);
     if (memcmp(h.instance, nobody, UPLOAD_SENDER_SIZE) == 0) {
         return profd_error_set(e, PROFD_REFUSED,
@@ -214,10 +202,7 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
         p->generation = 0;
         return PROFD_OK;
     }
-    enum profd_status status = attach_snapshot_decode(snapshot, size, &s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_snapshot_decode(snapshot, size, &s, e));
     bool same = memcmp(s.instance, p->summary.instance, sizeof s.instance) == 0;
     attach_snapshot_done(&s);
     if (!same) {

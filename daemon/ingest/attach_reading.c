@@ -61,31 +61,27 @@ static enum profd_status outline_walk(struct attach_reading *r, uint64_t used, s
                                       struct profd_error *e)
 {
     uint64_t kept = 0, next;
-    enum profd_status status = PROFD_OK;
-    for (uint64_t at = ATTACH_PAGE; status == PROFD_OK && at < used; at = next) {
+    for (uint64_t at = ATTACH_PAGE; at < used; at = next) {
         const uint8_t *page;
         uint32_t magic;
         next = at + ATTACH_PAGE;
-        status = ahead_get(r, w, at, used, &page, e);
-        if (status != PROFD_OK) {
-            break;
-        }
+        TRY(ahead_get(r, w, at, used, &page, e));
         memcpy(&magic, page, sizeof magic);
         if (magic != ATTACH_CHUNK_MAGIC && magic != ATTACH_STACKS_MAGIC) {
             continue;
         }
         memcpy(r->bytes + at, page, ATTACH_PAGE);
         w->step = ATTACH_PAGE;
-        status = chunk_copy(r, at, used, &kept, &next, e);
+        TRY(chunk_copy(r, at, used, &kept, &next, e));
         *end = next;
-        if (status == PROFD_OK && kept > LIMIT_ATTACH_RESIDENT) {
-            status = profd_error_set(
+        if (kept > LIMIT_ATTACH_RESIDENT) {
+            return profd_error_set(
                 e, PROFD_TOO_LARGE,
                 "shared counts: the first pages, names and modules of the chunks take more than %u bytes",
                 LIMIT_ATTACH_RESIDENT);
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* The image ends with the last chunk, so that a file that uses much and has published nothing there is walked over
@@ -107,13 +103,8 @@ enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct atta
     _Alignas(ATTACH_PAGE) uint8_t page[ATTACH_PAGE];
     struct attach_reading reading = {.memfd = memfd};
     uint64_t used, end;
-    enum profd_status status = attach_read_file(memfd, page, ATTACH_PAGE, 0, e);
-    if (status == PROFD_OK) {
-        status = attach_measure(page, ATTACH_PAGE, file_size, &used, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(attach_read_file(memfd, page, ATTACH_PAGE, 0, e));
+    TRY(attach_measure(page, ATTACH_PAGE, file_size, &used, e));
     reading.whole = used <= LIMIT_ATTACH_WHOLE;
     void *bytes = mmap(NULL, (size_t)used, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | (reading.whole ? MAP_POPULATE : MAP_NORESERVE), -1, 0);
@@ -124,8 +115,9 @@ enum profd_status attach_reading_open(int memfd, uint64_t file_size, struct atta
     reading.bytes = bytes;
     reading.size = end = used;
     memcpy(reading.bytes, page, ATTACH_PAGE);
-    status = reading.whole ? attach_read_file(memfd, reading.bytes + ATTACH_PAGE, used - ATTACH_PAGE, ATTACH_PAGE, e)
-                           : outline_copy(&reading, used, &end, e);
+    enum profd_status status =
+        reading.whole ? attach_read_file(memfd, reading.bytes + ATTACH_PAGE, used - ATTACH_PAGE, ATTACH_PAGE, e)
+                      : outline_copy(&reading, used, &end, e);
     if (status == PROFD_OK) {
         status = attach_parse(reading.bytes, (size_t)end, &reading.image, e);
     }
@@ -153,8 +145,8 @@ enum profd_status attach_reading_load(struct attach_reading *r, uint64_t at, uin
 enum profd_status attach_reading_refresh(struct attach_reading *r, uint64_t at, uint64_t size, struct profd_error *e)
 {
     const uint64_t head = sizeof(struct attach_chunk);
-    enum profd_status status = attach_reading_load(r, at, size, e);
-    return status == PROFD_OK ? attach_read_file(r->memfd, r->bytes + at + head, size - head, at + head, e) : status;
+    TRY(attach_reading_load(r, at, size, e));
+    return attach_read_file(r->memfd, r->bytes + at + head, size - head, at + head, e);
 }
 
 /* The first page stays: the way to the next table leads over it. */

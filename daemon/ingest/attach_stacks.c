@@ -17,8 +17,8 @@ static enum profd_status chunk_read(struct attach_reading *r, const struct attac
     if (attach_table_kind(&r->image, cursor, &slots) != ATTACH_KIND_STACKS) {
         return PROFD_OK;
     }
-    enum profd_status status = attach_reading_load(r, cursor->at, size, e);
-    for (uint32_t i = 0; status == PROFD_OK && i < slots; i++) {
+    TRY(attach_reading_load(r, cursor->at, size, e));
+    for (uint32_t i = 0; i < slots; i++) {
         struct attach_frame frame;
         enum attach_there there = attach_node_get(&r->image, cursor, i, &number, &frame);
         s->node[number].frame = frame;
@@ -26,7 +26,7 @@ static enum profd_status chunk_read(struct attach_reading *r, const struct attac
                                 : there == ATTACH_BAD ? ATTACH_NODE_BAD
                                                       : ATTACH_NODE_WAITS;
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Judges a node and those between it and the first judged one. The children of a node that waits do so, too: they were

@@ -118,10 +118,7 @@ static enum profd_status load_bounds(struct build_cache *cache, struct build_cac
 {
     const uint8_t *bytes;
     size_t n = 0;
-    enum profd_status status = store_get_bounds(cache->store, node->uid, node->id, &bytes, &n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(store_get_bounds(cache->store, node->uid, node->id, &bytes, &n, e));
     uint8_t *copy = n > 0 ? malloc(n) : NULL;
     if (n > 0 && !copy) {
         return profd_no_memory(e);
@@ -147,10 +144,7 @@ enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t ui
         return profd_no_memory(e);
     }
     if (!node->asked || node->generation != cache->generation) {
-        enum profd_status status = load_bounds(cache, node, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(load_bounds(cache, node, e));
         /* An object without any code says nothing about addresses. */
         if (!node->bytes || !bounds_open(node->bytes, node->size, &node->bounds)) {
             node->bounds.count = 0;
@@ -168,10 +162,7 @@ enum profd_status build_cache_has_object(struct build_cache *cache, uint32_t uid
         return profd_no_memory(e);
     }
     if (!node->judged || node->judged_at != cache->generation) {
-        enum profd_status status = store_has_object(cache->store, uid, build_id, &node->has, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(store_has_object(cache->store, uid, build_id, &node->has, e));
         node->judged = true;
         node->judged_at = cache->generation;
     }
@@ -243,10 +234,7 @@ enum profd_status build_cache_charge(struct build_cache *cache, uint32_t uid, in
     for (size_t i = 0; i < n; i++) {
         bool fresh = false;
         node = open_node(cache, uid, builds[i].id.text);
-        enum profd_status status = node ? is_new(cache, node, &fresh, e) : profd_no_memory(e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(node ? is_new(cache, node, &fresh, e) : profd_no_memory(e));
         cost += fresh ? HOUR : 0;
     }
     if (cost == 0) {

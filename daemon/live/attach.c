@@ -88,11 +88,7 @@ static enum profd_status attach_greet(struct live *l, struct live_process *a, st
 {
     struct attach_page *page;
     int fd;
-    enum profd_status status = page_new(&page, &fd, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(page_new(&page, &fd, e));
     if (a->page) { /* what was said last holds */
         page_write(page, a->page->paused, a->page->rate);
     }

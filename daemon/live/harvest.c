@@ -186,17 +186,17 @@ static bool harvest_on_namesake(void *context, const struct store_instance *i)
 static enum profd_status harvest_find_former(struct store *store, struct live_process *a, struct profd_error *e)
 {
     struct harvest_namesake n = {.a = a};
-    enum profd_status status = store_each_namesake(store, a->instance, harvest_on_namesake, &n, e);
+    TRY(store_each_namesake(store, a->instance, harvest_on_namesake, &n, e));
 
-    if (!status && n.maybe) {
+    if (n.maybe) {
         return profd_error_set(
             e, PROFD_CONFLICT,
             "user %u has a process with this instance; it cannot be verified that this is the same process", n.uid);
     }
-    if (!status && n.same) {
+    if (n.same) {
         attach_set_user(a->process, n.uid);
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* The stored snapshot, from an earlier daemon or connection. */

@@ -20,15 +20,10 @@ static enum profd_status live_open(struct live *l, struct profd_error *e)
         .done = harvest_was_read,
         .done_context = l,
     };
-    enum profd_status status = store_sqlite_open_reader(l->config.database, &l->store, e);
+    TRY(store_sqlite_open_reader(l->config.database, &l->store, e));
 
-    if (!status) {
-        status = ingest_checker_new(l->store, &l->checker, e);
-    }
-    if (!status) {
-        status = work_new(l->config.loop, &work, &l->work, e);
-    }
-    return status;
+    TRY(ingest_checker_new(l->store, &l->checker, e));
+    return work_new(l->config.loop, &work, &l->work, e);
 }
 
 enum profd_status live_new(const struct live_config *config, struct live **out, struct profd_error *e)

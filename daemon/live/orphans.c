@@ -263,12 +263,9 @@ static enum profd_status orphans_enter(struct live *l, struct orphan_found *foun
     struct live_process *a;
     enum peer_process state;
     int pidfd;
-    enum profd_status status = process_new(l, found->uid, &found->origin, found->memory, &a, e);
-
-    if (status) {
-        return status;
-    }
+    TRY(process_new(l, found->uid, &found->origin, found->memory, &a, e));
     found->memory = -1; /* attach_close closes it */
+    enum profd_status status = PROFD_OK;
     if (!table_find(l, a->uid, a->instance) && !table_find_same(l, a)) {
         status = table_check_capacity(l, a->uid, e);
     } else {

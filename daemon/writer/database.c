@@ -349,16 +349,12 @@ static enum profd_status database_judge_files(const char *state_dir, const char 
 {
     bool aside = false;
     struct stat st;
-    enum profd_status status = PROFD_OK;
 
     *lost = false;
     if (!mark->any) {
         return PROFD_OK;
     }
-    status = database_finish_aside(state_dir, mark, &aside, e);
-    if (status) {
-        return status;
-    }
+    TRY(database_finish_aside(state_dir, mark, &aside, e));
     if (stat(path, &st)) {
         return errno == ENOENT && !aside ? database_note_missing(state_dir, path, e) : PROFD_OK;
     }

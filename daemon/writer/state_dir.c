@@ -66,19 +66,15 @@ static bool state_dir_lock_directory(const char *state_dir, int *out)
 enum profd_status state_dir_lock(const char *state_dir, int *lock, int *directory, struct profd_error *e)
 {
     char path[4096];
-    enum profd_status status = listen_make_directory(state_dir, 0750, e);
+    TRY(listen_make_directory(state_dir, 0750, e));
     int fd;
 
-    if (!status) {
-        status = state_dir_lock_path(state_dir, path, sizeof path, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(state_dir_lock_path(state_dir, path, sizeof path, e));
     fd = state_dir_open_lock(path, state_dir);
     if (fd < 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create %s: %s", path, strerror(errno));
     }
+    enum profd_status status = PROFD_OK;
     if (flock(fd, LOCK_EX | LOCK_NB) || !state_dir_lock_directory(state_dir, directory)) {
         status = errno == EWOULDBLOCK
                      ? profd_error_set(e, PROFD_BUSY, "another profd uses the state directory %s", state_dir)
