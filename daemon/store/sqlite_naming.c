@@ -65,6 +65,7 @@ static enum profd_status load_attested(struct store *s, int64_t build, const str
         one->id = sqlite3_column_int64(q, 2);
         one->hosts = (uint64_t)sqlite3_column_int64(q, 3);
         status = sqlite_take_content(s, q, &one->bytes, &one->size, e);
+        a->count += status == PROFD_OK;
     }
     if (status == PROFD_OK) {
         TRY(count_asked(s, build, of, a, e));
