@@ -116,20 +116,12 @@ CREATE TABLE sender (
     PRIMARY KEY (host, uid, sender)
 ) STRICT, WITHOUT ROWID;
 
--- What lists show, by build and user. Sums saturate at 2^63-1.
+-- The builds of each user. A row is there as long as one of the user's series has the build.
 CREATE TABLE build_user (
     build INTEGER NOT NULL,
     uid INTEGER NOT NULL,
     epoch INTEGER NOT NULL,       -- number of the last change of a report on it for this user
     added INTEGER NOT NULL,       -- number of the first upload
-    is_program INTEGER NOT NULL,
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    uploads INTEGER NOT NULL,
-    processes INTEGER NOT NULL,
-    nanoseconds INTEGER NOT NULL,
-    calls INTEGER NOT NULL,
-    inexact INTEGER NOT NULL,
     name TEXT NOT NULL,           -- as this user first delivered it
     PRIMARY KEY (build, uid)
 ) STRICT, WITHOUT ROWID;

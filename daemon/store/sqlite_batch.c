@@ -9,14 +9,8 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* Sums that a batch adds to one build as one user sees it. */
-struct build_key {
-    int64_t build, uid;
-};
-struct build_delta {
-    const char *name; /* of the first upload */
-    int64_t added;    /* its number */
-    struct sqlite_shown more;
+struct hour_key {
+    int64_t series, hour;
 };
 
 void sqlite_batch_init(struct sqlite_batch *b, struct store *s)
@@ -24,16 +18,16 @@ void sqlite_batch_init(struct sqlite_batch *b, struct store *s)
     b->s = s;
     b->changed = false;
     b->since = 0;
-    hashmap_init(&b->builds, 0);
     hashmap_init(&b->shares, 0);
-    sqlite_tally_init(&b->tally);
+    hashmap_init(&b->hours, 0);
+    buffer_init(&b->touched, SIZE_MAX);
 }
 
 void sqlite_batch_done(struct sqlite_batch *b)
 {
-    hashmap_clear(&b->builds);
     hashmap_clear(&b->shares);
-    sqlite_tally_done(&b->tally);
+    hashmap_clear(&b->hours);
+    buffer_done(&b->touched);
 }
 
 int64_t sqlite_batch_number(struct sqlite_batch *b)
@@ -57,40 +51,6 @@ enum profd_status sqlite_judge_upload(const struct store_upload *u, struct profd
     return PROFD_OK;
 }
 
-static void add_to_delta(struct sqlite_shown *x, const struct sqlite_sums *one, size_t place, bool program)
-{
-    bool saturated = false;
-    sum_add(&x->uploads, one->uploads, &saturated);
-    sum_add(&x->processes, one->processes, &saturated);
-    sum_add(&x->nanoseconds, one->shares[place].nanoseconds, &saturated);
-    sum_add(&x->calls, one->shares[place].calls, &saturated);
-    x->inexact |= one->inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    x->is_program |= program;
-    x->first = one->first < x->first ? one->first : x->first;
-    x->last = one->last > x->last ? one->last : x->last;
-}
-
-static enum profd_status add_to_builds(struct sqlite_batch *b, const struct store_upload *u,
-                                       const struct sqlite_series *series, const struct sqlite_sums *one,
-                                       struct profd_error *e)
-{
-    for (uint32_t i = 0; i < series->build_count; i++) {
-        struct build_key key = {.build = series->builds[i], .uid = u->uid};
-        struct build_delta *d = hashmap_find(&b->builds, &key, sizeof key);
-        if (!d) {
-            struct build_delta fresh = {.name = u->builds[i].name,
-                                        .added = b->s->state.number,
-                                        .more = {.first = INT64_MAX, .last = INT64_MIN}};
-            d = hashmap_put(&b->builds, &key, sizeof key, &fresh, sizeof fresh);
-        }
-        if (!d) {
-            return profd_no_memory(e);
-        }
-        add_to_delta(&d->more, one, i, i == u->program);
-    }
-    return PROFD_OK;
-}
-
 enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,
                                    const struct sqlite_series *series, const struct sqlite_sums *one,
                                    struct profd_error *e)
@@ -100,7 +60,12 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     if (b->s->relaying) {
         TRY(sqlite_segment_add(b->s, u, series->id, one, b->since, e));
     }
-    struct sqlite_sums *sums = sqlite_tally_sums(&b->tally, series->id, u->end / SQLITE_HOUR, series->build_count);
+    const struct hour_key key = {series->id, u->end / SQLITE_HOUR};
+    struct sqlite_sums none, *sums = hashmap_find(&b->hours, &key, sizeof key);
+    if (!sums) {
+        sqlite_sums_init(&none, series->build_count);
+        sums = hashmap_put(&b->hours, &key, sizeof key, &none, SQLITE_SUMS_SIZE(series->build_count));
+    }
     if (!sums) {
         return profd_no_memory(e);
     }
@@ -112,7 +77,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     t->raw_uploads += one->raw_uploads;
     t->raw_bytes += one->raw_bytes; /* modulo 2^64, as in sqlite_sums_add */
     t->live_bytes += one->live_bytes;
-    return add_to_builds(b, u, series, one, e);
+    return PROFD_OK;
 }
 
 /* Sums of one upload, by its own statements. */
@@ -155,64 +120,56 @@ enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_up
     return sqlite_batch_add(b, u, series, &one, e);
 }
 
-/* Adds the present values of the table. */
-static enum profd_status add_stored(struct sqlite_batch *b, const struct build_key *key, struct sqlite_shown *x,
-                                    struct profd_error *e)
+void sqlite_batch_touch(struct sqlite_batch *b, int64_t series)
 {
-    sqlite3_stmt *q;
-    bool row = false, saturated = false;
-    TRY(sqlite_first(b->s, SQL_BUILD_USER_FIND, VALUES(INTEGER(key->build), INTEGER(key->uid)), &q, &row, e));
-    if (!row) {
-        return PROFD_OK;
-    }
-    x->is_program |= sqlite3_column_int(q, 0) != 0;
-    if (sqlite3_column_int64(q, 1) < x->first) {
-        x->first = sqlite3_column_int64(q, 1);
-    }
-    if (sqlite3_column_int64(q, 2) > x->last) {
-        x->last = sqlite3_column_int64(q, 2);
-    }
-    sum_add(&x->uploads, (uint64_t)sqlite3_column_int64(q, 3), &saturated);
-    sum_add(&x->processes, (uint64_t)sqlite3_column_int64(q, 4), &saturated);
-    sum_add(&x->nanoseconds, (uint64_t)sqlite3_column_int64(q, 5), &saturated);
-    sum_add(&x->calls, (uint64_t)sqlite3_column_int64(q, 6), &saturated);
-    x->inexact |= (uint32_t)sqlite3_column_int64(q, 7) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    sqlite_finish(q);
-    return PROFD_OK;
+    b->changed = true;
+    buffer_add_format(&b->touched, "%c%lld", b->touched.size > 0 ? ',' : '[', (long long)series);
 }
 
-static enum profd_status flush_build(struct sqlite_batch *b, const struct build_key *key, struct build_delta *d,
-                                     struct profd_error *e)
+/* Adds an hour's sums to the ledger and to those of its series. */
+static enum profd_status flush_hour(struct store *s, const struct hour_key *key, const struct sqlite_sums *more,
+                                    struct profd_error *e)
 {
-    int64_t epoch = b->s->state.number;
-    struct sqlite_shown *x = &d->more;
-    TRY(add_stored(b, key, x, e));
-    TRY(sqlite_run(b->s, SQL_BUILD_USER_SET,
-                   VALUES(INTEGER(key->build), INTEGER(key->uid), INTEGER(epoch), INTEGER(d->added),
-                          INTEGER(x->is_program), INTEGER(x->first), INTEGER(x->last), INTEGER(x->uploads),
-                          INTEGER(x->processes), INTEGER(x->nanoseconds), INTEGER(x->calls), INTEGER(x->inexact),
-                          TEXT(d->name)),
-                   e));
-    TRY(sqlite_run(b->s, SQL_BUILD_EPOCH_SET, VALUES(INTEGER(key->build), INTEGER(epoch)), e));
-    return sqlite_run(b->s, SQL_USER_EPOCH_SET, VALUES(INTEGER(key->uid), INTEGER(epoch)), e);
+    struct sqlite_sums sums;
+    bool found;
+    TRY(sqlite_ledger_load(s, key->series, key->hour, more->build_count, &sums, &found, e));
+    const bool older = found && more->raw_since < sums.raw_since;
+    sqlite_sums_add(&sums, more);
+    TRY(sqlite_ledger_save(s, key->series, key->hour, &sums, e));
+    if (older) {
+        TRY(sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(key->series), INTEGER(key->hour), INTEGER(sums.raw_since)),
+                       e));
+    }
+    TRY(sqlite_series_load(s, key->series, more->build_count, &sums, &found, e));
+    if (!found) {
+        return profd_error_set(e, PROFD_INTERNAL, "series %lld vanished", (long long)key->series);
+    }
+    sqlite_sums_add(&sums, more);
+    return sqlite_series_save(s, key->series, &sums, e);
 }
 
 enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
+    static const enum sqlite_sql touches[] = {SQL_TOUCH_SERIES_BUILDS, SQL_TOUCH_SERIES_BUILD_USERS,
+                                              SQL_TOUCH_SERIES_USERS};
     size_t position = 0;
     const void *key;
     if (!b->changed) {
         return PROFD_OK;
     }
-    for (struct build_delta *d; status == PROFD_OK && (d = hashmap_next(&b->builds, &position, &key));) {
-        struct build_key copy; /* keys are unaligned */
+    for (const struct sqlite_sums *sums; (sums = hashmap_next(&b->hours, &position, &key));) {
+        struct hour_key copy; /* keys are unaligned */
         memcpy(&copy, key, sizeof copy);
-        status = flush_build(b, &copy, d, e);
+        TRY(flush_hour(b->s, &copy, sums, e));
+        sqlite_batch_touch(b, copy.series);
     }
-    if (status == PROFD_OK) {
-        status = sqlite_tally_flush(b->s, &b->tally, e);
+    buffer_add(&b->touched, "]", sizeof "]");
+    if (b->touched.failed) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; b->touched.size > sizeof "]" && i < sizeof touches / sizeof touches[0]; i++) {
+        TRY(sqlite_run(b->s, touches[i], VALUES(TEXT(b->touched.data), INTEGER(b->s->state.number)), e));
     }
     b->s->state.list_epoch = b->s->state.number;
-    return status == PROFD_OK ? sqlite_save_state(b->s, e) : status;
+    return sqlite_save_state(b->s, e);
 }

@@ -6,10 +6,10 @@
 
 struct sqlite_batch {
     struct store *s;
-    struct hashmap builds; /* build, user → what is added to the row that lists show */
     struct hashmap shares; /* user → bytes that it may still store (sqlite_users.h) */
-    struct sqlite_tally tally;
-    int64_t since; /* store_harvest.since of what is added; 0 at first */
+    struct buffer touched; /* of these series, reports change: a JSON array */
+    struct hashmap hours;  /* series, hour → struct sqlite_sums: what is added */
+    int64_t since;         /* store_harvest.since of what is added; 0 at first */
     bool changed;
 };
 
@@ -24,11 +24,13 @@ int64_t sqlite_batch_number(struct sqlite_batch *b);
 enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_upload *u, int64_t host,
                                    const struct sqlite_series *series, int64_t instance, int64_t *number,
                                    struct profd_error *e);
-/* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series,
- * its builds, and everything, and to what is forwarded. one: how much of u is new; u->counts are these counts. */
+/* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series
+ * and everything, and to what is forwarded. one: how much of u is new; u->counts are these counts. */
 enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,
                                    const struct sqlite_series *series, const struct sqlite_sums *one,
                                    struct profd_error *e);
+/* Reports on the builds of the series, and the lists that show them, will be new. */
+void sqlite_batch_touch(struct sqlite_batch *b, int64_t series);
 /* Writes all of it. */
 enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error *e);
 

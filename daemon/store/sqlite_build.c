@@ -7,6 +7,7 @@
 #include "core/sum.h"
 #include "proto/message.h"
 #include "store/scope.h"
+#include "store/sqlite_sums.h"
 #include "store/sqlite_users.h"
 
 /* The first two visible builds, ascending, with an id that begins with the prefix (or equals it, if exact). */
@@ -125,37 +126,52 @@ static enum profd_status add_uid(struct building *b, uint32_t uid, struct profd_
     return PROFD_OK;
 }
 
-/* Adds one user's row (columns of BUILD_COLUMNS). */
-static enum profd_status add_user_row(struct building *b, sqlite3_stmt *q, struct profd_error *e)
+/* Columns of the statements that list builds, behind those of sums. */
+enum { SET = SQLITE_SUM_COLUMNS, PROGRAM, BUILD_ID, BUILD, USER, NAME, ADDED };
+
+/* Adds one series of one user. */
+static enum profd_status add_series(struct store *s, struct building *b, sqlite3_stmt *q, struct profd_error *e)
 {
     struct build_row *r = &b->row;
-    bool saturated = false, first = b->uid_count == 0;
-    int64_t start = sqlite3_column_int64(q, 5), end = sqlite3_column_int64(q, 6), added = sqlite3_column_int64(q, 12);
-    if (first) {
-        b->row_id = sqlite3_column_int64(q, 1);
-        snprintf(r->build_id.text, sizeof r->build_id.text, "%s", sqlite_text(q, 0));
+    struct sqlite_sums sums;
+    bool saturated = false;
+    size_t n;
+    const uint8_t *set = sqlite_blob(q, SET, &n);
+    const uint32_t uid = (uint32_t)sqlite3_column_int64(q, USER);
+    const int64_t added = sqlite3_column_int64(q, ADDED);
+    if (n / 4 > LIMIT_BUILDS) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: a set of %zu builds", s->path, n / 4);
     }
-    if (first || start < r->first_seen) {
-        r->first_seen = start;
+    TRY(sqlite_sums_read(s, q, n / 4, &sums, e));
+    if (b->uid_count == 0) {
+        b->row_id = sqlite3_column_int64(q, BUILD);
+        snprintf(r->build_id.text, sizeof r->build_id.text, "%s", sqlite_text(q, BUILD_ID));
+        r->first_seen = INT64_MAX;
+        r->last_seen = INT64_MIN;
     }
-    if (first || end > r->last_seen) {
-        r->last_seen = end;
-    }
-    if (first || added < b->added) {
+    if (b->uid_count == 0 || added < b->added) {
         free(b->name);
         b->added = added;
-        b->name = strdup(sqlite_text(q, 3));
+        b->name = strdup(sqlite_text(q, NAME));
         if (!b->name) {
             return profd_no_memory(e);
         }
     }
-    r->is_program |= sqlite3_column_int(q, 4) != 0;
-    sum_add(&r->uploads, (uint64_t)sqlite3_column_int64(q, 7), &saturated);
-    sum_add(&r->processes, (uint64_t)sqlite3_column_int64(q, 8), &saturated);
-    sum_add(&r->nanoseconds, (uint64_t)sqlite3_column_int64(q, 9), &saturated);
-    sum_add(&r->calls, (uint64_t)sqlite3_column_int64(q, 10), &saturated);
-    r->inexact |= (uint32_t)sqlite3_column_int64(q, 11) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
-    return add_uid(b, (uint32_t)sqlite3_column_int64(q, 2), e);
+    r->is_program |= sqlite3_column_int64(q, PROGRAM) == b->row_id;
+    r->first_seen = sums.first < r->first_seen ? sums.first : r->first_seen;
+    r->last_seen = sums.last > r->last_seen ? sums.last : r->last_seen;
+    sum_add(&r->uploads, sums.uploads, &saturated);
+    sum_add(&r->processes, sums.processes, &saturated);
+    for (size_t i = 0; i < n / 4; i++) {
+        if (sqlite_set_build(set, i) == b->row_id) {
+            sum_add(&r->nanoseconds, sums.shares[i].nanoseconds, &saturated);
+            sum_add(&r->calls, sums.shares[i].calls, &saturated);
+            /* A sum at the end of the series exceeded it. */
+            saturated |= sums.shares[i].nanoseconds >= SUM_MAX || sums.shares[i].calls >= SUM_MAX;
+        }
+    }
+    r->inexact |= sums.inexact | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
+    return b->uid_count > 0 && b->uids[b->uid_count - 1] == uid ? PROFD_OK : add_uid(b, uid, e);
 }
 
 /* Receiver of the rows; one of the two is set. */
@@ -213,14 +229,14 @@ static enum profd_status list_builds(struct store *s, enum sqlite_sql which, con
     }
     while (status == PROFD_OK && more && row) {
         status = sqlite_next(s, q, &row, e);
-        bool other = status == PROFD_OK && b.uid_count > 0 && (!row || sqlite3_column_int64(q, 1) != b.row_id);
+        bool other = status == PROFD_OK && b.uid_count > 0 && (!row || sqlite3_column_int64(q, BUILD) != b.row_id);
         if (other) {
             status = emit(s, &b, sink, &more, e);
             ++*emitted;
             building_done(&b);
         }
         if (status == PROFD_OK && row && more) {
-            status = add_user_row(&b, q, e);
+            status = add_series(s, &b, q, e);
         }
     }
     if (row) {

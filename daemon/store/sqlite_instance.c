@@ -156,19 +156,6 @@ enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struc
     return sqlite_run(s, SQL_INSTANCE_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
 }
 
-/* Inside a write transaction: reports on the builds of this series, and the lists that show them, are new from here
- * on. */
-static enum profd_status sqlite_touch_series(struct store *s, int64_t series, struct profd_error *e)
-{
-    static const enum sqlite_sql touches[] = {SQL_TOUCH_SERIES_BUILDS, SQL_TOUCH_SERIES_BUILD_USERS,
-                                              SQL_TOUCH_SERIES_USER};
-    s->state.list_epoch = ++s->state.number;
-    for (size_t i = 0; i < sizeof touches / sizeof touches[0]; i++) {
-        TRY(sqlite_run(s, touches[i], VALUES(INTEGER(series), INTEGER(s->state.number)), e));
-    }
-    return sqlite_save_state(s, e);
-}
-
 /* The harvests of one transaction. */
 struct harvesting {
     struct sqlite_batch batch;
@@ -416,7 +403,8 @@ static enum profd_status put_harvest(struct harvesting *x, const struct store_ha
     if (status == PROFD_OK && h->upload.counts_size > 0) {
         TRY(put_counts(x, &h->upload, &i, e));
     } else if (status == PROFD_OK && i.has_upload) { /* it is read again or has ended, and reports state that */
-        TRY(sqlite_touch_series(x->batch.s, i.series, e));
+        (void)sqlite_batch_number(&x->batch);
+        sqlite_batch_touch(&x->batch, i.series);
     }
     if (status == PROFD_OK) {
         TRY(save_instance(x->batch.s, h, &i, e));

@@ -13,7 +13,7 @@
 struct retiring {
     struct store *s;
     struct sqlite_budget budget;
-    struct sqlite_withdrawal withdrawal;
+    struct hashmap gone; /* of sqlite_withdraw */
     struct store_progress progress;
 };
 
@@ -155,7 +155,7 @@ static enum profd_status retire_sums(struct retiring *r, const struct sqlite_ide
             rest.uploads > 0 ? sqlite_series_save(r->s, series->id, &rest, e) : sqlite_series_remove(r->s, series, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_withdraw(&r->withdrawal, series, gone, &rest, e);
+        status = sqlite_withdraw(&r->gone, series, gone->last, e);
     }
     if (status == PROFD_OK) {
         status = sqlite_centre_removed(r->s, series, gone, e);
@@ -202,18 +202,6 @@ static enum profd_status content_bytes(struct store *s, uint64_t *bytes, struct 
         *bytes = (uint64_t)((sqlite3_column_int64(q, 0) - sqlite3_column_int64(q, 2)) * sqlite3_column_int64(q, 1));
         sqlite_finish(q);
     }
-    return status;
-}
-
-enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, struct profd_error *e)
-{
-    static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_ATTESTATIONS_REMOVE,
-                                            SQL_VARIANTS_REMOVE,       SQL_BUILD_UNNAMED, SQL_BUILD_FORGET};
-    enum profd_status status = sqlite_count_objects_of(s, build, -1, e);
-    for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++) {
-        status = sqlite_run(s, steps[i], VALUES(INTEGER(build)), e);
-    }
-    sqlite_discard_rows(s);
     return status;
 }
 
@@ -337,17 +325,17 @@ enum profd_status store_retire(struct store *s, const struct store_policy *polic
     struct retiring r = {.s = s, .budget = sqlite_budget_begin()};
     bool found = true, doomed = false;
     TRY(sqlite_upkeep_begin(r.s, e));
-    sqlite_withdrawal_init(&r.withdrawal);
+    hashmap_init(&r.gone, 0);
     enum profd_status status = sqlite_reclaim(r.s, &r.budget, &doomed, &r.progress, e);
     while (status == PROFD_OK && found && !doomed && !sqlite_budget_spent(&r.budget)) {
         status = work_once(&r, policy, now, &found, e);
     }
     if (status == PROFD_OK) {
-        status = sqlite_withdrawal_apply(r.s, &r.withdrawal, e);
+        status = sqlite_withdrawal_apply(r.s, &r.gone, e);
     }
     status = sqlite_upkeep_end(r.s, status, e);
-    sqlite_withdrawal_done(&r.withdrawal);
-    r.progress.more = found || doomed || r.withdrawal.any; /* builds may be unused only now */
+    r.progress.more = found || doomed || r.gone.count > 0; /* builds may be unused only now */
+    hashmap_clear(&r.gone);
     if (status == PROFD_OK) {
         *out = r.progress;
     }

@@ -101,7 +101,7 @@ static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_ide
     t->raw_uploads -= uploads;
     t->raw_bytes -= r->bytes;
     t->live_bytes -= r->live_bytes;
-    TRY(sqlite_ledger_set(r->s, series->id, hour, &sums, e));
+    TRY(sqlite_ledger_save(r->s, series->id, hour, &sums, e));
     if (r->all) {
         TRY(sqlite_run(r->s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e));
     }

@@ -60,21 +60,13 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
 enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e);
 
-/* --- sqlite_withdraw.c: what lists say after something was removed
- * --------------------------------------------------------- */
+/* --- sqlite_delete.c */
 
-struct sqlite_withdrawal {
-    struct hashmap parts; /* build, uid → what is gone of it */
-    bool any;
-};
-void sqlite_withdrawal_init(struct sqlite_withdrawal *w);
-void sqlite_withdrawal_done(struct sqlite_withdrawal *w);
-/* Notes that gone was removed from a series of which rest is left (uploads 0: the series is gone). */
-enum profd_status sqlite_withdraw(struct sqlite_withdrawal *w, const struct sqlite_identity *series,
-                                  const struct sqlite_sums *gone, const struct sqlite_sums *rest,
+/* Notes that something that ended at last was removed from a series. gone: build, user → the latest of these times. */
+enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_identity *series, int64_t last,
                                   struct profd_error *e);
-/* Brings build_user, build and the epochs up to date, after the tables of series are. */
-enum profd_status sqlite_withdrawal_apply(struct store *s, struct sqlite_withdrawal *w, struct profd_error *e);
+/* Brings the lists and the epochs up to date, after the tables of series are. */
+enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e);
 /* Adds removed counts to the totals. */
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);
 /* Removes the symbols of a build, and its row if nothing names it. */

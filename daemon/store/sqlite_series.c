@@ -77,6 +77,11 @@ static enum profd_status find_series(struct store *s, const struct store_upload 
         if (status == PROFD_OK) {
             status = sqlite_run(s, SQL_SET_USER_ADD, VALUES(INTEGER(set), INTEGER(u->uid)), e);
         }
+        for (size_t i = 0; status == PROFD_OK && i < u->build_count; i++) {
+            status = sqlite_run(
+                s, SQL_BUILD_USER_ADD,
+                VALUES(INTEGER(builds[i]), INTEGER(u->uid), INTEGER(s->state.number + 1), TEXT(u->builds[i].name)), e);
+        }
     }
     buffer_done(&labels);
     return status;

@@ -67,7 +67,7 @@ static enum profd_status sqlite_slice_enter(struct store *s, int64_t series, int
     of_series.live_bytes += live;
     s->state.raw_bytes += raw;
     s->state.live_bytes += live;
-    TRY(sqlite_ledger_set(s, series, hour, &of_hour, e));
+    TRY(sqlite_ledger_save(s, series, hour, &of_hour, e));
     return sqlite_series_save(s, series, &of_series, e);
 }
 

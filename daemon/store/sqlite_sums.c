@@ -116,13 +116,14 @@ static enum profd_status load_one(struct store *s, enum sqlite_sql which, const 
                                   struct profd_error *e)
 {
     sqlite3_stmt *q;
-    bool row = false;
-    enum profd_status status = sqlite_first(s, which, values, count, &q, &row, e);
-    if (row) {
+    enum profd_status status = PROFD_OK;
+    sqlite_sums_init(out, builds);
+    *found = false;
+    TRY(sqlite_first(s, which, values, count, &q, found, e));
+    if (*found) {
         status = sqlite_sums_read(s, q, builds, out, e);
         sqlite_finish(q);
     }
-    *found = row;
     return status;
 }
 
@@ -138,30 +139,19 @@ enum profd_status sqlite_series_load(struct store *s, int64_t series, size_t bui
     return load_one(s, SQL_SERIES_GET, VALUES(INTEGER(series)), builds, out, found, e);
 }
 
-enum profd_status sqlite_ledger_add(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
-                                    struct profd_error *e)
-{
-    uint8_t shares[SQLITE_SHARES_BYTES];
-    size_t n = sqlite_shares_encode(x, shares);
-    return sqlite_run(s, SQL_LEDGER_ADD,
-                      VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
-                             INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
-                             INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes),
-                             INTEGER(x->live_bytes), x->raw_since == INT64_MAX ? NOTHING : INTEGER(x->raw_since),
-                             BLOB(shares, n)),
-                      e);
-}
+#define SUM_VALUES(x)                                                                                                  \
+    INTEGER((x)->uploads), INTEGER((x)->processes), INTEGER((x)->ticks), INTEGER((x)->calls), INTEGER((x)->first),     \
+        INTEGER((x)->last), INTEGER((x)->inexact), INTEGER((x)->raw_uploads), INTEGER((x)->raw_bytes),                 \
+        INTEGER((x)->live_bytes)
 
-enum profd_status sqlite_ledger_set(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
-                                    struct profd_error *e)
+enum profd_status sqlite_ledger_save(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *x,
+                                     struct profd_error *e)
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
     size_t n = sqlite_shares_encode(x, shares);
     return sqlite_run(s, SQL_LEDGER_SET,
-                      VALUES(INTEGER(series), INTEGER(hour), INTEGER(x->uploads), INTEGER(x->processes),
-                             INTEGER(x->ticks), INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last),
-                             INTEGER(x->inexact), INTEGER(x->raw_uploads), INTEGER(x->raw_bytes),
-                             INTEGER(x->live_bytes), BLOB(shares, n)),
+                      VALUES(INTEGER(series), SUM_VALUES(x), BLOB(shares, n), INTEGER(hour),
+                             x->raw_since == INT64_MAX ? NOTHING : INTEGER(x->raw_since)),
                       e);
 }
 
@@ -170,11 +160,7 @@ enum profd_status sqlite_series_save(struct store *s, int64_t series, const stru
 {
     uint8_t shares[SQLITE_SHARES_BYTES];
     size_t n = sqlite_shares_encode(x, shares);
-    return sqlite_run(s, SQL_SERIES_SET,
-                      VALUES(INTEGER(series), INTEGER(x->uploads), INTEGER(x->processes), INTEGER(x->ticks),
-                             INTEGER(x->calls), INTEGER(x->first), INTEGER(x->last), INTEGER(x->inexact),
-                             INTEGER(x->raw_uploads), INTEGER(x->raw_bytes), INTEGER(x->live_bytes), BLOB(shares, n)),
-                      e);
+    return sqlite_run(s, SQL_SERIES_SET, VALUES(INTEGER(series), SUM_VALUES(x), BLOB(shares, n)), e);
 }
 
 enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t from, int64_t to, size_t builds,

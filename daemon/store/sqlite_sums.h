@@ -30,16 +30,6 @@ void sqlite_sums_add(struct sqlite_sums *to, const struct sqlite_sums *more);
  * part held the earliest or latest time or all of a reason for inexactness. */
 bool sqlite_sums_subtract(struct sqlite_sums *to, const struct sqlite_sums *part);
 
-/* A build as one user sees it in lists. Of no uploads, first is INT64_MAX and last INT64_MIN. */
-struct sqlite_shown {
-    bool is_program;
-    int64_t first, last;
-    uint64_t uploads, processes, nanoseconds, calls;
-    uint32_t inexact;
-};
-/* Adds a series that has the build at this position of its set. */
-void sqlite_shown_add(struct sqlite_shown *x, const struct sqlite_sums *sums, size_t place, bool program);
-
 /* A set's builds from its blob. */
 static inline uint32_t sqlite_set_build(const uint8_t *set, size_t i)
 {
@@ -54,13 +44,12 @@ size_t sqlite_shares_encode(const struct sqlite_sums *s, uint8_t *out);
 enum profd_status sqlite_sums_read(struct store *s, sqlite3_stmt *q, size_t builds, struct sqlite_sums *out,
                                    struct profd_error *e);
 
-/* The ledger's row of a series and hour. */
+/* The ledger's row of a series and hour; sums without uploads if there is none. */
 enum profd_status sqlite_ledger_load(struct store *s, int64_t series, int64_t hour, size_t builds,
                                      struct sqlite_sums *out, bool *found, struct profd_error *e);
-enum profd_status sqlite_ledger_add(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
-                                    struct profd_error *e);
-enum profd_status sqlite_ledger_set(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
-                                    struct profd_error *e);
+/* Writes the row. raw_since is that of a new row; SQL_LEDGER_SINCE changes it. */
+enum profd_status sqlite_ledger_save(struct store *s, int64_t series, int64_t hour, const struct sqlite_sums *sums,
+                                     struct profd_error *e);
 /* Σ of the ledger's rows of the series in these hours, both included. */
 enum profd_status sqlite_ledger_sum(struct store *s, int64_t series, int64_t from, int64_t to, size_t builds,
                                     struct sqlite_sums *out, struct profd_error *e);
@@ -69,18 +58,6 @@ enum profd_status sqlite_series_load(struct store *s, int64_t series, size_t bui
                                      bool *found, struct profd_error *e);
 enum profd_status sqlite_series_save(struct store *s, int64_t series, const struct sqlite_sums *sums,
                                      struct profd_error *e);
-
-/* What a batch adds to the ledger and to the series. */
-struct sqlite_tally {
-    struct hashmap hours;  /* series, hour → struct sqlite_sums */
-    struct hashmap series; /* series → struct sqlite_sums */
-};
-void sqlite_tally_init(struct sqlite_tally *t);
-void sqlite_tally_done(struct sqlite_tally *t);
-/* The sums of a series and hour, to be added to; NULL when out of memory. */
-struct sqlite_sums *sqlite_tally_sums(struct sqlite_tally *t, int64_t series, int64_t hour, size_t builds);
-/* Adds all of it to the tables and forgets it. Inside a write transaction. */
-enum profd_status sqlite_tally_flush(struct store *s, struct sqlite_tally *t, struct profd_error *e);
 
 /* The key of a series. builds lives in the arena. */
 struct sqlite_identity {

@@ -113,15 +113,8 @@ static const char *const plants[][2] = {
     {"UPDATE state SET retired_calls=retired_calls+1", "calls"},
     {"UPDATE state SET raw_uploads=raw_uploads+1", "single uploads"},
     {"UPDATE state SET rollups=rollups+1", "sums"},
-    {"UPDATE build_user SET uploads=uploads+1 WHERE build=1 AND uid=1", "uploads"},
-    {"UPDATE build_user SET nanoseconds=nanoseconds+1 WHERE build=1 AND uid=1", "nanoseconds"},
-    {"UPDATE build_user SET last=last+1 WHERE build=2 AND uid=1", "latest end"},
-    {"UPDATE build_user SET is_program=1 WHERE build=2 AND uid=1", "program"},
     {"DELETE FROM build_user WHERE build=1 AND uid=2", "no list"},
-    {"INSERT INTO build_user SELECT build, 9, epoch, added, is_program, first, last, uploads, processes, nanoseconds, "
-     "calls, inexact, "
-     "name FROM build_user WHERE build=1 AND uid=1",
-     "no series"},
+    {"INSERT INTO build_user SELECT build, 9, epoch, added, name FROM build_user WHERE build=1 AND uid=1", "no series"},
     {"UPDATE instance SET generation=0 WHERE id=1", "a snapshot without a generation"},
     {"UPDATE instance SET generation=-5 WHERE id=2", "a snapshot without a generation"},
     {"DELETE FROM snapshot WHERE instance=1", "without a snapshot"},
