@@ -13,39 +13,23 @@
 #include "core/hashmap.h"
 #include "net/conn.h"
 
-/* What each user holds of things that are limited per user. Loop thread only. */
+#define CONN_SCRATCH (64u << 10)
+#define CONN_FDS_MAX 16 /* descriptors that may wait for their frame */
+#define CONN_POLLS 1024 /* connections in one poll */
 
-struct conn;
-
-struct tally_entry {
+/* What a user holds of that is limited per user. */
+struct conn_user {
     uint32_t uid;
     size_t connections;
     size_t bytes;   /* of bodies */
     size_t answers; /* bytes of answers not taken yet */
 
-    /* conn_share.c */
-    struct timeval pass;           /* the latest pass of the loop in which connections of the user were read, */
-    unsigned reads;                /* and their number */
-    TAILQ_HEAD(, conn) postponed;  /* connections that wait for the next pass */
-    TAILQ_ENTRY(tally_entry) next; /* in the list of users with such connections, */
-    bool queued;                   /* if it is in that list */
+    struct timeval pass;          /* the latest pass of the loop in which connections of the user were read, */
+    unsigned reads;               /* and their number */
+    TAILQ_HEAD(, conn) postponed; /* connections that wait for the next pass */
+    TAILQ_ENTRY(conn_user) next;  /* in the list of users with such connections, */
+    bool queued;                  /* if it is in that list */
 };
-
-struct tally {
-    struct hashmap of_uid; /* uid → struct tally_entry */
-};
-
-void tally_init(struct tally *t);
-
-/* The user's entry, made if need be; NULL when out of memory. O(1) expected. */
-struct tally_entry *tally_open(struct tally *t, uint32_t uid);
-/* Forgets the entry if it holds nothing. */
-void tally_release(struct tally *t, struct tally_entry *entry);
-/* Frees all entries. */
-void tally_done(struct tally *t);
-
-#define CONN_SCRATCH (64u << 10)
-#define CONN_FDS_MAX 16 /* descriptors that may wait for their frame */
 
 /* Something to be written: a block, or pieces made on demand. */
 struct conn_output {
@@ -58,7 +42,7 @@ struct conn_output {
 struct conn {
     struct conn_group *group;
     struct peer peer;
-    struct tally_entry *tally;
+    struct conn_user *owner;
     conn_id id;
     void *user;
     int fd;
@@ -79,7 +63,8 @@ struct conn {
     /* input */
     uint8_t header[FRAME_HEADER_SIZE];
     size_t header_got;
-    struct frame frame; /* valid when header_got is whole */
+    struct frame frame;                 /* valid when header_got is whole, */
+    const struct conn_handler *handler; /* and what handles it; NULL of HELLO */
     struct conn_body body;
     size_t body_got;
     bool body_ready; /* memory was given */
@@ -111,7 +96,7 @@ struct conn_slot {
 
 struct conn_group {
     struct conn_config config;
-    struct tally tally;
+    struct hashmap users; /* uid → struct conn_user */
     struct conn_slot *slots;
     uint32_t slot_count, slot_free; /* slot_free: index + 1 of the first free slot */
     size_t bodies;
@@ -119,74 +104,60 @@ struct conn_group {
     TAILQ_HEAD(conn_unproven_list, conn) unproven; /* in the order of their accept */
     struct conn_counts counts;
     bool draining;
-    bool urgent;                       /* what has arrived is read although its user is crowded */
-    size_t crowded;                    /* connections that are */
-    struct event crowd_event;          /* looks whether they still are */
-    TAILQ_HEAD(, tally_entry) sharing; /* users with postponed connections */
+    bool urgent;                     /* what has arrived is read although its user is crowded */
+    size_t crowded;                  /* connections that are */
+    struct event crowd_event;        /* looks whether they still are */
+    TAILQ_HEAD(, conn_user) sharing; /* users with postponed connections */
     size_t sharing_count;
     struct event share_event, hangup_event;
     size_t limit; /* of connections, SIZE_MAX: the configuration's alone */
     uint8_t scratch[CONN_SCRATCH];
 };
 
-/* The files of a connection. Each calls only those that stand above it; conn_group.c calls all of them. */
+/* The files of a connection, from the top: conn.c has the set of them and their events, conn_read.c takes bytes to
+ * handlers, conn_limits.c says what each user may hold, conn_write.c has state, deadlines and answers. Each calls only
+ * those below it. */
 
-/* conn_state.c */
+/* conn_write.c */
 /* Moves if the move is allowed. */
 bool conn_move(struct conn *c, enum conn_state state);
-/* The connection has sent a whole frame after HELLO, or ends. It does not give way to a new one any more. */
-void conn_prove(struct conn *c);
 /* Sets a deadline (ms of loop_now; 0 clears) and the timer with it. */
 void conn_set_read_deadline(struct conn *c, uint64_t at);
-void conn_set_write_deadline(struct conn *c, uint64_t at);
 /* The timer, for the earlier of the deadlines. */
 void conn_arm_timer(struct conn *c);
-
-/* conn_fds.c */
-/* Appends the descriptors of one recvmsg to the FIFO. PROTOCOL if there are too many, BUSY if the process has no free
- * descriptors. */
-struct msghdr;
-enum profd_status conn_fds_take(struct conn *c, struct msghdr *m, struct profd_error *e);
-/* After everything read was looked at: does every waiting descriptor have a frame it can belong to? */
-enum profd_status conn_fds_check(const struct conn *c, struct profd_error *e);
-/* Closes those that came for a frame. */
+/* Closes descriptors that came for a frame. */
 void conn_fds_close(const struct conn *c, int *fds, unsigned *count);
-/* Marks the connection crowded while LIMIT_CLOSING_PER_UID descriptors of its user are being closed, and the group
- * looks again soon. True if it is. */
-bool conn_fds_crowd(struct conn *c);
-/* The group looks at its crowded connections again soon. */
-void conn_fds_look_soon(struct conn_group *g);
+/* Can the peer read no more answers? Asks the socket once after each read; frees the unread answers if so. Frames that
+ * were received before may still be handled. */
+bool conn_is_deaf(struct conn *c);
+/* A request is in flight: looks from time to time whether peers have hung up. */
+void conn_hangup_watch(struct conn_group *g);
+void conn_hangup_look(evutil_socket_t fd, short what, void *group);
+/* Something changed for the connection outside its own events: it is settled from the loop. */
+void conn_touch(struct conn *c);
+bool conn_has_output(const struct conn *c);
+void conn_write(struct conn *c);
+void conn_output_clear(struct conn *c);
 
-/* conn_share.c */
+/* conn_limits.c */
+/* The user's entry, made if need be; NULL when out of memory. O(1) expected. */
+struct conn_user *conn_user_open(struct conn_group *g, uint32_t uid);
+/* Forgets the entry if it holds nothing. */
+void conn_user_release(struct conn_group *g, struct conn_user *user);
 /* The connection is readable: may it be read in this pass of the loop? Otherwise it is postponed. */
 bool conn_share_take(struct conn *c);
 /* It is read now, or never: it is not postponed any more. */
 void conn_share_leave(struct conn *c);
 /* Has postponed connections read, of each user as many as one pass may read. */
 void conn_share_serve(evutil_socket_t fd, short what, void *group);
-
-/* conn_hangup.c */
-/* A request is in flight: looks from time to time whether peers have hung up. */
-void conn_hangup_watch(struct conn_group *g);
-void conn_hangup_look(evutil_socket_t fd, short what, void *group);
-
-/* conn_write.c */
-/* Can the peer read no more answers? Asks the socket once after each read; frees the unread answers if so. Frames that
- * were received before may still be handled. */
-bool conn_is_deaf(struct conn *c);
-/* Something changed for the connection outside its own events: it is settled from the loop. */
-void conn_touch(struct conn *c);
-void conn_write(struct conn *c);
-void conn_output_clear(struct conn *c);
-
-/* conn_budget.c */
+/* Marks the connection crowded while LIMIT_CLOSING_PER_UID descriptors of its user are being closed, and the group
+ * looks again soon. True if it is. */
+bool conn_crowd(struct conn *c);
+/* The group looks at its crowded connections again soon. */
+void conn_crowd_look_soon(struct conn_group *g);
 /* Memory for the body of the current frame, or the connection waits for it. */
 void conn_budget_ask(struct conn *c);
 void conn_budget_leave(struct conn *c);
-
-/* conn_frame.c: the header and, later, the whole frame. */
-void conn_take_header(struct conn *c);
-void conn_take_frame(struct conn *c);
 
 /* conn_read.c */
 void conn_read(struct conn *c);
@@ -194,13 +165,7 @@ void conn_read(struct conn *c);
 void conn_read_held(struct conn *c);
 /* May bytes of this connection be looked at now? */
 bool conn_may_read(const struct conn *c);
-
-/* conn_events.c */
-/* Events, the deadline for HELLO, and the first look. */
-void conn_start(struct conn *c);
-void conn_free(struct conn *c);
-void conn_enter(struct conn *c);
-/* Closes, resumes or arms the connection as its state asks; it may be gone afterwards. */
-void conn_leave(struct conn *c);
+/* The connection has sent a whole frame after HELLO, or ends. It does not give way to a new one any more. */
+void conn_prove(struct conn *c);
 
 #endif

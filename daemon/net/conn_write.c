@@ -1,20 +1,144 @@
-/* Frames out. Blocks are written as soon as the socket takes them; pieces of a long answer are made one at a time. */
+/* State, deadlines and answers of a connection, and whether a peer is there to read them. Blocks are written as soon as
+ * the socket takes them; pieces of a long answer are made one at a time. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "net/closer.h"
 #include "net/conn_internal.h"
 #include "net/loop.h"
 
 #define BLOCKS_PER_WRITE 64
+#define LOOK_MS 100 /* between two looks at the connections that have requests in flight */
+
+/* Allowed moves as data: bit n of row m says that m → n is one. */
+static const uint8_t conn_moves[] = {
+    [CONN_GREETING] = 1u << CONN_OPEN | 1u << CONN_DRAINING | 1u << CONN_CLOSED,
+    [CONN_OPEN] = 1u << CONN_DRAINING | 1u << CONN_CLOSED,
+    [CONN_DRAINING] = 1u << CONN_CLOSED,
+    [CONN_CLOSED] = 0,
+};
+
+bool conn_move(struct conn *c, enum conn_state state)
+{
+    if (!(conn_moves[c->state] & 1u << state)) {
+        return false;
+    }
+    c->state = state;
+    return true;
+}
+
+void conn_arm_timer(struct conn *c)
+{
+    /* The deadline of a sender is suspended while the daemon does not read. */
+    uint64_t first = c->paused_since ? 0 : c->read_deadline, now;
+    struct timeval tv;
+
+    if (!first || (c->write_deadline && c->write_deadline < first)) {
+        first = c->write_deadline;
+    }
+    /* A timer that fires early looks again: moving a deadline back costs nothing. */
+    if (!first || (c->armed && c->armed <= first)) {
+        return;
+    }
+    now = loop_now();
+    tv.tv_sec = (time_t)(first > now ? (first - now) / 1000u : 0);
+    tv.tv_usec = (suseconds_t)(first > now ? (first - now) % 1000u * 1000u : 0);
+    c->armed = first;
+    evtimer_add(&c->timer_event, &tv);
+}
+
+void conn_set_read_deadline(struct conn *c, uint64_t at)
+{
+    c->read_deadline = at;
+    conn_arm_timer(c);
+}
+
+static void conn_set_write_deadline(struct conn *c, uint64_t at)
+{
+    c->write_deadline = at;
+    conn_arm_timer(c);
+}
+
+void conn_fds_close(const struct conn *c, int *fds, unsigned *count)
+{
+    for (unsigned i = 0; i < *count; i++) {
+        if (fds[i] >= 0) {
+            closer_close(c->group->config.closer, c->peer.uid, fds[i]);
+        }
+    }
+    c->group->counts.descriptors -= *count;
+    *count = 0;
+}
+
+/* --- Peers that have hung up. Their requests are not begun, and queued ones are cancelled: the answers would have no
+ * reader. A peer that has only shut down its sending side still reads. */
+
+bool conn_has_hung_up(const struct conn *c)
+{
+    struct pollfd p = {.fd = c->fd};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
+/* The connections with requests in flight, CONN_POLLS at a time. */
+void conn_hangup_look(evutil_socket_t fd, short what, void *group)
+{
+    struct conn_group *g = group;
+    struct pollfd polls[CONN_POLLS];
+    struct conn *conns[CONN_POLLS];
+    uint32_t at = 0;
+    size_t left = 0;
+
+    (void)fd;
+    (void)what;
+    while (at < g->slot_count) {
+        size_t n = 0;
+
+        for (; at < g->slot_count && n < CONN_POLLS; at++) {
+            struct conn *c = g->slots[at].conn;
+
+            if (c && c->in_flight && !c->deaf) {
+                polls[n] = (struct pollfd){.fd = c->fd};
+                conns[n++] = c;
+            }
+        }
+        left += n;
+        if (!n || poll(polls, (nfds_t)n, 0) <= 0) {
+            continue;
+        }
+        for (size_t i = 0; i < n; i++) {
+            if (polls[i].revents & (POLLHUP | POLLERR)) {
+                conns[i]->gone = true;
+                event_active(&conns[i]->write_event, EV_WRITE, 0);
+                left--;
+            }
+        }
+    }
+    if (left) {
+        conn_hangup_watch(g);
+    }
+}
+
+void conn_hangup_watch(struct conn_group *g)
+{
+    const struct timeval later = {.tv_usec = LOOK_MS * 1000};
+
+    if (g->config.hung_up && !evtimer_pending(&g->hangup_event, NULL)) {
+        evtimer_add(&g->hangup_event, &later);
+    }
+}
+
+/* --- Answers */
 
 static void conn_source_drop(struct conn *c, struct conn_source *s)
 {
     c->source_bytes -= s->size;
-    c->tally->answers -= s->size;
+    c->owner->answers -= s->size;
     s->free(s);
 }
 
@@ -72,46 +196,6 @@ static void conn_output_append(struct conn *c, uint8_t *block, size_t size, int 
     }
 }
 
-/* Makes the next part of a long answer. Long answers alternate; other frames may be sent between parts. */
-static void conn_output_make(struct conn *c)
-{
-    struct conn_source *s = STAILQ_FIRST(&c->sources);
-    uint8_t *block = NULL;
-    size_t size = 0;
-
-    if (!s->make(s, &block, &size)) {
-        c->broken = true;
-        return;
-    }
-    if (size) {
-        conn_output_append(c, block, size, -1);
-        /* The others are served, too: a backup of hours must not delay a report. */
-        STAILQ_REMOVE_HEAD(&c->sources, next);
-        STAILQ_INSERT_TAIL(&c->sources, s, next);
-        return;
-    }
-    STAILQ_REMOVE_HEAD(&c->sources, next);
-    conn_source_drop(c, s);
-    c->in_flight--;
-}
-
-static void conn_output_advance(struct conn *c, size_t n)
-{
-    c->output_bytes -= n;
-    while (n) {
-        struct conn_output *o = STAILQ_FIRST(&c->outputs);
-        const size_t left = o->size - o->sent;
-
-        if (n < left) {
-            o->sent += n;
-            return;
-        }
-        n -= left;
-        STAILQ_REMOVE_HEAD(&c->outputs, next);
-        conn_output_free(c, o);
-    }
-}
-
 /* The peer has closed the connection or reads no more. Received frames may still be unread, for example from a process
  * that attaches and ends immediately. No more answers are sent. */
 static void conn_give_up_answers(struct conn *c)
@@ -139,33 +223,25 @@ bool conn_is_deaf(struct conn *c)
     return c->deaf;
 }
 
-union conn_control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static void conn_output_attach(struct msghdr *m, union conn_control *control, int fd)
-{
-    memset(control, 0, sizeof *control);
-    m->msg_control = control->bytes;
-    m->msg_controllen = sizeof control->bytes;
-    control->align.cmsg_level = SOL_SOCKET;
-    control->align.cmsg_type = SCM_RIGHTS;
-    control->align.cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(&control->align), &fd, sizeof fd);
-}
-
 /* One sendmsg. False when the socket takes no more. */
 static bool conn_output_send(struct conn *c)
 {
     struct conn_output *first = STAILQ_FIRST(&c->outputs);
     struct iovec io[BLOCKS_PER_WRITE];
     struct msghdr m = {.msg_iov = io};
-    union conn_control control;
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
     ssize_t n;
 
     if (first->fd >= 0) {
-        conn_output_attach(&m, &control, first->fd);
+        m.msg_control = control.bytes;
+        m.msg_controllen = sizeof control.bytes;
+        control.align.cmsg_level = SOL_SOCKET;
+        control.align.cmsg_type = SCM_RIGHTS;
+        control.align.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&control.align), &first->fd, sizeof(int));
     }
     /* A descriptor goes with the first byte of its own frame: such a frame begins a message. */
     for (struct conn_output *o = first; o && m.msg_iovlen < BLOCKS_PER_WRITE && (o == first || o->fd < 0);
@@ -187,22 +263,52 @@ static bool conn_output_send(struct conn *c)
     if (n) {
         conn_output_close(c, first);
     }
-    conn_output_advance(c, (size_t)n);
+    c->output_bytes -= (size_t)n;
+    for (size_t sent = (size_t)n; sent;) {
+        const size_t left = first->size - first->sent;
+
+        if (sent < left) {
+            first->sent += sent;
+            break;
+        }
+        sent -= left;
+        STAILQ_REMOVE_HEAD(&c->outputs, next);
+        conn_output_free(c, first);
+        first = STAILQ_FIRST(&c->outputs);
+    }
     conn_set_write_deadline(c, !STAILQ_EMPTY(&c->outputs) ? loop_now() + c->group->config.write_ms : 0);
     return true;
 }
 
+bool conn_has_output(const struct conn *c)
+{
+    return !STAILQ_EMPTY(&c->outputs) || !STAILQ_EMPTY(&c->sources);
+}
+
+/* Long answers alternate, a part of each at a time: a backup of hours must not delay a report. Other frames may be sent
+ * between parts. */
 void conn_write(struct conn *c)
 {
-    while (!c->broken) {
+    while (!c->broken && conn_has_output(c)) {
+        struct conn_source *s = STAILQ_FIRST(&c->sources);
+        uint8_t *block = NULL;
+        size_t size = 0;
+
         if (!STAILQ_EMPTY(&c->outputs)) {
             if (!conn_output_send(c)) {
                 return;
             }
-        } else if (!STAILQ_EMPTY(&c->sources)) {
-            conn_output_make(c);
+        } else if (!s->make(s, &block, &size)) {
+            c->broken = true;
         } else {
-            return;
+            STAILQ_REMOVE_HEAD(&c->sources, next);
+            if (size) {
+                conn_output_append(c, block, size, -1);
+                STAILQ_INSERT_TAIL(&c->sources, s, next);
+            } else {
+                conn_source_drop(c, s);
+                c->in_flight--;
+            }
         }
     }
 }
@@ -223,32 +329,30 @@ static void conn_queue_message(struct conn *c, const struct message *m, uint16_t
 
     if (!message_encode(m, flags, tag, &block, &size, NULL)) {
         conn_output_append(c, block, size, fd);
-        return;
+    } else {
+        if (fd >= 0) {
+            close(fd);
+        }
+        c->broken = true;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
-    c->broken = true;
+    conn_touch(c);
 }
 
 void conn_send(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
 {
     conn_queue_message(c, m, flags, tag, -1);
-    conn_touch(c);
 }
 
 void conn_answer(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag)
 {
     c->in_flight--;
     conn_queue_message(c, m, flags, tag, -1);
-    conn_touch(c);
 }
 
 void conn_answer_fd(struct conn *c, const struct message *m, uint16_t flags, uint32_t tag, int fd)
 {
     c->in_flight--;
     conn_queue_message(c, m, (uint16_t)(flags | 1u << FRAME_FLAG_FDS_SHIFT), tag, fd);
-    conn_touch(c);
 }
 
 static void conn_queue_nack(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence,
@@ -267,7 +371,6 @@ void conn_nack(struct conn *c, uint32_t tag, enum profd_status status, const cha
 {
     c->in_flight--;
     conn_queue_nack(c, tag, status, sentence, retry_after_ms);
-    conn_touch(c);
 }
 
 void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const char *sentence)
@@ -289,7 +392,6 @@ void conn_fail(struct conn *c, uint32_t tag, enum profd_status status, const cha
     if (g->config.note) {
         g->config.note(g->config.context, "connection failed", sentence);
     }
-    conn_touch(c);
 }
 
 void conn_stream(struct conn *c, struct conn_source *s)
@@ -302,15 +404,6 @@ void conn_stream(struct conn *c, struct conn_source *s)
     }
     STAILQ_INSERT_TAIL(&c->sources, s, next);
     c->source_bytes += s->size;
-    c->tally->answers += s->size;
+    c->owner->answers += s->size;
     conn_touch(c);
-}
-
-enum profd_status conn_judge_answers(const struct conn *c, struct profd_error *e)
-{
-    if (c->tally->answers <= c->group->config.answers_max_uid) {
-        return PROFD_OK;
-    }
-    return profd_error_set(e, PROFD_BUSY, "user %u has %zu bytes of unread answers; the limit is %zu", c->peer.uid,
-                           c->tally->answers, c->group->config.answers_max_uid);
 }

@@ -10,7 +10,7 @@
 
 #include "net/loop.h"
 
-#define ACCEPTS_PER_WAKE 256 /* they cost little; what they send is read in shares (conn_share.c) */
+#define ACCEPTS_PER_WAKE 256 /* they cost little; what they send is read in shares (conn_limits.c) */
 #define TELL_MS 60000u       /* interval of log lines while descriptors are exhausted */
 
 struct listener {

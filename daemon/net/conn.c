@@ -1,4 +1,5 @@
-/* The set of connections: admits them, assigns ids, closes all. */
+/* The set of connections and their events: admits them, assigns ids, settles each after what happened to it, closes
+ * all. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,11 @@
 #include "net/closer.h"
 #include "net/conn.h"
 #include "net/conn_internal.h"
+#include "net/loop.h"
 
 #define DRAIN_READS 4 /* as much as a socket holds by default */
-#define POLLS 1024
-#define SEEN 1024 /* connections among which one is chosen that gives way */
-#define TRIES 16  /* connections that one new connection may have read, so that accepting it costs little */
+#define SEEN 1024     /* connections among which one is chosen that gives way */
+#define TRIES 16      /* connections that one new connection may have read, so that accepting it costs little */
 
 void conn_config_init(struct conn_config *config)
 {
@@ -31,6 +32,179 @@ void conn_config_init(struct conn_config *config)
     config->connections_max_uid = LIMIT_CONNECTIONS_PER_UID;
 }
 
+conn_id conn_get_id(const struct conn *c)
+{
+    return c->id;
+}
+
+const struct peer *conn_get_peer(const struct conn *c)
+{
+    return &c->peer;
+}
+
+void *conn_get_user(const struct conn *c)
+{
+    return c->user;
+}
+
+enum peer_process conn_open_process(const struct conn *c, int *pidfd)
+{
+    return peer_open_process(c->fd, c->peer.pid, pidfd);
+}
+
+struct conn *conn_find(struct conn_group *g, conn_id id)
+{
+    const uint32_t index = (uint32_t)id;
+
+    if (index >= g->slot_count || !g->slots[index].conn || g->slots[index].conn->id != id) {
+        return NULL;
+    }
+    return g->slots[index].conn;
+}
+
+void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out)
+{
+    *out = g->counts;
+    out->bodies = g->bodies;
+}
+
+static void conn_free(struct conn *c)
+{
+    struct conn_group *g = c->group;
+    struct conn_slot *slot = &g->slots[(uint32_t)c->id];
+
+    event_del(&c->read_event);
+    event_del(&c->write_event);
+    event_del(&c->timer_event);
+    conn_prove(c);
+    conn_share_leave(c);
+    conn_budget_leave(c);
+    conn_body_free(g, &c->body);
+    conn_fds_close(c, c->fds, &c->fd_count);
+    conn_output_clear(c);
+    free(c->held);
+    closer_close_connection(g->config.closer, c->peer.uid, c->fd);
+    g->crowded -= c->crowded;
+    if (c->user && g->config.closed) {
+        g->config.closed(g->config.context, c->user);
+    }
+    slot->conn = NULL;
+    slot->generation++;
+    slot->next_free = g->slot_free;
+    g->slot_free = (uint32_t)c->id + 1;
+    g->counts.connections--;
+    c->owner->connections--;
+    conn_user_release(g, c->owner);
+    free(c);
+}
+
+static void conn_note_pause(struct conn *c, bool paused)
+{
+    if (paused && !c->paused_since) {
+        c->paused_since = loop_now();
+    } else if (!paused && c->paused_since) {
+        const uint64_t pause = loop_now() - c->paused_since;
+
+        c->paused_since = 0;
+        if (c->read_deadline) {
+            conn_set_read_deadline(c, c->read_deadline + pause);
+        }
+    }
+}
+
+/* Adds or removes an event. libevent does not add one that is activated and waits for its handler: it is deleted first.
+ * Nothing is lost by that: the connection is settled just now, and what can be read makes it readable again. */
+static void conn_arm_event(struct event *event, bool wanted, bool *armed)
+{
+    if (wanted != *armed) {
+        event_del(event);
+        if (wanted) {
+            event_add(event, NULL);
+        }
+        *armed = wanted;
+    }
+}
+
+/* Closes, resumes or arms the connection as its state asks; it may be gone afterwards. */
+static void conn_leave(struct conn *c)
+{
+    if (c->busy > 1) {
+        c->busy--;
+        return;
+    }
+    if (c->gone) {
+        (void)conn_is_deaf(c);
+    }
+    /* Answers go out before more is read; both may free what the other waits for. */
+    conn_write(c);
+    while (c->held && conn_may_read(c)) {
+        conn_note_pause(c, false);
+        conn_read_held(c);
+        conn_write(c);
+    }
+    c->busy--;
+    if (c->broken || c->state == CONN_CLOSED || (c->state == CONN_DRAINING && !c->in_flight && !conn_has_output(c))) {
+        conn_free(c);
+        return;
+    }
+    conn_note_pause(c, !conn_may_read(c) && !c->failed);
+    conn_arm_event(&c->read_event, conn_may_read(c) && !c->held, &c->reading);
+    conn_arm_event(&c->write_event, conn_has_output(c), &c->writing);
+}
+
+static void conn_on_readable(evutil_socket_t fd, short what, void *context)
+{
+    struct conn *c = context;
+
+    (void)fd;
+    (void)what;
+    c->busy++;
+    if (conn_share_take(c) && conn_may_read(c) && !c->held) {
+        conn_read(c);
+    }
+    conn_leave(c);
+}
+
+static void conn_on_writable(evutil_socket_t fd, short what, void *context)
+{
+    struct conn *c = context;
+
+    (void)fd;
+    (void)what;
+    c->busy++;
+    conn_leave(c);
+}
+
+static void conn_on_timer(evutil_socket_t fd, short what, void *context)
+{
+    struct conn *c = context;
+    const uint64_t now = loop_now();
+    struct profd_error e;
+
+    (void)fd;
+    (void)what;
+    c->armed = 0;
+    c->busy++;
+    if (c->write_deadline && now >= c->write_deadline) {
+        c->group->counts.failed++;
+        c->broken = true; /* it does not even take the answer to earlier requests */
+    } else if (c->read_deadline && now >= c->read_deadline && !c->paused_since) {
+        c->read_deadline = 0;
+        if (c->state == CONN_GREETING) {
+            profd_error_set(&e, PROFD_TIMEOUT, "no HELLO within %u ms of connecting", c->group->config.hello_ms);
+        } else if (c->header_got < FRAME_HEADER_SIZE) {
+            profd_error_set(&e, PROFD_TIMEOUT, "a frame's header was not complete within %u ms",
+                            c->group->config.header_ms);
+        } else {
+            profd_error_set(&e, PROFD_TIMEOUT, "%zu of the frame's %u bytes came in time (%u ms and 1 s per %zu bytes)",
+                            c->body_got, c->frame.length, c->group->config.body_ms, c->group->config.body_rate);
+        }
+        conn_fail(c, c->header_got < FRAME_HEADER_SIZE ? 0 : c->frame.tag, PROFD_TIMEOUT, e.sentence);
+    }
+    conn_arm_timer(c);
+    conn_leave(c);
+}
+
 /* Reads the crowded connections again that are so no more. */
 static void conn_group_look(evutil_socket_t fd, short what, void *group)
 {
@@ -41,13 +215,13 @@ static void conn_group_look(evutil_socket_t fd, short what, void *group)
     for (uint32_t i = 0; i < g->slot_count && g->crowded; i++) {
         struct conn *c = g->slots[i].conn;
 
-        if (c && c->crowded && !conn_fds_crowd(c)) {
-            conn_enter(c);
+        if (c && c->crowded && !conn_crowd(c)) {
+            c->busy++;
             conn_leave(c);
         }
     }
     if (g->crowded) {
-        conn_fds_look_soon(g);
+        conn_crowd_look_soon(g);
     }
 }
 
@@ -58,7 +232,7 @@ struct conn_group *conn_group_new(const struct conn_config *config)
     if (g) {
         g->config = *config;
         g->limit = SIZE_MAX;
-        tally_init(&g->tally);
+        hashmap_init(&g->users, 0);
         TAILQ_INIT(&g->waiting);
         TAILQ_INIT(&g->unproven);
         TAILQ_INIT(&g->sharing);
@@ -151,7 +325,7 @@ static size_t conn_group_most_uid(const struct conn_group *g)
 }
 
 /* The reason why a connection is refused; NULL if it is admitted. */
-static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct tally_entry *tally,
+static const char *conn_group_judge(struct conn_group *g, const struct peer *peer, struct conn_user *owner,
                                     struct profd_error *e)
 {
     if (g->draining) {
@@ -159,21 +333,15 @@ static const char *conn_group_judge(struct conn_group *g, const struct peer *pee
     } else if (g->counts.connections >= conn_group_most(g)) {
         profd_error_set(e, PROFD_BUSY, "%zu connections are open, the limit is %zu", g->counts.connections,
                         conn_group_most(g));
-    } else if (!tally) {
+    } else if (!owner) {
         profd_error_set(e, PROFD_NO_MEMORY, "out of memory");
-    } else if (tally->connections >= conn_group_most_uid(g)) {
-        profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, the limit is %zu", peer->uid, tally->connections,
+    } else if (owner->connections >= conn_group_most_uid(g)) {
+        profd_error_set(e, PROFD_BUSY, "user %u has %zu connections, the limit is %zu", peer->uid, owner->connections,
                         conn_group_most_uid(g));
     } else {
         return NULL;
     }
     return e->sentence;
-}
-
-static void conn_add_unproven(struct conn *c)
-{
-    c->unproven = true;
-    TAILQ_INSERT_TAIL(&c->group->unproven, c, unproven_next);
 }
 
 /* Reads what has arrived, if heard, but nothing of a connection that is postponed. If the connection has still sent no
@@ -183,7 +351,7 @@ static bool conn_give_way(struct conn *c, bool heard)
     struct conn_group *g = c->group;
     const conn_id id = c->id;
 
-    conn_enter(c);
+    c->busy++;
     if (heard && conn_may_read(c) && !c->held) {
         conn_read(c);
     }
@@ -195,7 +363,7 @@ static bool conn_give_way(struct conn *c, bool heard)
     conn_leave(c);
     c = conn_find(g, id);
     if (c && c->unproven) { /* not even the refusal could be written */
-        conn_enter(c);
+        c->busy++;
         c->broken = true;
         conn_leave(c);
     }
@@ -213,7 +381,7 @@ static struct conn *conn_group_choose(struct conn_group *g, uint32_t uid, size_t
         if (seen++ == SEEN) {
             break;
         }
-        if (!c->busy && (c->peer.uid == uid ? !c->postponed : all && c->tally->connections >= own)) {
+        if (!c->busy && (c->peer.uid == uid ? !c->postponed : all && c->owner->connections >= own)) {
             return c;
         }
     }
@@ -246,96 +414,66 @@ static void conn_group_evict(struct conn_group *g, uint32_t uid, size_t own)
 
 void conn_group_accept(struct conn_group *g, int fd, const struct peer *peer)
 {
-    struct tally_entry *tally = tally_open(&g->tally, peer->uid);
+    struct conn_user *owner = conn_user_open(g, peer->uid);
     struct profd_error e;
     const char *refusal;
     struct conn *c;
     uint32_t index;
 
-    conn_group_evict(g, peer->uid, tally ? tally->connections : 0);
-    tally = tally_open(&g->tally, peer->uid); /* the entry goes with the last connection of its user */
-    refusal = conn_group_judge(g, peer, tally, &e);
+    conn_group_evict(g, peer->uid, owner ? owner->connections : 0);
+    owner = conn_user_open(g, peer->uid); /* the entry goes with the last connection of its user */
+    refusal = conn_group_judge(g, peer, owner, &e);
     c = refusal ? NULL : calloc(1, sizeof *c);
     if (!c || !conn_group_take_slot(g, &index)) {
         conn_group_refuse(g, peer->uid, fd, refusal ? refusal : "out of memory");
         free(c);
-        if (tally) {
-            tally_release(&g->tally, tally);
+        if (owner) {
+            conn_user_release(g, owner);
         }
         return;
     }
     c->group = g;
     c->peer = *peer;
-    c->tally = tally;
+    c->owner = owner;
     c->fd = fd;
     c->id = (uint64_t)g->slots[index].generation << 32 | index;
     g->slots[index].conn = c;
     STAILQ_INIT(&c->outputs);
     STAILQ_INIT(&c->sources);
-    conn_add_unproven(c);
-    tally->connections++;
+    c->unproven = true;
+    TAILQ_INSERT_TAIL(&g->unproven, c, unproven_next);
+    owner->connections++;
     g->counts.connections++;
     g->counts.accepted++;
-    conn_start(c);
-}
-
-struct conn *conn_find(struct conn_group *g, conn_id id)
-{
-    const uint32_t index = (uint32_t)id;
-
-    if (index >= g->slot_count || !g->slots[index].conn || g->slots[index].conn->id != id) {
-        return NULL;
-    }
-    return g->slots[index].conn;
-}
-
-void conn_group_get_counts(const struct conn_group *g, struct conn_counts *out)
-{
-    *out = g->counts;
-    out->bodies = g->bodies;
-}
-
-/* Of at most n connections of this user from slot *at on, those that would be read if something came. */
-static size_t conn_group_gather(const struct conn_group *g, uint32_t uid, uint32_t *at, struct pollfd *polls,
-                                conn_id *ids, size_t n)
-{
-    size_t count = 0;
-
-    for (; *at < g->slot_count && count < n; ++*at) {
-        const struct conn *c = g->slots[*at].conn;
-
-        if (!c || c->peer.uid != uid || c->busy || !(c->reading || c->crowded || c->postponed)) {
-            continue;
-        }
-        polls[count] = (struct pollfd){.fd = c->fd, .events = POLLIN};
-        ids[count++] = c->id;
-    }
-    return count;
-}
-
-static void conn_group_hear(struct conn *c)
-{
-    conn_enter(c);
-    conn_share_leave(c);
-    (void)conn_fds_crowd(c); /* not while it is urgent */
-    if (conn_may_read(c) && !c->held) {
-        conn_read(c);
-    }
+    event_assign(&c->read_event, g->config.base, c->fd, EV_READ | EV_PERSIST, conn_on_readable, c);
+    event_assign(&c->write_event, g->config.base, c->fd, EV_WRITE | EV_PERSIST, conn_on_writable, c);
+    evtimer_assign(&c->timer_event, g->config.base, conn_on_timer, c);
+    conn_set_read_deadline(c, loop_now() + g->config.hello_ms);
+    c->busy++;
     conn_leave(c);
 }
 
 bool conn_group_listen(struct conn_group *g, uint32_t uid, uint32_t *at)
 {
-    struct pollfd polls[POLLS];
-    conn_id ids[POLLS];
+    struct pollfd polls[CONN_POLLS];
+    conn_id ids[CONN_POLLS];
     unsigned reads = 0;
     uint32_t next = *at;
-    size_t n;
 
     g->urgent = true;
-    while (reads < LIMIT_READS_PER_UID && (n = conn_group_gather(g, uid, &next, polls, ids, POLLS)) > 0) {
-        const int ready = poll(polls, (nfds_t)n, 0);
+    while (reads < LIMIT_READS_PER_UID && next < g->slot_count) {
+        size_t n = 0;
+        int ready;
 
+        for (; next < g->slot_count && n < CONN_POLLS; next++) { /* those that would be read if something came */
+            const struct conn *c = g->slots[next].conn;
+
+            if (c && c->peer.uid == uid && !c->busy && (c->reading || c->crowded || c->postponed)) {
+                polls[n] = (struct pollfd){.fd = c->fd, .events = POLLIN};
+                ids[n++] = c->id;
+            }
+        }
+        ready = n ? poll(polls, (nfds_t)n, 0) : 0;
         for (size_t i = 0; i < n && ready > 0; i++) {
             struct conn *c = polls[i].revents ? conn_find(g, ids[i]) : NULL;
 
@@ -345,7 +483,13 @@ bool conn_group_listen(struct conn_group *g, uint32_t uid, uint32_t *at)
             }
             if (c) { /* otherwise it went while another was read */
                 reads++;
-                conn_group_hear(c);
+                c->busy++;
+                conn_share_leave(c);
+                (void)conn_crowd(c); /* not while it is urgent */
+                if (conn_may_read(c) && !c->held) {
+                    conn_read(c);
+                }
+                conn_leave(c);
             }
         }
     }
@@ -364,9 +508,9 @@ void conn_group_drain(struct conn_group *g)
         if (!c) {
             continue;
         }
-        conn_enter(c);
+        c->busy++;
         conn_share_leave(c);
-        (void)conn_fds_crowd(c);
+        (void)conn_crowd(c);
         for (int reads = 0; reads < DRAIN_READS && conn_may_read(c) && !c->held; reads++) {
             conn_read(c);
         }
@@ -390,7 +534,7 @@ void conn_group_free(struct conn_group *g)
     event_del(&g->crowd_event);
     event_del(&g->share_event);
     event_del(&g->hangup_event);
-    tally_done(&g->tally);
+    hashmap_clear(&g->users);
     free(g->slots);
     free(g);
 }
