@@ -59,7 +59,7 @@ struct server {
     struct run_times *run_times;
     struct space *space;
     struct store *write_store, *check_store;
-    struct ingest_checker *checker;
+    struct build_cache *builds; /* that uploads are checked against */
     struct health *health;
     struct writer *writer;
     struct file_check *file_check;

@@ -150,7 +150,7 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         status = store_sqlite_open_reader(s->path, &s->check_store, e);
     }
     if (!status) {
-        status = ingest_checker_new(s->check_store, &s->checker, e);
+        status = build_cache_new(s->check_store, &s->builds, e);
     }
     if (!status) {
         space_keep(s->space);
@@ -472,7 +472,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     struct upload_config uploads = {.conns = s->conns,
                                     .sync = &s->sync,
                                     .writer = s->writer,
-                                    .checker = s->checker,
+                                    .builds = s->builds,
                                     .no_space = server_on_no_space,
                                     .context = s};
     struct admin_config admin = {.loop = s->loop,

@@ -96,7 +96,7 @@ static void server_end_store(struct server *s)
     file_check_free(s->file_check);
     upkeep_job_free(s->upkeep);
     space_close(s->space);
-    ingest_checker_free(s->checker);
+    build_cache_free(s->builds);
     store_close(s->check_store);
     server_close_storage(s);
     health_free(s->health);

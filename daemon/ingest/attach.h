@@ -71,10 +71,10 @@ enum attach_end {
  * build, arcs within and between builds, one tree of stacks, and the collector's counters (proto/collector.h). Sampled
  * callers, as far as unwind information led to them, become arcs (INEXACT_SAMPLED) only if neither the program nor the
  * callee's build counts its calls, because counted and sampled arcs of one callee cannot be added up. Counters that
- * decrease are ignored. checker and generation as in ingest_check: stored executables are used for validation, as for
+ * decrease are ignored. cache and generation as in ingest_check: stored executables are used for validation, as for
  * uploads. received: ns. MALFORMED, REFUSED, WRONG_BUILD, TOO_LARGE: the memory is invalid, nothing more of it may be
  * stored. NO_MEMORY, IO and others: try again. O(slots). */
-enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker *checker, uint64_t generation,
+enum profd_status attach_harvest(struct attach_process *p, struct build_cache *cache, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h,
                                  struct profd_error *e);
 /* After store_put_harvests said HARVESTED: the next difference is taken from here. */

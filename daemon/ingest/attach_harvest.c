@@ -3,8 +3,6 @@
 
 #include "ingest/attach_internal.h"
 #include "ingest/build_cache.h"
-#include "ingest/ingest_missing.h"
-#include "ingest/ingest_validated.h"
 #include "ingest/validate.h"
 #include "proto/label.h"
 #include "proto/message.h"
@@ -255,7 +253,7 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
         TRY(counts_encode(&w->counts, &w->in->counts, &counts_size, e));
     }
     TRY(attach_snapshot_encode(&w->after, &w->in->snapshot, &made.put.snapshot_size, e));
-    TRY(missing_list_cached(cache, u, &made.missing, &made.missing_count, e));
+    TRY(build_cache_list_missing(cache, u, &made.missing, &made.missing_count, e));
     u->counts = w->in->counts;
     u->counts_size = counts_size;
     memcpy(made.put.instance, w->after.instance, sizeof made.put.instance);
@@ -293,10 +291,9 @@ static enum profd_status run(struct harvesting *w, struct build_cache *cache, in
     return PROFD_OK;
 }
 
-enum profd_status attach_harvest(struct attach_process *p, struct ingest_checker *checker, uint64_t generation,
+enum profd_status attach_harvest(struct attach_process *p, struct build_cache *cache, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h, struct profd_error *e)
 {
-    struct build_cache *cache = ingest_checker_get_cache(checker);
     struct harvesting w = {.p = p, .first = !p->snapshot, .in = attach_inside_new()};
     if (!w.in) {
         return profd_no_memory(e);

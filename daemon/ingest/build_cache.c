@@ -7,6 +7,7 @@
 #include "proto/limits.h"
 
 #define NODES_MAX 65536u
+#define MISSING_MAX 64               /* builds one upload may ask executables for */
 #define BYTES_MAX ((size_t)32 << 20) /* of bounds */
 #define HOUR UINT64_C(3600000000000) /* ns; also what naming one build costs, so that what comes back is exact */
 #define FULL (HOUR * LIMIT_BUILDS_PER_HOUR_PER_UID)
@@ -56,13 +57,15 @@ static void free_node(void *p)
     free(node);
 }
 
-struct build_cache *build_cache_new(struct store *s)
+enum profd_status build_cache_new(struct store *s, struct build_cache **out, struct profd_error *e)
 {
     struct build_cache *cache = calloc(1, sizeof *cache);
-    if (cache) {
-        cache->store = s;
+    if (!cache) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check uploads");
     }
-    return cache;
+    cache->store = s;
+    *out = cache;
+    return PROFD_OK;
 }
 
 static void remove_nodes(struct build_cache *cache)
@@ -154,19 +157,56 @@ enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t ui
     return PROFD_OK;
 }
 
-enum profd_status build_cache_has_object(struct build_cache *cache, uint32_t uid, const char *build_id, bool *has,
-                                         struct profd_error *e)
+/* Copies a name, cut between two characters if it is too long. */
+static void copy_name(char *out, size_t size, const char *name)
 {
-    struct build_cache_node *node = open_node(cache, uid, build_id);
-    if (!node) {
-        return profd_no_memory(e);
+    size_t n = strlen(name);
+    if (n >= size) {
+        n = size - 1;
+        while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80) {
+            n--;
+        }
     }
-    if (!node->judged || node->judged_at != cache->generation) {
-        TRY(store_has_object(cache->store, uid, build_id, &node->has, e));
-        node->judged = true;
-        node->judged_at = cache->generation;
+    memcpy(out, name, n);
+    out[n] = 0;
+}
+
+enum profd_status build_cache_list_missing(struct build_cache *cache, const struct store_upload *u,
+                                           struct missing_build **out, size_t *count, struct profd_error *e)
+{
+    struct missing_build *list = NULL;
+    size_t n = 0;
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; i < u->build_count && n < MISSING_MAX && !status; i++) {
+        const struct store_build *build = &u->builds[i];
+        struct build_cache_node *node = open_node(cache, u->uid, build->id.text);
+        if (!node) {
+            status = profd_no_memory(e);
+        } else if (!node->judged || node->judged_at != cache->generation) {
+            status = store_has_object(cache->store, u->uid, build->id.text, &node->has, e);
+            node->judged = !status;
+            node->judged_at = cache->generation;
+        }
+        if (status || node->has) {
+            continue;
+        }
+        if (!list) {
+            list = calloc(u->build_count < MISSING_MAX ? u->build_count : MISSING_MAX, sizeof *list);
+        }
+        if (!list) {
+            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to ask for executables");
+            continue;
+        }
+        list[n].id = build->id;
+        copy_name(list[n].name, sizeof list[n].name, build->name);
+        n++;
     }
-    *has = node->has;
+    if (status) {
+        free(list);
+        return status;
+    }
+    *out = list;
+    *count = n;
     return PROFD_OK;
 }
 

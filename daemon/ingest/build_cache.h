@@ -7,13 +7,14 @@
 #include <stdint.h>
 
 #include "core/bounds.h"
+#include "proto/buildid.h"
 #include "proto/status.h"
 #include "store/store.h"
 
 struct build_cache;
 
-/* The store may be a reading handle. NULL when out of memory. */
-struct build_cache *build_cache_new(struct store *s);
+/* The store may be a reading handle. */
+enum profd_status build_cache_new(struct store *s, struct build_cache **out, struct profd_error *e);
 /* Accepts NULL. */
 void build_cache_free(struct build_cache *cache);
 
@@ -26,9 +27,15 @@ void build_cache_begin(struct build_cache *cache, uint64_t generation);
 enum profd_status build_cache_find_bounds(struct build_cache *cache, uint32_t uid, const char *build_id,
                                           const struct bounds **bounds, struct profd_error *e);
 
-/* store_has_object, cached until the generation changes. */
-enum profd_status build_cache_has_object(struct build_cache *cache, uint32_t uid, const char *build_id, bool *has,
-                                         struct profd_error *e);
+/* A build without an executable, and the name that the upload gives it. */
+struct missing_build {
+    struct buildid id;
+    char name[256];
+};
+/* Lists the builds of an upload for which the store has no executable, at most 64. *out is a new block, NULL if there
+ * is none. What the store said is remembered until the generation changes. */
+enum profd_status build_cache_list_missing(struct build_cache *cache, const struct store_upload *u,
+                                           struct missing_build **out, size_t *count, struct profd_error *e);
 
 /* Charges the builds that this uid names for the first time to its allowance: LIMIT_BUILDS_PER_HOUR_PER_UID at once,
  * refilled evenly over an hour (received: ns). BUSY if the allowance does not suffice: then none is charged, and

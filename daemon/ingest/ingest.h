@@ -7,14 +7,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ingest/build_cache.h"
 #include "proto/buildid.h"
 #include "proto/limits.h"
 #include "proto/message.h"
 #include "proto/status.h"
 #include "store/store.h"
 
-struct ingest_checker;
 struct ingest_validated;
+
+/* Claimed users: a program that samples a whole host sends what processes of other users did (DECISIONS 54). */
+
+/* A message of user sender, which may claim or not; it claims that it is of uid if claimed is set. */
+struct claim {
+    uint32_t sender;
+    bool may_claim, claimed;
+    uint32_t uid;
+};
+
+/* Sets *uid to the user that the message is of. FORBIDDEN: the sender may not claim, or the number is one of those of
+ * tenants. */
+enum profd_status claim_check(const struct claim *c, uint32_t *uid, struct profd_error *e);
 
 /* One upload on its way. The first part is given, the second filled in; zero both at first. */
 struct ingest_item {
@@ -29,27 +42,19 @@ struct ingest_item {
     uint32_t retry_after_ms;            /* of a NACK that knows it, else 0 */
     bool duplicate;
     struct profd_error error;
-    uint64_t ticks, calls; /* of a stored upload */
-    size_t missing_count;  /* builds to request the executables of, with the names from the upload */
-    struct missing_build {
-        struct buildid id;
-        char name[256];
-    } * missing; /* freed by ingest_item_done */
+    uint64_t ticks, calls;         /* of a stored upload */
+    size_t missing_count;          /* builds to request the executables of, with the names from the upload */
+    struct missing_build *missing; /* freed by ingest_item_done */
 };
 
-/* Checks uploads ahead of the writer, with a reading handle or, in one thread, the writer's own. Used by one thread at
- * a time. */
-enum profd_status ingest_checker_new(struct store *s, struct ingest_checker **out, struct profd_error *e);
-/* Accepts NULL. */
-void ingest_checker_free(struct ingest_checker *c);
-/* Decodes and validates one item. generation is a number that grows when the store adds or removes an executable. The
- * payload is borrowed until ingest_batch. The item's status is OK (then it is validated) or final, except WRONG_BUILD,
- * which ingest_batch decides. */
-void ingest_check(struct ingest_checker *c, uint64_t generation, struct ingest_item *item);
+/* Decodes and validates one item, which need not be on the writer's thread; a cache is used by one thread at a time.
+ * generation is a number that grows when the store adds or removes an executable. The payload is not needed afterwards.
+ * The item's status is OK (then it is validated) or final, except WRONG_BUILD, which ingest_batch decides. */
+void ingest_check(struct build_cache *cache, uint64_t generation, struct ingest_item *item);
 
-/* Stores all validated items in one transaction; if that fails, each of them gets its status. Items that were not
- * checked are checked first. Every item gets a status. */
-void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n);
+/* Stores all validated items in one transaction; if that fails, each of them gets its status. Every item was checked,
+ * or has another status than OK. generation as of ingest_check, but of now. */
+void ingest_batch(struct store *s, uint64_t generation, struct ingest_item *const *items, size_t n);
 void ingest_item_done(struct ingest_item *item);
 
 /* What the object worker said about an executable. answer is the worker's bytes (untrusted), or NULL and failure says

@@ -12,7 +12,7 @@
 #include "proto/limits.h"
 #include "proto/process_group.h"
 
-/* Can these counts be of the executables that are stored for their builds? */
+/* --- counts against the executables that are stored for their builds */
 
 #define FEW 32 /* builds of a usual upload */
 

@@ -241,7 +241,7 @@ static void harvest_read_one(struct live *l, struct live_process *a)
         h->status = harvest_resume(l->store, a, &h->error);
     }
     if (!h->status) {
-        h->status = attach_harvest(a->process, l->checker, writer_objects_generation(l->config.writer), loop_clock(),
+        h->status = attach_harvest(a->process, l->builds, writer_objects_generation(l->config.writer), loop_clock(),
                                    end, &h->harvest, &h->error);
     }
     clock_gettime(CLOCK_MONOTONIC, &after);

@@ -22,7 +22,7 @@ static enum profd_status live_open(struct live *l, struct profd_error *e)
     };
     TRY(store_sqlite_open_reader(l->config.database, &l->store, e));
 
-    TRY(ingest_checker_new(l->store, &l->checker, e));
+    TRY(build_cache_new(l->store, &l->builds, e));
     return work_new(l->config.loop, &work, &l->work, e);
 }
 
@@ -121,7 +121,7 @@ void live_free(struct live *l)
     awaited_free(l->awaited);
     loop_timer_free(l->sweep_timer);
     loop_timer_free(l->orphan_timer);
-    ingest_checker_free(l->checker);
+    build_cache_free(l->builds);
     store_close(l->store);
     free(l);
 }

@@ -159,8 +159,8 @@ struct live {
     struct loop_task sync_task;
     bool sync_posted;
 
-    struct store *store; /* of the harvesting thread, as is the checker */
-    struct ingest_checker *checker;
+    struct store *store; /* of the harvesting thread, as is what it remembers of builds */
+    struct build_cache *builds;
     struct work *work;
     struct loop_timer *sweep_timer, *orphan_timer;
     bool stopping, sweeping, orphans_running;

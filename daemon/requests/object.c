@@ -11,7 +11,6 @@
 #include "core/arena.h"
 #include "core/container.h"
 #include "core/object.h"
-#include "ingest/claim.h"
 #include "log/log.h"
 #include "net/closer.h"
 #include "net/loop.h"

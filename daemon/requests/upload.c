@@ -28,7 +28,6 @@ struct upload {
     uint64_t began; /* ms of loop_now */
     struct conn_body body;
     bool compressed;
-    uint8_t *inflated;
     struct ingest_item item;
 };
 
@@ -37,37 +36,24 @@ static struct upload *upload_of(struct writer_job *job)
     return container_of(job, struct upload, job);
 }
 
-/* Inflates if need be. The payload in item is valid until the upload's done. */
-static void upload_inflate(struct upload *u)
-{
-    size_t size;
-
-    u->item.payload = u->body.data;
-    u->item.size = u->body.size;
-    if (!u->compressed) {
-        return;
-    }
-    u->item.status =
-        frame_inflate(u->body.data, u->body.size, LIMIT_FRAME_PAYLOAD, &u->inflated, &size, &u->item.error);
-    if (u->item.status) {
-        return;
-    }
-    u->item.payload = u->inflated;
-    u->item.size = size;
-}
-
 static void upload_prepare(struct writer_job *job)
 {
     struct upload *u = upload_of(job);
     const struct upload_config *config = &u->service->config;
+    struct ingest_item *item = &u->item;
+    uint8_t *inflated = NULL;
 
-    upload_inflate(u);
-    if (!u->item.status) {
-        ingest_check(config->checker, writer_objects_generation(config->writer), &u->item);
+    item->payload = u->body.data;
+    item->size = u->body.size;
+    if (u->compressed) {
+        item->status =
+            frame_inflate(u->body.data, u->body.size, LIMIT_FRAME_PAYLOAD, &inflated, &item->size, &item->error);
+        item->payload = inflated;
     }
-    /* Only the check needs the bytes: what is stored are copies. */
-    free(u->inflated);
-    u->inflated = NULL;
+    if (!item->status) {
+        ingest_check(config->builds, writer_objects_generation(config->writer), item);
+    }
+    free(inflated); /* what is stored are copies */
 }
 
 /* What an upload holds is given back by ingest_batch, which also finds those that are stored already: they are
@@ -94,62 +80,50 @@ static void upload_run(struct store *store, const struct profd_error *full, stru
         }
     }
     if (items) {
-        ingest_batch(store, items, n);
+        ingest_batch(store, writer_objects_generation(upload_of(jobs[0])->service->config.writer), items, n);
     }
     free(items);
 }
 
-static void upload_count(struct upload_counts *c, const struct upload *u)
-{
-    durations_add(&c->seconds, (double)(loop_now() - u->began) / 1000.0);
-    if (u->item.status) {
-        refusals_add(&c->refused, u->item.status);
-    } else if (u->item.duplicate) {
-        c->duplicate++;
-    } else {
-        c->stored++;
-        c->samples += u->item.ticks;
-        c->calls += u->item.calls;
-    }
-}
-
 /* Answers the upload and frees it. */
-static void upload_answer(struct upload *u)
+static void upload_done(struct writer_job *job)
 {
+    struct upload *u = upload_of(job);
     const struct upload_config *config = &u->service->config;
+    struct upload_counts *counts = &u->service->counts;
+    const struct ingest_item *item = &u->item;
     struct conn *c = conn_find(config->conns, u->conn);
+    struct message ack = {.type = FRAME_ACK};
 
-    upload_count(&u->service->counts, u);
-    if (u->item.status == PROFD_FULL) {
-        config->no_space(config->context);
-    }
-    if (u->item.status) {
-        log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", u->item.uid,
-                  u->item.error.sentence);
-    }
-    if (c && u->item.status) {
-        sync_nack_job(c, u->tag, u->item.status, u->item.error.sentence,
-                      u->item.retry_after_ms ? u->item.retry_after_ms : BUSY_RETRY_MS);
-    } else if (c) {
-        struct message ack = {.type = FRAME_ACK};
-
-        object_request_missing(config->objects, c, u->item.missing,
-                               u->item.missing_count); /* before the ACK (DECISIONS 19) */
-        ack.as.ack.duplicate = u->item.duplicate;
-        conn_answer(c, &ack, 0, u->tag);
+    durations_add(&counts->seconds, (double)(loop_now() - u->began) / 1000.0);
+    if (item->status) {
+        refusals_add(&counts->refused, item->status);
+        if (item->status == PROFD_FULL) {
+            config->no_space(config->context);
+        }
+        log_write(LOG_LEVEL_INFO, "upload refused", "an upload of user %u was refused: %s", item->uid,
+                  item->error.sentence);
+        if (c) {
+            sync_nack_job(c, u->tag, item->status, item->error.sentence,
+                          item->retry_after_ms ? item->retry_after_ms : BUSY_RETRY_MS);
+        }
+    } else {
+        counts->duplicate += item->duplicate;
+        counts->stored += !item->duplicate;
+        counts->samples += item->ticks;
+        counts->calls += item->calls;
+        if (c) { /* what is asked for comes before the ACK (DECISIONS 19) */
+            object_request_missing(config->objects, c, item->missing, item->missing_count);
+            ack.as.ack.duplicate = item->duplicate;
+            conn_answer(c, &ack, 0, u->tag);
+        }
     }
     if (c) {
         sync_end_job(config->sync, c, u->session_job);
     }
     ingest_item_done(&u->item);
     conn_body_free(config->conns, &u->body);
-    free(u->inflated);
     free(u);
-}
-
-static void upload_done(struct writer_job *job)
-{
-    upload_answer(upload_of(job));
 }
 
 static void upload_drop(struct writer_job *job)
@@ -157,7 +131,7 @@ static void upload_drop(struct writer_job *job)
     struct upload *u = upload_of(job);
 
     u->item.status = profd_error_set(&u->item.error, PROFD_STOPPING, "the daemon is stopping");
-    upload_answer(u);
+    upload_done(job);
 }
 
 static const struct writer_job_type upload_type = {

@@ -17,7 +17,7 @@ struct upload_config {
     struct conn_group *conns;
     const struct sync_config *sync;
     struct writer *writer;
-    struct ingest_checker *checker;  /* used where jobs are prepared, by nothing else */
+    struct build_cache *builds;      /* used where jobs are prepared, by nothing else */
     struct object_service *objects;  /* asks for the executables that uploads want */
     void (*no_space)(void *context); /* an upload was refused for want of space */
     void *context;

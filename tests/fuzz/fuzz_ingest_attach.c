@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define NOW INT64_C(1760000000000000000)
 
 static struct store *store;
-static struct ingest_checker *checker;
+static struct build_cache *checker;
 static const struct attach_origin origin = {.pid = 1, .started = 2, .host = "0123456789abcdef0123456789abcdef"};
 
 static void require(int condition)
@@ -166,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (data[0] & 2 ? decode_packed : decode)(data + 1, size - 1);
         return 0;
     }
-    require(scratch_store_open(&store, NULL) == PROFD_OK && ingest_checker_new(store, &checker, NULL) == PROFD_OK);
+    require(scratch_store_open(&store, NULL) == PROFD_OK && build_cache_new(store, &checker, NULL) == PROFD_OK);
     uint8_t *memory, *snapshot = NULL;
     size_t n = 0;
     uint64_t generation = 0;
@@ -181,7 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     munmap(memory, PAGES * ATTACH_PAGE);
     close(fd);
     free(snapshot);
-    ingest_checker_free(checker);
+    build_cache_free(checker);
     store_close(store);
     return 0;
 }

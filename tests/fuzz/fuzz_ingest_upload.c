@@ -47,10 +47,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct store *s = open_store();
     struct store_totals t;
     struct ingest_item items[2];
+    struct build_cache *cache;
     for (int i = 0; i < 2; i++) {
         items[i] = (struct ingest_item){.uid = 1, .received = INT64_C(1760000000000000000), .payload = data, .size = n};
     }
-    ingest_batch(s, (struct ingest_item *[]){&items[0], &items[1]}, 2);
+    require(build_cache_new(s, &cache, NULL) == PROFD_OK);
+    ingest_check(cache, 0, &items[0]);
+    ingest_check(cache, 0, &items[1]);
+    ingest_batch(s, 0, (struct ingest_item *[]){&items[0], &items[1]}, 2);
+    build_cache_free(cache);
     require(store_get_totals(s, &t, NULL) == PROFD_OK);
     for (int i = 0; i < 2; i++) {
         require(items[i].status == items[0].status);

@@ -10,7 +10,7 @@
 
 #include "tests/unit/ingest/bed.h"
 
-struct ingest_checker *checker;
+struct build_cache *checker;
 struct attach_origin origin;
 
 void live_seal(struct live *l)
@@ -258,13 +258,13 @@ void ledger_done(struct ledger *l)
 void attach_bed_open(void)
 {
     bed_open();
-    cr_assert_eq(ingest_checker_new(store, &checker, &sentence), PROFD_OK);
+    cr_assert_eq(build_cache_new(store, &checker, &sentence), PROFD_OK);
     origin = (struct attach_origin){.pid = 4711, .started = 99, .boot = {1, 2, 3}, .host = HOST};
 }
 
 void attach_bed_close(void)
 {
-    ingest_checker_free(checker);
+    build_cache_free(checker);
     bed_close();
 }
 

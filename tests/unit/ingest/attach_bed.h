@@ -66,7 +66,7 @@ uint64_t ledger_ticks(const struct ledger *l, const char *id, uint64_t address);
 void ledger_done(struct ledger *l);
 
 extern struct store *store;
-extern struct ingest_checker *checker;
+extern struct build_cache *checker;
 extern struct profd_error sentence;
 extern struct attach_origin origin;
 void attach_bed_open(void);

@@ -18,12 +18,12 @@ static char path[80];
 static void open_sqlite(void)
 {
     cr_assert_eq(store_sqlite_open_writer(path, &store, &sentence), PROFD_OK, "%s", sentence.sentence);
-    cr_assert_eq(ingest_checker_new(store, &checker, &sentence), PROFD_OK);
+    cr_assert_eq(build_cache_new(store, &checker, &sentence), PROFD_OK);
 }
 
 static void close_sqlite(void)
 {
-    ingest_checker_free(checker);
+    build_cache_free(checker);
     store_close(store);
 }
 

@@ -78,10 +78,22 @@ uint8_t *bed_item(struct bed *b, struct ingest_item *item)
     return frame;
 }
 
+/* With a cache that knows nothing, as a daemon that has just been started. */
+void bed_put(struct ingest_item *const *items, size_t n)
+{
+    struct build_cache *cache;
+    cr_assert_eq(build_cache_new(store, &cache, &sentence), PROFD_OK);
+    for (size_t i = 0; i < n; i++) {
+        ingest_check(cache, 0, items[i]);
+    }
+    ingest_batch(store, 0, items, n);
+    build_cache_free(cache);
+}
+
 enum profd_status bed_send(struct bed *b, struct ingest_item *item)
 {
     uint8_t *payload = bed_item(b, item);
-    ingest_batch(store, &item, 1);
+    bed_put(&item, 1);
     item->payload = NULL;
     free(payload);
     return item->status;

@@ -35,6 +35,8 @@ void bed_init(struct bed *b);
 void bed_done(struct bed *b);
 /* Encodes the counts anew and the message; the item borrows the returned block, which the caller frees. */
 uint8_t *bed_item(struct bed *b, struct ingest_item *item);
+/* Checks and stores them in one batch. */
+void bed_put(struct ingest_item *const *items, size_t n);
 /* Sends it alone. The item is to be ended with ingest_item_done. */
 enum profd_status bed_send(struct bed *b, struct ingest_item *item);
 /* Sends it and forgets the rest. */

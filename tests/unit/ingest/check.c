@@ -10,18 +10,18 @@
 #define MANY 1000
 
 static struct bed b;
-static struct ingest_checker *checker;
+static struct build_cache *checker;
 
 static void enter(void)
 {
     bed_open();
     bed_init(&b);
-    cr_assert_eq(ingest_checker_new(store, &checker, &sentence), PROFD_OK);
+    cr_assert_eq(build_cache_new(store, &checker, &sentence), PROFD_OK);
 }
 
 static void leave(void)
 {
-    ingest_checker_free(checker);
+    build_cache_free(checker);
     bed_done(&b);
     bed_close();
 }
@@ -41,7 +41,7 @@ static struct ingest_item send(uint64_t generation, int64_t received, bool store
     memset(payload, 0xee, item.size); /* nothing may look at it any more */
     free(payload);
     if (store_it) {
-        ingest_batch(store, &one, 1);
+        ingest_batch(store, generation, &one, 1);
     }
     ingest_item_done(&item);
     cr_assert_null(item.validated);
@@ -59,32 +59,6 @@ Test(ingest_check, stores_what_was_checked_without_its_payload)
     item = send(0, NOON, true);
     cr_assert(item.status == PROFD_OK && item.duplicate);
     cr_assert_eq(stored_uploads(), 1);
-}
-
-Test(ingest_check, checked_and_unchecked_in_one_batch)
-{
-    struct ingest_item items[6], *each[6];
-    uint8_t *payloads[6];
-
-    for (uint32_t i = 0; i < 6; i++) {
-        b.m->sequence = i + 1;
-        b.m->inexact = i == 4 ? 1u << 31 : 0; /* refused when it is checked ahead; 5 when it is not */
-        if (i == 5) {
-            b.m->inexact = 1u << 31;
-        }
-        payloads[i] = bed_item(&b, &items[i]);
-        each[i] = &items[i];
-        if (i % 2 == 0) {
-            ingest_check(checker, 0, &items[i]);
-        }
-    }
-    ingest_batch(store, each, 6);
-    for (uint32_t i = 0; i < 6; i++) {
-        cr_assert_eq(items[i].status, i < 4 ? PROFD_OK : PROFD_REFUSED, "%u: %s", i, items[i].error.sentence);
-        ingest_item_done(&items[i]);
-        free(payloads[i]);
-    }
-    cr_assert_eq(stored_uploads(), 4);
 }
 
 Test(ingest_check, an_executable_counts_from_its_generation)
@@ -181,8 +155,8 @@ Test(ingest_check, what_the_store_knows_costs_nothing)
     name_builds(1);
     cr_assert_eq(send(0, NOON, true).status, PROFD_OK);
     /* A new process of the daemon asks the store. */
-    ingest_checker_free(checker);
-    cr_assert_eq(ingest_checker_new(store, &checker, &sentence), PROFD_OK);
+    build_cache_free(checker);
+    cr_assert_eq(build_cache_new(store, &checker, &sentence), PROFD_OK);
     for (uint32_t i = 0; i <= rounds; i++) {
         name_builds(1 + i * MANY);
         cr_assert_eq(send(0, NOON, false).status, PROFD_OK, "round %u", i);

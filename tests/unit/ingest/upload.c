@@ -278,7 +278,7 @@ Test(ingest_upload, every_truncation_is_refused)
         uint8_t *cut = malloc(n + 1);
         memcpy(cut, payload, n);
         struct ingest_item one = {.uid = 1, .received = NOON, .payload = cut, .size = n};
-        ingest_batch(store, &(struct ingest_item *){&one}, 1);
+        bed_put(&(struct ingest_item *){&one}, 1);
         refusals += one.status != PROFD_OK;
         cr_assert(one.status == PROFD_OK || one.error.sentence[0] != 0);
         ingest_item_done(&one);
@@ -322,7 +322,7 @@ Test(ingest_upload, batch_judges_each_by_itself)
         each[i] = &items[i];
     }
     items[7].size = 3; /* not even a message */
-    ingest_batch(store, each, N);
+    bed_put(each, N);
     for (uint32_t i = 0; i < N; i++) {
         enum profd_status want = i % 3 == 2 ? PROFD_REFUSED : i == 7 ? items[7].status : PROFD_OK;
         cr_assert_eq(items[i].status, want, "item %u: %s", i, items[i].error.sentence);

@@ -114,7 +114,7 @@ static void bed_start_writer(void)
     cr_assert_eq(store_sqlite_open_writer(bed.path, &bed.store, NULL), PROFD_OK);
     space_keep(bed.space);
     cr_assert_eq(store_sqlite_open_reader(bed.path, &bed.check_store, NULL), PROFD_OK);
-    cr_assert_eq(ingest_checker_new(bed.check_store, &bed.checker, NULL), PROFD_OK);
+    cr_assert_eq(build_cache_new(bed.check_store, &bed.builds, NULL), PROFD_OK);
     cr_assert_eq(health_new(bed.directory, &bed.health, NULL), PROFD_OK);
     cr_assert_eq(revocations_open(bed.directory, &bed.revocations, NULL), PROFD_OK);
     writer.store = bed.store;
@@ -168,7 +168,7 @@ static void bed_start_services(void)
                                           .database = bed.path,
                                           .brokers = bed.brokers};
     struct upload_config uploads = {
-        .conns = bed.conns, .sync = &bed.sync, .writer = bed.writer, .checker = bed.checker, .no_space = bed_ignore};
+        .conns = bed.conns, .sync = &bed.sync, .writer = bed.writer, .builds = bed.builds, .no_space = bed_ignore};
     struct query_service_config queries = {.loop = bed.loop,
                                            .conns = bed.conns,
                                            .sync = &bed.sync,
@@ -253,7 +253,7 @@ void bed_teardown(void)
     closer_free(bed.closer);
     upkeep_job_free(bed.upkeep);
     space_close(bed.space);
-    ingest_checker_free(bed.checker);
+    build_cache_free(bed.builds);
     store_close(bed.check_store);
     store_close(bed.store);
     health_free(bed.health);

@@ -35,7 +35,7 @@ extern struct requests_bed {
     struct closer *closer;
     struct revocations *revocations;
     struct store *store, *check_store;
-    struct ingest_checker *checker;
+    struct build_cache *builds;
     struct health *health;
     struct space *space;
     struct writer *writer;

@@ -1,5 +1,4 @@
-#include "ingest/ingest.h"
-
+/* What the object worker said about an executable: validated, compared with what is stored, and stored. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,128 +8,9 @@
 #include "core/object_compare.h"
 #include "core/object_instructions.h"
 #include "core/object_lines.h"
-#include "ingest/ingest_validated.h"
-#include "ingest/ingest_missing.h"
+#include "ingest/ingest.h"
 
 #define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
-
-/* The uploads of the validated items are contiguous, as the store requires. */
-struct batch {
-    struct ingest_item **items; /* of uploads[i] */
-    struct store_upload *uploads;
-    enum store_outcome *outcomes;
-    size_t count;
-};
-
-static void settle_item(struct store *s, struct batch *b, size_t i)
-{
-    struct ingest_item *item = b->items[i];
-    if (b->outcomes[i] == STORE_TOO_MANY_GAPS) {
-        item->status = profd_error_set(
-            &item->error, PROFD_BUSY,
-            "upload %u of its sender would leave more than %u gaps in the sequence; send the missing uploads first",
-            (unsigned)b->uploads[i].sequence, STORE_ID_RANGES);
-        return;
-    }
-    if (b->outcomes[i] == STORE_OVER_SHARE) {
-        item->status = store_share_refuse(s, item->uid, &item->error);
-        return;
-    }
-    item->status = PROFD_OK;
-    item->duplicate = b->outcomes[i] == STORE_DUPLICATE;
-    item->ticks = item->duplicate ? 0 : b->uploads[i].ticks;
-    item->calls = item->duplicate ? 0 : b->uploads[i].calls;
-    missing_list(s, &b->uploads[i], &item->missing, &item->missing_count);
-}
-
-/* An executable that was stored since the first delivery must not change the answer to a repeat. */
-static void judge_repeat(struct store *s, struct ingest_item *item)
-{
-    bool counted = false;
-    if (item->status == PROFD_WRONG_BUILD &&
-        store_has_upload(s, &item->validated->upload, &counted, NULL) == PROFD_OK && counted) {
-        item->duplicate = true;
-        item->status = PROFD_OK;
-        item->error.sentence[0] = 0;
-    }
-}
-
-static void run_batch(struct store *s, struct batch *b, struct ingest_item *const *items, size_t n)
-{
-    struct profd_error error = {.sentence = ""};
-    for (size_t i = 0; i < n; i++) {
-        if (items[i]->status == PROFD_OK) {
-            b->uploads[b->count] = items[i]->validated->upload;
-            b->items[b->count++] = items[i];
-        } else {
-            judge_repeat(s, items[i]);
-        }
-    }
-    enum profd_status status =
-        b->count == 0 ? PROFD_OK : store_put_uploads(s, b->uploads, b->count, b->outcomes, &error);
-    for (size_t i = 0; i < b->count; i++) {
-        if (status == PROFD_OK) {
-            settle_item(s, b, i);
-        } else {
-            b->items[i]->status = status;
-            b->items[i]->error = error;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        ingest_validated_free(items[i]);
-    }
-}
-
-/* Items that were not checked before are checked with the writer's handle. */
-static void check_rest(struct store *s, struct ingest_item *const *items, size_t n)
-{
-    struct ingest_checker *checker = NULL;
-    struct profd_error error = {.sentence = ""};
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; i < n; i++) {
-        if (items[i]->validated || items[i]->status != PROFD_OK) {
-            continue;
-        }
-        if (!checker && status == PROFD_OK) {
-            status = ingest_checker_new(s, &checker, &error);
-        }
-        if (checker) {
-            ingest_check(checker, 0, items[i]);
-        } else {
-            items[i]->status = status;
-            items[i]->error = error;
-        }
-    }
-    ingest_checker_free(checker);
-}
-
-void ingest_batch(struct store *s, struct ingest_item *const *items, size_t n)
-{
-    struct batch b = {.items = calloc(n ? n : 1, sizeof(struct ingest_item *)),
-                      .uploads = calloc(n ? n : 1, sizeof *b.uploads),
-                      .outcomes = calloc(n ? n : 1, sizeof *b.outcomes)};
-    check_rest(s, items, n);
-    if (b.items && b.uploads && b.outcomes) {
-        run_batch(s, &b, items, n);
-    } else {
-        for (size_t i = 0; i < n; i++) {
-            items[i]->status =
-                profd_error_set(&items[i]->error, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
-            ingest_validated_free(items[i]);
-        }
-    }
-    free(b.items);
-    free(b.uploads);
-    free(b.outcomes);
-}
-
-void ingest_item_done(struct ingest_item *item)
-{
-    ingest_validated_free(item);
-    free(item->missing);
-    item->missing = NULL;
-    item->missing_count = 0;
-}
 
 /* The worker failed: the reason is stored, so that the executable is not requested repeatedly. */
 static enum profd_status store_failure(struct store *s, const struct ingest_object *o, struct profd_error *e)
