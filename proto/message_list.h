@@ -42,7 +42,7 @@
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
     MESSAGE(FETCH, 14, fetch, Fetch,                                                                                   \
             BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict) FLAG(went_back)         \
-                U64(number) U32(segment_version))                                                                      \
+                U64(number))                                                                                           \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
     MESSAGE(SEGMENT, 15, segment, Segment,                                                                             \
             U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held) U64(oldest))          \
@@ -55,8 +55,8 @@
                 TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after) U64(held) U64(oldest))                         \
     /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
     MESSAGE(ADMIT, 18, admit, Admit,                                                                                   \
-            BYTES(incarnation) U64(backup) U32(wait_ms) U32(segment_version) BYTES(conflict) FLAG(attests) FLAG(renew) \
-                FLAG(went_back) U64(number))                                                                           \
+            BYTES(incarnation) U64(backup) U32(wait_ms) BYTES(conflict) FLAG(attests) FLAG(renew) FLAG(went_back)      \
+                U64(number))                                                                                           \
     /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
     MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment) U64(number))          \
     /* relay → daemon: a piece of the parsed object that this host attests */                                        \

@@ -29,11 +29,6 @@ enum profd_status segment_judge_sizes(const struct segment_sizes *n, struct prof
     return PROFD_OK;
 }
 
-uint8_t segment_version(const struct segment *s)
-{
-    return s->kind == SEGMENT_COUNTS && s->counts.tree_count > 0 ? SEGMENT_VERSION : SEGMENT_VERSION_NO_STACKS;
-}
-
 static enum profd_status check_key(const struct segment *s, struct profd_error *e)
 {
     if ((unsigned)s->kind >= SEGMENT_KINDS) {

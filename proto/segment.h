@@ -11,9 +11,7 @@
 #include "proto/message.h"
 #include "proto/status.h"
 
-#define SEGMENT_VERSION 3           /* of segments with stacks; there are no others of it */
-#define SEGMENT_VERSION_NO_STACKS 2 /* of those without */
-#define SEGMENT_VERSION_OLDEST 1    /* that is read: it does not say when the earliest window ended */
+#define SEGMENT_VERSION 1
 #define SEGMENT_EPOCH_SIZE 12
 #define SEGMENT_DIGEST_SIZE 32
 #define SEGMENT_DIGEST_AT 1 /* in an encoded segment */
@@ -57,7 +55,7 @@ struct segment {
 
     uint32_t uid;        /* on the host */
     int64_t first, last; /* ns: earliest start and latest end of a window in it */
-    int64_t ended;       /* ns: the earliest end, in that hour; of version 1 the earliest that it may be */
+    int64_t ended;       /* ns: the earliest end, in that hour */
     uint32_t inexact;    /* enum message_inexact, those of INEXACT_SENT */
     bool saturated;      /* a sum stopped at SEGMENT_COUNT_MAX */
     uint64_t uploads;
@@ -75,8 +73,8 @@ struct segment {
  * O(size). */
 enum profd_status segment_check(const struct segment *s, struct profd_error *e);
 
-/* Encodes into a new block that the caller frees, in the oldest version that can say all of it. Equal segments have
- * equal contents, and so equal digests. Refuses as segment_check. O(size). */
+/* Encodes into a new block that the caller frees. Equal segments have equal contents, and so equal digests. Refuses as
+ * segment_check. O(size). */
 enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t *out_size, struct profd_error *e);
 
 /* Decodes and checks; segment_done frees. MALFORMED, TOO_LARGE, UNKNOWN_VERSION, NO_MEMORY or OK; on failure nothing is

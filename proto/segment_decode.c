@@ -6,7 +6,6 @@
 struct reader {
     uint8_t *at;
     const uint8_t *end;
-    uint8_t version;
 };
 
 static enum profd_status decode_short(const char *what, struct profd_error *e)
@@ -60,7 +59,7 @@ static enum profd_status decode_sums(struct reader *r, struct segment *s, struct
     bool found = get_32(r, &s->uid) && get(r, (uint64_t)SEGMENT_HOUR - 1, &into) &&
                  get(r, (uint64_t)(s->hour * SEGMENT_HOUR) + into, &length);
     ends = length < into ? length : into;
-    found = found && (r->version == 1 || get(r, ends, &ends)) && get_32(r, &s->inexact) && get(r, 1, &saturated) &&
+    found = found && get(r, ends, &ends) && get_32(r, &s->inexact) && get(r, 1, &saturated) &&
             get(r, SEGMENT_COUNT_MAX, &s->uploads);
     for (unsigned g = 0; g < SEGMENT_GROUPS && found; g++) {
         found = get(r, SEGMENT_COUNT_MAX, &s->processes[g]);
@@ -260,8 +259,7 @@ static enum profd_status decode_sizes(struct reader *r, struct segment_counts *c
 {
     struct segment_sizes n = {0};
     if (!get(r, UINT64_MAX, &n.histograms) || !get(r, UINT64_MAX, &n.bins) || !get(r, UINT64_MAX, &n.arcs) ||
-        !get(r, UINT64_MAX, &n.shares) ||
-        (r->version == SEGMENT_VERSION && (!get(r, UINT64_MAX, &n.trees) || !get(r, UINT64_MAX, &n.nodes)))) {
+        !get(r, UINT64_MAX, &n.shares) || !get(r, UINT64_MAX, &n.trees) || !get(r, UINT64_MAX, &n.nodes)) {
         return decode_short("its sizes", e);
     }
     enum profd_status status = segment_judge_sizes(&n, e);
@@ -361,9 +359,6 @@ static enum profd_status decode_content(struct reader *r, struct segment *s, str
         status = status == PROFD_OK ? take_block(s, &names, e) : status;
         status = status == PROFD_OK ? decode_rows(r, s, e) : status;
     }
-    if (status == PROFD_OK && r->version == SEGMENT_VERSION && s->counts.tree_count == 0) {
-        status = profd_error_set(e, PROFD_MALFORMED, "a segment of version %d without stacks", SEGMENT_VERSION);
-    }
     if (status == PROFD_OK && r->at != r->end) {
         status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow a segment's content", (size_t)(r->end - r->at));
     }
@@ -379,7 +374,7 @@ enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s,
     if (status != PROFD_OK) {
         return status;
     }
-    struct reader r = {content, content + size, in[0]};
+    struct reader r = {content, content + size};
     result.text = content;
     status = decode_content(&r, &result, e);
     if (status == PROFD_OK) {

@@ -133,10 +133,8 @@ static uint8_t *put_counts(uint8_t *p, const struct segment *s)
     p = varint_put(p, c->bin_count);
     p = varint_put(p, c->arc_count);
     p = varint_put(p, c->share_count);
-    if (c->tree_count > 0) {
-        p = varint_put(p, c->tree_count);
-        p = varint_put(p, c->node_count);
-    }
+    p = varint_put(p, c->tree_count);
+    p = varint_put(p, c->node_count);
     p = put_histograms(p, c);
     p = put_bins(p, c);
     p = put_builds(p, c->from_build, c->arc_count, s->build_count);
@@ -176,7 +174,7 @@ enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t 
         p = put_identity(p, s);
         p = put_counts(p, s);
     }
-    status = segment_pack(segment_version(s), content, (size_t)(p - content), out, out_size, e);
+    status = segment_pack(content, (size_t)(p - content), out, out_size, e);
     free(content);
     return status;
 }

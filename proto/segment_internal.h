@@ -18,12 +18,9 @@ struct segment_sizes {
 /* TOO_LARGE if there are too many. */
 enum profd_status segment_judge_sizes(const struct segment_sizes *n, struct profd_error *e);
 
-/* The version that a segment is encoded in. */
-uint8_t segment_version(const struct segment *s);
-
 /* The envelope (segment_pack.c): version, digest of the content, size and content compressed. Both make a new block
  * that the caller frees. */
-enum profd_status segment_pack(uint8_t version, const uint8_t *content, size_t n, uint8_t **out, size_t *out_size,
+enum profd_status segment_pack(const uint8_t *content, size_t n, uint8_t **out, size_t *out_size,
                                struct profd_error *e);
 enum profd_status segment_unpack(const uint8_t *in, size_t n, uint8_t **content, size_t *size, struct profd_error *e);
 

@@ -8,8 +8,9 @@
 #define HEAD (1 + SEGMENT_DIGEST_SIZE)
 
 /* SHA-256 over the version byte and the content. */
-static void digest(uint8_t version, const uint8_t *content, size_t n, uint8_t out[SEGMENT_DIGEST_SIZE])
+static void digest(const uint8_t *content, size_t n, uint8_t out[SEGMENT_DIGEST_SIZE])
 {
+    const uint8_t version = SEGMENT_VERSION;
     struct sha256_ctx c;
     sha256_init(&c);
     sha256_update(&c, 1, &version);
@@ -17,16 +18,15 @@ static void digest(uint8_t version, const uint8_t *content, size_t n, uint8_t ou
     sha256_digest(&c, SEGMENT_DIGEST_SIZE, out);
 }
 
-enum profd_status segment_pack(uint8_t version, const uint8_t *content, size_t n, uint8_t **out, size_t *out_size,
-                               struct profd_error *e)
+enum profd_status segment_pack(const uint8_t *content, size_t n, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
     size_t capacity = deflate_bound(n), size = 0;
     uint8_t *block = malloc(HEAD + VARINT_MAX + capacity);
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compress a segment of %zu bytes", n);
     }
-    block[0] = version;
-    digest(version, content, n, block + 1);
+    block[0] = SEGMENT_VERSION;
+    digest(content, n, block + 1);
     uint8_t *p = varint_put(block + HEAD, n);
     enum profd_status status = deflate_pack(content, n, false, p, capacity, &size, e);
     if (status != PROFD_OK) {
@@ -46,9 +46,9 @@ static enum profd_status judge_head(const uint8_t **at, const uint8_t *end, uint
         return profd_error_set(e, PROFD_MALFORMED, "a segment of %zu bytes: its head alone has more",
                                (size_t)(end - in));
     }
-    if (in[0] < SEGMENT_VERSION_OLDEST || in[0] > SEGMENT_VERSION) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "a segment of version %u: known are %d to %d", in[0],
-                               SEGMENT_VERSION_OLDEST, SEGMENT_VERSION);
+    if (in[0] != SEGMENT_VERSION) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "a segment of version %u: only %d is known", in[0],
+                               SEGMENT_VERSION);
     }
     if (!varint_get(&number, end, size) || (number - in > HEAD + 1 && number[-1] == 0)) {
         return profd_error_set(e, PROFD_MALFORMED, "a segment does not state the size of its content");
@@ -81,7 +81,7 @@ enum profd_status segment_unpack(const uint8_t *in, size_t n, uint8_t **content,
     }
     status = deflate_unpack(at, (size_t)(end - at), block, (size_t)size, e);
     if (status == PROFD_OK) {
-        digest(in[0], block, (size_t)size, found);
+        digest(block, (size_t)size, found);
         if (memcmp(found, in + 1, sizeof found) != 0) {
             status = profd_error_set(e, PROFD_MALFORMED, "a segment of %zu bytes: the digest is not its content's", n);
         }

@@ -287,9 +287,6 @@ static void metrics_relay(const struct relay_counts *n, const struct store_relay
                   "When the oldest segment that is not acknowledged was opened; 0: there is none.",
                   (uint64_t)(r->oldest / 1000000000));
     metrics_value(out, "relay_fetched_total", "counter", "Segments given to profd-relay.", n->fetched);
-    metrics_value(out, "relay_segments_without_stacks_total", "counter",
-                  "Segments that were sealed without their stacks, because the centre does not read them.",
-                  n->without_stacks);
     metrics_value(out, "relay_error", "gauge", "1: profd-relay could not reach the centre.", n->error[0] != 0);
 }
 

@@ -34,9 +34,8 @@ struct object_counts {
 /* What the relay has done and said. */
 struct relay_counts {
     uint64_t fetched;
-    uint64_t without_stacks; /* segments that were sealed without their stacks: the centre does not read them */
-    int64_t heard;           /* ns: the latest FETCH; 0: none since the start */
-    char error[256];         /* that it brought: why the centre could not be reached; "": it could */
+    int64_t heard;   /* ns: the latest FETCH; 0: none since the start */
+    char error[256]; /* that it brought: why the centre could not be reached; "": it could */
 };
 
 struct delivery_counts {

@@ -77,7 +77,6 @@ static json_t *status_make_relay(const struct status_setup *setup, const struct 
     status_add_number(out, "kept_segments", r->kept_segments);
     status_add_number(out, "kept_bytes", r->kept_bytes);
     status_add_time(out, "oldest_time", "oldest", r->oldest);
-    status_add_number(out, "without_stacks", n->relay.without_stacks);
     status_add_time(out, "heard_time", "heard", n->relay.heard);
     status_add_sentence(out, "error", *n->relay.error ? n->relay.error : NULL);
     return out;

@@ -73,12 +73,6 @@ static enum profd_status flush_check_admit(const struct message_admit *m, struct
         return profd_error_set(e, PROFD_MALFORMED, "the centre's conflict has %zu bytes, not %d", m->conflict.size,
                                SEGMENT_EPOCH_SIZE);
     }
-    if (m->segment_version < SEGMENT_VERSION_NO_STACKS) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                               "the centre reads segments up to version %u, this host writes versions %d to %d: "
-                               "update the centre first",
-                               m->segment_version, SEGMENT_VERSION_NO_STACKS, SEGMENT_VERSION);
-    }
     return PROFD_OK;
 }
 
@@ -93,7 +87,7 @@ static enum profd_status flush_arrive(struct flush_run *f, const struct message_
                                            .machine = identity_machine(machine),
                                            .version = PROFD_VERSION,
                                            .number = known->number,
-                                           .segment_oldest = SEGMENT_VERSION_NO_STACKS,
+                                           .segment_oldest = SEGMENT_VERSION,
                                            .segment_newest = SEGMENT_VERSION,
                                            .held = known->held,
                                            .oldest = known->oldest}};
@@ -119,8 +113,7 @@ static enum profd_status flush_arrive(struct flush_run *f, const struct message_
                                           .backup = admit.as.admit.backup,
                                           .error = "",
                                           .went_back = admit.as.admit.went_back,
-                                          .number = admit.as.admit.number,
-                                          .segment_version = admit.as.admit.segment_version};
+                                          .number = admit.as.admit.number};
         if (admit.as.admit.conflict.size) {
             memcpy(f->conflict, admit.as.admit.conflict.data, sizeof f->conflict);
             f->fetch.conflict = (struct message_bytes){f->conflict, sizeof f->conflict};
@@ -134,19 +127,11 @@ static enum profd_status flush_arrive(struct flush_run *f, const struct message_
     return status;
 }
 
-/* A segment that was sealed when the centre read a later version than now cannot be changed any more. */
-static enum profd_status flush_check_segment(const struct flush_run *f, const struct message_segment *m,
-                                             struct profd_error *e)
+static enum profd_status flush_check_segment(const struct message_segment *m, struct profd_error *e)
 {
     if (m->epoch.size != SEGMENT_EPOCH_SIZE) {
         return profd_error_set(e, PROFD_PROTOCOL, "profd: the epoch of a segment has %zu bytes, not %d", m->epoch.size,
                                SEGMENT_EPOCH_SIZE);
-    }
-    if (m->segment.size > 0 && m->segment.data[0] > f->fetch.segment_version) {
-        return profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                               "a segment was sealed in version %u, the centre reads them up to version %u: update the "
-                               "centre",
-                               m->segment.data[0], f->fetch.segment_version);
     }
     return PROFD_OK;
 }
@@ -164,7 +149,7 @@ static enum profd_status flush_deliver(struct flush_run *f, struct profd_error *
     f->fetch.through = segment.as.segment.through;
     f->last = !segment.as.segment.id;
     if (!f->last) {
-        status = flush_check_segment(f, &segment.as.segment, e);
+        status = flush_check_segment(&segment.as.segment, e);
     }
     if (!f->last && !status) {
         struct flush_key *key = &f->keys[f->out->delivered];

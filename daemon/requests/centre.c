@@ -188,7 +188,6 @@ static void arrive_answer(struct arrive *a)
         m.as.admit.incarnation = (struct message_bytes){a->centre.incarnation, sizeof a->centre.incarnation};
         m.as.admit.backup = a->centre.backup;
         m.as.admit.wait_ms = wait_ms(s, a);
-        m.as.admit.segment_version = SEGMENT_VERSION;
         m.as.admit.conflict = (struct message_bytes){conflict, conflict ? SEGMENT_EPOCH_SIZE : 0};
         m.as.admit.attests = true;
         m.as.admit.went_back = a->arrival.held && a->admission.restored;
@@ -235,11 +234,11 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
         return profd_error_set(e, PROFD_MALFORMED,
                                "of ARRIVE, clock must be at most 2^63-1, number and held at most 2^62");
     }
-    if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION_OLDEST) {
+    if (m->segment_oldest > SEGMENT_VERSION || m->segment_newest < SEGMENT_VERSION) {
         return profd_error_set(e, PROFD_UNKNOWN_VERSION,
-                               "the host writes versions %u to %u of segments; the centre reads versions %d to %d: "
+                               "the host writes versions %u to %u of segments; the centre reads version %d: "
                                "update the %s",
-                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION_OLDEST, SEGMENT_VERSION,
+                               m->segment_oldest, m->segment_newest, SEGMENT_VERSION,
                                m->segment_oldest > SEGMENT_VERSION ? "centre" : "host");
     }
     status = body_check_text("the machine-id", m->machine, STORE_MACHINE_SIZE, e);

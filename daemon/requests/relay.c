@@ -34,8 +34,7 @@ struct relay_request {
     uint8_t conflict[SEGMENT_EPOCH_SIZE]; /* an epoch in which two machines sent segments */
     bool renewed;                         /* it was the current one: there is a new one now */
     struct store_verdict verdict;         /* of the centre, about the database */
-    bool stacks;                          /* the centre reads segments with stacks */
-    struct store_sealed sealed;
+    uint64_t sealed;
     bool apart;                 /* what was held counts here only */
     uint64_t number, held;      /* of the database */
     int64_t oldest;             /* ns: of its segments that are not acknowledged */
@@ -120,7 +119,7 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
         r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
     }
     if (!r->status) {
-        r->status = store_seal_segments(store, r->through, r->stacks, loop_clock(), &r->sealed, &r->error);
+        r->status = store_seal_segments(store, r->through, loop_clock(), &r->sealed, &r->error);
     }
     if (!r->status) {
         const enum profd_status status = store_each_segment(store, r->after, relay_take, r, &r->error);
@@ -211,12 +210,6 @@ static void relay_fetch_done(struct writer_job *job)
                   "processes counted until the start counts on this host only");
     }
     relay_log_renewed(r);
-    if (r->sealed.without_stacks > 0 && r->service->counts.without_stacks == 0) { /* once; the metric counts on */
-        log_write(LOG_LEVEL_WARNING, NULL,
-                  "the centre does not read stacks: segments are sent without them, and its reports have none of this "
-                  "host until profd there is updated");
-    }
-    r->service->counts.without_stacks += r->sealed.without_stacks;
     r->service->counts.fetched += !r->status && r->found.id;
     out->id = r->found.id;
     out->sequence = r->found.sequence;
@@ -290,7 +283,6 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     r->backup = m->backup;
     r->after = m->after;
     r->through = m->through;
-    r->stacks = m->segment_version >= SEGMENT_VERSION;
     r->verdict = (struct store_verdict){.went_back = m->went_back, .number = m->number};
     if (m->number > NUMBER_MOST) {
         return profd_error_set(e, PROFD_MALFORMED, "number of FETCH is above 2^62");

@@ -294,10 +294,6 @@ enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, siz
     struct counts r;
     struct counts_shares spread;
     enum profd_status status = rollup_sum_finish(s->sum, &r, &spread, e);
-    if (status == PROFD_OK && s->leave_out_stacks && r.tree_count > 0) {
-        r.tree_count = r.node_count = 0;
-        s->left_out = true;
-    }
     if (status == PROFD_OK) {
         s->stack_ticks = sum_all(r.node_ticks, r.node_count);
         s->clocks_full = r.tree_count == LIMIT_STACK_TREES;

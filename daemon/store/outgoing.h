@@ -54,10 +54,8 @@ struct outgoing_sum {
     struct segment segment;
     struct rollup_sum *sum;
     uint64_t parts;
-    bool leave_out_stacks; /* set between begin and finish: for a centre that does not read them */
-    bool left_out;         /* by finish: there were some */
-    uint64_t stack_ticks;  /* by finish: of the stacks that it has */
-    bool clocks_full;      /* by finish: it has stacks of as many clocks as fit; those of others are left out */
+    uint64_t stack_ticks; /* by finish: of the stacks that it has */
+    bool clocks_full;     /* by finish: it has stacks of as many clocks as fit; those of others are left out */
 };
 enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *bytes, size_t size, struct profd_error *e);
 enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing_part *part, struct profd_error *e);

@@ -57,12 +57,6 @@ struct store_segment {
     size_t size;
 };
 
-/* What was sealed. */
-struct store_sealed {
-    uint64_t segments;
-    uint64_t without_stacks; /* of these, those that had stacks, which were left out */
-};
-
 enum store_segment_outcome {
     STORE_SEGMENT_COUNTED,
     STORE_SEGMENT_PUT_ASIDE, /* the centre could not read it */

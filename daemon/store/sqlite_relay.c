@@ -215,42 +215,39 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[ST
     return status;
 }
 
-static enum profd_status seal_next(struct store *s, uint64_t through, bool stacks, int64_t now, bool *found,
-                                   struct store_sealed *sealed, struct profd_error *e)
+static enum profd_status seal_next(struct store *s, uint64_t through, int64_t now, bool *found, uint64_t *sealed,
+                                   struct profd_error *e)
 {
     int64_t id = 0;
-    bool readable = true, left_out = false;
+    bool readable = true;
     TRY(sqlite_find(s, SQL_SEGMENT_TO_SEAL, VALUES(INTEGER(through)), &id, found, e));
     if (!*found) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_segment_fold(s, id, stacks, &readable, &left_out, e);
-    sealed->segments += readable;
-    sealed->without_stacks += left_out;
+    TRY(sqlite_segment_fold(s, id, &readable, e));
+    *sealed += readable;
     const int state = readable ? SEGMENT_SEALED : SEGMENT_UNREADABLE;
-    return status == PROFD_OK
-               ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e)
-               : status;
+    return sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(state), INTEGER(now)), e);
 }
 
-enum profd_status store_seal_segments(struct store *s, uint64_t through, bool stacks, int64_t now,
-                                      struct store_sealed *sealed, struct profd_error *e)
+enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t now, uint64_t *sealed,
+                                      struct profd_error *e)
 {
     int64_t waiting = 0;
     bool found = true;
-    struct store_sealed done = {0};
-    *sealed = done;
+    uint64_t done = 0;
+    *sealed = 0;
     enum profd_status status = sqlite_write_begin(s, e);
     if (status != PROFD_OK) {
         return status;
     }
     through = through > INT64_MAX ? INT64_MAX : through;
     status = sqlite_find(s, SQL_SEGMENT_SEALED_COUNT, NULL, 0, &waiting, &found, e);
-    while (status == PROFD_OK && found && waiting + (int64_t)done.segments < LIMIT_SEGMENTS_SEALED) {
-        status = seal_next(s, through, stacks, now, &found, &done, e);
+    while (status == PROFD_OK && found && waiting + (int64_t)done < LIMIT_SEGMENTS_SEALED) {
+        status = seal_next(s, through, now, &found, &done, e);
     }
     status = sqlite_write_end(s, status, e);
-    *sealed = status == PROFD_OK ? done : (struct store_sealed){0};
+    *sealed = status == PROFD_OK ? done : 0;
     return status;
 }
 

@@ -175,8 +175,7 @@ static enum profd_status begin_sum(struct store *s, int64_t id, struct outgoing_
     return status;
 }
 
-enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool stacks, bool *readable, bool *left_out,
-                                      struct profd_error *e)
+enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool *readable, struct profd_error *e)
 {
     struct outgoing_sum sum;
     uint8_t *bytes = NULL;
@@ -186,13 +185,10 @@ enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool stacks, 
     if (status == PROFD_OK) {
         status = add_parts(s, id, &sum, e);
     }
-    const bool changes = sum.parts > 0 || (!stacks && sum.segment.counts.tree_count > 0);
-    sum.leave_out_stacks = !stacks;
-    if (status == PROFD_OK && changes) {
+    if (status == PROFD_OK && sum.parts > 0) {
         status = outgoing_sum_finish(&sum, &bytes, &size, &weight, e);
     }
-    const bool changed = status == PROFD_OK && changes;
-    *left_out = changed && sum.left_out;
+    const bool changed = status == PROFD_OK && sum.parts > 0;
     outgoing_sum_done(&sum);
     *readable = s->broken != PROFD_OK || status != PROFD_DAMAGED;
     if (!*readable) {
@@ -205,25 +201,24 @@ enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool stacks, 
     if (changed && status == PROFD_OK) {
         status = sqlite_run(s, SQL_SEGMENT_PARTS_REMOVE, VALUES(INTEGER(id)), e);
     }
-    /* Folding keeps the ticks of stacks, unless stacks are left out. */
-    return changed && status == PROFD_OK
-               ? sqlite_run(s, SQL_SEGMENT_FOLDED,
-                            VALUES(INTEGER(id), INTEGER(weight), INTEGER(size),
-                                   sum.left_out || sum.clocks_full ? INTEGER(sum.stack_ticks) : NOTHING),
-                            e)
-               : status;
+    /* Folding keeps the ticks of stacks, unless those of more clocks are left out than fit. */
+    return changed && status == PROFD_OK ? sqlite_run(s, SQL_SEGMENT_FOLDED,
+                                                      VALUES(INTEGER(id), INTEGER(weight), INTEGER(size),
+                                                             sum.clocks_full ? INTEGER(sum.stack_ticks) : NOTHING),
+                                                      e)
+                                         : status;
 }
 
 enum profd_status sqlite_segment_fold_next(struct store *s, bool *more, struct profd_error *e)
 {
     int64_t id = 0;
-    bool readable, ignored;
+    bool readable;
     TRY(sqlite_find(s, SQL_SEGMENT_TO_FOLD, VALUES(INTEGER(OUTGOING_PARTS), INTEGER(OUTGOING_PART_BYTES)), &id, more,
                     e));
     if (!*more) {
         return PROFD_OK;
     }
-    TRY(sqlite_segment_fold(s, id, true, &readable, &ignored, e));
+    TRY(sqlite_segment_fold(s, id, &readable, e));
     return !readable
                ? sqlite_run(s, SQL_SEGMENT_STATE_SET, VALUES(INTEGER(id), INTEGER(SEGMENT_UNREADABLE), INTEGER(0)), e)
                : PROFD_OK;

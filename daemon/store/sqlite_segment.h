@@ -63,10 +63,8 @@ enum profd_status sqlite_relay_reject_held(struct store *s, struct sqlite_relay 
 /* Of the segment in the current row of q, only a key of this kind remains; what it held is added to *gone. */
 enum profd_status sqlite_segment_reduce(struct store *s, sqlite3_stmt *q, enum segment_kind kind,
                                         struct store_amount *gone, struct profd_error *e);
-/* Folds the parts of a segment into its bytes, with or without stacks. *readable: false, and nothing has changed, if it
- * is damaged. *left_out: there were stacks, and they are not in it. */
-enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool stacks, bool *readable, bool *left_out,
-                                      struct profd_error *e);
+/* Folds the parts of a segment into its bytes. *readable: false, and nothing has changed, if it is damaged. */
+enum profd_status sqlite_segment_fold(struct store *s, int64_t id, bool *readable, struct profd_error *e);
 /* Folds one segment that has many parts. *more: there was one. */
 enum profd_status sqlite_segment_fold_next(struct store *s, bool *more, struct profd_error *e);
 /* The series is deleted: segments of it that are not sealed become withdrawn ones. Inside a write transaction. */

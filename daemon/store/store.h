@@ -438,10 +438,10 @@ enum profd_status store_relay_resolve(struct store *s, const struct store_verdic
  * their number. backup: the latest backup of the centre contains all numbers up to this one. */
 enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup,
                                    uint64_t *again, struct profd_error *e);
-/* Seals segments with ids up to through, oldest first, until LIMIT_SEGMENTS_SEALED are not acknowledged. stacks: the
- * centre reads them; otherwise they are left out, for ever: a sealed segment never changes. */
-enum profd_status store_seal_segments(struct store *s, uint64_t through, bool stacks, int64_t now,
-                                      struct store_sealed *sealed, struct profd_error *e);
+/* Seals segments with ids up to through, oldest first, until LIMIT_SEGMENTS_SEALED are not acknowledged. A sealed
+ * segment never changes. */
+enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t now, uint64_t *sealed,
+                                      struct profd_error *e);
 /* Calls each with the sealed segments that are not acknowledged, with ids greater than after, ascending; each returns
  * false to stop. */
 enum profd_status store_each_segment(struct store *s, uint64_t after,

@@ -1,6 +1,5 @@
-/* Input: a content, which is packed here (first byte 2 modulo 4: with stacks), or (first byte odd) a segment as it
- * travels.
- * Law: what decodes encodes again, to the same content unless it is of an older version. */
+/* Input: a content, which is packed here, or (first byte odd) a segment as it travels.
+ * Law: what decodes encodes again, to the same content. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +27,8 @@ static void look(const uint8_t *bytes, size_t n)
         segment_unpack(again, m, &content_again, &size_again, NULL) != PROFD_OK) {
         abort();
     }
-    if (bytes[0] >= SEGMENT_VERSION_NO_STACKS &&
-        (size != size_again || memcmp(content, content_again, size) != 0 ||
-         memcmp(bytes + SEGMENT_DIGEST_AT, again + SEGMENT_DIGEST_AT, SEGMENT_DIGEST_SIZE) != 0)) {
+    if (size != size_again || memcmp(content, content_again, size) != 0 ||
+        memcmp(bytes + SEGMENT_DIGEST_AT, again + SEGMENT_DIGEST_AT, SEGMENT_DIGEST_SIZE) != 0) {
         abort();
     }
     free(content);
@@ -48,8 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (data[0] % 2 == 1) {
         look(data + 1, size - 1);
-    } else if (segment_pack(data[0] % 4 == 2 ? SEGMENT_VERSION : SEGMENT_VERSION_NO_STACKS, data + 1, size - 1, &bytes,
-                            &n, NULL) == PROFD_OK) {
+    } else if (segment_pack(data + 1, size - 1, &bytes, &n, NULL) == PROFD_OK) {
         look(bytes, n);
         free(bytes);
     }

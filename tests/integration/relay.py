@@ -196,36 +196,6 @@ def rolled_back(tap):
                   and d.ctl("verify").returncode == 0, "and its ledger agrees", relay)
 
 
-def older_centre(tap):
-    """A centre that does not read stacks gets everything else, and it is said. A segment never changes."""
-    def sends(i, version):
-        with Wire(d.socket) as u:
-            u.send("UPLOAD", body(sender, i, BUILDS[0], 1, 1))
-            while u.take()[0] != "ACK":
-                pass
-        return fetch(w, centre, version=version)[3]
-
-    said = "the centre does not read stacks"
-    with Daemon("--relay", "tls://centre:7655") as d, Wire(d.socket) as w:
-        centre, sender = Centre(FIRST), sender_number()
-        first = sends(1, 2)
-        again = fetch(w, centre, version=3)[3]
-        tap.point(first[4][0] == 2 and again[4] == first[4], "stacks are left out of what is sealed, for ever",
-                  (first, again))
-        acknowledge(w, centre, first[2], first[3], 1, 0)
-        second = sends(2, 2)
-        metrics = d.get("/metrics")[2].decode()
-        without = d.json("status", "--json")["store"]["relay"]["without_stacks"]
-        tap.point(second[4][0] == 2 and d.logged().count(said) == 1 and without == 2
-                  and "profd_relay_segments_without_stacks_total 2\n" in metrics,
-                  "the log says so once, the status and a metric each time", (without, d.logged()))
-        acknowledge(w, centre, second[2], second[3], 2, 0)
-        third = segment.read(sends(3, 3)[4])
-        tap.point([n[:2] + n[3:] for n in third["nodes"]] == [(0, 0, 0x1100), (1, 1, 0x1004)]
-                  and third["node_ticks"] == [0, 1] and d.ctl("verify").returncode == 0,
-                  "a centre that reads them gets them", (third, d.logged()))
-
-
 def conflicts(tap):
     """Another machine has the identity of this host, and its epoch: a copy of a running machine."""
     def sends(i):
@@ -316,7 +286,6 @@ def main():
         restored(tap)
         rolled_back(tap)
         conflicts(tap)
-        older_centre(tap)
         killed(tap, seconds, seed)
 
 

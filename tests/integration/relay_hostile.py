@@ -67,8 +67,7 @@ class Peer:
     def admit(self, **more):
         self.welcome()
         self.take()
-        self.put("ADMIT", field(1, INCARNATION) + field(2, more.get("backup", 0)) + field(3, more.get("wait", 1000))
-                 + field(4, more.get("version", 99)))
+        self.put("ADMIT", field(1, INCARNATION) + field(2, more.get("backup", 0)) + field(3, more.get("wait", 1000)))
 
     def rest(self):
         """Until the other side closes."""
@@ -213,8 +212,7 @@ def told_of_conflict(tap, bed):
     def serve(p):
         p.welcome()
         p.take()
-        p.put("ADMIT", field(1, INCARNATION) + field(3, 1000) + field(4, 99)
-              + (field(5, epochs[-1]) if epochs else b""))
+        p.put("ADMIT", field(1, INCARNATION) + field(3, 1000) + (field(4, epochs[-1]) if epochs else b""))
         tag, m = p.take()
         epochs.append(m[2])
         p.put("ACKNOWLEDGE", acknowledgement(m[2], m[3], len(epochs)), tag)

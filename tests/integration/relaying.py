@@ -23,10 +23,9 @@ def window(end, seconds=1):
     return b"".join(varint(n << 3 | 1) + struct.pack("<Q", int(t * 10**9)) for n, t in ((3, end - seconds), (4, end)))
 
 
-def fetch(w, centre, after=0, through=0, error="", tag=1, version=2):
-    """version: of segments that the centre reads; stacks need 3."""
+def fetch(w, centre, after=0, through=0, error="", tag=1):
     w.send("FETCH", (field(1, centre.incarnation) if centre else b"") + field(2, centre.backup if centre else 0)
-           + field(3, after) + field(4, through) + (field(5, error) if error else b"") + field(9, version), tag)
+           + field(3, after) + field(4, through) + (field(5, error) if error else b""), tag)
     return w.take()
 
 

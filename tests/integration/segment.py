@@ -73,9 +73,8 @@ def stacks(r, s, trees, nodes):
     s["nodes"] = list(zip(r.column(nodes), r.column(nodes), r.column(nodes), addresses(r, nodes)))
 
 
-def rows(r, s, version):
-    histograms, bins, arcs, shares = r.column(4)
-    trees, nodes = r.column(2) if version == 3 else (0, 0)
+def rows(r, s):
+    histograms, bins, arcs, shares, trees, nodes = r.column(6)
     s["histograms"] = []
     for _ in range(histograms):
         build, count, low, span, rate = r.column(5)
@@ -105,7 +104,7 @@ def rows(r, s, version):
 
 def read(data):
     """A dictionary of what is in the segment."""
-    if data[0] not in (1, 2, 3):
+    if data[0] != 1:
         raise Bad(f"version {data[0]}")
     r = Reader(data[33:])
     size = r.number()
@@ -119,14 +118,13 @@ def read(data):
         s["uid"] = r.number()
         s["last"] = s["hour"] * HOUR + r.number()
         s["first"] = s["last"] - r.number()
-        if data[0] > 1:
-            s["ended"] = s["last"] - r.number()
+        s["ended"] = s["last"] - r.number()
         s["inexact"], s["saturated"], s["uploads"] = r.column(3)
         s["processes"] = r.column(16)
         builds, s["program"] = r.column(2)
         s["builds"] = [(r.text(), r.text()) for _ in range(builds)]
         s["labels"] = [(r.text(), r.text()) for _ in range(r.number())]
-        rows(r, s, data[0])
+        rows(r, s)
     if r.at != len(content):
         raise Bad("bytes behind the content")
     return s

@@ -54,7 +54,7 @@ static void run_for(struct fixture *centre, uint8_t identity, uint32_t tenant)
     struct fixture host;
     struct made m;
     uint64_t n;
-    struct store_sealed sealed;
+    uint64_t sealed;
     struct store_admission admission;
     memset(a.host, identity, sizeof a.host);
     OK(centre, store_admit_hosts(centre->w, &a, 1, &admission, &centre->e));
@@ -63,7 +63,7 @@ static void run_for(struct fixture *centre, uint8_t identity, uint32_t tenant)
     OK(&host, store_relay_meet(host.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &n, &host.e));
     make_counted(&m, 1, 1, 1, MIDNIGHT + HOUR, 5);
     cr_assert_eq(put_counted(&host, &m), STORE_STORED);
-    OK(&host, store_seal_segments(host.w, UINT64_MAX, true, NOON, &sealed, &host.e));
+    OK(&host, store_seal_segments(host.w, UINT64_MAX, NOON, &sealed, &host.e));
     OK(&host, store_each_segment(host.w, 0, deliver_one, &o, &host.e));
     fixture_close(&host);
 }

@@ -79,42 +79,6 @@ STORE_TEST(stacks_arrive_at_the_centre)
     close_sender(s);
 }
 
-static bool has_version_2(void *context, const struct store_segment *x)
-{
-    size_t *n = context;
-    cr_assert_eq(x->bytes[0], SEGMENT_VERSION_NO_STACKS);
-    ++*n;
-    return true;
-}
-
-/* What is sealed for a centre that does not read stacks has none, and never gets them again; everything else is sent.
- */
-STORE_TEST(stacks_are_left_out_for_an_older_centre)
-{
-    const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1};
-    struct store_sealed sealed;
-    struct store_progress p;
-    struct store_relay r;
-    const struct store_policy keep = {.relay_bytes = UINT64_MAX};
-    size_t n = 0;
-    OK(f, store_relay_begin(f->w, epoch, &f->e));
-    put_many(f, 4);
-    for (p.more = true; p.more;) { /* some are folded already when it is sealed */
-        OK(f, store_keep_segments(f->w, &keep, NOON, &p, &f->e));
-    }
-    OK(f, store_seal_segments(f->w, UINT64_MAX, false, NOON, &sealed, &f->e));
-    cr_assert(sealed.segments == 4 && sealed.without_stacks == 4);
-    OK(f, store_seal_segments(f->w, UINT64_MAX, true, NOON, &sealed, &f->e));
-    cr_assert(sealed.segments == 0 && sealed.without_stacks == 0);
-    OK(f, store_each_segment(f->w, 0, has_version_2, &n, &f->e));
-    cr_assert_eq(n, 4);
-    OK(f, store_get_relay(f->r, &r, &f->e));
-    cr_assert(r.sealed.ticks == r.accepted.ticks && r.sealed.calls == r.accepted.calls && r.sealed.uploads == 4);
-    const struct seen here = look_all(f);
-    cr_assert_eq(here.stacks, here.ticks, "this host keeps its stacks");
-    expect_clean(f);
-}
-
 /* Each sum with stacks comes with their spread, the same each time. */
 static enum profd_status compare_spreads(void *context, const struct store_row *row, struct profd_error *e)
 {

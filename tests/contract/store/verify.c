@@ -24,7 +24,7 @@ static void execute(const char *sql)
 static void fill(void)
 {
     struct made m;
-    struct store_sealed sealed;
+    uint64_t sealed;
     fixture_open(&f);
     OK(&f, store_relay_begin(f.w, (const uint8_t *)"epoch epoch!", &f.e));
     for (unsigned sender = 1; sender <= 4; sender++) {
@@ -33,7 +33,7 @@ static void fill(void)
             put_counted(&f, &m);
         }
     }
-    OK(&f, store_seal_segments(f.w, 3, true, MIDNIGHT, &sealed, &f.e));
+    OK(&f, store_seal_segments(f.w, 3, MIDNIGHT, &sealed, &f.e));
     compact_all(&f, HOUR, UINT64_MAX, MIDNIGHT + 2 * DAY + 2 * HOUR);
     for (unsigned i = 0; i < 4; i++) {
         harvest_one(&f, 1, 1 + i % 2, i / 2, MIDNIGHT + 2 * DAY + 5 * HOUR + i, 3);

@@ -92,12 +92,12 @@ Test(proto_message, what_a_relay_says_comes_back)
     static const uint8_t bytes[16] = "sixteen bytes..";
     struct message m, b;
     m = (struct message){.type = FRAME_FETCH,
-                         .as.fetch = {{bytes, 16}, 1, UINT64_MAX, 3, "no route to host", {bytes, 12}, true, 5, 3}};
+                         .as.fetch = {{bytes, 16}, 1, UINT64_MAX, 3, "no route to host", {bytes, 12}, true, 5}};
     round_trip(&m, 0, &b);
     cr_assert(b.as.fetch.incarnation.size == 16 && memcmp(b.as.fetch.incarnation.data, bytes, 16) == 0);
     cr_assert(b.as.fetch.backup == 1 && b.as.fetch.after == UINT64_MAX && b.as.fetch.through == 3);
     cr_assert_str_eq(b.as.fetch.error, "no route to host");
-    cr_assert(b.as.fetch.went_back && b.as.fetch.number == 5 && b.as.fetch.segment_version == 3);
+    cr_assert(b.as.fetch.went_back && b.as.fetch.number == 5);
     cr_assert(b.as.fetch.conflict.size == 12 && memcmp(b.as.fetch.conflict.data, bytes, 12) == 0);
     message_done(&b);
     m = (struct message){.type = FRAME_SEGMENT, .as.segment = {1, {bytes, 12}, 2, {bytes, 7}, UINT64_MAX, 3, 4, 5}};
@@ -131,10 +131,10 @@ Test(proto_message, what_passes_a_gate_comes_back)
     cr_assert(b.as.arrive.not_after == 6 && b.as.arrive.held == 7 && b.as.arrive.oldest == 8);
     message_done(&b);
     m = (struct message){.type = FRAME_ADMIT,
-                         .as.admit = {{bytes, 16}, UINT64_MAX, 200000, 1, {bytes, 12}, true, false, true, 8}};
+                         .as.admit = {{bytes, 16}, UINT64_MAX, 200000, {bytes, 12}, true, false, true, 8}};
     round_trip(&m, 0, &b);
     cr_assert(b.as.admit.incarnation.size == 16 && b.as.admit.backup == UINT64_MAX);
-    cr_assert(b.as.admit.wait_ms == 200000 && b.as.admit.segment_version == 1 && b.as.admit.number == 8);
+    cr_assert(b.as.admit.wait_ms == 200000 && b.as.admit.number == 8);
     cr_assert(b.as.admit.attests && !b.as.admit.renew && b.as.admit.went_back);
     cr_assert(b.as.admit.conflict.size == 12 && memcmp(b.as.admit.conflict.data, bytes, 12) == 0);
     message_done(&b);

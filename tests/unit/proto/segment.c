@@ -171,7 +171,7 @@ static enum profd_status decode_content(const void *content, size_t n)
     uint8_t *bytes;
     size_t size;
     struct segment s;
-    cr_assert_eq(segment_pack(SEGMENT_VERSION_NO_STACKS, content, n, &bytes, &size, NULL), PROFD_OK);
+    cr_assert_eq(segment_pack(content, n, &bytes, &size, NULL), PROFD_OK);
     enum profd_status status = segment_decode(bytes, size, &s, NULL);
     free(bytes);
     if (status == PROFD_OK) {
@@ -194,7 +194,7 @@ static enum profd_status decode_head(uint8_t version, uint64_t size)
     struct segment s;
     uint8_t *bytes;
     size_t n;
-    cr_assert_eq(segment_pack(SEGMENT_VERSION_NO_STACKS, (const uint8_t *)"x", 1, &bytes, &n, NULL), PROFD_OK);
+    cr_assert_eq(segment_pack((const uint8_t *)"x", 1, &bytes, &n, NULL), PROFD_OK);
     uint8_t longer[64] = {version};
     uint8_t *p = varint_put(longer + 1 + SEGMENT_DIGEST_SIZE, size);
     memcpy(p, bytes + 34, n - 34);
@@ -211,48 +211,4 @@ Test(segment, sizes_are_checked_before_memory_is_taken)
     cr_assert_eq(decode_head(1, 40 << 20), PROFD_MALFORMED, "more than its bytes can hold");
     cr_assert_eq(decode_head(1, (uint64_t)LIMIT_SEGMENT_CONTENT + 1), PROFD_TOO_LARGE);
     cr_assert_eq(decode_head(1, UINT64_MAX), PROFD_TOO_LARGE);
-}
-
-/* The same segment in version 1, which lacks the number behind these two. */
-static uint8_t *make_old(struct sample *x, uint8_t into, uint8_t length, size_t *size)
-{
-    uint8_t *bytes, *content, *old;
-    size_t n, at = 0;
-    struct sha256_ctx c;
-    cr_assert_eq(segment_encode(aim(x), &bytes, &n, NULL), PROFD_OK);
-    cr_assert_eq(segment_unpack(bytes, n, &content, &n, NULL), PROFD_OK);
-    while (content[at] != into || content[at + 1] != length || content[at + 2] != 0) {
-        at++;
-    }
-    memmove(content + at + 2, content + at + 3, --n - at - 2);
-    cr_assert_eq(segment_pack(SEGMENT_VERSION_NO_STACKS, content, n, &old, size, NULL), PROFD_OK);
-    old[0] = 1;
-    sha256_init(&c);
-    sha256_update(&c, 1, old);
-    sha256_update(&c, n, content);
-    sha256_digest(&c, SEGMENT_DIGEST_SIZE, old + 1);
-    free(bytes);
-    free(content);
-    return old;
-}
-
-/* A segment of version 1 does not say when the earliest window ended: perhaps when all began, or with the hour. */
-Test(segment, version_1)
-{
-    for (uint8_t before = 0; before <= 10; before += 5) { /* of what began five nanoseconds after the hour */
-        struct sample x = good();
-        struct segment s;
-        size_t n;
-        const int64_t hour = x.s.hour * SEGMENT_HOUR;
-        x.s.first = hour + 5 - before;
-        x.s.last = x.s.ended = hour + 100;
-        uint8_t *old = make_old(&x, 100, (uint8_t)(95 + before), &n);
-        cr_assert_eq(segment_decode(old, n, &s, NULL), PROFD_OK);
-        cr_assert(s.first == x.s.first && s.last == x.s.last && s.uploads == 3);
-        cr_assert_eq(s.ended, s.first > hour ? s.first : hour);
-        segment_done(&s);
-        old[0] = SEGMENT_VERSION;
-        cr_assert_eq(segment_decode(old, n, &s, NULL), PROFD_MALFORMED, "the digest is of the version, too");
-        free(old);
-    }
 }
