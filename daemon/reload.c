@@ -34,12 +34,10 @@ enum profd_status server_make_watcher(struct server *s, struct profd_error *e)
 {
     const struct watcher_config config = {
         .loop = s->loop, .writer = s->writer, .verifier = s->verifier, .cache = query_service_get_cache(s->queries)};
-    const enum profd_status status = watcher_start(&config, &s->watcher, e);
+    TRY(watcher_start(&config, &s->watcher, e));
 
-    if (!status) {
-        watcher_set(s->watcher, s->config->watch, s->config->watch_interval);
-    }
-    return status;
+    watcher_set(s->watcher, s->config->watch, s->config->watch_interval);
+    return PROFD_OK;
 }
 
 struct endpoints_access server_get_access(const struct config *c)

@@ -71,13 +71,13 @@ static enum profd_status server_start_brokers(struct server *s, struct profd_err
 enum profd_status server_finish_restore(const char *state_dir, bool *restored, struct profd_error *e)
 {
     char kept[256] = "";
-    enum profd_status status = restore_finish(state_dir, restored, kept, sizeof kept, e);
+    TRY(restore_finish(state_dir, restored, kept, sizeof kept, e));
 
-    if (!status && *restored) {
+    if (*restored) {
         log_write(LOG_LEVEL_NOTICE, NULL, "backup restored in %s%s%s", state_dir,
                   *kept ? "; the previous database is kept as " : "", kept);
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status server_open_directory(struct server *s, struct profd_error *e)
@@ -85,23 +85,17 @@ static enum profd_status server_open_directory(struct server *s, struct profd_er
     const struct config *config = s->config;
     const struct space_config space = {
         .state_dir = config->state_dir, .keep_bytes = config->keep_bytes, .user_share = config->user_share};
-    enum profd_status status = state_dir_lock(config->state_dir, &s->lock_fd, &s->directory_fd, e);
+    TRY(state_dir_lock(config->state_dir, &s->lock_fd, &s->directory_fd, e));
     bool restored;
 
-    if (!status) {
-        backup_clean(config->state_dir);
-        status = server_finish_restore(config->state_dir, &restored, e);
+    backup_clean(config->state_dir);
+    TRY(server_finish_restore(config->state_dir, &restored, e));
+    TRY(state_dir_database_path(config->state_dir, s->path, sizeof s->path, e));
+    s->run_times = run_times_open(s->directory_fd, loop_clock());
+    if (!s->run_times) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times at which profd ran");
     }
-    if (!status) {
-        status = state_dir_database_path(config->state_dir, s->path, sizeof s->path, e);
-    }
-    if (!status) {
-        s->run_times = run_times_open(s->directory_fd, loop_clock());
-        if (!s->run_times) {
-            status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times at which profd ran");
-        }
-    }
-    return status ? status : space_open(&space, &s->space, e);
+    return space_open(&space, &s->space, e);
 }
 
 /* Only a reader has met it: writing goes on, it is said until the next start, and that reads the whole file. */
@@ -350,7 +344,7 @@ static void server_accept_waiting(void *context)
 static enum profd_status server_make_live(struct server *s, struct profd_error *e)
 {
     const size_t descriptors = server_count_descriptors();
-    enum profd_status status = server_make_conns(s, descriptors, e);
+    TRY(server_make_conns(s, descriptors, e));
     const struct live_config config = {.loop = s->loop,
                                        .conns = s->conns,
                                        .writer = s->writer,
@@ -364,7 +358,7 @@ static enum profd_status server_make_live(struct server *s, struct profd_error *
                                        .accept_waiting = server_accept_waiting,
                                        .context = s};
 
-    return status ? status : live_new(&config, &s->live, e);
+    return live_new(&config, &s->live, e);
 }
 
 /* Removing days makes space only where a bound is configured. */

@@ -7,19 +7,16 @@
 static enum profd_status storage_watch_lock(struct server *s, struct profd_error *e)
 {
     char path[4096];
-    enum profd_status status = state_dir_lock_path(s->config->state_dir, path, sizeof path, e);
+    TRY(state_dir_lock_path(s->config->state_dir, path, sizeof path, e));
 
-    return status ? status : store_sqlite_watch(s->write_store, path, s->lock_fd, e);
+    return store_sqlite_watch(s->write_store, path, s->lock_fd, e);
 }
 
 enum profd_status server_open_storage(struct server *s, struct profd_error *e)
 {
-    enum profd_status status = database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e);
+    TRY(database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e));
 
-    if (!status) {
-        status = storage_watch_lock(s, e);
-    }
-    return status;
+    return storage_watch_lock(s, e);
 }
 
 void server_close_storage(struct server *s)

@@ -106,8 +106,8 @@ static enum profd_status deliver(const struct import_request *r, const struct im
                                  struct profd_error *e)
 {
     struct profd_upload *u;
-    enum profd_status status = import_place_profile(r->shelf, p, strict, r->notes, &u, e);
-    return status == PROFD_OK ? r->take(r->context, u, p->process, e) : status;
+    TRY(import_place_profile(r->shelf, p, strict, r->notes, &u, e));
+    return r->take(r->context, u, p->process, e);
 }
 
 static enum profd_status callgrind_each(void *context, const char *line, size_t n, uint64_t number,
@@ -121,18 +121,11 @@ static enum profd_status take_callgrind(const struct import_request *r, struct i
 {
     struct import_callgrind *c;
     struct import_profile *p;
-    enum profd_status status = import_callgrind_new(a, r->event, &c, e);
-    if (status == PROFD_OK) {
-        status = import_input_each_line(in, callgrind_each, c, e);
-    }
-    if (status == PROFD_OK) {
-        status = import_callgrind_finish(c, &p, e);
-    }
-    if (status == PROFD_OK) {
-        p->end = in->time;
-        status = deliver(r, p, false, e);
-    }
-    return status;
+    TRY(import_callgrind_new(a, r->event, &c, e));
+    TRY(import_input_each_line(in, callgrind_each, c, e));
+    TRY(import_callgrind_finish(c, &p, e));
+    p->end = in->time;
+    return deliver(r, p, false, e);
 }
 
 static enum profd_status take_pprof(const struct import_request *r, struct import_input *in, struct arena *a,

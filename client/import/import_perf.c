@@ -292,10 +292,7 @@ static void count_ticks(const struct import_perf *f, struct import_profile *p)
 
 enum profd_status import_perf_finish(struct import_perf *f, uint64_t end, uint32_t *count, struct profd_error *e)
 {
-    enum profd_status status = end_sample(f, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(end_sample(f, e));
     if (f->process_count == 0) {
         return f->other_events > 0 ? profd_error_set(e, PROFD_REFUSED, "it has no samples of event %s", f->wanted)
                                    : profd_error_set(e, PROFD_MALFORMED, "it has no samples");

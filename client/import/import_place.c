@@ -250,12 +250,10 @@ static enum profd_status add_build(struct place *w, const char *id, const char *
             return PROFD_OK;
         }
     }
-    enum profd_status status = profd_upload_add_build(w->upload, id, name, build, e);
-    if (status == PROFD_OK) {
-        w->spans[*build] = *span;
-        w->build_count++;
-    }
-    return status;
+    TRY(profd_upload_add_build(w->upload, id, name, build, e));
+    w->spans[*build] = *span;
+    w->build_count++;
+    return PROFD_OK;
 }
 
 /* Assigns a build to an object; outside if there is none. */
@@ -350,17 +348,10 @@ static enum profd_status place_run(struct place *w, struct import_shelf *shelf, 
     if (!w->objects || !w->frames || !w->spans) {
         return profd_no_memory(e);
     }
-    enum profd_status status = profd_upload_new(&w->upload, e);
-    if (status == PROFD_OK) {
-        status = place_objects(w, shelf, strict, e);
-    }
-    if (status == PROFD_OK) {
-        status = place_counts_add(w, e);
-    }
-    if (status == PROFD_OK) {
-        status = place_stacks_add(w, e);
-    }
-    return status;
+    TRY(profd_upload_new(&w->upload, e));
+    TRY(place_objects(w, shelf, strict, e));
+    TRY(place_counts_add(w, e));
+    return place_stacks_add(w, e);
 }
 
 enum profd_status import_place_profile(struct import_shelf *shelf, const struct import_profile *p, bool strict,

@@ -254,10 +254,7 @@ static bool add_stack(struct pprof *p, const struct stack *s)
 static enum profd_status take_sample(struct pprof *p, struct pprof_cursor message, struct profd_error *e)
 {
     uint64_t values[PPROF_TYPES];
-    enum profd_status status = sample_read(p, message, values, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sample_read(p, message, values, e));
     struct stack s = {.ticks = values[p->ticks], .calls = p->own ? values[p->calls] : 0, .callee = IMPORT_NONE};
     struct pprof_field f;
     bool broken = false;

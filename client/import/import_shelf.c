@@ -145,15 +145,11 @@ static bool names_find(const struct binary_names *names, const char *name, size_
 static enum profd_status binary_read(struct import_binary *b, struct profd_error *e)
 {
     const struct elf_read_options options = {.demangle = true, .lines = true};
-    enum profd_status status = executable_read_object(b->executable, &options, b->arena, &b->object, e);
-    if (status == PROFD_OK) {
-        status = executable_read_loads(b->executable, b->arena, &b->loads, &b->load_count, e);
-    }
-    if (status == PROFD_OK) {
-        const struct symtab_request request = {.object = b->object, .build_id = b->object->id.text};
-        status = symtab_build(b->arena, &request, &b->symtab, e);
-    }
-    return status == PROFD_OK ? names_make(b->arena, b->object, &b->names, e) : status;
+    TRY(executable_read_object(b->executable, &options, b->arena, &b->object, e));
+    TRY(executable_read_loads(b->executable, b->arena, &b->loads, &b->load_count, e));
+    const struct symtab_request request = {.object = b->object, .build_id = b->object->id.text};
+    TRY(symtab_build(b->arena, &request, &b->symtab, e));
+    return names_make(b->arena, b->object, &b->names, e);
 }
 
 enum profd_status import_binary_open(const char *path, struct import_binary **out, struct profd_error *e)
@@ -347,10 +343,7 @@ static enum profd_status shelf_open(struct import_shelf *s, const char *path, co
         s->capacity = capacity;
     }
     struct import_binary *binary;
-    enum profd_status status = import_binary_open(path, &binary, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(import_binary_open(path, &binary, e));
     char *copy = strdup(path);
     if (!copy) {
         import_binary_free(binary);
@@ -393,10 +386,7 @@ static enum profd_status find_given(struct import_shelf *s, const struct import_
             continue;
         }
         const struct import_binary *b;
-        enum profd_status status = shelf_open(s, path, &b, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(shelf_open(s, path, &b, e));
         if (!o->build_id || has_id(b, o->build_id)) {
             found = !found || same || o->build_id ? b : found;
         } else if (same) {
@@ -420,10 +410,7 @@ static enum profd_status find_at_path(struct import_shelf *s, const struct impor
         return profd_error_set(e, PROFD_NO_INPUT, "the path of an object has %d bytes; the limit is %d", n,
                                PATH_MAX - 1);
     }
-    enum profd_status status = shelf_open(s, path, &b, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(shelf_open(s, path, &b, e));
     if (o->build_id && !has_id(b, o->build_id)) {
         return profd_error_set(e, PROFD_WRONG_BUILD, "%s is now build %.12s; the profile is of build %.12s", path,
                                profd_executable_build_id(import_binary_executable(b)), o->build_id);
@@ -442,12 +429,10 @@ enum profd_status import_shelf_find(struct import_shelf *s, const struct import_
                                     struct profd_error *e)
 {
     const struct import_binary *found = NULL;
-    enum profd_status status = find_given(s, p, o, is_program, &found, e);
-    if (status == PROFD_OK && !found) {
-        status = find_at_path(s, p, o, &found, e);
+    TRY(find_given(s, p, o, is_program, &found, e));
+    if (!found) {
+        TRY(find_at_path(s, p, o, &found, e));
     }
-    if (status == PROFD_OK) {
-        *out = found;
-    }
-    return status;
+    *out = found;
+    return PROFD_OK;
 }

@@ -426,10 +426,7 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
     c->taken = NULL;
     while (n > 0 && c->state != CLIENT_CLOSED) {
         if (c->header_got < FRAME_HEADER_SIZE) {
-            enum profd_status status = header_take(c, &p, &n, e);
-            if (status != PROFD_OK) {
-                return status;
-            }
+            TRY(header_take(c, &p, &n, e));
             if (c->header_got < FRAME_HEADER_SIZE) {
                 return PROFD_OK;
             }
@@ -448,10 +445,7 @@ enum profd_status profd_client_feed(struct profd_client *c, const void *bytes, s
         }
         if (c->payload_got == c->frame.length) {
             c->header_got = 0;
-            enum profd_status status = frame_take(c, &c->frame, c->payload, c->payload_got, e);
-            if (status != PROFD_OK) {
-                return status;
-            }
+            TRY(frame_take(c, &c->frame, c->payload, c->payload_got, e));
         }
     }
     return PROFD_OK;

@@ -35,14 +35,12 @@ enum profd_status profd_client_send_upload(struct profd_client *c, const struct 
     uint8_t *frame;
     size_t size;
     uint32_t local = 0;
-    enum profd_status status = upload_encode(u, id, &frame, &size, e);
-    if (status == PROFD_OK) {
-        status = client_queue(c, frame, size, NULL, 0, &local, true, e);
-    }
-    if (status == PROFD_OK && tag) {
+    TRY(upload_encode(u, id, &frame, &size, e));
+    TRY(client_queue(c, frame, size, NULL, 0, &local, true, e));
+    if (tag) {
         *tag = local;
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status profd_client_send_query(struct profd_client *c, const char *target, const char *if_none_match,
@@ -56,11 +54,11 @@ enum profd_status profd_client_send_query(struct profd_client *c, const char *ta
     }
     struct message m = {.type = FRAME_QUERY};
     m.as.query = (struct message_query){target, if_none_match ? if_none_match : ""};
-    enum profd_status status = ask(c, &m, NULL, 0, &local, true, e);
-    if (status == PROFD_OK && tag) {
+    TRY(ask(c, &m, NULL, 0, &local, true, e));
+    if (tag) {
         *tag = local;
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status profd_client_send_admin(struct profd_client *c, const char *verb, const char *const *arguments,
@@ -72,11 +70,11 @@ enum profd_status profd_client_send_admin(struct profd_client *c, const char *ve
         return profd_error_set(e, PROFD_USAGE, "%s with %zu arguments, at most %u", verb, n, LIMIT_ADMIN_ARGUMENTS);
     }
     m.as.admin = (struct message_admin){verb, n, arguments};
-    enum profd_status status = ask(c, &m, NULL, 0, &local, true, e);
-    if (status == PROFD_OK && tag) {
+    TRY(ask(c, &m, NULL, 0, &local, true, e));
+    if (tag) {
         *tag = local;
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status client_send_files(struct profd_client *c, const struct profd_event *want,
@@ -86,11 +84,11 @@ enum profd_status client_send_files(struct profd_client *c, const struct profd_e
     struct message m = {.type = FRAME_OBJECT, .as.object = *object};
     m.as.object.build_id = want ? want->build_id : "";
     uint32_t local = want ? want->tag : 0;
-    enum profd_status status = ask(c, &m, fds, fd_count, &local, true, e);
-    if (status == PROFD_OK && tag) {
+    TRY(ask(c, &m, fds, fd_count, &local, true, e));
+    if (tag) {
         *tag = local;
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status profd_client_send_object(struct profd_client *c, const struct profd_event *want,
@@ -116,9 +114,9 @@ enum profd_status profd_client_send_sync(struct profd_client *c, uint32_t *tag, 
 {
     struct message m = {.type = FRAME_SYNC};
     uint32_t local = 0;
-    enum profd_status status = ask(c, &m, NULL, 0, &local, true, e);
-    if (status == PROFD_OK && tag) {
+    TRY(ask(c, &m, NULL, 0, &local, true, e));
+    if (tag) {
         *tag = local;
     }
-    return status;
+    return PROFD_OK;
 }

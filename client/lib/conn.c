@@ -320,10 +320,7 @@ static enum profd_status sent_settle_queued(struct profd_conn *c, enum profd_sta
 enum profd_status conn_send_executable(struct profd_conn *c, const struct profd_event *want,
                                        const struct profd_executable *x, bool earlier, struct profd_error *e)
 {
-    enum profd_status status = sent_reserve(c, profd_executable_path(x), e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(sent_reserve(c, profd_executable_path(x), e));
     c->sent[c->sent_count].earlier = earlier;
     return sent_settle_queued(c, profd_client_send_object(c->client, want, x, &c->sent[c->sent_count].tag, e));
 }
@@ -431,10 +428,7 @@ enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd
                 return status;
             }
         }
-        enum profd_status status = bytes_out(c, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(bytes_out(c, e));
         const void *bytes;
         size_t n, fd_count;
         int fds[2];
@@ -443,10 +437,7 @@ enum profd_status conn_step(struct profd_conn *c, int64_t deadline, struct profd
         int64_t left = deadline - conn_clock();
         int ready = poll(&p, 1, left > 0 ? (int)(left < 60000 ? left : 60000) : 0);
         if (ready > 0 && (p.revents & (POLLIN | POLLHUP | POLLERR))) {
-            status = bytes_in(c, e);
-            if (status != PROFD_OK) {
-                return status;
-            }
+            TRY(bytes_in(c, e));
         } else if (ready <= 0 && left <= 0) {
             *got = false;
             return PROFD_OK;

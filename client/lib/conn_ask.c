@@ -39,17 +39,11 @@ static enum profd_status unix_only(const struct profd_conn *c, struct profd_erro
 enum profd_status profd_conn_flush(struct profd_conn *c, struct profd_error *e)
 {
     int64_t deadline = conn_clock() + c->answer_ms;
-    enum profd_status status = unix_only(c, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(unix_only(c, e));
     while (client_queued(c->client) > 0) {
         struct profd_event event;
         bool got = false;
-        status = conn_step(c, conn_clock() + 5, &event, &got, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(conn_step(c, conn_clock() + 5, &event, &got, e));
         if (conn_clock() > deadline) {
             return profd_error_set(e, PROFD_TIMEOUT, "the daemon at %s reads no more data", c->address.text);
         }
@@ -155,24 +149,23 @@ enum profd_status profd_conn_upload(struct profd_conn *c, const struct profd_upl
                                     struct profd_error *e)
 {
     uint32_t tag = 0;
-    enum profd_status status = unix_only(c, e);
-    return status == PROFD_OK ? verdict_wait(c, profd_client_send_upload(c->client, u, id, &tag, e), &tag, e) : status;
+    TRY(unix_only(c, e));
+    return verdict_wait(c, profd_client_send_upload(c->client, u, id, &tag, e), &tag, e);
 }
 
 enum profd_status profd_conn_send_executable(struct profd_conn *c, const struct profd_executable *x,
                                              struct profd_error *e)
 {
     uint32_t tag = 0;
-    enum profd_status status = unix_only(c, e);
-    return status == PROFD_OK ? verdict_wait(c, profd_client_send_object(c->client, NULL, x, &tag, e), &tag, e)
-                              : status;
+    TRY(unix_only(c, e));
+    return verdict_wait(c, profd_client_send_object(c->client, NULL, x, &tag, e), &tag, e);
 }
 
 enum profd_status profd_conn_queue_executable(struct profd_conn *c, const struct profd_executable *x,
                                               struct profd_error *e)
 {
-    enum profd_status status = unix_only(c, e);
-    return status == PROFD_OK ? conn_send_executable(c, NULL, x, false, e) : status;
+    TRY(unix_only(c, e));
+    return conn_send_executable(c, NULL, x, false, e);
 }
 
 /* Gives the pieces of the answer to one tag to the sink, until the last or a NACK. */
@@ -212,8 +205,8 @@ enum profd_status profd_query(struct profd_conn *c, const char *target, const ch
     if (!c->client) {
         return conn_query_http(c, target, if_none_match, sink, context, e);
     }
-    enum profd_status status = profd_client_send_query(c->client, target, if_none_match, &tag, e);
-    return status == PROFD_OK ? reply_take(c, tag, sink, context, e) : status;
+    TRY(profd_client_send_query(c->client, target, if_none_match, &tag, e));
+    return reply_take(c, tag, sink, context, e);
 }
 
 enum profd_status profd_admin(struct profd_conn *c, const char *verb, const char *const *arguments, size_t n,

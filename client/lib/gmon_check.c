@@ -203,12 +203,10 @@ static enum profd_status check_callee(struct gmon_check *k, uint64_t address, st
             return PROFD_OK;
         }
     }
-    const enum profd_status status = judge_callee(k, address, e);
-    if (status == PROFD_OK) {
-        callees[t->used++] = address;
-        t->slots[at] = t->used;
-    }
-    return status;
+    TRY(judge_callee(k, address, e));
+    callees[t->used++] = address;
+    t->slots[at] = t->used;
+    return PROFD_OK;
 }
 
 enum profd_status gmon_check_callees(struct gmon_check *k, const struct counts *c, struct profd_error *e)

@@ -253,10 +253,7 @@ static enum profd_status space_check(struct spool *s, uint64_t more, struct prof
     if (!s->counted) {
         struct spool_entry *entries;
         size_t n;
-        enum profd_status status = spool_list(s, &entries, &n, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(spool_list(s, &entries, &n, e));
         for (size_t i = 0; i < n; i++) {
             s->used += entries[i].size;
         }
@@ -307,10 +304,7 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     for (size_t i = 0; i < object_count; i++) {
         size += strlen("object  \n") + strlen(objects[i].build_id) + strlen(objects[i].path);
     }
-    enum profd_status status = space_check(s, size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(space_check(s, size, e));
     name_format(id, name);
     (void)snprintf(part, sizeof part, ".new-%ld-%s", (long)getpid(), name);
     int fd = openat(s->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -414,10 +408,7 @@ enum profd_status spool_read(struct spool *s, const char *name, struct spool_upl
 {
     char *bytes = NULL;
     size_t n = 0;
-    enum profd_status status = file_read(s, name, &bytes, &n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(file_read(s, name, &bytes, &n, e));
     struct spool_upload u = {.block = bytes};
     if (!file_parse(bytes, n, &u)) {
         spool_upload_done(&u);

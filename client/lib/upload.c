@@ -114,10 +114,7 @@ enum profd_status profd_upload_add_build(struct profd_upload *u, const char *bui
                                          uint32_t *index, struct profd_error *e)
 {
     struct buildid id;
-    enum profd_status status = buildid_parse(build_id, strlen(build_id), &id, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(buildid_parse(build_id, strlen(build_id), &id, e));
     if (strlen(name) > LIMIT_BUILD_NAME) {
         return profd_error_set(e, PROFD_REFUSED, "the name of build %s has %zu bytes; the limit is %u", id.text,
                                strlen(name), LIMIT_BUILD_NAME);
@@ -164,10 +161,7 @@ bool profd_upload_has_label(const struct profd_upload *u, const char *name)
 enum profd_status profd_upload_add_label(struct profd_upload *u, const char *name, const char *value,
                                          struct profd_error *e)
 {
-    enum profd_status status = label_check(name, value, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(label_check(name, value, e));
     if (profd_upload_has_label(u, name)) {
         return profd_error_set(e, PROFD_REFUSED, "label %s is given twice", name);
     }
@@ -337,10 +331,7 @@ enum profd_status profd_upload_add_arc(struct profd_upload *u, const struct prof
                                    ends[i], u->build_count);
         }
     }
-    enum profd_status status = arcs_reserve(u, 1, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(arcs_reserve(u, 1, e));
     struct counts *c = &u->counts;
     uint32_t i = c->arc_count++;
     c->from_build[i] = arc->from_build;
@@ -382,10 +373,7 @@ enum profd_status upload_add_stack(struct profd_upload *u, const char *dimension
                                    const struct profd_stack *stack, struct profd_error *e)
 {
     struct counts_frame frames[LIMIT_STACK_DEPTH + 1];
-    enum profd_status status = stack_check(u, stack, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(stack_check(u, stack, e));
     if (u->stacks == NULL && (u->stacks = counts_stacks_new()) == NULL) {
         return profd_no_memory(e);
     }

@@ -99,11 +99,8 @@ static enum profd_status take_cost(struct filling *f, char *line, struct profd_e
     char *end;
     const uint64_t address = strtoull(line, &end, 16);
     char *cost = *end == ' ' ? strchr(end + 1, ' ') : NULL;
-    enum profd_status status = cost ? find_frames(f, f->object, address, frames, &n, e)
-                                    : profd_error_set(e, PROFD_MALFORMED, "\"%.60s\" is no cost line", line);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(cost ? find_frames(f, f->object, address, frames, &n, e)
+             : profd_error_set(e, PROFD_MALFORMED, "\"%.60s\" is no cost line", line));
     if (!release(f, n > 0 ? frames[n - 1].file : "")) {
         return profd_no_memory(e);
     }
@@ -127,10 +124,7 @@ static enum profd_status take_calls(struct filling *f, char *line, struct profd_
     size_t n = 0;
     char *target = strchr(line, ' ');
     const uint64_t address = target ? strtoull(target, NULL, 16) : 0;
-    enum profd_status status = find_frames(f, f->called_object, address, frames, &n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(find_frames(f, f->called_object, address, frames, &n, e));
     if (!release(f, n > 0 ? frames[n - 1].file : "")) {
         return profd_no_memory(e);
     }

@@ -33,10 +33,7 @@ enum profd_status export_objects_find(struct export_objects *o, uint64_t number,
     const char *candidates[] = {o->given, x->path};
     for (size_t i = 0; !x->sought && i < sizeof candidates / sizeof candidates[0]; i++) {
         if (candidates[i] && build_is_file(candidates[i], x->build_id)) {
-            enum profd_status status = code_lines_open(candidates[i], x->build_id, &x->lines, e);
-            if (status != PROFD_OK) {
-                return status;
-            }
+            TRY(code_lines_open(candidates[i], x->build_id, &x->lines, e));
             break;
         }
     }

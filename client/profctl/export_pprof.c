@@ -267,10 +267,7 @@ static enum profd_status fill_location(struct filling *f, const struct pprof_fie
     struct code_frame frames[CODE_LINES_DEPTH];
     struct code_lines *lines;
     const uint64_t mapping = number_of(field->inside, LOCATION_MAPPING), function = function_of(f, field->inside);
-    enum profd_status status = export_objects_find(f->objects, mapping, &lines, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(export_objects_find(f->objects, mapping, &lines, e));
     size_t n = lines && function ? code_lines_find(lines, number_of(field->inside, LOCATION_ADDRESS), frames) : 0;
     if (n == 0) {
         put_bytes(f->out, PPROF_LOCATION, field->inside.at, (size_t)(field->inside.end - field->inside.at));

@@ -114,11 +114,11 @@ enum profd_status profctl_choose(const struct profctl_call *call, const char *op
 
 enum profd_status profctl_choose_format(const struct profctl_call *call, size_t *out, struct profd_error *e)
 {
-    enum profd_status status = profctl_choose(call, "format", out, e);
-    if (status == PROFD_OK && call->json) {
+    TRY(profctl_choose(call, "format", out, e));
+    if (call->json) {
         *out = FORMAT_JSON;
     }
-    return status;
+    return PROFD_OK;
 }
 
 void profctl_clean(const char *text, char *out, size_t size)

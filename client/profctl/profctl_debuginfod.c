@@ -79,10 +79,7 @@ enum profd_status debuginfod_fetch(const struct debuginfod_file *file, char **pa
     if (!servers || servers[strspn(servers, " ")] == '\0') {
         return profd_error_set(e, PROFD_USAGE, "there is no debuginfod server; set DEBUGINFOD_URLS, or use --url URL");
     }
-    enum profd_status status = late_load("libdebuginfod.so.1", names, sizeof names / sizeof *names, &library, e);
-    if (status) {
-        return status;
-    }
+    TRY(late_load("libdebuginfod.so.1", names, sizeof names / sizeof *names, &library, e));
     debuginfod_client *client = library.begin();
     if (!client) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a debuginfod client");

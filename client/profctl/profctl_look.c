@@ -40,10 +40,7 @@ enum profd_status look_choose(const struct profctl_call *call, struct look *out,
     const char *term = environment("TERM");
     bool capable = term[0] && strcmp(term, "dumb") != 0;
     size_t when = AUTO;
-    enum profd_status status = profctl_choose(call, "color", &when, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profctl_choose(call, "color", &when, e));
     struct look look = {.terminal = isatty(STDOUT_FILENO) == 1, .dots = is_utf8() ? "…" : "..."};
     look.colour = when == AUTO ? look.terminal && capable && !environment("NO_COLOR")[0] : when == ALWAYS;
     look.shades = strstr(term, "256color") != NULL || environment("COLORTERM")[0];

@@ -142,10 +142,8 @@ enum profd_status side_take(struct profctl_call *call, struct profd_error *e)
         !split(call->arguments[0], &side)) {
         return PROFD_OK;
     }
-    enum profd_status status = find(call, &side, "-l", call->build_id, e);
-    if (status == PROFD_OK) {
-        call->given[call->given_count++] = (struct profctl_given){label, side.text};
-        call->arguments[0] = call->build_id;
-    }
-    return status;
+    TRY(find(call, &side, "-l", call->build_id, e));
+    call->given[call->given_count++] = (struct profctl_given){label, side.text};
+    call->arguments[0] = call->build_id;
+    return PROFD_OK;
 }

@@ -48,10 +48,7 @@ enum { FORM_GMON, FORM_AUTOFDO };
 static enum profd_status check_call(const struct profctl_call *call, size_t *form, struct profd_error *e)
 {
     const char *path = profctl_value(call, "output");
-    enum profd_status status = profctl_choose(call, "format", form, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profctl_choose(call, "format", form, e));
     if (!path) {
         return profd_error_set(e, PROFD_USAGE, "export: no output file; use -o FILE (- is stdout)");
     }

@@ -30,10 +30,7 @@ static const struct profctl_option options[] = {
 static enum profd_status make_target(const struct profctl_call *call, struct ask_target *t, struct profd_error *e)
 {
     char id[160];
-    enum profd_status status = build_find(call, call->arguments[0], id, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(build_find(call, call->arguments[0], id, e));
     ask_target_init(t, "/api/v1/builds/{}/groups", id);
     ask_target_add(t, "limit", "1000");
     return ask_target_add_given(t, call, "step|since|until|scope|dimension|uid", e);

@@ -94,9 +94,8 @@ static enum profd_status request_send(const struct profctl_call *call, const str
 static enum profd_status request_finish(const struct profctl_call *call, struct request *r, const char *rate,
                                         struct profd_error *e)
 {
-    enum profd_status status = rate[0] ? word_add(r, rate, e) : PROFD_OK;
-    return status == PROFD_OK ? request_send(call, r, rate[0] ? strtoul(rate + strlen("rate="), NULL, 10) : 0, e)
-                              : status;
+    TRY(rate[0] ? word_add(r, rate, e) : PROFD_OK);
+    return request_send(call, r, rate[0] ? strtoul(rate + strlen("rate="), NULL, 10) : 0, e);
 }
 
 static enum profd_status switch_run(const struct profctl_call *call, struct profd_error *e)

@@ -23,10 +23,7 @@ static enum profd_status ask(const struct profctl_call *call, const char *verb, 
 {
     char *text = NULL;
     size_t size = 0;
-    enum profd_status status = admin_read(call, verb, arguments, n, verb, &text, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(admin_read(call, verb, arguments, n, verb, &text, &size, e));
     *out = json_loadb(text, size, 0, NULL);
     explicit_bzero(text, size);
     free(text);
@@ -91,12 +88,8 @@ static void print_reader(const json_t *row)
 static enum profd_status list(const struct profctl_call *call, struct profd_error *e)
 {
     json_t *answer = NULL;
-    enum profd_status status = call->argument_count == 1
-                                   ? ask(call, "reader-list", NULL, 0, &answer, e)
-                                   : profd_error_set(e, PROFD_USAGE, "reader list: no argument is expected");
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(call->argument_count == 1 ? ask(call, "reader-list", NULL, 0, &answer, e)
+                                  : profd_error_set(e, PROFD_USAGE, "reader list: no argument is expected"));
     if (call->json) {
         print_json(answer);
     } else {
@@ -114,11 +107,8 @@ static enum profd_status remove_reader(const struct profctl_call *call, struct p
 {
     json_t *answer = NULL;
     const char *const name = call->argument_count == 2 ? call->arguments[1] : NULL;
-    enum profd_status status = name ? ask(call, "reader-remove", &name, 1, &answer, e)
-                                    : profd_error_set(e, PROFD_USAGE, "reader remove: give one name");
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(name ? ask(call, "reader-remove", &name, 1, &answer, e)
+             : profd_error_set(e, PROFD_USAGE, "reader remove: give one name"));
     if (call->json) {
         print_json(answer);
     } else {

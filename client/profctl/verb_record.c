@@ -102,21 +102,15 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
     s->config.daemon.connect_ms = CONNECT_MS;
     s->verbose = profctl_value(call, "verbose") != NULL;
     s->call = call;
-    enum profd_status status = labels_check(call, e);
-    if (status == PROFD_OK) {
-        status = number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e);
+    TRY(labels_check(call, e));
+    TRY(number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e));
+    TRY(number_parse(call, "pid", INT32_MAX, &s->config.pid, e));
+    TRY(unwind_parse(call, &s->config.tables, e));
+    if (all + command + (s->config.pid != 0) + (s->config.cgroup != NULL) != 1) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
     }
-    if (status == PROFD_OK) {
-        status = number_parse(call, "pid", INT32_MAX, &s->config.pid, e);
-    }
-    if (status == PROFD_OK) {
-        status = unwind_parse(call, &s->config.tables, e);
-    }
-    if (status == PROFD_OK && all + command + (s->config.pid != 0) + (s->config.cgroup != NULL) != 1) {
-        status = profd_error_set(e, PROFD_USAGE,
-                                 "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");
-    }
-    return status;
+    return PROFD_OK;
 }
 
 /* Says what did not reach the daemon, and, if asked, what became of the samples. */

@@ -55,11 +55,8 @@ static enum profd_status target_build(const struct profctl_call *call, struct as
     char id[160];
     const char *format = profctl_value(call, "format");
     size_t chosen;
-    enum profd_status status = profctl_choose(call, "format", &chosen, e);
-    status = status == PROFD_OK ? build_find(call, call->arguments[0], id, e) : status;
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profctl_choose(call, "format", &chosen, e));
+    TRY(build_find(call, call->arguments[0], id, e));
     if (call->json && format && strcmp(format, "json") != 0) {
         return profd_error_set(e, PROFD_USAGE, "report: --json and -f %s exclude each other", format);
     }

@@ -100,8 +100,8 @@ static enum profd_status number_take(const char *option, const char *variable, c
                                      unsigned long most, struct profd_error *e)
 {
     unsigned long n;
-    enum profd_status status = number_parse(option, text, least, most, &n, e);
-    return status == PROFD_OK ? env_set(variable, text, e) : status;
+    TRY(number_parse(option, text, least, most, &n, e));
+    return env_set(variable, text, e);
 }
 
 /* The command may change its folder, so its processes get an absolute path. */
@@ -206,10 +206,7 @@ static enum profd_status command_parse(int argc, char **argv, struct behaviour *
                     : value == 'v' ? OPTION_VERBOSE
                     : value == 'h' ? OPTION_HELP
                                    : value - 256;
-        enum profd_status status = option_take(which, optarg, b, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(option_take(which, optarg, b, e));
     }
     if (optind >= argc && !b->help) {
         return profd_error_set(e, PROFD_USAGE,

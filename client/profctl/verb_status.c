@@ -36,10 +36,7 @@ static enum profd_status totals_read(struct profd_conn *conn, struct totals *t, 
     struct ask_target target;
     ask_target_init(&target, "/api/v1/builds", NULL);
     ask_target_add(&target, "limit", "1000");
-    enum profd_status status = rows_read(conn, &target, &rows, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(rows_read(conn, &target, &rows, e));
     t->builds = rows_count(rows);
     for (size_t i = 0; i < t->builds; i++) {
         if (!rows_flag(rows, i, "symbols")) {

@@ -160,12 +160,9 @@ static enum profd_status show(struct top *t, struct profd_error *e)
         text_print(t, t->text, t->size);
     } else {
         struct output out;
-        enum profd_status status = output_open(NULL, &out, e);
-        status = status == PROFD_OK ? output_write(&out, t->text, t->size, e) : status;
-        status = status == PROFD_OK ? output_close(&out, true, e) : status;
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(output_open(NULL, &out, e));
+        TRY(output_write(&out, t->text, t->size, e));
+        TRY(output_close(&out, true, e));
     }
     return fflush(stdout) == 0 ? PROFD_OK : profd_error_set(e, PROFD_IO, "cannot write to stdout");
 }

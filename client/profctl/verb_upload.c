@@ -144,10 +144,7 @@ static enum profd_status upload_send(struct upload_run *r, struct profd_upload *
 static enum profd_status gmon_send(struct upload_run *r, const char *path, struct profd_error *e)
 {
     struct profd_upload *u = NULL;
-    enum profd_status status = profd_executable_import(r->executable, path, &u, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profd_executable_import(r->executable, path, &u, e));
     if (!r->compared) { /* with the first file: the others are of the same executable */
         const struct profd_options o = profctl_options(r->call, 1000);
         upload_twins_warn(r->executable, path, &o);
@@ -324,10 +321,7 @@ static enum profd_status run_prepare(struct upload_run *r, struct profd_error *e
 {
     const struct profctl_call *call = r->call;
     size_t format = IMPORT_AUTO;
-    enum profd_status status = profctl_choose(call, "format", &format, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profctl_choose(call, "format", &format, e));
     r->format = (enum import_format)format;
     r->executables = calloc(call->given_count + 1, sizeof *r->executables);
     if (!r->executables) {

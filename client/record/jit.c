@@ -223,13 +223,9 @@ enum profd_status jit_finish(struct jit *j, struct images *images, const struct 
     }
     sha256_digest(&context, sizeof hash, hash);
     const uint64_t size = (uint64_t)j->function_count * FUNCTION_SIZE;
-    enum profd_status status = buildid_from_note(hash, ID_BYTES, &id, e);
-    if (status == PROFD_OK) {
-        status = synthetic_make("generated code", &id, size, j->functions, j->function_count, &fd, e);
-    }
-    if (status == PROFD_OK) {
-        images_set_build(images, j->build, &id, fd, size, owner->uid);
-        j->finished = j->function_count;
-    }
-    return status;
+    TRY(buildid_from_note(hash, ID_BYTES, &id, e));
+    TRY(synthetic_make("generated code", &id, size, j->functions, j->function_count, &fd, e));
+    images_set_build(images, j->build, &id, fd, size, owner->uid);
+    j->finished = j->function_count;
+    return PROFD_OK;
 }

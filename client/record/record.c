@@ -59,12 +59,9 @@ static bool supply(void *context, const char *build_id, struct conn_file *out)
 
 static enum profd_status tables_new(struct record *r, struct profd_error *e)
 {
-    enum profd_status status = images_new(&r->images, e);
-    if (status == PROFD_OK) {
-        status = r->config.kernel ? kernel_open(NULL, r->images, &r->kernel, e)
-                                  : kernel_make_whole(r->images, &r->kernel, e);
-    }
-    return status == PROFD_OK ? processes_new(r->images, &r->processes, e) : status;
+    TRY(images_new(&r->images, e));
+    TRY(r->config.kernel ? kernel_open(NULL, r->images, &r->kernel, e) : kernel_make_whole(r->images, &r->kernel, e));
+    return processes_new(r->images, &r->processes, e);
 }
 
 /* The directory of a control group: given as such, or as its path below the places where the file system of version 2

@@ -146,10 +146,7 @@ static enum profd_status add_counts(struct profd_upload *u, const struct sum *s,
 enum profd_status sum_fill_upload(const struct sum *s, const struct images *images, const struct sums_window *w,
                                   struct profd_upload *u, struct profd_error *e)
 {
-    enum profd_status status = add_counts(u, s, images, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(add_counts(u, s, images, e));
     add_labels(u, s);
     profd_upload_set_window(u, w->start, w->end);
     profd_upload_set_processes_started(u, s->started);

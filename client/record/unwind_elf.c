@@ -18,11 +18,9 @@ static enum profd_status read_section(const struct elf_file *f, const char *name
         return profd_error_set(e, PROFD_LIMIT, "section %s has %llu bytes; at most %u are read", name,
                                (unsigned long long)s->sh_size, UNWIND_SECTION);
     }
-    enum profd_status status = elf_file_load(f, s, a, &bytes, e);
-    if (status == PROFD_OK) {
-        *out = (struct unwind_section){bytes, (size_t)s->sh_size, s->sh_addr};
-    }
-    return status;
+    TRY(elf_file_load(f, s, a, &bytes, e));
+    *out = (struct unwind_section){bytes, (size_t)s->sh_size, s->sh_addr};
+    return PROFD_OK;
 }
 
 static enum profd_status make(const struct elf_file *f, struct arena *a, struct unwind_table **out,
@@ -34,11 +32,9 @@ static enum profd_status make(const struct elf_file *f, struct arena *a, struct 
                                "stacks are unwound on x86-64 and AArch64; this file is for ELF machine %u, %u bits",
                                f->machine, f->bits);
     }
-    enum profd_status status = read_section(f, ".eh_frame", a, &in.eh_frame, e);
-    if (status == PROFD_OK) {
-        status = read_section(f, ".debug_frame", a, &in.debug_frame, e);
-    }
-    return status == PROFD_OK ? unwind_table_make(&in, out, e) : status;
+    TRY(read_section(f, ".eh_frame", a, &in.eh_frame, e));
+    TRY(read_section(f, ".debug_frame", a, &in.debug_frame, e));
+    return unwind_table_make(&in, out, e);
 }
 
 enum profd_status unwind_elf_read(int fd, struct unwind_table **out, struct profd_error *e)

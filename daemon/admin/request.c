@@ -56,16 +56,16 @@ static bool request_parse_number(const char *text, uint32_t most, uint32_t *out)
 /* Tenant, uses, seconds. */
 static enum profd_status request_parse_token(const char *const *arguments, struct request *out, struct profd_error *e)
 {
-    enum profd_status status = request_parse_tenant(arguments[0], strlen(arguments[0]), out->build, e);
+    TRY(request_parse_tenant(arguments[0], strlen(arguments[0]), out->build, e));
 
-    if (!status && !request_parse_number(arguments[1], TOKEN_USES_MAX, &out->uses)) {
-        status = profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u uses", arguments[1], TOKEN_USES_MAX);
+    if (!request_parse_number(arguments[1], TOKEN_USES_MAX, &out->uses)) {
+        return profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u uses", arguments[1], TOKEN_USES_MAX);
     }
-    if (!status && !request_parse_number(arguments[2], TOKEN_SECONDS_MAX, &out->seconds)) {
-        status = profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u seconds", arguments[2],
-                                 TOKEN_SECONDS_MAX);
+    if (!request_parse_number(arguments[2], TOKEN_SECONDS_MAX, &out->seconds)) {
+        return profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u seconds", arguments[2],
+                               TOKEN_SECONDS_MAX);
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status request_parse_rate(const char *verb, const char *text, struct request *out,

@@ -290,10 +290,7 @@ enum profd_status restore_prepare(const char *state_dir, const char *file, const
     if (snprintf(path, sizeof path, "%s/" PART, state_dir) >= (int)sizeof path) {
         return profd_error_set(e, PROFD_TOO_LARGE, "the path of the state directory is too long");
     }
-    status = restore_open_dir(state_dir, &dir, e);
-    if (status) {
-        return status;
-    }
+    TRY(restore_open_dir(state_dir, &dir, e));
     status = restore_copy(dir, file, engine, e);
     if (!status) {
         status = restore_judge(path, file, engine, &faults, e);
@@ -314,10 +311,7 @@ enum profd_status restore_finish(const char *state_dir, bool *restored, char *ke
     bool had;
     int dir;
 
-    status = restore_open_dir(state_dir, &dir, e);
-    if (status) {
-        return status;
-    }
+    TRY(restore_open_dir(state_dir, &dir, e));
     if (fstatat(dir, READY, &ready, AT_SYMLINK_NOFOLLOW)) {
         close(dir);
         *restored = false;

@@ -303,17 +303,11 @@ enum profd_status compat_run_open(struct compat_run *r, const struct compat_opti
                                   const struct object *object, struct arena *a, struct profd_error *e)
 {
     struct compat_run run = {.options = *options, .object = object};
-    enum profd_status status = compat_symbols_choose(object, options, a, &run.symbols, e);
-    if (status == PROFD_OK) {
-        status = compat_filter_init(options->specs, options->spec_count, &run.symbols, a, &run.filter, e);
-    }
-    if (status == PROFD_OK) {
-        status = compat_symbols_name(&run.symbols, options, a, e);
-    }
-    if (status == PROFD_OK) {
-        *r = run;
-    }
-    return status;
+    TRY(compat_symbols_choose(object, options, a, &run.symbols, e));
+    TRY(compat_filter_init(options->specs, options->spec_count, &run.symbols, a, &run.filter, e));
+    TRY(compat_symbols_name(&run.symbols, options, a, e));
+    *r = run;
+    return PROFD_OK;
 }
 
 enum profd_status compat_run_count(struct compat_run *r, const struct counts *counts, struct arena *a,
@@ -322,20 +316,13 @@ enum profd_status compat_run_count(struct compat_run *r, const struct counts *co
     struct compat_calls calls = {0};
     r->has_histogram = r->has_histogram || counts->histogram_count > 0;
     r->has_arcs = r->has_arcs || counts->arc_count > 0;
-    enum profd_status status = compat_hist_assign(counts, &r->symbols, &r->filter, a, &r->hist, e);
-    if (status == PROFD_OK && r->options.static_calls && r->has_arcs) {
-        status = compat_calls_find(r->object, &r->symbols, &r->hist, a, &calls, e);
+    TRY(compat_hist_assign(counts, &r->symbols, &r->filter, a, &r->hist, e));
+    if (r->options.static_calls && r->has_arcs) {
+        TRY(compat_calls_find(r->object, &r->symbols, &r->hist, a, &calls, e));
     }
-    if (status == PROFD_OK) {
-        status = compat_arcs_tally(counts, &r->symbols, &r->filter, &calls, a, &r->arcs, e);
-    }
-    if (status == PROFD_OK) {
-        status = compat_cycles_find(&r->arcs, r->symbols.count, a, &r->cycles, e);
-    }
-    if (status == PROFD_OK) {
-        status = compat_graph_build(&r->symbols, &r->filter, &r->hist, &r->arcs, &r->cycles, a, &r->graph, e);
-    }
-    return status;
+    TRY(compat_arcs_tally(counts, &r->symbols, &r->filter, &calls, a, &r->arcs, e));
+    TRY(compat_cycles_find(&r->arcs, r->symbols.count, a, &r->cycles, e));
+    return compat_graph_build(&r->symbols, &r->filter, &r->hist, &r->arcs, &r->cycles, a, &r->graph, e);
 }
 
 /* The styles to print. If none was requested, the counts decide. */
@@ -405,9 +392,7 @@ enum profd_status compat_print(const struct compat_options *options, const struc
                                const struct counts *counts, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     struct compat_run r;
-    enum profd_status status = compat_run_open(&r, options, object, a, e);
-    if (status == PROFD_OK) {
-        status = compat_run_count(&r, counts, a, e);
-    }
-    return status == PROFD_OK ? compat_run_print(&r, a, out, e) : status;
+    TRY(compat_run_open(&r, options, object, a, e));
+    TRY(compat_run_count(&r, counts, a, e));
+    return compat_run_print(&r, a, out, e);
 }

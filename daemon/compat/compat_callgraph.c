@@ -453,10 +453,7 @@ enum profd_status compat_callgraph_print(const struct compat_run *r, struct aren
                         .print_time = g->print_time,
                         .child_width = r->options.traditional ? 11 : 7,
                         .out = out};
-    enum profd_status status = listing_init(&l, a, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(listing_init(&l, a, e));
     heading_print(&l);
     for (uint32_t i = 0; i < g->nodes && !out->failed; i++) {
         uint32_t number = g->listing[i];

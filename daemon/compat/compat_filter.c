@@ -126,8 +126,8 @@ static enum profd_status side_match(const char *text, size_t n, const struct com
                                     struct compat_range **out, uint32_t *count)
 {
     struct compat_pattern p;
-    enum profd_status status = compat_pattern_parse(text, n, s, a, &p);
-    return status == PROFD_OK ? compat_pattern_ranges(&p, s, a, out, count) : status;
+    TRY(compat_pattern_parse(text, n, s, a, &p));
+    return compat_pattern_ranges(&p, s, a, out, count);
 }
 
 static enum profd_status spec_match(const struct compat_spec *spec, const struct compat_symbols *s, struct arena *a,
@@ -136,14 +136,12 @@ static enum profd_status spec_match(const struct compat_spec *spec, const struct
     struct matched m = {.purpose = spec->purpose, .exclude = spec->exclude};
     const char *slash = strchr(spec->text, '/');
     size_t n = slash != NULL ? (size_t)(slash - spec->text) : strlen(spec->text);
-    enum profd_status status = side_match(spec->text, n, s, a, &m.left, &m.left_count);
-    if (status == PROFD_OK && slash != NULL) {
-        status = side_match(slash + 1, strlen(slash + 1), s, a, &m.right, &m.right_count);
+    TRY(side_match(spec->text, n, s, a, &m.left, &m.left_count));
+    if (slash != NULL) {
+        TRY(side_match(slash + 1, strlen(slash + 1), s, a, &m.right, &m.right_count));
     }
-    if (status == PROFD_OK) {
-        *out = m;
-    }
-    return status;
+    *out = m;
+    return PROFD_OK;
 }
 
 /* Builds the table of one purpose: ranges ascending by address, one for each first symbol. If several specs begin at a

@@ -81,10 +81,7 @@ static enum profd_status gmon_judge_histogram(const struct gmon_file *f, struct 
     if (c->histogram_count == 0) {
         return PROFD_OK;
     }
-    enum profd_status status = judge_dimension(f, &c->histograms[0], h);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(judge_dimension(f, &c->histograms[0], h));
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *k = &c->histograms[i];
         if (k->low != h->low || k->high != h->high) {
@@ -261,10 +258,7 @@ static enum profd_status gmon_read_bsd(struct gmon_file *f)
 {
     struct compat_gmon *g = f->g;
     struct header h;
-    enum profd_status status = read_header(f, &h);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(read_header(f, &h));
     if (!g->has_bsd) {
         g->bsd_rate = h.version == VERSION_44 && h.rate != 0 ? (uint32_t)h.rate : RATE_UNKNOWN;
     }
@@ -272,10 +266,7 @@ static enum profd_status gmon_read_bsd(struct gmon_file *f)
     g->bsd_low = h.low;
     g->bsd_high = h.high;
     g->bsd_bytes = (uint32_t)h.bytes;
-    status = read_bins(f, &h);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(read_bins(f, &h));
     uint64_t most = (f->size - f->at) / (3 * g->pointer);
     if (!gmon_reserve_arcs(g, most)) {
         return gmon_too_large(f);
@@ -320,10 +311,7 @@ static enum profd_status read_histogram(struct gmon_file *f)
     memcpy(h.dimension, f->in + f->at, 15);
     h.abbreviation = (char)f->in[f->at + 15];
     f->at += 16;
-    enum profd_status status = gmon_judge_histogram(f, &h);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_judge_histogram(f, &h));
     size_t there = (f->size - f->at) / 2;
     if (there < h.bins) {
         return gmon_complain(f, PROFD_MALFORMED, "%s: %s: unexpected EOF after reading %zu of %" PRIu32 " samples\n",

@@ -152,10 +152,7 @@ static enum profd_status config_check_http(struct config *config, struct profd_e
     if (!config->http) {
         return PROFD_OK;
     }
-    status = listen_parse_tcp(config->http, &port, e);
-    if (status) {
-        return status;
-    }
+    TRY(listen_parse_tcp(config->http, &port, e));
     if (!config->http_open && !token) {
         return profd_error_set(
             e, PROFD_CONFIG,
@@ -353,10 +350,7 @@ static enum profd_status config_check_relay(struct config *c, struct profd_error
     if (!c->values[CONFIG_relay]) {
         return PROFD_OK;
     }
-    status = config_check_relay_url(c, e);
-    if (status) {
-        return status;
-    }
+    TRY(config_check_relay_url(c, e));
     c->has_relay_user = config_find_user("profd-relay", &c->relay_user);
     return PROFD_OK;
 }

@@ -117,19 +117,13 @@ static enum profd_status check_section(const struct elf_file *f, const GElf_Shdr
 enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, struct arena *a, uint8_t **out,
                                 struct profd_error *e)
 {
-    enum profd_status status = check_section(f, s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(check_section(f, s, e));
     uint8_t *p = arena_take(a, (size_t)s->sh_size + 1);
     if (p == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for section %s of %" PRIu64 " bytes",
                                elf_file_section_name(f, s), s->sh_size);
     }
-    status = elf_file_read(f, s->sh_offset, p, s->sh_size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(elf_file_read(f, s->sh_offset, p, s->sh_size, e));
     p[s->sh_size] = 0;
     *out = p;
     return PROFD_OK;
@@ -137,10 +131,7 @@ enum profd_status elf_file_load(const struct elf_file *f, const GElf_Shdr *s, st
 
 enum profd_status elf_file_data(const struct elf_file *f, const GElf_Shdr *s, Elf_Data **out, struct profd_error *e)
 {
-    enum profd_status status = check_section(f, s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(check_section(f, s, e));
     errno = 0;
     Elf_Data *data = elf_getdata(elf_getscn(f->elf, (size_t)(s - f->sections)), NULL);
     if (data == NULL || data->d_size != s->sh_size) {
@@ -161,11 +152,9 @@ enum profd_status elf_file_bytes(const struct elf_file *f, const GElf_Shdr *s, c
                                  struct profd_error *e)
 {
     Elf_Data *data;
-    enum profd_status status = elf_file_data(f, s, &data, e);
-    if (status == PROFD_OK) {
-        *out = data->d_size > 0 ? data->d_buf : (const uint8_t *)"";
-    }
-    return status;
+    TRY(elf_file_data(f, s, &data, e));
+    *out = data->d_size > 0 ? data->d_buf : (const uint8_t *)"";
+    return PROFD_OK;
 }
 
 static enum profd_status check_entry(const char *what, uint64_t size, uint64_t want, struct profd_error *e)
@@ -283,10 +272,7 @@ static enum profd_status check_ident(const struct elf_file *f, struct profd_erro
 {
     uint8_t h[EI_NIDENT] = {0};
     const size_t n = f->size < sizeof h ? (size_t)f->size : sizeof h;
-    enum profd_status status = elf_file_read(f, 0, h, n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(elf_file_read(f, 0, h, n, e));
     if (memcmp(h, ELFMAG, SELFMAG) != 0) {
         bool text = n > 0;
         for (size_t i = 0; i < n && i < SELFMAG; i++) {
@@ -353,10 +339,7 @@ static enum profd_status read_headers(struct elf_file *f, struct arena *a, struc
     if (status != PROFD_OK) {
         return status;
     }
-    status = check_section_zero(f, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(check_section_zero(f, e));
     if (elf_version(EV_CURRENT) == EV_NONE || (f->elf = elf_begin(f->fd, ELF_C_READ, NULL)) == NULL) {
         return profd_error_set(e, PROFD_MALFORMED, "libelf cannot read the file's headers (error %d)", elf_errno());
     }

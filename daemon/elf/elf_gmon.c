@@ -80,19 +80,15 @@ static enum profd_status read_gmon(const struct elf_file *f, const struct elf_fi
     if (g->ends == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the sections of an executable");
     }
-    enum profd_status status = look_through(f, SHT_SYMTAB, scratch, &own, &g->linked, e);
-    if (status == PROFD_OK) {
-        status = look_through(f, SHT_DYNSYM, scratch, &imports, &g->linked, e);
+    TRY(look_through(f, SHT_SYMTAB, scratch, &own, &g->linked, e));
+    TRY(look_through(f, SHT_DYNSYM, scratch, &imports, &g->linked, e));
+    if (debug != NULL) {
+        TRY(look_through(debug, SHT_SYMTAB, scratch, &own, &g->linked, e));
     }
-    if (status == PROFD_OK && debug != NULL) {
-        status = look_through(debug, SHT_SYMTAB, scratch, &own, &g->linked, e);
-    }
-    if (status == PROFD_OK) {
-        g->stripped = !own;
-        g->knows = own || (imports && is_dynamic(f));
-        find_range(f, g);
-    }
-    return status;
+    g->stripped = !own;
+    g->knows = own || (imports && is_dynamic(f));
+    find_range(f, g);
+    return PROFD_OK;
 }
 
 enum profd_status elf_read_gmon(int executable, int debug, struct arena *a, struct elf_gmon *out, struct profd_error *e)

@@ -407,10 +407,7 @@ static uint32_t lines_split(struct painter *p, struct object_line *out)
 static enum profd_status paint(struct painter *p, const struct elf_dwarf *d, struct profd_error *e)
 {
     struct object *o = p->build->object;
-    enum profd_status status = line_spans_find(p->build, d, &p->spans, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(line_spans_find(p->build, d, &p->spans, e));
     size_t names = (size_t)p->spans.copy_count + o->symbol_count + 1;
     p->heap =
         (struct heap){span_before, p, ARENA_ARRAY(p->build->scratch, (size_t)p->spans.span_count + 1, uint32_t), 0};

@@ -179,10 +179,7 @@ static enum profd_status read_all(struct reader *r, struct elf_build *b, struct 
         if (status != PROFD_OK) {
             return profd_error_set(e, status, "out of memory for the dynamic symbols");
         }
-        status = read_section(r, b, s, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(read_section(r, b, s, e));
     }
     return PROFD_OK;
 }
@@ -406,15 +403,11 @@ enum profd_status elf_plt_read(struct elf_build *b, const struct elf_file *f, st
                                struct profd_error *e)
 {
     struct elf_plt p = {0};
-    enum profd_status status = elf_imports_read(b, f, &p.imports, e);
-    if (status == PROFD_OK && p.imports.count != 0) {
-        status = read_slots(b, f, &p, e);
+    TRY(elf_imports_read(b, f, &p.imports, e));
+    if (p.imports.count != 0) {
+        TRY(read_slots(b, f, &p, e));
     }
-    if (status == PROFD_OK) {
-        status = publish(b, &p, e);
-    }
-    if (status == PROFD_OK) {
-        *out = p;
-    }
-    return status;
+    TRY(publish(b, &p, e));
+    *out = p;
+    return PROFD_OK;
 }

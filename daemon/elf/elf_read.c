@@ -112,10 +112,7 @@ static enum profd_status read_text(struct elf_build *b, const struct elf_file *f
         return PROFD_OK;
     }
     const uint8_t *bytes;
-    enum profd_status status = elf_file_bytes(f, s, &bytes, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(elf_file_bytes(f, s, &bytes, e));
     b->object->text = (const uint8_t *)arena_copy(b->out, (const char *)bytes, (size_t)s->sh_size);
     if (b->object->text == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for %" PRIu64 " bytes of .text", s->sh_size);
@@ -229,10 +226,7 @@ enum profd_status elf_read_loads(int executable, struct arena *a, struct elf_loa
                                  struct profd_error *e)
 {
     struct elf_file *f;
-    enum profd_status status = elf_file_open(executable, a, &f, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(elf_file_open(executable, a, &f, e));
     struct elf_load *loads = ARENA_ARRAY(a, (size_t)f->segment_count + 1, struct elf_load);
     uint32_t n = 0;
     for (uint32_t i = 0; loads != NULL && i < f->segment_count; i++) {

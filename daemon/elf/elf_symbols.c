@@ -23,10 +23,7 @@ static enum profd_status load_wide_sections(struct elf_symtab *t, uint32_t index
 static enum profd_status load_strings(struct elf_symtab *t, const GElf_Shdr *s, struct arena *a, struct profd_error *e)
 {
     const uint8_t *bytes;
-    enum profd_status status = elf_file_bytes(t->file, s, &bytes, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(elf_file_bytes(t->file, s, &bytes, e));
     t->strings_size = s->sh_size;
     t->strings = s->sh_size > 0 && bytes[s->sh_size - 1] == '\0'
                      ? (const char *)bytes
@@ -59,17 +56,11 @@ enum profd_status elf_symtab_load(const struct elf_file *f, uint32_t index, stru
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for a symbol table");
     }
     *t = (struct elf_symtab){.file = f, .count = (uint32_t)(s->sh_size / entry)};
-    enum profd_status status = elf_file_data(f, s, &t->symbols, e);
-    if (status == PROFD_OK) {
-        status = load_strings(t, &f->sections[s->sh_link], a, e);
-    }
-    if (status == PROFD_OK) {
-        status = load_wide_sections(t, index, e);
-    }
-    if (status == PROFD_OK) {
-        *out = t;
-    }
-    return status;
+    TRY(elf_file_data(f, s, &t->symbols, e));
+    TRY(load_strings(t, &f->sections[s->sh_link], a, e));
+    TRY(load_wide_sections(t, index, e));
+    *out = t;
+    return PROFD_OK;
 }
 
 void elf_symtab_get(const struct elf_symtab *t, uint32_t i, struct elf_symbol *out)
@@ -225,10 +216,7 @@ static enum profd_status read_table(struct elf_build *b, const struct elf_symtab
     struct elf_symbol s;
     uint32_t wanted = 0;
     uint8_t *bits = NULL;
-    enum profd_status status = judge_names(b, t, flags, &bits, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(judge_names(b, t, flags, &bits, e));
     for (uint32_t i = 1; i < t->count; i++) {
         elf_symtab_get(t, i, &s);
         wanted += is_wanted(t->file, &s);
@@ -282,12 +270,10 @@ enum profd_status elf_symbols_read(struct elf_build *b, const struct elf_file *f
         return PROFD_OK;
     }
     struct elf_symtab *t;
-    enum profd_status status = elf_symtab_load(from, index, b->scratch, &t, e);
-    if (status == PROFD_OK) {
-        status = read_table(b, t, flags, e);
-    }
-    if (status == PROFD_OK && b->object->only_dynamic) {
+    TRY(elf_symtab_load(from, index, b->scratch, &t, e));
+    TRY(read_table(b, t, flags, e));
+    if (b->object->only_dynamic) {
         elf_build_note(b, OBJECT_NOTE_EXPORTED ", because it is stripped; a debug file would name the others.");
     }
-    return status;
+    return PROFD_OK;
 }

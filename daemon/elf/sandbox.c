@@ -146,12 +146,10 @@ enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned de
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));
     }
-    enum profd_status status = sandbox_deny_files(e);
-    if (status == PROFD_OK && set_limit(RLIMIT_NOFILE, 0, 0) != 0) {
-        status = profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
+    TRY(sandbox_deny_files(e));
+    if (set_limit(RLIMIT_NOFILE, 0, 0) != 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
     }
-    if (status == PROFD_OK) {
-        status = set_limits(limits, e);
-    }
-    return status == PROFD_OK ? install_filter(output, e) : status;
+    TRY(set_limits(limits, e));
+    return install_filter(output, e);
 }

@@ -114,10 +114,7 @@ static enum profd_status answer(const struct worker_job *job, struct arena *a, s
     add_left_out(job, a, o);
     uint8_t *bytes;
     size_t size;
-    status = object_encode(o, &bytes, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(object_encode(o, &bytes, &size, e));
     struct worker_answer head = {.magic = WORKER_MAGIC, .status = PROFD_OK, .done = 1, .size = size};
     if (size > job->limits.answer_bytes - sizeof head) {
         status =

@@ -52,15 +52,13 @@ static enum profd_status flush_report(struct flush_run *f, const char *error, st
                                       struct profd_error *e)
 {
     struct message segment;
-    enum profd_status status = flush_fetch(f, &(struct message_fetch){.error = error}, &segment, e);
+    TRY(flush_fetch(f, &(struct message_fetch){.error = error}, &segment, e));
 
-    if (!status) {
-        arrive->number = segment.as.segment.number;
-        arrive->held = segment.as.segment.held;
-        arrive->oldest = segment.as.segment.oldest;
-        message_done(&segment);
-    }
-    return status;
+    arrive->number = segment.as.segment.number;
+    arrive->held = segment.as.segment.held;
+    arrive->oldest = segment.as.segment.oldest;
+    message_done(&segment);
+    return PROFD_OK;
 }
 
 static enum profd_status flush_check_admit(const struct message_admit *m, struct profd_error *e)
