@@ -242,8 +242,7 @@ static bool is_chunk(const struct attach_chunk *c)
 
 static bool is_table(uint32_t kind)
 {
-    return kind == ATTACH_KIND_ARCS || kind == ATTACH_KIND_SAMPLES || kind == ATTACH_KIND_PAIRS ||
-           kind == ATTACH_KIND_STACKS;
+    return kind == ATTACH_KIND_ARCS || kind == ATTACH_KIND_SAMPLES || kind == ATTACH_KIND_STACKS;
 }
 
 bool attach_table_next(const struct attach_image *image, struct attach_cursor *cursor, uint64_t *size)
@@ -336,7 +335,7 @@ static enum profd_status header_check(const struct attach_header *h, uint64_t fi
     if (h->machine != 62 && h->machine != 183) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of machine %u: known are 62 and 183", h->machine);
     }
-    if (h->mode > ATTACH_MODE_WALL || h->rate > 1000000000u || (h->mode != ATTACH_MODE_OFF && h->rate == 0)) {
+    if (h->mode > ATTACH_MODE_CPU || h->rate > 1000000000u || (h->mode != ATTACH_MODE_OFF && h->rate == 0)) {
         return profd_error_set(e, PROFD_MALFORMED, "shared counts of mode %u at %u ticks per second", h->mode, h->rate);
     }
     if (h->modules > ATTACH_MODULES_MAX) {

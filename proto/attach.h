@@ -10,10 +10,9 @@
  * - LABELS: "name=value" strings, each with its NUL
  * - ARCS: counted calls
  * - SAMPLES: ticks by program counter
- * - PAIRS: caller → callee in sampled stacks, of collectors before STACKS
  * - STACKS: whole stacks of ticks, as a tree
  *
- * ARCS, SAMPLES and PAIRS are tables: `primary` + `hash` slots {key, count} after the chunk's header, then as many
+ * ARCS and SAMPLES are tables: `primary` + `hash` slots {key, count} after the chunk's header, then as many
  * identities {from, self, modules}. Keys are private to the client. An identity is written once, its modules last, and
  * never changes; its count only grows. A reader uses identities and counts, and adds up counts of the same identity.
  *
@@ -52,7 +51,7 @@
 #define ATTACH_BEGIN_UNKNOWN UINT32_MAX
 #define ATTACH_PARENTS_MAX 3 /* processes that count a child in CHILDREN */
 
-enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU, ATTACH_MODE_WALL /* of older collectors */ };
+enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU };
 
 /* X(NAME, text): counters of the header. They only grow, except CPU_NS and ENDED, which are set. Numbers are never
  * reused. */
@@ -119,8 +118,7 @@ enum attach_kind {
     ATTACH_KIND_LABELS = 3,
     ATTACH_KIND_ARCS = 4,
     ATTACH_KIND_SAMPLES = 5,
-    ATTACH_KIND_PAIRS = 6,
-    ATTACH_KIND_STACKS = 7,
+    ATTACH_KIND_STACKS = 6,
 };
 
 struct attach_chunk {
@@ -250,7 +248,7 @@ bool attach_label_next(const struct attach_image *image, size_t *at, const char 
 /* One counted thing. Addresses are link-time addresses of the module with that id; ATTACH_MODULE_NONE: from nowhere,
  * address 0. */
 struct attach_count {
-    enum attach_kind kind; /* ARCS, SAMPLES (from is nowhere), PAIRS, or STACKS (from is the node's number, nowhere) */
+    enum attach_kind kind; /* ARCS, SAMPLES (from is nowhere), or STACKS (from is the node's number, nowhere) */
     uint32_t from_module, self_module;
     uint64_t from, self;
     uint64_t count;

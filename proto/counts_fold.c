@@ -181,10 +181,7 @@ enum profd_status counts_tree_fold(struct counts_tree *trees, uint32_t tree_coun
     if (left <= most) {
         return PROFD_OK;
     }
-    enum profd_status status = fold_init(&f, nodes, n, tree_count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(fold_init(&f, nodes, n, tree_count, e));
     for (uint32_t i = 0; i < tree_count; i++) {
         fold_enter(&f, &trees[i]);
     }

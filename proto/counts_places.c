@@ -115,10 +115,7 @@ enum profd_status counts_places_get(struct counts_reader *r, uint32_t builds, co
         return profd_error_set(e, PROFD_MALFORMED, "%llu places of %u rows", (unsigned long long)count, most);
     }
     out->count = (uint32_t)count;
-    enum profd_status status = places_get_runs(r, runs, builds, what, out, scratch, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(places_get_runs(r, runs, builds, what, out, scratch, e));
     if (!counts_column_get(&r->at, r->end, out->address, out->count)) {
         return counts_decode_short("the addresses of places", e);
     }

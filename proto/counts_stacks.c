@@ -146,11 +146,8 @@ static enum profd_status stacks_shrink(struct stacks_clock *t, struct profd_erro
 {
     struct stacks_made m;
     uint32_t path[LIMIT_STACK_DEPTH] = {0};
-    enum profd_status status = stacks_take(&m, t->count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = stacks_sort(t, &m, e);
+    TRY(stacks_take(&m, t->count, e));
+    enum profd_status status = stacks_sort(t, &m, e);
     if (status == PROFD_OK) {
         status = counts_tree_fold(m.trees, m.tree_count, &m.nodes, &m.node_count, LIMIT_STACK_NODES, NULL, e);
     }

@@ -134,18 +134,12 @@ enum profd_status counts_judge_trees(const struct counts_tree *trees, uint32_t t
     uint32_t first = 0;
     for (uint32_t i = 0; i < tree_count; i++) {
         const struct counts_tree *t = &trees[i];
-        enum profd_status status = judge_clock(trees, i, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(judge_clock(trees, i, e));
         if (t->first != first || t->used < 1 || t->used > node_count - first) {
             return profd_error_set(e, PROFD_MALFORMED, "stacks %u: %u nodes from %u on, of %u", i, t->used, t->first,
                                    node_count);
         }
-        status = judge_tree(t, nodes, builds, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(judge_tree(t, nodes, builds, e));
         first += t->used;
     }
     if (first != node_count) {
@@ -353,11 +347,8 @@ enum profd_status counts_tree_sort(const struct counts_node *in, uint32_t n, con
 {
     struct sorter s = {0};
     uint32_t levels[LIMIT_STACK_DEPTH] = {0}, first = 0;
-    enum profd_status status = sorter_init(&s, in, n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = sort_judge(&s, levels, e);
+    TRY(sorter_init(&s, in, n, e));
+    enum profd_status status = sort_judge(&s, levels, e);
     if (status == PROFD_OK) {
         sort_by_level(&s, levels);
         for (unsigned d = 0; d < LIMIT_STACK_DEPTH && levels[d] > 0; d++) {

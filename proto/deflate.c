@@ -105,10 +105,7 @@ static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd
 
 enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e)
 {
-    enum profd_status status = deflate_judge(in, n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(deflate_judge(in, n, e));
     unsigned long long stated = ZSTD_getFrameContentSize(in, n);
     if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes do not state their content size", n);
@@ -119,10 +116,7 @@ enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *siz
 
 enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e)
 {
-    enum profd_status status = deflate_judge(in, n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(deflate_judge(in, n, e));
     ZSTD_DCtx *d = deflate_take_unpacker();
     if (d == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate %zu bytes", n);

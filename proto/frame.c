@@ -76,10 +76,7 @@ enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, 
                                 struct profd_error *e)
 {
     uint64_t size;
-    enum profd_status status = deflate_stated_size(payload, n, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(deflate_stated_size(payload, n, &size, e));
     if (size > limit) {
         return profd_error_set(e, PROFD_TOO_LARGE, "payload of %llu bytes when decompressed: the limit is %zu",
                                (unsigned long long)size, limit);
@@ -94,7 +91,7 @@ enum profd_status frame_inflate(const uint8_t *payload, size_t n, size_t limit, 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate a payload of %llu bytes",
                                (unsigned long long)size);
     }
-    status = deflate_unpack(payload, n, block, (size_t)size, e);
+    enum profd_status status = deflate_unpack(payload, n, block, (size_t)size, e);
     if (status != PROFD_OK) {
         free(block);
         return status;

@@ -61,10 +61,7 @@ static enum profd_status gmon_read_header(struct gmon_reader *r, struct profd_er
             e, PROFD_MALFORMED,
             "not a gmon.out: the magic number 'gmon' is missing at offset 0 (the old BSD format is not read)");
     }
-    enum profd_status status = gmon_need(r, GMON_HEADER_SIZE, "header", 0, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_need(r, GMON_HEADER_SIZE, "header", 0, e));
     r->at = GMON_MAGIC_SIZE;
     r->version = (uint32_t)gmon_get(r, 4);
     if (r->version == 0x1ffff) {
@@ -83,10 +80,7 @@ static enum profd_status gmon_read_header(struct gmon_reader *r, struct profd_er
 static enum profd_status gmon_read_geometry(struct gmon_reader *r, size_t start, struct counts_histogram *h,
                                             struct profd_error *e)
 {
-    enum profd_status status = gmon_need(r, 2 * r->pointer + GMON_HISTOGRAM_TAIL, "histogram", start, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_need(r, 2 * r->pointer + GMON_HISTOGRAM_TAIL, "histogram", start, e));
     *h = (struct counts_histogram){0};
     h->low = gmon_get(r, r->pointer);
     h->high = gmon_get(r, r->pointer);
@@ -130,10 +124,7 @@ static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start
                                              struct gmon_sizes *done, struct profd_error *e)
 {
     struct counts_histogram h;
-    enum profd_status status = gmon_read_geometry(r, start, &h, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_read_geometry(r, start, &h, e));
     uint64_t first = done->bins;
     gmon_read_bins(r, h.bins, c, &done->bins);
     if (c != NULL) {
@@ -148,10 +139,7 @@ static enum profd_status gmon_read_histogram(struct gmon_reader *r, size_t start
 static enum profd_status gmon_read_arc(struct gmon_reader *r, size_t start, struct counts *c, struct gmon_sizes *done,
                                        struct profd_error *e)
 {
-    enum profd_status status = gmon_need(r, 2 * r->pointer + GMON_ARC_TAIL, "arc", start, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_need(r, 2 * r->pointer + GMON_ARC_TAIL, "arc", start, e));
     uint64_t from = gmon_get(r, r->pointer), to = gmon_get(r, r->pointer), calls = gmon_get(r, 4);
     if (c != NULL) {
         c->from[done->arcs] = from;
@@ -169,12 +157,9 @@ static enum profd_status gmon_skip_blocks(struct gmon_reader *r, size_t start, s
         return profd_error_set(e, PROFD_MALFORMED,
                                "gmon.out: basic-block record at offset %zu: those of version 0 are not read", start);
     }
-    enum profd_status status = gmon_need(r, 4, "basic-block record", start, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_need(r, 4, "basic-block record", start, e));
     uint64_t bytes = gmon_get(r, 4) * 2 * r->pointer;
-    status = gmon_need(r, bytes, "basic-block record", start, e);
+    enum profd_status status = gmon_need(r, bytes, "basic-block record", start, e);
     if (status == PROFD_OK) {
         r->at += (size_t)bytes;
     }
@@ -234,10 +219,7 @@ enum profd_status gmon_parse(const uint8_t *in, size_t n, const struct gmon_form
         return profd_error_set(e, PROFD_TOO_LARGE, "gmon.out of %zu bytes holds more than 2^32 bins or arcs", n);
     }
     struct counts result;
-    status = counts_init(&result, (uint32_t)sizes.histograms, (uint32_t)sizes.bins, (uint32_t)sizes.arcs, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(counts_init(&result, (uint32_t)sizes.histograms, (uint32_t)sizes.bins, (uint32_t)sizes.arcs, e));
     status = gmon_walk(r, &result, &sizes, e);
     if (status == PROFD_OK) {
         *c = result;
@@ -303,8 +285,8 @@ static enum profd_status gmon_judge_histogram(const struct counts *c, const stru
             return profd_error_set(e, PROFD_REFUSED, "bin %u of a histogram of %u", c->bin_index[i], h->bins);
         }
     }
-    enum profd_status status = gmon_judge_address(h->low, f, e);
-    return status == PROFD_OK ? gmon_judge_address(h->high, f, e) : status;
+    TRY(gmon_judge_address(h->low, f, e));
+    return gmon_judge_address(h->high, f, e);
 }
 
 static enum profd_status gmon_judge_arc(const struct counts *c, uint32_t i, const struct gmon_format *f,
@@ -315,8 +297,8 @@ static enum profd_status gmon_judge_arc(const struct counts *c, uint32_t i, cons
                                "arc 0x%llx to 0x%llx leaves the build: a gmon.out can contain one build only",
                                (unsigned long long)c->from[i], (unsigned long long)c->to[i]);
     }
-    enum profd_status status = gmon_judge_address(c->from[i], f, e);
-    return status == PROFD_OK ? gmon_judge_address(c->to[i], f, e) : status;
+    TRY(gmon_judge_address(c->from[i], f, e));
+    return gmon_judge_address(c->to[i], f, e);
 }
 
 /* Adds records of size bytes each to the size of the file. False beyond GMON_FILE_MAX. */
@@ -425,10 +407,7 @@ enum profd_status gmon_format_file(const struct counts *c, const struct gmon_for
         return profd_error_set(e, PROFD_REFUSED, "pointers of %u bytes: gmon.out has 4 or 8", format->pointer_size);
     }
     uint64_t size = 0;
-    enum profd_status status = gmon_measure(c, format, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(gmon_measure(c, format, &size, e));
     uint8_t *block = malloc((size_t)size);
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a gmon.out of %llu bytes", (unsigned long long)size);

@@ -93,10 +93,7 @@ static enum profd_status scan_submessage(const struct scan_field *outer, struct 
             return scan_broken(d, offset, e);
         }
         scan->fields++;
-        enum profd_status status = scan_judge_string(d, &f, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(scan_judge_string(d, &f, e));
     }
     return PROFD_OK;
 }
@@ -244,10 +241,7 @@ static enum profd_status decode_judge(const ProtobufCMessageDescriptor *d, unsig
         return profd_error_set(e, PROFD_TOO_LARGE, "%s of %zu bytes, at most %u", frame_type_name(type), n,
                                LIMIT_FRAME_PAYLOAD);
     }
-    enum profd_status status = message_scan(d, payload, n, &scan, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(message_scan(d, payload, n, &scan, e));
     if (type == FRAME_UPLOAD && scan.of_number[6] > LIMIT_BUILDS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "%zu builds, at most %u", scan.of_number[6], LIMIT_BUILDS);
     }
@@ -286,10 +280,7 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
         payload = nothing;
     }
     struct decode_block block = {0};
-    enum profd_status status = decode_judge(d, type, payload, n, &block.capacity, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(decode_judge(d, type, payload, n, &block.capacity, e));
     block.data = malloc(block.capacity);
     if (block.data == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %s of %zu bytes", frame_type_name(type), n);

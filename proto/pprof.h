@@ -28,9 +28,9 @@ enum { /* field numbers of message Profile */
 #define PPROF_COMMENT_OWN "synthetic: stacks are derived from call counts"
 #define PPROF_COMMENT_SEEN "profd: stacks are those that ticks found"
 #define PPROF_COMMENT_SAMPLED "calls: sampled"
-#define PPROF_COMMENT_LOSSY "calls: counted, but not exact" /* of older exports, without the next */
-#define PPROF_COMMENT_PROCESSES "processes: "               /* and how many the counts are of */
-#define PPROF_COMMENT_REASONS "not exact: "                 /* and the names of the reasons, or "none" */
+#define PPROF_COMMENT_LOSSY "calls: counted, but not exact"
+#define PPROF_COMMENT_PROCESSES "processes: " /* and how many the counts are of */
+#define PPROF_COMMENT_REASONS "not exact: "   /* and the names of the reasons, or "none" */
 
 /* What lines are, at the end of the comment on addresses: as the daemon knows them, and as profctl does. */
 #define PPROF_LINES_FUNCTION "lines: the first of each function"

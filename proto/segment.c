@@ -159,10 +159,7 @@ static enum profd_status check_histograms(const struct segment *s, struct profd_
     uint64_t bins = 0;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        enum profd_status status = counts_judge_histogram(h, i, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(counts_judge_histogram(h, i, e));
         if (h->build >= s->build_count || (collector_is_dimension(h->dimension) && h->build != s->program)) {
             return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a segment: build %u of %zu", i, h->build,
                                    s->build_count);
@@ -175,10 +172,7 @@ static enum profd_status check_histograms(const struct segment *s, struct profd_
                                    h->first + h->used, c->bin_count);
         }
         bins += h->used;
-        status = check_bins(s, h, i, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(check_bins(s, h, i, e));
     }
     return bins == c->bin_count ? PROFD_OK
                                 : profd_error_set(e, PROFD_MALFORMED, "a segment of %u bins: histograms have %llu",

@@ -239,19 +239,13 @@ static bool decode_shares(struct reader *r, struct segment_counts *c)
 static enum profd_status decode_rows(struct reader *r, struct segment *s, struct profd_error *e)
 {
     struct segment_counts *c = &s->counts;
-    enum profd_status status = decode_bins(r, c, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(decode_bins(r, c, e));
     if (!decode_builds(r, c->from_build, c->arc_count, s->build_count) || !decode_addresses(r, c->from, c->arc_count) ||
         !decode_builds(r, c->to_build, c->arc_count, s->build_count) || !decode_addresses(r, c->to, c->arc_count) ||
         !decode_ranks(r, c->rank, c->arc_count)) {
         return decode_short("its arcs", e);
     }
-    status = decode_stacks(r, s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(decode_stacks(r, s, e));
     return decode_shares(r, c) ? PROFD_OK : decode_short("its shares", e);
 }
 
@@ -262,10 +256,7 @@ static enum profd_status decode_sizes(struct reader *r, struct segment_counts *c
         !get(r, UINT64_MAX, &n.shares) || !get(r, UINT64_MAX, &n.trees) || !get(r, UINT64_MAX, &n.nodes)) {
         return decode_short("its sizes", e);
     }
-    enum profd_status status = segment_judge_sizes(&n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(segment_judge_sizes(&n, e));
     uint64_t least = n.histograms * SEGMENT_HISTOGRAM_LEAST + n.bins * SEGMENT_BIN_LEAST + n.arcs * SEGMENT_ARC_LEAST +
                      n.shares * SEGMENT_SHARE_LEAST + n.trees * SEGMENT_TREE_LEAST + n.nodes * SEGMENT_NODE_LEAST;
     if (least > (uint64_t)(r->end - r->at)) {
@@ -370,13 +361,10 @@ enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s,
     struct segment result = {.kind = SEGMENT_COUNTS};
     uint8_t *content = NULL;
     size_t size;
-    enum profd_status status = segment_unpack(in, n, &content, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(segment_unpack(in, n, &content, &size, e));
     struct reader r = {content, content + size};
     result.text = content;
-    status = decode_content(&r, &result, e);
+    enum profd_status status = decode_content(&r, &result, e);
     if (status == PROFD_OK) {
         *s = result;
     } else {

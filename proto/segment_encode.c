@@ -156,10 +156,7 @@ static uint8_t *put_counts(uint8_t *p, const struct segment *s)
 
 enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
-    enum profd_status status = segment_check(s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(segment_check(s, e));
     uint8_t *content = malloc(s->kind == SEGMENT_COUNTS ? content_bound(s) : SEGMENT_EPOCH_SIZE + 3 * NUMBER);
     if (content == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to encode a segment of %u bins and %u arcs",
@@ -174,7 +171,7 @@ enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t 
         p = put_identity(p, s);
         p = put_counts(p, s);
     }
-    status = segment_pack(content, (size_t)(p - content), out, out_size, e);
+    enum profd_status status = segment_pack(content, (size_t)(p - content), out, out_size, e);
     free(content);
     return status;
 }

@@ -71,15 +71,12 @@ enum profd_status segment_unpack(const uint8_t *in, size_t n, uint8_t **content,
     const uint8_t *at = in, *end = n == 0 ? in : in + n;
     uint8_t found[SEGMENT_DIGEST_SIZE];
     uint64_t size = 0;
-    enum profd_status status = judge_head(&at, end, &size, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(judge_head(&at, end, &size, e));
     uint8_t *block = malloc(size == 0 ? 1 : (size_t)size);
     if (block == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a segment of %llu bytes", (unsigned long long)size);
     }
-    status = deflate_unpack(at, (size_t)(end - at), block, (size_t)size, e);
+    enum profd_status status = deflate_unpack(at, (size_t)(end - at), block, (size_t)size, e);
     if (status == PROFD_OK) {
         digest(block, (size_t)size, found);
         if (memcmp(found, in + 1, sizeof found) != 0) {

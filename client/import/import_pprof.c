@@ -117,7 +117,6 @@ static void judge_own(struct pprof *p)
     p->own = p->calls != PPROF_TYPES && (comment_begins(p, PPROF_COMMENT_OWN) || comment_begins(p, PPROF_COMMENT_SEEN));
     p->derived = p->own && !comment_begins(p, PPROF_COMMENT_SEEN);
     p->profile.sampled = p->own && comment_begins(p, PPROF_COMMENT_SAMPLED);
-    p->profile.lossy = p->own && comment_begins(p, PPROF_COMMENT_LOSSY);
     for (uint32_t i = 0; p->own && i < p->comment_count; i++) {
         struct pprof_string s = pprof_string_at(p, p->comments[i]);
         struct import_scan rest = {s.text, s.text + s.size};

@@ -112,7 +112,7 @@ void attach_counters_subtract(const struct attach_snapshot *after, const struct 
     for (unsigned i = 0; i < sizeof MAP / sizeof MAP[0]; i++) {
         out[MAP[i].counter] = MAP[i].ns ? grown_ns(&p, MAP[i].from) : grown(&p, MAP[i].from);
     }
-    out[mode == ATTACH_MODE_WALL ? COLLECTOR_WALL_NS : COLLECTOR_SAMPLED_NS] = grown_ns(&p, ATTACH_COUNTER_TICKS);
+    out[COLLECTOR_SAMPLED_NS] = grown_ns(&p, ATTACH_COUNTER_TICKS);
     out[COLLECTOR_CLOCK_OFF_NS] = mode == ATTACH_MODE_OFF ? out[COLLECTOR_CPU_NS] : 0;
     sum_add(&out[COLLECTOR_MODULES_LOST], grown(&p, ATTACH_SNAPSHOT_UNLISTED), &saturated);
     out[COLLECTOR_PROCESSES] = first;
@@ -165,12 +165,10 @@ static bool same_histogram(const struct attach_tick *a, const struct attach_tick
 }
 
 /* The clock of the ticks. */
-static void clock_set(const struct attach_news *n, char dimension[16], char *abbreviation)
+static void clock_set(char dimension[16], char *abbreviation)
 {
-    const char *name = n->wall ? "wall" : "seconds";
-    memset(dimension, 0, 16);
-    memcpy(dimension, name, strlen(name));
-    *abbreviation = name[0];
+    memcpy(dimension, "seconds\0\0\0\0\0\0\0\0", 16);
+    *abbreviation = 's';
 }
 
 static void histogram_make(const struct attach_news *n, const struct attach_tick *t, struct counts_histogram *h)
@@ -182,7 +180,7 @@ static void histogram_make(const struct attach_news *n, const struct attach_tick
     }
     *h = (struct counts_histogram){
         .build = t->build, .bins = (uint32_t)(high - low), .low = low, .high = high, .rate = n->rate};
-    clock_set(n, h->dimension, &h->abbreviation);
+    clock_set(h->dimension, &h->abbreviation);
 }
 
 static void ticks_put(const struct attach_news *n, struct counts *c, uint32_t *bin)
@@ -252,7 +250,7 @@ static enum profd_status stacks_put(const struct attach_news *n, struct counts *
     }
     struct counts_nodes nodes = COUNTS_NODES(c);
     c->trees[0].rate = n->rate;
-    clock_set(n, c->trees[0].dimension, &c->trees[0].abbreviation);
+    clock_set(c->trees[0].dimension, &c->trees[0].abbreviation);
     enum profd_status status = counts_tree_sort(s->tree, s->tree_count, &nodes, &c->trees[0].used, NULL, e);
     c->node_count = c->trees[0].used;
     c->tree_count = c->node_count > 0;

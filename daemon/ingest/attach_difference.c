@@ -14,7 +14,6 @@ struct walk {
     uint32_t table, entry; /* of before: all places up to here are in d->places */
     uint32_t table_capacity, capacity;
     uint32_t news;
-    bool stacks_known;
     struct attach_difference *d;
 };
 
@@ -123,7 +122,7 @@ static enum profd_status take(struct walk *w, const struct attach_count *c, uint
                              .calls = n};
     arc.from = arc.from_build == COUNTS_NOWHERE ? 0 : c->from;
     arc.to = arc.to_build == COUNTS_NOWHERE ? 0 : c->self;
-    return attach_arcs_add(c->kind == ATTACH_KIND_ARCS ? &w->d->calls : &w->d->pairs, &arc, e);
+    return attach_arcs_add(&w->d->calls, &arc, e);
 }
 
 /* A node's ticks. Each process has at most ATTACH_NODES_MAX nodes, so they are never too much. */
@@ -138,7 +137,7 @@ static enum profd_status walk_node(struct walk *w, const struct attach_count *c,
     }
     enum profd_status status = walk_to(w, c->table, c->slot, &old, e);
     uint64_t keep = c->count > old ? c->count : old;
-    node->news = w->stacks_known ? keep - old : 0;
+    node->news = keep - old;
     return status == PROFD_OK ? places_put(w, c->table, c->slot, keep, e) : status;
 }
 
@@ -195,11 +194,11 @@ static enum profd_status walk_all(struct walk *w, struct profd_error *e)
 }
 
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
-                                         const struct attach_places *before, bool stacks_known,
-                                         struct attach_difference *d, struct profd_error *e)
+                                         const struct attach_places *before, struct attach_difference *d,
+                                         struct profd_error *e)
 {
     struct attach_difference made = {.bad = 0};
-    struct walk w = {.reading = r, .builds = builds, .before = before, .stacks_known = stacks_known, .d = &made};
+    struct walk w = {.reading = r, .builds = builds, .before = before, .d = &made};
     enum profd_status status = walk_all(&w, e);
     if (status == PROFD_OK) {
         *d = made;

@@ -150,7 +150,7 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     const struct attach_header *h = &w->reading.image.header;
     struct attach_difference *d = &w->difference;
     uint64_t counters[COLLECTOR_COUNTERS_MAX];
-    TRY(attach_difference_make(&w->reading, &w->builds, &w->before.places, w->first || w->before.stacks_known, d, e));
+    TRY(attach_difference_make(&w->reading, &w->builds, &w->before.places, d, e));
     TRY(labels_read(w, e));
     if (h->rate == 0 && d->ticks.count > 0) { /* ticks of nothing */
         d->bad += d->ticks.count;
@@ -176,11 +176,7 @@ static enum profd_status subtract(struct harvesting *w, int64_t received, enum a
     if (d->bad > 0 || (end != ATTACH_LIVES && !d->more && d->not_yet > 0)) { /* of calls or of ticks */
         w->lost |= (unsigned)INEXACT_CALLS_LOST | INEXACT_TICKS_LOST;
     }
-    struct attach_news news = {.builds = &w->builds,
-                               .difference = d,
-                               .counters = counters,
-                               .rate = h->rate,
-                               .wall = h->mode == ATTACH_MODE_WALL};
+    struct attach_news news = {.builds = &w->builds, .difference = d, .counters = counters, .rate = h->rate};
     return attach_counts_make(&news, &w->counts, &w->any, &w->sampled, e);
 }
 

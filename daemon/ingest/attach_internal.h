@@ -145,11 +145,10 @@ struct attach_difference {
     struct attach_places places; /* the next snapshot's counts */
 };
 /* builds learn which of them are counted. Nodes of stacks are read before the ticks to which they belong, so that no
- * stack is there without its tick. stacks_known: `before` has the places of stacks; if not, what they have counted is
- * not news. O(slots). */
+ * stack is there without its tick. O(slots). */
 enum profd_status attach_difference_make(struct attach_reading *r, struct attach_builds *builds,
-                                         const struct attach_places *before, bool stacks_known,
-                                         struct attach_difference *d, struct profd_error *e);
+                                         const struct attach_places *before, struct attach_difference *d,
+                                         struct profd_error *e);
 /* Accepts a zeroed struct. */
 void attach_difference_done(struct attach_difference *d);
 
@@ -180,7 +179,6 @@ struct attach_news {
     struct attach_difference *difference;
     const uint64_t *counters; /* [COLLECTOR_COUNTERS_MAX] */
     uint32_t rate;
-    bool wall;
 };
 /* Everything as counts; sampled says whether pairs became arcs. any is false when there is nothing, and nothing to
  * free. */

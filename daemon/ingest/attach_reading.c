@@ -25,7 +25,7 @@ static enum profd_status chunk_copy(struct attach_reading *r, uint64_t at, uint6
         return PROFD_OK; /* attach_parse reports the error */
     }
     *next = at + c.size;
-    if ((c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_PAIRS) || c.kind == ATTACH_KIND_STACKS) {
+    if (c.kind >= ATTACH_KIND_ARCS && c.kind <= ATTACH_KIND_STACKS) {
         return PROFD_OK;
     }
     uint64_t n = c.size < NEEDED_PAGES * ATTACH_PAGE ? c.size : NEEDED_PAGES * ATTACH_PAGE;

@@ -9,8 +9,7 @@
 #include "proto/limits.h"
 #include "proto/varint.h"
 
-#define FORMAT 2
-#define FORMAT_NO_STACKS 1         /* the same bytes, of a daemon that did not read stacks */
+#define FORMAT 1
 #define PLACE_MAX (5 + VARINT_MAX) /* bytes of a slot's gap and its count */
 #define TABLE_MAX (5 + 5)
 #define HEAD_MAX (64 + 33 + 16 * VARINT_MAX + ATTACH_SNAPSHOT_COUNTERS * VARINT_MAX)
@@ -267,9 +266,9 @@ enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct att
 {
     const uint8_t *at = in + 1;
     uint64_t raw = 0;
-    if (n < 2 || (in[0] != FORMAT && in[0] != FORMAT_NO_STACKS)) {
-        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts has format %u; known are %d and %d",
-                               n ? in[0] : 0u, FORMAT_NO_STACKS, FORMAT);
+    if (n < 2 || in[0] != FORMAT) {
+        return profd_error_set(e, PROFD_DAMAGED, "a snapshot of shared counts has format %u: only %d is known",
+                               n ? in[0] : 0u, FORMAT);
     }
     size_t head = varint_get(&at, in + n, &raw) ? (size_t)(at - in) : n;
     if (raw == 0 || raw > RAW_MAX || raw > deflate_content_max(n - head)) {
@@ -277,7 +276,7 @@ enum profd_status attach_snapshot_decode(const uint8_t *in, size_t n, struct att
                                (unsigned long long)raw);
     }
     struct memory m = {malloc((size_t)raw), (size_t)raw};
-    struct attach_snapshot s = {.block = m.block, .stacks_known = in[0] == FORMAT};
+    struct attach_snapshot s = {.block = m.block};
     if (!m.block) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a snapshot of %llu bytes", (unsigned long long)raw);
     }

@@ -39,12 +39,11 @@ struct attach_snapshot {
     const char *build_id, *name; /* of the program */
     size_t label_count;
     const struct store_label *labels;
-    bool stacks_known; /* places have those of stacks; false in snapshots of a daemon that did not read stacks */
     struct attach_places places;
     void *block; /* of a decoded one: owns everything */
 };
 
-/* stacks_known is always encoded as true. A new block that the caller frees: a format byte, the raw size, a zstd frame
+/* A new block that the caller frees: a format byte, the raw size, a zstd frame
  * with checksum; about 4 bytes a slot. TOO_LARGE, NO_MEMORY or OK. */
 enum profd_status attach_snapshot_encode(const struct attach_snapshot *s, uint8_t **out, size_t *size,
                                          struct profd_error *e);

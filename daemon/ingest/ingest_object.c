@@ -23,8 +23,8 @@ static enum profd_status store_failure(struct store *s, const struct ingest_obje
     if (o->build_id[0] == 0) {
         return profd_error_set(e, PROFD_MALFORMED, "%s", stored.note);
     }
-    enum profd_status status = buildid_parse(o->build_id, strlen(o->build_id), &stored.id, e);
-    return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
+    TRY(buildid_parse(o->build_id, strlen(o->build_id), &stored.id, e));
+    return store_put_object(s, &stored, e);
 }
 
 /* *adds: the object has something that the stored one lacks which names functions for the same users. If not, it is
@@ -79,10 +79,7 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     }
     if (o->build_id[0] != 0) {
         struct buildid asked;
-        status = buildid_parse(o->build_id, strlen(o->build_id), &asked, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(buildid_parse(o->build_id, strlen(o->build_id), &asked, e));
         if (strcmp(asked.text, object->id.text) != 0) {
             return profd_error_set(e, PROFD_WRONG_BUILD, "requested build %s, but \"%s\" is build %s", asked.text,
                                    o->name, object->id.text);
@@ -101,8 +98,8 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     if (status != PROFD_OK || !adds) {
         return status;
     }
-    status = bounds_encode(object, a, &stored.bounds, &stored.bounds_size, e);
-    return status == PROFD_OK ? store_put_object(s, &stored, e) : status;
+    TRY(bounds_encode(object, a, &stored.bounds, &stored.bounds_size, e));
+    return store_put_object(s, &stored, e);
 }
 
 enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e)

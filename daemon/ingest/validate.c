@@ -187,10 +187,7 @@ static enum profd_status validate_labels(const struct message_upload *m, struct 
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
     }
     for (size_t i = 0; i < m->label_count; i++) {
-        enum profd_status status = label_check(m->labels[i].name, m->labels[i].value, e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(label_check(m->labels[i].name, m->labels[i].value, e));
         bytes += strlen(m->labels[i].name) + strlen(m->labels[i].value);
         labels[i] = (struct store_label){.name = m->labels[i].name, .value = m->labels[i].value};
     }
@@ -282,10 +279,7 @@ static bool share_counts(const struct counts *c, struct store_build *builds, siz
 enum profd_status validate_decoded(struct build_cache *cache, struct store_build *builds, struct store_upload *u,
                                    struct counts *c, bool *cut, struct profd_error *e)
 {
-    enum profd_status status = address_check(cache, u, c, cut, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(address_check(cache, u, c, cut, e));
     counts_totals(c, &u->ticks, &u->calls);
     u->stack_ticks = sum_all(c->node_ticks, c->node_count);
     if (share_counts(c, builds, u->build_count) || u->ticks >= SUM_MAX || u->calls >= SUM_MAX) {
@@ -331,12 +325,10 @@ enum profd_status validate_counts(struct build_cache *cache, struct store_build 
     struct counts c;
     bool changed = false;
     size_t size = 0;
-    enum profd_status status = counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = c.sorted ? profd_error_set(e, PROFD_MALFORMED, "the counts of an upload are sorted: those of sums are")
-                      : check_stack_ticks(&c, e);
+    TRY(counts_decode(u->counts, u->counts_size, (uint32_t)u->build_count, &c, e));
+    enum profd_status status =
+        c.sorted ? profd_error_set(e, PROFD_MALFORMED, "the counts of an upload are sorted: those of sums are")
+                 : check_stack_ticks(&c, e);
     if (status == PROFD_OK) {
         status = validate_decoded(cache, builds, u, &c, &changed, e);
     }

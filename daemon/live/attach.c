@@ -53,10 +53,7 @@ static enum profd_status attach_enter(struct live *l, struct conn *c, struct con
     enum profd_status status;
 
     origin_of(l, peer->pid, &origin);
-    status = process_new(l, peer->uid, &origin, f->fds[0], &a, e);
-    if (status) {
-        return status;
-    }
+    TRY(process_new(l, peer->uid, &origin, f->fds[0], &a, e));
     conn_frame_take_fd(f, 0); /* attach_open has it */
     old = table_find_same(l, a);
     if (!old) {
@@ -121,10 +118,7 @@ static enum profd_status attach_take(struct live *l, struct conn *c, struct conn
     if (writer_check(l->config.writer, e)) {
         return PROFD_IO;
     }
-    status = attach_enter(l, c, f, &a, e);
-    if (status) {
-        return status;
-    }
+    TRY(attach_enter(l, c, f, &a, e));
     status = attach_greet(l, a, c, f->header.tag, e);
     if (status) { /* without an answer it would still be attached, if it was */
         if (!a->summary && a->stage == LIVE_IDLE) {

@@ -116,8 +116,6 @@ static double list_rate(const struct attach_summary *f)
 /* The process as a row. Its texts belong to the process, but for why. */
 static struct process_row list_make_row(const struct live_process *a, int64_t now, char why[48])
 {
-    static const char *const modes[] = {
-        [ATTACH_MODE_OFF] = "off", [ATTACH_MODE_CPU] = "cpu", [ATTACH_MODE_WALL] = "wall"};
     static const uint8_t nobody[ATTACH_INSTANCE_SIZE];
     struct process_row row = {.instance = a->instance,
                               .now = now,
@@ -126,7 +124,7 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
                               .build_id = "",
                               .name = "",
                               .why = "",
-                              .mode = modes[0],
+                              .mode = "off",
                               .state = list_state(a),
                               .overhead = -1};
     const struct attach_summary *f = a->summary ? &a->summary->values : NULL;
@@ -143,7 +141,7 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
         row.label_count = f->label_count;
         row.labels = a->summary->labels;
         row.started = f->start;
-        row.mode = f->mode <= ATTACH_MODE_WALL ? modes[f->mode] : modes[0];
+        row.mode = f->mode == ATTACH_MODE_CPU ? "cpu" : "off";
         row.rate = f->rate;
         row.calls_exact = f->calls_exact;
         row.ticks_exact = f->ticks_exact;

@@ -18,7 +18,6 @@ static enum profd_status reclaim_one(struct live *l, const struct listen_kept *k
     uint64_t started;
     uint32_t uid, pid;
     int pidfd;
-    enum profd_status status;
 
     if (!fdstore_parse_name(kept->name, instance, &uid, &pid, &started)) {
         return profd_error_set(e, PROFD_REFUSED, "the service manager passed a descriptor with the unknown name \"%s\"",
@@ -26,10 +25,7 @@ static enum profd_status reclaim_one(struct live *l, const struct listen_kept *k
     }
     origin_of(l, pid, &origin);
     origin.started = started;
-    status = process_new(l, uid, &origin, kept->fd, &a, e);
-    if (status) {
-        return status;
-    }
+    TRY(process_new(l, uid, &origin, kept->fd, &a, e));
     if (memcmp(instance, a->instance, sizeof instance) != 0 || table_find(l, uid, instance) || table_find_same(l, a) ||
         !table_insert(l, a)) {
         process_discard(a);

@@ -293,10 +293,7 @@ enum profd_status listen_open_tcp(const char *text, int *fd, uint16_t *port, str
     uint16_t number;
     int made;
 
-    status = listen_parse_address(text, &a, &size, &number, e);
-    if (status) {
-        return status;
-    }
+    TRY(listen_parse_address(text, &a, &size, &number, e));
     made = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0) {
         return profd_error_set(e, PROFD_IO, "%s: %s", text, strerror(errno));

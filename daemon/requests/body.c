@@ -12,10 +12,7 @@ enum profd_status body_decode(const struct conn_frame *f, struct message *m, str
     if (!(f->header.flags & FRAME_FLAG_COMPRESSED)) {
         return message_decode(f->header.type, f->body.data, f->body.size, m, e);
     }
-    status = frame_inflate(f->body.data, f->body.size, LIMIT_FRAME_SMALL, &inflated, &size, e);
-    if (status) {
-        return status;
-    }
+    TRY(frame_inflate(f->body.data, f->body.size, LIMIT_FRAME_SMALL, &inflated, &size, e));
     status = message_decode(f->header.type, inflated, size, m, e); /* copies into its own block */
     free(inflated);
     return status;

@@ -416,10 +416,7 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
     o->tag = f->header.tag;
     o->executable = conn_frame_take_fd(f, 0);
     o->debug = conn_frame_take_fd(f, 1);
-    status = object_queue(o, e);
-    if (status) {
-        return status;
-    }
+    TRY(object_queue(o, e));
     o->session_job = session_begin(conn_get_user(c));
     if (*o->build_id && !buildid_parse(o->build_id, strlen(o->build_id), &id, NULL)) {
         (void)session_ask(conn_get_user(c), &id); /* a harvest need not request an executable that is being sent */

@@ -235,18 +235,6 @@ Test(ingest_attach, functions_left_out_make_all_later_calls_inexact)
     cr_assert(ledger.inexact == (INEXACT_LEFT_OUT | INEXACT_CALLS_LOST) && ledger.counters[COLLECTOR_OVERLAPS] == 1);
 }
 
-Test(ingest_attach, wall_clock_samples_are_no_cpu_seconds)
-{
-    live_usual(&live);
-    live.h->mode = ATTACH_MODE_WALL;
-    struct attach_chunk *ticks = live_table(&live, ATTACH_KIND_SAMPLES, 8);
-    live_count(ticks, 1, 0, 0, 1, 5, 3);
-    live.h->counters[ATTACH_COUNTER_TICKS] = 3;
-    harvest(1, ATTACH_LIVES);
-    cr_assert(ledger_ticks(&ledger, "aa", 0x400005) == 3 && ledger.rows[0].kind == 'w');
-    cr_assert(ledger.counters[COLLECTOR_WALL_NS] == 30000000 && ledger.counters[COLLECTOR_SAMPLED_NS] == 0);
-}
-
 Test(ingest_attach, modules_without_an_id_are_outside_and_twins_are_one)
 {
     live_usual(&live);
@@ -268,26 +256,6 @@ Test(ingest_attach, modules_without_an_id_are_outside_and_twins_are_one)
     live_module(&live, 0, 0, 0, 0x1000, "another");
     harvest(2, ATTACH_LIVES);
     cr_assert_eq(ledger.counters[COLLECTOR_MODULES_NAMELESS], 2);
-}
-
-Test(ingest_attach, sampled_pairs_are_arcs_where_calls_are_not_counted)
-{
-    live_usual(&live);
-    uint32_t counted = live_module(&live, 0xcc, 20, 0, 0x1000, "/lib/counted.so");
-    struct attach_chunk *pairs = live_table(&live, ATTACH_KIND_PAIRS, 8),
-                        *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
-    live_count(pairs, 1, 1, 0x10, 2, 0x20, 3);
-    live_count(pairs, 2, 1, 0x10, counted, 0x20, 5);
-    live_count(arcs, 1, 1, 0x10, counted, 0x20, 70);
-    harvest(1, ATTACH_LIVES);
-    cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20), 3);
-    cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "cc", 0x20), 70);
-    cr_assert_eq(ledger.inexact, INEXACT_SAMPLED);
-    ledger.inexact = 0;
-    live_count(arcs, 2, 2, 0x10, 1, 0x20, 1); /* now the program's own are counted */
-    live_count(pairs, 1, 1, 0x10, 2, 0x20, 3);
-    harvest(2, ATTACH_LIVES);
-    cr_assert(ledger_arc(&ledger, "aa", 0x400010, "bb", 0x20) == 3 && ledger.inexact == 0);
 }
 
 Test(ingest_attach, what_is_not_yet_there_comes_with_the_next_harvest)

@@ -241,22 +241,24 @@ Test(ingest_attach_stacks, a_chain_that_is_too_deep_is_left_out)
     }
 }
 
-Test(ingest_attach_stacks, of_a_process_that_an_older_daemon_harvested_only_what_comes_now_is_new)
+Test(ingest_attach_stacks, pairs_are_arcs_where_calls_are_not_counted)
 {
+    uint32_t counted = live_module(&live, 0xcc, 20, 0, 0x1000, "/lib/counted.so");
+    struct attach_chunk *arcs = live_table(&live, ATTACH_KIND_ARCS, 8);
     put(1, 0, 1, 0x10, 0x8);
-    put_pc(2, 1, 1, 0x20, 0x18, 3);
+    put_pc(2, 1, 2, 0x20, 0x18, 3);
+    put_pc(3, 1, counted, 0x20, 0x18, 5);
+    live_count(arcs, 1, 1, 0x10, counted, 0x20, 70);
     harvest(1, ATTACH_LIVES);
-    attach_close(process);
-    ledger.snapshot[0] = 1; /* the format of a daemon that did not read stacks */
-    process = live_attach(&live, &ledger);
-    add(2, 2);
-    put_pc(3, 1, 1, 0x30, 0x28, 1);
+    cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "bb", 0x18), 3);
+    cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "cc", 0x20), 70);
+    cr_assert_eq(ledger_arc(&ledger, "aa", 0x400010, "cc", 0x18), 0);
+    cr_assert_eq(ledger.inexact, INEXACT_SAMPLED);
+    ledger.inexact = 0;
+    live_count(arcs, 2, 2, 0x10, 1, 0x20, 1); /* now the program's own are counted */
+    add(2, 3);
     harvest(2, ATTACH_LIVES);
-    cr_assert_str_eq(tree, ""); /* how many of them came before is not known */
-    add(2, 4);
-    harvest(3, ATTACH_LIVES);
-    cr_assert_str_eq(tree, "0R0+400010=0 1P0+400020=4 ");
-    cr_assert_eq(ledger_ticks(&ledger, "aa", 0x400005), 10);
+    cr_assert(ledger_arc(&ledger, "aa", 0x400010, "bb", 0x18) == 3 && ledger.inexact == 0);
 }
 
 Test(ingest_attach_stacks, a_large_memory_is_read_alike)
