@@ -502,9 +502,9 @@ static bool counters_are_zero(const struct attach_image *image, const enum attac
 
 bool attach_calls_exact(const struct attach_image *image, enum attach_counter *why)
 {
-    static const enum attach_counter counters[] = {ATTACH_COUNTER_CALLS_LOST,   ATTACH_COUNTER_CALLS_JUNK,
-                                                   ATTACH_COUNTER_MODULES_LOST, ATTACH_COUNTER_FORKS_UNSEEN,
-                                                   ATTACH_COUNTER_PAUSES,       ATTACH_COUNTER_OVERLAPS};
+    static const enum attach_counter counters[] = {
+        ATTACH_COUNTER_CALLS_LOST, ATTACH_COUNTER_CALLS_JUNK, ATTACH_COUNTER_MODULES_LOST, ATTACH_COUNTER_FORKS_UNSEEN,
+        ATTACH_COUNTER_PAUSES,     ATTACH_COUNTER_OVERLAPS,   ATTACH_COUNTER_LEFT_OUT};
     return counters_are_zero(image, counters, sizeof counters / sizeof counters[0], why);
 }
 

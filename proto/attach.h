@@ -77,8 +77,7 @@ enum attach_mode { ATTACH_MODE_OFF, ATTACH_MODE_CPU };
     X(CHILDREN, "children created by fork() that began to count, into memories of their own")                          \
     X(IS_CHILD,                                                                                                        \
       "number of processes that count this one in CHILDREN: the parent, and elders if the parent had not counted")     \
-    X(LEFT_OUT,                                                                                                        \
-      "functions that are not counted, on request; OVERLAPS has one more then, for readers before this counter")       \
+    X(LEFT_OUT, "functions that are not counted, on request")                                                          \
     X(TICKS_UNDELIVERED, "ticks, none of those above, that were due and had not come when their thread ended")         \
     X(SAMPLES, "signals that brought ticks: where the kernel's timer is slower than the rate, one brings several")
 

@@ -32,13 +32,10 @@ static inline void collect_counter_add(enum attach_counter counter, uint64_t n)
     __atomic_fetch_add(&collect.header->counters[counter], n, __ATOMIC_RELAXED);
 }
 
-/* n functions more are not counted on request. A daemon that does not know LEFT_OUT knows OVERLAPS, and then calls no
- * count exact. */
+/* n functions more are not counted on request. */
 static inline void collect_tell_left_out(uint32_t n)
 {
-    if (n && __atomic_fetch_add(&collect.header->counters[ATTACH_COUNTER_LEFT_OUT], n, __ATOMIC_RELEASE) == 0) {
-        collect_counter_add(ATTACH_COUNTER_OVERLAPS, 1);
-    }
+    __atomic_fetch_add(&collect.header->counters[ATTACH_COUNTER_LEFT_OUT], n, __ATOMIC_RELEASE);
 }
 
 /* Creates the region, registers the program and what learn registers (may be NULL), and sends the descriptor.

@@ -17,9 +17,6 @@ void attach_counters_read(const struct attach_image *image, const struct attach_
     for (unsigned i = 0; i < ATTACH_COUNTER_COUNT; i++) {
         out[i] = image->header.counters[i] > SUM_MAX ? SUM_MAX : image->header.counters[i];
     }
-    if (out[ATTACH_COUNTER_LEFT_OUT] > 0 && out[ATTACH_COUNTER_OVERLAPS] > 0) {
-        out[ATTACH_COUNTER_OVERLAPS]--; /* proto/attach.h */
-    }
     out[ATTACH_SNAPSHOT_NAMELESS] = b->nameless;
     out[ATTACH_SNAPSHOT_UNLISTED] = b->unlisted;
     for (unsigned i = 0; i < ATTACH_SNAPSHOT_COUNTERS; i++) {

@@ -288,6 +288,7 @@ Test(proto_attach, exact_is_said_only_when_nothing_is_missing)
                  {ATTACH_COUNTER_FOREIGN_SIGPROF, true, false},
                  {ATTACH_COUNTER_FORKS_UNSEEN, false, true},
                  {ATTACH_COUNTER_OVERLAPS, false, true},
+                 {ATTACH_COUNTER_LEFT_OUT, false, true},
                  {ATTACH_COUNTER_TICKS, true, true},
                  {ATTACH_COUNTER_CPU_NS, true, true},
                  {ATTACH_COUNTER_TICKS_UNDELIVERED, true, true},
