@@ -429,7 +429,7 @@ static uint64_t read_form(struct search *s, struct cursor *c, uint64_t form, con
 /* Header of DWARF 5: a list, preceded by the description of its columns. */
 static void read_new_names(struct search *s, struct cursor *c, struct line_names *names)
 {
-    uint64_t kinds[16], forms[16];
+    uint64_t kinds[16] = {0}, forms[16] = {0};
     uint64_t columns = read_number(c, 1);
     c->failed |= columns > sizeof kinds / sizeof *kinds;
     for (uint64_t i = 0; i < columns && !c->failed; i++) {
