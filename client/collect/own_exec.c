@@ -263,8 +263,8 @@ static char *unconst(const char *text)
     return text_of.taken;
 }
 
-/* The arguments of execl() and its kind as an array; list is behind the last one then. */
-#define ARGUMENTS(array, first, list)                                                                                  \
+/* Makes an array of the arguments first … of execl() and its kind; list is behind the last one then. */
+#define ARGUMENTS                                                                                                      \
     size_t count_ = 0;                                                                                                 \
     va_start(list, first);                                                                                             \
     for (const char *at_ = first; at_; at_ = va_arg(list, const char *)) {                                             \
@@ -281,7 +281,7 @@ static char *unconst(const char *text)
 EXPORT int execl(const char *path, const char *first, ...)
 {
     va_list list;
-    ARGUMENTS(array, first, list)
+    ARGUMENTS
     va_end(list);
     return execve(path, array, environ);
 }
@@ -289,7 +289,7 @@ EXPORT int execl(const char *path, const char *first, ...)
 EXPORT int execlp(const char *name, const char *first, ...)
 {
     va_list list;
-    ARGUMENTS(array, first, list)
+    ARGUMENTS
     va_end(list);
     return execvpe(name, array, environ);
 }
@@ -297,7 +297,7 @@ EXPORT int execlp(const char *name, const char *first, ...)
 EXPORT int execle(const char *path, const char *first, ...)
 {
     va_list list;
-    ARGUMENTS(array, first, list)
+    ARGUMENTS
     char *const *variables = va_arg(list, char *const *);
     va_end(list);
     return execve(path, array, variables);

@@ -78,7 +78,7 @@ struct line_table {
     struct cursor program;
     uint16_t version;
     unsigned offset_size, address_size, minimum, line_range, opcode_base;
-    int line_base;
+    int8_t line_base;
     const uint8_t *operand_counts;
     struct line_names folders, files;
 };
