@@ -22,7 +22,7 @@ COLLECT_STATIC = os.path.join(BUILD, "libprofd-collect.a")
 HARVESTER = os.path.join(BUILD, "tests", "harvester")
 NAMES = ["leaf", "middle", "outer", "handler", "worker", "compare", "child", "plugin_a", "plugin_b", "late"]
 THREADS, FUNCTIONS = 2048, 16
-ARCS, SAMPLES, STACKS = 4, 5, 7
+ARCS, SAMPLES, STACKS = 4, 5, 6
 OUTSIDE = 65535
 
 

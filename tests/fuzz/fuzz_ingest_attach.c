@@ -61,7 +61,7 @@ static void decode_packed(const uint8_t *raw, size_t size)
     size_t capacity = 1 + VARINT_MAX + deflate_bound(size), packed;
     uint8_t *bytes = malloc(capacity);
     require(bytes != NULL);
-    bytes[0] = 2;
+    bytes[0] = 1;
     uint8_t *at = varint_put(bytes + 1, size);
     require(deflate_pack(raw, size, false, at, capacity - (size_t)(at - bytes), &packed, NULL) == PROFD_OK);
     decode(bytes, (size_t)(at - bytes) + packed);
