@@ -273,22 +273,22 @@ static enum profd_status check_shares(const struct segment *s, struct profd_erro
 enum profd_status segment_check(const struct segment *s, struct profd_error *e)
 {
     const struct segment_counts *c = &s->counts;
-    enum profd_status status = check_key(s, e);
-    if (status != PROFD_OK || s->kind != SEGMENT_COUNTS) {
-        return status;
-    }
-    static enum profd_status (*const checks[])(const struct segment *s, struct profd_error *e) = {
-        check_sums, check_builds, check_labels, check_histograms, check_arcs, check_stacks, check_shares};
     const struct segment_sizes sizes = {c->histogram_count, c->bin_count,  c->arc_count,
                                         c->share_count,     c->tree_count, c->node_count};
-    status = segment_judge_sizes(&sizes, e);
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0] && status == PROFD_OK; i++) {
-        status = checks[i](s, e);
+    TRY(check_key(s, e));
+    if (s->kind != SEGMENT_COUNTS) {
+        return PROFD_OK;
     }
-    if (status == PROFD_OK) {
-        status = check_ranks(c->histogram_rank, c->histogram_count, "histograms", e);
-    }
-    return status == PROFD_OK ? check_ranks(c->rank, c->arc_count, "arcs", e) : status;
+    TRY(segment_judge_sizes(&sizes, e));
+    TRY(check_sums(s, e));
+    TRY(check_builds(s, e));
+    TRY(check_labels(s, e));
+    TRY(check_histograms(s, e));
+    TRY(check_arcs(s, e));
+    TRY(check_stacks(s, e));
+    TRY(check_shares(s, e));
+    TRY(check_ranks(c->histogram_rank, c->histogram_count, "histograms", e));
+    return check_ranks(c->rank, c->arc_count, "arcs", e);
 }
 
 void segment_done(struct segment *s)

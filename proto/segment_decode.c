@@ -342,18 +342,18 @@ static enum profd_status decode_key(struct reader *r, struct segment *s, struct 
 static enum profd_status decode_content(struct reader *r, struct segment *s, struct profd_error *e)
 {
     struct names names;
-    enum profd_status status = decode_key(r, s, e);
-    if (status == PROFD_OK && s->kind == SEGMENT_COUNTS) {
-        status = decode_sums(r, s, e);
-        status = status == PROFD_OK ? decode_names(r, s, &names, e) : status;
-        status = status == PROFD_OK ? decode_sizes(r, &s->counts, e) : status;
-        status = status == PROFD_OK ? take_block(s, &names, e) : status;
-        status = status == PROFD_OK ? decode_rows(r, s, e) : status;
+    TRY(decode_key(r, s, e));
+    if (s->kind == SEGMENT_COUNTS) {
+        TRY(decode_sums(r, s, e));
+        TRY(decode_names(r, s, &names, e));
+        TRY(decode_sizes(r, &s->counts, e));
+        TRY(take_block(s, &names, e));
+        TRY(decode_rows(r, s, e));
     }
-    if (status == PROFD_OK && r->at != r->end) {
-        status = profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow a segment's content", (size_t)(r->end - r->at));
+    if (r->at != r->end) {
+        return profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow a segment's content", (size_t)(r->end - r->at));
     }
-    return status == PROFD_OK ? segment_check(s, e) : status;
+    return segment_check(s, e);
 }
 
 enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s, struct profd_error *e)

@@ -238,22 +238,11 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                .processes_started = m->processes_started,
                                .counts = m->counts.data,
                                .counts_size = m->counts.size};
-    enum profd_status status = validate_id(m, u, e);
-    if (status == PROFD_OK) {
-        status = validate_host(m->host, u, e);
-    }
-    if (status == PROFD_OK) {
-        status = validate_process(m, u, e);
-    }
-    if (status == PROFD_OK) {
-        status = validate_builds(m, a, u, builds, e);
-    }
-    if (status == PROFD_OK) {
-        status = validate_labels(m, a, u, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(validate_id(m, u, e));
+    TRY(validate_host(m->host, u, e));
+    TRY(validate_process(m, u, e));
+    TRY(validate_builds(m, a, u, builds, e));
+    TRY(validate_labels(m, a, u, e));
     if (m->inexact & ~(uint32_t)INEXACT_SENT) {
         return profd_error_set(e, PROFD_REFUSED,
                                "the reasons for inexactness 0x%" PRIx32 " hold unknown bits; known are 0x%x",

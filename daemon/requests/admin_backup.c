@@ -258,14 +258,8 @@ static const struct writer_job_type admin_backup_type = {
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e)
 {
     struct admin_service *s = a->service;
-    enum profd_status status = backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e);
-
-    if (!status) {
-        status = backup_judge_space(s->config.state_dir, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(backup_init(&a->backup, s->config.state_dir, ++s->backup_number, e));
+    TRY(backup_judge_space(s->config.state_dir, e));
     a->timer = loop_timer_new(s->config.loop, admin_backup_on_timer, a);
     if (!a->timer) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a backup");

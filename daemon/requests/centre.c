@@ -241,13 +241,8 @@ static enum profd_status arrive_read(struct arrive *a, struct profd_error *e)
                                m->segment_oldest, m->segment_newest, SEGMENT_VERSION,
                                m->segment_oldest > SEGMENT_VERSION ? "centre" : "host");
     }
-    status = body_check_text("the machine-id", m->machine, STORE_MACHINE_SIZE, e);
-    if (!status) {
-        status = body_check_text("the version", m->version, STORE_MACHINE_SIZE, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(body_check_text("the machine-id", m->machine, STORE_MACHINE_SIZE, e));
+    TRY(body_check_text("the version", m->version, STORE_MACHINE_SIZE, e));
     to->name = m->name;
     to->now = loop_clock();
     to->clock = (int64_t)m->clock - to->now;

@@ -303,15 +303,9 @@ enum profd_status centre_receive_object_bytes(void *context, struct conn *c, str
     struct centre_service *s = context;
     struct centre_object *whole;
     struct message m;
-    enum profd_status status = centre_check(s, c, e);
-
-    if (!status) {
-        status = body_decode(f, &m, e);
-    }
-    if (status) {
-        return status;
-    }
-    status = centre_add_piece(&s->objects, &m.as.object_bytes, loop_now(), &whole, e);
+    TRY(centre_check(s, c, e));
+    TRY(body_decode(f, &m, e));
+    enum profd_status status = centre_add_piece(&s->objects, &m.as.object_bytes, loop_now(), &whole, e);
     message_done(&m);
     if (whole) {
         return object_put(s, c, f, whole, status, e);

@@ -302,14 +302,8 @@ static enum profd_status relay_read_acknowledge(struct relay_request *r, const s
                                                 struct profd_error *e)
 {
     struct store_acknowledgement *a = &r->acknowledgement;
-    enum profd_status status = relay_copy(&m->epoch, "the segment's epoch", a->epoch, sizeof a->epoch, e);
-
-    if (!status) {
-        status = relay_copy(&m->incarnation, "the centre's incarnation", a->incarnation, sizeof a->incarnation, e);
-    }
-    if (status) {
-        return status;
-    }
+    TRY(relay_copy(&m->epoch, "the segment's epoch", a->epoch, sizeof a->epoch, e));
+    TRY(relay_copy(&m->incarnation, "the centre's incarnation", a->incarnation, sizeof a->incarnation, e));
     if (m->sequence < 1 || m->sequence > INT64_MAX || m->number < 1 || m->number > INT64_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "sequence and number of ACKNOWLEDGE must be 1 to 2^63-1");
     }

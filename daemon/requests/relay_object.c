@@ -154,15 +154,9 @@ enum profd_status relay_receive_fetch_object(void *context, struct conn *c, stru
     struct buildid id;
     struct message m;
     uint64_t offset;
-    enum profd_status status = relay_check(s, c, e);
-
-    if (!status) {
-        status = body_decode(f, &m, e);
-    }
-    if (status) {
-        return status;
-    }
-    status = buildid_parse(m.as.fetch_object.build_id, strlen(m.as.fetch_object.build_id), &id, e);
+    TRY(relay_check(s, c, e));
+    TRY(body_decode(f, &m, e));
+    enum profd_status status = buildid_parse(m.as.fetch_object.build_id, strlen(m.as.fetch_object.build_id), &id, e);
     offset = m.as.fetch_object.offset;
     message_done(&m);
     if (status) {
