@@ -23,42 +23,6 @@ static const char *seal_name(int seals)
                                     : "FUTURE_WRITE";
 }
 
-/* Only memory files have seals: no pipe, device, directory or file of another's file system comes further. */
-static enum profd_status judge_seals(int memfd, struct profd_error *e)
-{
-    int seals = fcntl(memfd, F_GET_SEALS);
-    if (seals < 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a sealable memory file: %s", strerror(errno));
-    }
-    if ((seals & SEALS) != SEALS) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)",
-                               seal_name(seals), (unsigned)seals, (unsigned)SEALS);
-    }
-    return PROFD_OK;
-}
-
-static enum profd_status judge_size(int memfd, uint64_t *file_size, struct profd_error *e)
-{
-    struct stat st;
-    if (fstat(memfd, &st) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "cannot stat the memory file: %s", strerror(errno));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has mode 0%o, it is not a regular file",
-                               (unsigned)st.st_mode);
-    }
-    if (st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u",
-                               (long long)st.st_size, ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
-    }
-    if (st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK) {
-        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u",
-                               (long long)st.st_size, (long long)st.st_blocks, BLOCK);
-    }
-    *file_size = (uint64_t)st.st_size;
-    return PROFD_OK;
-}
-
 enum profd_status attach_read_file(int memfd, uint8_t *out, uint64_t n, uint64_t at, struct profd_error *e)
 {
     uint64_t done = 0;
@@ -87,7 +51,15 @@ static enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE],
 {
     struct statfs fs;
     uint64_t size = 0, used;
-    TRY(judge_seals(memfd, e));
+    /* Only memory files have seals: no pipe, device, directory or file of another's file system comes further. */
+    int seals = fcntl(memfd, F_GET_SEALS);
+    if (seals < 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the descriptor is not a sealable memory file: %s", strerror(errno));
+    }
+    if ((seals & SEALS) != SEALS) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file lacks the seal %s (it has 0x%x, wanted are 0x%x)",
+                               seal_name(seals), (unsigned)seals, (unsigned)SEALS);
+    }
     if (fstatfs(memfd, &fs) != 0) {
         return profd_error_set(e, PROFD_REFUSED, "cannot determine the file system of the memory file: %s",
                                strerror(errno));
@@ -96,7 +68,23 @@ static enum profd_status attach_judge_file(int memfd, uint8_t page[ATTACH_PAGE],
         return profd_error_set(e, PROFD_REFUSED, "the memory file is of file system 0x%llx, not tmpfs (no huge pages)",
                                (unsigned long long)fs.f_type);
     }
-    TRY(judge_size(memfd, &size, e));
+    struct stat st;
+    if (fstat(memfd, &st) != 0) {
+        return profd_error_set(e, PROFD_REFUSED, "cannot stat the memory file: %s", strerror(errno));
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has mode 0%o, it is not a regular file",
+                               (unsigned)st.st_mode);
+    }
+    if (st.st_size < (off_t)ATTACH_SIZE_MIN || st.st_size > (off_t)ATTACH_SIZE_MAX) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes; allowed are %u to %u",
+                               (long long)st.st_size, ATTACH_SIZE_MIN, ATTACH_SIZE_MAX);
+    }
+    if (st.st_blocks < 0 || (uint64_t)st.st_blocks > ((uint64_t)st.st_size + HUGE_PAGE) / BLOCK) {
+        return profd_error_set(e, PROFD_REFUSED, "the memory file has %lld bytes but takes %lld blocks of %u",
+                               (long long)st.st_size, (long long)st.st_blocks, BLOCK);
+    }
+    size = (uint64_t)st.st_size;
     TRY(attach_read_file(memfd, page, ATTACH_PAGE, 0, e));
     TRY(attach_measure(page, ATTACH_PAGE, size, &used, e));
     *file_size = size;

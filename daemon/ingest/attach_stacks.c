@@ -167,8 +167,21 @@ static bool is_repeated(const struct attach_stacks *s, uint32_t i)
     return false;
 }
 
-static enum profd_status pairs_add(const struct attach_stacks *s, struct attach_arcs *pairs, struct profd_error *e)
+enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
+                                     struct attach_arcs *pairs, struct profd_error *e)
 {
+    if (s->count == 0) {
+        return PROFD_OK;
+    }
+    s->tree = calloc(s->count, sizeof *s->tree);
+    s->frame = calloc(s->count, sizeof *s->frame);
+    if (!s->tree || !s->frame) {
+        return no_memory(s->count, e);
+    }
+    nodes_list(s, b, most);
+    if (s->tree_count <= 0) {
+        return PROFD_OK;
+    }
     enum profd_status status = PROFD_OK;
     bool saturated = false;
     uint64_t *below = calloc((size_t)s->tree_count + 1, sizeof *below); /* ticks at a node and below */
@@ -194,19 +207,4 @@ static enum profd_status pairs_add(const struct attach_stacks *s, struct attach_
     }
     free(below);
     return status;
-}
-
-enum profd_status attach_stacks_list(struct attach_stacks *s, const struct attach_builds *b, uint64_t most,
-                                     struct attach_arcs *pairs, struct profd_error *e)
-{
-    if (s->count == 0) {
-        return PROFD_OK;
-    }
-    s->tree = calloc(s->count, sizeof *s->tree);
-    s->frame = calloc(s->count, sizeof *s->frame);
-    if (!s->tree || !s->frame) {
-        return no_memory(s->count, e);
-    }
-    nodes_list(s, b, most);
-    return s->tree_count > 0 ? pairs_add(s, pairs, e) : PROFD_OK;
 }

@@ -5,24 +5,18 @@
 #include "log/log.h"
 #include "live/live_internal.h"
 
-/* The same memory may be attached by the same user, or by the same process, which has changed its user. */
-static enum profd_status attach_judge_user(const struct live_process *old, const struct live_process *a,
-                                           struct profd_error *e)
-{
-    if (old->uid == a->uid || (a->origin.pid && a->origin.started && a->origin.pid == old->origin.pid &&
-                               a->origin.started == old->origin.started && search_has_user(&a->origin, a->uid))) {
-        return PROFD_OK;
-    }
-    return profd_error_set(e, PROFD_CONFLICT, "the memory is attached as that of process %u of another user",
-                           old->origin.pid);
-}
-
 /* The same memory was attached over another connection, because the process or the daemon lost the earlier one. */
 static enum profd_status attach_judge_again(const struct live_process *old, const struct live_process *a,
                                             struct profd_error *e)
 {
     if (old->device == a->device && old->inode == a->inode) {
-        return attach_judge_user(old, a, e);
+        /* The same memory may be attached by the same user, or by the same process, which has changed its user. */
+        if (old->uid == a->uid || (a->origin.pid && a->origin.started && a->origin.pid == old->origin.pid &&
+                                   a->origin.started == old->origin.started && search_has_user(&a->origin, a->uid))) {
+            return PROFD_OK;
+        }
+        return profd_error_set(e, PROFD_CONFLICT, "the memory is attached as that of process %u of another user",
+                               old->origin.pid);
     }
     if (old->conn) {
         return profd_error_set(e, PROFD_CONFLICT,
@@ -33,14 +27,6 @@ static enum profd_status attach_judge_again(const struct live_process *old, cons
         return profd_error_set(e, PROFD_BUSY, "another memory file of this instance is being read for the last time");
     }
     return PROFD_OK;
-}
-
-/* Closes the earlier connection of the same memory; *a becomes the earlier entry. */
-static void attach_replace(struct live *l, struct live_process *old, struct live_process **a)
-{
-    answer_dismiss(l, old, PROFD_CONFLICT, "the process has attached over another connection");
-    process_discard(*a);
-    *a = old;
 }
 
 /* Finds or creates the entry for the memory that came with the frame. */
@@ -66,7 +52,10 @@ static enum profd_status attach_enter(struct live *l, struct conn *c, struct con
     }
     *out = a;
     if (old && old->device == a->device && old->inode == a->inode) {
-        attach_replace(l, old, out);
+        /* Closes the earlier connection of the same memory; *out becomes the earlier entry. */
+        answer_dismiss(l, old, PROFD_CONFLICT, "the process has attached over another connection");
+        process_discard(*out);
+        *out = old;
         return PROFD_OK;
     }
     if (old) {

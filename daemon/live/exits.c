@@ -106,9 +106,16 @@ static void exits_poll(struct live *l, struct live_process *const *some, struct 
     }
 }
 
-/* Processes of the user that have ended, even if the loop has not yet handled the events of their handles. */
-static void exits_look(struct live *l, uint32_t uid)
+/* Reads what the user's connections have sent, in as many passes of the loop as that takes, then looks for ended
+ * processes. True when the SYNCs that were asked for by its beginning have been begun. */
+static bool exits_hear(struct live *l, struct live_user *u)
 {
+    struct live_sync *sync;
+
+    if (!conn_group_listen(l->config.conns, u->uid, &u->heard_at)) {
+        return false;
+    }
+    /* Processes of the user that have ended, even if the loop has not yet handled the events of their handles. */
     struct live_process *some[POLLS];
     struct pollfd polls[POLLS];
     struct live_process *a;
@@ -116,7 +123,7 @@ static void exits_look(struct live *l, uint32_t uid)
 
     LIST_FOREACH(a, &l->processes, all)
     {
-        if (a->uid != uid || a->dead || a->pidfd < 0) {
+        if (a->uid != u->uid || a->dead || a->pidfd < 0) {
             continue;
         }
         some[n] = a;
@@ -127,18 +134,6 @@ static void exits_look(struct live *l, uint32_t uid)
         }
     }
     exits_poll(l, some, polls, n);
-}
-
-/* Reads what the user's connections have sent, in as many passes of the loop as that takes, then looks for ended
- * processes. True when the SYNCs that were asked for by its beginning have been begun. */
-static bool exits_hear(struct live *l, struct live_user *u)
-{
-    struct live_sync *sync;
-
-    if (!conn_group_listen(l->config.conns, u->uid, &u->heard_at)) {
-        return false;
-    }
-    exits_look(l, u->uid);
     while ((sync = STAILQ_FIRST(&u->heard)) != NULL) {
         STAILQ_REMOVE_HEAD(&u->heard, next);
         sync_wait(l, u, sync);

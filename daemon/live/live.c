@@ -92,19 +92,6 @@ static void live_end_one(struct live *l, struct live_process *a)
     process_remove(l, a);
 }
 
-/* Those that stood in the queue. */
-static void live_end_users(struct live *l)
-{
-    struct live_user *u, *next;
-
-    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
-        for (u = l->users[i]; u; u = next) {
-            next = u->next;
-            free(u);
-        }
-    }
-}
-
 void live_free(struct live *l)
 {
     if (!l) {
@@ -115,7 +102,15 @@ void live_free(struct live *l)
     table_each(l, live_end_one);
     hashmap_clear(&l->of_instance);
     hashmap_clear(&l->of_memory);
-    live_end_users(l);
+    /* Those that stood in the queue. */
+    struct live_user *u, *next;
+
+    for (size_t i = 0; i < LIVE_BUCKETS; i++) {
+        for (u = l->users[i]; u; u = next) {
+            next = u->next;
+            free(u);
+        }
+    }
     fdstore_end(l);
     table_free_refused(l->refused);
     awaited_free(l->awaited);

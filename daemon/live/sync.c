@@ -44,20 +44,6 @@ void awaited_end_earlier(struct live *l, const struct live_process *a)
     }
 }
 
-static void awaited_watch(struct live *l, struct live_awaited *w)
-{
-    const struct live_process *a = LIST_FIRST(&l->connected[w->origin.pid % LIVE_BUCKETS]);
-
-    while (a && !awaited_is_later(a, w)) {
-        a = LIST_NEXT(a, of_pid);
-    }
-    if (a) {
-        table_note_refused(l, w->uid, w->instance);
-    } else if (w->pidfd >= 0 && !table_find(l, w->uid, w->instance)) {
-        w->watch = watch_new(l->config.loop, w->pidfd, awaited_on_end, l);
-    }
-}
-
 void awaited_set(struct live *l, struct live_awaited *list)
 {
     awaited_free(l->awaited);
@@ -68,7 +54,16 @@ void awaited_set(struct live *l, struct live_awaited *list)
     }
     table_share(l);
     for (struct live_awaited *w = list; w && !l->stopping; w = w->next) {
-        awaited_watch(l, w);
+        const struct live_process *a = LIST_FIRST(&l->connected[w->origin.pid % LIVE_BUCKETS]);
+
+        while (a && !awaited_is_later(a, w)) {
+            a = LIST_NEXT(a, of_pid);
+        }
+        if (a) {
+            table_note_refused(l, w->uid, w->instance);
+        } else if (w->pidfd >= 0 && !table_find(l, w->uid, w->instance)) {
+            w->watch = watch_new(l->config.loop, w->pidfd, awaited_on_end, l);
+        }
     }
 }
 

@@ -171,14 +171,6 @@ void incoming_count_processes(const struct segment *s, struct random_groups *gro
     }
 }
 
-static void set_processes(const struct segment *s, struct incoming *out)
-{
-    bool stopped = false;
-    out->uploads = s->uploads;
-    incoming_count_processes(s, &out->groups, &out->processes, &stopped);
-    out->upload.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
-}
-
 enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, bool detail,
                                 int64_t clock, uint32_t uid, struct incoming *out, struct profd_error *e)
 {
@@ -194,7 +186,10 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     TRY(rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e));
     TRY(set_labels(a, d->segment, name, detail, out, e));
     TRY(set_builds(a, d->segment, out, e));
-    set_processes(d->segment, out);
+    bool stopped = false;
+    out->uploads = d->segment->uploads;
+    incoming_count_processes(d->segment, &out->groups, &out->processes, &stopped);
+    out->upload.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
     counts_totals(&out->counts, &u->ticks, &u->calls);
     u->stack_ticks = sum_all(out->counts.node_ticks, out->counts.node_count);
     return PROFD_OK;

@@ -217,28 +217,6 @@ static enum profd_status put_aside(struct arriving *a, const struct store_delive
     return mark(a, d->received / SQLITE_HOUR, o, (uint32_t)INEXACT_SEGMENT_MISSING, e);
 }
 
-static enum profd_status find_fold(struct arriving *a, const struct sqlite_series *series, const struct incoming *in,
-                                   struct fold **out, struct profd_error *e)
-{
-    const struct fold_key key = {series->id, sqlite_level_of(in->width / MINUTE), in->upload.end / in->width};
-    const struct fold fresh = {.build_count = series->build_count};
-    *out = hashmap_find(&a->folds, &key, sizeof key);
-    if (!*out) {
-        *out = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
-    }
-    return *out ? PROFD_OK : no_memory(e);
-}
-
-/* What the ledger, the series and the lists add up. */
-static enum profd_status add_sums(struct arriving *a, const struct incoming *in, const struct sqlite_series *series,
-                                  struct profd_error *e)
-{
-    struct sqlite_sums one;
-    sqlite_incoming_sums(in, &one);
-    (void)sqlite_batch_number(&a->batch);
-    return sqlite_batch_add(&a->batch, &in->upload, series, &one, e);
-}
-
 static enum profd_status add_counts(struct arriving *a, const struct store_delivery *d, const struct origin *o,
                                     const struct incoming *in, struct profd_error *e)
 {
@@ -252,12 +230,22 @@ static enum profd_status add_counts(struct arriving *a, const struct store_deliv
     hex_put(text, d->host, STORE_HOST_SIZE);
     TRY(sqlite_intern_host(a->s, text, &part->host, e));
     TRY(sqlite_intern_series(a->s, &in->upload, &series, e));
-    TRY(add_sums(a, in, series, e));
+    /* What the ledger, the series and the lists add up. */
+    struct sqlite_sums one;
+    sqlite_incoming_sums(in, &one);
+    (void)sqlite_batch_number(&a->batch);
+    TRY(sqlite_batch_add(&a->batch, &in->upload, series, &one, e));
     if (!a->detail) {
         TRY(sqlite_host_total_add(a->s, series->id, o->host, in, e));
     }
     TRY(sqlite_await_objects(a->s, series->id, o->host, e));
-    TRY(find_fold(a, series, in, &fold, e));
+    const struct fold_key key = {series->id, sqlite_level_of(in->width / MINUTE), in->upload.end / in->width};
+    const struct fold fresh = {.build_count = series->build_count};
+    fold = hashmap_find(&a->folds, &key, sizeof key);
+    if (!fold) {
+        fold = hashmap_put(&a->folds, &key, sizeof key, &fresh, sizeof fresh);
+    }
+    TRY(fold ? PROFD_OK : no_memory(e));
     part->next = fold->parts;
     part->segment = d->segment;
     part->order = in->order;

@@ -66,14 +66,6 @@ static enum profd_status name_copy(struct store_backup *b, struct profd_error *e
     return sqlite_sync_directory(b->path, e);
 }
 
-/* The copy exists. If this cannot be recorded, hosts keep their segments longer. */
-static void note_backup(const struct store_backup *b)
-{
-    if (b->number > 0 && sqlite_write_begin(b->s, NULL) == PROFD_OK) {
-        (void)sqlite_write_end(b->s, sqlite_centre_backed_up(b->s, b->number, NULL), NULL);
-    }
-}
-
 enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint64_t *left, struct profd_error *e)
 {
     if (!b->making) {
@@ -99,7 +91,10 @@ enum profd_status store_backup_step(struct store_backup *b, uint64_t bytes, uint
     b->to = NULL;
     TRY(rc == SQLITE_OK ? name_copy(b, e) : fail(b, rc, e));
     *left = 0;
-    note_backup(b);
+    /* The copy exists. If this cannot be recorded, hosts keep their segments longer. */
+    if (b->number > 0 && sqlite_write_begin(b->s, NULL) == PROFD_OK) {
+        (void)sqlite_write_end(b->s, sqlite_centre_backed_up(b->s, b->number, NULL), NULL);
+    }
     return PROFD_OK;
 }
 

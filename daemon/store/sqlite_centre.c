@@ -123,19 +123,6 @@ static enum profd_status find_host(struct store *s, const struct store_arrival *
     return status;
 }
 
-/* What the host had not sent when it was restored is missing in the hours since it was there last. */
-static enum profd_status mark_restored(struct store *s, int64_t host, int64_t last, int64_t now, bool *marked,
-                                       struct profd_error *e)
-{
-    const int64_t to = now / SQLITE_HOUR;
-    int64_t hour = last / SQLITE_HOUR;
-    hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
-    for (; hour <= to; hour++) {
-        TRY(sqlite_hour_mark(s, hour, host, (uint32_t)INEXACT_RESTORED, marked, e));
-    }
-    return PROFD_OK;
-}
-
 /* A host that holds something apart asks whether its database went back. It is not told by its number now, but by that
  * of its start; and its number is raised by what it delivers after it has the answer. So the question may be asked
  * again after an answer that was lost. */
@@ -152,7 +139,17 @@ static enum profd_status admit_host(struct store *s, const struct store_arrival 
                           INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1), TEXT(a->machine ? a->machine : ""),
                           TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
                    e));
-    return out->restored ? mark_restored(s, id, last, a->now, marked, e) : PROFD_OK;
+    if (!out->restored) {
+        return PROFD_OK;
+    }
+    /* What the host had not sent when it was restored is missing in the hours since it was there last. */
+    const int64_t to = a->now / SQLITE_HOUR;
+    int64_t hour = last / SQLITE_HOUR;
+    hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
+    for (; hour <= to; hour++) {
+        TRY(sqlite_hour_mark(s, hour, id, (uint32_t)INEXACT_RESTORED, marked, e));
+    }
+    return PROFD_OK;
 }
 
 enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,

@@ -109,16 +109,6 @@ static enum profd_status judge_token(struct store *s, const struct store_enrolli
     return PROFD_OK;
 }
 
-static enum profd_status add_enrolment(struct store *s, const struct store_enrolling *x, int64_t token, int64_t tenant,
-                                       struct profd_error *e)
-{
-    TRY(sqlite_run(s, SQL_ENROLMENT_ADD,
-                   VALUES(BLOB(x->host, sizeof x->host), INTEGER(tenant), INTEGER(token), TEXT(x->name),
-                          TEXT(x->machine), HASH(x->key), TEXT(x->version), INTEGER(x->not_after), INTEGER(x->now)),
-                   e));
-    return sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e);
-}
-
 static enum profd_status enrol(struct store *s, const struct store_enrolling *x, struct store_enrolment *out,
                                enum store_enrol_verdict *verdict, bool *spent, struct profd_error *e)
 {
@@ -137,7 +127,11 @@ static enum profd_status enrol(struct store *s, const struct store_enrolling *x,
         return PROFD_OK;
     }
     *spent = uses == 1;
-    TRY(add_enrolment(s, x, token, tenant, e));
+    TRY(sqlite_run(s, SQL_ENROLMENT_ADD,
+                   VALUES(BLOB(x->host, sizeof x->host), INTEGER(tenant), INTEGER(token), TEXT(x->name),
+                          TEXT(x->machine), HASH(x->key), TEXT(x->version), INTEGER(x->not_after), INTEGER(x->now)),
+                   e));
+    TRY(sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e));
     return find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e);
 }
 
@@ -260,26 +254,6 @@ enum profd_status store_revoke_keys(struct store *s, const uint8_t *keys, const 
     return end(s, status, e);
 }
 
-static void read_host(sqlite3_stmt *q, struct store_fleet_host *out)
-{
-    memset(out, 0, sizeof *out);
-    copy_blob(q, 0, out->host, sizeof out->host);
-    out->name = sqlite_text(q, 1);
-    out->tenant = sqlite_text(q, 2);
-    out->machine = sqlite_text(q, 3);
-    out->version = sqlite_text(q, 4);
-    out->other = sqlite_text(q, 5);
-    out->has_enrolment = sqlite3_column_int(q, 6) != 0;
-    out->not_after = sqlite3_column_int64(q, 7);
-    out->revoked = sqlite3_column_int64(q, 8);
-    out->first = sqlite3_column_int64(q, 9);
-    out->last = sqlite3_column_int64(q, 10);
-    out->delivered = sqlite3_column_int64(q, 11);
-    out->restored = sqlite3_column_int64(q, 12);
-    out->uid = store_tenant_uid(sqlite3_column_int64(q, 13));
-    out->copied = sqlite3_column_int64(q, 14);
-}
-
 enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
                                   void *context, struct profd_error *e)
 {
@@ -289,7 +263,22 @@ enum profd_status store_each_host(struct store *s, bool (*each)(void *context, c
     enum profd_status status = PROFD_OK;
     while (goes_on && sqlite_row(s, q, &status, e)) {
         struct store_fleet_host host;
-        read_host(q, &host);
+        memset(&host, 0, sizeof host);
+        copy_blob(q, 0, host.host, sizeof host.host);
+        host.name = sqlite_text(q, 1);
+        host.tenant = sqlite_text(q, 2);
+        host.machine = sqlite_text(q, 3);
+        host.version = sqlite_text(q, 4);
+        host.other = sqlite_text(q, 5);
+        host.has_enrolment = sqlite3_column_int(q, 6) != 0;
+        host.not_after = sqlite3_column_int64(q, 7);
+        host.revoked = sqlite3_column_int64(q, 8);
+        host.first = sqlite3_column_int64(q, 9);
+        host.last = sqlite3_column_int64(q, 10);
+        host.delivered = sqlite3_column_int64(q, 11);
+        host.restored = sqlite3_column_int64(q, 12);
+        host.uid = store_tenant_uid(sqlite3_column_int64(q, 13));
+        host.copied = sqlite3_column_int64(q, 14);
         goes_on = each(context, &host);
     }
     if (status == PROFD_OK && !goes_on) {

@@ -121,20 +121,19 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
     return status;
 }
 
-/* Children that were read before their parent are not missing. */
-static enum profd_status adopt(struct store *s, const struct store_harvest *h, int64_t id, struct profd_error *e)
-{
-    TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(h->instance, sizeof h->instance), INTEGER(h->upload.uid)), e));
-    int found = sqlite3_changes(s->db);
-    return found > 0 ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(-found), INTEGER(0)), e) : PROFD_OK;
-}
-
 /* What a harvest of the instance with this id says of its children and its parent. first: it was not known; before: ns,
  * when it was harvested last. */
 static enum profd_status sqlite_put_kin(struct store *s, const struct store_harvest *h, int64_t id, bool first,
                                         int64_t before, struct profd_error *e)
 {
-    TRY(first ? adopt(s, h, id, e) : PROFD_OK);
+    if (first) {
+        /* Children that were read before their parent are not missing. */
+        TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(h->instance, sizeof h->instance), INTEGER(h->upload.uid)),
+                       e));
+        int found = sqlite3_changes(s->db);
+        TRY(found > 0 ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(-found), INTEGER(0)), e)
+                      : PROFD_OK);
+    }
     if (h->children > 0) {
         TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(h->children), INTEGER(before)), e));
     }

@@ -105,18 +105,6 @@ static bool is_sealed(const struct store *s)
     return sqlite_seal_reserve(s->db, -1) == SQLITE_SEAL_SIZE;
 }
 
-/* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that says
- * how much of a page is free were damaged, the check of the pages would fail. */
-static enum profd_status check_file(struct store *s, int64_t version, struct profd_error *e)
-{
-    struct stat st;
-    if (stat(s->path, &st) != 0) {
-        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
-    }
-    TRY(!is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK);
-    return sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e);
-}
-
 static int note_frames(void *context, sqlite3 *db, const char *name, int frames)
 {
     (void)db;
@@ -199,7 +187,14 @@ static enum profd_status open_writer(struct store *s, struct profd_error *e)
         return profd_error_set(e, PROFD_CANT_CREATE, "the database \"%s\" may not be written by this user", s->path);
     }
     TRY(sqlite_judge_schema(s->db, s->path, &version, e));
-    TRY(check_file(s, version, e));
+    /* Checks, before the file is changed: the pages of a small file, and the tables. If the byte of the header that
+     * says how much of a page is free were damaged, the check of the pages would fail. */
+    struct stat st;
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot stat the database \"%s\": %s", s->path, strerror(errno));
+    }
+    TRY(!is_sealed(s) || st.st_size < QUICK_CHECK_BYTES ? check_pages(s, e) : PROFD_OK);
+    TRY(sqlite_structure_judge(s->db, &sqlite_schema_newest, s->path, version, e));
     if (!is_sealed(s)) {
         return profd_error_set(e, PROFD_CONFIG,
                                "the pages of the database \"%s\" have no checksums, because another program made it; "

@@ -61,24 +61,6 @@ static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const stru
     return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
 }
 
-static enum profd_status take_uploads(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
-                                      struct sqlite_budget *budget, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
-    TRY(sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(r->s, q, &status, e)) {
-        status = take_raw(r, q, series, e);
-        budget->uploads -= budget->uploads > 0;
-        if (status != PROFD_OK || sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
-            sqlite_finish(q);
-            break;
-        }
-    }
-    return status;
-}
-
 /* Updates the ledger, the series and the totals: fewer uploads are single. */
 static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
                                       struct profd_error *e)
@@ -119,7 +101,19 @@ static enum profd_status roll(struct rolling *r, const struct sqlite_identity *s
                               struct sqlite_budget *budget, struct profd_error *e)
 {
     TRY(folding_begin(&r->folding, r->arena, true, e));
-    TRY(take_uploads(r, series, hour, budget, e));
+    sqlite3_stmt *q;
+    uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
+    TRY(sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->s, q, &status, e)) {
+        status = take_raw(r, q, series, e);
+        budget->uploads -= budget->uploads > 0;
+        if (status != PROFD_OK || sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
+            sqlite_finish(q);
+            break;
+        }
+    }
+    TRY(status);
     if (r->folding.out.uploads == 0) {
         return profd_error_set(e, PROFD_DAMAGED,
                                "database %s: series %lld, hour %lld: the ledger names uploads that are not there",

@@ -138,22 +138,6 @@ static enum profd_status name_series(struct reading *r, const struct series_info
     return PROFD_OK;
 }
 
-static enum profd_status find_series(struct reading *r, const struct store_scope *scope, int64_t build,
-                                     struct profd_error *e)
-{
-    char users[SQLITE_SCOPE_TEXT];
-    sqlite3_stmt *q;
-    TRY(sqlite_start(r->s, SQL_SERIES_OF_BUILD,
-                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
-                            INTEGER(r->filter->as_program)),
-                     &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(r->s, q, &status, e)) {
-        status = take_series(r, q, e);
-    }
-    return status;
-}
-
 /* Has a series a slice of a live process, or a sum of what hosts have sent, of that width there? */
 static enum profd_status has_slice(struct reading *r, int64_t series, int width, int64_t at, bool live, bool *found,
                                    struct profd_error *e)
@@ -223,7 +207,17 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
     r->until = r->filter->until;
     TRY(sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e));
     if (found) {
-        TRY(find_series(r, scope, build, e));
+        char users[SQLITE_SCOPE_TEXT];
+        sqlite3_stmt *q;
+        TRY(sqlite_start(r->s, SQL_SERIES_OF_BUILD,
+                         VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
+                                INTEGER(r->filter->as_program)),
+                         &q, e));
+        enum profd_status status = PROFD_OK;
+        while (sqlite_row(r->s, q, &status, e)) {
+            status = take_series(r, q, e);
+        }
+        TRY(status);
     }
     if (r->series_count > UINT32_MAX) {
         return profd_error_set(e, PROFD_LIMIT, "more than 2^32 series");

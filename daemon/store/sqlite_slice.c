@@ -47,30 +47,6 @@ enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int
     return PROFD_OK;
 }
 
-/* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
- * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
-static enum profd_status sqlite_slice_enter(struct store *s, int64_t series, int64_t hour, size_t builds, uint64_t raw,
-                                            uint64_t live, struct profd_error *e)
-{
-    struct sqlite_sums of_hour, of_series;
-    bool has_hour = false, has_series = false;
-    TRY(sqlite_ledger_load(s, series, hour, builds, &of_hour, &has_hour, e));
-    TRY(sqlite_series_load(s, series, builds, &of_series, &has_series, e));
-    if (!has_hour || !has_series) {
-        return profd_error_set(e, PROFD_DAMAGED,
-                               "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
-                               s->path, (long long)series, (long long)hour);
-    }
-    of_hour.raw_bytes += raw;
-    of_hour.live_bytes += live;
-    of_series.raw_bytes += raw;
-    of_series.live_bytes += live;
-    s->state.raw_bytes += raw;
-    s->state.live_bytes += live;
-    TRY(sqlite_ledger_save(s, series, hour, &of_hour, e));
-    return sqlite_series_save(s, series, &of_series, e);
-}
-
 /* Columns of SQL_SLICE_UPLOADS. */
 enum { NUMBER, HOUR, HOST, START, LENGTH, INEXACT, STARTED, GROUP, COUNTS, PARTS };
 
@@ -148,7 +124,25 @@ static enum profd_status save_counts(struct widening *w, struct profd_error *e)
                           INTEGER(m->started), BLOB(m->bytes, m->bytes_size), INTEGER(w->wide), INTEGER(m->parts)),
                    e));
     const uint64_t grown = m->bytes_size - m->old_bytes;
-    return sqlite_slice_enter(w->s, w->series.id, m->hour, w->series.build_count, grown, grown, e);
+    /* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
+     * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
+    struct sqlite_sums of_hour, of_series;
+    bool has_hour = false, has_series = false;
+    TRY(sqlite_ledger_load(w->s, w->series.id, m->hour, w->series.build_count, &of_hour, &has_hour, e));
+    TRY(sqlite_series_load(w->s, w->series.id, w->series.build_count, &of_series, &has_series, e));
+    if (!has_hour || !has_series) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
+                               w->s->path, (long long)w->series.id, (long long)m->hour);
+    }
+    of_hour.raw_bytes += grown;
+    of_hour.live_bytes += grown;
+    of_series.raw_bytes += grown;
+    of_series.live_bytes += grown;
+    w->s->state.raw_bytes += grown;
+    w->s->state.live_bytes += grown;
+    TRY(sqlite_ledger_save(w->s, w->series.id, m->hour, &of_hour, e));
+    return sqlite_series_save(w->s, w->series.id, &of_series, e);
 }
 
 /* The upload at the head is complete. */

@@ -153,20 +153,6 @@ static bool same_tree_sums(const struct folded *x, const struct folded *y)
     return same;
 }
 
-/* Which nodes a folded sum has depends on the order of adding; its ticks do not. A sum has folded, or one of its parts
- * has, only if it has all the nodes that a sum may have: it never gets fewer again. */
-static void compare_stacks(struct verifying *v, const char *where, const struct folded *row, const struct folded *sum)
-{
-    const bool folded = row->counts.node_count == LIMIT_STACK_NODES && sum->counts.node_count == LIMIT_STACK_NODES;
-    if (!folded && !same_stacks(&row->counts, &sum->counts)) {
-        tell(v, "%s: its stacks are not those of the rows below it", where);
-    } else if (folded ? !same_tree_sums(row, sum)
-                      : !same_bytes(row->spread.nodes, sum->spread.nodes,
-                                    (size_t)row->counts.node_count * COUNTS_GROUPS * sizeof(uint64_t))) {
-        tell(v, "%s: the ticks or the groups of its stacks are not those of the rows below it", where);
-    }
-}
-
 static bool same_counts(const struct counts *x, const struct counts *y)
 {
     size_t bins = x->bin_count, arcs = x->arc_count;
@@ -209,7 +195,16 @@ static void compare_rows(struct verifying *v, const char *where, const struct fo
                            (size_t)row->counts.arc_count * COUNTS_GROUPS * sizeof(uint64_t))) {
         tell(v, "%s: its groups are not those of the rows below it", where);
     }
-    compare_stacks(v, where, row, sum);
+    /* Which nodes a folded sum has depends on the order of adding; its ticks do not. A sum has folded, or one of its
+     * parts has, only if it has all the nodes that a sum may have: it never gets fewer again. */
+    const bool folded = row->counts.node_count == LIMIT_STACK_NODES && sum->counts.node_count == LIMIT_STACK_NODES;
+    if (!folded && !same_stacks(&row->counts, &sum->counts)) {
+        tell(v, "%s: its stacks are not those of the rows below it", where);
+    } else if (folded ? !same_tree_sums(row, sum)
+                      : !same_bytes(row->spread.nodes, sum->spread.nodes,
+                                    (size_t)row->counts.node_count * COUNTS_GROUPS * sizeof(uint64_t))) {
+        tell(v, "%s: the ticks or the groups of its stacks are not those of the rows below it", where);
+    }
 }
 
 /* Adds up the folded rows below. *complete is false if one could not be read. */
@@ -277,13 +272,6 @@ static enum profd_status verify_day(struct verifying *v, const struct sqlite_ide
 {
     struct floor fl = {.level = SQLITE_LEVEL_DAY, .at = day, .from = 24 * day, .to = 24 * day + 23};
     snprintf(fl.where, sizeof fl.where, "series %" PRId64 ", sum of day %" PRId64, series->id, day);
-    return verify_floor(v, series, &fl, e);
-}
-
-static enum profd_status verify_all(struct verifying *v, const struct sqlite_identity *series, struct profd_error *e)
-{
-    struct floor fl = {.level = SQLITE_LEVEL_ALL, .from = INT64_MIN, .to = INT64_MAX - 1};
-    snprintf(fl.where, sizeof fl.where, "series %" PRId64 ", sum of all time", series->id);
     return verify_floor(v, series, &fl, e);
 }
 
@@ -389,18 +377,6 @@ static enum profd_status add_raw(struct verifying *v, sqlite3_stmt *q, const str
     return slice.width > 0 ? verify_slice(v, &slice, where, e) : PROFD_OK;
 }
 
-static enum profd_status add_raws(struct verifying *v, const struct sqlite_identity *series, int64_t hour,
-                                  struct found_hour *h, const char *where, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(v->s, q, &status, e)) {
-        status = add_raw(v, q, series, h, where, e);
-    }
-    return status;
-}
-
 /* Checks that each number of a sum is the sum of its 16 groups. */
 static bool spread_fits(const uint64_t *totals, const uint64_t *spread, uint32_t n)
 {
@@ -455,26 +431,6 @@ static enum profd_status add_sum(struct verifying *v, const struct sqlite_identi
     return PROFD_OK;
 }
 
-/* Adds the hour's sum and those of its slices. */
-static enum profd_status add_sums(struct verifying *v, const struct sqlite_identity *series, int64_t hour,
-                                  struct found_hour *h, const char *where, struct profd_error *e)
-{
-    TRY(add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e));
-    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
-        const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
-        int64_t at = hour * each;
-        for (bool found = true; found; at++) {
-            TRY(sqlite_find(v->s, SQL_ROLLUP_OPEN_AT,
-                            VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(hour * each + each - 1)),
-                            &at, &found, e));
-            if (found) {
-                TRY(add_sum(v, series, level, at, h, where, e));
-            }
-        }
-    }
-    return PROFD_OK;
-}
-
 /* If there are totals by host, they are the ledger's together. */
 static enum profd_status verify_totals(struct verifying *v, int64_t series, int64_t hour,
                                        const struct sqlite_sums *ledger, const char *where, struct profd_error *e)
@@ -501,8 +457,28 @@ static enum profd_status add_hour(struct verifying *v, const struct sqlite_ident
 {
     *h = (struct found_hour){.rounding = 0};
     sqlite_sums_init(&h->sums, series->build_count);
-    TRY(add_raws(v, series, hour, h, where, e));
-    return add_sums(v, series, hour, h, where, e);
+    sqlite3_stmt *q;
+    TRY(sqlite_start(v->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(-1)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
+        status = add_raw(v, q, series, h, where, e);
+    }
+    TRY(status);
+    /* Adds the hour's sum and those of its slices. */
+    TRY(add_sum(v, series, SQLITE_LEVEL_HOUR, hour, h, where, e));
+    for (int level = SQLITE_LEVEL_SLICE; level < SQLITE_LEVEL_SLICES; level++) {
+        const int64_t each = SQLITE_SLICE_WIDE / sqlite_level_minutes(level);
+        int64_t at = hour * each;
+        for (bool found = true; found; at++) {
+            TRY(sqlite_find(v->s, SQL_ROLLUP_OPEN_AT,
+                            VALUES(INTEGER(series->id), INTEGER(level), INTEGER(at), INTEGER(hour * each + each - 1)),
+                            &at, &found, e));
+            if (found) {
+                TRY(add_sum(v, series, level, at, h, where, e));
+            }
+        }
+    }
+    return PROFD_OK;
 }
 
 static enum profd_status verify_hour(struct verifying *v, const struct sqlite_identity *series, int64_t hour,
@@ -533,7 +509,9 @@ static enum profd_status verify_series(struct verifying *v, const struct sqlite_
     TRY(sqlite_ledger_sum(v->s, series->id, INT64_MIN, INT64_MAX, series->build_count, &hours.sums, e));
     TRY(sqlite_series_load(v->s, series->id, series->build_count, &said, &found, e));
     compare_sums(v, where, "series", &said, "ledger", &hours);
-    return verify_all(v, series, e);
+    struct floor fl = {.level = SQLITE_LEVEL_ALL, .from = INT64_MIN, .to = INT64_MAX - 1};
+    snprintf(fl.where, sizeof fl.where, "series %" PRId64 ", sum of all time", series->id);
+    return verify_floor(v, series, &fl, e);
 }
 
 /* Finds the next hour of a series with data, and the day that ends before it; or the end of the series. */
@@ -613,76 +591,6 @@ enum { UID, NAME, GENERATION, UPLOAD, SERIES, HOUR, ENDED, UPLOAD_SERIES, UPLOAD
 static bool is_null(sqlite3_stmt *q, int column)
 {
     return sqlite3_column_type(q, column) == SQLITE_NULL;
-}
-
-/* Its upload may have been removed, but must not be another's. */
-static void verify_upload(struct verifying *v, sqlite3_stmt *q, int64_t last, const char *where)
-{
-    int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),
-            hour = sqlite3_column_int64(q, HOUR);
-    if (is_null(q, UPLOAD) != is_null(q, SERIES) || is_null(q, UPLOAD) != is_null(q, HOUR)) {
-        tell(v, "%s: of number, series and hour of its upload some are missing", where);
-    } else if (!is_null(q, UPLOAD) && (upload < 1 || upload > last)) {
-        tell(v, "%s: its upload is %" PRId64 ", a number that was never given; the last is %" PRId64, where, upload,
-             last);
-    } else if (!is_null(q, UPLOAD_SERIES) &&
-               (sqlite3_column_int64(q, UPLOAD_SERIES) != series || sqlite3_column_int64(q, UPLOAD_HOUR) != hour)) {
-        tell(v,
-             "%s: upload %" PRId64 " of series %" PRId64 ", hour %" PRId64 " is not its own of series %" PRId64
-             ", hour %" PRId64,
-             where, upload, (int64_t)sqlite3_column_int64(q, UPLOAD_SERIES),
-             (int64_t)sqlite3_column_int64(q, UPLOAD_HOUR), series, hour);
-    }
-}
-
-static void verify_instance(struct verifying *v, sqlite3_stmt *q, int64_t last)
-{
-    char where[96], digits[2 * STORE_INSTANCE_SIZE + 1];
-    size_t n;
-    const uint8_t *name = sqlite_blob(q, NAME, &n);
-    int64_t generation = sqlite3_column_int64(q, GENERATION), ended = sqlite3_column_int64(q, ENDED);
-    hex_put(digits, name, n < STORE_INSTANCE_SIZE ? n : STORE_INSTANCE_SIZE);
-    snprintf(where, sizeof where, "live process %s of user %" PRId64, digits, (int64_t)sqlite3_column_int64(q, UID));
-    if (n != STORE_INSTANCE_SIZE) {
-        tell(v, "%s: its name has %zu bytes, not %d", where, n, STORE_INSTANCE_SIZE);
-    }
-    if (generation < 1) {
-        tell(v, "%s: a snapshot without a generation: %" PRId64 ", the first is 1", where, generation);
-    }
-    if (sqlite3_column_int(q, HAS_SNAPSHOT) == 0) {
-        tell(v, "%s: generation %" PRId64 " without a snapshot", where, generation);
-    }
-    if (ended != 0 && ended != 1) {
-        tell(v, "%s: neither living (0) nor ended (1) but %" PRId64, where, ended);
-    }
-    verify_upload(v, q, last, where);
-}
-
-static enum profd_status verify_instances(struct verifying *v, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    struct sqlite_state state;
-    bool found = false;
-    int64_t one = 0;
-    TRY(sqlite_load_state(v->s, &state, e));
-    TRY(sqlite_start(v->s, SQL_INSTANCE_EVERY, NULL, 0, &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(v->s, q, &status, e)) {
-        verify_instance(v, q, state.number);
-    }
-    if (status == PROFD_OK) {
-        TRY(sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e));
-    }
-    if (status == PROFD_OK && found) {
-        tell(v, "upload %" PRId64 " is the latest of two live processes", one);
-    }
-    if (status == PROFD_OK) {
-        TRY(sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e));
-    }
-    if (status == PROFD_OK && found) {
-        tell(v, "a snapshot is of live process %" PRId64 ", which is not there", one);
-    }
-    return status;
 }
 
 /* Adds the parts of a segment. *count: how many there are. */
@@ -882,24 +790,69 @@ static enum profd_status verify_round(struct verifying *v, struct profd_error *e
     TRY(tell_builds(v, SQL_BUILD_USER_ORPHAN, "is listed, but no series has it", e));
     TRY(tell_builds(v, SQL_BUILD_USER_MISSING, "has uploads and is in no list", e));
     TRY(find_orphans(v, e));
-    TRY(verify_instances(v, e));
+    sqlite3_stmt *q;
+    struct sqlite_state state;
+    bool found = false;
+    int64_t one = 0;
+    TRY(sqlite_load_state(v->s, &state, e));
+    TRY(sqlite_start(v->s, SQL_INSTANCE_EVERY, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(v->s, q, &status, e)) {
+        char where[96], digits[2 * STORE_INSTANCE_SIZE + 1];
+        size_t n;
+        const uint8_t *name = sqlite_blob(q, NAME, &n);
+        int64_t generation = sqlite3_column_int64(q, GENERATION), ended = sqlite3_column_int64(q, ENDED);
+        hex_put(digits, name, n < STORE_INSTANCE_SIZE ? n : STORE_INSTANCE_SIZE);
+        snprintf(where, sizeof where, "live process %s of user %" PRId64, digits,
+                 (int64_t)sqlite3_column_int64(q, UID));
+        if (n != STORE_INSTANCE_SIZE) {
+            tell(v, "%s: its name has %zu bytes, not %d", where, n, STORE_INSTANCE_SIZE);
+        }
+        if (generation < 1) {
+            tell(v, "%s: a snapshot without a generation: %" PRId64 ", the first is 1", where, generation);
+        }
+        if (sqlite3_column_int(q, HAS_SNAPSHOT) == 0) {
+            tell(v, "%s: generation %" PRId64 " without a snapshot", where, generation);
+        }
+        if (ended != 0 && ended != 1) {
+            tell(v, "%s: neither living (0) nor ended (1) but %" PRId64, where, ended);
+        }
+        /* Its upload may have been removed, but must not be another's. */
+        int64_t upload = sqlite3_column_int64(q, UPLOAD), series = sqlite3_column_int64(q, SERIES),
+                hour = sqlite3_column_int64(q, HOUR);
+        if (is_null(q, UPLOAD) != is_null(q, SERIES) || is_null(q, UPLOAD) != is_null(q, HOUR)) {
+            tell(v, "%s: of number, series and hour of its upload some are missing", where);
+        } else if (!is_null(q, UPLOAD) && (upload < 1 || upload > state.number)) {
+            tell(v, "%s: its upload is %" PRId64 ", a number that was never given; the last is %" PRId64, where, upload,
+                 state.number);
+        } else if (!is_null(q, UPLOAD_SERIES) &&
+                   (sqlite3_column_int64(q, UPLOAD_SERIES) != series || sqlite3_column_int64(q, UPLOAD_HOUR) != hour)) {
+            tell(v,
+                 "%s: upload %" PRId64 " of series %" PRId64 ", hour %" PRId64 " is not its own of series %" PRId64
+                 ", hour %" PRId64,
+                 where, upload, (int64_t)sqlite3_column_int64(q, UPLOAD_SERIES),
+                 (int64_t)sqlite3_column_int64(q, UPLOAD_HOUR), series, hour);
+        }
+    }
+    if (status == PROFD_OK) {
+        TRY(sqlite_find(v->s, SQL_INSTANCE_SHARED, NULL, 0, &one, &found, e));
+    }
+    if (status == PROFD_OK && found) {
+        tell(v, "upload %" PRId64 " is the latest of two live processes", one);
+    }
+    if (status == PROFD_OK) {
+        TRY(sqlite_find(v->s, SQL_SNAPSHOT_ORPHAN, NULL, 0, &one, &found, e));
+    }
+    if (status == PROFD_OK && found) {
+        tell(v, "a snapshot is of live process %" PRId64 ", which is not there", one);
+    }
+    TRY(status);
     TRY(verify_users(v, e));
     TRY(verify_segments(v, e));
     return verify_arrivals(v, e);
 }
 
 /* --- Steps --- */
-
-static enum profd_status verify_pages(struct verifying *v, struct store_cursor *c, struct profd_error *e)
-{
-    int64_t bad = 0;
-    enum profd_status status = sqlite_seal_scan(v->s, PAGES_A_STEP, &c->page, &bad, e);
-    if (status == PROFD_OK && bad != 0) {
-        tell(v, "page %" PRId64 " of the file is damaged: it does not have its checksum", bad);
-    }
-    c->pages_done = c->page == 0;
-    return status;
-}
 
 static enum profd_status verify_object(struct verifying *v, struct store_cursor *c, struct profd_error *e)
 {
@@ -929,7 +882,13 @@ static enum profd_status verify_object(struct verifying *v, struct store_cursor 
 static enum profd_status verify_step(struct verifying *v, struct store_cursor *c, struct profd_error *e)
 {
     if (!c->pages_done) {
-        return verify_pages(v, c, e);
+        int64_t bad = 0;
+        enum profd_status status = sqlite_seal_scan(v->s, PAGES_A_STEP, &c->page, &bad, e);
+        if (status == PROFD_OK && bad != 0) {
+            tell(v, "page %" PRId64 " of the file is damaged: it does not have its checksum", bad);
+        }
+        c->pages_done = c->page == 0;
+        return status;
     }
     if (!c->objects_done) {
         return verify_object(v, c, e);

@@ -118,24 +118,6 @@ static void database_mark_write_damaged(int lock_fd, const char *path, bool unwr
     mark_write(lock_fd, path, rest);
 }
 
-/* The database is open, and its log not empty. */
-static void database_mark_write_open(int lock_fd, const char *path)
-{
-    char log[PATH_MAX], rest[32] = "";
-    struct stat st;
-
-    if (snprintf(log, sizeof log, "%s-wal", path) < (int)sizeof log && !stat(log, &st) && st.st_size > 0) {
-        (void)snprintf(rest, sizeof rest, " log %" PRIu64, (uint64_t)st.st_ino);
-    }
-    mark_write(lock_fd, path, rest);
-}
-
-/* Nothing more is committed, and the next start takes the database for another one: its ETags become new. */
-static void database_mark_write_unsalted(int lock_fd, const char *path)
-{
-    mark_write(lock_fd, path, "");
-}
-
 /* Nothing more is committed. */
 static void database_mark_write_closed(int lock_fd, const char *path, const struct store_sqlite_state *last)
 {
@@ -168,7 +150,8 @@ void database_note_end(const char *state_dir, int lock_fd, struct store *store, 
     if (mark.damaged) { /* the next start must read the whole file */
         database_mark_write_damaged(lock_fd, path, false, true);
     } else if (unsalted) {
-        database_mark_write_unsalted(lock_fd, path);
+        /* Nothing more is committed, and the next start takes the database for another one: its ETags become new. */
+        mark_write(lock_fd, path, "");
     } else {
         database_mark_write_closed(lock_fd, path, &last);
     }
@@ -239,15 +222,6 @@ static void database_on_bus(int number, siginfo_t *info, void *context)
               "acknowledged is lost; start profd again",
               database_bus_directory);
     _exit(profd_status_exit(PROFD_IO));
-}
-
-static void database_watch_bus(const char *state_dir)
-{
-    struct sigaction action = {.sa_sigaction = database_on_bus, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND};
-
-    database_bus_directory = state_dir;
-    sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGBUS, &action, NULL);
 }
 
 /* Says for good that something is missing. log: the log is not that of the file which has the database's name. */
@@ -428,7 +402,11 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
         return status;
     }
     database_mark_read(lock_fd, path, &mark);
-    database_watch_bus(state_dir);
+    struct sigaction action = {.sa_sigaction = database_on_bus, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND};
+
+    database_bus_directory = state_dir;
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGBUS, &action, NULL);
     status = database_judge_files(state_dir, path, &mark, &lost, e);
     const bool empty = status == PROFD_DAMAGED;
     if (!status) {
@@ -452,7 +430,14 @@ enum profd_status database_open(const char *state_dir, int lock_fd, struct store
         store_close(store);
         return status;
     }
-    database_mark_write_open(lock_fd, path);
+    /* The database is open, and its log not empty. */
+    char log[PATH_MAX], rest[32] = "";
+    struct stat st;
+
+    if (snprintf(log, sizeof log, "%s-wal", path) < (int)sizeof log && !stat(log, &st) && st.st_size > 0) {
+        (void)snprintf(rest, sizeof rest, " log %" PRIu64, (uint64_t)st.st_ino);
+    }
+    mark_write(lock_fd, path, rest);
     *out = store;
     return PROFD_OK;
 }

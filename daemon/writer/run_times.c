@@ -60,24 +60,6 @@ static int64_t run_times_find_written(int directory, const char *name)
     return st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec + TICK_NS;
 }
 
-static void run_times_read(struct run_times *r, int directory, int64_t now)
-{
-    const int64_t database = run_times_find_written(directory, "profd.db");
-    const int64_t log = run_times_find_written(directory, "profd.db-wal"), written = log > database ? log : database;
-    char line[LINE];
-    int64_t end = 0;
-
-    for (r->at = 0; pread(r->fd, line, LINE, r->at) == (ssize_t)LINE; r->at += LINE) {
-        run_times_take(&r->downtime, line, &end);
-    }
-    if (end && written > end) {
-        end = written < now ? written : now;
-    }
-    snprintf(line, sizeof line, "%019" PRId64 " %019" PRId64, now, now);
-    line[LINE - 1] = '\n';
-    run_times_take(&r->downtime, line, &end);
-}
-
 /* Writes the earlier runs again when the file has become long: as the gaps are all that is used of them, each run ends
  * where the next gap begins. */
 static void run_times_shorten(struct run_times *r)
@@ -117,7 +99,20 @@ struct run_times *run_times_open(int directory, int64_t now)
     if (!geteuid() && !fstat(directory, &st) && st.st_uid && fchown(r->fd, st.st_uid, st.st_gid)) {
         log_write(LOG_LEVEL_WARNING, "runs", "the file of runs stays root's: %s", strerror(errno));
     }
-    run_times_read(r, directory, now);
+    const int64_t database = run_times_find_written(directory, "profd.db");
+    const int64_t log = run_times_find_written(directory, "profd.db-wal"), written = log > database ? log : database;
+    char line[LINE];
+    int64_t end = 0;
+
+    for (r->at = 0; pread(r->fd, line, LINE, r->at) == (ssize_t)LINE; r->at += LINE) {
+        run_times_take(&r->downtime, line, &end);
+    }
+    if (end && written > end) {
+        end = written < now ? written : now;
+    }
+    snprintf(line, sizeof line, "%019" PRId64 " %019" PRId64, now, now);
+    line[LINE - 1] = '\n';
+    run_times_take(&r->downtime, line, &end);
     if (r->at > LINES_MAX * (off_t)LINE) {
         run_times_shorten(r);
     }

@@ -120,8 +120,13 @@ static void upkeep_job_on_timer(void *context)
     }
 }
 
-static void upkeep_job_count(struct upkeep_job *u)
+static void upkeep_job_done(struct writer_job *job)
 {
+    struct upkeep_job *u = upkeep_job_of(job);
+    const uint64_t uploads = upkeep_job_uploads(u);
+    uint64_t pause;
+
+    u->running = false;
     for (int i = 0; i < UPKEEP_TASKS; i++) {
         u->counts.seconds[i] = u->seconds[i];
     }
@@ -137,16 +142,6 @@ static void upkeep_job_count(struct upkeep_job *u)
                   ahead / 86400);
     }
     u->counts.clock_ahead = ahead;
-}
-
-static void upkeep_job_done(struct writer_job *job)
-{
-    struct upkeep_job *u = upkeep_job_of(job);
-    const uint64_t uploads = upkeep_job_uploads(u);
-    uint64_t pause;
-
-    u->running = false;
-    upkeep_job_count(u);
     if (u->status) {
         /* If the store has failed for good, its health has said so. */
         if (u->status != u->failed && !writer_check(u->config.writer, NULL)) {
