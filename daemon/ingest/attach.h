@@ -51,7 +51,7 @@ enum profd_status attach_resume(struct attach_process *p, uint64_t generation, c
 
 /* One harvest on its way to the store. Zero at first. */
 struct attach_harvest {
-    struct store_harvest put; /* for store_put_harvests; borrows from here and from the process */
+    struct store_upload put; /* for store_put_uploads; borrows from here and from the process */
     bool any;  /* false: nothing is new and nothing need be stored. Until one was settled since attach_open it is true
                 * if the program is known: the store must learn that the process is read */
     bool more; /* there was too much for one harvest: settle, then harvest again; put.ended is false till then */
@@ -77,7 +77,7 @@ enum attach_end {
 enum profd_status attach_harvest(struct attach_process *p, struct build_cache *cache, uint64_t generation,
                                  int64_t received, enum attach_end end, struct attach_harvest *h,
                                  struct profd_error *e);
-/* After store_put_harvests said HARVESTED: the next difference is taken from here. */
+/* After store_put_uploads said HARVESTED: the next difference is taken from here. */
 void attach_settle(struct attach_process *p, struct attach_harvest *h);
 /* Bytes of the snapshot that it keeps; and gives them up: attach_resume comes before the next harvest. */
 size_t attach_get_kept(const struct attach_process *p);

@@ -43,7 +43,9 @@ enum profd_status attach_upload_validate(const struct attach_delivery *d, struct
                                .processes_started = d->first,
                                .host = host,
                                .process = {d->instance, ATTACH_INSTANCE_SIZE}};
-    return validate_upload(d->uid, d->received, &m, in->arena, u, &in->builds, e);
+    TRY(validate_upload(d->uid, d->received, &m, in->arena, u, &in->builds, e));
+    u->live = true;
+    return PROFD_OK;
 }
 
 /* Data passed between the steps. */
@@ -242,7 +244,7 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
                                  struct attach_harvest *h, struct profd_error *e)
 {
     struct attach_harvest made = {.any = true, .inside = w->in};
-    struct store_upload *u = &made.put.upload;
+    struct store_upload *u = &made.put;
     size_t counts_size = 0;
     TRY(validate(w, cache, end, u, e));
     if (w->any || u->inexact) { /* a reason is stored even without counts */

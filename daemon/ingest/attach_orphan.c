@@ -38,7 +38,7 @@ static enum profd_status counts_make(uint8_t **out, size_t *size, struct profd_e
 }
 
 static enum profd_status close_it(const struct store_instance *i, const struct attach_snapshot *s, int64_t received,
-                                  struct attach_inside *in, struct store_harvest *put, struct profd_error *e)
+                                  struct attach_inside *in, struct store_upload *put, struct profd_error *e)
 {
     struct attach_build program = {.name = s->name};
     struct attach_delivery d = {.uid = i->uid,
@@ -53,12 +53,12 @@ static enum profd_status close_it(const struct store_instance *i, const struct a
                                 .labels = s->labels};
     enum profd_status status = buildid_parse(s->build_id, strlen(s->build_id), &program.id, e);
     if (status == PROFD_OK) {
-        status = attach_upload_validate(&d, in, &put->upload, e);
+        status = attach_upload_validate(&d, in, put, e);
     }
     if (status == PROFD_OK) {
-        status = counts_make(&in->counts, &put->upload.counts_size, e);
+        status = counts_make(&in->counts, &put->counts_size, e);
     }
-    put->upload.counts = in->counts;
+    put->counts = in->counts;
     return status;
 }
 

@@ -364,7 +364,7 @@ static void harvest_was_read_one(struct live *l, struct live_harvest *h)
 
     l->in_flight_bytes -= a->weight;
     a->filtered = a->filtered || a->more_filters;
-    a->weight = h->harvest.put.upload.counts_size + h->harvest.put.snapshot_size;
+    a->weight = h->harvest.put.counts_size + h->harvest.put.snapshot_size;
     if (attach_get_user(a->process) != a->uid && !harvest_change_user(l, a) && !h->status) {
         h->status = profd_error_set(&h->error, PROFD_NO_MEMORY, "no memory for a live process");
     }

@@ -39,7 +39,7 @@ struct live_harvest {
     struct live *live;
     struct attach_harvest harvest;
     enum profd_status status; /* of reading, then of the store */
-    enum store_harvest_outcome outcome;
+    enum store_outcome outcome;
     struct profd_error error;
     void (*read)(void *context, struct live_harvest *h);      /* on the harvesting thread */
     void (*was_read)(struct live *l, struct live_harvest *h); /* then, on the loop; or, status STOPPING, instead */

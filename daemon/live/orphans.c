@@ -112,7 +112,7 @@ static bool orphans_is_refused(const struct orphan_search *u, const struct store
 static void orphans_stored(struct live *l, struct live_harvest *h)
 {
     l->in_flight--;
-    if (!h->status && h->outcome == STORE_HARVESTED) {
+    if (!h->status && h->outcome == STORE_STORED) {
         l->counts.orphaned++;
     }
     attach_harvest_done(&h->harvest);
@@ -242,7 +242,7 @@ static bool orphans_close(struct live *l, struct orphan_end *end)
     }
     h->job = (struct writer_job){.type = &live_harvest_type, .item = {.uid = end->uid}};
     h->live = l;
-    h->job.item.weight = h->harvest.put.upload.counts_size + h->harvest.put.snapshot_size;
+    h->job.item.weight = h->harvest.put.counts_size + h->harvest.put.snapshot_size;
     h->stored = orphans_stored;
     l->in_flight++;
     if (writer_put(l->config.writer, &h->job)) {

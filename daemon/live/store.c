@@ -4,8 +4,8 @@
 #include "core/container.h"
 #include "live/live_internal.h"
 
-static void store_store_all(struct store *store, struct live_harvest *const *harvests, struct store_harvest *puts,
-                            enum store_harvest_outcome *outcomes, size_t n)
+static void store_store_all(struct store *store, struct live_harvest *const *harvests, struct store_upload *puts,
+                            enum store_outcome *outcomes, size_t n)
 {
     struct profd_error e = {""};
     enum profd_status status;
@@ -13,13 +13,13 @@ static void store_store_all(struct store *store, struct live_harvest *const *har
     for (size_t i = 0; i < n; i++) {
         puts[i] = harvests[i]->harvest.put;
     }
-    status = store_put_harvests(store, puts, n, outcomes, &e);
+    status = store_put_uploads(store, puts, n, outcomes, &e);
     for (size_t i = 0; i < n; i++) {
         harvests[i]->status = status;
         harvests[i]->outcome = status ? STORE_STALE : outcomes[i];
         harvests[i]->error = e;
-        if (!status && outcomes[i] == STORE_HARVEST_OVER_SHARE) {
-            harvests[i]->status = store_share_refuse(store, puts[i].upload.uid, &harvests[i]->error);
+        if (!status && outcomes[i] == STORE_OVER_SHARE) {
+            harvests[i]->status = store_share_refuse(store, puts[i].uid, &harvests[i]->error);
         }
     }
 }
@@ -41,8 +41,8 @@ static void store_refuse(struct writer_job *const *jobs, size_t n, const struct 
 static void store_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     struct live_harvest **harvests = malloc(n * sizeof(struct live_harvest *));
-    struct store_harvest *puts = calloc(n, sizeof *puts);
-    enum store_harvest_outcome *outcomes = malloc(n * sizeof *outcomes);
+    struct store_upload *puts = calloc(n, sizeof *puts);
+    enum store_outcome *outcomes = malloc(n * sizeof *outcomes);
     struct profd_error e;
 
     if (full) {

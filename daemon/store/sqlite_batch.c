@@ -17,7 +17,6 @@ void sqlite_batch_init(struct sqlite_batch *b, struct store *s)
 {
     b->s = s;
     b->changed = false;
-    b->since = 0;
     hashmap_init(&b->shares, 0);
     hashmap_init(&b->hours, 0);
     buffer_init(&b->touched, SIZE_MAX);
@@ -58,7 +57,7 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
     bool saturated = false;
     TRY(b->s->relay_settled ? PROFD_OK : sqlite_relay_settle(b->s, e));
     if (b->s->relaying) {
-        TRY(sqlite_segment_add(b->s, u, series->id, one, b->since, e));
+        TRY(sqlite_segment_add(b->s, u, series->id, one, e));
     }
     const struct hour_key key = {series->id, u->end / SQLITE_HOUR};
     struct sqlite_sums none, *sums = hashmap_find(&b->hours, &key, sizeof key);

@@ -9,7 +9,6 @@ struct sqlite_batch {
     struct hashmap shares; /* user → bytes that it may still store (sqlite_users.h) */
     struct buffer touched; /* of these series, reports change: a JSON array */
     struct hashmap hours;  /* series, hour → struct sqlite_sums: what is added */
-    int64_t since;         /* store_harvest.since of what is added; 0 at first */
     bool changed;
 };
 
@@ -31,6 +30,9 @@ enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_up
                                    struct profd_error *e);
 /* Reports on the builds of the series, and the lists that show them, will be new. */
 void sqlite_batch_touch(struct sqlite_batch *b, int64_t series);
+/* Stores a harvest (sqlite_instance.c). */
+enum profd_status sqlite_put_harvest(struct sqlite_batch *b, const struct store_upload *u, enum store_outcome *outcome,
+                                     struct profd_error *e);
 /* Writes all of it. */
 enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error *e);
 

@@ -123,29 +123,28 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
 
 /* What a harvest of the instance with this id says of its children and its parent. first: it was not known; before: ns,
  * when it was harvested last. */
-static enum profd_status sqlite_put_kin(struct store *s, const struct store_harvest *h, int64_t id, bool first,
+static enum profd_status sqlite_put_kin(struct store *s, const struct store_upload *u, int64_t id, bool first,
                                         int64_t before, struct profd_error *e)
 {
     if (first) {
         /* Children that were read before their parent are not missing. */
-        TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(h->instance, sizeof h->instance), INTEGER(h->upload.uid)),
-                       e));
+        TRY(sqlite_run(s, SQL_INSTANCE_ADOPT, VALUES(BLOB(u->instance, sizeof u->instance), INTEGER(u->uid)), e));
         int found = sqlite3_changes(s->db);
         TRY(found > 0 ? sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(-found), INTEGER(0)), e)
                       : PROFD_OK);
     }
-    if (h->children > 0) {
-        TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(h->children), INTEGER(before)), e));
+    if (u->children > 0) {
+        TRY(sqlite_run(s, SQL_INSTANCE_BEAR, VALUES(INTEGER(id), INTEGER(u->children), INTEGER(before)), e));
     }
-    for (size_t i = 0; i < h->parent_count; i++) {
-        const struct sqlite_value parent = BLOB(h->parents + i * STORE_INSTANCE_SIZE, STORE_INSTANCE_SIZE);
-        const struct sqlite_value uid = INTEGER(h->upload.uid);
+    for (size_t i = 0; i < u->parent_count; i++) {
+        const struct sqlite_value parent = BLOB(u->parents + i * STORE_INSTANCE_SIZE, STORE_INSTANCE_SIZE);
+        const struct sqlite_value uid = INTEGER(u->uid);
         TRY(sqlite_run(s, SQL_INSTANCE_FOUND, VALUES(parent, uid), e));
         if (sqlite3_changes(s->db) == 0) {
             TRY(sqlite_run(s, SQL_INSTANCE_WAIT, VALUES(parent, INTEGER(id), uid), e));
         }
     }
-    return h->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : PROFD_OK;
+    return u->told ? sqlite_run(s, SQL_INSTANCE_TELL, VALUES(INTEGER(id)), e) : PROFD_OK;
 }
 
 enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struct profd_error *e)
@@ -154,12 +153,6 @@ enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struc
     TRY(sqlite_run(s, SQL_SNAPSHOT_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e));
     return sqlite_run(s, SQL_INSTANCE_REMOVE, VALUES(INTEGER(before), INTEGER(FORGET_SLICE)), e);
 }
-
-/* The harvests of one transaction. */
-struct harvesting {
-    struct sqlite_batch batch;
-    struct arena *scratch;
-};
 
 /* A row of table instance. */
 struct instance {
@@ -182,14 +175,14 @@ struct growing {
     struct counts counts;
 };
 
-static enum profd_status load_instance(struct store *s, const struct store_harvest *h, struct instance *out,
+static enum profd_status load_instance(struct store *s, const struct store_upload *u, struct instance *out,
                                        struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
     *out = (struct instance){.known = false};
-    enum profd_status status = sqlite_first(
-        s, SQL_INSTANCE_GET, VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance)), &q, &row, e);
+    enum profd_status status =
+        sqlite_first(s, SQL_INSTANCE_GET, VALUES(INTEGER(u->uid), BLOB(u->instance, sizeof u->instance)), &q, &row, e);
     if (!row) {
         return status;
     }
@@ -206,29 +199,29 @@ static enum profd_status load_instance(struct store *s, const struct store_harve
 }
 
 /* Its row, which uploads name. */
-static enum profd_status add_instance(struct store *s, const struct store_harvest *h, struct instance *i,
+static enum profd_status add_instance(struct store *s, const struct store_upload *u, struct instance *i,
                                       struct profd_error *e)
 {
     enum profd_status status = sqlite_run(s, SQL_INSTANCE_ADD,
-                                          VALUES(INTEGER(h->upload.uid), BLOB(h->instance, sizeof h->instance),
-                                                 INTEGER(h->base + 1), INTEGER(h->upload.received), INTEGER(h->ended)),
+                                          VALUES(INTEGER(u->uid), BLOB(u->instance, sizeof u->instance),
+                                                 INTEGER(u->base + 1), INTEGER(u->received), INTEGER(u->ended)),
                                           e);
     i->id = sqlite3_last_insert_rowid(s->db);
     i->known = true;
     return status;
 }
 
-static enum profd_status save_instance(struct store *s, const struct store_harvest *h, const struct instance *i,
+static enum profd_status save_instance(struct store *s, const struct store_upload *u, const struct instance *i,
                                        struct profd_error *e)
 {
     struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
                         series = i->has_upload ? INTEGER(i->series) : NOTHING,
                         hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
     TRY(sqlite_run(s, SQL_INSTANCE_SET,
-                   VALUES(INTEGER(i->id), INTEGER(h->base + 1), upload, series, hour, INTEGER(h->upload.received),
-                          INTEGER(h->ended), INTEGER(s->run)),
+                   VALUES(INTEGER(i->id), INTEGER(u->base + 1), upload, series, hour, INTEGER(u->received),
+                          INTEGER(u->ended), INTEGER(s->run)),
                    e));
-    return sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(h->snapshot, h->snapshot_size)), e);
+    return sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(u->snapshot, u->snapshot_size)), e);
 }
 
 /* The upload of the instance in its hour and series, if it is still single and can be read. */
@@ -286,7 +279,7 @@ static void judge_gain(const struct counts *before, const struct counts *now, st
 }
 
 /* Replaces the row by the sum, and adds the difference to all sums. */
-static enum profd_status save_grown(struct harvesting *x, const struct store_upload *u,
+static enum profd_status save_grown(struct sqlite_batch *b, const struct store_upload *u,
                                     const struct sqlite_series *series, const struct instance *i,
                                     const struct growing *g, const struct counts *sum, const uint8_t *bytes,
                                     size_t size, struct profd_error *e)
@@ -303,16 +296,16 @@ static enum profd_status save_grown(struct harvesting *x, const struct store_upl
     one.inexact = g->inexact | u->inexact | (full ? (uint32_t)INEXACT_SATURATED : 0);
     one.raw_bytes = one.live_bytes = (uint64_t)size - g->size;
     judge_gain(&g->counts, sum, &one);
-    (void)sqlite_batch_number(&x->batch); /* no row has this number; it only advances the epochs */
-    TRY(sqlite_run(x->batch.s, SQL_UPLOAD_GROW,
+    (void)sqlite_batch_number(b); /* no row has this number; it only advances the epochs */
+    TRY(sqlite_run(b->s, SQL_UPLOAD_GROW,
                    VALUES(INTEGER(i->upload), INTEGER(start), INTEGER(end - start), INTEGER(one.inexact),
                           INTEGER(started), BLOB(bytes, size)),
                    e));
-    return sqlite_batch_add(&x->batch, u, series, &one, e);
+    return sqlite_batch_add(b, u, series, &one, e);
 }
 
 /* Adds the difference to the row. *done is false if both together exceed the limits of an upload. */
-static enum profd_status grow(struct harvesting *x, const struct store_upload *u, const struct sqlite_series *series,
+static enum profd_status grow(struct sqlite_batch *b, const struct store_upload *u, const struct sqlite_series *series,
                               const struct instance *i, const struct growing *g, bool *done, struct profd_error *e)
 {
     struct counts more, sum = {0};
@@ -324,32 +317,34 @@ static enum profd_status grow(struct harvesting *x, const struct store_upload *u
         return profd_error_set(e, status == PROFD_NO_MEMORY ? status : PROFD_INTERNAL, "a harvest's counts: %s",
                                why.sentence);
     }
-    status = rollup_grow(x->scratch, &g->counts, &more, &sum, &why);
+    struct arena *scratch = arena_new(0);
+    status = scratch ? rollup_grow(scratch, &g->counts, &more, &sum, &why) : profd_no_memory(&why);
     if (status == PROFD_OK) {
         status = counts_encode(&sum, &bytes, &size, &why);
     }
     counts_done(&more);
     *done = status == PROFD_OK;
     if (status == PROFD_OK) {
-        status = save_grown(x, u, series, i, g, &sum, bytes, size, e);
+        status = save_grown(b, u, series, i, g, &sum, bytes, size, e);
     } else if (status == PROFD_TOO_LARGE) {
         status = PROFD_OK;
     } else {
         (void)profd_error_set(e, status, "%s", why.sentence);
     }
+    arena_free(scratch);
     free(bytes);
     return status;
 }
 
 /* Adds the difference to the instance's upload, or creates one; i then has its number. */
-static enum profd_status put_counts(struct harvesting *x, const struct store_upload *u, struct instance *i,
+static enum profd_status put_counts(struct sqlite_batch *b, const struct store_upload *u, struct instance *i,
                                     struct profd_error *e)
 {
     int64_t host = 0;
     const struct sqlite_series *series = NULL;
     struct growing g = {0};
     bool found = false, done = false;
-    struct store *s = x->batch.s;
+    struct store *s = b->s;
     TRY(sqlite_intern_host(s, u->host, &host, e));
     TRY(sqlite_intern_series(s, u, &series, e));
     enum profd_status status = PROFD_OK;
@@ -359,7 +354,7 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
     if (found) {
         bool same_slice = g.width > 0 && sqlite_slice_at(g.width, g.end) == sqlite_slice_at(g.width, u->end);
         if (g.host == host && g.group == u->group && same_slice) {
-            status = grow(x, u, series, i, &g, &done, e);
+            status = grow(b, u, series, i, &g, &done, e);
         }
         counts_done(&g.counts);
     }
@@ -369,73 +364,38 @@ static enum profd_status put_counts(struct harvesting *x, const struct store_upl
     i->has_upload = true;
     i->series = series->id;
     i->hour = u->end / SQLITE_HOUR;
-    return sqlite_batch_put(&x->batch, u, host, series, i->id, &i->upload, e);
+    return sqlite_batch_put(b, u, host, series, i->id, &i->upload, e);
 }
 
-static enum profd_status put_harvest(struct harvesting *x, const struct store_harvest *h,
-                                     enum store_harvest_outcome *outcome, struct profd_error *e)
+enum profd_status sqlite_put_harvest(struct sqlite_batch *b, const struct store_upload *u, enum store_outcome *outcome,
+                                     struct profd_error *e)
 {
     struct instance i;
-    const struct store_upload *u = &h->upload;
     bool may = true;
-    TRY(u->counts_size > 0 ? sqlite_judge_upload(u, e) : PROFD_OK);
     if (u->counts_size > 0 && (u->ticks > 0 || u->calls > 0)) {
-        TRY(sqlite_share_take(x->batch.s, &x->batch.shares, u->uid,
-                              u->counts_size + (h->base == 0 ? h->snapshot_size : 0), &may, e));
+        TRY(sqlite_share_take(b->s, &b->shares, u->uid, u->counts_size + (u->base == 0 ? u->snapshot_size : 0), &may,
+                              e));
     }
     if (!may) { /* it counts as one that this run has not read */
-        *outcome = STORE_HARVEST_OVER_SHARE;
-        return sqlite_run(x->batch.s, SQL_INSTANCE_PUT_OFF,
-                          VALUES(INTEGER(u->uid), BLOB(h->instance, STORE_INSTANCE_SIZE)), e);
+        *outcome = STORE_OVER_SHARE;
+        return sqlite_run(b->s, SQL_INSTANCE_PUT_OFF, VALUES(INTEGER(u->uid), BLOB(u->instance, sizeof u->instance)),
+                          e);
     }
-    TRY(load_instance(x->batch.s, h, &i, e));
-    *outcome = i.generation == h->base ? STORE_HARVESTED : STORE_STALE;
+    TRY(load_instance(b->s, u, &i, e));
+    *outcome = i.generation == u->base ? STORE_STORED : STORE_STALE;
     if (*outcome == STORE_STALE) {
         return PROFD_OK;
     }
     const bool first = !i.known;
-    enum profd_status status = PROFD_OK;
     if (first) {
-        status = add_instance(x->batch.s, h, &i, e);
+        TRY(add_instance(b->s, u, &i, e));
     }
-    x->batch.since = h->since;
-    if (status == PROFD_OK && h->upload.counts_size > 0) {
-        TRY(put_counts(x, &h->upload, &i, e));
-    } else if (status == PROFD_OK && i.has_upload) { /* it is read again or has ended, and reports state that */
-        (void)sqlite_batch_number(&x->batch);
-        sqlite_batch_touch(&x->batch, i.series);
+    if (u->counts_size > 0) {
+        TRY(put_counts(b, u, &i, e));
+    } else if (i.has_upload) { /* it is read again or has ended, and reports state that */
+        (void)sqlite_batch_number(b);
+        sqlite_batch_touch(b, i.series);
     }
-    if (status == PROFD_OK) {
-        TRY(save_instance(x->batch.s, h, &i, e));
-    }
-    const int64_t before = !first ? i.seen : h->upload.counts_size > 0 ? h->upload.start : h->upload.received;
-    return status == PROFD_OK ? sqlite_put_kin(x->batch.s, h, i.id, first, before, e) : status;
-}
-
-enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
-                                     enum store_harvest_outcome *outcomes, struct profd_error *e)
-{
-    struct harvesting x = {.scratch = n > 0 ? arena_new(0) : NULL};
-    if (n == 0) {
-        return PROFD_OK;
-    }
-    if (!x.scratch) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for harvests");
-    }
-    enum profd_status status = sqlite_store_begin(s, e);
-    if (status != PROFD_OK) {
-        arena_free(x.scratch);
-        return status;
-    }
-    sqlite_batch_init(&x.batch, s);
-    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = put_harvest(&x, &harvests[i], &outcomes[i], e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_batch_flush(&x.batch, e);
-    }
-    status = sqlite_store_end(s, status, e);
-    sqlite_batch_done(&x.batch);
-    arena_free(x.scratch);
-    return status;
+    TRY(save_instance(b->s, u, &i, e));
+    return sqlite_put_kin(b->s, u, i.id, first, !first ? i.seen : u->counts_size > 0 ? u->start : u->received, e);
 }

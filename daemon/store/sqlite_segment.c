@@ -115,13 +115,13 @@ static enum profd_status add_chunk(struct store *s, const struct store_upload *u
 }
 
 enum profd_status sqlite_segment_add(struct store *s, const struct store_upload *u, int64_t series,
-                                     const struct sqlite_sums *one, int64_t since, struct profd_error *e)
+                                     const struct sqlite_sums *one, struct profd_error *e)
 {
     const struct outgoing_chunk *chunks;
     const struct store_amount amount = {one->uploads, one->ticks, one->calls};
     size_t n = 0;
     enum sqlite_fate fate;
-    TRY(sqlite_relay_judge(s, since, &fate, e));
+    TRY(sqlite_relay_judge(s, u->since, &fate, e));
     if (fate == SQLITE_APART) {
         return sqlite_relay_set_apart(s, u->end, &amount, e);
     }

@@ -41,10 +41,10 @@ enum profd_status sqlite_segment_epoch(struct store *s, sqlite3_stmt *q, int col
 /* Writes into table relay whether something is forwarded, and the epoch, in the transaction of the first upload, before
  * anything of it is stored: so a start writes nothing, and cannot fail for want of space. */
 enum profd_status sqlite_relay_settle(struct store *s, struct profd_error *e);
-/* Adds what was accepted of an upload to the open segment of its series and hour: one says how much of it, since what
- * store_harvest.since says, 0 for an upload. Inside the write transaction that accepts it. */
+/* Adds what was accepted of an upload to the open segment of its series and hour: one says how much of it. Inside the
+ * write transaction that accepts it. */
 enum profd_status sqlite_segment_add(struct store *s, const struct store_upload *u, int64_t series,
-                                     const struct sqlite_sums *one, int64_t since, struct profd_error *e);
+                                     const struct sqlite_sums *one, struct profd_error *e);
 /* Of a database that was restored from a backup, or copied: what the host accepted since then is in no segment. Adds a
  * SEGMENT_DROPPED for each hour from the backup until now, so that the centre marks these hours; what live processes
  * have counted until now counts here only. Not inside a transaction. O(hours), at most a year of them. */

@@ -7,18 +7,21 @@ static enum profd_status put_upload(struct sqlite_batch *b, const struct store_u
     int64_t host, number;
     const struct sqlite_series *series;
     bool may = true, counted = false;
-    enum profd_status status =
-        u->sequence > 0 ? sqlite_judge_upload(u, e)
-                        : profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
-    if (status == PROFD_OK) {
-        status = sqlite_share_take(b->s, &b->shares, u->uid, u->counts_size, &may, e);
+    if (u->live) {
+        TRY(u->counts_size > 0 ? sqlite_judge_upload(u, e) : PROFD_OK);
+        return sqlite_put_harvest(b, u, outcome, e);
     }
-    if (status == PROFD_OK && !may) { /* a repeat of what was counted takes no space */
-        status = store_has_upload(b->s, u, &counted, e);
+    if (u->sequence == 0) {
+        return profd_error_set(e, PROFD_INTERNAL, "an upload's sequence is 0; sequences begin with 1");
     }
-    if (status != PROFD_OK || (!may && !counted)) {
+    TRY(sqlite_judge_upload(u, e));
+    TRY(sqlite_share_take(b->s, &b->shares, u->uid, u->counts_size, &may, e));
+    if (!may) { /* a repeat of what was counted takes no space */
+        TRY(store_has_upload(b->s, u, &counted, e));
+    }
+    if (!may && !counted) {
         *outcome = STORE_OVER_SHARE;
-        return status;
+        return PROFD_OK;
     }
     TRY(sqlite_intern_host(b->s, u->host, &host, e));
     TRY(sqlite_take_id(b->s, u, host, outcome, e));

@@ -54,6 +54,11 @@ struct store_build {
         calls; /* this upload's part: Σ ticks/rate of the build's histograms; Σ calls of its functions */
 };
 
+#define STORE_INSTANCE_SIZE 16
+#define STORE_ENDED_DAYS 1          /* for which an ended instance is remembered */
+#define STORE_LIVE_PART 10u         /* of raw_bytes: above this, slices of live processes become wider */
+#define STORE_GROWN_MOST (1u << 20) /* bytes of counts of an upload that grows; beyond that a new upload is created */
+
 /* A validated upload. Arrays and strings are borrowed for the call. */
 struct store_upload {
     char host[33]; /* machine-id, or "" */
@@ -71,13 +76,35 @@ struct store_upload {
     size_t counts_size;
     uint64_t ticks, calls, stack_ticks; /* stack_ticks: Σ over all nodes of stacks */
     uint32_t group; /* random group of its process, < 16; the same for all uploads of a process (DECISIONS 29) */
+
+    /* A harvest of a live process (DECISIONS 23): what was counted since the durable snapshot, with the new snapshot.
+     * It has no sender and sequence. If counts_size is 0, only uid and received are used besides what follows; to store
+     * a process or a reason without counts, use an encoding without counts. */
+    bool live;
+    uint8_t instance[STORE_INSTANCE_SIZE]; /* random; with the uid it identifies the process */
+    uint64_t base;           /* generation of the snapshot from which the difference was computed; 0: there was none */
+    const uint8_t *snapshot; /* the new snapshot; the store does not interpret it */
+    size_t snapshot_size;
+    bool ended;        /* the process has ended: it is forgotten after STORE_ENDED_DAYS, unless it is harvested again */
+    uint64_t children; /* children that began to count since base: each is missing until a harvest of it names this
+                          process */
+    const uint8_t *parents; /* instances of the processes that count this one among their children, one after the other,
+                               if no earlier harvest named them. They must be of the same user or of user 0 */
+    size_t parent_count;
+    int64_t since; /* ns: of all that was counted before then, nothing is in it; 0: none of it can have been forwarded
+                      by a later state of this database */
+    bool told;     /* this harvest makes the sums inexact by itself: no child is missing any more */
 };
 
 /* Limit of the ranges of sequences that are stored above a sender's contiguous mark. An upload that would add one range
  * more gets STORE_TOO_MANY_GAPS. It is not stored and its id remains new, so a retry after the missing uploads is
  * counted once. */
 #define STORE_ID_RANGES 1024u
-enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS, STORE_OVER_SHARE };
+/* STALE: a harvest of which base is not the stored generation. The caller must read the snapshot again. A harvest that
+ * is OVER_SHARE stays in the memory of its process and is stored by a later one; until then the instance counts as not
+ * read (STORE_UNREAD), so its reports are not exact. A harvest without ticks and calls never exceeds the share, because
+ * it may state why something is not exact. All of these but STORED have stored nothing. */
+enum store_outcome { STORE_STORED, STORE_DUPLICATE, STORE_TOO_MANY_GAPS, STORE_OVER_SHARE, STORE_STALE };
 
 /* Share of the space: a user may store at most (limit − bytes of the other users) × percent / 100. An item that would
  * exceed it gets STORE_OVER_SHARE: it is not stored and its id remains new. Items of other users in the same call are
@@ -100,7 +127,14 @@ enum profd_status store_share_refuse(struct store *s, uint32_t uid, struct profd
 /* Stores n uploads in one durable transaction. On OK, all are synced, and outcomes[i] states whether the id (host, uid,
  * sender, sequence) was new. The first content of an id is stored. sequence ≥ 1. On FULL, IO, DAMAGED, NO_MEMORY or
  * BUSY nothing is stored and outcomes are undefined. After IO or DAMAGED the handle never writes again, and every
- * writing verb returns that status; after FULL and NO_MEMORY it may succeed later. */
+ * writing verb returns that status; after FULL and NO_MEMORY it may succeed later.
+ *
+ * The difference of a harvest is added to the instance's upload for the slice of time that contains its end, and for
+ * its series. If that upload does not exist, was rolled up or was removed, a new upload is created, and counted in the
+ * ledger. A slice is one minute of the clock; store_compact widens slices to 5, 15 and 60 minutes. Sums are as if the
+ * contents of an upload had arrived at once; window, processes and reasons are those of all its harvests, and arcs are
+ * in order of arrival. The stored snapshot has generation base + 1. Cost: O(size of the difference + size of the
+ * upload) for each harvest. */
 enum profd_status store_put_uploads(struct store *s, const struct store_upload *uploads, size_t n,
                                     enum store_outcome *outcomes, struct profd_error *e);
 
@@ -109,49 +143,7 @@ enum profd_status store_put_uploads(struct store *s, const struct store_upload *
 enum profd_status store_has_upload(struct store *s, const struct store_upload *upload, bool *counted,
                                    struct profd_error *e);
 
-/* --- Live processes (DECISIONS 23): what was counted since the durable snapshot is added, with the new snapshot --- */
-
-#define STORE_INSTANCE_SIZE 16
-#define STORE_ENDED_DAYS 1          /* for which an ended instance is remembered */
-#define STORE_LIVE_PART 10u         /* of raw_bytes: above this, slices of live processes become wider */
-#define STORE_GROWN_MOST (1u << 20) /* bytes of counts of an upload that grows; beyond that a new upload is created */
-struct store_harvest {
-    struct store_upload
-        upload; /* the difference; sender and sequence are unused. If counts_size is 0, only uid and received are used.
-                   To store a process or a reason without counts, use an encoding without counts */
-    uint8_t instance[STORE_INSTANCE_SIZE]; /* random; with the uid it identifies the process */
-    uint64_t base;           /* generation of the snapshot from which the difference was computed; 0: there was none */
-    const uint8_t *snapshot; /* the new snapshot; the store does not interpret it */
-    size_t snapshot_size;
-    bool ended;        /* the process has ended: it is forgotten after STORE_ENDED_DAYS, unless it is harvested again */
-    uint64_t children; /* children that began to count since base: each is missing until a harvest of it names this
-                          process */
-    const uint8_t *parents; /* instances of the processes that count this one among their children, one after the other,
-                               if no earlier harvest named them. They must be of the same user or of user 0 */
-    size_t parent_count;
-    int64_t since; /* ns: of all that was counted before then, nothing is in it; 0: none of it can have been forwarded
-                      by a later state of this database */
-    bool told;     /* this harvest makes the sums inexact by itself: no child is missing any more */
-};
-/* OVER_SHARE: nothing is stored. The counts stay in the memory of the process and are stored by a later harvest. Until
- * then the instance counts as not read (STORE_UNREAD), so its reports are not exact. A harvest without ticks and calls
- * never exceeds the share, because it may state why something is not exact. */
-enum store_harvest_outcome { STORE_HARVESTED, STORE_STALE, STORE_HARVEST_OVER_SHARE };
-
-/* Adds the differences of n harvests in one durable transaction.
- *
- * Each difference is added to the instance's upload for the slice of time that contains upload.end, and for its series.
- * If that upload does not exist, was rolled up or was removed, a new upload is created, and counted in the ledger. A
- * slice is one minute of the clock; store_compact widens slices to 5, 15 and 60 minutes. Sums are as if the contents of
- * an upload had arrived at once; window, processes and reasons are those of all its harvests, and arcs are in order of
- * arrival.
- *
- * Returns PROFD_OK if the transaction was committed. Then outcomes[i] states whether base was the stored generation:
- * STALE items have changed nothing, and the caller must read their snapshots again. A stored snapshot has generation
- * base + 1. Errors as store_put_uploads. Cost: O(size of the difference + size of
- * the upload) for each harvest. */
-enum profd_status store_put_harvests(struct store *s, const struct store_harvest *harvests, size_t n,
-                                     enum store_harvest_outcome *outcomes, struct profd_error *e);
+/* --- Live processes --- */
 
 /* Reads the durable snapshot of an instance, ended or not. generation 0: there is none, and *snapshot is NULL;
  * otherwise *snapshot is a new block that the caller frees. */

@@ -103,7 +103,7 @@ static int memory_make(uint8_t **memory)
 /* Of a harvest that is believed: what it says is what its counts say. */
 static void judge(const struct attach_harvest *h)
 {
-    const struct store_upload *u = &h->put.upload;
+    const struct store_upload *u = &h->put;
     struct counts c;
     uint64_t ticks = 0, calls = 0;
     require(u->build_count > 0 && u->build_count <= LIMIT_BUILDS && h->put.snapshot_size > 0);

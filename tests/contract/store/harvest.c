@@ -65,7 +65,7 @@ STORE_TEST(sums_are_as_if_everything_had_come_at_once)
         c.bin_ticks[0] = 1;
         replace_counts(&x, &c);
         counts_done(&c);
-        cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+        cr_assert_eq(harvest(f, &x), STORE_STORED);
         expect_clean(f);
     }
     OK(f, store_get_build(f->r, &everybody, full_id("aa01"), note_build, &row, &f->e));
@@ -121,7 +121,7 @@ STORE_TEST(histograms_of_one_geometry_add_and_others_stand_beside)
         c.bin_ticks[3] = INT64_MAX; /* a full word does not make counts inexact */
         replace_counts(&x, &c);
         counts_done(&c);
-        cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+        cr_assert_eq(harvest(f, &x), STORE_STORED);
         expect_clean(f);
     }
     cr_assert_str_eq(show_counts(f), "3=1 7=3 99=2 6=120 0=2 1=9223372036854775807 | 9003:3 1000:2");
@@ -246,8 +246,8 @@ STORE_TEST(library_loaded_later_begins_another_series)
         make_harvest(&x, 7, 1, i, START + i, 20);
         make_build(&x.m.builds[2], "cc03", "plugin.so");
         x.m.builds[2].nanoseconds = x.m.builds[2].calls = 0;
-        x.h.upload.build_count = 3;
-        cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+        x.h.build_count = 3;
+        cr_assert_eq(harvest(f, &x), STORE_STORED);
         expect_clean(f);
     }
     cr_assert_str_eq(list_builds(f, everybody, "", 9), "aa01=/usr/bin/program:2 bb02=libone.so:2 cc03=plugin.so:1 ");
@@ -255,8 +255,8 @@ STORE_TEST(library_loaded_later_begins_another_series)
     /* Labels make series, too; and a change back is a change. */
     make_harvest(&x, 7, 1, 3, START + 4, 30);
     add_label(&x.m, "service", "web");
-    x.h.upload.label_count = 1;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    x.h.label_count = 1;
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     harvest_one(f, 7, 1, 4, START + 5, 40);
     cr_assert_eq(look_window(f, 0, 0).rows, 4);
     cr_assert_eq(look_window(f, 0, 0).ticks, 11 + 42 + 31 + 41);
@@ -339,13 +339,13 @@ STORE_TEST(windows_and_reasons_of_all_harvests)
 {
     struct made_harvest x;
     make_harvest(&x, 7, 1, 0, START + 20, 10);
-    x.h.upload.inexact = INEXACT_CALLS_LOST;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    x.h.inexact = INEXACT_CALLS_LOST;
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     make_harvest(&x, 7, 1, 1, START + 10, 10); /* an earlier end */
-    x.h.upload.start = START - 3 * HOUR;
-    x.h.upload.inexact = INEXACT_SAMPLED;
-    x.h.upload.processes_started = 1;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    x.h.start = START - 3 * HOUR;
+    x.h.inexact = INEXACT_SAMPLED;
+    x.h.processes_started = 1;
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     struct seen seen = look_window(f, 0, 0);
     cr_assert_eq(seen.rows, 1);
     cr_assert_eq(seen.first, START - 3 * HOUR);
@@ -361,12 +361,12 @@ STORE_TEST(what_cannot_be_one_upload_is_two)
     struct made_harvest x;
     harvest_one(f, 7, 1, 0, START, 10);
     make_harvest(&x, 7, 1, 1, START + 1, 10);
-    strcpy(x.h.upload.host, "other");
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    strcpy(x.h.host, "other");
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     make_harvest(&x, 7, 1, 2, START + 2, 10);
-    strcpy(x.h.upload.host, "other");
-    x.h.upload.group = 9;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    strcpy(x.h.host, "other");
+    x.h.group = 9;
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     cr_assert_eq(look_window(f, 0, 0).rows, 3);
     expect_clean(f);
 }
@@ -394,9 +394,9 @@ STORE_TEST(large_uploads_are_not_grown)
         replace_counts(&x, &c);
         counts_done(&c);
         if (i == 0) {
-            cr_assert_gt(x.h.upload.counts_size, STORE_GROWN_MOST);
+            cr_assert_gt(x.h.counts_size, STORE_GROWN_MOST);
         }
-        cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+        cr_assert_eq(harvest(f, &x), STORE_STORED);
     }
     cr_assert_eq(look_window(f, 0, 0).rows, 3);
     cr_assert_eq(look_window(f, 0, 0).calls, 450000);

@@ -20,12 +20,13 @@ void make_harvest(struct made_harvest *x, uint32_t uid, unsigned process, uint64
     memset(x, 0, sizeof *x);
     if (n > 0) {
         make_counted(&x->m, uid, process, 1 + (uint32_t)base, end, n);
-        x->h.upload = x->m.u;
-        x->h.upload.sequence = 0;
+        x->h = x->m.u;
+        x->h.sequence = 0;
     } else {
-        x->h.upload = (struct store_upload){.uid = uid, .received = end};
+        x->h = (struct store_upload){.uid = uid, .received = end};
     }
     snprintf(x->snapshot, sizeof x->snapshot, "%u/%u/%llu", uid, process, (unsigned long long)base + 1);
+    x->h.live = true;
     name_process(x->h.instance, process);
     x->h.base = base;
     x->h.snapshot = (const uint8_t *)x->snapshot;
@@ -35,7 +36,7 @@ void make_harvest(struct made_harvest *x, uint32_t uid, unsigned process, uint64
 void replace_counts(struct made_harvest *x, const struct counts *c)
 {
     struct share shares[8] = {{0}};
-    struct store_upload *u = &x->h.upload;
+    struct store_upload *u = &x->h;
     struct profd_error e;
     uint8_t *bytes;
     free((void *)(uintptr_t)u->counts);
@@ -52,14 +53,14 @@ void replace_counts(struct made_harvest *x, const struct counts *c)
 
 void free_harvest(struct made_harvest *x)
 {
-    free((void *)(uintptr_t)x->h.upload.counts);
-    x->h.upload.counts = NULL;
+    free((void *)(uintptr_t)x->h.counts);
+    x->h.counts = NULL;
 }
 
-enum store_harvest_outcome harvest(struct fixture *f, struct made_harvest *x)
+enum store_outcome harvest(struct fixture *f, struct made_harvest *x)
 {
-    enum store_harvest_outcome outcome;
-    OK(f, store_put_harvests(f->w, &x->h, 1, &outcome, &f->e));
+    enum store_outcome outcome;
+    OK(f, store_put_uploads(f->w, &x->h, 1, &outcome, &f->e));
     free_harvest(x);
     return outcome;
 }
@@ -68,7 +69,7 @@ void harvest_one(struct fixture *f, uint32_t uid, unsigned process, uint64_t bas
 {
     struct made_harvest x;
     make_harvest(&x, uid, process, base, end, n);
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
 }
 
 const char *durable(struct fixture *f, uint32_t uid, unsigned process)

@@ -10,7 +10,7 @@
 
 struct made_harvest {
     struct made m;
-    struct store_harvest h;
+    struct store_upload h;
     char snapshot[64];
 };
 
@@ -19,7 +19,7 @@ struct made_harvest {
 void make_harvest(struct made_harvest *x, uint32_t uid, unsigned process, uint64_t base, int64_t end, uint64_t n);
 /* Puts other counts in. */
 void replace_counts(struct made_harvest *x, const struct counts *c);
-enum store_harvest_outcome harvest(struct fixture *f, struct made_harvest *x);
+enum store_outcome harvest(struct fixture *f, struct made_harvest *x);
 /* make_harvest and harvest, which must be HARVESTED. */
 void harvest_one(struct fixture *f, uint32_t uid, unsigned process, uint64_t base, int64_t end, uint64_t n);
 void free_harvest(struct made_harvest *x);

@@ -10,8 +10,8 @@
 STORE_TEST(stale_difference_changes_nothing)
 {
     struct made_harvest x[3];
-    struct store_harvest list[3];
-    enum store_harvest_outcome outcomes[3];
+    struct store_upload list[3];
+    enum store_outcome outcomes[3];
     uint64_t bases[] = {0, 1, 3, UINT64_MAX};
     harvest_one(f, 7, 1, 0, START, 10);
     harvest_one(f, 7, 1, 1, START, 10);
@@ -40,8 +40,8 @@ STORE_TEST(stale_difference_changes_nothing)
     for (int i = 0; i < 3; i++) {
         list[i] = x[i].h;
     }
-    OK(f, store_put_harvests(f->w, list, 3, outcomes, &f->e));
-    cr_assert(outcomes[0] == STORE_HARVESTED && outcomes[1] == STORE_STALE && outcomes[2] == STORE_HARVESTED);
+    OK(f, store_put_uploads(f->w, list, 3, outcomes, &f->e));
+    cr_assert(outcomes[0] == STORE_STORED && outcomes[1] == STORE_STALE && outcomes[2] == STORE_STORED);
     for (int i = 0; i < 3; i++) {
         free_harvest(&x[i]);
     }
@@ -89,12 +89,12 @@ STORE_TEST(unread_in_a_later_run)
     cr_assert_eq(unread(f, eight, "aa01", 0).processes, 0, "another user");
     cr_assert_eq(unread(f, everybody, "aa01", START + 1).processes, 1, "only what could have counted before");
     make_harvest(&x, 7, 1, 1, START + 3, 0);
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED, "read again, nothing new");
+    cr_assert_eq(harvest(f, &x), STORE_STORED, "read again, nothing new");
     u = unread(f, everybody, "aa01", 0);
     cr_assert(u.processes == 2 && u.earliest == START + 1);
     make_harvest(&x, 7, 2, 1, START + 3, 0);
     x.h.ended = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     cr_assert_eq(unread(f, everybody, "aa01", 0).processes, 1, "one that has ended is expected to say nothing more");
     begin_run(f, 5);
     cr_assert_eq(unread(f, everybody, "aa01", 0).processes, 1, "3 was read in run 5, 1 in run 3");
@@ -120,7 +120,7 @@ STORE_TEST(read_in_this_run)
     cr_assert(l.processes == 0 && l.latest == 0, "a later run has not read them");
     make_harvest(&x, 7, 1, 1, START + 9, 0);
     uint64_t epoch = epoch_of(f, everybody, "aa01");
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED, "read again, nothing new");
+    cr_assert_eq(harvest(f, &x), STORE_STORED, "read again, nothing new");
     l = read_in(f, "aa01", 0, 0);
     cr_assert(l.processes == 1 && l.latest == START + 9);
     cr_assert_gt(epoch_of(f, everybody, "aa01"), epoch, "what reports say of it has changed");
@@ -128,7 +128,7 @@ STORE_TEST(read_in_this_run)
     uint64_t other = epoch_of(f, everybody, "ffff");
     make_harvest(&x, 7, 1, 2, START + 10, 0);
     x.h.ended = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED, "an end without news");
+    cr_assert_eq(harvest(f, &x), STORE_STORED, "an end without news");
     cr_assert_eq(read_in(f, "aa01", 0, 0).processes, 0, "is not live");
     cr_assert_gt(epoch_of(f, (struct store_scope){.uid = 7}, "aa01"), epoch, "nor is that in a report of before");
     cr_assert_eq(epoch_of(f, everybody, "ffff"), other, "reports on other builds are as before");
@@ -145,7 +145,7 @@ static void harvest_kin(struct fixture *f, unsigned process, uint64_t base, int6
     x.h.children = children;
     x.h.parents = of.h.instance;
     x.h.parent_count = parent ? 1 : 0;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
 }
 
 STORE_TEST(children_are_missing_until_they_are_read)
@@ -181,14 +181,14 @@ STORE_TEST(missing_children_outlive_their_parent)
     harvest_kin(f, 1, 0, START, 1, 0);
     make_harvest(&x, 7, 1, 1, START + 1, 0);
     x.h.ended = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     cr_assert_eq(unread(f, everybody, "aa01", 0).processes, 1, "although the parent has ended");
     cr_assert_str_eq(list_living(f), "7/1 ");
     OK(f, store_remove_ids(f->w, START + 40 * DAY, &f->e));
     cr_assert_str_eq(durable(f, 7, 1), "2 7/1/2");
     make_harvest(&x, 7, 1, 2, START + 2, 0);
     x.h.ended = x.h.told = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     cr_assert_eq(unread(f, everybody, "aa01", 0).processes, 0, "a harvest told of it");
     cr_assert_str_eq(list_living(f), "");
     OK(f, store_remove_ids(f->w, START + 40 * DAY, &f->e));
@@ -211,7 +211,7 @@ STORE_TEST(namesakes_of_all_users)
     harvest_one(f, 900, 2, 0, START, 10);
     make_harvest(&x, 80, 1, 1, START + 1, 0);
     x.h.ended = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     OK(f, store_each_namesake(f->r, x.h.instance, note_user, &users, &f->e));
     cr_assert_eq(users, 87, "ended or not");
     expect_clean(f);
@@ -225,12 +225,12 @@ STORE_TEST(ended_and_reopened)
     cr_assert_str_eq(list_living(f), "7/1 7/2 ");
     make_harvest(&x, 7, 1, 1, START + 1, 20);
     x.h.ended = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     cr_assert_str_eq(list_living(f), "7/2 ");
     cr_assert_str_eq(durable(f, 7, 1), "2 7/1/2");
     make_harvest(&x, 7, 2, 1, START + 1, 0);
     x.h.ended = true;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED, "an end without news");
+    cr_assert_eq(harvest(f, &x), STORE_STORED, "an end without news");
     cr_assert_str_eq(list_living(f), "");
     harvest_one(f, 7, 1, 2, START + 2, 30); /* it was not dead */
     cr_assert_str_eq(list_living(f), "7/1 ");
@@ -299,7 +299,7 @@ STORE_TEST(ended_are_forgotten_after_a_day_the_living_never)
     for (unsigned i = 2; i <= 4; i++) {
         make_harvest(&x, 7, i, 0, START + i * HOUR, 10);
         x.h.ended = true;
-        cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+        cr_assert_eq(harvest(f, &x), STORE_STORED);
     }
     int64_t now = START + 3 * HOUR + DAY;
     OK(f, store_remove_ids(f->w, now - 30 * DAY, &f->e));
@@ -322,16 +322,16 @@ STORE_TEST(thousand_processes_at_once)
 {
     enum { MANY = 1000 };
     struct made_harvest *x = calloc(MANY, sizeof *x);
-    struct store_harvest *list = calloc(MANY, sizeof *list);
-    enum store_harvest_outcome *outcomes = calloc(MANY, sizeof *outcomes);
+    struct store_upload *list = calloc(MANY, sizeof *list);
+    enum store_outcome *outcomes = calloc(MANY, sizeof *outcomes);
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < MANY; i++) {
             make_harvest(&x[i], 7, i, round, START + round * (MINUTE / 6), 10 + i);
             list[i] = x[i].h;
         }
-        OK(f, store_put_harvests(f->w, list, MANY, outcomes, &f->e));
+        OK(f, store_put_uploads(f->w, list, MANY, outcomes, &f->e));
         for (unsigned i = 0; i < MANY; i++) {
-            cr_assert_eq(outcomes[i], STORE_HARVESTED);
+            cr_assert_eq(outcomes[i], STORE_STORED);
             free_harvest(&x[i]);
         }
     }
@@ -346,14 +346,14 @@ STORE_TEST(thousand_processes_at_once)
 STORE_TEST(of_an_instance_that_is_listed_twice_the_second_is_stale)
 {
     struct made_harvest x[2];
-    struct store_harvest list[2];
-    enum store_harvest_outcome outcomes[2];
+    struct store_upload list[2];
+    enum store_outcome outcomes[2];
     for (unsigned i = 0; i < 2; i++) {
         make_harvest(&x[i], 7, 1, 0, START, 10);
         list[i] = x[i].h;
     }
-    OK(f, store_put_harvests(f->w, list, 2, outcomes, &f->e));
-    cr_assert(outcomes[0] == STORE_HARVESTED && outcomes[1] == STORE_STALE);
+    OK(f, store_put_uploads(f->w, list, 2, outcomes, &f->e));
+    cr_assert(outcomes[0] == STORE_STORED && outcomes[1] == STORE_STALE);
     cr_assert_eq(look_window(f, 0, 0).uploads, 1);
     for (unsigned i = 0; i < 2; i++) {
         free_harvest(&x[i]);
@@ -364,20 +364,20 @@ STORE_TEST(of_an_instance_that_is_listed_twice_the_second_is_stale)
 STORE_TEST(lists_that_break_the_rules_are_refused_whole)
 {
     struct made_harvest x[3];
-    struct store_harvest list[3];
-    enum store_harvest_outcome outcomes[3];
+    struct store_upload list[3];
+    enum store_outcome outcomes[3];
     for (unsigned i = 0; i < 3; i++) {
         make_harvest(&x[i], 7, i, 0, START, 10);
         list[i] = x[i].h;
     }
-    list[1].upload.program = 2;
-    FAILS(f, PROFD_INTERNAL, store_put_harvests(f->w, list, 2, outcomes, &f->e));
-    list[1].upload.program = 0;
-    list[1].upload.group = 16;
-    FAILS(f, PROFD_INTERNAL, store_put_harvests(f->w, list, 2, outcomes, &f->e));
+    list[1].program = 2;
+    FAILS(f, PROFD_INTERNAL, store_put_uploads(f->w, list, 2, outcomes, &f->e));
+    list[1].program = 0;
+    list[1].group = 16;
+    FAILS(f, PROFD_INTERNAL, store_put_uploads(f->w, list, 2, outcomes, &f->e));
     cr_assert_eq(totals(f).uploads, 0);
     cr_assert_str_eq(list_living(f), "");
-    OK(f, store_put_harvests(f->w, list, 0, outcomes, &f->e));
+    OK(f, store_put_uploads(f->w, list, 0, outcomes, &f->e));
     for (unsigned i = 0; i < 3; i++) {
         free_harvest(&x[i]);
     }
@@ -386,10 +386,10 @@ STORE_TEST(lists_that_break_the_rules_are_refused_whole)
     harvest_one(f, 7, 2, 0, START, 10);
     make_harvest(&x[0], 7, 1, 1, START, 10);
     make_harvest(&x[1], 7, 2, 1, START, 10);
-    x[1].h.upload.counts_size--;
+    x[1].h.counts_size--;
     list[0] = x[0].h;
     list[1] = x[1].h;
-    FAILS(f, PROFD_INTERNAL, store_put_harvests(f->w, list, 2, outcomes, &f->e));
+    FAILS(f, PROFD_INTERNAL, store_put_uploads(f->w, list, 2, outcomes, &f->e));
     cr_assert_str_eq(durable(f, 7, 1), "1 7/1/1");
     cr_assert_eq(totals(f).ticks, 22);
     expect_clean(f);

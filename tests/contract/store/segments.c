@@ -493,7 +493,7 @@ static void harvest_since(struct fixture *f, unsigned process, uint64_t base, in
     struct made_harvest x;
     make_harvest(&x, 1, process, base, end, n);
     x.h.since = since;
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
 }
 
 /* Starts at START, after something was accepted; what the processes 1 and 2 counted before that is then read. */

@@ -114,16 +114,16 @@ STORE_TEST(a_harvest_over_the_share_changes_nothing_and_comes_later)
     const uint64_t calls = totals(f).calls;
     set_share(f, 64, 50);
     make_harvest(&x, 1, 1, 1, NOON, 4);
-    cr_assert_eq(harvest(f, &x), STORE_HARVEST_OVER_SHARE);
+    cr_assert_eq(harvest(f, &x), STORE_OVER_SHARE);
     cr_assert_str_eq(durable(f, 1, 1), "1 1/1/1", "the snapshot is that of what is stored");
     cr_assert_eq(totals(f).calls, calls);
     cr_assert_eq(unread(f), 1, "what it counts since is not stored, and reports say so");
     /* a word without counts is heard */
     make_harvest(&x, 1, 1, 1, NOON, 0);
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     set_share(f, 1 << 20, 50);
     make_harvest(&x, 1, 1, 2, NOON, 4);
-    cr_assert_eq(harvest(f, &x), STORE_HARVESTED);
+    cr_assert_eq(harvest(f, &x), STORE_STORED);
     cr_assert_gt(totals(f).calls, calls);
     cr_assert_eq(unread(f), 0);
 }

@@ -92,7 +92,7 @@ static void add_numbers(struct numbers *to, const struct numbers *more)
  * ------------------------------------------------------------------------------------------------------------ */
 
 struct made {
-    struct store_harvest h;
+    struct store_upload h;
     struct store_build builds[BUILDS];
     char snapshot[32];
     unsigned process;
@@ -105,7 +105,7 @@ static void make_bins(struct counts *c, struct made *m)
 {
     for (uint32_t i = 0, n = 0; i < c->histogram_count; i++) {
         struct counts_histogram *h = &c->histograms[i];
-        *h = (struct counts_histogram){.build = pick((unsigned)m->h.upload.build_count),
+        *h = (struct counts_histogram){.build = pick((unsigned)m->h.build_count),
                                        .bins = BINS,
                                        .low = 0x1000,
                                        .high = pick(2) ? 0x2000 : 0x3000,
@@ -127,7 +127,7 @@ static void make_counts(struct made *m)
 {
     struct counts c;
     uint8_t *bytes;
-    struct store_upload *u = &m->h.upload;
+    struct store_upload *u = &m->h;
     uint32_t builds = (uint32_t)u->build_count;
     OK(counts_init(&c, pick(4), 3 * 16, pick(20), &e));
     make_bins(&c, m);
@@ -152,7 +152,7 @@ static void make_harvest(struct made *m, uint32_t uid, unsigned process)
 {
     static const char *const ids[BUILDS] = {"abcd1111", "abcd2222", "eeee0123"};
     struct process *p = &processes[uid][process];
-    struct store_upload *u = &m->h.upload;
+    struct store_upload *u = &m->h;
     memset(m, 0, sizeof *m);
     m->process = process;
     if (pick(6) == 0) {
@@ -179,6 +179,7 @@ static void make_harvest(struct made *m, uint32_t uid, unsigned process)
         make_counts(m);
     }
     m->h.base = pick(12) ? p->generation : pick(8);
+    m->h.live = true;
     m->h.ended = pick(15) == 0;
     m->h.instance[3] = (uint8_t)process;
     snprintf(m->snapshot, sizeof m->snapshot, "%llx", (unsigned long long)rand());
@@ -187,9 +188,9 @@ static void make_harvest(struct made *m, uint32_t uid, unsigned process)
 }
 
 /* What the model makes of it. */
-static enum store_harvest_outcome expect(const struct made *m)
+static enum store_outcome expect(const struct made *m)
 {
-    const struct store_upload *u = &m->h.upload;
+    const struct store_upload *u = &m->h;
     struct process *p = &processes[u->uid][m->process];
     if (m->h.base != p->generation) {
         return STORE_STALE;
@@ -211,14 +212,14 @@ static enum store_harvest_outcome expect(const struct made *m)
         kept[kept_count].calls = m->numbers.calls;
         kept[kept_count++].processes = m->numbers.processes;
     }
-    return STORE_HARVESTED;
+    return STORE_STORED;
 }
 
 static void harvest_some(void)
 {
     static struct made made[BATCH];
-    struct store_harvest list[BATCH];
-    enum store_harvest_outcome outcomes[BATCH], expected[BATCH];
+    struct store_upload list[BATCH];
+    enum store_outcome outcomes[BATCH], expected[BATCH];
     unsigned n = 1 + pick(BATCH), first = pick(USERS * PROCESSES);
     for (unsigned i = 0; i < n; i++) {
         unsigned who = (first + i) % (USERS * PROCESSES);
@@ -226,10 +227,10 @@ static void harvest_some(void)
         list[i] = made[i].h;
         expected[i] = expect(&made[i]);
     }
-    OK(store_put_harvests(store, list, n, outcomes, &e));
+    OK(store_put_uploads(store, list, n, outcomes, &e));
     for (unsigned i = 0; i < n; i++) {
         SAME(outcomes[i], expected[i]);
-        free((void *)(uintptr_t)made[i].h.upload.counts);
+        free((void *)(uintptr_t)made[i].h.counts);
     }
 }
 

@@ -94,7 +94,7 @@ Test(ingest_attach, a_failed_commit_is_as_if_nothing_had_been_read)
     for (int i = 0; i < 3; i++) {
         live_count(arcs, 1, 1, 1, 1, 2, 5);
         cr_assert_eq(attach_harvest(process, checker, 0, START + i, ATTACH_LIVES, &h, &sentence), PROFD_OK);
-        cr_assert(h.any && h.put.base == 0 && h.calls == 5u * (i + 1) && h.put.upload.processes_started == 1);
+        cr_assert(h.any && h.put.base == 0 && h.calls == 5u * (i + 1) && h.put.processes_started == 1);
         attach_harvest_done(&h);
     }
     harvest(10, ATTACH_LIVES);
@@ -355,7 +355,7 @@ Test(ingest_attach, labels_and_host_are_the_uploads)
     live_usual(&live);
     live_labels(&live, labels, sizeof labels);
     cr_assert_eq(attach_harvest(process, checker, 0, START, ATTACH_LIVES, &h, &sentence), PROFD_OK);
-    const struct store_upload *u = &h.put.upload;
+    const struct store_upload *u = &h.put;
     cr_assert(u->uid == 1000 && u->build_count == 2 && u->program == 0 && u->label_count == 2 && u->received == START);
     cr_assert_str_eq(u->host, HOST);
     cr_assert_str_eq(u->labels[0].name, "service");

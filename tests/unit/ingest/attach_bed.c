@@ -186,13 +186,13 @@ static void counts_add(struct ledger *l, const struct store_upload *u)
     counts_done(&c);
 }
 
-bool ledger_put(struct ledger *l, const struct store_harvest *put)
+bool ledger_put(struct ledger *l, const struct store_upload *put)
 {
     if (put->base != l->generation) {
         return false;
     }
-    if (put->upload.counts_size > 0) {
-        counts_add(l, &put->upload);
+    if (put->counts_size > 0) {
+        counts_add(l, put);
     }
     free(l->snapshot);
     l->snapshot = malloc(put->snapshot_size);
@@ -200,14 +200,14 @@ bool ledger_put(struct ledger *l, const struct store_harvest *put)
     l->size = put->snapshot_size;
     l->generation++;
     l->uploads++;
-    l->ticks += put->upload.ticks;
-    l->calls += put->upload.calls;
-    l->processes += put->upload.processes_started;
-    l->inexact |= put->upload.inexact;
-    l->labels = put->upload.label_count;
+    l->ticks += put->ticks;
+    l->calls += put->calls;
+    l->processes += put->processes_started;
+    l->inexact |= put->inexact;
+    l->labels = put->label_count;
     l->ended = put->ended;
-    l->start = put->upload.start;
-    l->end = put->upload.end;
+    l->start = put->start;
+    l->end = put->end;
     return true;
 }
 

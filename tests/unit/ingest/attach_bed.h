@@ -59,7 +59,7 @@ struct ledger {
     size_t count, capacity;
 };
 /* Commits: what the store does with a harvest. False: the generation is another one. */
-bool ledger_put(struct ledger *l, const struct store_harvest *put);
+bool ledger_put(struct ledger *l, const struct store_upload *put);
 /* Of one row; 0 if there is none. Ids are "aa", "bb" … as the byte repeated, "" for nowhere. */
 uint64_t ledger_arc(const struct ledger *l, const char *from_id, uint64_t from, const char *to_id, uint64_t to);
 uint64_t ledger_ticks(const struct ledger *l, const char *id, uint64_t address);

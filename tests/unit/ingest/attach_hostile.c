@@ -416,7 +416,7 @@ Test(ingest_attach_hostile, more_news_than_one_harvest_takes)
     for (unsigned i = 0; i < 2; i++) {
         cr_assert_eq(attach_harvest(p, checker, 0, START, ATTACH_ENDED, &h, &sentence), PROFD_OK, "%s",
                      sentence.sentence);
-        cr_assert(h.more == (i == 0) && h.put.ended == (i == 1) && h.put.upload.inexact == 0);
+        cr_assert(h.more == (i == 0) && h.put.ended == (i == 1) && h.put.inexact == 0);
         calls += h.calls;
         attach_settle(p, &h);
         attach_harvest_done(&h);

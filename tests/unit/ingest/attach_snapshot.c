@@ -161,7 +161,7 @@ Test(ingest_attach_snapshot, an_end_that_nobody_saw_is_told)
         .uid = 1000, .generation = 1, .seen = START + 5, .snapshot = ledger.snapshot, .snapshot_size = ledger.size};
     memcpy(i.instance, live.h->instance, sizeof i.instance);
     cr_assert_eq(attach_close_orphan(&i, START + 60, &h, &sentence), PROFD_OK, "%s", sentence.sentence);
-    const struct store_upload *u = &h.put.upload;
+    const struct store_upload *u = &h.put;
     cr_assert(h.any && h.put.ended && h.put.base == 1 && memcmp(h.put.instance, i.instance, sizeof i.instance) == 0);
     cr_assert(u->inexact == INEXACT_END_NOT_SEEN && u->start == START + 5 && u->end == START + 60 &&
               u->processes_started == 0);

@@ -68,15 +68,15 @@ static struct attach_process *attach(struct live *l)
     return p;
 }
 
-static void harvest(struct attach_process *p, int64_t now, enum attach_end end, enum store_harvest_outcome wanted)
+static void harvest(struct attach_process *p, int64_t now, enum attach_end end, enum store_outcome wanted)
 {
     struct attach_harvest h;
-    enum store_harvest_outcome outcome;
+    enum store_outcome outcome;
     cr_assert_eq(attach_harvest(p, checker, 0, now, end, &h, &sentence), PROFD_OK, "%s", sentence.sentence);
     if (h.any) {
-        cr_assert_eq(store_put_harvests(store, &h.put, 1, &outcome, &sentence), PROFD_OK, "%s", sentence.sentence);
+        cr_assert_eq(store_put_uploads(store, &h.put, 1, &outcome, &sentence), PROFD_OK, "%s", sentence.sentence);
         cr_assert_eq(outcome, wanted);
-        if (outcome == STORE_HARVESTED) {
+        if (outcome == STORE_STORED) {
             attach_settle(p, &h);
         }
     }
@@ -147,7 +147,7 @@ Test(ingest_attach_store, processes_survive_daemons)
                 calls += 1 + slot % 3;
             }
             if ((seed >> 33) % 3 != 0) {
-                harvest(p[i], START + round * SECOND, ATTACH_LIVES, STORE_HARVESTED);
+                harvest(p[i], START + round * SECOND, ATTACH_LIVES, STORE_STORED);
             }
         }
         if ((seed >> 34) % 5 == 0) { /* the daemon dies */
@@ -162,7 +162,7 @@ Test(ingest_attach_store, processes_survive_daemons)
         }
     }
     for (unsigned i = 0; i < 5; i++) {
-        harvest(p[i], START + 61 * SECOND, ATTACH_ENDED, STORE_HARVESTED);
+        harvest(p[i], START + 61 * SECOND, ATTACH_ENDED, STORE_STORED);
         attach_close(p[i]);
         live_close(&lives[i]);
     }
@@ -185,13 +185,13 @@ Test(ingest_attach_store, of_two_readers_one_is_stale)
     struct attach_chunk *t = live_table(&l, ATTACH_KIND_ARCS, 10);
     live_count(t, 1, 1, 1, 1, 1, 5);
     struct attach_process *a = attach(&l), *b = attach(&l);
-    harvest(a, START, ATTACH_LIVES, STORE_HARVESTED);
+    harvest(a, START, ATTACH_LIVES, STORE_STORED);
     harvest(b, START, ATTACH_LIVES, STORE_STALE);
     attach_close(b);
     b = attach(&l);
-    harvest(b, START, ATTACH_LIVES, STORE_HARVESTED); /* nothing */
+    harvest(b, START, ATTACH_LIVES, STORE_STORED); /* nothing */
     live_count(t, 1, 1, 1, 1, 1, 2);
-    harvest(b, START, ATTACH_ENDED, STORE_HARVESTED);
+    harvest(b, START, ATTACH_ENDED, STORE_STORED);
     cr_assert(stored().calls == 7 && stored().counters[COLLECTOR_PROCESSES] == 1);
     attach_close(a);
     attach_close(b);
@@ -214,20 +214,20 @@ Test(ingest_attach_store, an_end_that_nobody_saw)
 {
     struct live l;
     struct attach_harvest h = {.any = false};
-    enum store_harvest_outcome outcome;
+    enum store_outcome outcome;
     unsigned left = 0;
     live_open(&l, 1u << 20, 1);
     live_seal(&l);
     live_usual(&l);
     live_count(live_table(&l, ATTACH_KIND_ARCS, 10), 1, 1, 1, 1, 1, 5);
     struct attach_process *p = attach(&l);
-    harvest(p, START, ATTACH_LIVES, STORE_HARVESTED);
+    harvest(p, START, ATTACH_LIVES, STORE_STORED);
     attach_close(p);
     live_close(&l);
     cr_assert_eq(store_each_instance(store, close_each, &h, &sentence), PROFD_OK);
     cr_assert(h.any);
-    cr_assert_eq(store_put_harvests(store, &h.put, 1, &outcome, &sentence), PROFD_OK, "%s", sentence.sentence);
-    cr_assert_eq(outcome, STORE_HARVESTED);
+    cr_assert_eq(store_put_uploads(store, &h.put, 1, &outcome, &sentence), PROFD_OK, "%s", sentence.sentence);
+    cr_assert_eq(outcome, STORE_STORED);
     attach_harvest_done(&h);
     struct stored s = stored();
     cr_assert(s.calls == 5 && s.inexact == INEXACT_END_NOT_SEEN && s.counters[COLLECTOR_END_NOT_SEEN] == 1 &&
@@ -244,9 +244,9 @@ Test(ingest_attach_store, a_reason_without_counts_is_stored)
     live_seal(&l);
     live_usual(&l);
     struct attach_process *p = attach(&l);
-    harvest(p, START, ATTACH_LIVES, STORE_HARVESTED);
+    harvest(p, START, ATTACH_LIVES, STORE_STORED);
     live_count(live_table(&l, ATTACH_KIND_ARCS, 10), 1, 1, 1, 9, 1, 5);
-    harvest(p, START, ATTACH_ENDED, STORE_HARVESTED);
+    harvest(p, START, ATTACH_ENDED, STORE_STORED);
     cr_assert_eq(stored().inexact, INEXACT_CALLS_LOST | INEXACT_TICKS_LOST);
     attach_close(p);
     live_close(&l);
@@ -267,8 +267,8 @@ Test(ingest_attach_store, one_that_was_forgotten_goes_on)
     uint64_t generation = 1;
     uint8_t *snapshot = NULL;
     size_t size = 0;
-    harvest(p, START, ATTACH_ENDED, STORE_HARVESTED);
-    harvest(p, START + SECOND, ATTACH_LIVES, STORE_HARVESTED); /* nothing: it stays ended */
+    harvest(p, START, ATTACH_ENDED, STORE_STORED);
+    harvest(p, START + SECOND, ATTACH_LIVES, STORE_STORED); /* nothing: it stays ended */
     cr_assert_eq(store_remove_ids(store, START + 2 * STORE_ENDED_DAYS * days - LIMIT_ID_DAYS * days, &sentence),
                  PROFD_OK);
     cr_assert_eq(store_get_instance(store, 1000, attach_get_instance(p), &generation, &snapshot, &size, &sentence),
@@ -277,9 +277,9 @@ Test(ingest_attach_store, one_that_was_forgotten_goes_on)
     live_count(t, 1, 1, 1, 1, 1, 2);
     harvest(p, START + 2 * days, ATTACH_LIVES, STORE_STALE);
     cr_assert_eq(attach_resume(p, generation, snapshot, size, &sentence), PROFD_OK, "%s", sentence.sentence);
-    harvest(p, START + 2 * days, ATTACH_LIVES, STORE_HARVESTED);
+    harvest(p, START + 2 * days, ATTACH_LIVES, STORE_STORED);
     live_count(t, 1, 1, 1, 1, 1, 1);
-    harvest(p, START + 2 * days + SECOND, ATTACH_ENDED, STORE_HARVESTED);
+    harvest(p, START + 2 * days + SECOND, ATTACH_ENDED, STORE_STORED);
     struct stored s = stored();
     cr_assert(s.calls == 8 && s.processes == 1 && s.counters[COLLECTOR_PROCESSES] == 1, "%llu calls",
               (unsigned long long)s.calls);
@@ -302,7 +302,7 @@ Test(ingest_attach_store, a_snapshot_that_is_not_kept_is_read_again)
     cr_assert_eq(attach_get_kept(p), 0);
     for (unsigned i = 0; i < 3; i++) {
         live_count(t, 1, 1, 1, 1, 1, 5);
-        harvest(p, START + i * SECOND, ATTACH_LIVES, STORE_HARVESTED);
+        harvest(p, START + i * SECOND, ATTACH_LIVES, STORE_STORED);
         cr_assert_gt(attach_get_kept(p), 0);
         attach_let_go(p);
         cr_assert_eq(attach_get_kept(p), 0);

@@ -72,9 +72,9 @@ static uint8_t *make_counts(unsigned p, uint64_t calls, size_t *size)
 }
 
 /* One batch: every process goes on from what was acknowledged. */
-static enum profd_status put_all(struct store *s, enum store_harvest_outcome outcomes[PROCESSES])
+static enum profd_status put_all(struct store *s, enum store_outcome outcomes[PROCESSES])
 {
-    struct store_harvest h[PROCESSES];
+    struct store_upload h[PROCESSES];
     struct store_build b[PROCESSES];
     uint64_t sums[PROCESSES];
     enum profd_status status = PROFD_OK;
@@ -84,28 +84,29 @@ static enum profd_status put_all(struct store *s, enum store_harvest_outcome out
         int64_t at = BEGIN + (int64_t)g * (HOUR / 4);
         sums[p] = calls_of(p, g + 1);
         b[p] = (struct store_build){.id = {.text = "abcd"}, .name = "n", .calls = calls};
-        h[p] = (struct store_harvest){.upload = {.start = at,
-                                                 .end = at,
-                                                 .received = at,
-                                                 .build_count = 1,
-                                                 .builds = &b[p],
-                                                 .calls = calls,
-                                                 .group = p,
-                                                 .processes_started = g == 0},
-                                      .instance = {(uint8_t)p},
-                                      .base = g,
-                                      .snapshot = (const uint8_t *)&sums[p],
-                                      .snapshot_size = sizeof sums[p]};
-        h[p].upload.counts = make_counts(p, calls, &h[p].upload.counts_size);
-        if (!h[p].upload.counts) {
+        h[p] = (struct store_upload){.start = at,
+                                     .end = at,
+                                     .received = at,
+                                     .build_count = 1,
+                                     .builds = &b[p],
+                                     .calls = calls,
+                                     .group = p,
+                                     .processes_started = g == 0,
+                                     .live = true,
+                                     .instance = {(uint8_t)p},
+                                     .base = g,
+                                     .snapshot = (const uint8_t *)&sums[p],
+                                     .snapshot_size = sizeof sums[p]};
+        h[p].counts = make_counts(p, calls, &h[p].counts_size);
+        if (!h[p].counts) {
             status = PROFD_NO_MEMORY;
         }
     }
     if (status == PROFD_OK) {
-        status = store_put_harvests(s, h, PROCESSES, outcomes, &e);
+        status = store_put_uploads(s, h, PROCESSES, outcomes, &e);
     }
     for (unsigned p = 0; p < PROCESSES; p++) {
-        free((void *)(uintptr_t)h[p].upload.counts);
+        free((void *)(uintptr_t)h[p].counts);
     }
     return status;
 }
@@ -183,12 +184,12 @@ static enum profd_status compact(struct store *s)
 
 static enum profd_status live(struct store *s, unsigned rounds)
 {
-    enum store_harvest_outcome outcomes[PROCESSES];
+    enum store_outcome outcomes[PROCESSES];
     enum profd_status status = PROFD_OK;
     for (unsigned i = 1; status == PROFD_OK && i <= rounds; i++) {
         status = put_all(s, outcomes);
         for (unsigned p = 0; status == PROFD_OK && p < PROCESSES; p++) {
-            cr_assert_eq(outcomes[p], STORE_HARVESTED);
+            cr_assert_eq(outcomes[p], STORE_STORED);
             acked[p]++;
         }
         if (status == PROFD_OK && i % 5 == 0) {

@@ -409,9 +409,8 @@ Test(store_open, reader_refuses_to_write)
     struct store_object o = {.name = "", .note = ""};
     enum store_outcome outcome;
     cr_assert_eq(store_put_uploads(r, &u, 1, &outcome, &e), PROFD_INTERNAL);
-    struct store_harvest h = {.upload = {.received = 1}};
-    enum store_harvest_outcome harvested;
-    cr_assert_eq(store_put_harvests(r, &h, 1, &harvested, &e), PROFD_INTERNAL);
+    struct store_upload h = {.received = 1, .live = true};
+    cr_assert_eq(store_put_uploads(r, &h, 1, &outcome, &e), PROFD_INTERNAL);
     cr_assert_eq(store_put_object(r, &o, &e), PROFD_INTERNAL);
     cr_assert_eq(store_remove_ids(r, 0, &e), PROFD_INTERNAL);
     store_close(r);
