@@ -95,8 +95,7 @@ static void harvest(int64_t second, enum attach_end end)
     tree[0] = 0;
     if (h.any) {
         if (h.put.counts_size > 0) {
-            cr_assert_eq(counts_decode(h.put.counts, h.put.counts_size,
-                                       (uint32_t)h.put.build_count, &c, &sentence),
+            cr_assert_eq(counts_decode(h.put.counts, h.put.counts_size, (uint32_t)h.put.build_count, &c, &sentence),
                          PROFD_OK, "%s", sentence.sentence);
             tree_print(&c);
             cr_assert(c.tree_count == 0 || (c.trees[0].rate == 100 && strcmp(c.trees[0].dimension, "seconds") == 0));
