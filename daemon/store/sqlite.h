@@ -268,8 +268,7 @@ void sqlite_watch_note_log(struct store *s);
 enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e);
 void sqlite_watch_end(struct store *s);
 
-/* --- sqlite_series.c
- * -------------------------------------------------------------------------------------------------- */
+/* --- sqlite_put.c */
 
 struct sqlite_series {
     int64_t id;
@@ -286,19 +285,6 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
 #define SQLITE_ENDED_BEFORE                                                                                            \
     ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of store_remove_ids */
 #define SQLITE_DIGESTS_BEFORE ((LIMIT_ID_DAYS - STORE_ARRIVAL_DAYS) * INT64_C(86400000000000)) /* likewise */
-
-/* --- sqlite_sender.c
- * --------------------------------------------------------------------------------------------------- */
-
-/* Enters the upload's id into its sender's set and says whether it was new. Inside a write transaction. */
-enum profd_status sqlite_take_id(struct store *s, const struct store_upload *u, int64_t host,
-                                 enum store_outcome *outcome, struct profd_error *e);
-
-/* --- sqlite_instance.c
- * ------------------------------------------------------------------------------------------------ */
-
-/* Removes some of the ended instances that were last seen before. Inside a write transaction. */
-enum profd_status sqlite_remove_instances(struct store *s, int64_t before, struct profd_error *e);
 
 /* --- sqlite_choose.c
  * ---------------------------------------------------------------------------------------------------- */

@@ -14,25 +14,13 @@ struct sqlite_batch {
 
 void sqlite_batch_init(struct sqlite_batch *b, struct store *s);
 void sqlite_batch_done(struct sqlite_batch *b);
-/* INTERNAL: the caller has not validated the upload. */
-enum profd_status sqlite_judge_upload(const struct store_upload *u, struct profd_error *e);
 /* Gives the next number to what is stored now. */
 int64_t sqlite_batch_number(struct sqlite_batch *b);
-/* Stores an upload as it is and adds it up; *number is its. series: its, interned. instance: the live process
- * that it is of and that a slice begins with it for; 0: none. */
-enum profd_status sqlite_batch_put(struct sqlite_batch *b, const struct store_upload *u, int64_t host,
-                                   const struct sqlite_series *series, int64_t instance, int64_t *number,
-                                   struct profd_error *e);
 /* Adds what a row of table upload holds, or has gained, to all sums: of the hour in which its window ends, its series
  * and everything, and to what is forwarded. one: how much of u is new; u->counts are these counts. */
 enum profd_status sqlite_batch_add(struct sqlite_batch *b, const struct store_upload *u,
                                    const struct sqlite_series *series, const struct sqlite_sums *one,
                                    struct profd_error *e);
-/* Reports on the builds of the series, and the lists that show them, will be new. */
-void sqlite_batch_touch(struct sqlite_batch *b, int64_t series);
-/* Stores a harvest (sqlite_instance.c). */
-enum profd_status sqlite_put_harvest(struct sqlite_batch *b, const struct store_upload *u, enum store_outcome *outcome,
-                                     struct profd_error *e);
 /* Writes all of it. */
 enum profd_status sqlite_batch_flush(struct sqlite_batch *b, struct profd_error *e);
 
