@@ -1,5 +1,868 @@
-/* Decides which uploads and sums are rolled up next: hours from uploads, days from hours, all time from days. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/rollup.h"
+#include "core/sum.h"
+#include "proto/limits.h"
+#include "proto/message.h"
+#include "proto/varint.h"
+#include "store/sqlite_centre.h"
 #include "store/sqlite_interval.h"
+#include "store/sqlite_rollup.h"
+#include "store/sqlite_slice.h"
+#include "store/sqlite_users.h"
+
+#define SLICE_NANOSECONDS 20000000 /* uploads wait this long for a slice */
+#define SLICE_UPLOADS 512
+
+static int64_t work_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+struct sqlite_budget sqlite_budget_begin(void)
+{
+    return (struct sqlite_budget){.deadline = work_now() + SLICE_NANOSECONDS, .uploads = SLICE_UPLOADS};
+}
+
+bool sqlite_budget_spent(const struct sqlite_budget *b)
+{
+    return b->uploads == 0 || work_now() >= b->deadline;
+}
+
+enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e)
+{
+    enum profd_status status = sqlite_write_begin(s, e);
+    s->before = s->state;
+    return status;
+}
+
+enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e)
+{
+    if (status == PROFD_OK && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
+        status = sqlite_save_state(s, e);
+    }
+    return sqlite_write_end(s, status, e);
+}
+
+enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q, int column, uint64_t processes,
+                                          struct random_groups *out, struct profd_error *e)
+{
+    size_t n;
+    if (sqlite3_column_type(q, column) == SQLITE_NULL) {
+        *out = (struct random_groups){.unknown = processes};
+        return PROFD_OK;
+    }
+    const uint8_t *bytes = sqlite_blob(q, column, &n);
+    if (!random_groups_decode(bytes, n, out)) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: a sum's %zu bytes of processes by group break their rules", s->path, n);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status read_row(struct store *s, struct arena *a, sqlite3_stmt *q, size_t builds, struct folded *out,
+                                  struct profd_error *e)
+{
+    size_t hosts_size, counts_size, spread_size;
+    *out = (struct folded){.folded = sqlite3_column_int(q, ROLLUP_FOLDED) != 0,
+                           .number = sqlite3_column_int64(q, ROLLUP_NUMBER),
+                           .uploads = (uint64_t)sqlite3_column_int64(q, ROLLUP_UPLOADS),
+                           .processes = (uint64_t)sqlite3_column_int64(q, ROLLUP_PROCESSES),
+                           .first = sqlite3_column_int64(q, ROLLUP_FIRST),
+                           .last = sqlite3_column_int64(q, ROLLUP_LAST),
+                           .inexact = (uint32_t)sqlite3_column_int64(q, ROLLUP_INEXACT),
+                           .ticks = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 1),
+                           .calls = (uint64_t)sqlite3_column_int64(q, ROLLUP_AFTER + 2)};
+    const uint8_t *hosts = sqlite_blob(q, ROLLUP_HOSTS, &hosts_size),
+                  *counts = sqlite_blob(q, ROLLUP_COUNTS, &counts_size),
+                  *spread = sqlite_blob(q, ROLLUP_AFTER, &spread_size);
+    enum profd_status status = folded_decode_hosts(a, hosts, hosts_size, &out->hosts, &out->host_count, e);
+    if (status == PROFD_OK) {
+        status = sqlite_processes_decode(s, q, ROLLUP_AFTER + 3, out->processes, &out->groups, e);
+    }
+    if (status == PROFD_OK) {
+        status = rollup_decode(a, counts, counts_size, (uint32_t)builds, false, &out->counts, e);
+    }
+    if (status == PROFD_OK) {
+        status = rollup_decode_spread(a, &out->counts, spread, spread_size, &out->spread, e);
+    }
+    return status == PROFD_OK ? status
+                              : profd_error_wrap(e, status, "database %s: row %lld of rollup", s->path,
+                                                 (long long)sqlite3_column_int64(q, ROLLUP_ID));
+}
+
+enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
+                                     size_t builds, struct folded *out, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = false;
+    enum profd_status status =
+        sqlite_first(s, SQL_ROLLUP_GET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at)), &q, &row, e);
+    *found = row;
+    if (!row) {
+        return status;
+    }
+    status = read_row(s, a, q, builds, out, e);
+    sqlite_finish(q);
+    return status;
+}
+
+static enum profd_status save_processes(struct store *s, int64_t series, int level, int64_t at,
+                                        const struct random_groups *groups, struct profd_error *e)
+{
+    uint8_t bytes[RANDOM_GROUPS_BYTES];
+    size_t n = random_groups_encode(groups, bytes);
+    return sqlite_run(s, SQL_ROLLUP_PROCESSES_SET, VALUES(INTEGER(series), INTEGER(level), INTEGER(at), BLOB(bytes, n)),
+                      e);
+}
+
+static enum profd_status save_row(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
+                                  const struct folded *row, bool exists, struct profd_error *e)
+{
+    uint8_t *counts = NULL, *spread = NULL;
+    size_t counts_size = 0, spread_size = 0, hosts_size;
+    uint64_t ticks, calls;
+    uint8_t *hosts = folded_encode_hosts(a, row->hosts, row->host_count, &hosts_size);
+    enum profd_status status = hosts ? counts_encode(&row->counts, &counts, &counts_size, e) : profd_no_memory(e);
+    if (status == PROFD_OK) {
+        status = counts_encode_shares(&row->counts, &row->spread, &spread, &spread_size, e);
+    }
+    counts_totals(&row->counts, &ticks, &calls);
+    if (status == PROFD_OK) {
+        s->state.version++;
+        s->state.rollups += !exists;
+        status = sqlite_run(s, exists ? SQL_ROLLUP_SET : SQL_ROLLUP_ADD,
+                            VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(s->state.version),
+                                   INTEGER(row->number), INTEGER(row->uploads), INTEGER(row->processes), INTEGER(ticks),
+                                   INTEGER(calls), INTEGER(row->first), INTEGER(row->last), INTEGER(row->inexact),
+                                   BLOB(hosts, hosts_size), BLOB(counts, counts_size), BLOB(spread, spread_size)),
+                            e);
+    }
+    free(counts);
+    free(spread);
+    return status == PROFD_OK ? save_processes(s, series, level, at, &row->groups, e) : status;
+}
+
+/* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must
+ * get the same. Inside a write transaction; the arena grows by what the row needs. */
+static enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
+                                           int level, int64_t at, const struct folded *more, bool *folded,
+                                           struct profd_error *e)
+{
+    struct folded row;
+    struct folding f;
+    bool found;
+    TRY(sqlite_rollup_load(s, a, series->id, level, at, series->build_count, &row, &found, e));
+    *folded = found && row.folded && level != SQLITE_LEVEL_ALL;
+    if (!found) {
+        return save_row(s, a, series->id, level, at, more, false, e);
+    }
+    TRY(folding_begin(&f, a, true, e));
+    TRY(folding_add(&f, &row, e));
+    TRY(folding_add(&f, more, e));
+    TRY(folding_finish(&f, e));
+    return save_row(s, a, series->id, level, at, &f.out, true, e);
+}
+
+/* Adds more to the row of an hour, and to those above that hold it. */
+static enum profd_status sqlite_pyramid_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
+                                            int64_t hour, const struct folded *more, struct profd_error *e)
+{
+    bool folded;
+    TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_HOUR, hour, more, &folded, e));
+    if (folded) {
+        TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, hour / 24, more, &folded, e));
+    }
+    if (folded) {
+        TRY(sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e));
+    }
+    return PROFD_OK;
+}
+
+const int sqlite_slice_widths[SQLITE_SLICE_WIDTHS] = {SQLITE_SLICE_NARROW, 5, 15, SQLITE_SLICE_WIDE};
+
+enum profd_status sqlite_slice_add(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_SLICE_ADD,
+                      VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
+                             INTEGER(x->instance), INTEGER(x->upload)),
+                      e);
+}
+
+enum profd_status sqlite_slice_find(struct store *s, const struct sqlite_slice *x, bool *found, struct profd_error *e)
+{
+    int64_t one;
+    return sqlite_find(s, SQL_SLICE_FIND,
+                       VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
+                              INTEGER(x->instance), INTEGER(x->upload)),
+                       &one, found, e);
+}
+
+static enum profd_status sqlite_slice_remove(struct store *s, const struct sqlite_slice *x, struct profd_error *e)
+{
+    return sqlite_run(s, SQL_SLICE_REMOVE,
+                      VALUES(INTEGER(x->series), INTEGER(x->width), INTEGER(sqlite_slice_at(x->width, x->end)),
+                             INTEGER(x->instance), INTEGER(x->upload)),
+                      e);
+}
+
+enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int64_t from, int64_t to,
+                                            struct profd_error *e)
+{
+    for (size_t i = 0; i < SQLITE_SLICE_WIDTHS; i++) {
+        int64_t each = SQLITE_SLICE_WIDE / sqlite_slice_widths[i]; /* in an hour */
+        TRY(sqlite_run(s, SQL_SLICE_REMOVE_RANGE,
+                       VALUES(INTEGER(series), INTEGER(sqlite_slice_widths[i]), INTEGER(from * each),
+                              INTEGER(to * each + each - 1)),
+                       e));
+    }
+    return PROFD_OK;
+}
+
+/* Columns of SQL_SLICE_UPLOADS. */
+enum { NUMBER, HOUR, HOST, START, LENGTH, INEXACT, STARTED, GROUP, COUNTS, PARTS };
+
+/* A merged upload: the first one, and the contents of all. */
+struct merged {
+    int64_t number, hour, host, start, end;
+    uint32_t inexact;
+    uint64_t started, group, parts, old_bytes; /* old_bytes: bytes of all of them */
+    size_t merges;                             /* number of uploads merged into it; 0: its counts are as stored */
+    bool readable;
+    struct counts counts;
+    uint8_t *bytes; /* of the counts, encoded, of bytes_size; NULL if nothing was merged into it */
+    size_t bytes_size;
+};
+
+/* What becomes one slice. */
+struct widening {
+    struct store *s;
+    struct arena *scratch;
+    struct sqlite_identity series;
+    int64_t instance;
+    int width, wide;
+    bool any;
+    struct merged head;
+};
+
+static enum profd_status take_row(const struct widening *w, sqlite3_stmt *q, struct merged *m, struct profd_error *e)
+{
+    size_t n;
+    struct profd_error why;
+    *m = (struct merged){.number = sqlite3_column_int64(q, NUMBER),
+                         .hour = sqlite3_column_int64(q, HOUR),
+                         .host = sqlite3_column_int64(q, HOST),
+                         .start = sqlite3_column_int64(q, START),
+                         .end = sqlite3_column_int64(q, START) + sqlite3_column_int64(q, LENGTH),
+                         .inexact = (uint32_t)sqlite3_column_int64(q, INEXACT),
+                         .started = (uint64_t)sqlite3_column_int64(q, STARTED),
+                         .group = (uint64_t)sqlite3_column_int64(q, GROUP),
+                         .parts = (uint64_t)sqlite3_column_int64(q, PARTS)};
+    const uint8_t *bytes = sqlite_blob(q, COUNTS, &n);
+    m->old_bytes = n;
+    enum profd_status status = counts_decode(bytes, n, (uint32_t)w->series.build_count, &m->counts, &why);
+    m->readable = status == PROFD_OK;
+    if (status == PROFD_NO_MEMORY && e) {
+        *e = why;
+    }
+    return status == PROFD_NO_MEMORY ? status : PROFD_OK; /* verification reports what cannot be read */
+}
+
+static void merged_done(struct merged *m)
+{
+    if (m->readable) {
+        counts_done(&m->counts);
+        free(m->bytes);
+    }
+    m->readable = false;
+}
+
+/* The slice of an upload that has this width now. */
+static struct sqlite_slice slice_of(const struct widening *w, const struct merged *m, int width)
+{
+    return (struct sqlite_slice){w->series.id, width, m->end, w->instance, m->number};
+}
+
+/* Writes the merged content over its first upload, if any was merged. */
+static enum profd_status save_counts(struct widening *w, struct profd_error *e)
+{
+    struct merged *m = &w->head;
+    if (m->merges == 0) {
+        return sqlite_run(w->s, SQL_UPLOAD_WIDEN, VALUES(INTEGER(m->number), INTEGER(w->wide), INTEGER(w->instance)),
+                          e);
+    }
+    TRY(sqlite_run(w->s, SQL_UPLOAD_MERGE,
+                   VALUES(INTEGER(m->number), INTEGER(m->start), INTEGER(m->end - m->start), INTEGER(m->inexact),
+                          INTEGER(m->started), BLOB(m->bytes, m->bytes_size), INTEGER(w->wide), INTEGER(m->parts)),
+                   e));
+    const uint64_t grown = m->bytes_size - m->old_bytes;
+    /* Adds to what the ledger, the series and the totals say of the bytes of single uploads and, of these, of live
+     * processes. Differences may be negative: modulo 2^64. DAMAGED, and nothing is written, if they cannot be read. */
+    struct sqlite_sums of_hour, of_series;
+    bool has_hour = false, has_series = false;
+    TRY(sqlite_ledger_load(w->s, w->series.id, m->hour, w->series.build_count, &of_hour, &has_hour, e));
+    TRY(sqlite_series_load(w->s, w->series.id, w->series.build_count, &of_series, &has_series, e));
+    if (!has_hour || !has_series) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger does not know a live process's upload",
+                               w->s->path, (long long)w->series.id, (long long)m->hour);
+    }
+    of_hour.raw_bytes += grown;
+    of_hour.live_bytes += grown;
+    of_series.raw_bytes += grown;
+    of_series.live_bytes += grown;
+    w->s->state.raw_bytes += grown;
+    w->s->state.live_bytes += grown;
+    TRY(sqlite_ledger_save(w->s, w->series.id, m->hour, &of_hour, e));
+    return sqlite_series_save(w->s, w->series.id, &of_series, e);
+}
+
+/* The upload at the head is complete. */
+static enum profd_status flush(struct widening *w, struct profd_error *e)
+{
+    if (!w->any) {
+        return PROFD_OK;
+    }
+    enum profd_status status = save_counts(w, e);
+    if (status == PROFD_OK) {
+        const struct sqlite_slice slice = slice_of(w, &w->head, w->wide);
+        status = sqlite_slice_add(w->s, &slice, e);
+    }
+    merged_done(&w->head);
+    w->any = false;
+    return status;
+}
+
+/* Adds m's counts to the head's. *done is false, and nothing has changed, if they must stay separate. */
+static enum profd_status merge(struct widening *w, const struct merged *m, bool *done, struct profd_error *e)
+{
+    struct merged *h = &w->head;
+    struct counts sum;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    bool saturated = false;
+    struct profd_error why;
+    uint64_t started = h->started;
+    sum_add(&started, m->started, &saturated);
+    *done = false;
+    if (!h->readable || !m->readable || saturated || h->host != m->host || h->group != m->group) {
+        return PROFD_OK;
+    }
+    enum profd_status status = rollup_grow(w->scratch, &h->counts, &m->counts, &sum, &why);
+    if (status == PROFD_OK) {
+        status = counts_encode(&sum, &bytes, &size, &why);
+    }
+    struct counts kept = {0}; /* the sum is in scratch memory */
+    if (status == PROFD_OK && !sum.saturated && size <= STORE_GROWN_MOST) {
+        status = counts_decode(bytes, size, (uint32_t)w->series.build_count, &kept, &why);
+    }
+    if (status != PROFD_OK || kept.block == NULL) {
+        free(bytes);
+        return status == PROFD_NO_MEMORY ? profd_error_set(e, status, "%s", why.sentence) : PROFD_OK;
+    }
+    counts_done(&h->counts);
+    free(h->bytes);
+    h->counts = kept;
+    h->bytes = bytes;
+    h->bytes_size = size;
+    h->start = m->start < h->start ? m->start : h->start;
+    h->end = m->end > h->end ? m->end : h->end;
+    h->inexact |= m->inexact;
+    h->started = started;
+    h->parts += m->parts;
+    h->old_bytes += m->old_bytes;
+    h->merges++;
+    *done = true;
+    return PROFD_OK;
+}
+
+/* Takes an upload from its narrow slice: merges it into the upload at the head, or makes it the head. */
+static enum profd_status add_upload(struct widening *w, struct merged *m, struct profd_error *e)
+{
+    const struct sqlite_slice narrow = slice_of(w, m, w->width);
+    bool done = false;
+    enum profd_status status = sqlite_slice_remove(w->s, &narrow, e);
+    if (status == PROFD_OK && w->any) {
+        status = merge(w, m, &done, e);
+    }
+    if (status == PROFD_OK && done) {
+        status = sqlite_run(w->s, SQL_UPLOAD_REMOVE, VALUES(INTEGER(m->number)), e);
+        if (status == PROFD_OK) {
+            status = sqlite_run(w->s, SQL_INSTANCE_MOVE,
+                                VALUES(INTEGER(w->instance), INTEGER(m->number), INTEGER(w->head.number)), e);
+        }
+    } else if (status == PROFD_OK) {
+        status = flush(w, e);
+        w->head = *m;
+        m->readable = false; /* the head has its counts now */
+        w->any = true;
+    }
+    merged_done(m);
+    return status;
+}
+
+/* The uploads of one narrow slice, by number. */
+static enum profd_status add_slice(struct widening *w, int64_t at, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (bool row = true; status == PROFD_OK && row;) { /* each leaves the slice */
+        struct merged m;
+        sqlite3_stmt *q;
+        row = false;
+        TRY(sqlite_first(w->s, SQL_SLICE_UPLOADS,
+                         VALUES(INTEGER(w->series.id), INTEGER(w->width), INTEGER(at), INTEGER(w->instance)), &q, &row,
+                         e));
+        if (row) {
+            status = take_row(w, q, &m, e);
+            sqlite_finish(q);
+            if (status == PROFD_OK) {
+                TRY(add_upload(w, &m, e));
+            }
+        }
+    }
+    return status;
+}
+
+/* Finds the slice of the next width that contains this one of the instance. */
+static enum profd_status widen_once(struct store *s, struct arena *a, struct arena *scratch, int64_t series,
+                                    size_t width, int64_t at, int64_t instance, struct profd_error *e)
+{
+    struct widening w = {.s = s,
+                         .scratch = scratch,
+                         .instance = instance,
+                         .width = sqlite_slice_widths[width],
+                         .wide = sqlite_slice_widths[width + 1]};
+    bool found = false;
+    int64_t each = w.wide / w.width;
+    enum profd_status status = sqlite_series_identify(s, a, series, &w.series, &found, e);
+    if (status == PROFD_OK && !found) {
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has slices but no row", s->path,
+                                 (long long)series);
+    }
+    for (int64_t i = at / each * each; status == PROFD_OK && i < at / each * each + each; i++) {
+        status = add_slice(&w, i, e);
+    }
+    if (status == PROFD_OK) {
+        status = flush(&w, e);
+    }
+    if (w.any) {
+        merged_done(&w.head);
+    }
+    return status;
+}
+
+/* Makes the oldest of the narrowest slices part of one of the next width: uploads of one process in it become one
+ * upload. *found is false when there is none. What cannot be decoded or is too large together stays apart, in the wider
+ * slice. Inside a transaction of upkeep. */
+static enum profd_status sqlite_slice_widen(struct store *s, bool *found, struct store_progress *progress,
+                                            struct profd_error *e)
+{
+    *found = false;
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; status == PROFD_OK && !*found && i + 1 < SQLITE_SLICE_WIDTHS; i++) {
+        sqlite3_stmt *q;
+        int64_t series = 0, at = 0, instance = 0;
+        status = sqlite_first(s, SQL_SLICE_OLDEST, VALUES(INTEGER(sqlite_slice_widths[i])), &q, found, e);
+        if (status != PROFD_OK || !*found) {
+            continue;
+        }
+        series = sqlite3_column_int64(q, 0);
+        at = sqlite3_column_int64(q, 1);
+        instance = sqlite3_column_int64(q, 2);
+        sqlite_finish(q);
+        struct arena *a = arena_new(0), *scratch = arena_new(0);
+        status = a && scratch
+                     ? widen_once(s, a, scratch, series, i, at, instance, e)
+                     : profd_error_set(e, PROFD_NO_MEMORY, "no memory to put slices of a live process together");
+        arena_free(a);
+        arena_free(scratch);
+        progress->rows++;
+    }
+    return status;
+}
+
+#define CHECK_AFTER INT64_C(60000000000) /* ns: sizes are added up so often */
+
+int sqlite_level_of(int64_t minutes)
+{
+    int level = SQLITE_LEVEL_SLICE;
+    while (level < SQLITE_LEVEL_SLICES && sqlite_level_minutes(level) < minutes) {
+        level++;
+    }
+    return level < SQLITE_LEVEL_SLICES ? level : SQLITE_LEVEL_HOUR;
+}
+
+static enum profd_status remove_row(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
+{
+    const struct sqlite_value which[] = {INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(at)};
+    enum profd_status status = sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, which, sizeof which / sizeof which[0], e);
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_ROLLUP_REMOVE, which, sizeof which / sizeof which[0], e);
+    }
+    s->state.rollups -= status == PROFD_OK && sqlite3_changes(s->db) > 0;
+    return status;
+}
+
+/* A sum of other rows: these are added up anew. */
+static enum profd_status drop_sum(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
+{
+    TRY(remove_row(s, series, SQLITE_LEVEL_ALL, 0, e));
+    TRY(sqlite_run(s, SQL_ROLLUP_UNFOLD, VALUES(INTEGER(series)), e));
+    if (level == SQLITE_LEVEL_DAY) {
+        TRY(remove_row(s, series, level, at, e));
+    }
+    return level == SQLITE_LEVEL_DAY ? sqlite_run(s, SQL_ROLLUP_UNFOLD_HOURS,
+                                                  VALUES(INTEGER(series), INTEGER(24 * at), INTEGER(24 * at + 23)), e)
+                                     : PROFD_OK;
+}
+
+/* A row of an hour or slice that cannot be read is kept where no query sees it, and its hour is marked. */
+static enum profd_status put_aside(struct store *s, int64_t series, int level, int64_t at, struct profd_error *e)
+{
+    const int64_t hour = at * sqlite_level_minutes(level) / SQLITE_SLICE_WIDE;
+    bool changed = false;
+    TRY(sqlite_run(s, SQL_ROLLUP_PROCESSES_REMOVE, VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(at)),
+                   e));
+    TRY(sqlite_run(s, SQL_ROLLUP_ASIDE,
+                   VALUES(INTEGER(series), INTEGER(level), INTEGER(at), INTEGER(SQLITE_LEVEL_ASIDE), INTEGER(hour)),
+                   e));
+    TRY(sqlite_hour_mark(s, hour, 0, (uint32_t)INEXACT_SEGMENT_MISSING, &changed, e));
+    return sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e);
+}
+
+/* Could nothing be read? Then nothing was written either. */
+static bool is_unreadable(const struct store *s, enum profd_status status)
+{
+    return status == PROFD_DAMAGED && s->broken == PROFD_OK;
+}
+
+enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
+                                      int64_t at, const struct folded *more, struct profd_error *e)
+{
+    bool folded = false;
+    enum profd_status status = sqlite_rollup_add(s, a, series, level, at, more, &folded, e);
+    if (is_unreadable(s, status)) {
+        status = put_aside(s, series->id, level, at, e);
+        if (status == PROFD_OK) {
+            TRY(sqlite_rollup_add(s, a, series, level, at, more, &folded, e));
+        }
+    }
+    if (status != PROFD_OK || !folded) {
+        return status;
+    }
+    status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_DAY, at / 24, more, &folded, e);
+    if (is_unreadable(s, status)) {
+        return drop_sum(s, series->id, SQLITE_LEVEL_DAY, at / 24, e);
+    }
+    if (status == PROFD_OK && folded) {
+        status = sqlite_rollup_add(s, a, series, SQLITE_LEVEL_ALL, 0, more, &folded, e);
+    }
+    return is_unreadable(s, status) ? drop_sum(s, series->id, SQLITE_LEVEL_ALL, 0, e) : status;
+}
+
+/* Slices on their way into a wider row. */
+struct gathering {
+    struct store *s;
+    struct arena *arena, *scratch;
+    struct sqlite_identity series;
+    struct folding folding;
+};
+
+/* Takes the rows of one level, from at to last. */
+static enum profd_status gather(struct gathering *g, int level, int64_t at, int64_t last, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    for (bool found = true; status == PROFD_OK && found; at++) {
+        struct folded row;
+        TRY(sqlite_find(g->s, SQL_ROLLUP_OPEN_AT,
+                        VALUES(INTEGER(g->series.id), INTEGER(level), INTEGER(at), INTEGER(last)), &at, &found, e));
+        if (!found) {
+            break;
+        }
+        arena_reset(g->scratch);
+        status = sqlite_rollup_load(g->s, g->scratch, g->series.id, level, at, g->series.build_count, &row, &found, e);
+        if (is_unreadable(g->s, status)) {
+            status = put_aside(g->s, g->series.id, level, at, e);
+            continue;
+        }
+        if (status == PROFD_OK) {
+            TRY(folding_add(&g->folding, &row, e));
+        }
+        if (status == PROFD_OK) {
+            TRY(remove_row(g->s, g->series.id, level, at, e));
+        }
+    }
+    return status;
+}
+
+/* Makes the slices of the levels from narrow to before wide part of the row of level wide that contains this one. */
+static enum profd_status interval_merge(struct gathering *g, int narrow, int before, int wide, int64_t to,
+                                        struct profd_error *e)
+{
+    TRY(folding_begin(&g->folding, g->arena, true, e));
+    for (int level = narrow; level < before; level++) {
+        const int64_t each = sqlite_level_minutes(wide) / sqlite_level_minutes(level);
+        TRY(gather(g, level, to * each, to * each + each - 1, e));
+    }
+    TRY(folding_finish(&g->folding, e));
+    return g->folding.out.uploads > 0 ? sqlite_interval_add(g->s, g->arena, &g->series, wide, to, &g->folding.out, e)
+                                      : PROFD_OK;
+}
+
+/* The oldest slice of a level that is before that time (minutes), if there is one, with others into a row of level
+ * wide. all: those of every level. */
+static enum profd_status merge_oldest(struct store *s, int level, int64_t before, int wide, bool all, bool *found,
+                                      struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    const int64_t minutes = sqlite_level_minutes(level);
+    TRY(sqlite_first(s, SQL_ROLLUP_TO_FOLD, VALUES(INTEGER(level), INTEGER(before / minutes)), &q, found, e));
+    if (!*found) {
+        return PROFD_OK;
+    }
+    const int64_t series = sqlite3_column_int64(q, 0), at = sqlite3_column_int64(q, 1);
+    bool known = false;
+    sqlite_finish(q);
+    struct gathering g = {.s = s, .arena = arena_new(0), .scratch = arena_new(0)};
+    enum profd_status status = g.arena && g.scratch
+                                   ? sqlite_series_identify(s, g.arena, series, &g.series, &known, e)
+                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up what hosts have sent");
+    if (status == PROFD_OK && !known) {
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has sums but no row", s->path,
+                                 (long long)series);
+    }
+    if (status == PROFD_OK) {
+        status = interval_merge(&g, all ? SQLITE_LEVEL_SLICE : level, all ? SQLITE_LEVEL_SLICES : level + 1, wide,
+                                at * minutes / sqlite_level_minutes(wide), e);
+    }
+    arena_free(g.arena);
+    arena_free(g.scratch);
+    return status;
+}
+
+/* Do slices take more than their share? Looked at once a minute, and after each widening. */
+static enum profd_status judge_size(struct store *s, const struct store_policy *policy, int64_t now,
+                                    struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool row = true;
+    uint64_t bytes = 0;
+    const uint64_t most = policy->raw_bytes / STORE_LIVE_PART;
+    if (!s->intervals_large && now >= s->intervals_checked && now - s->intervals_checked < CHECK_AFTER) {
+        return PROFD_OK;
+    }
+    enum profd_status status =
+        sqlite_start(s, SQL_ROLLUP_SIZES, VALUES(INTEGER(SQLITE_LEVEL_SLICE), INTEGER(SQLITE_LEVEL_SLICES - 1)), &q, e);
+    while (status == PROFD_OK && bytes <= most && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
+        bytes += (uint64_t)sqlite3_column_int64(q, 0);
+    }
+    if (status == PROFD_OK && row) {
+        sqlite_finish(q);
+    }
+    s->intervals_checked = now;
+    s->intervals_large = bytes > most;
+    return status;
+}
+
+/* One piece of upkeep: the slices of a series and hour that is over for an hour become part of its sum; or, while
+ * slices take more than their share, the oldest and narrowest become wider. */
+static enum profd_status sqlite_interval_compact(struct store *s, const struct store_policy *policy, int64_t now,
+                                                 bool *found, struct store_progress *progress, struct profd_error *e)
+{
+    const int64_t before = (now / SQLITE_HOUR - 1) * SQLITE_SLICE_WIDE;
+    enum profd_status status = PROFD_OK;
+    *found = false;
+    for (int level = SQLITE_LEVEL_SLICE; status == PROFD_OK && !*found && level < SQLITE_LEVEL_SLICES; level++) {
+        status = merge_oldest(s, level, before, SQLITE_LEVEL_HOUR, true, found, e);
+    }
+    if (status == PROFD_OK && !*found) {
+        status = judge_size(s, policy, now, e);
+    }
+    for (int level = SQLITE_LEVEL_SLICE;
+         status == PROFD_OK && !*found && s->intervals_large && level < SQLITE_LEVEL_SLICES; level++) {
+        const int wide = level + 1 < SQLITE_LEVEL_SLICES ? level + 1 : SQLITE_LEVEL_HOUR;
+        status = merge_oldest(s, level, INT64_MAX, wide, false, found, e);
+    }
+    progress->rows += *found;
+    return status;
+}
+
+/* Rolls up the single uploads of an hour. */
+
+/* Nodes of stacks after which no further upload is taken: each may be another one, and adding them up takes longer than
+ * reading them. */
+#define NODES_MAX LIMIT_STACK_NODES
+
+/* Uploads of one series and hour that are being rolled up. */
+struct rolling {
+    struct store *s;
+    struct arena *arena;
+    struct folding folding;
+    uint64_t bytes, live_bytes, nodes; /* nodes: of stacks */
+    int64_t last_number;
+    bool all; /* no upload of the hour is left */
+};
+
+/* Adds a row of SQL_RAW_EACH. */
+static enum profd_status take_raw(struct rolling *r, sqlite3_stmt *q, const struct sqlite_identity *series,
+                                  struct profd_error *e)
+{
+    struct counts c;
+    size_t n;
+    struct folded *out = &r->folding.out;
+    bool saturated = false;
+    int64_t number = sqlite3_column_int64(q, 0), host = sqlite3_column_int64(q, 1), start = sqlite3_column_int64(q, 2);
+    int64_t end = start + sqlite3_column_int64(q, 3), parts = sqlite3_column_int64(q, 9);
+    const struct sqlite_slice slice = {series->id, sqlite3_column_int(q, 8), end, sqlite3_column_int64(q, 10), number};
+    const uint8_t *bytes = sqlite_blob(q, 7, &n);
+    enum profd_status status = counts_decode(bytes, n, (uint32_t)series->build_count, &c, e);
+    if (status != PROFD_OK) {
+        return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "database %s: upload %lld",
+                                r->s->path, (long long)number);
+    }
+    status = rollup_sum_add_upload(r->folding.sum, &c, (uint64_t)number, (uint32_t)sqlite3_column_int(q, 6), e);
+    const uint32_t nodes = c.node_count;
+    counts_done(&c);
+    out->uploads += (uint64_t)parts;
+    struct random_groups started = {.unknown = 0};
+    started.of[sqlite3_column_int(q, 6) & (int)(RANDOM_GROUPS - 1)] = (uint64_t)sqlite3_column_int64(q, 5);
+    random_groups_add(&out->groups, &started);
+    sum_add(&out->processes, (uint64_t)sqlite3_column_int64(q, 5), &saturated);
+    out->inexact |= (uint32_t)sqlite3_column_int64(q, 4) | (saturated ? (uint32_t)INEXACT_SATURATED : 0);
+    out->number = number < out->number ? number : out->number;
+    out->first = start < out->first ? start : out->first;
+    out->last = end > out->last ? end : out->last;
+    r->bytes += n;
+    r->nodes += nodes;
+    r->live_bytes += slice.width > 0 ? n : 0;
+    r->last_number = number;
+    bool known = out->host_count > 0 && out->hosts[out->host_count - 1] == host; /* most come from one host */
+    if (status == PROFD_OK && !known &&
+        !folded_merge_hosts(r->arena, out->hosts, out->host_count, &host, 1, &out->hosts, &out->host_count)) {
+        return profd_no_memory(e);
+    }
+    return status == PROFD_OK && slice.width > 0 ? sqlite_slice_remove(r->s, &slice, e) : status;
+}
+
+/* Updates the ledger, the series and the totals: fewer uploads are single. */
+static enum profd_status enter_rolled(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
+                                      struct profd_error *e)
+{
+    struct sqlite_sums sums;
+    bool found;
+    uint64_t uploads = r->folding.out.uploads;
+    struct sqlite_state *t = &r->s->state;
+    TRY(sqlite_ledger_load(r->s, series->id, hour, series->build_count, &sums, &found, e));
+    if (!found || sums.raw_uploads < uploads || sums.raw_bytes < r->bytes || sums.live_bytes < r->live_bytes ||
+        t->raw_uploads < uploads || t->raw_bytes < r->bytes || t->live_bytes < r->live_bytes) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger knows fewer uploads than are stored",
+                               r->s->path, (long long)series->id, (long long)hour);
+    }
+    sums.raw_uploads -= uploads;
+    sums.raw_bytes -= r->bytes;
+    sums.live_bytes -= r->live_bytes;
+    r->all = sums.raw_uploads == 0;
+    t->raw_uploads -= uploads;
+    t->raw_bytes -= r->bytes;
+    t->live_bytes -= r->live_bytes;
+    TRY(sqlite_ledger_save(r->s, series->id, hour, &sums, e));
+    if (r->all) {
+        TRY(sqlite_run(r->s, SQL_LEDGER_SINCE, VALUES(INTEGER(series->id), INTEGER(hour), NOTHING), e));
+    }
+    TRY(sqlite_series_load(r->s, series->id, series->build_count, &sums, &found, e));
+    if (!found) {
+        return PROFD_OK;
+    }
+    sums.raw_uploads -= uploads;
+    sums.raw_bytes -= r->bytes;
+    sums.live_bytes -= r->live_bytes;
+    return sqlite_series_save(r->s, series->id, &sums, e);
+}
+
+static enum profd_status roll(struct rolling *r, const struct sqlite_identity *series, int64_t hour,
+                              struct sqlite_budget *budget, struct profd_error *e)
+{
+    TRY(folding_begin(&r->folding, r->arena, true, e));
+    sqlite3_stmt *q;
+    uint64_t limit = budget->uploads > 0 ? budget->uploads : 1;
+    TRY(sqlite_start(r->s, SQL_RAW_EACH, VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(limit)), &q, e));
+    enum profd_status status = PROFD_OK;
+    while (sqlite_row(r->s, q, &status, e)) {
+        status = take_raw(r, q, series, e);
+        budget->uploads -= budget->uploads > 0;
+        if (status != PROFD_OK || sqlite_budget_spent(budget) || r->nodes >= NODES_MAX) {
+            sqlite_finish(q);
+            break;
+        }
+    }
+    TRY(status);
+    if (r->folding.out.uploads == 0) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "database %s: series %lld, hour %lld: the ledger names uploads that are not there",
+                               r->s->path, (long long)series->id, (long long)hour);
+    }
+    TRY(folding_finish(&r->folding, e));
+    TRY(sqlite_pyramid_add(r->s, r->arena, series, hour, &r->folding.out, e));
+    TRY(sqlite_run(r->s, SQL_RAW_REMOVE,
+                   VALUES(INTEGER(series->id), INTEGER(hour), INTEGER(hour), INTEGER(r->last_number)), e));
+    return enter_rolled(r, series, hour, e);
+}
+
+/* Excludes the uploads from the search until another one arrives in their hour. */
+static enum profd_status set_aside(struct store *s, int64_t series, int64_t hour, const struct sqlite_state *before,
+                                   struct profd_error *e)
+{
+    s->state = *before;
+    enum profd_status status = sqlite_run(s, SQL_ROLL_UNDO, NULL, 0, e);
+    sqlite_users_discard(s);
+    if (status == PROFD_OK) {
+        TRY(sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e));
+    }
+    return status == PROFD_OK ? sqlite_run(s, SQL_LEDGER_SINCE, VALUES(INTEGER(series), INTEGER(hour), NOTHING), e)
+                              : status;
+}
+
+enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour, struct sqlite_budget *budget,
+                                   bool *readable, struct store_progress *progress, struct profd_error *e)
+{
+    struct rolling r = {.s = s, .arena = arena_new(0)};
+    struct sqlite_identity identity;
+    struct sqlite_state before = s->state;
+    bool found;
+    *readable = true;
+    enum profd_status status =
+        r.arena ? sqlite_users_flush(s, e) : profd_no_memory(e); /* only the following may be rolled back */
+    if (status == PROFD_OK) {
+        status = sqlite_run(s, SQL_ROLL_BEGIN, NULL, 0, e);
+    }
+    if (status != PROFD_OK) {
+        arena_free(r.arena);
+        return status;
+    }
+    status = sqlite_series_identify(s, r.arena, series, &identity, &found, e);
+    if (status == PROFD_OK && !found) {
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: series %lld has uploads but no row", s->path,
+                                 (long long)series);
+    }
+    if (status == PROFD_OK) {
+        status = roll(&r, &identity, hour, budget, e);
+    }
+    arena_free(r.arena);
+    if (status == PROFD_DAMAGED && s->broken == PROFD_OK) {
+        *readable = false;
+        return set_aside(s, series, hour, &before, e);
+    }
+    progress->uploads += r.folding.out.uploads;
+    progress->rows++;
+    return status == PROFD_OK ? sqlite_run(s, SQL_ROLL_DONE, NULL, 0, e) : status;
+}
+
+/* Decides which uploads and sums are rolled up next: hours from uploads, days from hours, all time from days. */
 
 #define SECOND INT64_C(1000000000)
 
@@ -39,9 +902,9 @@ static enum profd_status find_open(struct store *s, int level, int64_t before, i
 
 /* Adds rows that are not folded yet, from at to last, as many as the budget allows; each is then in the sum. scratch is
  * reset. */
-static enum profd_status gather(struct store *s, struct arena *scratch, const struct sqlite_identity *series, int level,
-                                int64_t at, int64_t last, const struct sqlite_budget *budget, struct folding *f,
-                                struct profd_error *e)
+static enum profd_status compact_gather(struct store *s, struct arena *scratch, const struct sqlite_identity *series,
+                                        int level, int64_t at, int64_t last, const struct sqlite_budget *budget,
+                                        struct folding *f, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     for (bool found = true, first = true; status == PROFD_OK && found && (first || !sqlite_budget_spent(budget));
@@ -79,7 +942,7 @@ static enum profd_status fold(struct store *s, struct arena *a, struct arena *sc
                                (long long)series);
     }
     TRY(folding_begin(&f, a, true, e));
-    TRY(gather(s, scratch, &identity, level, at, last, budget, &f, e));
+    TRY(compact_gather(s, scratch, &identity, level, at, last, budget, &f, e));
     TRY(folding_finish(&f, e));
     TRY(level == SQLITE_LEVEL_HOUR ? sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_DAY, at / 24, &f.out, &folded, e)
                                    : sqlite_rollup_add(s, a, &identity, SQLITE_LEVEL_ALL, 0, &f.out, &folded, e));

@@ -26,9 +26,4 @@ int sqlite_level_of(int64_t minutes);
 enum profd_status sqlite_interval_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
                                       int64_t at, const struct folded *more, struct profd_error *e);
 
-/* One piece of upkeep: the slices of a series and hour that is over for an hour become part of its sum; or, while
- * slices take more than their share, the oldest and narrowest become wider. */
-enum profd_status sqlite_interval_compact(struct store *s, const struct store_policy *policy, int64_t now, bool *found,
-                                          struct store_progress *progress, struct profd_error *e);
-
 #endif

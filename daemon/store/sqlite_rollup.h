@@ -29,14 +29,6 @@ enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q
 /* Reads a row with everything in it. */
 enum profd_status sqlite_rollup_load(struct store *s, struct arena *a, int64_t series, int level, int64_t at,
                                      size_t builds, struct folded *out, bool *found, struct profd_error *e);
-/* Adds more to a row, which is made if it isn't there. *folded: whether the level above holds the row, so that it must
- * get the same. Inside a write transaction; the arena grows by what the row needs. */
-enum profd_status sqlite_rollup_add(struct store *s, struct arena *a, const struct sqlite_identity *series, int level,
-                                    int64_t at, const struct folded *more, bool *folded, struct profd_error *e);
-
-/* Adds more to the row of an hour, and to those above that hold it. */
-enum profd_status sqlite_pyramid_add(struct store *s, struct arena *a, const struct sqlite_identity *series,
-                                     int64_t hour, const struct folded *more, struct profd_error *e);
 
 /* A write transaction of upkeep: begins as any; end commits the state too, if anything was changed. */
 enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e);
@@ -62,16 +54,7 @@ enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *bu
 
 /* --- sqlite_delete.c */
 
-/* Notes that something that ended at last was removed from a series. gone: build, user → the latest of these times. */
-enum profd_status sqlite_withdraw(struct hashmap *gone, const struct sqlite_identity *series, int64_t last,
-                                  struct profd_error *e);
-/* Brings the lists and the epochs up to date, after the tables of series are. */
-enum profd_status sqlite_withdrawal_apply(struct store *s, const struct hashmap *gone, struct profd_error *e);
 /* Adds removed counts to the totals. */
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);
-/* Removes the symbols of a build, and its row if nothing names it. */
-enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, struct profd_error *e);
-/* Removes a series' row, and its set if no other series has it. */
-enum profd_status sqlite_series_remove(struct store *s, const struct sqlite_identity *series, struct profd_error *e);
 
 #endif

@@ -26,15 +26,8 @@ static inline int64_t sqlite_slice_at(int width, int64_t time)
 enum profd_status sqlite_slice_add(struct store *s, const struct sqlite_slice *slice, struct profd_error *e);
 enum profd_status sqlite_slice_find(struct store *s, const struct sqlite_slice *slice, bool *found,
                                     struct profd_error *e);
-enum profd_status sqlite_slice_remove(struct store *s, const struct sqlite_slice *slice, struct profd_error *e);
 /* Those of a series in these hours, both included. */
 enum profd_status sqlite_slice_remove_hours(struct store *s, int64_t series, int64_t from, int64_t to,
                                             struct profd_error *e);
-
-/* Makes the oldest of the narrowest slices part of one of the next width: uploads of one process in it become one
- * upload. *found is false when there is none. What cannot be decoded or is too large together stays apart, in the wider
- * slice. Inside a transaction of upkeep. */
-enum profd_status sqlite_slice_widen(struct store *s, bool *found, struct store_progress *progress,
-                                     struct profd_error *e);
 
 #endif
