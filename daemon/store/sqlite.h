@@ -133,14 +133,10 @@ const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLIT
     (const struct sqlite_value[]){__VA_ARGS__},                                                                        \
         sizeof((const struct sqlite_value[]){__VA_ARGS__}) / sizeof(struct sqlite_value)
 
-/* --- sqlite_statement.c: running SQL, and what went wrong ----------------------------------------------------------
- */
+/* --- sqlite_transaction.c: running SQL, and what went wrong */
 
 /* What an extended result code means. */
 enum profd_status sqlite_status_of(int extended);
-/* IO and DAMAGED: a writer never writes again, because the result of a failed write or fsync is unknown, and a later
- * success would not change that. Others have no effect. */
-void sqlite_break(struct store *s, enum profd_status status, const char *why);
 /* The status and the sentence for the connection's last error. IO and DAMAGED close a writer for good. */
 enum profd_status sqlite_fail(struct store *s, struct profd_error *e);
 /* The statement with its parameters bound, ready for sqlite_next; NULL on failure. */
@@ -187,7 +183,7 @@ enum profd_status sqlite_save_state(struct store *s, struct profd_error *e);
 void sqlite_discard_rows(struct store *s);
 void sqlite_statements_done(struct store *s);
 
-/* --- sqlite_space.c: storing leaves space for its own log -------------------------------------------------------- */
+/* Storing leaves space for its own log. */
 
 /* How long the log may be on this disk. */
 enum profd_status sqlite_space_open(struct store *s, struct profd_error *e);
@@ -201,21 +197,15 @@ enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e);
 enum profd_status sqlite_store_begin(struct store *s, struct profd_error *e);
 enum profd_status sqlite_store_end(struct store *s, enum profd_status status, struct profd_error *e);
 
-/* --- sqlite_direct.c: SQL on a bare connection */
+/* --- sqlite_open.c: SQL on a bare connection */
 
 /* Runs statements that give no rows; doing says what for when they fail. */
 enum profd_status sqlite_direct_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e);
-/* The status and the sentence for the connection's last error; doing says what met it. */
-enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e);
 /* First column of the first row of a statement without parameters. */
 enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
 
-/* --- sqlite_file.c, sqlite_schema.c, sqlite_salt.c */
+/* --- sqlite_open.c, sqlite_schema.c, sqlite_seal.c */
 
-/* Looks at the file without opening it as a database and without writing: a verdict and whether it is there. */
-enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd_error *e);
-/* Creates a new database beside path and renames it to path when it is complete. */
-enum profd_status sqlite_create_file(const char *path, struct profd_error *e);
 /* Makes a new or renamed file's entry in its directory durable. */
 enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e);
 
@@ -254,13 +244,10 @@ enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema
 /* Draws a new random salt for ETags (struct store_epoch). In the caller's transaction, if there is one. */
 enum profd_status sqlite_salt_draw(sqlite3 *db, struct profd_error *e);
 
-/* --- sqlite_watch.c
- * ----------------------------------------------------------------------------------------------------- */
+/* --- sqlite_transaction.c: files that keep their names */
 
 /* Notes which files the writing handle has open, once they are there. */
 enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e);
-/* The log was copied into the database, which may have become shorter. */
-void sqlite_watch_note_database(struct store *s);
 /* The log has wal_frames pages now. */
 void sqlite_watch_note_log(struct store *s);
 /* IO when the handle has failed, or one of them has lost its name or the end of what was committed to it: then the
@@ -286,8 +273,7 @@ enum profd_status sqlite_intern_series(struct store *s, const struct store_uploa
     ((LIMIT_ID_DAYS - STORE_ENDED_DAYS) * INT64_C(86400000000000)) /* added to the before of store_remove_ids */
 #define SQLITE_DIGESTS_BEFORE ((LIMIT_ID_DAYS - STORE_ARRIVAL_DAYS) * INT64_C(86400000000000)) /* likewise */
 
-/* --- sqlite_choose.c
- * ---------------------------------------------------------------------------------------------------- */
+/* --- sqlite_list.c */
 
 struct sqlite_known {
     bool known;
@@ -311,14 +297,12 @@ enum profd_status sqlite_choose_object(struct store *s, int64_t build, const str
 enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
-/* --- sqlite_content.c */
+/* --- sqlite_object.c */
 
 /* The content of an object in the current row of q, which begins with size and encoded: a new block
  * that the caller frees. DAMAGED: it cannot be unpacked. */
 enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e);
-
-/* --- sqlite_naming.c */
 
 /* What hosts attest of a build without a quorum for one object, for the senders of a sum: read when it is needed. */
 struct sqlite_attested {
@@ -331,8 +315,6 @@ struct sqlite_attested {
 enum profd_status sqlite_judge_hosts(struct store *s, int64_t build, int64_t object, const struct store_senders *of,
                                      struct sqlite_attested *a, struct sqlite_choice *choice, bool *names,
                                      struct profd_error *e);
-/* The number of hosts that attest any object of the build. */
-enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
 /* The variant of a build that a quorum of hosts attests; 0: none. */
 enum profd_status sqlite_find_quorum(struct store *s, int64_t build, int64_t *variant, struct profd_error *e);
 

@@ -1,3 +1,5 @@
+/* Upkeep of sums: rows of hours, days and all time; slices of live processes and of hosts; which of them is rolled up
+ * next. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,3 +1,6 @@
+/* Opens, creates and checks the file: SQL on a connection without a handle, the tables of a schema version, the pages
+ * of a file, the handles. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,7 +10,371 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/sqlite.h"
 #include "store/sqlite_users.h"
+#include "store/store.h"
+
+/* The status and the sentence for the connection's last error; doing says what met it. */
+static enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e)
+{
+    int extended = sqlite3_extended_errcode(db), rc = extended & 0xff;
+    enum profd_status status = rc == SQLITE_FULL                             ? PROFD_FULL
+                               : rc == SQLITE_NOMEM                          ? PROFD_NO_MEMORY
+                               : extended == SQLITE_IOERR_DATA               ? PROFD_DAMAGED
+                               : rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB ? PROFD_DAMAGED
+                               : rc == SQLITE_BUSY                           ? PROFD_BUSY
+                                                                             : PROFD_IO;
+    if (extended == SQLITE_IOERR_DATA) {
+        return profd_error_set(e, status, "%s: page %lld of the database is damaged: it does not have its checksum",
+                               doing, (long long)sqlite_seal_take_fault());
+    }
+    return profd_error_set(e, status, "%s: %s (SQLite error %d)", doing, sqlite3_errmsg(db), extended);
+}
+
+enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e)
+{
+    sqlite3_stmt *q = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK) {
+        return sqlite_direct_fail(db, sql, e);
+    }
+    enum profd_status status = PROFD_OK;
+    int rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        *value = sqlite3_column_int64(q, 0);
+    } else {
+        status = rc == SQLITE_DONE ? profd_error_set(e, PROFD_DAMAGED, "%s gives no answer", sql)
+                                   : sqlite_direct_fail(db, sql, e);
+    }
+    sqlite3_finalize(q);
+    return status;
+}
+
+enum profd_status sqlite_direct_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_direct_fail(db, doing, e);
+}
+
+/* Checks that the tables of a database are those of the schema version that it claims, by the texts of their statements
+ * without white space and comments. They are compared with those of a new database in memory, which the steps to that
+ * version make: it has what the SQLite of this process makes of an ALTER TABLE. */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Skips white space and comments. */
+static const char *skip_blanks(const char *at)
+{
+    for (;;) {
+        if (isspace((unsigned char)*at)) {
+            at++;
+        } else if (at[0] == '-' && at[1] == '-') {
+            at += strcspn(at, "\n");
+        } else {
+            return at;
+        }
+    }
+}
+
+/* True if two texts have the same words and signs. */
+static bool same_text(const char *a, const char *b)
+{
+    bool word = false;
+    for (;;) {
+        const char *x = skip_blanks(a), *y = skip_blanks(b);
+        if (*x != *y || (word && (x != a) != (y != b) && is_word(*x))) {
+            return false; /* they differ, or one separates words that the other joins */
+        }
+        if (*x == '\0') {
+            return true;
+        }
+        word = is_word(*x);
+        a = x + 1;
+        b = y + 1;
+    }
+}
+
+/* Compares the row of an object of the model, in q, with the one of its name in the database. */
+static enum profd_status compare_object(sqlite3 *db, const char *path, int64_t version, sqlite3_stmt *q,
+                                        sqlite3_stmt *own, struct profd_error *e)
+{
+    const char *type = sqlite_text(q, 0), *name = sqlite_text(q, 1);
+    sqlite3_reset(own);
+    if (sqlite3_bind_text(own, 1, name, -1, SQLITE_TRANSIENT) != SQLITE_OK) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of %s", path);
+    }
+    const int rc = sqlite3_step(own);
+    if (rc == SQLITE_DONE) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s of schema version %lld is missing", path, type,
+                               name, (long long)version);
+    }
+    if (rc != SQLITE_ROW) {
+        return sqlite_direct_fail(db, path, e);
+    }
+    if (strcmp(type, sqlite_text(own, 0)) != 0 || !same_text(sqlite_text(q, 2), sqlite_text(own, 1))) {
+        return profd_error_set(e, PROFD_DAMAGED, "database %s: %s %s is not that of schema version %lld", path, type,
+                               name, (long long)version);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_structure_judge(sqlite3 *db, const struct sqlite_schema *schema, const char *path,
+                                         int64_t version, struct profd_error *e)
+{
+    sqlite3 *model = NULL;
+    sqlite3_stmt *q = NULL, *own = NULL;
+    int rc = SQLITE_DONE;
+    enum profd_status status =
+        sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX, NULL) ==
+                SQLITE_OK
+            ? sqlite_schema_make(model, schema, 0, version, e)
+            : profd_error_set(e, PROFD_NO_MEMORY, "no memory to check the tables of the database");
+    if (status == PROFD_OK && sqlite3_prepare_v2(model,
+                                                 "SELECT type, name, sql FROM main.sqlite_schema "
+                                                 "WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'",
+                                                 -1, &q, NULL) != SQLITE_OK) {
+        status = sqlite_direct_fail(model, "the model of the tables", e);
+    }
+    if (status == PROFD_OK &&
+        sqlite3_prepare_v2(db, "SELECT type, sql FROM main.sqlite_schema WHERE name=?1", -1, &own, NULL) != SQLITE_OK) {
+        status = sqlite_direct_fail(db, path, e);
+    }
+    while (status == PROFD_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+        status = compare_object(db, path, version, q, own, e);
+    }
+    if (status == PROFD_OK && rc != SQLITE_DONE) {
+        status = sqlite_direct_fail(model, "the model of the tables", e);
+    }
+    sqlite3_finalize(own);
+    sqlite3_finalize(q);
+    sqlite3_close(model);
+    return status;
+}
+
+/* SQLite reads what is missing of the last page as zeros. */
+static enum profd_status check_size(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
+                                    struct profd_error *e)
+{
+    struct stat st;
+    int64_t page = 0;
+    TRY(sqlite_direct_integer(s->db, "PRAGMA page_size", &page, e));
+    if (stat(s->path, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot check the database \"%s\"", s->path);
+    }
+    if (page > 0 && st.st_size % page != 0) {
+        fault(context, "the file ends within a page");
+    }
+    return PROFD_OK;
+}
+
+int64_t store_sqlite_bad_page(const struct store *s)
+{
+    return s->bad_page;
+}
+
+enum profd_status store_sqlite_check(struct store *s, void (*fault)(void *context, const char *sentence), void *context,
+                                     struct profd_error *e)
+{
+    sqlite3_stmt *q = NULL;
+    (void)sqlite_seal_take_fault();
+    int rc = sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(100)", -1, &q, NULL);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(q);
+        if (rc == SQLITE_ROW && strcmp(sqlite_text(q, 0), "ok") != 0) {
+            fault(context, sqlite_text(q, 0));
+        }
+    }
+    int64_t page = sqlite_seal_take_fault();
+    s->bad_page = page ? page : s->bad_page;
+    enum profd_status status = rc == SQLITE_DONE ? PROFD_OK : sqlite_fail(s, e);
+    sqlite3_finalize(q);
+    return status == PROFD_OK ? check_size(s, fault, context, e) : status;
+}
+
+/* The database file: checked before SQLite may modify it, and complete before it gets its name. */
+
+#define HEADER_SIZE 100
+#define HEADER_PAGE_SIZE 16   /* offset, 2 bytes; 1 means 65536 */
+#define HEADER_CHANGES 24     /* offset of the number of the latest change, */
+#define HEADER_PAGES 28       /* of the number of pages, which is valid if */
+#define HEADER_VALID_FOR 92   /* this is the same as that of the latest change */
+#define HEADER_VERSION 60     /* offset of user_version, big-endian */
+#define HEADER_APPLICATION 68 /* of application_id */
+
+static uint32_t get_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
+}
+
+static enum profd_status judge_header(const char *path, const uint8_t *header, ssize_t n, struct profd_error *e)
+{
+    if (n < HEADER_SIZE || memcmp(header, "SQLite format 3", 16) != 0) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "\"%s\" is not a profd database: it has no header of a SQLite database", path);
+    }
+    uint32_t application = get_u32(header + HEADER_APPLICATION), version = get_u32(header + HEADER_VERSION);
+    if (application != SQLITE_APPLICATION_ID) {
+        return profd_error_set(e, PROFD_DAMAGED,
+                               "\"%s\" is not a profd database: its application id is 0x%08x, not 0x%08x", path,
+                               application, (unsigned)SQLITE_APPLICATION_ID);
+    }
+    if (version > SQLITE_SCHEMA_VERSION) {
+        return profd_error_set(e, PROFD_NEWER,
+                               "\"%s\" has schema version %u, from a newer profd; this one knows up to %d", path,
+                               version, SQLITE_SCHEMA_VERSION);
+    }
+    return PROFD_OK;
+}
+
+/* SQLite would apply a log without its database to the new database. */
+static enum profd_status judge_log(const char *path, struct profd_error *e)
+{
+    char log[PATH_MAX];
+    struct stat st;
+    int n = snprintf(log, sizeof log, "%s-wal", path);
+    if (n < 0 || (size_t)n >= sizeof log) {
+        return profd_error_set(e, PROFD_CONFIG, "the database's path has more than %zu bytes", sizeof log - 5);
+    }
+    if (stat(log, &st) == 0 && st.st_size > 0) {
+        return profd_error_set(
+            e, PROFD_CONFIG,
+            "\"%s\" exists but its database does not: put the database back, or move the log away, then "
+            "start profd again",
+            log);
+    }
+    return PROFD_OK;
+}
+
+/* Looks at the file without opening it as a database and without writing: a verdict and whether it is there. */
+static enum profd_status sqlite_judge_file(const char *path, bool *exists, struct profd_error *e)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        if (errno != ENOENT) {
+            return profd_error_set(e, PROFD_CANT_CREATE, "cannot stat the database \"%s\": %s", path, strerror(errno));
+        }
+        *exists = false;
+        return judge_log(path, e);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return profd_error_set(e, PROFD_CONFIG, "the database \"%s\" is %s, not a file", path,
+                               S_ISDIR(st.st_mode) ? "a directory" : "a device, pipe or socket");
+    }
+    if (st.st_size == 0) {
+        *exists = false;
+        return judge_log(path, e);
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot open the database \"%s\": %s", path, strerror(errno));
+    }
+    uint8_t header[HEADER_SIZE];
+    ssize_t n = pread(fd, header, sizeof header, 0);
+    int error = errno;
+    close(fd);
+    if (n < 0) {
+        return profd_error_set(e, PROFD_IO, "cannot read the database \"%s\": %s", path, strerror(error));
+    }
+    *exists = true;
+    return judge_header(path, header, n, e);
+}
+
+enum profd_status store_sqlite_judge(int fd, const char *path, uint64_t size, struct profd_error *e)
+{
+    uint8_t header[HEADER_SIZE];
+    ssize_t n = pread(fd, header, sizeof header, 0);
+    if (n < 0) {
+        return profd_error_set(e, PROFD_IO, "cannot read \"%s\": %s", path, strerror(errno));
+    }
+    TRY(judge_header(path, header, n, e));
+    if (get_u32(header + HEADER_CHANGES) != get_u32(header + HEADER_VALID_FOR)) {
+        return PROFD_OK;
+    }
+    uint32_t page = (uint32_t)header[HEADER_PAGE_SIZE] << 8 | header[HEADER_PAGE_SIZE + 1];
+    uint64_t bytes = (uint64_t)get_u32(header + HEADER_PAGES) * (page == 1 ? 65536 : page);
+    if (bytes != size) {
+        return profd_error_set(e, PROFD_DAMAGED, "\"%s\" has %llu bytes, and its header says %llu", path,
+                               (unsigned long long)size, (unsigned long long)bytes);
+    }
+    return PROFD_OK;
+}
+
+bool store_sqlite_is_ours(const char *path)
+{
+    bool exists = false;
+    return sqlite_judge_file(path, &exists, NULL) == PROFD_OK && exists;
+}
+
+enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_MAX];
+    int n = slash ? snprintf(directory, sizeof directory, "%.*s", (int)(slash - path) + 1, path)
+                  : snprintf(directory, sizeof directory, ".");
+    int fd = n > 0 && (size_t)n < sizeof directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_IO, "cannot open the directory of \"%s\": %s", path, strerror(errno));
+    }
+    int rc = fsync(fd);
+    int error = errno;
+    close(fd);
+    if (rc != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot sync the directory of \"%s\": %s", path, strerror(error));
+    }
+    return PROFD_OK;
+}
+
+/* Makes an empty database of an empty file. */
+static enum profd_status fill_empty(const char *path, struct profd_error *e)
+{
+    sqlite3 *db = NULL;
+    enum profd_status status = PROFD_OK;
+    sqlite_seal_register();
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path,
+                                 db ? sqlite3_errmsg(db) : "out of memory");
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_schema_extend(db, &sqlite_schema_newest, 0, e);
+    }
+    sqlite3_close(db);
+    return status;
+}
+
+static void remove_leftovers(const char *path)
+{
+    char journal[PATH_MAX];
+    unlink(path);
+    if (snprintf(journal, sizeof journal, "%s-journal", path) < (int)sizeof journal) {
+        unlink(journal);
+    }
+}
+
+/* Creates a new database beside path and renames it to path when it is complete. */
+static enum profd_status sqlite_create_file(const char *path, struct profd_error *e)
+{
+    char making[PATH_MAX];
+    int n = snprintf(making, sizeof making - 8, "%s.new", path);
+    if (n < 0 || (size_t)n >= sizeof making - 8) {
+        return profd_error_set(e, PROFD_CONFIG, "the database's path has more than %zu bytes", sizeof making - 13);
+    }
+    remove_leftovers(making);
+    int fd = open(making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
+    }
+    close(fd);
+    enum profd_status status = fill_empty(making, e);
+    if (status == PROFD_OK && rename(making, path) != 0) {
+        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
+    }
+    if (status != PROFD_OK) {
+        remove_leftovers(making);
+        return status;
+    }
+    return sqlite_sync_directory(path, e);
+}
 
 #define QUICK_CHECK_BYTES (64 << 20) /* a larger database is not read completely when it is opened */
 

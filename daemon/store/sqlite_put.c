@@ -15,7 +15,8 @@
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
 
-/* --- Row ids of hosts, builds and series. The writer caches them, so that an upload of a known series needs no query. */
+/* --- Row ids of hosts, builds and series. The writer caches them, so that an upload of a known series needs no query.
+ */
 
 /* Row id of a text in a table: from the cache, from the table, or new. */
 static enum profd_status intern_text(struct store *s, struct hashmap *cache, enum sqlite_sql find, enum sqlite_sql add,
@@ -698,7 +699,6 @@ static enum profd_status put_counts(struct sqlite_batch *b, const struct store_u
     return sqlite_batch_put(b, u, host, series, i->id, &i->upload, e);
 }
 
-/* Stores a harvest (sqlite_instance.c). */
 static enum profd_status sqlite_put_harvest(struct sqlite_batch *b, const struct store_upload *u,
                                             enum store_outcome *outcome, struct profd_error *e)
 {

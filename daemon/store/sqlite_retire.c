@@ -1,5 +1,5 @@
-/* What lists say after something was removed. Deletes the uploads of a program: one commit makes them invisible, and
- * their rows are removed in slices (sqlite_reclaim). */
+/* Removal: what lists say afterwards; deleting a program in one commit, after which its rows are removed in slices; and
+ * retention, which removes whole days, oldest first, and symbols of builds that are no longer used. */
 #include <string.h>
 
 #include "core/sum.h"

@@ -52,7 +52,7 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
 enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e);
 
-/* --- sqlite_delete.c */
+/* --- sqlite_retire.c */
 
 /* Adds removed counts to the totals. */
 void sqlite_retired_add(struct sqlite_state *t, const struct sqlite_sums *gone);

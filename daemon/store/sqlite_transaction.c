@@ -1,4 +1,365 @@
+/* Statements and transactions, the files that a writer watches, and the space that its log needs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "store/sqlite.h"
 #include "store/sqlite_users.h"
+
+enum profd_status sqlite_status_of(int extended)
+{
+    if (extended == SQLITE_IOERR_NOMEM) {
+        return PROFD_NO_MEMORY;
+    }
+    if (extended == SQLITE_IOERR_DATA) {
+        return PROFD_DAMAGED;
+    }
+    switch (extended & 0xff) {
+    case SQLITE_FULL:
+        return PROFD_FULL;
+    case SQLITE_NOMEM:
+        return PROFD_NO_MEMORY;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return PROFD_BUSY;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return PROFD_DAMAGED;
+    case SQLITE_TOOBIG:
+        return PROFD_TOO_LARGE;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PROTOCOL:
+        return PROFD_IO;
+    default:
+        return PROFD_INTERNAL;
+    }
+}
+
+const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLITE_SCOPE_TEXT])
+{
+    size_t n = 0;
+    if (scope->all) {
+        snprintf(text, SQLITE_SCOPE_TEXT, "[]");
+        return text;
+    }
+    n += (size_t)snprintf(text, SQLITE_SCOPE_TEXT, "[%" PRIu32, scope->uid);
+    for (uint32_t i = 0; i < scope->other_count; i++) {
+        n += (size_t)snprintf(text + n, SQLITE_SCOPE_TEXT - n, ",%" PRIu32, scope->others[i]);
+    }
+    snprintf(text + n, SQLITE_SCOPE_TEXT - n, "]");
+    return text;
+}
+
+/* IO and DAMAGED: a writer never writes again, because the result of a failed write or fsync is unknown, and a later
+ * success would not change that. Others have no effect. */
+static void sqlite_break(struct store *s, enum profd_status status, const char *why)
+{
+    if (!s->writable || s->broken != PROFD_OK || (status != PROFD_IO && status != PROFD_DAMAGED)) {
+        return;
+    }
+    s->broken = status;
+    s->health.failed = true;
+    s->health.damaged = status == PROFD_DAMAGED;
+    s->health.full = false;
+    s->health.changes++;
+    profd_error_set(&s->health.error, status, "%s", why);
+}
+
+enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
+{
+    int extended = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
+    enum profd_status status = sqlite_status_of(extended);
+    struct profd_error why;
+    if (extended == SQLITE_IOERR_DATA) {
+        s->bad_page = sqlite_seal_take_fault();
+    }
+    /* SQLite knows of a full disk only by ENOSPC, and only when it writes: not of a quota, nor when it enlarges the
+     * shared memory. A failed sync is another matter: what it left is unknown, whatever the reason. */
+    if (extended == SQLITE_IOERR_WRITE || extended == SQLITE_IOERR_SHMSIZE || extended == SQLITE_IOERR_SHMOPEN) {
+        status = system == ENOSPC || system == EDQUOT ? PROFD_FULL : status;
+    }
+    if ((extended & 0xff) == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) { /* it passes */
+        status = profd_error_set(&why, PROFD_BUSY, "database %s: no descriptor is free to open a file of it", s->path);
+    } else if (status == PROFD_FULL) {
+        profd_error_set(&why, status, "no space left for the database %s", s->path);
+    } else if (extended == SQLITE_IOERR_DATA) {
+        profd_error_set(&why, status, "database %s: page %lld is damaged: it does not have its checksum", s->path,
+                        (long long)s->bad_page);
+    } else {
+        profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
+                        status == PROFD_IO ? "; check the disk" : "");
+    }
+    if (extended != SQLITE_IOERR_DATA) { /* a page that was refused has changed nothing: reading goes on without it */
+        sqlite_break(s, status, why.sentence);
+    }
+    if (e) {
+        *e = why;
+    }
+    return status;
+}
+
+static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
+{
+    switch (v->kind) {
+    case SQLITE_VALUE_INTEGER:
+        return sqlite3_bind_int64(statement, i, v->integer) == SQLITE_OK;
+    case SQLITE_VALUE_TEXT:
+        return sqlite3_bind_text(statement, i, v->data, -1, SQLITE_STATIC) == SQLITE_OK;
+    case SQLITE_VALUE_BLOB:
+        return (v->size == 0 ? sqlite3_bind_zeroblob(statement, i, 0)
+                             : sqlite3_bind_blob64(statement, i, v->data, v->size, SQLITE_STATIC)) == SQLITE_OK;
+    case SQLITE_VALUE_NULL:
+        return sqlite3_bind_null(statement, i) == SQLITE_OK;
+    }
+    return false;
+}
+
+enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, struct profd_error *e)
+{
+    *out = NULL;
+    if (!s->statements[which] && sqlite3_prepare_v3(s->db, sqlite_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                                    &s->statements[which], NULL) != SQLITE_OK) {
+        return sqlite_fail(s, e);
+    }
+    sqlite3_stmt *statement = s->statements[which];
+    sqlite3_reset(statement);
+    for (size_t i = 0; i < count; i++) {
+        if (!bind(statement, (int)i + 1, &values[i])) {
+            return sqlite_fail(s, e);
+        }
+    }
+    *out = statement;
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e)
+{
+    int rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        *row = true;
+        return PROFD_OK;
+    }
+    enum profd_status status = rc == SQLITE_DONE ? PROFD_OK : sqlite_fail(s, e);
+    sqlite_finish(statement);
+    *row = false;
+    return status;
+}
+
+void sqlite_finish(sqlite3_stmt *statement)
+{
+    if (statement) {
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement); /* they are borrowed */
+    }
+}
+
+enum profd_status sqlite_first(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, bool *row, struct profd_error *e)
+{
+    TRY(sqlite_start(s, which, values, count, out, e));
+    return sqlite_next(s, *out, row, e);
+}
+
+bool sqlite_row(struct store *s, sqlite3_stmt *statement, enum profd_status *status, struct profd_error *e)
+{
+    bool row = false;
+    if (*status) {
+        sqlite_finish(statement);
+        return false;
+    }
+    *status = sqlite_next(s, statement, &row, e);
+    return row;
+}
+
+enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                             struct profd_error *e)
+{
+    sqlite3_stmt *statement;
+    bool row = false;
+    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
+    if (row) {
+        sqlite_finish(statement);
+    }
+    return status;
+}
+
+enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                              int64_t *value, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *statement;
+    bool row = false;
+    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
+    if (row) {
+        *value = sqlite3_column_int64(statement, 0);
+        sqlite_finish(statement);
+    }
+    if (status == PROFD_OK) {
+        *found = row;
+    }
+    return status;
+}
+
+const uint8_t *sqlite_blob(sqlite3_stmt *statement, int column, size_t *n)
+{
+    const void *p = sqlite3_column_blob(statement, column);
+    *n = p ? (size_t)sqlite3_column_bytes(statement, column) : 0;
+    return p ? p : "";
+}
+
+const char *sqlite_text(sqlite3_stmt *statement, int column)
+{
+    const unsigned char *p = sqlite3_column_text(statement, column);
+    return p ? (const char *)p : "";
+}
+
+void sqlite_statements_done(struct store *s)
+{
+    for (int i = 0; i < SQL_COUNT; i++) {
+        sqlite3_finalize(s->statements[i]);
+        s->statements[i] = NULL;
+    }
+}
+
+/* The files of an open database, and that they keep their names and what was committed to them. SQLite goes on with a
+ * file that was removed, renamed or truncated: what is committed then cannot be found again, and another process that
+ * opens the name is not seen. Only stat is used: to close a descriptor of the database would drop SQLite's locks on it.
+ *
+ * The size of the index of the log is not looked at. SQLite maps this file, and the kernel ends a process that reads
+ * beyond its end by SIGBUS. */
+
+#define LOG_HEADER 32       /* bytes, of the file format of SQLite */
+#define LOG_FRAME_HEADER 24 /* likewise, before each page */
+
+static enum profd_status watch(struct store *s, const char *path, const struct stat *st, struct profd_error *e)
+{
+    struct sqlite_watched *w = &s->watched[s->watched_count];
+    if (s->watched_count == SQLITE_WATCHED) {
+        return profd_error_set(e, PROFD_INTERNAL, "more than %u files are watched", SQLITE_WATCHED);
+    }
+    w->path = strdup(path);
+    if (!w->path) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to watch \"%s\"", path);
+    }
+    w->device = st->st_dev;
+    w->inode = st->st_ino;
+    w->size = 0;
+    s->watched_count++;
+    return PROFD_OK;
+}
+
+/* The log was copied into the database, which may have become shorter. */
+static void sqlite_watch_note_database(struct store *s)
+{
+    struct stat st;
+    if (s->watched_count > SQLITE_WATCHED_DATABASE && stat(s->path, &st) == 0) {
+        s->watched[SQLITE_WATCHED_DATABASE].size = st.st_size;
+    }
+}
+
+enum profd_status sqlite_watch_begin(struct store *s, struct profd_error *e)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    char path[PATH_MAX];
+    struct stat st;
+    int moved = 0;
+    enum profd_status status = PROFD_OK;
+    for (size_t i = 0; status == PROFD_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(path, sizeof path, "%s%s", s->path, suffixes[i]);
+        status = stat(path, &st) == 0
+                     ? watch(s, path, &st, e)
+                     : profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
+    }
+    /* Checks that the file with this name is the one that SQLite has opened. */
+    if (status == PROFD_OK &&
+        (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved)) {
+        status = profd_error_set(e, PROFD_IO, "\"%s\" was replaced while it was opened", s->path);
+    }
+    sqlite_watch_note_database(s);
+    return status;
+}
+
+void sqlite_watch_note_log(struct store *s)
+{
+    s->watched[SQLITE_WATCHED_LOG].size =
+        s->wal_frames > 0 ? LOG_HEADER + s->wal_frames * (LOG_FRAME_HEADER + s->page_size) : 0;
+}
+
+enum profd_status store_sqlite_watch(struct store *s, const char *path, int fd, struct profd_error *e)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return profd_error_set(e, PROFD_IO, "cannot look at \"%s\": %s", path, strerror(errno));
+    }
+    return watch(s, path, &st, e);
+}
+
+void sqlite_watch_end(struct store *s)
+{
+    while (s->watched_count > 0) {
+        free(s->watched[--s->watched_count].path);
+    }
+}
+
+/* Returns what happened to the file; "" if it is unchanged. */
+static const char *judge(const struct sqlite_watched *w, int *error)
+{
+    struct stat st;
+    *error = stat(w->path, &st) == 0 ? 0 : errno;
+    return *error != 0                                       ? "was removed"
+           : st.st_dev != w->device || st.st_ino != w->inode ? "was replaced"
+           : st.st_size < w->size                            ? "was truncated"
+                                                             : "";
+}
+
+/* Only the name of the log was removed: its commits would be lost with the descriptor, so they are copied into the
+ * database now. */
+static void save_log(struct store *s, size_t missing, int error)
+{
+    int other;
+    if (missing != SQLITE_WATCHED_LOG || error != ENOENT) {
+        return;
+    }
+    for (size_t i = 0; i < s->watched_count; i++) {
+        if (i != missing && *judge(&s->watched[i], &other) != '\0') {
+            return;
+        }
+    }
+    s->saved = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_FULL, NULL, NULL) == SQLITE_OK;
+}
+
+enum profd_status sqlite_watch_look(struct store *s, struct profd_error *e)
+{
+    int error = 0;
+    if (s->broken != PROFD_OK) {
+        return profd_error_set(e, s->broken, "%s", s->health.error.sentence);
+    }
+    for (size_t i = 0; i < s->watched_count; i++) {
+        const char *happened = judge(&s->watched[i], &error);
+        if (*happened == '\0') {
+            continue;
+        }
+        struct profd_error why;
+        profd_error_set(&why, PROFD_IO, "\"%s\" %s while profd had it open%s%s; put it back or restore a backup",
+                        s->watched[i].path, happened, error ? ": " : "", error ? strerror(error) : "");
+        sqlite_break(s, PROFD_IO, why.sentence);
+        save_log(s, i, error);
+        return profd_error_set(e, s->broken, "%s", s->health.error.sentence);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status store_look(struct store *s, struct profd_error *e)
+{
+    return sqlite_watch_look(s, e);
+}
 
 enum profd_status sqlite_load_state(struct store *s, struct sqlite_state *state, struct profd_error *e)
 {
@@ -170,4 +531,93 @@ enum profd_status sqlite_read_end(struct store *s, bool began, enum profd_status
         (void)sqlite_run(s, SQL_ROLLBACK, NULL, 0, NULL);
     }
     return status != PROFD_OK ? status : ended;
+}
+
+/* The write-ahead log and the disk: stored data must always fit into the database, too. */
+
+#define LOG_FRAMES_LEAST 64
+#define LOG_PART 16 /* share of the file system that the log may use: half of the reserve's share */
+#define LOG_MOST 16 /* multiple of it above which storing waits for the reader that holds the log */
+
+enum profd_status sqlite_space_open(struct store *s, struct profd_error *e)
+{
+    struct statvfs fs;
+    char sql[64];
+    s->log_frames = SQLITE_WAL_FRAMES;
+    if (statvfs(s->path, &fs) == 0 && fs.f_blocks > 0) {
+        uint64_t frames = (uint64_t)fs.f_blocks * fs.f_frsize / LOG_PART / SQLITE_PAGE;
+        s->log_frames = frames < LOG_FRAMES_LEAST    ? LOG_FRAMES_LEAST
+                        : frames < SQLITE_WAL_FRAMES ? (int)frames
+                                                     : SQLITE_WAL_FRAMES;
+    }
+    s->checkpoint_at = s->log_frames;
+    snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%lld", (long long)s->log_frames * SQLITE_PAGE);
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? PROFD_OK : sqlite_fail(s, e);
+}
+
+/* Computes the bytes by which the database grows when the log is copied into it, and those that the disk has. */
+static enum profd_status measure(struct store *s, uint64_t *grows, uint64_t *available, struct profd_error *e)
+{
+    struct stat st;
+    struct statvfs fs;
+    sqlite3_stmt *q;
+    bool row = false;
+    *grows = 0;
+    *available = UINT64_MAX;
+    enum profd_status status = sqlite_first(s, SQL_PAGES, NULL, 0, &q, &row, e);
+    if (!row) {
+        return status;
+    }
+    uint64_t bytes = (uint64_t)(sqlite3_column_int64(q, 0) * sqlite3_column_int64(q, 1));
+    sqlite_finish(q);
+    if (stat(s->path, &st) == 0 && statvfs(s->path, &fs) == 0) {
+        *grows = bytes > (uint64_t)st.st_size ? bytes - (uint64_t)st.st_size : 0;
+        *available = (uint64_t)fs.f_bavail * fs.f_frsize;
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_space_begin(struct store *s, struct profd_error *e)
+{
+    uint64_t grows, available;
+    if (!s->writable) { /* sqlite_write_begin refuses */
+        return PROFD_OK;
+    }
+    TRY(measure(s, &grows, &available, e));
+    bool long_log = s->wal_frames >= LOG_MOST * s->log_frames;
+    if (long_log || grows > available / 4) {
+        TRY(sqlite_empty_log(s, long_log, e));
+    }
+    if (s->wal_frames >= LOG_MOST * s->log_frames) {
+        return profd_error_set(
+            e, PROFD_BUSY, "a report that is being made holds the write-ahead log, which has %lld MiB; at most %lld",
+            (long long)s->wal_frames * SQLITE_PAGE >> 20, (long long)LOG_MOST * s->log_frames * SQLITE_PAGE >> 20);
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e)
+{
+    uint64_t grows, available;
+    enum profd_status status = measure(s, &grows, &available, e);
+    if (status == PROFD_OK && grows > available / 2) {
+        status = profd_error_set(
+            e, PROFD_FULL,
+            "no space left for the database %s: it is to grow by %llu bytes, and as many are needed for its log; "
+            "%llu are available",
+            s->path, (unsigned long long)grows, (unsigned long long)available);
+    }
+    s->spacious = status == PROFD_OK;
+    return status;
+}
+
+enum profd_status sqlite_store_begin(struct store *s, struct profd_error *e)
+{
+    TRY(sqlite_space_begin(s, e));
+    return sqlite_write_begin(s, e);
+}
+
+enum profd_status sqlite_store_end(struct store *s, enum profd_status status, struct profd_error *e)
+{
+    return sqlite_write_end(s, status == PROFD_OK ? sqlite_space_judge(s, e) : status, e);
 }
