@@ -133,10 +133,13 @@ const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLIT
     (const struct sqlite_value[]){__VA_ARGS__},                                                                        \
         sizeof((const struct sqlite_value[]){__VA_ARGS__}) / sizeof(struct sqlite_value)
 
-/* --- sqlite_transaction.c: running SQL, and what went wrong */
+/* --- sqlite_statement.c: running SQL, and what went wrong */
 
 /* What an extended result code means. */
 enum profd_status sqlite_status_of(int extended);
+/* IO and DAMAGED: a writer never writes again, because the result of a failed write or fsync is unknown, and a later
+ * success would not change that. Others have no effect. */
+void sqlite_break(struct store *s, enum profd_status status, const char *why);
 /* The status and the sentence for the connection's last error. IO and DAMAGED close a writer for good. */
 enum profd_status sqlite_fail(struct store *s, struct profd_error *e);
 /* The statement with its parameters bound, ready for sqlite_next; NULL on failure. */
@@ -197,10 +200,12 @@ enum profd_status sqlite_space_judge(struct store *s, struct profd_error *e);
 enum profd_status sqlite_store_begin(struct store *s, struct profd_error *e);
 enum profd_status sqlite_store_end(struct store *s, enum profd_status status, struct profd_error *e);
 
-/* --- sqlite_open.c: SQL on a bare connection */
+/* --- sqlite_direct.c: SQL on a bare connection */
 
 /* Runs statements that give no rows; doing says what for when they fail. */
 enum profd_status sqlite_direct_run(sqlite3 *db, const char *sql, const char *doing, struct profd_error *e);
+/* The status and the sentence for the connection's last error; doing says what met it. */
+enum profd_status sqlite_direct_fail(sqlite3 *db, const char *doing, struct profd_error *e);
 /* First column of the first row of a statement without parameters. */
 enum profd_status sqlite_direct_integer(sqlite3 *db, const char *sql, int64_t *value, struct profd_error *e);
 
@@ -297,7 +302,7 @@ enum profd_status sqlite_choose_object(struct store *s, int64_t build, const str
 enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
-/* --- sqlite_object.c */
+/* --- sqlite_content.c, sqlite_naming.c */
 
 /* The content of an object in the current row of q, which begins with size and encoded: a new block
  * that the caller frees. DAMAGED: it cannot be unpacked. */
@@ -315,6 +320,8 @@ struct sqlite_attested {
 enum profd_status sqlite_judge_hosts(struct store *s, int64_t build, int64_t object, const struct store_senders *of,
                                      struct sqlite_attested *a, struct sqlite_choice *choice, bool *names,
                                      struct profd_error *e);
+/* The number of hosts that attest any object of the build. */
+enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
 /* The variant of a build that a quorum of hosts attests; 0: none. */
 enum profd_status sqlite_find_quorum(struct store *s, int64_t build, int64_t *variant, struct profd_error *e);
 

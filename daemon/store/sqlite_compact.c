@@ -15,41 +15,6 @@
 #include "store/sqlite_slice.h"
 #include "store/sqlite_users.h"
 
-#define SLICE_NANOSECONDS 20000000 /* uploads wait this long for a slice */
-#define SLICE_UPLOADS 512
-
-static int64_t work_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-struct sqlite_budget sqlite_budget_begin(void)
-{
-    return (struct sqlite_budget){.deadline = work_now() + SLICE_NANOSECONDS, .uploads = SLICE_UPLOADS};
-}
-
-bool sqlite_budget_spent(const struct sqlite_budget *b)
-{
-    return b->uploads == 0 || work_now() >= b->deadline;
-}
-
-enum profd_status sqlite_upkeep_begin(struct store *s, struct profd_error *e)
-{
-    enum profd_status status = sqlite_write_begin(s, e);
-    s->before = s->state;
-    return status;
-}
-
-enum profd_status sqlite_upkeep_end(struct store *s, enum profd_status status, struct profd_error *e)
-{
-    if (status == PROFD_OK && memcmp(&s->before, &s->state, sizeof s->state) != 0) {
-        status = sqlite_save_state(s, e);
-    }
-    return sqlite_write_end(s, status, e);
-}
-
 enum profd_status sqlite_processes_decode(const struct store *s, sqlite3_stmt *q, int column, uint64_t processes,
                                           struct random_groups *out, struct profd_error *e)
 {
@@ -867,6 +832,42 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
 /* Decides which uploads and sums are rolled up next: hours from uploads, days from hours, all time from days. */
 
 #define SECOND INT64_C(1000000000)
+
+/* Removes a slice of one table of a deleted series. *removed 0: nothing of the series is left. */
+static enum profd_status reclaim_slice(struct store *s, int64_t series, uint64_t *removed,
+                                       struct store_progress *progress, struct profd_error *e)
+{
+    static const enum sqlite_sql tables[] = {SQL_DOOMED_RAW,   SQL_DOOMED_ROLLUPS,    SQL_DOOMED_PROCESSES,
+                                             SQL_SLICE_DOOMED, SQL_HOST_TOTAL_DOOMED, SQL_DOOMED_LEDGER};
+    *removed = 0;
+    for (size_t i = 0; *removed == 0 && i < sizeof tables / sizeof tables[0]; i++) {
+        TRY(sqlite_run(s, tables[i], VALUES(INTEGER(series)), e));
+        *removed = (uint64_t)sqlite3_changes(s->db);
+        if (tables[i] == SQL_DOOMED_ROLLUPS) {
+            s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
+            progress->rows += *removed;
+        }
+    }
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
+                                 struct store_progress *progress, struct profd_error *e)
+{
+    int64_t series = 0;
+    uint64_t removed = 0;
+    TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
+    while (*left && !sqlite_budget_spent(budget)) {
+        TRY(reclaim_slice(s, series, &removed, progress, e));
+        if (removed == 0) {
+            TRY(sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e));
+        }
+        if (removed == 0) {
+            TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
+        }
+    }
+    return PROFD_OK;
+}
 
 /* Finds the next uploads to roll up. */
 static enum profd_status find_raw(struct store *s, const struct store_policy *policy, int64_t now, int64_t *series,

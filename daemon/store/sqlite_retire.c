@@ -222,55 +222,6 @@ static enum profd_status remove_rows(struct store *s, enum sqlite_sql which, con
     return PROFD_OK;
 }
 
-/* Removes a slice of one table of a deleted series. *removed 0: nothing of the series is left. */
-static enum profd_status reclaim_slice(struct store *s, int64_t series, uint64_t *removed,
-                                       struct store_progress *progress, struct profd_error *e)
-{
-    TRY(remove_rows(s, SQL_DOOMED_RAW, VALUES(INTEGER(series)), removed, e));
-    if (*removed > 0) {
-        return PROFD_OK;
-    }
-    TRY(remove_rows(s, SQL_DOOMED_ROLLUPS, VALUES(INTEGER(series)), removed, e));
-    if (*removed > 0) {
-        s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
-        progress->rows += *removed;
-    }
-    if (*removed > 0) {
-        return PROFD_OK;
-    }
-    TRY(remove_rows(s, SQL_DOOMED_PROCESSES, VALUES(INTEGER(series)), removed, e));
-    if (*removed > 0) {
-        return PROFD_OK;
-    }
-    TRY(remove_rows(s, SQL_SLICE_DOOMED, VALUES(INTEGER(series)), removed, e));
-    if (*removed > 0) {
-        return PROFD_OK;
-    }
-    TRY(remove_rows(s, SQL_HOST_TOTAL_DOOMED, VALUES(INTEGER(series)), removed, e));
-    if (*removed > 0) {
-        return PROFD_OK;
-    }
-    return remove_rows(s, SQL_DOOMED_LEDGER, VALUES(INTEGER(series)), removed, e);
-}
-
-enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
-                                 struct store_progress *progress, struct profd_error *e)
-{
-    int64_t series = 0;
-    uint64_t removed = 0;
-    TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
-    while (*left && !sqlite_budget_spent(budget)) {
-        TRY(reclaim_slice(s, series, &removed, progress, e));
-        if (removed == 0) {
-            TRY(sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e));
-        }
-        if (removed == 0) {
-            TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
-        }
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status remove_sums(struct store *s, int64_t series, int level, int64_t from, int64_t to,
                                      uint64_t *removed, struct profd_error *e)
 {

@@ -1,0 +1,221 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+enum profd_status sqlite_status_of(int extended)
+{
+    if (extended == SQLITE_IOERR_NOMEM) {
+        return PROFD_NO_MEMORY;
+    }
+    if (extended == SQLITE_IOERR_DATA) {
+        return PROFD_DAMAGED;
+    }
+    switch (extended & 0xff) {
+    case SQLITE_FULL:
+        return PROFD_FULL;
+    case SQLITE_NOMEM:
+        return PROFD_NO_MEMORY;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return PROFD_BUSY;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return PROFD_DAMAGED;
+    case SQLITE_TOOBIG:
+        return PROFD_TOO_LARGE;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PROTOCOL:
+        return PROFD_IO;
+    default:
+        return PROFD_INTERNAL;
+    }
+}
+
+const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLITE_SCOPE_TEXT])
+{
+    size_t n = 0;
+    if (scope->all) {
+        snprintf(text, SQLITE_SCOPE_TEXT, "[]");
+        return text;
+    }
+    n += (size_t)snprintf(text, SQLITE_SCOPE_TEXT, "[%" PRIu32, scope->uid);
+    for (uint32_t i = 0; i < scope->other_count; i++) {
+        n += (size_t)snprintf(text + n, SQLITE_SCOPE_TEXT - n, ",%" PRIu32, scope->others[i]);
+    }
+    snprintf(text + n, SQLITE_SCOPE_TEXT - n, "]");
+    return text;
+}
+
+void sqlite_break(struct store *s, enum profd_status status, const char *why)
+{
+    if (!s->writable || s->broken != PROFD_OK || (status != PROFD_IO && status != PROFD_DAMAGED)) {
+        return;
+    }
+    s->broken = status;
+    s->health.failed = true;
+    s->health.damaged = status == PROFD_DAMAGED;
+    s->health.full = false;
+    s->health.changes++;
+    profd_error_set(&s->health.error, status, "%s", why);
+}
+
+enum profd_status sqlite_fail(struct store *s, struct profd_error *e)
+{
+    int extended = sqlite3_extended_errcode(s->db), system = sqlite3_system_errno(s->db);
+    enum profd_status status = sqlite_status_of(extended);
+    struct profd_error why;
+    if (extended == SQLITE_IOERR_DATA) {
+        s->bad_page = sqlite_seal_take_fault();
+    }
+    /* SQLite knows of a full disk only by ENOSPC, and only when it writes: not of a quota, nor when it enlarges the
+     * shared memory. A failed sync is another matter: what it left is unknown, whatever the reason. */
+    if (extended == SQLITE_IOERR_WRITE || extended == SQLITE_IOERR_SHMSIZE || extended == SQLITE_IOERR_SHMOPEN) {
+        status = system == ENOSPC || system == EDQUOT ? PROFD_FULL : status;
+    }
+    if ((extended & 0xff) == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) { /* it passes */
+        status = profd_error_set(&why, PROFD_BUSY, "database %s: no descriptor is free to open a file of it", s->path);
+    } else if (status == PROFD_FULL) {
+        profd_error_set(&why, status, "no space left for the database %s", s->path);
+    } else if (extended == SQLITE_IOERR_DATA) {
+        profd_error_set(&why, status, "database %s: page %lld is damaged: it does not have its checksum", s->path,
+                        (long long)s->bad_page);
+    } else {
+        profd_error_set(&why, status, "database %s: %s (SQLite error %d)%s", s->path, sqlite3_errmsg(s->db), extended,
+                        status == PROFD_IO ? "; check the disk" : "");
+    }
+    if (extended != SQLITE_IOERR_DATA) { /* a page that was refused has changed nothing: reading goes on without it */
+        sqlite_break(s, status, why.sentence);
+    }
+    if (e) {
+        *e = why;
+    }
+    return status;
+}
+
+static bool bind(sqlite3_stmt *statement, int i, const struct sqlite_value *v)
+{
+    switch (v->kind) {
+    case SQLITE_VALUE_INTEGER:
+        return sqlite3_bind_int64(statement, i, v->integer) == SQLITE_OK;
+    case SQLITE_VALUE_TEXT:
+        return sqlite3_bind_text(statement, i, v->data, -1, SQLITE_STATIC) == SQLITE_OK;
+    case SQLITE_VALUE_BLOB:
+        return (v->size == 0 ? sqlite3_bind_zeroblob(statement, i, 0)
+                             : sqlite3_bind_blob64(statement, i, v->data, v->size, SQLITE_STATIC)) == SQLITE_OK;
+    case SQLITE_VALUE_NULL:
+        return sqlite3_bind_null(statement, i) == SQLITE_OK;
+    }
+    return false;
+}
+
+enum profd_status sqlite_start(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, struct profd_error *e)
+{
+    *out = NULL;
+    if (!s->statements[which] && sqlite3_prepare_v3(s->db, sqlite_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                                    &s->statements[which], NULL) != SQLITE_OK) {
+        return sqlite_fail(s, e);
+    }
+    sqlite3_stmt *statement = s->statements[which];
+    sqlite3_reset(statement);
+    for (size_t i = 0; i < count; i++) {
+        if (!bind(statement, (int)i + 1, &values[i])) {
+            return sqlite_fail(s, e);
+        }
+    }
+    *out = statement;
+    return PROFD_OK;
+}
+
+enum profd_status sqlite_next(struct store *s, sqlite3_stmt *statement, bool *row, struct profd_error *e)
+{
+    int rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        *row = true;
+        return PROFD_OK;
+    }
+    enum profd_status status = rc == SQLITE_DONE ? PROFD_OK : sqlite_fail(s, e);
+    sqlite_finish(statement);
+    *row = false;
+    return status;
+}
+
+void sqlite_finish(sqlite3_stmt *statement)
+{
+    if (statement) {
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement); /* they are borrowed */
+    }
+}
+
+enum profd_status sqlite_first(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                               sqlite3_stmt **out, bool *row, struct profd_error *e)
+{
+    TRY(sqlite_start(s, which, values, count, out, e));
+    return sqlite_next(s, *out, row, e);
+}
+
+bool sqlite_row(struct store *s, sqlite3_stmt *statement, enum profd_status *status, struct profd_error *e)
+{
+    bool row = false;
+    if (*status) {
+        sqlite_finish(statement);
+        return false;
+    }
+    *status = sqlite_next(s, statement, &row, e);
+    return row;
+}
+
+enum profd_status sqlite_run(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                             struct profd_error *e)
+{
+    sqlite3_stmt *statement;
+    bool row = false;
+    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
+    if (row) {
+        sqlite_finish(statement);
+    }
+    return status;
+}
+
+enum profd_status sqlite_find(struct store *s, enum sqlite_sql which, const struct sqlite_value *values, size_t count,
+                              int64_t *value, bool *found, struct profd_error *e)
+{
+    sqlite3_stmt *statement;
+    bool row = false;
+    enum profd_status status = sqlite_first(s, which, values, count, &statement, &row, e);
+    if (row) {
+        *value = sqlite3_column_int64(statement, 0);
+        sqlite_finish(statement);
+    }
+    if (status == PROFD_OK) {
+        *found = row;
+    }
+    return status;
+}
+
+const uint8_t *sqlite_blob(sqlite3_stmt *statement, int column, size_t *n)
+{
+    const void *p = sqlite3_column_blob(statement, column);
+    *n = p ? (size_t)sqlite3_column_bytes(statement, column) : 0;
+    return p ? p : "";
+}
+
+const char *sqlite_text(sqlite3_stmt *statement, int column)
+{
+    const unsigned char *p = sqlite3_column_text(statement, column);
+    return p ? (const char *)p : "";
+}
+
+void sqlite_statements_done(struct store *s)
+{
+    for (int i = 0; i < SQL_COUNT; i++) {
+        sqlite3_finalize(s->statements[i]);
+        s->statements[i] = NULL;
+    }
+}
