@@ -25,9 +25,83 @@ struct arena {
     LIST_HEAD(arena_list, arena) children;
     LIST_ENTRY(arena) link; /* of its parent's children */
     struct arena_block *first, *current;
-    size_t limit, held, used; /* held: with those of children */
-    bool limited;             /* the limit refused something since the last reset */
+    size_t limit, held, used;        /* held: with those of children that count for its limit */
+    bool limited;                    /* the limit refused something since the last reset */
+    bool apart;                      /* it has a limit of its own, and the parent does not count its blocks */
+    bool refused;                    /* a jump was made; of the arena without a parent, as what follows */
+    struct arena_boundary *boundary; /* the innermost one */
+    struct arena_deferred *deferred; /* the latest one */
 };
+
+static _Thread_local uint64_t refuse;
+
+static bool arena_is_refused(void)
+{
+    return refuse > 0 && --refuse == 0;
+}
+
+uint64_t arena_refuse(uint64_t n)
+{
+    const uint64_t left = refuse;
+    refuse = n;
+    return left;
+}
+
+/* The one without a parent: it has the boundaries. */
+static struct arena *arena_top(struct arena *a)
+{
+    while (a->parent) {
+        a = a->parent;
+    }
+    return a;
+}
+
+void arena_boundary_enter(struct arena_boundary *b, struct arena *a)
+{
+    struct arena *top = arena_top(a);
+    b->arena = top;
+    b->outer = top->boundary;
+    b->deferred = top->deferred;
+    top->boundary = b;
+}
+
+void arena_boundary_leave(struct arena_boundary *b)
+{
+    b->arena->boundary = b->outer;
+}
+
+void arena_defer(struct arena *a, struct arena_deferred *d, void (*run)(void *what), void *what)
+{
+    struct arena *top = arena_top(a);
+    *d = (struct arena_deferred){.outer = top->deferred, .run = run, .what = what};
+    top->deferred = d;
+}
+
+void arena_undefer(struct arena *a, struct arena_deferred *d)
+{
+    arena_top(a)->deferred = d->outer;
+    d->run(d->what);
+}
+
+void *arena_fail(struct arena *a)
+{
+    struct arena *top = arena_top(a);
+    if (!top->boundary) {
+        return NULL;
+    }
+    while (top->deferred != top->boundary->deferred) {
+        arena_undefer(top, top->deferred);
+    }
+    top->refused = true;
+    longjmp(top->boundary->jump, 1);
+}
+
+void arena_continue(struct arena *a)
+{
+    if (arena_top(a)->refused) {
+        arena_fail(a);
+    }
+}
 
 struct arena *arena_new(size_t limit)
 {
@@ -38,20 +112,28 @@ struct arena *arena_new(size_t limit)
     return a;
 }
 
-struct arena *arena_new_child(struct arena *parent)
+struct arena *arena_new_child(struct arena *parent, size_t limit)
 {
-    struct arena *a = arena_new(0);
-    if (a != NULL) {
-        a->parent = parent;
-        LIST_INSERT_HEAD(&parent->children, a, link);
+    struct arena *a = arena_is_refused() ? NULL : arena_new(limit);
+    if (a == NULL) {
+        return arena_fail(parent);
     }
+    a->parent = parent;
+    a->apart = limit > 0;
+    LIST_INSERT_HEAD(&parent->children, a, link);
     return a;
+}
+
+/* The arena whose limit sees the blocks of this one, too. */
+static struct arena *arena_above(const struct arena *a)
+{
+    return a->apart ? NULL : a->parent;
 }
 
 /* Adds to what an arena and those above it hold. */
 static void arena_hold(struct arena *a, size_t size)
 {
-    for (; a != NULL; a = a->parent) {
+    for (; a != NULL; a = arena_above(a)) {
         a->held += size;
     }
 }
@@ -60,7 +142,7 @@ static void arena_leave_parent(struct arena *a)
 {
     if (a->parent != NULL) {
         LIST_REMOVE(a, link);
-        arena_hold(a->parent, (size_t)0 - a->held);
+        arena_hold(arena_above(a), (size_t)0 - a->held);
     }
 }
 
@@ -105,7 +187,7 @@ void arena_reset(struct arena *a)
     }
     a->current = a->first;
     a->used = 0;
-    a->limited = false;
+    a->limited = a->refused = false;
 }
 
 bool arena_hit_limit(const struct arena *a)
@@ -136,7 +218,7 @@ static void arena_advise(void *block, size_t size)
 static size_t arena_left(const struct arena *a)
 {
     size_t left = SIZE_MAX;
-    for (; a != NULL; a = a->parent) {
+    for (; a != NULL; a = arena_above(a)) {
         left = a->limit - a->held < left ? a->limit - a->held : left;
     }
     return left;
@@ -196,6 +278,9 @@ static void *arena_take_from(struct arena *a, struct arena_block *b, size_t star
 
 void *arena_take(struct arena *a, size_t size)
 {
+    if (arena_is_refused()) {
+        return arena_fail(a);
+    }
     if (size == 0) {
         size = 1;
     }
@@ -211,7 +296,7 @@ void *arena_take(struct arena *a, size_t size)
     }
     struct arena_block *b = arena_grow(a, size);
     if (b == NULL) {
-        return NULL;
+        return arena_fail(a);
     }
     if (a->current == NULL || b->size - size > a->current->size - a->current->used) {
         a->current = b;
@@ -223,7 +308,7 @@ void *arena_take_array(struct arena *a, size_t count, size_t size)
 {
     size_t total;
     if (__builtin_mul_overflow(count, size, &total)) {
-        return NULL;
+        return arena_fail(a);
     }
     return arena_take(a, total);
 }
@@ -234,7 +319,7 @@ void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capac
         return array;
     }
     uint32_t more = *capacity == 0 ? 16 : *capacity * 2;
-    void *moved = more > *capacity ? arena_take_array(a, more, size) : NULL;
+    void *moved = more > *capacity ? arena_take_array(a, more, size) : arena_fail(a);
     if (moved == NULL) {
         return NULL;
     }
@@ -248,7 +333,7 @@ void *arena_extend(struct arena *a, void *array, uint32_t count, uint32_t *capac
 char *arena_copy(struct arena *a, const char *text, size_t n)
 {
     if (n == SIZE_MAX) {
-        return NULL;
+        return arena_fail(a);
     }
     char *copy = arena_take(a, n + 1);
     if (copy != NULL && n > 0) {
@@ -264,7 +349,7 @@ char *arena_format(struct arena *a, const char *format, ...)
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (n < 0) {
-        return NULL;
+        return arena_fail(a);
     }
     char *text = arena_take(a, (size_t)n + 1);
     if (text == NULL) {

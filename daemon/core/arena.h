@@ -1,7 +1,16 @@
-/* Memory of one job: everything it computes lives here and goes at once. */
+/* Memory of one job: everything it computes lives here and goes at once.
+ *
+ * An arena that has a boundary never returns NULL: what it cannot allocate ends the job, by a jump (longjmp) to the
+ * innermost boundary. So code that runs in jobs only, in core, query and render, does not test what it takes. An arena
+ * without a boundary returns NULL, and its users test that.
+ *
+ * No jump may cross the code of others. A function that the store, SQLite or a lock's owner calls back sets a boundary
+ * of its own before it takes memory, and the caller of the store goes on with arena_continue. What must be freed or
+ * given back although a jump skips the rest of a function is registered with arena_defer. */
 #ifndef PROFD_CORE_ARENA_H
 #define PROFD_CORE_ARENA_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,9 +19,10 @@ struct arena;
 
 /* A new arena that will never hold more than limit bytes (0: no limit). NULL when out of memory. */
 struct arena *arena_new(size_t limit);
-/* An arena for what does not live as long as the job: its blocks count for the limit of its parent, and go with the
- * parent at the latest. NULL when out of memory. */
-struct arena *arena_new_child(struct arena *parent);
+/* An arena for what does not live as long as the job. Its blocks go with the parent at the latest, and its boundaries
+ * are the parent's. limit 0: its blocks count for the limit of the parent; else it has a limit of its own, and the
+ * parent's does not see them. */
+struct arena *arena_new_child(struct arena *parent, size_t limit);
 /* Frees all blocks and children. Accepts NULL. */
 void arena_free(struct arena *a);
 /* Keeps the blocks for the next job and discards their contents; frees children. */
@@ -34,6 +44,45 @@ size_t arena_used(const struct arena *a);
 /* True if the limit, not the machine, refused something since the last reset, to a child too: asking again is no use.
  */
 bool arena_hit_limit(const struct arena *a);
+
+/* As if memory were refused: jumps to the boundary, or returns NULL if there is none. */
+void *arena_fail(struct arena *a);
+/* Goes on to the next boundary if memory was refused behind an inner one. */
+void arena_continue(struct arena *a);
+
+/* What a jump runs on its way to the boundary, the latest first. It lives on the stack of the function that defers. */
+struct arena_deferred {
+    struct arena_deferred *outer;
+    void (*run)(void *what);
+    void *what;
+};
+
+void arena_defer(struct arena *a, struct arena_deferred *d, void (*run)(void *what), void *what);
+/* Runs the latest one, which is d: every path of the function that deferred it calls this. */
+void arena_undefer(struct arena *a, struct arena_deferred *d);
+
+struct arena_boundary {
+    jmp_buf jump;
+    struct arena *arena;
+    struct arena_boundary *outer;
+    struct arena_deferred *deferred; /* those before it are not of this boundary */
+};
+
+void arena_boundary_enter(struct arena_boundary *b, struct arena *a);
+void arena_boundary_leave(struct arena_boundary *b);
+
+/* From here to the end of the block, what the arena or a child of it cannot allocate makes the function return result.
+ * It stands before all that changes a variable of the function: a jump leaves the others undefined. */
+#define ARENA_BOUNDARY(a, result)                                                                                      \
+    __attribute__((cleanup(arena_boundary_leave))) struct arena_boundary arena_boundary;                               \
+    arena_boundary_enter(&arena_boundary, (a));                                                                        \
+    if (setjmp(arena_boundary.jump)) {                                                                                 \
+        return result;                                                                                                 \
+    }
+
+/* For tests: the n-th allocation of this thread from now on is refused; 0: none is. Returns how many were left until
+ * the refusal that was asked for before, 0 if it was made. */
+uint64_t arena_refuse(uint64_t n);
 
 #define ARENA_NEW(a, type) ((type *)arena_take((a), sizeof(type)))
 #define ARENA_ARRAY(a, count, type) ((type *)arena_take_array((a), (count), sizeof(type)))

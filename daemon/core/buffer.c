@@ -5,15 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/arena.h"
+
 void buffer_init(struct buffer *b, size_t limit)
 {
     *b = (struct buffer){.limit = limit};
+}
+
+void buffer_init_arena(struct buffer *b, struct arena *a)
+{
+    *b = (struct buffer){.limit = SIZE_MAX / 2, .arena = a};
 }
 
 void buffer_done(struct buffer *b)
 {
     free(b->data);
     *b = (struct buffer){.limit = b->limit};
+}
+
+void buffer_release(void *b)
+{
+    buffer_done(b);
 }
 
 void buffer_init_drained(struct buffer *b, size_t block, buffer_drain *drain, void *context)
@@ -49,7 +61,10 @@ static bool buffer_grow(struct buffer *b, size_t n)
         capacity = capacity > SIZE_MAX / 2 ? SIZE_MAX : capacity * 2;
     }
     capacity = capacity > b->limit ? b->limit : capacity;
-    char *data = realloc(b->data, capacity == 0 ? 1 : capacity);
+    char *data = b->arena ? arena_take(b->arena, capacity) : realloc(b->data, capacity == 0 ? 1 : capacity);
+    if (data && b->arena && b->size > 0) {
+        memcpy(data, b->data, b->size);
+    }
     if (data == NULL) {
         b->failed = true;
         return false;

@@ -10,13 +10,16 @@
 /* Takes the first n bytes of a buffer that is full; false: they cannot be taken, and the buffer has failed. */
 typedef bool buffer_drain(void *context, const char *data, size_t n);
 
+struct arena;
+
 struct buffer {
-    char *data; /* owned, not NUL-terminated */
+    char *data; /* owned, or the arena's; not NUL-terminated */
     size_t size, capacity, limit;
     bool failed;         /* out of memory, limit reached or not drained: what follows was dropped */
     buffer_drain *drain; /* may be NULL */
     void *context;       /* its */
     uint64_t drained;    /* bytes that it took */
+    struct arena *arena; /* NULL: none */
 };
 
 /* An empty buffer that refuses to grow beyond limit bytes. */
@@ -26,7 +29,11 @@ void buffer_init(struct buffer *b, size_t limit);
 void buffer_init_drained(struct buffer *b, size_t block, buffer_drain *drain, void *context);
 /* Drains what is there. False, now and always after, if that failed. */
 bool buffer_flush(struct buffer *b);
+/* An empty buffer that lives in an arena: it needs no buffer_done. */
+void buffer_init_arena(struct buffer *b, struct arena *a);
 void buffer_done(struct buffer *b);
+/* The same, as arena_defer takes it. */
+void buffer_release(void *b);
 
 void buffer_add(struct buffer *b, const void *bytes, size_t n);
 void buffer_add_text(struct buffer *b, const char *text);

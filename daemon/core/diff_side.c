@@ -358,7 +358,7 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     struct report_request folded = *request->report;
     struct diff_side_request own = *request;
     struct side_work w = {
-        .arena = a, .scratch = scratch, .flow = arena_new_child(scratch), .request = &own, .out = out};
+        .arena = a, .scratch = scratch, .flow = arena_new_child(scratch, 0), .request = &own, .out = out};
     *out = (struct diff_side){.function_count = 0};
     folded.fold_clones = true;
     own.report = &folded;

@@ -28,50 +28,40 @@ static uint64_t profile_bins_hash(const void *context, uint32_t i)
     return table_mix(b->index[i], b->seed);
 }
 
-static bool profile_bins_make_dense(struct profile_bins *b, struct arena *a)
+static void profile_bins_make_dense(struct profile_bins *b, struct arena *a)
 {
     b->dense = ARENA_ARRAY(a, b->bins, uint64_t);
-    if (b->dense == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < b->used; i++) {
         b->dense[b->index[i]] = b->ticks[i];
     }
-    return true;
 }
 
-static bool profile_bins_grow(struct profile_bins *b, struct arena *a)
+static void profile_bins_grow(struct profile_bins *b, struct arena *a)
 {
-    uint32_t capacity = b->capacity == 0 ? 256 : b->capacity * 2;
+    size_t capacity = b->capacity == 0 ? 256 : (size_t)b->capacity * 2; /* at most twice the bins of a histogram */
     uint32_t *index = ARENA_ARRAY(a, capacity, uint32_t);
     uint64_t *ticks = ARENA_ARRAY(a, capacity, uint64_t);
-    if (capacity < b->capacity || index == NULL || ticks == NULL) {
-        return false;
-    }
     if (b->used > 0) {
         memcpy(index, b->index, b->used * sizeof *index);
         memcpy(ticks, b->ticks, b->used * sizeof *ticks);
     }
     b->index = index;
     b->ticks = ticks;
-    b->capacity = capacity;
-    return true;
+    b->capacity = (uint32_t)capacity;
 }
 
-/* Position of a bin among those that arrived, introduced with 0 ticks if new; UINT32_MAX when memory is exhausted. */
+/* Position of a bin among those that arrived, introduced with 0 ticks if new. */
 static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint32_t bin)
 {
-    if (!table_reserve(&b->table, a, profile_bins_hash, b)) {
-        return UINT32_MAX;
-    }
+    table_reserve(&b->table, a, profile_bins_hash, b);
     uint32_t at = table_slot(&b->table, table_mix(bin, b->seed));
     for (; b->table.slots[at] != 0; at = (at + 1) & b->table.mask) {
         if (b->index[b->table.slots[at] - 1] == bin) {
             return b->table.slots[at] - 1;
         }
     }
-    if (b->used == b->capacity && !profile_bins_grow(b, a)) {
-        return UINT32_MAX;
+    if (b->used == b->capacity) {
+        profile_bins_grow(b, a);
     }
     b->index[b->used] = bin;
     b->ticks[b->used] = 0;
@@ -80,21 +70,19 @@ static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint3
     return b->used - 1;
 }
 
-/* Adds the non-zero bins of one histogram of an upload. O(used) expected. False when memory is exhausted. */
-static bool profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks,
+/* Adds the non-zero bins of one histogram of an upload. O(used) expected. */
+static void profile_bins_add(struct profile_bins *b, struct arena *a, const uint32_t *index, const uint64_t *ticks,
                              uint32_t used, bool *saturated)
 {
     uint32_t most = b->used > used ? b->used : used;
     if (b->dense == NULL && (b->bins <= PROFILE_BINS_SMALL || b->bins / PROFILE_BINS_SPARSE <= most)) {
-        if (!profile_bins_make_dense(b, a)) {
-            return false;
-        }
+        profile_bins_make_dense(b, a);
     }
     if (b->dense != NULL) {
         for (uint32_t i = 0; i < used; i++) {
             sum_add(&b->dense[index[i]], ticks[i], saturated);
         }
-        return true;
+        return;
     }
     uint32_t at = UINT32_MAX; /* uploads of one program often bring the same bins in the same order: guess the next */
     for (uint32_t i = 0; i < used; i++) {
@@ -102,12 +90,8 @@ static bool profile_bins_add(struct profile_bins *b, struct arena *a, const uint
         if (at >= b->used || b->index[at] != index[i]) {
             at = profile_bins_find(b, a, index[i]);
         }
-        if (at == UINT32_MAX) {
-            return false;
-        }
         sum_add(&b->ticks[at], ticks[i], saturated);
     }
-    return true;
 }
 
 static bool profile_bins_finish_dense(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
@@ -184,10 +168,8 @@ struct profile_sum {
 struct profile_sum *profile_sum_new(struct arena *a)
 {
     struct profile_sum *s = ARENA_NEW(a, struct profile_sum);
-    if (s != NULL) {
-        s->arena = a;
-        s->seed = table_mix((uintptr_t)s, (uintptr_t)a);
-    }
+    s->arena = a;
+    s->seed = table_mix((uintptr_t)s, (uintptr_t)a);
     return s;
 }
 
@@ -209,36 +191,24 @@ static uint64_t profile_hash_build(const void *context, uint32_t i)
     return table_hash_text(s->builds[i], '\0', s->seed);
 }
 
-enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index)
+uint32_t profile_sum_build(struct profile_sum *s, const char *build_id)
 {
-    if (!table_reserve(&s->build_table, s->arena, profile_hash_build, s)) {
-        return PROFD_NO_MEMORY;
-    }
+    table_reserve(&s->build_table, s->arena, profile_hash_build, s);
     uint32_t at = table_slot(&s->build_table, table_hash_text(build_id, '\0', s->seed));
     for (; s->build_table.slots[at] != 0; at = (at + 1) & s->build_table.mask) {
         if (strcmp(s->builds[s->build_table.slots[at] - 1], build_id) == 0) {
-            *index = s->build_table.slots[at] - 1;
-            return PROFD_OK;
+            return s->build_table.slots[at] - 1;
         }
     }
     uint32_t capacity = s->build_capacity; /* of both arrays */
-    const char *copy = arena_copy(s->arena, build_id, strlen(build_id));
-    void *builds = arena_extend(s->arena, s->builds, s->build_count, &capacity, sizeof *s->builds);
-    if (copy == NULL || builds == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    void *orders = arena_extend(s->arena, s->build_orders, s->build_count, &s->build_capacity, sizeof *s->build_orders);
-    if (orders == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    s->builds = builds;
-    s->build_orders = orders;
-    s->builds[s->build_count] = copy;
+    s->builds = arena_extend(s->arena, s->builds, s->build_count, &capacity, sizeof *s->builds);
+    s->build_orders =
+        arena_extend(s->arena, s->build_orders, s->build_count, &s->build_capacity, sizeof *s->build_orders);
+    s->builds[s->build_count] = arena_copy(s->arena, build_id, strlen(build_id));
     s->build_orders[s->build_count] = (struct counts_order){UINT64_MAX, UINT32_MAX};
-    *index = s->build_count;
     s->build_table.slots[at] = ++s->build_count;
     s->build_table.used++;
-    return PROFD_OK;
+    return s->build_count - 1;
 }
 
 void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t builds, uint64_t commit)
@@ -260,12 +230,10 @@ static uint64_t profile_hash_histogram(const void *context, uint32_t i)
     return table_mix(table_mix(h->low ^ s->seed, h->high), (uint64_t)h->build << 32 | h->bins);
 }
 
-/* The rows of this geometry, introduced if new; NULL when memory is exhausted. */
+/* The rows of this geometry, introduced if new. */
 static struct profile_rows *profile_find_histogram(struct profile_sum *s, const struct profile_histogram *key)
 {
-    if (!table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s)) {
-        return NULL;
-    }
+    table_reserve(&s->histogram_table, s->arena, profile_hash_histogram, s);
     uint64_t hash = table_mix(table_mix(key->low ^ s->seed, key->high), (uint64_t)key->build << 32 | key->bins);
     uint32_t at = table_slot(&s->histogram_table, hash);
     for (; s->histogram_table.slots[at] != 0; at = (at + 1) & s->histogram_table.mask) {
@@ -274,12 +242,8 @@ static struct profile_rows *profile_find_histogram(struct profile_sum *s, const 
             return &s->histograms[s->histogram_table.slots[at] - 1];
         }
     }
-    void *rows =
+    s->histograms =
         arena_extend(s->arena, s->histograms, s->histogram_count, &s->histogram_capacity, sizeof *s->histograms);
-    if (rows == NULL) {
-        return NULL;
-    }
-    s->histograms = rows;
     struct profile_rows *row = &s->histograms[s->histogram_count];
     row->head = *key;
     row->bins = (struct profile_bins){.bins = key->bins, .seed = s->seed};
@@ -288,23 +252,20 @@ static struct profile_rows *profile_find_histogram(struct profile_sum *s, const 
     return row;
 }
 
-static bool profile_add_histogram(struct profile_sum *s, const struct counts *c, uint32_t i, const uint32_t *map,
+static void profile_add_histogram(struct profile_sum *s, const struct counts *c, uint32_t i, const uint32_t *map,
                                   uint64_t commit)
 {
     const struct counts_histogram *in = &c->histograms[i];
     struct profile_histogram key = {.geometry = in->geometry, .order = {commit, c->sorted ? in->order.rank : i}};
     key.build = map[in->build];
     struct profile_rows *row = profile_find_histogram(s, &key);
-    if (row == NULL) {
-        return false;
-    }
     bool is_collector = collector_is_dimension(key.dimension), full = false;
     profile_order_lower(&row->head.order, key.order);
     if (!is_collector) { /* they say nothing about a build */
         profile_order_lower(&s->build_orders[key.build], (struct counts_order){commit, in->build});
     }
-    return profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
-                            is_collector ? &full : &s->saturated);
+    profile_bins_add(&row->bins, s->arena, c->bin_index + in->first, c->bin_ticks + in->first, in->used,
+                     is_collector ? &full : &s->saturated);
 }
 
 static uint64_t profile_hash_key(const struct profile_arc *k, uint64_t seed)
@@ -325,39 +286,31 @@ static bool profile_same_arc(const struct profile_arc *a, const struct profile_a
 
 /* Enters the arcs of the first upload in the table: it is made when a later upload has an arc that must be looked for.
  */
-static bool profile_index_arcs(struct profile_sum *s)
+static void profile_index_arcs(struct profile_sum *s)
 {
     struct table *t = &s->arc_table;
     while (t->used < s->arc_count) {
-        if (!table_reserve(t, s->arena, profile_hash_arc, s)) {
-            return false;
-        }
+        table_reserve(t, s->arena, profile_hash_arc, s);
         uint32_t at = table_slot(t, profile_hash_arc(s, t->used));
         while (t->slots[at] != 0) {
             at = (at + 1) & t->mask;
         }
         t->slots[at] = ++t->used;
     }
-    return table_reserve(t, s->arena, profile_hash_arc, s);
+    table_reserve(t, s->arena, profile_hash_arc, s);
 }
 
-/* Position of the arc, introduced with 0 calls if new; UINT32_MAX when memory is exhausted. */
+/* Position of the arc, introduced with 0 calls if new. */
 static uint32_t profile_find_arc(struct profile_sum *s, const struct profile_arc *key)
 {
-    if (!profile_index_arcs(s)) {
-        return UINT32_MAX;
-    }
+    profile_index_arcs(s);
     uint32_t at = table_slot(&s->arc_table, profile_hash_key(key, s->seed));
     for (; s->arc_table.slots[at] != 0; at = (at + 1) & s->arc_table.mask) {
         if (profile_same_arc(&s->arcs[s->arc_table.slots[at] - 1], key)) {
             return s->arc_table.slots[at] - 1;
         }
     }
-    void *rows = arena_extend(s->arena, s->arcs, s->arc_count, &s->arc_capacity, sizeof *s->arcs);
-    if (rows == NULL) {
-        return UINT32_MAX;
-    }
-    s->arcs = rows;
+    s->arcs = arena_extend(s->arena, s->arcs, s->arc_count, &s->arc_capacity, sizeof *s->arcs);
     s->arcs[s->arc_count] = *key;
     s->arc_table.slots[at] = ++s->arc_count;
     s->arc_table.used++;
@@ -374,19 +327,17 @@ static uint32_t profile_map_end(struct profile_sum *s, uint32_t build, const uin
     return map[build];
 }
 
-enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
-                                  bool arcs_only, struct profd_error *e)
+void profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
+                     bool arcs_only)
 {
     for (uint32_t i = 0; i < c->histogram_count && !arcs_only; i++) {
-        if (!profile_add_histogram(s, c, i, map, commit)) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u histograms", c->histogram_count);
-        }
+        profile_add_histogram(s, c, i, map, commit);
     }
     bool first = s->arc_count == 0;
-    if (first && (s->arcs = ARENA_ARRAY(s->arena, (size_t)c->arc_count + 1, struct profile_arc)) == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
+    if (first) {
+        s->arcs = ARENA_ARRAY(s->arena, (size_t)c->arc_count + 1, struct profile_arc);
+        s->arc_capacity = c->arc_count;
     }
-    s->arc_capacity = first ? c->arc_count : s->arc_capacity;
     uint32_t at = UINT32_MAX; /* uploads of one program often bring the same arcs in the same order: guess the next */
     for (uint32_t i = 0; i < c->arc_count; i++) {
         struct profile_arc key = {.from_build = profile_map_end(s, c->from_build[i], map, commit),
@@ -400,19 +351,14 @@ enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c,
         } else if (at >= s->arc_count || !profile_same_arc(&s->arcs[at], &key)) {
             at = profile_find_arc(s, &key);
         }
-        if (at == UINT32_MAX) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
-        }
         sum_add(&s->arcs[at].calls, c->calls[i], &s->saturated);
         profile_order_lower(&s->arcs[at].order, key.order);
     }
-    return PROFD_OK;
 }
 
-enum profd_status profile_sum_want_stacks(struct profile_sum *s, bool shares)
+void profile_sum_want_stacks(struct profile_sum *s, bool shares)
 {
     s->trees = tree_sum_new(s->arena, shares);
-    return s->trees != NULL ? PROFD_OK : PROFD_NO_MEMORY;
 }
 
 enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tree_addend *more, uint64_t commit,

@@ -51,10 +51,9 @@ struct profile {
 /* A sum in the making; lives in its arena. */
 struct profile_sum;
 
-/* NULL when memory is exhausted. */
 struct profile_sum *profile_sum_new(struct arena *a);
-/* Index of a build in this sum, introduced if new. O(1). NO_MEMORY or OK. */
-enum profd_status profile_sum_build(struct profile_sum *s, const char *build_id, uint32_t *index);
+/* Index of a build in this sum, introduced if new. O(1). */
+uint32_t profile_sum_build(struct profile_sum *s, const char *build_id);
 /* Tells the load order of an upload's builds, those without counts included; profile_sum_add alone learns only of
  * builds that have some. Optional: it decides which library a by-name arc goes to, and the order of builds in a report.
  * O(builds). */
@@ -62,11 +61,11 @@ void profile_sum_load_order(struct profile_sum *s, const uint32_t *map, uint32_t
 /* States the first occurrence of one build (index). For sums of uploads that are no longer stored. O(1). */
 void profile_sum_note_order(struct profile_sum *s, uint32_t index, struct counts_order order);
 /* Adds an upload. map[i] is this sum's index of the upload's i-th build. arcs_only leaves histograms out
- * (for the arcs ever observed). O(bins + arcs) expected. After NO_MEMORY the sum is good for nothing more. */
-enum profd_status profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
-                                  bool arcs_only, struct profd_error *e);
-/* The profile will have stacks; shares: and node_shares. Called before any is added. NO_MEMORY or OK. */
-enum profd_status profile_sum_want_stacks(struct profile_sum *s, bool shares);
+ * (for the arcs ever observed). O(bins + arcs) expected. */
+void profile_sum_add(struct profile_sum *s, const struct counts *c, const uint32_t *map, uint64_t commit,
+                     bool arcs_only);
+/* The profile will have stacks; shares: and node_shares. Called before any is added. */
+void profile_sum_want_stacks(struct profile_sum *s, bool shares);
 /* Adds the trees of an upload or a sum, as tree_sum_add. Their builds count as first brought by `commit`, unless that
  * is UINT64_MAX. */
 enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tree_addend *more, uint64_t commit,

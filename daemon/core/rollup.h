@@ -23,7 +23,8 @@
  * nodes are left depends on the order of adding: sums of sums fold at each level. As long as no sum folds, all orders
  * give the same bytes.
  *
- * A sum in the making lives in its arena. NULL when memory is exhausted. */
+ * A sum in the making lives in its arena. NULL when memory is exhausted and the arena has no boundary. Functions that
+ * return a status are boundaries themselves: they may be called outside of jobs. */
 struct rollup_sum;
 struct rollup_sum *rollup_sum_new(struct arena *a);
 /* The same without spread: groups are not looked at, rollups come with NULL for their spread, and finish gives none. */
@@ -39,14 +40,14 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
 enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *spread,
                                  struct profd_error *e);
 /* To a plain sum only, without stacks (core/tree_sum.h adds those). A finished profile: */
-enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e);
+void rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p);
 /* A rollup over a set of builds, which are renumbered: map[i] is the sum's number of build i. alone: a build with the
  * number COUNTS_NOWHERE is left out. Its histograms and the arcs with no other end are dropped. Arc ends in it lose
  * their addresses, like ends outside every build, so that such arcs add up. The collector's counters belong to whole
  * processes: they stay, with the first build that stays. O(n) if the map ascends and all builds stay, else O(n log
  * n). */
-enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map,
-                                        uint32_t builds, bool alone, struct profd_error *e);
+void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map, uint32_t builds,
+                           bool alone);
 /* The sum, sorted, in the arena. O(n log n) in what uploads brought, O(n) in rollups. spread may be NULL: not wanted.
  */
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
@@ -59,12 +60,10 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
                               struct counts *out, struct profd_error *e);
 /* Positions of a sum's arcs and histograms in order of first arrival: permutations, in the arena. O(n) for each byte in
  * which the orders differ. */
-enum profd_status rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms,
-                              struct profd_error *e);
+void rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms);
 
 /* Histograms, arcs, totals and saturated of a profile, all the rest of which stays as it is. O(n). */
-enum profd_status rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p,
-                                      struct profd_error *e);
+void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p);
 
 /* Decodes a stored sum into the arena, as counts_decode_parts; builds is the size of the series' set. arcs_only leaves
  * histograms and stacks empty. DAMAGED with the rule and the value, NO_MEMORY or OK. */

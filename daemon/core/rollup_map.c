@@ -95,19 +95,20 @@ static void fill_arcs(const struct counts *c, const struct sort_item *items, uin
     r->arc_count = n;
 }
 
-bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
+void rollup_runs_reserve(struct rollup_runs *runs, uint32_t n)
 {
-    if (n <= runs->item_capacity) {
-        return true;
+    if (n > runs->item_capacity) {
+        runs->item_capacity = (size_t)n + n / 4;
+        runs->items = ARENA_ARRAY(runs->arena, 2 * runs->item_capacity, struct sort_item);
     }
-    size_t capacity = (size_t)n + n / 4;
-    struct sort_item *items = ARENA_ARRAY(runs->arena, 2 * capacity, struct sort_item);
-    if (items == NULL) {
-        return false;
+}
+
+static struct rollup_run *take_run(struct rollup_runs *runs, uint32_t histograms, uint64_t bins, uint32_t arcs)
+{
+    if (bins > UINT32_MAX) {
+        arena_fail(runs->arena);
     }
-    runs->items = items;
-    runs->item_capacity = capacity;
-    return true;
+    return rollup_run_take(runs, &(struct rollup_rows){.histograms = histograms, .bins = (uint32_t)bins, .arcs = arcs});
 }
 
 struct rollup_run *rollup_run_sort(struct rollup_runs *runs, const struct counts *c, uint64_t commit)
@@ -116,14 +117,8 @@ struct rollup_run *rollup_run_sort(struct rollup_runs *runs, const struct counts
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += c->histograms[i].used;
     }
-    struct rollup_run *run = bins > UINT32_MAX
-                                 ? NULL
-                                 : rollup_run_take(runs, &(struct rollup_rows){.histograms = c->histogram_count,
-                                                                               .bins = (uint32_t)bins,
-                                                                               .arcs = c->arc_count});
-    if (run == NULL || !rollup_runs_reserve(runs, c->arc_count)) {
-        return NULL;
-    }
+    struct rollup_run *run = take_run(runs, c->histogram_count, bins, c->arc_count);
+    rollup_runs_reserve(runs, c->arc_count);
     sort_arcs(c, runs->items);
     fill_arcs(c, runs->items, commit, &run->r);
     sort_histograms(c, commit, &run->r);
@@ -151,14 +146,7 @@ struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct pro
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         bins += p->histograms[i].used;
     }
-    struct rollup_run *run = bins > UINT32_MAX
-                                 ? NULL
-                                 : rollup_run_take(runs, &(struct rollup_rows){.histograms = p->histogram_count,
-                                                                               .bins = (uint32_t)bins,
-                                                                               .arcs = p->arc_count});
-    if (run == NULL) {
-        return NULL;
-    }
+    struct rollup_run *run = take_run(runs, p->histogram_count, bins, p->arc_count);
     struct counts *r = &run->r;
     r->saturated = p->saturated;
     fill_profile_histograms(p, r);
@@ -189,9 +177,6 @@ struct rollup_run *rollup_run_share(struct rollup_runs *runs, const struct rollu
     const struct counts *f = &from->r;
     struct rollup_run *run = rollup_run_take(
         runs, &(struct rollup_rows){f->histogram_count, f->bin_count, f->arc_count, f->tree_count, f->node_count});
-    if (run == NULL) {
-        return NULL;
-    }
     struct counts *r = &run->r;
     memcpy(r->histograms, f->histograms, f->histogram_count * sizeof *f->histograms);
     memcpy(r->bin_index, f->bin_index, f->bin_count * sizeof *f->bin_index);
@@ -243,14 +228,11 @@ static bool map_ascends(const struct rollup_map *m)
     return !m->alone;
 }
 
-static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+static void push_renumbered(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                             const struct counts *r)
 {
     const struct rollup_run same = {.r = *r};
     struct rollup_run *run = rollup_run_copy(runs, &same);
-    if (run == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < run->r.histogram_count; i++) {
         run->r.histograms[i].build = m->map[run->r.histograms[i].build];
     }
@@ -258,11 +240,11 @@ static bool push_renumbered(const struct rollup_map *m, struct rollup_runs *runs
         run->r.from_build[i] = map_build(m, run->r.from_build[i]);
         run->r.to_build[i] = map_build(m, run->r.to_build[i]);
     }
-    return rollup_stack_push(stack, runs, run, true);
+    rollup_stack_push(stack, runs, run, true);
 }
 
 /* Each histogram as a run of its own: merging puts them in order, and together where two builds became one. */
-static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+static void push_histograms(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                             const struct counts *r)
 {
     for (uint32_t i = 0; i < r->histogram_count; i++) {
@@ -272,9 +254,6 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
             continue;
         }
         struct rollup_run *run = rollup_run_take(runs, &(struct rollup_rows){.histograms = 1, .bins = h->used});
-        if (run == NULL) {
-            return false;
-        }
         run->r.histograms[0] = *h;
         run->r.histograms[0].build = to;
         run->r.histograms[0].first = 0;
@@ -283,11 +262,8 @@ static bool push_histograms(const struct rollup_map *m, struct rollup_runs *runs
         run->r.saturated = r->saturated;
         memcpy(run->r.bin_index, r->bin_index + h->first, h->used * sizeof *r->bin_index);
         memcpy(run->r.bin_ticks, r->bin_ticks + h->first, h->used * sizeof *r->bin_ticks);
-        if (!rollup_stack_push(stack, runs, run, true)) {
-            return false;
-        }
+        rollup_stack_push(stack, runs, run, true);
     }
-    return true;
 }
 
 /* The arcs that stay, in their old order. */
@@ -353,15 +329,12 @@ static void append_arc(const struct counts *r, uint32_t i, struct counts *out)
     out->arc_count++;
 }
 
-static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+static void push_arcs(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                       const struct counts *r)
 {
     const struct rollup_rows rows = {.arcs = r->arc_count};
-    struct rollup_run *mapped = rollup_run_take(runs, &rows);
-    struct rollup_run *sorted = mapped != NULL ? rollup_run_take(runs, &rows) : NULL;
-    if (sorted == NULL || !rollup_runs_reserve(runs, r->arc_count)) {
-        return false;
-    }
+    struct rollup_run *mapped = rollup_run_take(runs, &rows), *sorted = rollup_run_take(runs, &rows);
+    rollup_runs_reserve(runs, r->arc_count);
     uint32_t n = map_arcs(m, r, &mapped->r);
     struct sort_item *items = runs->items;
     for (uint32_t i = 0; i < n; i++) {
@@ -378,14 +351,18 @@ static bool push_arcs(const struct rollup_map *m, struct rollup_runs *runs, stru
         append_arc(&mapped->r, items[i].value, &sorted->r);
     }
     rollup_run_give(runs, mapped);
-    return rollup_stack_push(stack, runs, sorted, true);
+    rollup_stack_push(stack, runs, sorted, true);
 }
 
-bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+void rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                      const struct counts *r)
 {
     struct counts rows = *r;
     rows.tree_count = rows.node_count = 0;
-    return map_ascends(m) ? push_renumbered(m, runs, stack, &rows)
-                          : push_histograms(m, runs, stack, &rows) && push_arcs(m, runs, stack, &rows);
+    if (map_ascends(m)) {
+        push_renumbered(m, runs, stack, &rows);
+    } else {
+        push_histograms(m, runs, stack, &rows);
+        push_arcs(m, runs, stack, &rows);
+    }
 }

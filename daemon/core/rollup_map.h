@@ -27,7 +27,7 @@ struct rollup_map {
 };
 
 /* Pushes what the map makes of a rollup, without spread. False when memory is exhausted. */
-bool rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
+void rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                      const struct counts *r);
 
 #endif

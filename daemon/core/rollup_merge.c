@@ -6,7 +6,7 @@
 #include "core/sum.h"
 #include "proto/collector.h"
 
-static bool run_take_nodes(struct arena *a, struct rollup_run *run)
+static void run_take_nodes(struct arena *a, struct rollup_run *run)
 {
     struct counts *r = &run->r;
     r->trees = ARENA_ARRAY(a, run->capacity.trees, struct counts_tree);
@@ -15,11 +15,9 @@ static bool run_take_nodes(struct arena *a, struct rollup_run *run)
     r->node_build = ARENA_ARRAY(a, run->capacity.nodes, uint32_t);
     r->node_address = ARENA_ARRAY(a, run->capacity.nodes, uint64_t);
     r->node_ticks = ARENA_ARRAY(a, run->capacity.nodes, uint64_t);
-    return r->trees != NULL && r->node_depth != NULL && r->node_kind != NULL && r->node_build != NULL &&
-           r->node_address != NULL && r->node_ticks != NULL;
 }
 
-static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
+static void run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
 {
     struct arena *a = runs->arena;
     struct counts *r = &run->r;
@@ -39,10 +37,7 @@ static bool run_take_arrays(struct rollup_runs *runs, struct rollup_run *run)
         run->s.arcs = ARENA_ARRAY(a, (size_t)n->arcs * COUNTS_GROUPS, uint64_t);
         run->s.nodes = ARENA_ARRAY(a, (size_t)n->nodes * COUNTS_GROUPS, uint64_t);
     }
-    return r->histograms != NULL && r->bin_index != NULL && r->bin_ticks != NULL && r->from_build != NULL &&
-           r->to_build != NULL && r->rank != NULL && r->from != NULL && r->to != NULL && r->calls != NULL &&
-           r->commit != NULL && run_take_nodes(a, run) &&
-           (!runs->spread || (run->s.bins != NULL && run->s.arcs != NULL && run->s.nodes != NULL));
+    run_take_nodes(a, run);
 }
 
 /* Capacity with an eighth in reserve, so that a sum that grows a little can reuse its arrays. */
@@ -71,14 +66,12 @@ struct rollup_run *rollup_run_take(struct rollup_runs *runs, const struct rollup
         return run;
     }
     struct rollup_run *run = ARENA_NEW(runs->arena, struct rollup_run);
-    if (run == NULL) {
-        return NULL;
-    }
     run->capacity =
         (struct rollup_rows){run_capacity(rows->histograms), run_capacity(rows->bins), run_capacity(rows->arcs),
                              rows->trees, rows->nodes > 0 ? run_capacity(rows->nodes) : 0};
     run->r.sorted = true;
-    return run_take_arrays(runs, run) ? run : NULL;
+    run_take_arrays(runs, run);
+    return run;
 }
 
 void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run)
@@ -262,18 +255,13 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
     uint64_t heads = (uint64_t)a->r.histogram_count + b->r.histogram_count;
     uint64_t bins = (uint64_t)a->r.bin_count + b->r.bin_count, arcs = (uint64_t)a->r.arc_count + b->r.arc_count;
     uint64_t nodes = (uint64_t)a->r.node_count + b->r.node_count;
-    if (!rollup_plan_reserve(&runs->plan, most(most(heads, nodes), most(bins, arcs)))) {
-        return NULL;
-    }
+    rollup_plan_reserve(&runs->plan, most(most(heads, nodes), most(bins, arcs)));
     const struct rollup_rows rows = {.histograms = (uint32_t)heads,
                                      .bins = (uint32_t)bins,
                                      .arcs = plan_arcs(runs, &a->r, &b->r),
                                      .trees = a->r.tree_count + b->r.tree_count,
                                      .nodes = (uint32_t)nodes};
     struct rollup_run *out = rollup_run_take(runs, &rows);
-    if (out == NULL) {
-        return NULL;
-    }
     out->r.saturated = a->r.saturated || b->r.saturated;
     out->r.arc_count = rows.arcs;
     merge_arcs(runs, a, b, out);
@@ -281,9 +269,10 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
     uint64_t *shares = runs->spread ? out->s.nodes : NULL;
     rollup_trees_merge(&runs->plan, &(struct rollup_trees){&a->r, a->s.nodes},
                        &(struct rollup_trees){&b->r, b->s.nodes}, &out->r, shares);
-    return out->r.node_count < ROLLUP_NODES_MOST || rollup_trees_fold(runs->arena, &out->r, shares, LIMIT_STACK_NODES)
-               ? out
-               : NULL;
+    if (out->r.node_count >= ROLLUP_NODES_MOST && !rollup_trees_fold(runs->arena, &out->r, shares, LIMIT_STACK_NODES)) {
+        arena_fail(runs->arena);
+    }
+    return out;
 }
 
 /* Plans, for each arc of b, where it is in a. False: a lacks one. */
@@ -373,9 +362,11 @@ static void add_bins(const uint32_t *plan, const struct counts *from, struct cou
  * and bins together; nodes are planned again behind them. */
 static bool run_add_within(struct rollup_runs *runs, struct rollup_run *a, const struct rollup_run *b)
 {
-    if (b->r.arc_count > a->r.arc_count || b->r.bin_count > a->r.bin_count || b->r.node_count > a->r.node_count ||
-        !rollup_plan_reserve(&runs->plan, most(most(b->r.arc_count, b->r.bin_count), b->r.node_count)) ||
-        !rollup_trees_plan_within(&runs->plan, &a->r, &b->r) || !plan_arcs_within(runs, &a->r, &b->r) ||
+    if (b->r.arc_count > a->r.arc_count || b->r.bin_count > a->r.bin_count || b->r.node_count > a->r.node_count) {
+        return false;
+    }
+    rollup_plan_reserve(&runs->plan, most(most(b->r.arc_count, b->r.bin_count), b->r.node_count));
+    if (!rollup_trees_plan_within(&runs->plan, &a->r, &b->r) || !plan_arcs_within(runs, &a->r, &b->r) ||
         !plan_bins_within(runs, &a->r, &b->r)) {
         return false;
     }
@@ -401,15 +392,12 @@ static uint64_t run_rows(const struct rollup_run *run)
     return (uint64_t)run->r.arc_count + run->r.bin_count + run->r.histogram_count + run->r.node_count;
 }
 
-bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own)
+void rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own)
 {
     while (s->depth > 0 && run_rows(s->runs[s->depth - 1]) <= 2 * run_rows(run)) {
         struct rollup_run *below = s->runs[--s->depth];
         bool within = run_add_within(runs, below, run);
         struct rollup_run *sum = within ? below : rollup_run_merge(runs, below, run);
-        if (sum == NULL) {
-            return false;
-        }
         if (!within) {
             rollup_run_give(runs, below);
         }
@@ -422,22 +410,17 @@ bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct 
     if (!own) {
         run = rollup_run_copy(runs, run);
     }
-    if (run == NULL || s->depth == sizeof s->runs / sizeof *s->runs) {
-        return false;
-    }
     s->runs[s->depth++] = run;
-    return true;
 }
 
-bool rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run **out)
+struct rollup_run *rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs)
 {
     struct rollup_run *run = s->depth > 0 ? s->runs[--s->depth] : rollup_run_take(runs, &(struct rollup_rows){0});
-    while (run != NULL && s->depth > 0) {
+    while (s->depth > 0) {
         struct rollup_run *below = s->runs[--s->depth], *sum = rollup_run_merge(runs, below, run);
         rollup_run_give(runs, below);
         rollup_run_give(runs, run);
         run = sum;
     }
-    *out = run;
-    return run != NULL;
+    return run;
 }

@@ -35,17 +35,17 @@ struct rollup_runs {
     size_t item_capacity;
 };
 
-/* Ensures capacity for sorting n rows. False if memory is exhausted. */
-bool rollup_runs_reserve(struct rollup_runs *runs, uint32_t n);
+/* Ensures capacity for sorting n rows. */
+void rollup_runs_reserve(struct rollup_runs *runs, uint32_t n);
 
-/* An empty run with capacity for that many rows. NULL if memory is exhausted. */
+/* An empty run with capacity for that many rows. */
 struct rollup_run *rollup_run_take(struct rollup_runs *runs, const struct rollup_rows *rows);
 void rollup_run_give(struct rollup_runs *runs, struct rollup_run *run);
-/* A run of its own with the content of another; NULL when memory is exhausted. */
+/* A run of its own with the content of another. */
 struct rollup_run *rollup_run_copy(struct rollup_runs *runs, const struct rollup_run *from);
 
-/* The sum of two runs, which stay as they are; folded to LIMIT_STACK_NODES if it has ROLLUP_NODES_MOST. NULL when
- * memory is exhausted or there are 2^32 rows. O(rows of both). */
+/* The sum of two runs, which stay as they are; folded to LIMIT_STACK_NODES if it has ROLLUP_NODES_MOST. O(rows of
+ * both). */
 struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b);
 
 /* Runs that wait to be merged, each more than twice as long as the one above it, so that 34 would do. */
@@ -56,9 +56,9 @@ struct rollup_stack {
 
 /* Puts a run on the stack, after those on top that are not more than twice as long were merged with it: runs of the
  * same keys are added up at once, runs of different keys pairwise by size. own: it may be given back; else it is
- * copied. False when memory is exhausted. */
-bool rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own);
-/* What is on the stack becomes one run, an empty one if there is nothing. False when memory is exhausted. */
-bool rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run **out);
+ * copied. */
+void rollup_stack_push(struct rollup_stack *s, struct rollup_runs *runs, struct rollup_run *run, bool own);
+/* What is on the stack becomes one run, an empty one if there is nothing. */
+struct rollup_run *rollup_stack_close(struct rollup_stack *s, struct rollup_runs *runs);
 
 #endif

@@ -5,23 +5,16 @@
 #include "core/rollup.h"
 #include "core/sum.h"
 
-bool rollup_plan_reserve(struct rollup_plan *p, uint64_t rows)
+void rollup_plan_reserve(struct rollup_plan *p, uint64_t rows)
 {
     if (rows >= ROLLUP_NONE) {
-        return false;
+        arena_fail(p->arena);
     }
-    if (rows <= p->capacity) {
-        return true;
+    if (rows > p->capacity) {
+        p->capacity = (size_t)rows + (size_t)rows / 4 + 64;
+        p->left = ARENA_ARRAY(p->arena, p->capacity, uint32_t);
+        p->right = ARENA_ARRAY(p->arena, p->capacity, uint32_t);
     }
-    size_t capacity = (size_t)rows + (size_t)rows / 4 + 64;
-    uint32_t *left = ARENA_ARRAY(p->arena, capacity, uint32_t), *right = ARENA_ARRAY(p->arena, capacity, uint32_t);
-    if (left == NULL || right == NULL) {
-        return false;
-    }
-    p->left = left;
-    p->right = right;
-    p->capacity = capacity;
-    return true;
 }
 
 void rollup_plan_words(const struct rollup_plan *p, const uint32_t *a, const uint32_t *b, uint32_t *out, uint32_t n)

@@ -17,8 +17,8 @@ struct rollup_plan {
     size_t capacity;
 };
 
-/* Ensures capacity for that many rows, without keeping any. False if memory is exhausted or there are 2^32−1. */
-bool rollup_plan_reserve(struct rollup_plan *p, uint64_t rows);
+/* Ensures capacity for that many rows, without keeping any; there are at most 2^32−2. */
+void rollup_plan_reserve(struct rollup_plan *p, uint64_t rows);
 
 static inline void rollup_plan_put(struct rollup_plan *p, uint32_t k, uint32_t i, uint32_t j)
 {

@@ -5,13 +5,9 @@
 #include "core/sum.h"
 #include "proto/collector.h"
 
-static enum profd_status make_histograms(const struct counts *r, struct arena *a, struct profile *p, bool *stopped,
-                                         struct profd_error *e)
+static void make_histograms(const struct counts *r, struct arena *a, struct profile *p, bool *stopped)
 {
     p->histograms = ARENA_ARRAY(a, r->histogram_count, struct profile_histogram);
-    if (p->histograms == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u histograms", r->histogram_count);
-    }
     for (uint32_t i = 0; i < r->histogram_count; i++) {
         const struct counts_histogram *from = &r->histograms[i];
         struct profile_histogram *h = &p->histograms[i];
@@ -26,22 +22,15 @@ static enum profd_status make_histograms(const struct counts *r, struct arena *a
         }
     }
     p->histogram_count = r->histogram_count;
-    return PROFD_OK;
 }
 
-enum profd_status rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p, struct profd_error *e)
+void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p)
 {
     bool stopped = false;
     p->ticks = p->calls = 0;
     p->saturated = false;
-    enum profd_status status = make_histograms(r, a, p, &stopped, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    make_histograms(r, a, p, &stopped);
     p->arcs = ARENA_ARRAY(a, r->arc_count, struct profile_arc);
-    if (p->arcs == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", r->arc_count);
-    }
     for (uint32_t i = 0; i < r->arc_count; i++) {
         p->arcs[i] = (struct profile_arc){r->from_build[i], r->to_build[i], r->from[i],
                                           r->to[i],         r->calls[i],    {r->commit[i], r->rank[i]}};
@@ -51,5 +40,4 @@ enum profd_status rollup_make_profile(const struct counts *r, struct arena *a, s
     p->arc_count = r->arc_count;
     /* What saturated may have been left out since (another build, the histograms). */
     p->saturated |= r->saturated && stopped;
-    return PROFD_OK;
 }

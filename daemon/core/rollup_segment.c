@@ -20,6 +20,7 @@ static void make_shares(const uint64_t *spread, uint32_t n, uint16_t *groups, st
 enum profd_status rollup_make_segment(const struct counts *r, const struct counts_shares *spread, struct arena *a,
                                       struct segment *s, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     const size_t rows = (size_t)r->bin_count + r->arc_count + r->node_count;
     if (rows > LIMIT_SEGMENT_ROWS) {
         return profd_error_set(e, PROFD_TOO_LARGE, "a sum of %zu rows, a segment has at most %u", rows,
@@ -43,10 +44,7 @@ enum profd_status rollup_make_segment(const struct counts *r, const struct count
                                .histograms = r->histograms,
                                .groups = ARENA_ARRAY(a, rows, uint16_t),
                                .shares = ARENA_ARRAY(a, rows * COUNTS_GROUPS, uint64_t)};
-    if (c.groups == NULL || c.shares == NULL) {
-        return profd_no_memory(e);
-    }
-    TRY(rollup_rank(r, a, &c.rank, &c.histogram_rank, e));
+    rollup_rank(r, a, &c.rank, &c.histogram_rank);
     make_shares(spread->bins, r->bin_count, c.groups, &c);
     make_shares(spread->arcs, r->arc_count, c.groups + r->bin_count, &c);
     make_shares(spread->nodes, r->node_count, c.groups + r->bin_count + r->arc_count, &c);
@@ -84,6 +82,7 @@ static void take_histograms(const struct segment_counts *c, const struct counts_
 enum profd_status rollup_from_segment(const struct segment *s, const struct counts_order *at, struct arena *a,
                                       struct counts *r, struct counts_shares *spread, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     const struct segment_counts *c = &s->counts;
     struct counts out = {.histogram_count = c->histogram_count,
                          .bin_count = c->bin_count,
@@ -113,11 +112,6 @@ enum profd_status rollup_from_segment(const struct segment *s, const struct coun
         shares.bins = ARENA_ARRAY(a, (size_t)c->bin_count * COUNTS_GROUPS, uint64_t);
         shares.arcs = ARENA_ARRAY(a, (size_t)c->arc_count * COUNTS_GROUPS, uint64_t);
         shares.nodes = ARENA_ARRAY(a, (size_t)c->node_count * COUNTS_GROUPS, uint64_t);
-    }
-    if (out.histograms == NULL || out.bin_ticks == NULL || out.calls == NULL || out.commit == NULL ||
-        out.rank == NULL || out.node_ticks == NULL ||
-        (spread != NULL && (shares.bins == NULL || shares.arcs == NULL || shares.nodes == NULL))) {
-        return profd_no_memory(e);
     }
     const uint64_t *next = c->shares;
     take_histograms(c, at, out.histograms);

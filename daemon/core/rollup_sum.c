@@ -11,6 +11,7 @@
 
 static void *take_from_arena(void *context, size_t size)
 {
+    ARENA_BOUNDARY(context, NULL); /* the decoder has a decompressor open */
     return arena_take(context, size);
 }
 
@@ -54,7 +55,7 @@ struct rollup_sum {
 static struct rollup_sum *sum_new(struct arena *a, bool spread)
 {
     struct rollup_sum *s = ARENA_NEW(a, struct rollup_sum);
-    if (s == NULL) {
+    if (!s) {
         return NULL;
     }
     s->plain = (struct rollup_runs){.arena = a, .plan.arena = a};
@@ -93,43 +94,32 @@ static uint64_t counts_builds(const struct counts *c)
 }
 
 /* A profile names its builds; here their positions are their names. */
-static bool sum_introduce(struct rollup_sum *s, uint32_t group, uint32_t builds)
+static void sum_introduce(struct rollup_sum *s, uint32_t group, uint32_t builds)
 {
     while (s->builds[group] < builds) {
-        const char *name = arena_format(s->plain.arena, "%u", s->builds[group]);
-        uint32_t index;
-        if (name == NULL || profile_sum_build(s->small[group], name, &index) != PROFD_OK) {
-            return false;
-        }
+        profile_sum_build(s->small[group], arena_format(s->plain.arena, "%u", s->builds[group]));
         s->builds[group]++;
     }
-    return true;
 }
 
-static enum profd_status sum_add_small(struct rollup_sum *s, const struct counts *c, uint32_t builds, uint64_t commit,
-                                       uint32_t group, struct profd_error *e)
+static void sum_add_small(struct rollup_sum *s, const struct counts *c, uint32_t builds, uint64_t commit,
+                          uint32_t group)
 {
     if (s->small[group] == NULL) {
         s->small[group] = profile_sum_new(s->plain.arena);
     }
-    if (s->small[group] == NULL || !sum_introduce(s, group, builds)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-    }
+    sum_introduce(s, group, builds);
     struct counts rows = *c; /* its trees are sorted already */
     rows.tree_count = rows.node_count = 0;
-    return profile_sum_add(s->small[group], &rows, s->identity, commit, false, e);
+    profile_sum_add(s->small[group], &rows, s->identity, commit, false);
 }
 
 /* Sorted counts are a run as they are, but for the number of the upload. */
-static enum profd_status sum_add_sorted(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
-                                        struct profd_error *e)
+static void sum_add_sorted(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group)
 {
     struct rollup_run run = {.r = *c};
     run.r.commit = ARENA_ARRAY(s->plain.arena, c->arc_count, uint64_t);
     run.r.histograms = ARENA_ARRAY(s->plain.arena, c->histogram_count, struct counts_histogram);
-    if (run.r.commit == NULL || run.r.histograms == NULL) {
-        return profd_no_memory(e);
-    }
     for (uint32_t i = 0; i < c->arc_count; i++) {
         run.r.commit[i] = commit;
     }
@@ -137,12 +127,11 @@ static enum profd_status sum_add_sorted(struct rollup_sum *s, const struct count
         run.r.histograms[i] = c->histograms[i];
         run.r.histograms[i].order.commit = commit;
     }
-    return rollup_stack_push(&s->groups[group], &s->plain, &run, false) ? PROFD_OK : profd_no_memory(e);
+    rollup_stack_push(&s->groups[group], &s->plain, &run, false);
 }
 
 /* The trees of an upload are a run as they are. */
-static enum profd_status sum_add_trees(struct rollup_sum *s, const struct counts *c, uint32_t group,
-                                       struct profd_error *e)
+static void sum_add_trees(struct rollup_sum *s, const struct counts *c, uint32_t group)
 {
     struct rollup_run run = {.r = {.trees = c->trees, .node_kind = c->node_kind, .node_ticks = c->node_ticks}};
     run.r.tree_count = c->tree_count;
@@ -150,15 +139,13 @@ static enum profd_status sum_add_trees(struct rollup_sum *s, const struct counts
     run.r.node_depth = c->node_depth;
     run.r.node_build = c->node_build;
     run.r.node_address = c->node_address;
-    if (!rollup_stack_push(&s->groups[group], &s->plain, &run, false)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u nodes of stacks", c->node_count);
-    }
-    return PROFD_OK;
+    rollup_stack_push(&s->groups[group], &s->plain, &run, false);
 }
 
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
                                         struct profd_error *e)
 {
+    ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
     uint64_t builds = counts_builds(c);
     uint32_t g = s->spread.spread ? group : 0;
     if (g >= COUNTS_GROUPS) {
@@ -169,18 +156,16 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
                                LIMIT_BUILDS);
     }
     if (c->sorted) {
-        return sum_add_sorted(s, c, commit, g, e);
+        sum_add_sorted(s, c, commit, g);
+        return PROFD_OK;
     }
-    enum profd_status status = c->tree_count > 0 ? sum_add_trees(s, c, g, e) : PROFD_OK;
-    if (status != PROFD_OK) {
-        return status;
+    if (c->tree_count > 0) {
+        sum_add_trees(s, c, g);
     }
     if ((uint64_t)c->arc_count + c->bin_count <= ROLLUP_SMALL || rollup_run_repeats(c)) {
-        return sum_add_small(s, c, (uint32_t)builds, commit, g, e);
-    }
-    struct rollup_run *run = rollup_run_sort(&s->plain, c, commit);
-    if (run == NULL || !rollup_stack_push(&s->groups[g], &s->plain, run, true)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u arcs", c->arc_count);
+        sum_add_small(s, c, (uint32_t)builds, commit, g);
+    } else {
+        rollup_stack_push(&s->groups[g], &s->plain, rollup_run_sort(&s->plain, c, commit), true);
     }
     return PROFD_OK;
 }
@@ -188,35 +173,25 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
 enum profd_status rollup_sum_add(struct rollup_sum *s, const struct counts *r, const struct counts_shares *spread,
                                  struct profd_error *e)
 {
+    ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
     struct rollup_run run = {.r = *r};
     if (s->spread.spread) {
         run.s = *spread;
     }
-    if (!rollup_stack_push(&s->sums, &s->spread, &run, false)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count,
-                               r->arc_count);
-    }
+    rollup_stack_push(&s->sums, &s->spread, &run, false);
     return PROFD_OK;
 }
 
-enum profd_status rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p, struct profd_error *e)
+void rollup_sum_add_profile(struct rollup_sum *s, const struct profile *p)
 {
-    struct rollup_run *run = rollup_run_profile(&s->spread, p);
-    if (run == NULL || !rollup_stack_push(&s->sums, &s->spread, run, true)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u arcs", p->arc_count);
-    }
-    return PROFD_OK;
+    rollup_stack_push(&s->sums, &s->spread, rollup_run_profile(&s->spread, p), true);
 }
 
-enum profd_status rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map,
-                                        uint32_t builds, bool alone, struct profd_error *e)
+void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const uint32_t *map, uint32_t builds,
+                           bool alone)
 {
     const struct rollup_map m = {map, builds, alone};
-    if (!rollup_map_push(&m, &s->spread, &s->sums, r)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add a sum of %u bins and %u arcs", r->bin_count,
-                               r->arc_count);
-    }
-    return PROFD_OK;
+    rollup_map_push(&m, &s->spread, &s->sums, r);
 }
 
 /* The small uploads of a group join its large ones. */
@@ -227,10 +202,7 @@ static enum profd_status sum_close_small(struct rollup_sum *s, uint32_t group, s
     if (status != PROFD_OK) {
         return status;
     }
-    struct rollup_run *run = rollup_run_profile(&s->plain, p);
-    if (run == NULL || !rollup_stack_push(&s->groups[group], &s->plain, run, true)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %u arcs", p->arc_count);
-    }
+    rollup_stack_push(&s->groups[group], &s->plain, rollup_run_profile(&s->plain, p), true);
     return PROFD_OK;
 }
 
@@ -238,19 +210,14 @@ static enum profd_status sum_close_small(struct rollup_sum *s, uint32_t group, s
 static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, struct profd_error *e)
 {
     enum profd_status status = s->small[group] != NULL ? sum_close_small(s, group, e) : PROFD_OK;
-    struct rollup_run *run = NULL;
     if (status != PROFD_OK || s->groups[group].depth == 0) {
         return status;
     }
-    if (rollup_stack_close(&s->groups[group], &s->plain, &run)) {
-        struct rollup_run *shared = s->spread.spread ? rollup_run_share(&s->spread, run, group) : run;
-        bool pushed = shared != NULL && rollup_stack_push(&s->sums, &s->spread, shared, shared != run);
-        rollup_run_give(&s->plain, run);
-        if (pushed) {
-            return PROFD_OK;
-        }
-    }
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the sum of group %u", group);
+    struct rollup_run *run = rollup_stack_close(&s->groups[group], &s->plain);
+    struct rollup_run *shared = s->spread.spread ? rollup_run_share(&s->spread, run, group) : run;
+    rollup_stack_push(&s->sums, &s->spread, shared, shared != run);
+    rollup_run_give(&s->plain, run);
+    return PROFD_OK;
 }
 
 /* Σ, stopping at 2^63−1 and saying so. */
@@ -278,19 +245,17 @@ static uint64_t total_ticks(const struct counts *r, bool *saturated)
 enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, struct counts_shares *spread,
                                     struct profd_error *e)
 {
+    ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
     enum profd_status status = PROFD_OK;
-    struct rollup_run *run;
     for (uint32_t g = 0; g < COUNTS_GROUPS && status == PROFD_OK; g++) {
         status = sum_close_group(s, g, e);
     }
     if (status != PROFD_OK) {
         return status;
     }
-    if (!rollup_stack_close(&s->sums, &s->spread, &run)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum");
-    }
+    struct rollup_run *run = rollup_stack_close(&s->sums, &s->spread);
     if (!rollup_trees_fold(s->spread.arena, &run->r, run->s.nodes, LIMIT_STACK_NODES)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", run->r.node_count);
+        return profd_no_memory(e);
     }
     total_ticks(&run->r, &run->r.saturated);
     total_calls(&run->r, &run->r.saturated);
@@ -308,16 +273,12 @@ static int compare_histogram_orders(const void *context, uint32_t x, uint32_t y)
     return a.commit != b.commit ? (a.commit < b.commit ? -1 : 1) : a.rank < b.rank ? -1 : a.rank > b.rank;
 }
 
-enum profd_status rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms,
-                              struct profd_error *e)
+void rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms)
 {
     const uint32_t n = r->arc_count, heads = r->histogram_count;
     struct sort_item *items = ARENA_ARRAY(a, 2 * (size_t)n, struct sort_item);
     uint32_t *arc_ranks = ARENA_ARRAY(a, n, uint32_t), *head_ranks = ARENA_ARRAY(a, heads, uint32_t);
     uint32_t *order = ARENA_ARRAY(a, 2 * (size_t)heads, uint32_t);
-    if (items == NULL || arc_ranks == NULL || head_ranks == NULL || order == NULL) {
-        return profd_no_memory(e);
-    }
     for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct sort_item){r->rank[i], i};
     }
@@ -338,7 +299,6 @@ enum profd_status rollup_rank(const struct counts *r, struct arena *a, uint32_t 
     }
     *arcs = arc_ranks;
     *histograms = head_ranks;
-    return PROFD_OK;
 }
 
 /* How many clocks the trees of both have. */
@@ -358,6 +318,7 @@ static uint32_t count_clocks(const struct counts *a, const struct counts *b)
 enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, const struct counts *more,
                               struct counts *out, struct profd_error *e)
 {
+    ARENA_BOUNDARY(scratch, profd_no_memory(e));
     struct counts sum;
     uint32_t *arcs, *histograms;
     if (count_clocks(old, more) > LIMIT_STACK_TREES) {
@@ -365,14 +326,11 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
     }
     arena_reset(scratch);
     struct rollup_sum *s = rollup_sum_new_plain(scratch);
-    if (s == NULL) {
-        return profd_no_memory(e);
-    }
     TRY(rollup_sum_add_upload(s, old, 0, 0, e));
     TRY(rollup_sum_add_upload(s, more, 1, 0, e));
     TRY(rollup_sum_finish(s, &sum, NULL, e));
     TRY(counts_judge_sizes(sum.histogram_count, sum.bin_count, sum.arc_count, e));
-    TRY(rollup_rank(&sum, scratch, &arcs, &histograms, e));
+    rollup_rank(&sum, scratch, &arcs, &histograms);
     for (uint32_t i = 0; i < sum.arc_count; i++) {
         sum.commit[i] = 0;
         sum.rank[i] = arcs[i];

@@ -35,8 +35,8 @@ struct tree_sum *tree_sum_new(struct arena *a, bool shares)
         return NULL;
     }
     *s = (struct tree_sum){.arena = a,
-                           .held = arena_new_child(a),
-                           .scratch = arena_new_child(a),
+                           .held = arena_new_child(a, 0),
+                           .scratch = arena_new_child(a, 0),
                            .seed = table_mix((uintptr_t)s, (uintptr_t)a),
                            .shares = shares,
                            .parts = parts};

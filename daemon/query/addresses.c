@@ -57,7 +57,7 @@ static void join_ticks(struct listing *l)
 }
 
 /* Of one histogram the bins that have a byte of the function. */
-static bool add_ticks(struct listing *l, struct arena *a, const struct profile_histogram *h)
+static void add_ticks(struct listing *l, struct arena *a, const struct profile_histogram *h)
 {
     const struct bins bins = bins_make(h->low, h->high, h->bins);
     for (uint32_t i = 0; i < h->used; i++) {
@@ -66,18 +66,13 @@ static bool add_ticks(struct listing *l, struct arena *a, const struct profile_h
         if (high <= l->function->address || low >= l->end) {
             continue;
         }
-        struct address_ticks *rows = arena_extend(a, l->ticks, l->tick_count, &l->ticks_capacity, sizeof *rows);
-        if (rows == NULL) {
-            return false;
-        }
-        l->ticks = rows;
-        rows[l->tick_count++] = (struct address_ticks){.address = low,
-                                                       .bytes = high - low,
-                                                       .ticks = h->ticks[i],
-                                                       .seconds = (double)h->ticks[i] / h->rate,
-                                                       .shared = low < l->function->address || high > l->end};
+        l->ticks = arena_extend(a, l->ticks, l->tick_count, &l->ticks_capacity, sizeof *l->ticks);
+        l->ticks[l->tick_count++] = (struct address_ticks){.address = low,
+                                                           .bytes = high - low,
+                                                           .ticks = h->ticks[i],
+                                                           .seconds = (double)h->ticks[i] / h->rate,
+                                                           .shared = low < l->function->address || high > l->end};
     }
-    return true;
 }
 
 static const struct report_function *find_callee(const struct work *w, const struct profile_arc *arc)
@@ -92,34 +87,28 @@ static const struct report_function *find_callee(const struct work *w, const str
     return NULL;
 }
 
-static bool add_call(struct listing *l, struct arena *a, const struct profile_arc *arc)
+static void add_call(struct listing *l, struct arena *a, const struct profile_arc *arc)
 {
-    struct address_calls *rows = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *rows);
-    if (rows == NULL) {
-        return false;
-    }
-    l->calls = rows;
-    rows[l->call_count++] =
+    l->calls = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *l->calls);
+    l->calls[l->call_count++] =
         (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = find_callee(l->work, arc)};
-    return true;
 }
 
-static bool fill(struct listing *l, struct arena *a)
+static void fill(struct listing *l, struct arena *a)
 {
     const struct profile *p = l->work->load.profile;
     const struct report *r = l->work->report;
-    bool done = true;
-    for (uint32_t i = 0; done && i < p->histogram_count; i++) {
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *h = &p->histograms[i];
         if (h->build == l->build && strcmp(h->dimension, r->dimension) == 0) {
-            done = add_ticks(l, a, h);
+            add_ticks(l, a, h);
         }
     }
-    for (uint32_t i = 0; done && i < p->arc_count; i++) {
+    for (uint32_t i = 0; i < p->arc_count; i++) {
         const struct profile_arc *arc = &p->arcs[i];
         /* a call that does not return may stand last: its return address is the function's end */
         if (arc->from_build == l->build && arc->from > l->function->address && arc->from <= l->end && arc->calls > 0) {
-            done = add_call(l, a, arc);
+            add_call(l, a, arc);
         }
     }
     if (l->tick_count > 0) {
@@ -129,7 +118,6 @@ static bool fill(struct listing *l, struct arena *a)
     if (l->call_count > 0) {
         qsort(l->calls, l->call_count, sizeof *l->calls, compare_calls);
     }
-    return done;
 }
 
 /* The lines of the function's bytes; none if its build has none. */
@@ -190,10 +178,10 @@ static enum profd_status name_targets(struct job *job, const struct listing *l, 
     const struct symtab_request request = {.object = what->object, .build_id = what->object->id.text};
     struct symtab *t;
     enum profd_status status = symtab_build(job->arena, &request, &t, e);
-    const char **names = status == PROFD_OK ? ARENA_ARRAY(job->arena, what->instruction_count, const char *) : NULL;
-    if (names == NULL) {
-        return status == PROFD_OK ? profd_no_memory(e) : status;
+    if (status != PROFD_OK) {
+        return status;
     }
+    const char **names = ARENA_ARRAY(job->arena, what->instruction_count, const char *);
     for (uint32_t i = 0; i < what->instruction_count; i++) {
         names[i] = name_target(job->arena, t, l, &what->instructions[i]);
     }
@@ -278,9 +266,7 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
         return profd_error_set(e, PROFD_BAD_QUERY, "%.100s has no size in the symbol table: its end is not known",
                                l.function->name);
     }
-    if (!fill(&l, job->arena)) {
-        return profd_no_memory(e);
-    }
+    fill(&l, job->arena);
     struct object_line *lines = NULL;
     uint32_t line_count;
     enum profd_status status = find_lines(job, &l, &lines, &line_count, e);

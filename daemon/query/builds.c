@@ -11,22 +11,22 @@ struct build_page {
     struct job *job;
     struct build_row *rows;
     size_t count;
-    bool failed;
 };
 
-static struct build_row copy_row(struct job *job, const struct build_row *row, bool *failed)
+static struct build_row copy_row(struct job *job, const struct build_row *row)
 {
     struct build_row copy = *row;
-    copy.name = job_copy(job, row->name, failed);
-    copy.note = job_copy(job, row->note, failed);
+    copy.name = job_copy(job, row->name);
+    copy.note = job_copy(job, row->note);
     return copy;
 }
 
 static bool take_build(void *context, const struct build_row *row)
 {
     struct build_page *page = context;
-    page->rows[page->count++] = copy_row(page->job, row, &page->failed);
-    return !page->failed;
+    ARENA_BOUNDARY(page->job->arena, false);
+    page->rows[page->count++] = copy_row(page->job, row);
+    return true;
 }
 
 enum profd_status builds_list(struct job *job, struct profd_error *e)
@@ -45,14 +45,9 @@ enum profd_status builds_list(struct job *job, struct profd_error *e)
     if (status != PROFD_OK || fresh) {
         return status;
     }
-    struct build_page page = {job, ARENA_ARRAY(job->arena, limit + 1, struct build_row), 0, false};
-    if (page.rows == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %llu builds", limit);
-    }
+    struct build_page page = {job, ARENA_ARRAY(job->arena, limit + 1, struct build_row), 0};
     status = store_each_build(job->store, &job->request->scope, after.text, limit + 1, take_build, &page, e);
-    if (status == PROFD_OK && page.failed) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %llu builds", limit);
-    }
+    arena_continue(job->arena);
     if (status == PROFD_OK) {
         bool more = page.count > limit;
         size_t n = more ? limit : page.count;
@@ -69,37 +64,39 @@ struct build_detail {
     size_t label_count;
     const char **companions, **names;
     size_t companion_count;
-    bool failed;
 };
 
 static void take_row(void *context, const struct build_row *row)
 {
     struct build_detail *d = context;
-    d->row = copy_row(d->job, row, &d->failed);
+    ARENA_BOUNDARY(d->job->arena, );
+    d->row = copy_row(d->job, row);
 }
 
 static bool take_label(void *context, const struct label_row *row)
 {
     struct build_detail *d = context;
+    ARENA_BOUNDARY(d->job->arena, false);
     if (d->label_count == LIMIT_PAGE) {
         return false;
     }
     struct label_row *copy = &d->labels[d->label_count++];
-    copy->name = job_copy(d->job, row->name, &d->failed);
-    copy->value = job_copy(d->job, row->value, &d->failed);
+    copy->name = job_copy(d->job, row->name);
+    copy->value = job_copy(d->job, row->value);
     copy->uploads = row->uploads;
-    return !d->failed;
+    return true;
 }
 
 static bool take_companion(void *context, const char *companion, const char *name)
 {
     struct build_detail *d = context;
+    ARENA_BOUNDARY(d->job->arena, false);
     if (d->companion_count == LIMIT_PAGE) {
         return false;
     }
-    d->companions[d->companion_count] = job_copy(d->job, companion, &d->failed);
-    d->names[d->companion_count++] = job_copy(d->job, name, &d->failed);
-    return !d->failed;
+    d->companions[d->companion_count] = job_copy(d->job, companion);
+    d->names[d->companion_count++] = job_copy(d->job, name);
+    return true;
 }
 
 /* How many contents the id has that may name functions for this asker. */
@@ -135,7 +132,8 @@ static enum profd_status gather(struct build_detail *d, const char *id, uint32_t
     if (status == PROFD_OK) {
         status = count_variants(d->job, id, variants, e);
     }
-    return status == PROFD_OK && d->failed ? profd_error_set(e, PROFD_NO_MEMORY, "no memory for build %s", id) : status;
+    arena_continue(d->job->arena);
+    return status;
 }
 
 enum profd_status builds_show(struct job *job, struct profd_error *e)
@@ -155,9 +153,6 @@ enum profd_status builds_show(struct job *job, struct profd_error *e)
     d.labels = ARENA_ARRAY(job->arena, LIMIT_PAGE, struct label_row);
     d.companions = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
     d.names = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
-    if (d.labels == NULL || d.companions == NULL || d.names == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for build %s", id.text);
-    }
     status = gather(&d, id.text, &variants, e);
     if (status == PROFD_OK) {
         render_build(&d.row, d.labels, d.label_count, d.companions, d.names, d.companion_count, variants,

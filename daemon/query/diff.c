@@ -300,8 +300,5 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
         return status;
     }
     q->request.paired = strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
-    struct arena *scratch = arena_new(LIMIT_QUERY_MEMORY_OWN);
-    status = scratch != NULL ? compare(q, scratch, e) : profd_no_memory(e);
-    arena_free(scratch);
-    return status;
+    return compare(q, arena_new_child(job->arena, LIMIT_QUERY_MEMORY_OWN), e);
 }

@@ -23,9 +23,6 @@ static const char *make_cursor(const struct group_row *row, size_t labels, struc
         size += 1 + 2 * strlen(row->values[i]);
     }
     char *cursor = arena_take(a, size), *p = cursor;
-    if (cursor == NULL) {
-        return NULL;
-    }
     p += snprintf(p, 64, "%" PRId64 ".%" PRId64, row->time / SECOND, row->width / SECOND);
     for (size_t i = 0; i < labels; i++) {
         *p++ = '/';
@@ -47,9 +44,6 @@ static enum profd_status find_page(const struct job *job, const struct group_row
     *first = 0;
     for (size_t i = 0; cursor != NULL && i < n; i++) {
         const char *other = make_cursor(&rows[i], labels, job->arena);
-        if (other == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a page");
-        }
         if (strcmp(cursor, other) == 0) {
             *first = i + 1;
             return PROFD_OK;
@@ -92,9 +86,6 @@ static enum profd_status show(struct job *job, const struct groups_request *r, s
     size_t count = n - first < limit ? n - first : limit;
     if (first + count < n) {
         next = make_cursor(&rows[first + count - 1], r->label_count, job->arena);
-        if (next == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a page");
-        }
     }
     const struct render_groups groups = {r->labels,     r->label_count, r->step,
                                          w->used_since, w->used_until,  count > 0 ? rows + first : NULL,

@@ -9,17 +9,11 @@ static bool take_mark(void *context, const struct store_mark *mark)
 {
     struct groups_marks *m = context;
     struct groups_mark x = {.host = 0, .reasons = mark->reasons, .hour = mark->hour};
-    struct groups_mark *list = arena_extend(m->arena, m->list, m->count, &m->capacity, sizeof *list);
     bool added;
-    if (list == NULL) {
-        return false;
-    }
-    m->list = list;
+    ARENA_BOUNDARY(m->arena, false);
+    m->list = arena_extend(m->arena, m->list, m->count, &m->capacity, sizeof *m->list);
     if (m->by_host && mark->host != NULL) {
-        if (set_add(&m->names, mark->host, strlen(mark->host) + 1, &x.host, &added) != PROFD_OK) {
-            return false;
-        }
-        x.host++;
+        x.host = set_add(&m->names, mark->host, strlen(mark->host) + 1, &added) + 1;
     }
     m->list[m->count++] = x;
     return true;
@@ -61,6 +55,7 @@ enum profd_status groups_marks_load(struct store *s, const struct store_scope *s
         }
     }
     const enum profd_status status = store_each_mark(s, scope, filter, take_mark, out, e);
+    arena_continue(a);
     merge(out);
     return status;
 }

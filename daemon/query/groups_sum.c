@@ -44,6 +44,7 @@ struct adding {
     const struct groups_request *request;
     struct arena *arena, *scratch;
     struct set keys, hosts; /* hosts: numbers of all hosts */
+    struct buffer key;      /* of the row */
     bool totals;            /* of a host were added */
     struct group *groups;
     uint32_t capacity;
@@ -73,109 +74,90 @@ static void find_step(const struct adding *g, const struct store_row *row, int64
     *time = row->end - row->end % *width;
 }
 
-static enum profd_status new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time,
-                                   int64_t width)
+static void new_group(struct adding *g, uint32_t at, const struct store_row *row, int64_t time, int64_t width)
 {
     const struct groups_request *r = g->request;
-    struct group *groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *groups);
-    if (groups == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    g->groups = groups;
     const char **values = ARENA_ARRAY(g->arena, r->label_count + 1, const char *);
-    for (size_t i = 0; values != NULL && i < r->label_count; i++) {
+    for (size_t i = 0; i < r->label_count; i++) {
         const char *value = find_value(row, r->labels[i]);
         values[i] = arena_copy(g->arena, value, strlen(value));
-        if (values[i] == NULL) {
-            return PROFD_NO_MEMORY;
-        }
     }
+    g->groups = arena_extend(g->arena, g->groups, at, &g->capacity, sizeof *g->groups);
     g->groups[at] = (struct group){.row = {.values = values, .time = time, .width = width}};
-    return values != NULL ? PROFD_OK : PROFD_NO_MEMORY;
 }
 
 /* The group of a row, new if nothing is in it yet. */
-static enum profd_status find_group(struct adding *g, const struct store_row *row, uint32_t *number)
+static uint32_t find_group(struct adding *g, const struct store_row *row)
 {
     const struct groups_request *r = g->request;
     int64_t key_time[2] = {0, 0};
     bool added;
-    struct buffer key;
     if (r->step > 0) {
         find_step(g, row, &key_time[0], &key_time[1]);
     }
-    buffer_init(&key, 65536);
-    buffer_add(&key, key_time, sizeof key_time);
+    g->key.size = 0;
+    buffer_add(&g->key, key_time, sizeof key_time);
     for (size_t i = 0; i < r->label_count; i++) {
         const char *value = find_value(row, r->labels[i]);
-        buffer_add(&key, value, strlen(value) + 1);
+        buffer_add(&g->key, value, strlen(value) + 1);
     }
-    enum profd_status status = key.failed ? PROFD_NO_MEMORY : set_add(&g->keys, key.data, key.size, number, &added);
-    buffer_done(&key);
-    return status == PROFD_OK && added ? new_group(g, *number, row, key_time[0], key_time[1]) : status;
+    const uint32_t number = set_add(&g->keys, g->key.data, g->key.size, &added);
+    if (added) {
+        new_group(g, number, row, key_time[0], key_time[1]);
+    }
+    return number;
 }
 
 /* Makes space for the bit of a host. */
-static enum profd_status reserve_bit(struct adding *g, struct group *to, uint32_t host)
+static void reserve_bit(struct adding *g, struct group *to, uint32_t host)
 {
     const uint32_t wanted = host / 64 + 1, twice = 2 * to->host_words, words = wanted > twice ? wanted : twice;
     if (to->host_bits != NULL && wanted <= to->host_words) {
-        return PROFD_OK;
+        return;
     }
     uint64_t *bits = ARENA_ARRAY(g->arena, words, uint64_t);
-    if (bits == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     if (to->host_bits != NULL) {
         memcpy(bits, to->host_bits, to->host_words * sizeof *bits);
     }
     to->host_bits = bits;
     to->host_words = words;
-    return PROFD_OK;
 }
 
 /* Counts a host of a group unless it was. O(1) expected: rows may have ten thousand hosts each. */
-static enum profd_status count_host(struct adding *g, struct group *to, uint32_t host)
+static void count_host(struct adding *g, struct group *to, uint32_t host)
 {
-    enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; to->host_bits == NULL && i < to->row.hosts; i++) {
         if (to->few[i] == host) {
-            return PROFD_OK;
+            return;
         }
     }
     if (to->row.hosts < FEW) {
         to->few[to->row.hosts++] = host;
-        return PROFD_OK;
+        return;
     }
     if (to->host_bits == NULL) {
-        status = reserve_bit(g, to, g->hosts.count - 1);
+        reserve_bit(g, to, g->hosts.count - 1);
     }
-    for (uint32_t i = 0; to->row.hosts == FEW && i < FEW && status == PROFD_OK; i++) {
+    for (uint32_t i = 0; to->row.hosts == FEW && i < FEW; i++) {
         to->host_bits[to->few[i] / 64] |= UINT64_C(1) << to->few[i] % 64;
     }
-    status = status == PROFD_OK ? reserve_bit(g, to, host) : status;
-    if (status == PROFD_OK) {
-        uint64_t *word = &to->host_bits[host / 64];
-        const uint64_t bit = UINT64_C(1) << host % 64;
-        to->row.hosts += (*word & bit) == 0;
-        *word |= bit;
-    }
-    return status;
+    reserve_bit(g, to, host);
+    uint64_t *word = &to->host_bits[host / 64];
+    const uint64_t bit = UINT64_C(1) << host % 64;
+    to->row.hosts += (*word & bit) == 0;
+    *word |= bit;
 }
 
-static enum profd_status add_host(struct adding *g, uint32_t number, const char *host)
+static void add_host(struct adding *g, uint32_t number, const char *host)
 {
     size_t n = host != NULL ? strlen(host) : 0;
     bool added;
-    uint32_t of;
-    if (n == 0 || n > HOST_NAME_MOST) {
-        return PROFD_OK;
+    if (n > 0 && n <= HOST_NAME_MOST) {
+        count_host(g, &g->groups[number], set_add(&g->hosts, host, n, &added));
     }
-    enum profd_status status = set_add(&g->hosts, host, n, &of, &added);
-    return status == PROFD_OK ? count_host(g, &g->groups[number], of) : status;
 }
 
-static enum profd_status add_source(struct adding *g, uint32_t number, const struct store_row *row)
+static void add_source(struct adding *g, uint32_t number, const struct store_row *row)
 {
     struct group_row *to = &g->groups[number].row;
     bool first = to->uploads == 0;
@@ -184,11 +166,10 @@ static enum profd_status add_source(struct adding *g, uint32_t number, const str
     to->inexact |= row->inexact;
     to->first = first || row->start < to->first ? row->start : to->first;
     to->last = first || row->end > to->last ? row->end : to->last;
-    enum profd_status status = add_host(g, number, row->host);
-    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
-        status = add_host(g, number, row->hosts[i]);
+    add_host(g, number, row->host);
+    for (size_t i = 0; i < row->host_count; i++) {
+        add_host(g, number, row->hosts[i]);
     }
-    return status;
 }
 
 static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint32_t rate)
@@ -197,8 +178,8 @@ static int compare_ticks(const struct rate_ticks *a, const char *dimension, uint
     return order != 0 ? order : (a->rate > rate) - (a->rate < rate);
 }
 
-static enum profd_status add_ticks(struct adding *g, struct group *to, const char dimension[16], uint32_t rate,
-                                   const uint32_t *bins, const uint64_t *ticks, uint32_t n)
+static void add_ticks(struct adding *g, struct group *to, const char dimension[16], uint32_t rate, const uint32_t *bins,
+                      const uint64_t *ticks, uint32_t n)
 {
     struct rate_ticks **at = &to->rates;
     bool saturated = false;
@@ -206,16 +187,13 @@ static enum profd_status add_ticks(struct adding *g, struct group *to, const cha
         for (uint32_t i = 0; i < n && bins[i] <= COLLECTOR_OUTSIDE_NS; i++) {
             sum_add(&to->counters[bins[i]], ticks[i], &saturated);
         }
-        return PROFD_OK;
+        return;
     }
     while (*at != NULL && compare_ticks(*at, dimension, rate) < 0) {
         at = &(*at)->next;
     }
     if (*at == NULL || compare_ticks(*at, dimension, rate) != 0) {
         struct rate_ticks *fresh = ARENA_NEW(g->arena, struct rate_ticks);
-        if (fresh == NULL) {
-            return PROFD_NO_MEMORY;
-        }
         *fresh = (struct rate_ticks){.next = *at, .rate = rate};
         memcpy(fresh->dimension, dimension, sizeof fresh->dimension);
         *at = fresh;
@@ -223,7 +201,6 @@ static enum profd_status add_ticks(struct adding *g, struct group *to, const cha
     for (uint32_t i = 0; i < n; i++) {
         sum_add(&(*at)->ticks, ticks[i], &saturated);
     }
-    return PROFD_OK;
 }
 
 /* only: the one build that counts; COUNTS_NOWHERE: all do. */
@@ -238,23 +215,27 @@ static void add_calls(struct group *to, const uint32_t *from, const uint32_t *ca
     }
 }
 
+static void add_counts(struct adding *g, struct group *to, const struct counts *c, uint32_t only)
+{
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct counts_histogram *h = &c->histograms[i];
+        if (only == COUNTS_NOWHERE || h->build == only) {
+            add_ticks(g, to, h->dimension, h->rate, c->bin_index + h->first, c->bin_ticks + h->first, h->used);
+        }
+    }
+    add_calls(to, c->from_build, c->to_build, c->calls, c->arc_count, only);
+}
+
 static enum profd_status add_upload(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
                                     struct profd_error *e)
 {
-    struct counts c = {0};
-    enum profd_status status = row_decode_counts(row, &c, e);
-    if (status != PROFD_OK) {
-        return status;
+    struct row_counts c;
+    enum profd_status status = row_open_counts(row, g->arena, &c, e);
+    if (!status) {
+        add_counts(g, to, &c.counts, only);
+        row_close_counts(&c);
     }
-    for (uint32_t i = 0; i < c.histogram_count && status == PROFD_OK; i++) {
-        const struct counts_histogram *h = &c.histograms[i];
-        if (only == COUNTS_NOWHERE || h->build == only) {
-            status = add_ticks(g, to, h->dimension, h->rate, c.bin_index + h->first, c.bin_ticks + h->first, h->used);
-        }
-    }
-    add_calls(to, c.from_build, c.to_build, c.calls, c.arc_count, only);
-    counts_done(&c);
-    return status == PROFD_OK ? status : profd_no_memory(e);
+    return status;
 }
 
 static enum profd_status add_rolled(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
@@ -267,19 +248,12 @@ static enum profd_status add_rolled(struct adding *g, struct group *to, const st
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status, "a stored sum cannot be read");
     }
-    for (uint32_t i = 0; i < r.histogram_count && status == PROFD_OK; i++) {
-        const struct counts_histogram *h = &r.histograms[i];
-        if (only == COUNTS_NOWHERE || h->build == only) {
-            status = add_ticks(g, to, h->dimension, h->rate, r.bin_index + h->first, r.bin_ticks + h->first, h->used);
-        }
-    }
-    add_calls(to, r.from_build, r.to_build, r.calls, r.arc_count, only);
-    return status == PROFD_OK ? status : profd_no_memory(e);
+    add_counts(g, to, &r, only);
+    return PROFD_OK;
 }
 
 /* A total of a host. Its seconds are those of the usual dimension. */
-static enum profd_status add_total(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,
-                                   struct profd_error *e)
+static void add_total(struct adding *g, struct group *to, const struct store_row *row, uint32_t only)
 {
     static const char usual[16] = REPORT_DIMENSION_USUAL;
     bool saturated = false;
@@ -290,16 +264,16 @@ static enum profd_status add_total(struct adding *g, struct group *to, const str
         }
     }
     sum_add(&to->row.calls, only == COUNTS_NOWHERE ? row->calls : row->shares[only].calls, &saturated);
-    return add_ticks(g, to, usual, 1, NULL, NULL, 0) == PROFD_OK ? PROFD_OK : profd_no_memory(e);
+    add_ticks(g, to, usual, 1, NULL, NULL, 0);
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
     struct adding *g = context;
-    uint32_t number, only = COUNTS_NOWHERE;
-    if (find_group(g, row, &number) != PROFD_OK || add_source(g, number, row) != PROFD_OK) {
-        return profd_no_memory(e);
-    }
+    ARENA_BOUNDARY(g->arena, profd_no_memory(e));
+    uint32_t only = COUNTS_NOWHERE;
+    const uint32_t number = find_group(g, row);
+    add_source(g, number, row);
     for (uint32_t i = 0; g->request->alone && i < row->build_count; i++) {
         if (strcmp(row->builds[i].id.text, g->request->filter.build_id) == 0) {
             only = i;
@@ -307,7 +281,8 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     }
     struct group *to = &g->groups[number];
     if (row->shares != NULL) {
-        return add_total(g, to, row, only, e);
+        add_total(g, to, row, only);
+        return PROFD_OK;
     }
     return row->rolled ? add_rolled(g, to, row, only, e) : add_upload(g, to, row, only, e);
 }
@@ -340,9 +315,7 @@ static enum profd_status mark_unread(struct adding *g, const struct store_living
         ARENA_ARRAY(g->arena, filter.matcher_count + r->label_count + 1, struct store_matcher);
     struct groups_marks marks;
     uint32_t reasons = 0;
-    enum profd_status status = matchers != NULL
-                                   ? store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e)
-                                   : profd_no_memory(e);
+    enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &filter, &unread, e);
     const bool all = unread.processes < before->processes;
     if (status == PROFD_OK) {
         status = store_get_marks(r->store, &r->scope, &filter, &reasons, e);
@@ -414,9 +387,6 @@ static enum profd_status choose_dimension(const struct adding *g, const char **o
     uint32_t n = 0, capacity = 0, picked;
     for (const char *at = next_dimension(g, NULL); at != NULL; at = next_dimension(g, at)) {
         list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
-        if (list == NULL) {
-            return profd_no_memory(e);
-        }
         list[n++] = (struct report_dimension){.name = at};
     }
     enum profd_status status = report_dimension_pick(list, n, asked, false, &picked, e);
@@ -441,9 +411,6 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
         return status;
     }
     struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
-    if (out == NULL) {
-        return profd_no_memory(e);
-    }
     if (n > 0) {
         qsort_r(g->groups, n, sizeof *g->groups, group_compare, &request);
     }
@@ -464,14 +431,15 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
 enum profd_status groups_add_up(const struct groups_request *request, struct arena *a, struct group_row **rows,
                                 size_t *count, const char **dimension, struct profd_error *e)
 {
-    struct adding g = {.request = request, .arena = a, .scratch = arena_new(LIMIT_QUERY_MEMORY)};
+    struct adding g = {.request = request, .arena = a, .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY)};
     set_init(&g.keys, a);
     set_init(&g.hosts, a);
+    buffer_init_arena(&g.key, a);
     struct store_living unread;
     enum profd_status status =
         store_get_living(request->store, STORE_UNREAD, &request->scope, &request->filter, &unread, e);
     if (status == PROFD_OK) {
-        status = g.scratch == NULL ? profd_no_memory(e) : ask(&g, e);
+        status = ask(&g, e);
     }
     arena_free(g.scratch);
     if (status == PROFD_OK) {

@@ -15,7 +15,7 @@ struct hosts {
     struct fleet_row *rows;
     uint32_t count, capacity;
     unsigned long long limit;
-    bool more, failed;
+    bool more;
 };
 
 static bool take_host(void *context, const struct store_fleet_host *h)
@@ -23,6 +23,7 @@ static bool take_host(void *context, const struct store_fleet_host *h)
     struct hosts *list = context;
     struct job *job = list->job;
     char identity[2 * STORE_HOST_SIZE + 1];
+    ARENA_BOUNDARY(job->arena, false);
     if (!store_scope_has(&job->request->scope, h->uid)) {
         return true;
     }
@@ -35,27 +36,22 @@ static bool take_host(void *context, const struct store_fleet_host *h)
         list->more = true;
         return false;
     }
-    struct fleet_row *rows = arena_extend(job->arena, list->rows, list->count, &list->capacity, sizeof *rows);
-    if (rows == NULL) {
-        list->failed = true;
-        return false;
-    }
-    list->rows = rows;
-    rows[list->count++] = (struct fleet_row){.name = job_copy(job, h->name, &list->failed),
-                                             .identity = job_copy(job, identity, &list->failed),
-                                             .tenant = job_copy(job, h->tenant, &list->failed),
-                                             .machine = job_copy(job, h->machine, &list->failed),
-                                             .version = job_copy(job, h->version, &list->failed),
-                                             .other_machine = job_copy(job, h->other, &list->failed),
-                                             .enrolled = h->has_enrolment,
-                                             .certificate_end = h->not_after,
-                                             .revoked = h->revoked,
-                                             .first = h->first,
-                                             .last = h->last,
-                                             .delivered = h->delivered,
-                                             .restored = h->restored,
-                                             .two_machines = h->copied};
-    return !list->failed;
+    list->rows = arena_extend(job->arena, list->rows, list->count, &list->capacity, sizeof *list->rows);
+    list->rows[list->count++] = (struct fleet_row){.name = job_copy(job, h->name),
+                                                   .identity = job_copy(job, identity),
+                                                   .tenant = job_copy(job, h->tenant),
+                                                   .machine = job_copy(job, h->machine),
+                                                   .version = job_copy(job, h->version),
+                                                   .other_machine = job_copy(job, h->other),
+                                                   .enrolled = h->has_enrolment,
+                                                   .certificate_end = h->not_after,
+                                                   .revoked = h->revoked,
+                                                   .first = h->first,
+                                                   .last = h->last,
+                                                   .delivered = h->delivered,
+                                                   .restored = h->restored,
+                                                   .two_machines = h->copied};
+    return true;
 }
 
 enum profd_status hosts_list(struct job *job, struct profd_error *e)
@@ -66,9 +62,7 @@ enum profd_status hosts_list(struct job *job, struct profd_error *e)
     if (status == PROFD_OK) {
         status = store_each_host(job->store, take_host, &list, e);
     }
-    if (status == PROFD_NO_MEMORY || list.failed) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
-    }
+    arena_continue(job->arena);
     if (status == PROFD_OK && list.cursor != NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "cursor=%.80s is not a cursor from this list, or its host is gone; start again without "

@@ -81,11 +81,7 @@ enum profd_status job_parse_whole(const struct job *job, unsigned long long *lim
     return status;
 }
 
-const char *job_copy(struct job *job, const char *text, bool *failed)
+const char *job_copy(struct job *job, const char *text)
 {
-    const char *copy = text == NULL ? "" : arena_copy(job->arena, text, strlen(text));
-    if (copy == NULL) {
-        *failed = true;
-    }
-    return copy;
+    return text == NULL ? "" : arena_copy(job->arena, text, strlen(text));
 }

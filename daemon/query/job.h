@@ -44,7 +44,7 @@ enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_e
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e);
 /* The same of a list that is one page unless a limit is given. */
 enum profd_status job_parse_whole(const struct job *job, unsigned long long *limit, struct profd_error *e);
-/* A copy in the arena; *failed becomes true when it is exhausted. NULL is "". */
-const char *job_copy(struct job *job, const char *text, bool *failed);
+/* A copy in the arena. NULL is "". */
+const char *job_copy(struct job *job, const char *text);
 
 #endif

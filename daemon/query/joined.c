@@ -28,6 +28,7 @@ struct joined {
     struct set places;    /* (name, build): how many builds a name is of */
     struct set unnamed;   /* builds without names */
     struct set ambiguous; /* names that were left out somewhere */
+    struct buffer key;
     struct joined_rest rest;
 };
 
@@ -41,11 +42,12 @@ static void joined_init(struct joined *j, struct arena *a)
     set_init(&j->places, a);
     set_init(&j->unnamed, a);
     set_init(&j->ambiguous, a);
+    buffer_init_arena(&j->key, a);
 }
 
 /* name NUL file NUL, preceded by a build's number if there is one. */
-static enum profd_status add_key(struct set *to, struct buffer *key, const struct report_function *f,
-                                 const uint32_t *build, uint32_t *number, bool *added)
+static uint32_t add_key(struct set *to, struct buffer *key, const struct report_function *f, const uint32_t *build,
+                        bool *added)
 {
     const char *file = f->file != NULL ? f->file : "";
     key->size = 0;
@@ -54,7 +56,7 @@ static enum profd_status add_key(struct set *to, struct buffer *key, const struc
     }
     buffer_add(key, f->name, strlen(f->name) + 1);
     buffer_add(key, file, strlen(file) + 1);
-    return key->failed ? PROFD_NO_MEMORY : set_add(to, key->data, key->size, number, added);
+    return set_add(to, key->data, key->size, added);
 }
 
 /* Is it something that a report has to show: an entry, or with time? */
@@ -63,58 +65,39 @@ static bool is_shown(const struct report_function *f)
     return f->index != 0 || f->self > 0;
 }
 
-static enum profd_status add_unnamed(struct joined *j, const struct report *r, const struct report_function *f)
+static void add_unnamed(struct joined *j, const struct report *r, const struct report_function *f)
 {
-    uint32_t number;
     bool added = false;
     const char *id = f->build < r->build_count ? r->builds[f->build] : "";
-    enum profd_status status = set_add(&j->unnamed, id, strlen(id) + 1, &number, &added);
+    set_add(&j->unnamed, id, strlen(id) + 1, &added);
     j->rest.unnamed_builds += added;
     j->rest.unnamed_functions++;
     j->rest.unnamed_seconds += f->self;
-    return status;
 }
 
-static enum profd_status new_row(struct joined *j, uint32_t number, const struct report *r,
-                                 const struct report_function *f)
+static void new_row(struct joined *j, uint32_t number, const struct report *r, const struct report_function *f)
 {
-    struct joined_row *rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *rows);
     const char *file = f->file != NULL ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
-    if (rows == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    j->rows = rows;
-    rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
-                                       .file = arena_copy(j->arena, file, strlen(file)),
-                                       .object = arena_copy(j->arena, object, strlen(object))};
-    const struct joined_row *row = &rows[number];
-    return row->name != NULL && row->file != NULL && row->object != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+    j->rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *j->rows);
+    j->rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
+                                          .file = arena_copy(j->arena, file, strlen(file)),
+                                          .object = arena_copy(j->arena, object, strlen(object))};
 }
 
 /* A function may be in several builds of one report, like an inline function in libraries: it is counted once per
  * program. */
-static enum profd_status add_named(struct joined *j, const struct report *r, const struct report_function *f,
-                                   struct buffer *key, struct set *seen)
+static void add_named(struct joined *j, const struct report *r, const struct report_function *f, struct set *seen)
 {
-    uint32_t number, ignored;
     bool added, in_program, in_place;
-    const char *id = r->builds[f->build];
-    enum profd_status status = add_key(&j->names, key, f, NULL, &number, &added);
-    if (status == PROFD_OK && added) {
-        status = new_row(j, number, r, f);
+    const uint32_t number = add_key(&j->names, &j->key, f, NULL, &added);
+    if (added) {
+        new_row(j, number, r, f);
     }
-    if (status == PROFD_OK) {
-        status = set_add(seen, &number, sizeof number, &ignored, &in_program);
-    }
-    if (status == PROFD_OK) {
-        key->size = 0;
-        buffer_add(key, &number, sizeof number);
-        buffer_add_text(key, id);
-        status = key->failed ? PROFD_NO_MEMORY : set_add(&j->places, key->data, key->size, &ignored, &in_place);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    set_add(seen, &number, sizeof number, &in_program);
+    j->key.size = 0;
+    buffer_add(&j->key, &number, sizeof number);
+    buffer_add_text(&j->key, r->builds[f->build]);
+    set_add(&j->places, j->key.data, j->key.size, &in_place);
     struct joined_row *row = &j->rows[number];
     bool saturated = false;
     row->self += f->self;
@@ -123,85 +106,68 @@ static enum profd_status add_named(struct joined *j, const struct report *r, con
     sum_add(&row->self_calls, f->self_calls, &saturated);
     row->programs += in_program;
     row->builds += in_place;
-    return status;
 }
 
-static enum profd_status add_ambiguous(struct joined *j, const struct report_function *f, struct buffer *key)
+static void add_ambiguous(struct joined *j, const struct report_function *f)
 {
-    uint32_t number;
     bool added = false;
-    enum profd_status status = add_key(&j->ambiguous, key, f, NULL, &number, &added);
+    add_key(&j->ambiguous, &j->key, f, NULL, &added);
     j->rest.ambiguous_names += added;
     j->rest.ambiguous_functions++;
     j->rest.ambiguous_seconds += f->self;
-    return status;
 }
 
 /* How many functions of the report have each function's build, name and file. */
-static enum profd_status count_twins(const struct report *r, struct arena *scratch, struct buffer *key,
-                                     uint32_t **place, uint32_t **counts)
+static void count_twins(const struct report *r, struct arena *scratch, struct buffer *key, uint32_t **place,
+                        uint32_t **counts)
 {
     struct set twins;
     bool added;
-    enum profd_status status = PROFD_OK;
     set_init(&twins, scratch);
     *place = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
     *counts = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, uint32_t);
-    if (*place == NULL || *counts == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    for (uint32_t i = 0; status == PROFD_OK && i < r->function_count; i++) {
+    for (uint32_t i = 0; i < r->function_count; i++) {
         (*place)[i] = NOT_JOINED;
         if (r->functions[i].kind == REPORT_FUNCTION) {
-            status = add_key(&twins, key, &r->functions[i], &r->functions[i].build, &(*place)[i], &added);
-            (*counts)[(*place)[i]] += status == PROFD_OK;
+            (*place)[i] = add_key(&twins, key, &r->functions[i], &r->functions[i].build, &added);
+            (*counts)[(*place)[i]]++;
         }
     }
-    return status;
 }
 
-static enum profd_status add_functions(struct joined *j, const struct report *r, struct arena *scratch,
-                                       struct buffer *key)
+static void add_functions(struct joined *j, const struct report *r, struct arena *scratch)
 {
     uint32_t *place, *counts;
     struct set seen;
-    enum profd_status status = count_twins(r, scratch, key, &place, &counts);
+    count_twins(r, scratch, &j->key, &place, &counts);
     set_init(&seen, scratch);
-    for (uint32_t i = 0; status == PROFD_OK && i < r->function_count; i++) {
+    for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         if (!is_shown(f)) {
             continue;
         }
         if (f->kind == REPORT_ADDRESS || f->kind == REPORT_UNKNOWN) {
-            status = add_unnamed(j, r, f);
+            add_unnamed(j, r, f);
         } else if (f->kind != REPORT_FUNCTION) {
             j->rest.other_seconds += f->self;
         } else if (counts[place[i]] > 1) {
-            status = add_ambiguous(j, f, key);
+            add_ambiguous(j, f);
         } else {
-            status = add_named(j, r, f, key, &seen);
+            add_named(j, r, f, &seen);
         }
     }
-    return status;
 }
 
 /* Adds one program's report, with the times that it shows. scratch: what only this call needs. O(functions) expected.
- * NO_MEMORY or OK. */
-static enum profd_status joined_add(struct joined *j, const struct report *r, struct arena *scratch,
-                                    struct profd_error *e)
+ */
+static void joined_add(struct joined *j, const struct report *r, struct arena *scratch)
 {
-    struct buffer key;
     bool saturated = false;
-    buffer_init(&key, 65536);
-    enum profd_status status = add_functions(j, r->shown, scratch, &key);
-    if (status == PROFD_OK) {
-        status = joined_files_add(&j->files, r->shown, scratch);
-    }
-    buffer_done(&key);
+    add_functions(j, r->shown, scratch);
+    joined_files_add(&j->files, r->shown, scratch);
     j->rest.seconds += r->total;
     sum_add(&j->rest.ticks, r->ticks, &saturated);
     sum_add(&j->rest.calls, r->calls, &saturated);
-    return status == PROFD_OK ? status : profd_error_set(e, status, "no memory to join functions");
 }
 
 /* A report of a program takes a quarter of a millisecond or more. */
@@ -221,7 +187,6 @@ struct asking {
     const char *name; /* only functions with this text in their name; NULL: all */
     struct program *programs;
     uint32_t count, left, capacity; /* left: they have less CPU time than the others, and are not read */
-    bool failed;
 };
 
 /* Programs, if the window can hold anything of them. */
@@ -229,22 +194,18 @@ static bool take_build(void *context, const struct build_row *row)
 {
     struct asking *q = context;
     const struct options *o = &q->options;
+    ARENA_BOUNDARY(q->job->arena, false);
     if (!row->is_program || (o->until > 0 && row->first_seen >= o->until) ||
         (o->since > 0 && row->last_seen < o->since - INT64_C(3600000000000))) {
         return true;
     }
-    struct program *grown = arena_extend(q->job->arena, q->programs, q->count, &q->capacity, sizeof *grown);
-    if (grown == NULL) {
-        q->failed = true;
-        return false;
-    }
-    q->programs = grown;
-    grown[q->count++] = (struct program){.id = row->build_id,
-                                         .name = job_copy(q->job, row->name, &q->failed),
-                                         .first_seen = row->first_seen,
-                                         .last_seen = row->last_seen,
-                                         .nanoseconds = row->nanoseconds};
-    return !q->failed;
+    q->programs = arena_extend(q->job->arena, q->programs, q->count, &q->capacity, sizeof *q->programs);
+    q->programs[q->count++] = (struct program){.id = row->build_id,
+                                               .name = job_copy(q->job, row->name),
+                                               .first_seen = row->first_seen,
+                                               .last_seen = row->last_seen,
+                                               .nanoseconds = row->nanoseconds};
+    return true;
 }
 
 static int by_time_and_id(const void *left, const void *right)
@@ -309,9 +270,7 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
     if (status == PROFD_OK) {
         status = store_each_build(q->job->store, &q->options.visible, "", SIZE_MAX / 2, take_build, q, e);
     }
-    if (status == PROFD_OK && q->failed) {
-        status = profd_no_memory(e);
-    }
+    arena_continue(q->job->arena);
     if (status == PROFD_OK) {
         leave_small_ones(q);
         status = find_edges(q, digest, e);
@@ -347,7 +306,7 @@ static enum profd_status add_programs(struct asking *q, struct subreport *subrep
         j->rest.inexact |= from->inexact;
         status = subreport_make(subreport, &w, e);
         if (status == PROFD_OK) {
-            status = joined_add(j, w.report, subreport->job.arena, e);
+            joined_add(j, w.report, subreport->job.arena);
         }
     }
     return status;
@@ -381,14 +340,12 @@ static bool is_wanted(const struct asking *q, const char *name)
     return (wanted || !any) && (q->name == NULL || strstr(name, q->name) != NULL);
 }
 
-static enum profd_status show(struct asking *q, struct joined *j, const int64_t edges[2], struct profd_error *e)
+static void show(struct asking *q, struct joined *j, const int64_t edges[2])
 {
     static const char *const SORTS[] = {"", "self", "total", "calls"};
     uint32_t n = 0, all = j->names.count;
     char next[24] = "";
-    if (joined_files_merge(&j->files, j->rows, &all) != PROFD_OK) {
-        return profd_no_memory(e);
-    }
+    joined_files_merge(&j->files, j->rows, &all);
     for (uint32_t i = 0; i < all; i++) {
         if (is_wanted(q, j->rows[i].name)) {
             j->rows[n++] = j->rows[i];
@@ -413,7 +370,6 @@ static enum profd_status show(struct asking *q, struct joined *j, const int64_t 
                                       .short_names = q->options.show.short_names,
                                       .arena = q->job->arena};
     render_joined(&out, &q->job->answer->body);
-    return PROFD_OK;
 }
 
 static enum profd_status parse(struct asking *q, struct profd_error *e)
@@ -457,13 +413,10 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     }
     joined_init(&j, job->arena);
     j.rest.programs_left = q.left;
-    status = subreport_init(&subreport, job, e);
+    subreport_init(&subreport, job);
+    status = add_programs(&q, &subreport, &j, edges, e);
     if (status == PROFD_OK) {
-        status = add_programs(&q, &subreport, &j, edges, e);
-    }
-    subreport_done(&subreport);
-    if (status == PROFD_OK) {
-        status = show(&q, &j, edges, e);
+        show(&q, &j, edges);
     }
     return status;
 }

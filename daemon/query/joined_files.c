@@ -68,8 +68,7 @@ static uint32_t find_parts(const struct named_file *files, uint32_t n)
     return n > FILES_MOST ? UINT32_MAX : most + 1;
 }
 
-static enum profd_status take_files(struct joined_files *x, const struct report *r, struct named_file *files,
-                                    uint32_t *count)
+static void take_files(struct joined_files *x, const struct report *r, struct named_file *files, uint32_t *count)
 {
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
@@ -79,28 +78,19 @@ static enum profd_status take_files(struct joined_files *x, const struct report 
         }
         struct named_file *file = &files[(*count)++];
         file->file = f->file;
-        if (set_add(&x->names, f->name, strlen(f->name) + 1, &file->name, &added) != PROFD_OK) {
-            return PROFD_NO_MEMORY;
-        }
+        file->name = set_add(&x->names, f->name, strlen(f->name) + 1, &added);
         if (added) {
-            uint32_t *parts = arena_extend(x->arena, x->parts, file->name, &x->capacity, sizeof *parts);
-            if (parts == NULL) {
-                return PROFD_NO_MEMORY;
-            }
-            x->parts = parts;
-            parts[file->name] = 1;
+            x->parts = arena_extend(x->arena, x->parts, file->name, &x->capacity, sizeof *x->parts);
+            x->parts[file->name] = 1;
         }
     }
-    return PROFD_OK;
 }
 
-enum profd_status joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch)
+void joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch)
 {
     uint32_t n = 0, kept = 0;
     struct named_file *files = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, struct named_file);
-    if (files == NULL || take_files(x, r, files, &n) != PROFD_OK) {
-        return PROFD_NO_MEMORY;
-    }
+    take_files(x, r, files, &n);
     qsort(files, n, sizeof *files, file_compare);
     for (uint32_t i = 0; i < n; i++) {
         if (kept == 0 || file_compare(&files[kept - 1], &files[i]) != 0) {
@@ -114,7 +104,6 @@ enum profd_status joined_files_add(struct joined_files *x, const struct report *
         uint32_t parts = find_parts(files + i, end - i);
         x->parts[files[i].name] = parts > x->parts[files[i].name] ? parts : x->parts[files[i].name];
     }
-    return PROFD_OK;
 }
 
 static void add_row(struct joined_row *to, const struct joined_row *from)
@@ -129,15 +118,14 @@ static void add_row(struct joined_row *to, const struct joined_row *from)
     to->file = path_end(to->file, path_common(to->file, from->file));
 }
 
-enum profd_status joined_files_merge(const struct joined_files *x, struct joined_row *rows, uint32_t *count)
+void joined_files_merge(const struct joined_files *x, struct joined_row *rows, uint32_t *count)
 {
     struct set ends;
     struct buffer key;
-    uint32_t kept = 0, number, *place = ARENA_ARRAY(x->arena, (size_t)*count + 1, uint32_t);
-    enum profd_status status = place != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+    uint32_t kept = 0, number = 0, *place = ARENA_ARRAY(x->arena, (size_t)*count + 1, uint32_t);
     set_init(&ends, x->arena);
-    buffer_init(&key, 65536);
-    for (uint32_t i = 0; status == PROFD_OK && i < *count; i++) {
+    buffer_init_arena(&key, x->arena);
+    for (uint32_t i = 0; i < *count; i++) {
         const struct joined_row *row = &rows[i];
         bool added = true;
         uint32_t name;
@@ -147,18 +135,16 @@ enum profd_status joined_files_merge(const struct joined_files *x, struct joined
             buffer_add(&key, row->name, strlen(row->name) + 1);
             buffer_add(&key, row->object, strlen(row->object) + 1);
             buffer_add_text(&key, end);
-            status = key.failed ? PROFD_NO_MEMORY : set_add(&ends, key.data, key.size, &number, &added);
-            if (status == PROFD_OK && added) {
+            number = set_add(&ends, key.data, key.size, &added);
+            if (added) {
                 place[number] = kept;
             }
         }
-        if (status == PROFD_OK && added) {
+        if (added) {
             rows[kept++] = *row;
-        } else if (status == PROFD_OK) {
+        } else {
             add_row(&rows[place[number]], row);
         }
     }
-    buffer_done(&key);
     *count = kept;
-    return status;
 }

@@ -17,15 +17,14 @@ struct joined_files {
 void joined_files_init(struct joined_files *x, struct arena *a);
 
 /* Takes the files of a report's functions. scratch: what only this call needs. O(n log n), and of one name with k files
- * O(k²), where k ≤ 64: functions of a name with more are only the same if their files are equal. NO_MEMORY or OK. */
-enum profd_status joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch);
+ * O(k²), where k ≤ 64: functions of a name with more are only the same if their files are equal. */
+void joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch);
 
 /* The last part of a path. */
 const char *joined_files_base(const char *path);
 
 /* Adds up rows of one name, one object and one end of the file, in the place of the first; the file becomes the end
- * that their files have in common. Each name and file is one row before. *count: of rows. O(rows) expected. NO_MEMORY
- * or OK. */
-enum profd_status joined_files_merge(const struct joined_files *x, struct joined_row *rows, uint32_t *count);
+ * that their files have in common. Each name and file is one row before. *count: of rows. O(rows) expected. */
+void joined_files_merge(const struct joined_files *x, struct joined_row *rows, uint32_t *count);
 
 #endif

@@ -14,39 +14,30 @@
 struct counting {
     struct arena *arena;
     struct set pairs; /* name NUL value NUL */
+    struct buffer key;
     uint64_t *uploads;
     uint32_t capacity;
 };
 
-static enum profd_status add_pair(struct counting *c, const struct store_label *label, uint64_t uploads)
+static void add_pair(struct counting *c, const struct store_label *label, uint64_t uploads)
 {
-    uint32_t number;
     bool added, saturated = false;
-    struct buffer key;
-    buffer_init(&key, 65536);
-    buffer_add(&key, label->name, strlen(label->name) + 1);
-    buffer_add(&key, label->value, strlen(label->value) + 1);
-    enum profd_status status = key.failed ? PROFD_NO_MEMORY : set_add(&c->pairs, key.data, key.size, &number, &added);
-    buffer_done(&key);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    uint64_t *grown = arena_extend(c->arena, c->uploads, number, &c->capacity, sizeof *grown);
-    if (grown == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    c->uploads = grown;
+    c->key.size = 0;
+    buffer_add(&c->key, label->name, strlen(label->name) + 1);
+    buffer_add(&c->key, label->value, strlen(label->value) + 1);
+    const uint32_t number = set_add(&c->pairs, c->key.data, c->key.size, &added);
+    c->uploads = arena_extend(c->arena, c->uploads, number, &c->capacity, sizeof *c->uploads);
     sum_add(&c->uploads[number], uploads, &saturated);
-    return PROFD_OK;
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < row->label_count; i++) {
-        status = add_pair(context, &row->labels[i], row->uploads);
+    struct counting *c = context;
+    ARENA_BOUNDARY(c->arena, profd_no_memory(e));
+    for (size_t i = 0; i < row->label_count; i++) {
+        add_pair(c, &row->labels[i], row->uploads);
     }
-    return status == PROFD_OK ? status : profd_error_set(e, status, "no memory for the labels");
+    return PROFD_OK;
 }
 
 static int row_compare(const void *left, const void *right)
@@ -64,14 +55,15 @@ static enum profd_status labels_count(struct store *s, const struct store_scope 
 {
     struct counting c = {.arena = a};
     set_init(&c.pairs, a);
+    buffer_init_arena(&c.key, a);
     enum profd_status status = store_each_upload(s, scope, filter, take_row, &c, e);
     if (status == PROFD_OK) {
         status = store_pattern_judge(filter, e);
     }
-    struct label_row *out = status == PROFD_OK ? ARENA_ARRAY(a, c.pairs.count, struct label_row) : NULL;
-    if (out == NULL) {
-        return status != PROFD_OK ? status : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the labels");
+    if (status != PROFD_OK) {
+        return status;
     }
+    struct label_row *out = ARENA_ARRAY(a, c.pairs.count, struct label_row);
     for (uint32_t i = 0; i < c.pairs.count; i++) {
         const char *name = c.pairs.keys[i].bytes;
         out[i] = (struct label_row){name, name + strlen(name) + 1, c.uploads[i]};
@@ -92,31 +84,25 @@ struct label_page {
     struct label_row *rows;
     size_t count;
     uint32_t capacity;
-    bool failed;
 };
 
 static bool take_label(void *context, const struct label_row *row)
 {
     struct label_page *page = context;
+    ARENA_BOUNDARY(page->job->arena, false);
     if (page->name != NULL && strcmp(row->name, page->name) != 0) {
         return strcmp(row->name, page->name) < 0;
     }
     if (page->after != NULL && strcmp(row->value, page->after) <= 0) {
         return true;
     }
-    struct label_row *rows =
-        arena_extend(page->job->arena, page->rows, (uint32_t)page->count, &page->capacity, sizeof *rows);
-    if (rows == NULL) {
-        page->failed = true;
-        return false;
-    }
-    page->rows = rows;
+    page->rows = arena_extend(page->job->arena, page->rows, (uint32_t)page->count, &page->capacity, sizeof *page->rows);
     bool same = page->count > 0 && strcmp(page->rows[page->count - 1].name, row->name) == 0;
     struct label_row *copy = &page->rows[page->count++];
-    copy->name = same ? page->rows[page->count - 2].name : job_copy(page->job, row->name, &page->failed);
-    copy->value = job_copy(page->job, page->name != NULL ? row->value : "", &page->failed);
+    copy->name = same ? page->rows[page->count - 2].name : job_copy(page->job, row->name);
+    copy->value = job_copy(page->job, page->name != NULL ? row->value : "");
     copy->uploads = row->uploads;
-    return !page->failed && page->count != page->stop;
+    return page->count != page->stop;
 }
 
 /* True if only some uploads are meant. */
@@ -194,8 +180,8 @@ static enum profd_status gather(struct label_page *page, bool *fresh, struct pro
                      ? gather_some(page, &o, id.text, e)
                      : store_each_label(job->store, &r->scope, build != NULL ? id.text : NULL, take_label, page, e);
     }
-    return status == PROFD_OK && page->failed ? profd_error_set(e, PROFD_NO_MEMORY, "no memory for the labels")
-                                              : status;
+    arena_continue(job->arena);
+    return status;
 }
 
 enum profd_status labels_list(struct job *job, struct profd_error *e)

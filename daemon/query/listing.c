@@ -132,9 +132,6 @@ static enum profd_status take_histograms(const struct profile *p, uint32_t build
     const struct profile_histogram **list =
         ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
     uint64_t bins = 0;
-    if (list == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu32 " histograms", p->histogram_count);
-    }
     enum profd_status status = pick_histograms(p, build, geometry, list, &c->histogram_count, e);
     if (status != PROFD_OK) {
         return status;
@@ -149,18 +146,15 @@ static enum profd_status take_histograms(const struct profile *p, uint32_t build
     c->histograms = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct counts_histogram);
     c->bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
     c->bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
-    if (c->histograms == NULL || c->bin_index == NULL || c->bin_ticks == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu64 " bins", bins);
-    }
     copy_bins(list, c);
     return PROFD_OK;
 }
 
-static bool take_arcs(const struct profile *p, uint32_t build, struct arena *a, struct counts *c)
+static void take_arcs(const struct profile *p, uint32_t build, struct arena *a, struct counts *c)
 {
     struct profile_arc *arcs = ARENA_ARRAY(a, (size_t)p->arc_count + 1, struct profile_arc);
     uint32_t n = 0;
-    for (uint32_t i = 0; arcs != NULL && i < p->arc_count; i++) {
+    for (uint32_t i = 0; i < p->arc_count; i++) {
         if (p->arcs[i].from_build == build && p->arcs[i].to_build == build) {
             arcs[n++] = p->arcs[i];
         }
@@ -170,10 +164,6 @@ static bool take_arcs(const struct profile *p, uint32_t build, struct arena *a, 
     c->from = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
     c->to = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
     c->calls = ARENA_ARRAY(a, (size_t)n + 1, uint64_t);
-    if (arcs == NULL || c->from_build == NULL || c->to_build == NULL || c->from == NULL || c->to == NULL ||
-        c->calls == NULL) {
-        return false;
-    }
     qsort(arcs, n, sizeof *arcs, arc_compare);
     for (uint32_t i = 0; i < n; i++) {
         c->from[i] = arcs[i].from;
@@ -181,7 +171,6 @@ static bool take_arcs(const struct profile *p, uint32_t build, struct arena *a, 
         c->calls[i] = arcs[i].calls;
     }
     c->arc_count = n;
-    return true;
 }
 
 /* Histograms and arcs of the profile's build in order of first arrival, without ends in other builds. Several
@@ -193,10 +182,8 @@ static enum profd_status make_counts(const struct profile *profile, uint32_t bui
 {
     struct counts c = {0};
     enum profd_status status = take_histograms(profile, build, geometry, a, &c, e);
-    if (status == PROFD_OK && !take_arcs(profile, build, a, &c)) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for %" PRIu32 " arcs", profile->arc_count);
-    }
     if (status == PROFD_OK) {
+        take_arcs(profile, build, a, &c);
         *out = c;
     }
     return status;

@@ -25,83 +25,52 @@ struct loading {
     struct provenance provenance;
 };
 
-static enum profd_status add_build(struct loading *l, const struct store_build *build, uint32_t *index)
+static uint32_t add_build(struct loading *l, const struct store_build *build)
 {
-    enum profd_status status = profile_sum_build(l->sum, build->id.text, index);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    void *names = arena_extend(l->arena, l->names, *index, &l->name_capacity, sizeof *l->names);
-    if (names == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    l->names = names;
-    if (l->names[*index] == NULL) {
+    const uint32_t index = profile_sum_build(l->sum, build->id.text);
+    l->names = arena_extend(l->arena, l->names, index, &l->name_capacity, sizeof *l->names);
+    if (l->names[index] == NULL) {
         const char *name = build->name != NULL ? build->name : "";
-        l->names[*index] = arena_copy(l->arena, name, strlen(name));
+        l->names[index] = arena_copy(l->arena, name, strlen(name));
     }
-    return l->names[*index] != NULL ? PROFD_OK : PROFD_NO_MEMORY;
+    return index;
 }
 
 /* When only one build is wanted, nothing may point at the others any more: they get the index COUNTS_NOWHERE. */
-static enum profd_status make_map(struct loading *l, const struct store_row *row, const uint32_t **out)
+static const uint32_t *make_map(struct loading *l, const struct store_row *row)
 {
     uint32_t *map = ARENA_ARRAY(l->arena, row->build_count + 1, uint32_t);
-    if (map == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (size_t i = 0; i < row->build_count; i++) {
-        map[i] = COUNTS_NOWHERE;
-        if (l->request->alone && strcmp(row->builds[i].id.text, l->request->filter.build_id) != 0) {
-            continue;
-        }
-        enum profd_status status = add_build(l, &row->builds[i], &map[i]);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        const bool left_out = l->request->alone && strcmp(row->builds[i].id.text, l->request->filter.build_id) != 0;
+        map[i] = left_out ? COUNTS_NOWHERE : add_build(l, &row->builds[i]);
     }
-    *out = map;
-    return PROFD_OK;
+    return map;
 }
 
-static enum profd_status add_host_label(struct loading *l, const struct store_row *row)
+static void add_host_label(struct loading *l, const struct store_row *row)
 {
-    uint32_t number;
     bool added;
-    enum profd_status status = PROFD_OK;
-    for (size_t i = 0; status == PROFD_OK && i < row->label_count; i++) {
+    for (size_t i = 0; i < row->label_count; i++) {
         const struct store_label *label = &row->labels[i];
         if (strcmp(label->name, "host") == 0 && label->value[0] != '\0') {
-            status = set_add(&l->host_labels, label->value, strlen(label->value), &number, &added);
+            set_add(&l->host_labels, label->value, strlen(label->value), &added);
         }
     }
-    return status;
 }
 
-static enum profd_status find_map(struct loading *l, const struct store_row *row, const uint32_t **map)
+static const uint32_t *find_map(struct loading *l, const struct store_row *row)
 {
-    uint32_t number;
     bool added;
-    enum profd_status status = set_add(&l->series, &row->series, sizeof row->series, &number, &added);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    void *maps = arena_extend(l->arena, l->maps, number, &l->map_capacity, sizeof *l->maps);
-    if (maps == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    l->maps = maps;
+    const uint32_t number = set_add(&l->series, &row->series, sizeof row->series, &added);
+    l->maps = arena_extend(l->arena, l->maps, number, &l->map_capacity, sizeof *l->maps);
     if (added) {
-        status = add_host_label(l, row);
-        if (status == PROFD_OK) {
-            status = make_map(l, row, &l->maps[number]);
-        }
-        if (status == PROFD_OK && !l->request->alone) { /* the first upload of a series is its earliest */
+        add_host_label(l, row);
+        l->maps[number] = make_map(l, row);
+        if (!l->request->alone) { /* the first upload of a series is its earliest */
             profile_sum_load_order(l->sum, l->maps[number], (uint32_t)row->build_count, row->commit);
         }
     }
-    *map = l->maps[number];
-    return status;
+    return l->maps[number];
 }
 
 /* The collector's counters describe whole processes: they stay with the requested build. */
@@ -146,22 +115,21 @@ static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t bu
     c->arc_count = n;
 }
 
-static enum profd_status add_host(struct loading *l, uint32_t uid, const char *host)
+static void add_host(struct loading *l, uint32_t uid, const char *host)
 {
-    uint32_t number;
     bool added;
     const size_t n = host != NULL ? strlen(host) : 0;
-    enum profd_status status = n == 0 ? PROFD_OK : set_add(&l->hosts, host, n, &number, &added);
-    if (status == PROFD_OK && n > 0 && store_is_tenant(uid)) { /* with its NUL: it is used as text */
-        status = set_add(&l->senders, host, n + 1, &number, &added);
+    if (n > 0) {
+        set_add(&l->hosts, host, n, &added);
     }
-    return status;
+    if (n > 0 && store_is_tenant(uid)) { /* with its NUL: it is used as text */
+        set_add(&l->senders, host, n + 1, &added);
+    }
 }
 
-static enum profd_status add_source(struct loading *l, const struct store_row *row)
+static void add_source(struct loading *l, const struct store_row *row)
 {
     struct provenance *p = &l->provenance;
-    uint32_t number;
     bool added, first = p->uploads == 0;
     p->uploads += row->uploads;
     p->processes += row->processes_started;
@@ -170,46 +138,43 @@ static enum profd_status add_source(struct loading *l, const struct store_row *r
     p->inexact_all = first ? row->inexact : p->inexact_all & row->inexact;
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;
-    enum profd_status status = set_add(&l->users, &row->uid, sizeof row->uid, &number, &added);
-    if (status == PROFD_OK) {
-        status = add_host(l, row->uid, row->host);
+    set_add(&l->users, &row->uid, sizeof row->uid, &added);
+    add_host(l, row->uid, row->host);
+    for (size_t i = 0; i < row->host_count; i++) {
+        add_host(l, row->uid, row->hosts[i]);
     }
-    for (size_t i = 0; status == PROFD_OK && i < row->host_count; i++) {
-        status = add_host(l, row->uid, row->hosts[i]);
-    }
-    return status;
 }
 
 static enum profd_status take_counts(struct loading *l, const struct store_row *row, const uint32_t *map,
                                      struct profd_error *e)
 {
-    struct counts c = {0};
-    enum profd_status status = row_decode_counts(row, &c, e);
+    struct row_counts opened;
+    struct counts *c = &opened.counts;
+    enum profd_status status = row_open_counts(row, l->arena, &opened, e);
     if (status != PROFD_OK) {
         return status;
     }
     if (l->request->alone) {
-        counts_keep_alone(&c, map, (uint32_t)row->build_count);
+        counts_keep_alone(c, map, (uint32_t)row->build_count);
     }
-    status = profile_sum_add(l->sum, &c, map, row->commit, l->request->arcs_only, e);
-    if (status == PROFD_OK && l->request->stacks != LOAD_STACKS_NONE) {
-        const struct tree_addend stacks = {.list = {c.trees, COUNTS_NODES(&c), c.tree_count},
+    profile_sum_add(l->sum, c, map, row->commit, l->request->arcs_only);
+    if (l->request->stacks != LOAD_STACKS_NONE) {
+        const struct tree_addend stacks = {.list = {c->trees, COUNTS_NODES(c), c->tree_count},
                                            .map = map,
                                            .alone = l->request->alone,
                                            .group = row->group};
         status = profile_sum_add_stacks(l->sum, &stacks, row->commit, e);
     }
-    counts_done(&c);
+    row_close_counts(&opened);
     return status;
 }
 
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
     struct loading *l = context;
-    const uint32_t *map;
-    if (add_source(l, row) != PROFD_OK || find_map(l, row, &map) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-    }
+    ARENA_BOUNDARY(l->arena, profd_no_memory(e));
+    add_source(l, row);
+    const uint32_t *map = find_map(l, row);
     enum profd_status status = l->shares != NULL ? load_shares_add(l->shares, row, map, e) : PROFD_OK;
     if (status != PROFD_OK) {
         return status;
@@ -223,13 +188,10 @@ static int uid_compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static enum profd_status finish_users(struct loading *l)
+static void finish_users(struct loading *l)
 {
     const char **senders = ARENA_ARRAY(l->arena, (size_t)l->senders.count + 1, const char *);
     uint32_t *uids = ARENA_ARRAY(l->arena, (size_t)l->users.count + 1, uint32_t);
-    if (uids == NULL || senders == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < l->senders.count; i++) {
         senders[i] = (const char *)l->senders.keys[i].bytes;
     }
@@ -243,7 +205,6 @@ static enum profd_status finish_users(struct loading *l)
     l->provenance.uid_count = l->users.count;
     l->provenance.hosts = l->hosts.count;
     l->provenance.host_labels = l->host_labels.count;
-    return PROFD_OK;
 }
 
 /* Live processes, and those not read since the restart: loaded before the uploads, as store_get_living requires. */
@@ -323,34 +284,26 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
                                          .stacks = request->stacks != LOAD_STACKS_NONE,
                                          .shares = request->stacks == LOAD_STACKS_SHARES,
                                          .sum = l.sum};
-    l.rolled = l.sum != NULL ? rolled_new(a, &rolled) : NULL;
+    l.rolled = rolled_new(a, &rolled);
     set_init(&l.series, a);
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
     set_init(&l.senders, a);
-    l.shares = l.rolled != NULL && request->shares != NULL ? load_shares_new(request->shares) : NULL;
-    if (l.rolled == NULL || (request->shares != NULL && l.shares == NULL)) {
-        rolled_done(l.rolled);
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-    }
+    l.shares = request->shares != NULL ? load_shares_new(request->shares) : NULL;
     struct load result = {0};
-    enum profd_status status = PROFD_OK;
     if (request->stacks != LOAD_STACKS_NONE) {
-        status = profile_sum_want_stacks(l.sum, request->stacks == LOAD_STACKS_SHARES);
+        profile_sum_want_stacks(l.sum, request->stacks == LOAD_STACKS_SHARES);
     }
-    status = status == PROFD_OK ? load_sum(&l, &result.profile, &result.shares, e)
-                                : profd_error_set(e, status, "no memory to add up uploads");
+    enum profd_status status = load_sum(&l, &result.profile, &result.shares, e);
     rolled_done(l.rolled);
     load_shares_done(l.shares);
-    if (status == PROFD_OK && finish_users(&l) != PROFD_OK) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up uploads");
-    }
     if (status == PROFD_OK && request->downtime != NULL) {
         downtime_measure(request->downtime, l.provenance.first, l.provenance.last, &l.provenance.down_count,
                          &l.provenance.down_ns);
     }
     if (status == PROFD_OK) {
+        finish_users(&l);
         result.names = l.names;
         result.provenance = l.provenance;
         *out = result;

@@ -173,50 +173,31 @@ struct rolled {
 struct rolled *rolled_new(struct arena *a, const struct rolled_config *config)
 {
     struct rolled *r = ARENA_NEW(a, struct rolled);
-    if (r == NULL) {
-        return NULL;
-    }
     *r = (struct rolled){.arena = a,
                          .config = *config,
-                         .bytes = arena_new(0),
-                         .scratch = arena_new(LIMIT_QUERY_MEMORY),
-                         .block = arena_new(LIMIT_QUERY_MEMORY)};
+                         .bytes = arena_new_child(a, LIMIT_QUERY_MEMORY),
+                         .scratch = arena_new_child(a, LIMIT_QUERY_MEMORY),
+                         .block = arena_new_child(a, LIMIT_QUERY_MEMORY)};
     set_init(&r->maps, a);
-    if (r->bytes == NULL || r->scratch == NULL || r->block == NULL) {
-        rolled_done(r);
-        return NULL;
-    }
     return r;
 }
 
 void rolled_done(struct rolled *r)
 {
-    if (r != NULL) {
-        arena_free(r->bytes);
-        arena_free(r->scratch);
-        arena_free(r->block);
-    }
+    arena_free(r->bytes);
+    arena_free(r->scratch);
+    arena_free(r->block);
 }
 
-static enum profd_status find_group(struct rolled *r, const uint32_t *map, uint32_t builds, uint32_t *number,
-                                    struct profd_error *e)
+static uint32_t find_group(struct rolled *r, const uint32_t *map, uint32_t builds)
 {
     bool added;
-    uint32_t known = r->maps.count;
-    if (set_add(&r->maps, map, builds * sizeof *map, number, &added) != PROFD_OK) {
-        return profd_no_memory(e);
+    const uint32_t number = set_add(&r->maps, map, builds * sizeof *map, &added);
+    if (added) {
+        r->groups = arena_extend(r->arena, r->groups, number, &r->group_capacity, sizeof *r->groups);
+        r->groups[number] = (struct group){.map = map, .builds = builds, .sum = rollup_sum_new_plain(r->arena)};
     }
-    if (!added) {
-        return PROFD_OK;
-    }
-    struct group *groups = arena_extend(r->arena, r->groups, known, &r->group_capacity, sizeof *groups);
-    struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
-    if (groups == NULL || sum == NULL) {
-        return profd_no_memory(e);
-    }
-    r->groups = groups;
-    groups[known] = (struct group){.map = map, .builds = builds, .sum = sum};
-    return PROFD_OK;
+    return number;
 }
 
 /* What a block has: histograms or only arcs, no stacks, stacks, or these by group, too. */
@@ -227,17 +208,15 @@ static enum content wanted_content(const struct rolled *r)
     return r->config.shares ? CONTENT_SHARES : r->config.stacks ? CONTENT_STACKS : CONTENT_PLAIN;
 }
 
-/* The key of a block: what it is the sum of, and what it has. NULL when memory is exhausted. */
+/* The key of a block: what it is the sum of, and what it has. */
 static uint64_t *make_key(struct rolled *r, const struct waiting *rows, uint32_t n, bool arcs_only,
                           enum content content)
 {
     uint64_t *key = ARENA_ARRAY(r->block, 2 * (size_t)n + 1, uint64_t);
-    if (key != NULL) {
-        key[0] = (uint64_t)content << 1 | arcs_only;
-        for (uint32_t i = 0; i < n; i++) {
-            key[2 * i + 1] = rows[i].id;
-            key[2 * i + 2] = rows[i].version;
-        }
+    key[0] = (uint64_t)content << 1 | arcs_only;
+    for (uint32_t i = 0; i < n; i++) {
+        key[2 * i + 1] = rows[i].id;
+        key[2 * i + 2] = rows[i].version;
     }
     return key;
 }
@@ -282,6 +261,7 @@ static enum profd_status join_block(void *context, const struct counts *total, c
                                     struct profd_error *e)
 {
     const struct joining *j = context;
+    ARENA_BOUNDARY(j->r->arena, profd_no_memory(e)); /* the cache is locked */
     struct counts rows = *total;
     enum profd_status status = PROFD_OK;
     if (j->r->config.stacks) {
@@ -305,8 +285,7 @@ static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows,
     struct block b = {rollup_sum_new_plain(r->block),
                       r->config.stacks ? tree_sum_new(r->block, r->config.shares) : NULL};
     uint64_t *key = make_key(r, rows, n, r->config.arcs_only, wanted_content(r));
-    bool complete = b.rows != NULL && key != NULL && (b.stacks != NULL || !r->config.stacks);
-    enum profd_status status = complete ? PROFD_OK : profd_no_memory(e);
+    enum profd_status status = PROFD_OK;
     for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
         status = add_decoded(r, &rows[i], &b, e);
     }
@@ -344,9 +323,7 @@ static enum profd_status add_block(struct rolled *r, const struct waiting *rows,
     for (int arcs_only = 0; arcs_only <= last; arcs_only++) {
         for (enum content has = wanted_content(r); status == PROFD_OK && !found && has <= CONTENT_SHARES; has++) {
             uint64_t *key = make_key(r, rows, n, arcs_only == 1, has);
-            status = key == NULL ? profd_no_memory(e)
-                                 : cache_use(r->config.cache, key, (2 * (size_t)n + 1) * sizeof *key, join_block, &j,
-                                             &found, e);
+            status = cache_use(r->config.cache, key, (2 * (size_t)n + 1) * sizeof *key, join_block, &j, &found, e);
         }
     }
     return status == PROFD_OK && !found ? add_fresh(r, rows, n, &j, e) : status;
@@ -398,46 +375,37 @@ static int64_t find_block(const struct store_row *row)
 
 enum profd_status rolled_add(struct rolled *r, const struct store_row *row, const uint32_t *map, struct profd_error *e)
 {
-    uint32_t group;
-    enum profd_status status = find_group(r, map, (uint32_t)row->build_count, &group, e);
-    if (status == PROFD_OK && arena_used(r->bytes) + row->counts_size > ROLLED_WAITING) {
+    const uint32_t group = find_group(r, map, (uint32_t)row->build_count);
+    enum profd_status status = PROFD_OK;
+    if (arena_used(r->bytes) + row->counts_size > ROLLED_WAITING) {
         status = add_waiting(r, e);
     }
     if (status != PROFD_OK) {
         return status;
     }
-    struct waiting *waiting =
-        arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *waiting);
+    r->waiting = arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *r->waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
     const bool spread = r->config.shares && row->spread != NULL;
     const char *copy = spread ? arena_copy(r->bytes, (const char *)row->spread, row->spread_size) : NULL;
-    if (waiting == NULL || bytes == NULL || (spread && copy == NULL)) {
-        return profd_no_memory(e);
-    }
-    r->waiting = waiting;
-    waiting[r->waiting_count] = (struct waiting){.group = group,
-                                                 .sequence = r->waiting_count,
-                                                 .width = row->width,
-                                                 .block = find_block(row),
-                                                 .id = row->id,
-                                                 .version = row->version,
-                                                 .bytes = bytes,
-                                                 .size = row->counts_size,
-                                                 .spread = copy,
-                                                 .spread_size = row->spread_size};
+    r->waiting[r->waiting_count] = (struct waiting){.group = group,
+                                                    .sequence = r->waiting_count,
+                                                    .width = row->width,
+                                                    .block = find_block(row),
+                                                    .id = row->id,
+                                                    .version = row->version,
+                                                    .bytes = bytes,
+                                                    .size = row->counts_size,
+                                                    .spread = copy,
+                                                    .spread_size = row->spread_size};
     r->waiting_count++;
     return PROFD_OK;
 }
 
 /* When each build of the group came first, by what is left of its counts. */
-static enum profd_status note_orders(struct rolled *r, const struct group *g, struct profile_sum *sum,
-                                     struct profd_error *e)
+static void note_orders(struct rolled *r, const struct group *g, struct profile_sum *sum)
 {
     const struct counts *t = &g->total;
     uint64_t *first = ARENA_ARRAY(r->arena, g->builds, uint64_t);
-    if (first == NULL) {
-        return profd_no_memory(e);
-    }
     memset(first, 0xff, g->builds * sizeof *first);
     for (uint32_t i = 0; i < t->histogram_count; i++) {
         uint64_t *at = &first[t->histograms[i].build];
@@ -459,7 +427,6 @@ static enum profd_status note_orders(struct rolled *r, const struct group *g, st
             profile_sum_note_order(sum, g->map[i], (struct counts_order){first[i], i});
         }
     }
-    return PROFD_OK;
 }
 
 enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct profd_error *e)
@@ -468,7 +435,7 @@ enum profd_status rolled_close(struct rolled *r, struct profile_sum *sum, struct
     for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
         status = rollup_sum_finish(r->groups[i].sum, &r->groups[i].total, NULL, e);
         if (status == PROFD_OK) {
-            status = note_orders(r, &r->groups[i], sum, e);
+            note_orders(r, &r->groups[i], sum);
         }
     }
     return status;
@@ -493,16 +460,18 @@ enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_
         return PROFD_OK;
     }
     if (is_whole(r, p)) {
-        return rollup_make_profile(&r->groups[0].total, r->arena, p, e);
+        rollup_make_profile(&r->groups[0].total, r->arena, p);
+        return PROFD_OK;
     }
     struct rollup_sum *sum = rollup_sum_new_plain(r->arena);
-    enum profd_status status = sum != NULL ? rollup_sum_add_profile(sum, p, e) : profd_no_memory(e);
-    for (uint32_t i = 0; status == PROFD_OK && i < r->maps.count; i++) {
+    rollup_sum_add_profile(sum, p);
+    for (uint32_t i = 0; i < r->maps.count; i++) {
         const struct group *g = &r->groups[i];
-        status = rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->config.alone, e);
+        rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->config.alone);
     }
+    enum profd_status status = rollup_sum_finish(sum, &total, NULL, e);
     if (status == PROFD_OK) {
-        status = rollup_sum_finish(sum, &total, NULL, e);
+        rollup_make_profile(&total, r->arena, p);
     }
-    return status == PROFD_OK ? rollup_make_profile(&total, r->arena, p, e) : status;
+    return status;
 }

@@ -21,7 +21,7 @@ struct rolled_config {
     struct profile_sum *sum;   /* which stacks are added to */
 };
 
-/* Lives in the arena, but must be ended by rolled_done. NULL when memory is exhausted. */
+/* Lives in the arena, but must be ended by rolled_done. */
 struct rolled *rolled_new(struct arena *a, const struct rolled_config *config);
 void rolled_done(struct rolled *r);
 

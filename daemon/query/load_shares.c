@@ -28,11 +28,7 @@ struct load_shares {
 struct load_shares *load_shares_new(struct arena *a)
 {
     struct load_shares *l = ARENA_NEW(a, struct load_shares);
-    struct arena *scratch = l != NULL ? arena_new_child(a) : NULL;
-    if (scratch == NULL) {
-        return NULL;
-    }
-    *l = (struct load_shares){.arena = a, .scratch = scratch};
+    *l = (struct load_shares){.arena = a, .scratch = arena_new_child(a, 0)};
     set_init(&l->maps, a);
     return l;
 }
@@ -44,24 +40,15 @@ void load_shares_done(struct load_shares *l)
     }
 }
 
-static enum profd_status find_sharing(struct load_shares *l, const uint32_t *map, size_t builds, struct sharing **out,
-                                      struct profd_error *e)
+static struct sharing *find_sharing(struct load_shares *l, const uint32_t *map, size_t builds)
 {
-    uint32_t number, known = l->maps.count;
     bool added;
-    if (set_add(&l->maps, map, builds * sizeof *map, &number, &added) != PROFD_OK) {
-        return profd_no_memory(e);
-    }
+    const uint32_t number = set_add(&l->maps, map, builds * sizeof *map, &added);
     if (added) {
-        struct sharing *sums = arena_extend(l->arena, l->sums, known, &l->capacity, sizeof *sums);
-        if (sums == NULL) {
-            return profd_no_memory(e);
-        }
-        l->sums = sums;
-        sums[known] = (struct sharing){.map = map};
+        l->sums = arena_extend(l->arena, l->sums, number, &l->capacity, sizeof *l->sums);
+        l->sums[number] = (struct sharing){.map = map};
     }
-    *out = &l->sums[number];
-    return PROFD_OK;
+    return &l->sums[number];
 }
 
 static enum profd_status decode_sum(struct arena *a, const struct store_row *row, struct counts *r,
@@ -87,7 +74,7 @@ static enum profd_status add_sum(struct load_shares *l, const struct store_row *
     enum profd_status status = PROFD_OK;
     if (s->sums == NULL) {
         s->sums = rollup_sum_new(l->arena);
-        status = s->sums != NULL ? rollup_sum_add(s->sums, &s->first, &s->first_spread, e) : profd_no_memory(e);
+        status = rollup_sum_add(s->sums, &s->first, &s->first_spread, e);
     }
     arena_reset(l->scratch);
     if (status == PROFD_OK) {
@@ -100,14 +87,14 @@ static enum profd_status add_sum(struct load_shares *l, const struct store_row *
 static enum profd_status add_upload(struct load_shares *l, const struct store_row *row, struct sharing *s,
                                     struct profd_error *e)
 {
-    struct counts c = {0};
+    struct row_counts c;
     struct rollup_sum **sum = &s->groups[row->group % RANDOM_GROUPS];
     *sum = *sum != NULL ? *sum : rollup_sum_new_plain(l->arena);
-    enum profd_status status = *sum != NULL ? row_decode_counts(row, &c, e) : profd_no_memory(e);
+    enum profd_status status = row_open_counts(row, l->arena, &c, e);
     if (status == PROFD_OK) {
-        c.tree_count = c.node_count = 0;
-        status = rollup_sum_add_upload(*sum, &c, row->commit, 0, e);
-        counts_done(&c);
+        c.counts.tree_count = c.counts.node_count = 0;
+        status = rollup_sum_add_upload(*sum, &c.counts, row->commit, 0, e);
+        row_close_counts(&c);
     }
     return status;
 }
@@ -115,10 +102,9 @@ static enum profd_status add_upload(struct load_shares *l, const struct store_ro
 enum profd_status load_shares_add(struct load_shares *l, const struct store_row *row, const uint32_t *map,
                                   struct profd_error *e)
 {
-    struct sharing *s = NULL;
-    enum profd_status status = find_sharing(l, map, row->build_count, &s, e);
-    if (status != PROFD_OK || (row->rolled && row->spread == NULL)) {
-        return status;
+    struct sharing *s = find_sharing(l, map, row->build_count);
+    if (row->rolled && row->spread == NULL) {
+        return PROFD_OK;
     }
     return row->rolled ? add_sum(l, row, s, e) : add_upload(l, row, s, e);
 }

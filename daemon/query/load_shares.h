@@ -12,7 +12,7 @@
 
 struct load_shares;
 
-/* Lives in the arena, with the shares. NULL when memory is exhausted. Ended by load_shares_done. */
+/* Lives in the arena, with the shares. Ended by load_shares_done. */
 struct load_shares *load_shares_new(struct arena *a);
 /* Accepts NULL. The shares stay. */
 void load_shares_done(struct load_shares *l);

@@ -26,14 +26,14 @@ struct loads {
     size_t id_count;
     struct load_row *rows;
     size_t row_count;
-    bool failed;
 };
 
 static bool take_build(void *context, const struct build_row *row)
 {
     struct loads *l = context;
-    l->ids[l->id_count++] = job_copy(l->job, row->build_id.text, &l->failed);
-    return !l->failed;
+    ARENA_BOUNDARY(l->job->arena, false);
+    l->ids[l->id_count++] = job_copy(l->job, row->build_id.text);
+    return true;
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -46,10 +46,6 @@ static const char *const *find_values(struct loads *l, const struct group_row *r
 {
     const char **values = ARENA_ARRAY(l->job->arena, n + 1, const char *);
     size_t count = 0, kept = 0;
-    if (values == NULL) {
-        l->failed = true;
-        return NULL;
-    }
     for (size_t i = 0; i < n; i++) {
         if (rows[i].values[label][0] != '\0') {
             values[count++] = rows[i].values[label];
@@ -65,16 +61,12 @@ static const char *const *find_values(struct loads *l, const struct group_row *r
     return values;
 }
 
-static enum profd_status add_row(struct loads *l, const char *id, const char *dimension, const struct group_row *rows,
-                                 size_t n, struct profd_error *e)
+static void add_row(struct loads *l, const char *id, const char *dimension, const struct group_row *rows, size_t n)
 {
     struct load_row *out = &l->rows[l->row_count];
     const char *const **values = ARENA_ARRAY(l->job->arena, l->request.label_count + 1, const char *const *);
     *out = (struct load_row){.build_id = id, .dimension = dimension, .values = values};
     out->seconds = ARENA_ARRAY(l->job->arena, l->step_count + 1, double);
-    if (out->seconds == NULL || values == NULL) {
-        return profd_no_memory(e);
-    }
     memset(out->seconds, 0, (l->step_count + 1) * sizeof *out->seconds);
     for (size_t i = 0; i < n; i++) {
         const int64_t at = (rows[i].time - l->begin) / l->request.step;
@@ -88,7 +80,6 @@ static enum profd_status add_row(struct loads *l, const char *id, const char *di
         values[k] = find_values(l, rows, n, k);
     }
     l->row_count += n > 0;
-    return l->failed ? profd_no_memory(e) : PROFD_OK;
 }
 
 static enum profd_status add_build(struct loads *l, const char *id, struct profd_error *e)
@@ -111,7 +102,10 @@ static enum profd_status add_build(struct loads *l, const char *id, struct profd
     r.dimension = w.options.dimension;
     r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
     status = groups_add_up(&r, l->job->arena, &rows, &n, &dimension, e);
-    return status == PROFD_OK ? add_row(l, id, dimension, rows, n, e) : status;
+    if (status == PROFD_OK) {
+        add_row(l, id, dimension, rows, n);
+    }
+    return status;
 }
 
 /* The window as whole steps: the last day, if nothing is said. */
@@ -183,16 +177,11 @@ enum profd_status loads_list(struct job *job, struct profd_error *e)
     }
     l.ids = ARENA_ARRAY(job->arena, l.limit + 1, const char *);
     l.rows = ARENA_ARRAY(job->arena, l.limit + 1, struct load_row);
-    if (l.ids == NULL || l.rows == NULL) {
-        return profd_no_memory(e);
-    }
     status = store_each_build(job->store, &job->request->scope, after.text, l.limit + 1, take_build, &l, e);
+    arena_continue(job->arena);
     const size_t n = l.id_count > l.limit ? (size_t)l.limit : l.id_count;
-    for (size_t i = 0; status == PROFD_OK && !l.failed && i < n; i++) {
+    for (size_t i = 0; status == PROFD_OK && i < n; i++) {
         status = add_build(&l, l.ids[i], e);
-    }
-    if (status == PROFD_OK && l.failed) {
-        status = profd_no_memory(e);
     }
     if (status == PROFD_OK) {
         const struct render_loads loads = {l.request.labels, l.request.label_count,

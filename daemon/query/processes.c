@@ -138,9 +138,6 @@ enum profd_status processes_list(struct job *job, struct profd_error *e)
         return status;
     }
     rows = ARENA_ARRAY(job->arena, r->process_count + 1, struct process_row);
-    if (!rows) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", r->process_count);
-    }
     for (size_t i = 0; i < r->process_count; i++) {
         if (processes_select(&q, &r->processes[i])) {
             rows[count++] = r->processes[i];

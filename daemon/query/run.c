@@ -104,11 +104,19 @@ static enum profd_status handle(struct job *job, const struct params *params, st
     }
     job->answer->cache_control = route->report ? "private, no-cache" : "no-store";
     status = route->handler(job, e);
+    arena_continue(job->arena);
     if (status == PROFD_OK && job->answer->body.failed) {
         return profd_error_set(e, PROFD_LIMIT,
                                "the answer is larger than %u bytes, or than memory; use limit=", LIMIT_REPORT_BYTES);
     }
     return status;
+}
+
+/* What the arena cannot allocate ends here. */
+static enum profd_status handle_bounded(struct job *job, const struct params *params, struct profd_error *e)
+{
+    ARENA_BOUNDARY(job->arena, profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query"));
+    return handle(job, params, e);
 }
 
 void query_run(struct store *s, const struct query_request *request, struct query_answer *answer)
@@ -123,7 +131,7 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     enum profd_status status = job.arena == NULL ? profd_error_set(&error, PROFD_NO_MEMORY, "no memory for a query")
                                                  : params_parse(request->target, &params, &error);
     if (status == PROFD_OK) {
-        status = handle(&job, &params, &error);
+        status = handle_bounded(&job, &params, &error);
     }
     if (status == PROFD_NO_MEMORY && job.arena != NULL && arena_hit_limit(job.arena)) {
         status = profd_error_set(

@@ -214,8 +214,9 @@ static enum profd_status add_up(struct series *s, struct profd_error *e)
 
 static enum profd_status show(struct series *s, struct profd_error *e)
 {
-    enum profd_status status = subreport_init(&s->subreport, s->job, e);
-    if (status == PROFD_OK && s->begin < s->end) {
+    enum profd_status status = PROFD_OK;
+    subreport_init(&s->subreport, s->job);
+    if (s->begin < s->end) {
         struct work any = *s->whole;
         any.options.since = 1; /* a step is never all there is */
         status = work_load_ever(s->job, &any, &s->subreport.ever, e);
@@ -223,7 +224,6 @@ static enum profd_status show(struct series *s, struct profd_error *e)
     if (status == PROFD_OK) {
         status = add_up(s, e);
     }
-    subreport_done(&s->subreport);
     if (status == PROFD_OK && s->count > 0 && s->head.name == NULL) {
         status = profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
                                  s->build, s->address);

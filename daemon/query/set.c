@@ -35,26 +35,15 @@ bool set_find(const struct set *s, const void *key, size_t size, uint32_t *numbe
     return slot != 0;
 }
 
-enum profd_status set_add(struct set *s, const void *key, size_t size, uint32_t *number, bool *added)
+uint32_t set_add(struct set *s, const void *key, size_t size, bool *added)
 {
-    if (!table_reserve(&s->table, s->arena, key_hash, s)) {
-        return PROFD_NO_MEMORY;
-    }
+    table_reserve(&s->table, s->arena, key_hash, s);
     const uint32_t at = find_slot(s, key, size);
-    if (s->table.slots[at] != 0) {
-        *number = s->table.slots[at] - 1;
-        *added = false;
-        return PROFD_OK;
+    *added = s->table.slots[at] == 0;
+    if (*added) {
+        s->keys = arena_extend(s->arena, s->keys, s->count, &s->capacity, sizeof *s->keys);
+        s->keys[s->count] = (struct set_key){arena_copy(s->arena, key, size), size};
+        s->table.slots[at] = s->count = ++s->table.used;
     }
-    struct set_key *grown = arena_extend(s->arena, s->keys, s->count, &s->capacity, sizeof *grown);
-    char *copy = grown != NULL ? arena_copy(s->arena, key, size) : NULL;
-    if (copy == NULL) {
-        return PROFD_NO_MEMORY;
-    }
-    s->keys = grown;
-    s->keys[s->count] = (struct set_key){copy, size};
-    *number = s->count;
-    s->table.slots[at] = s->count = ++s->table.used;
-    *added = true;
-    return PROFD_OK;
+    return s->table.slots[at] - 1;
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "core/table.h"
-#include "proto/status.h"
 
 struct set {
     struct arena *arena;
@@ -21,8 +20,8 @@ struct set {
 };
 
 void set_init(struct set *s, struct arena *a);
-/* The key's number, 0…; a new key is copied and *added is true. O(size) expected. NO_MEMORY or OK. */
-enum profd_status set_add(struct set *s, const void *key, size_t size, uint32_t *number, bool *added);
+/* Returns the key's number, 0…; a new key is copied and *added is true. O(size) expected. */
+uint32_t set_add(struct set *s, const void *key, size_t size, bool *added);
 /* The number of a key; false: it is not there. */
 bool set_find(const struct set *s, const void *key, size_t size, uint32_t *number);
 

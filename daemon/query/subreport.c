@@ -11,30 +11,12 @@ struct subreport_object {
     const struct object *object; /* NULL: it was not sent */
 };
 
-enum profd_status subreport_init(struct subreport *p, const struct job *job, struct profd_error *e)
+void subreport_init(struct subreport *p, const struct job *job)
 {
     /* Half of what a question may compute with for the report of the moment, half for the symbols that are kept. */
     size_t half = (job->request->scope.all ? LIMIT_QUERY_MEMORY : LIMIT_QUERY_MEMORY_OWN) / 2;
-    *p = (struct subreport){.job = *job, .kept = arena_new(half)};
-    p->job.arena = arena_new(half);
-    return p->kept != NULL && p->job.arena != NULL ? PROFD_OK
-                                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
-}
-
-void subreport_done(struct subreport *p)
-{
-    arena_free(p->job.arena);
-    arena_free(p->kept);
-}
-
-/* Exhausted by its own limit: asking again is no use. */
-static enum profd_status judge_memory(const struct subreport *p, enum profd_status status, struct profd_error *e)
-{
-    if (status != PROFD_NO_MEMORY || (!arena_hit_limit(p->job.arena) && !arena_hit_limit(p->kept))) {
-        return status;
-    }
-    return profd_error_set(e, PROFD_LIMIT,
-                           "the query exceeds the memory limit; narrow it with since=, until= or match=");
+    *p = (struct subreport){.job = *job, .kept = arena_new_child(job->arena, half)};
+    p->job.arena = arena_new_child(job->arena, half);
 }
 
 static enum profd_status go_through(struct subreport *p, uint64_t n, struct profd_error *e)
@@ -58,7 +40,7 @@ enum profd_status subreport_load(struct subreport *p, struct work *w, struct pro
         status = work_load(&p->job, w, false, e);
     }
     if (status != PROFD_OK) {
-        return judge_memory(p, status, e);
+        return status;
     }
     const struct profile *profile = w->load.profile;
     uint64_t n = profile->arc_count;
@@ -77,40 +59,31 @@ static bool same_senders(const struct subreport *p, const struct provenance *fro
     return same;
 }
 
-static bool keep_senders(struct subreport *p, const struct provenance *from)
+static void keep_senders(struct subreport *p, const struct provenance *from)
 {
     p->senders = ARENA_ARRAY(p->kept, (size_t)from->sender_count + 1, const char *);
     p->sender_count = 0;
-    for (uint64_t i = 0; p->senders != NULL && i < from->sender_count; i++) {
-        p->senders[i] = arena_copy(p->kept, from->senders[i], strlen(from->senders[i]));
-        if (p->senders[i] == NULL) {
-            return false;
-        }
-        p->sender_count++;
+    for (uint64_t i = 0; i < from->sender_count; i++) {
+        p->senders[p->sender_count++] = arena_copy(p->kept, from->senders[i], strlen(from->senders[i]));
     }
-    return p->senders != NULL;
 }
 
 /* The senders of the counts determine which executables may name functions: others may get other objects. */
-static enum profd_status see_users(struct subreport *p, const struct provenance *from, struct profd_error *e)
+static void see_users(struct subreport *p, const struct provenance *from)
 {
     size_t bytes = from->uid_count * sizeof *p->uids;
     if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0) &&
         same_senders(p, from)) {
-        return PROFD_OK;
+        return;
     }
     arena_reset(p->kept);
     p->objects = NULL;
     p->object_count = p->object_capacity = 0;
     p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
-    if (p->uids == NULL || !keep_senders(p, from)) {
-        p->any = false;
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
-    }
+    keep_senders(p, from);
     memcpy(p->uids, from->uids, bytes);
     p->uid_count = from->uid_count;
     p->any = true;
-    return PROFD_OK;
 }
 
 static enum profd_status find_object(struct subreport *p, const struct work *w, const char *id,
@@ -125,13 +98,8 @@ static enum profd_status find_object(struct subreport *p, const struct work *w, 
     struct job keeping = p->job;
     const char *disputed;
     keeping.arena = p->kept;
-    struct subreport_object *grown =
-        arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *grown);
-    const char *copy = grown != NULL ? arena_copy(p->kept, id, strlen(id)) : NULL;
-    if (copy == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
-    }
-    p->objects = grown;
+    p->objects = arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *p->objects);
+    const char *copy = arena_copy(p->kept, id, strlen(id));
     enum profd_status status = work_find_object(&keeping, w, id, out, &disputed, e);
     if (status == PROFD_OK) {
         p->objects[p->object_count++] = (struct subreport_object){copy, *out};
@@ -144,8 +112,8 @@ static enum profd_status find_objects(struct subreport *p, struct work *w, struc
 {
     const struct profile *profile = w->load.profile;
     const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
-    enum profd_status status = objects != NULL ? see_users(p, &w->load.provenance, e)
-                                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
+    enum profd_status status = PROFD_OK;
+    see_users(p, &w->load.provenance);
     for (uint32_t i = 0; status == PROFD_OK && i < profile->build_count; i++) {
         status = find_object(p, w, profile->builds[i], &objects[i], e);
     }
@@ -183,8 +151,5 @@ static enum profd_status build_report(struct subreport *p, struct work *w, struc
 enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
 {
     enum profd_status status = find_objects(p, w, e);
-    if (status == PROFD_OK) {
-        status = build_report(p, w, e);
-    }
-    return judge_memory(p, status, e);
+    return status == PROFD_OK ? build_report(p, w, e) : status;
 }

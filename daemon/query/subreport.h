@@ -30,13 +30,11 @@ struct subreport {
     uint64_t gone_through;
 };
 
-/* NO_MEMORY. Ended by subreport_done, after a failure too. */
-enum profd_status subreport_init(struct subreport *p, const struct job *job, struct profd_error *e);
-void subreport_done(struct subreport *p);
+void subreport_init(struct subreport *p, const struct job *job);
 
 /* Loads what w's options select of w's build. w->load, and everything derived from it, is valid until the next call.
- * w->load.provenance.uploads is 0 if nothing was selected. LIMIT if all reports so far processed more than LIMIT_WORK,
- * or need too much memory. */
+ * w->load.provenance.uploads is 0 if nothing was selected. LIMIT if all reports so far processed more than LIMIT_WORK.
+ */
 enum profd_status subreport_load(struct subreport *p, struct work *w, struct profd_error *e);
 /* The dimension of all subreports: the requested one, else "seconds". A subreport without samples of it has none. */
 const char *subreport_dimension(const struct options *o);

@@ -22,25 +22,20 @@ struct versions {
     uint32_t program_count, program_capacity, count, capacity;
     uint32_t program; /* of which uploads are read */
     struct set known; /* build-id NUL version NUL */
-    bool failed;
+    struct buffer key;
 };
 
 static bool take_build(void *context, const struct build_row *row)
 {
     struct versions *v = context;
+    ARENA_BOUNDARY(v->job->arena, false);
     if (!row->is_program) {
         return true;
     }
-    struct version_row *grown =
-        arena_extend(v->job->arena, v->programs, v->program_count, &v->program_capacity, sizeof *grown);
-    if (grown == NULL) {
-        v->failed = true;
-        return false;
-    }
-    v->programs = grown;
-    grown[v->program_count++] = (struct version_row){.build_id = job_copy(v->job, row->build_id.text, &v->failed),
-                                                     .program = job_copy(v->job, row->name, &v->failed)};
-    return !v->failed;
+    v->programs = arena_extend(v->job->arena, v->programs, v->program_count, &v->program_capacity, sizeof *v->programs);
+    v->programs[v->program_count++] =
+        (struct version_row){.build_id = job_copy(v->job, row->build_id.text), .program = job_copy(v->job, row->name)};
+    return true;
 }
 
 static const char *find_version(const struct store_row *row)
@@ -54,41 +49,28 @@ static const char *find_version(const struct store_row *row)
 }
 
 /* The row of a version of the program that is read. */
-static enum profd_status find_row(struct versions *v, const char *version, struct version_row **out)
+static struct version_row *find_row(struct versions *v, const char *version)
 {
     const struct version_row *program = &v->programs[v->program];
-    uint32_t number = 0;
     bool added = false;
-    struct buffer key;
-    buffer_init(&key, 65536);
-    buffer_add(&key, program->build_id, strlen(program->build_id) + 1);
-    buffer_add(&key, version, strlen(version) + 1);
-    enum profd_status status = key.failed ? PROFD_NO_MEMORY : set_add(&v->known, key.data, key.size, &number, &added);
-    buffer_done(&key);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    v->key.size = 0;
+    buffer_add(&v->key, program->build_id, strlen(program->build_id) + 1);
+    buffer_add(&v->key, version, strlen(version) + 1);
+    const uint32_t number = set_add(&v->known, v->key.data, v->key.size, &added);
     if (added) {
-        struct version_row *grown = arena_extend(v->job->arena, v->rows, v->count, &v->capacity, sizeof *grown);
-        if (grown == NULL) {
-            return PROFD_NO_MEMORY;
-        }
-        v->rows = grown;
-        grown[v->count] = *program;
-        grown[v->count++].version = job_copy(v->job, version, &v->failed);
+        v->rows = arena_extend(v->job->arena, v->rows, v->count, &v->capacity, sizeof *v->rows);
+        v->rows[v->count] = *program;
+        v->rows[v->count++].version = job_copy(v->job, version);
     }
-    *out = &v->rows[number];
-    return v->failed ? PROFD_NO_MEMORY : PROFD_OK;
+    return &v->rows[number];
 }
 
 static enum profd_status take_upload(void *context, const struct store_row *row, struct profd_error *e)
 {
-    struct version_row *r;
+    struct versions *v = context;
     bool saturated = false;
-    enum profd_status status = find_row(context, find_version(row), &r);
-    if (status != PROFD_OK) {
-        return profd_error_set(e, status, "no memory for a list of versions");
-    }
+    ARENA_BOUNDARY(v->job->arena, profd_no_memory(e));
+    struct version_row *r = find_row(v, find_version(row));
     r->first = r->uploads == 0 || row->start < r->first ? row->start : r->first;
     r->last = r->uploads == 0 || row->end > r->last ? row->end : r->last;
     sum_add(&r->uploads, row->uploads, &saturated);
@@ -140,7 +122,7 @@ static enum profd_status read_programs(struct versions *v, unsigned long long fi
         status = read_program(v, e);
     }
     *next = v->program;
-    return status == PROFD_OK && v->failed ? profd_no_memory(e) : status;
+    return status;
 }
 
 /* A cursor is the place of a program among all by name, and the number of its rows that were shown already. */
@@ -199,10 +181,9 @@ enum profd_status versions_list(struct job *job, struct profd_error *e)
         return status;
     }
     set_init(&v.known, job->arena);
+    buffer_init_arena(&v.key, job->arena);
     status = store_each_build(job->store, &v.options.visible, "", SIZE_MAX / 2, take_build, &v, e);
-    if (status == PROFD_OK && v.failed) {
-        status = profd_no_memory(e);
-    }
+    arena_continue(job->arena);
     if (status == PROFD_OK) {
         status = read_programs(&v, place[0], place[1] + limit, &next, e);
     }

@@ -15,21 +15,20 @@ static void take_row(void *context, const struct build_row *row)
 {
     struct work *w = ((void **)context)[0];
     struct job *job = ((void **)context)[1];
+    ARENA_BOUNDARY(job->arena, );
     w->is_program = row->is_program;
     w->first_seen = row->first_seen;
     w->last_seen = row->last_seen;
-    w->name = arena_copy(job->arena, row->name != NULL ? row->name : "", row->name != NULL ? strlen(row->name) : 0);
+    w->name = job_copy(job, row->name);
 }
 
 static enum profd_status choose_scope(struct job *job, struct work *w, struct profd_error *e)
 {
     void *context[] = {w, job};
     enum profd_status status = store_get_build(job->store, &w->options.visible, w->id.text, take_row, context, e);
+    arena_continue(job->arena);
     if (status != PROFD_OK) {
         return status;
-    }
-    if (w->name == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for build %s", w->id.text);
     }
     w->scope = w->options.scope;
     if (w->scope == OPTIONS_SCOPE_DEFAULT) {
@@ -196,13 +195,11 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
 }
 
 /* Why the names of a build, or that it has none, do not rest on a quorum of hosts; NULL: they do, or on no host. */
-static enum profd_status explain_naming(struct arena *a, const struct store_naming *n, bool named, const char **out,
-                                        struct profd_error *e)
+static const char *explain_naming(struct arena *a, const struct store_naming *n, bool named)
 {
     char text[256];
-    *out = NULL;
     if ((n->attesting == 0 && n->operators == 0) || (named && n->by != STORE_NAMED_BY_HOSTS)) {
-        return PROFD_OK;
+        return NULL;
     }
     if (!named && n->operators > 0) {
         snprintf(text, sizeof text,
@@ -221,8 +218,7 @@ static enum profd_status explain_naming(struct arena *a, const struct store_nami
                  "same, nor do all hosts of this report",
                  n->attesting, noun_for(n->attesting, "host attests", "hosts attest"), STORE_QUORUM);
     }
-    *out = arena_copy(a, text, strlen(text));
-    return *out != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about a build");
+    return arena_copy(a, text, strlen(text));
 }
 
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
@@ -236,22 +232,15 @@ enum profd_status work_find_object(struct job *job, const struct work *w, const 
         .uids = p->uids, .uid_count = p->uid_count, .hosts = p->senders, .host_count = p->sender_count};
     struct object *object = NULL;
     enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
-    if (status == PROFD_OK || status == PROFD_NOT_FOUND) {
-        const enum profd_status explained = explain_naming(job->arena, &naming, status == PROFD_OK, disputed, e);
-        if (explained != PROFD_OK) {
-            free(bytes);
-            return explained;
-        }
-    }
-    if (status == PROFD_NOT_FOUND) {
-        *out = NULL;
-        return PROFD_OK;
-    }
-    if (status != PROFD_OK) {
+    if (status != PROFD_OK && status != PROFD_NOT_FOUND) {
         return profd_error_set(e, status, "the symbols of build %s cannot be read", id);
     }
-    status = size > 0 ? object_decode(job->arena, bytes, size, &object, e) : PROFD_OK;
-    free(bytes);
+    struct arena_deferred deferred;
+    arena_defer(job->arena, &deferred, free, bytes);
+    *disputed = explain_naming(job->arena, &naming, status == PROFD_OK);
+    const bool found = status == PROFD_OK;
+    status = found && size > 0 ? object_decode(job->arena, bytes, size, &object, e) : PROFD_OK;
+    arena_undefer(job->arena, &deferred);
     if (status != PROFD_OK) {
         return profd_error_wrap(e, status == PROFD_NO_MEMORY ? status : PROFD_DAMAGED, "stored symbols of build %s",
                                 id);
@@ -265,9 +254,6 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
     const struct profile *p = w->load.profile;
     const struct object **objects = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const struct object *);
     const char **disputed = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const char *);
-    if (objects == NULL || disputed == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u builds", p->build_count);
-    }
     for (uint32_t i = 0; i < p->build_count; i++) {
         enum profd_status status = work_find_object(job, w, p->builds[i], &objects[i], &disputed[i], e);
         if (status != PROFD_OK) {
@@ -280,28 +266,25 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
 }
 
 /* The report lists the profile's builds in an order of its own. */
-static enum profd_status find_names(struct job *job, struct work *w, struct profd_error *e)
+static void find_names(struct job *job, struct work *w)
 {
     const struct report *r = w->report;
     struct set ids;
-    uint32_t number;
     bool added;
     bool *has_names = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, bool);
     const char **disputed = ARENA_ARRAY(job->arena, (size_t)r->build_count + 1, const char *);
     set_init(&ids, job->arena);
-    enum profd_status status = has_names != NULL && disputed != NULL ? PROFD_OK : PROFD_NO_MEMORY;
-    for (uint32_t i = 0; status == PROFD_OK && i < w->load.profile->build_count; i++) {
+    for (uint32_t i = 0; i < w->load.profile->build_count; i++) {
         const char *id = w->load.profile->builds[i];
-        status = set_add(&ids, id, strlen(id), &number, &added);
+        set_add(&ids, id, strlen(id), &added);
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < r->build_count; i++) {
-        status = set_add(&ids, r->builds[i], strlen(r->builds[i]), &number, &added);
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        const uint32_t number = set_add(&ids, r->builds[i], strlen(r->builds[i]), &added);
         has_names[i] = !added && w->objects[number] != NULL && w->objects[number]->has_names;
         disputed[i] = added ? NULL : w->disputed[number];
     }
     w->has_names = has_names;
     w->report_disputed = disputed;
-    return status == PROFD_OK ? status : profd_error_set(e, status, "no memory for %u builds", r->build_count);
 }
 
 /* Cycles are the same in every query of the build: over the arcs of all stored time (DECISIONS 1). */
@@ -366,7 +349,10 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
             profd_error_set(e, PROFD_NOTHING,
                             "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)", focus);
     }
-    return status == PROFD_OK ? find_names(job, w, e) : status;
+    if (status == PROFD_OK) {
+        find_names(job, w);
+    }
+    return status;
 }
 
 enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e)

@@ -22,6 +22,12 @@ static void make_other(const struct report *r, struct json_names *names, uint32_
     }
 }
 
+static void names_free(void *names)
+{
+    buffer_done(&((struct json_names *)names)->text);
+    buffer_done(&((struct json_names *)names)->other);
+}
+
 enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,
                                   struct profd_error *e)
 {
@@ -29,11 +35,13 @@ enum profd_status json_names_make(const struct report *report, bool is_short, st
     size_t *start = ARENA_ARRAY(a, (size_t)n + 1, size_t), *other_start = ARENA_ARRAY(a, (size_t)n + 1, size_t);
     uint32_t *build = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     double *calls = ARENA_ARRAY(a, (size_t)n + 1, double);
-    *names = (struct json_names){.start = start, .other_start = other_start, .build = build, .calls = calls};
+    *names =
+        (struct json_names){.start = start, .other_start = other_start, .build = build, .calls = calls, .arena = a};
     buffer_init(&names->text, NAMES_BYTES_MAX);
     buffer_init(&names->other, NAMES_BYTES_MAX);
+    arena_defer(a, &names->deferred, names_free, names);
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
-    bool ok = start != NULL && other_start != NULL && build != NULL && calls != NULL && (shorts != NULL || !is_short);
+    bool ok = true;
     for (uint32_t i = 0; ok && i < n; i++) {
         start[i] = names->text.size;
         other_start[i] = names->other.size;
@@ -59,8 +67,7 @@ enum profd_status json_names_make(const struct report *report, bool is_short, st
 
 void json_names_done(struct json_names *names)
 {
-    buffer_done(&names->text);
-    buffer_done(&names->other);
+    arena_undefer(names->arena, &names->deferred);
 }
 
 const char *json_find_build(const struct report *report, uint32_t build)

@@ -18,6 +18,8 @@ struct json_names {
     const double *calls;   /* of each, those by itself included */
     bool calls_exact;      /* json_names_make: false. True: rows get the seconds of a call */
     bool calls_sampled;    /* json_names_make: false. True: rows do not get the calls per call of the caller */
+    struct arena *arena;
+    struct arena_deferred deferred;
 };
 /* json_names_done frees, after failure too. */
 enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,

@@ -52,11 +52,10 @@ const char *name_make_safe(struct arena *a, const char *text)
         return text;
     }
     struct buffer b;
-    buffer_init(&b, 16 * n + 16);
+    buffer_init_arena(&b, a);
     name_add_safe(&b, text);
-    const char *copy = b.failed ? NULL : arena_copy(a, b.data, b.size);
-    buffer_done(&b);
-    return copy;
+    buffer_add_char(&b, '\0');
+    return b.data;
 }
 
 const char *name_find_base(const char *path)

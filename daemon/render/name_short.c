@@ -204,19 +204,20 @@ static int compare_texts(const void *left, const void *right)
     return by_text != 0 ? by_text : strcmp(a->whole, b->whole);
 }
 
-static bool shorten(struct arena *a, struct short_name *n)
+static void shorten(struct arena *a, struct short_name *n)
 {
     struct buffer b;
+    struct arena_deferred deferred;
     buffer_init(&b, 4 * strlen(n->whole) + 64);
+    arena_defer(a, &deferred, buffer_release, &b);
     name_add_short(&b, n->whole, n->depth);
     bool same = b.failed || (b.size == strlen(n->whole) && memcmp(b.data, n->whole, b.size) == 0);
     n->text = same ? n->whole : arena_copy(a, b.data, b.size);
-    buffer_done(&b);
-    return n->text != NULL;
+    arena_undefer(a, &deferred);
 }
 
-/* Gives different names of one text one level more. False when memory is exhausted; *again if any was changed. */
-static bool deepen_equal(struct arena *a, struct short_name *names, uint32_t n, bool *again)
+/* Gives different names of one text one level more. *again: any was changed. */
+static void deepen_equal(struct arena *a, struct short_name *names, uint32_t n, bool *again)
 {
     *again = false;
     qsort(names, n, sizeof *names, compare_texts);
@@ -228,31 +229,30 @@ static bool deepen_equal(struct arena *a, struct short_name *names, uint32_t n, 
             if (names[i].depth < NAME_SHORT_WHOLE) {
                 names[i].depth++;
                 *again = true;
-                if (!shorten(a, &names[i])) {
-                    return false;
-                }
+                shorten(a, &names[i]);
             }
         }
     }
-    return true;
 }
 
 const char **name_short_list(const char *const *whole, const bool *cplusplus, uint32_t n, struct arena *a)
 {
     const char **out = ARENA_ARRAY(a, (size_t)n + 1, const char *);
     struct short_name *names = ARENA_ARRAY(a, (size_t)n + 1, struct short_name);
-    bool again = out != NULL && names != NULL, ok = again;
-    for (uint32_t i = 0; ok && i < n; i++) {
+    bool again = true;
+    for (uint32_t i = 0; i < n; i++) {
         names[i] = (struct short_name){whole[i], whole[i], i, cplusplus[i] ? 0 : NAME_SHORT_WHOLE};
-        ok = !cplusplus[i] || shorten(a, &names[i]);
+        if (cplusplus[i]) {
+            shorten(a, &names[i]);
+        }
     }
-    while (ok && again) {
-        ok = deepen_equal(a, names, n, &again);
+    while (again) {
+        deepen_equal(a, names, n, &again);
     }
-    for (uint32_t i = 0; ok && i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         out[names[i].position] = names[i].text;
     }
-    return ok ? out : NULL;
+    return out;
 }
 
 const char **name_short_functions(const struct report *report, struct arena *a)

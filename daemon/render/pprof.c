@@ -338,6 +338,7 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     struct pprof p = {.in = in, .names = &names, .arena = a, .out = out};
     uint32_t locations = in->report->function_count + in->report->cycle_count + 1;
     struct buffer message;
+    struct arena_deferred deferred[2];
     p.used = ARENA_ARRAY(a, locations, bool);
     p.ticks = ARENA_ARRAY(a, locations, struct rounding);
     p.amount = ARENA_ARRAY(a, locations, struct rounding);
@@ -360,6 +361,8 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     }
     buffer_init(&message, 1 << 20);
     buffer_init(&p.strings, out->limit);
+    arena_defer(a, &deferred[0], buffer_release, &message);
+    arena_defer(a, &deferred[1], buffer_release, &p.strings);
     scale_places(&p);
     add_heading(&p, &message);
     add_stacks(&p, &message);
@@ -373,7 +376,7 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     add_places(&p, &message);
     out->failed |= p.strings.failed;
     buffer_add(out, p.strings.data, p.strings.size);
-    buffer_done(&message);
-    buffer_done(&p.strings);
+    arena_undefer(a, &deferred[1]);
+    arena_undefer(a, &deferred[0]);
     return status;
 }

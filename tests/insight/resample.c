@@ -178,12 +178,12 @@ static struct profile *sum_side(struct program *p, const struct counts_geometry 
     struct counts r;
     struct counts_shares spread;
     uint32_t map[1];
-    succeed(profile_sum_build(sum, id, &map[0]), &e);
+    map[0] = profile_sum_build(sum, id);
     for (uint32_t k = 0; k < RANDOM_GROUPS; k++) {
         struct counts c;
         arena_reset(p->scratch);
         make_counts(p, g, &p->members[k], &c);
-        succeed(profile_sum_add(sum, &c, map, k + 1, false, &e), &e);
+        profile_sum_add(sum, &c, map, k + 1, false);
         succeed(rollup_sum_add_upload(groups, &c, k + 1, k, &e), &e);
         counts_done(&c);
     }

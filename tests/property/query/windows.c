@@ -1,5 +1,6 @@
 /* Rolling uploads up changes no answer, nor does the cache: the same fleet raw in memory and rolled in SQLite is asked
  * the same random questions, with compaction, late uploads and repeated questions in between. */
+#include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -360,6 +361,17 @@ static void compact(struct store *s, int64_t age, uint32_t slices)
     }
 }
 
+static void remove_database(const char *directory, const char *path)
+{
+    static const char *const SUFFIX[] = {"", "-wal", "-shm"};
+    for (int i = 0; i < 3; i++) {
+        char file[240];
+        snprintf(file, sizeof file, "%s%s", path, SUFFIX[i]);
+        unlink(file);
+    }
+    cr_assert_eq(rmdir(directory), 0);
+}
+
 static void run_fleet(uint64_t seed, size_t cache_size)
 {
     char directory[200], path[230];
@@ -405,13 +417,123 @@ static void run_fleet(uint64_t seed, size_t cache_size)
     query_cache_free(cache);
     store_close(raw);
     store_close(rolled);
-    static const char *const SUFFIX[] = {"", "-wal", "-shm"};
-    for (int i = 0; i < 3; i++) {
-        char file[240];
-        snprintf(file, sizeof file, "%s%s", path, SUFFIX[i]);
-        unlink(file);
+    remove_database(directory, path);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+extern int __lsan_do_recoverable_leak_check(void);
+#else
+static int __lsan_do_recoverable_leak_check(void)
+{
+    return 0;
+}
+#endif
+
+/* A statement that was left open would have a snapshot, and keep the log. */
+static void truncate_log(const char *path)
+{
+    sqlite3 *db;
+    int pages = -1, done = -1;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    cr_assert_eq(sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL), SQLITE_OK);
+    const int status = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, &pages, &done);
+    cr_assert_eq(status, SQLITE_OK, "%s", sqlite3_errmsg(db));
+    cr_assert(pages == 0 && done == 0, "%d pages of log, %d in the database", pages, done);
+    sqlite3_close(db);
+}
+
+/* Asks with the first allocation refused, then with the one that is `step` further, until nothing is refused any more.
+ * An answer is right, or says that there was no memory. */
+static void refuse_each(struct store *s, const char *path, const char *target, uint64_t step)
+{
+    int held = 0;
+    const struct query_lock locking = {lock, unlock, &held};
+    struct fleet_answer right = ask(s, target, NULL);
+    uint64_t n = 1, asked = 0, failed = 0;
+    cr_assert_eq(right.http, 200, "%s: %s", target, right.body);
+    for (bool refused = true; refused; n += step) {
+        struct query_cache *cache = ++asked % 2 == 0 ? query_cache_new(1 << 20, &locking) : NULL;
+        if (cache && asked % 4 == 0) { /* what is found in the cache is added up while that is locked */
+            struct fleet_answer first = ask(s, target, cache);
+            free(first.body);
+        }
+        arena_refuse(n);
+        struct fleet_answer a = ask(s, target, cache);
+        refused = arena_refuse(0) == 0;
+        cr_assert_eq(held, 0);
+        if (a.http == 200) {
+            cr_assert(a.size == right.size && memcmp(a.body, right.body, a.size) == 0, "%s: %d", target, (int)n);
+        } else {
+            cr_assert(refused && strstr(a.body, "memory") != NULL, "%s, %d: %s", target, (int)n, a.body);
+            failed++;
+        }
+        free(a.body);
+        query_cache_free(cache);
+        if (asked % 64 == 0 || !refused) {
+            truncate_log(path);
+            cr_assert_eq(__lsan_do_recoverable_leak_check(), 0, "%s: %d", target, (int)n);
+        }
     }
-    cr_assert_eq(rmdir(directory), 0);
+    cr_assert(failed > 0 && failed * 10 + 20 > asked * 9, "%s: %d of %d", target, (int)failed, (int)asked);
+    free(right.body);
+}
+
+Test(query_windows, an_answer_without_memory_is_refused_and_leaves_nothing_open)
+{
+#define REPORT "/api/v1/builds/" PROGRAM
+    static const struct {
+        const char *target;
+        uint64_t step;
+    } TARGETS[] = {
+        {REPORT "/report?limit=0", 1},
+        {REPORT "/report?limit=0&match=host%3D~%22db.%2A%22&since=2020-01-01", 7},
+        {REPORT "/report?format=text&view=graph&uid=1000", 11},
+        {REPORT "/report?format=gprof&geometry=1&uid=1000", 11},
+        {REPORT "/report?format=pprof&uid=1000", 11},
+        {REPORT "/report?format=folded&uid=1000", 11},
+        {REPORT "/report?format=dot&uid=1000", 11},
+        {REPORT "/report?format=speedscope&uid=1000", 11},
+        {REPORT "/report?format=callgrind&uid=1000", 11},
+        {REPORT "/report?format=csv&uid=1000", 11},
+        {REPORT "/groups?by=host&step=1h", 1},
+        {REPORT "/cycles", 11},
+        {REPORT "/counts?geometry=1", 11},
+        {REPORT "/functions/main/addresses?uid=1000", 11},
+        {REPORT "/functions/main/callers?uid=1000", 11},
+        {REPORT "/functions/main/series?step=1d&uid=1000", 31},
+        {REPORT "/never-called", 11},
+        {REPORT, 1},
+        {"/api/v1/diff?a=" PROGRAM "&b=" PROGRAM "&a.label.service=api&b.label.service=batch", 3},
+        {"/api/v1/functions", 11},
+        {"/api/v1/labels", 1},
+        {"/api/v1/labels?build_id=" PROGRAM "&label.service=api", 1},
+        {"/api/v1/builds", 1},
+        {"/api/v1/versions", 1},
+        {"/api/v1/load?by=host&since=1795000000", 11},
+    };
+    char directory[200], path[230];
+    struct store *rolled = NULL, *raw = fleet_open();
+    struct profd_error e = {""};
+    snprintf(directory, sizeof directory, "%s/profd-windows-XXXXXX",
+             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/profd.db", directory);
+    cr_assert_eq(store_sqlite_open_writer(path, &rolled, &e), PROFD_OK, "%s", e.sentence);
+    state = 7;
+    fleet_put_object(rolled, PROGRAM, 1000);
+    fleet_put_object(rolled, LIBRARY, 1000);
+    for (uint32_t number = 1; number <= 12; number++) {
+        put_random(raw, rolled, number);
+        if (number == 8) {
+            compact(rolled, 0, UINT32_MAX);
+        }
+    }
+    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++) {
+        refuse_each(rolled, path, TARGETS[i].target, TARGETS[i].step);
+    }
+    store_close(raw);
+    store_close(rolled);
+    remove_database(directory, path);
 }
 
 Test(query_windows, rolling_up_changes_no_answer)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "proto/status.h"
 
 Test(arena, gives_zeroed_aligned_memory_again_after_reset)
 {
@@ -84,7 +85,7 @@ Test(arena, tells_its_limit_from_the_machines)
 
 Test(arena, children_count_for_the_limit_and_go_with_their_parent)
 {
-    struct arena *a = arena_new(1 << 20), *child = arena_new_child(a), *below = arena_new_child(child);
+    struct arena *a = arena_new(1 << 20), *child = arena_new_child(a, 0), *below = arena_new_child(child, 0);
     cr_assert_not_null(arena_take(child, 600000));
     cr_assert_null(arena_take(a, 600000), "the child holds more than half");
     cr_assert_null(arena_take(below, 600000));
@@ -93,9 +94,78 @@ Test(arena, children_count_for_the_limit_and_go_with_their_parent)
     cr_assert_not_null(arena_take(child, 600000), "it keeps its blocks");
     arena_free(child);
     cr_assert_not_null(arena_take(a, 600000), "what a child held is given back");
-    cr_assert_not_null(arena_take(arena_new_child(a), 100000));
+    cr_assert_not_null(arena_take(arena_new_child(a, 0), 100000));
     arena_reset(a);
-    cr_assert_not_null(arena_take(arena_new_child(a), 200000), "children go when their parent is reset");
+    cr_assert_not_null(arena_take(arena_new_child(a, 0), 200000), "children go when their parent is reset");
+    arena_free(a);
+}
+
+struct job {
+    struct arena *arena, *child;
+    int step, undone;
+    bool inner_refused;
+};
+
+static void undo(void *what)
+{
+    ((struct job *)what)->undone++;
+}
+
+static bool call_back(struct job *j)
+{
+    ARENA_BOUNDARY(j->child, false);
+    struct arena_deferred d;
+    arena_defer(j->child, &d, undo, j);
+    j->step = 3;
+    arena_take(j->child, 1000);
+    arena_undefer(j->child, &d);
+    return true;
+}
+
+static enum profd_status run_job(struct job *j)
+{
+    ARENA_BOUNDARY(j->arena, PROFD_NO_MEMORY);
+    struct arena_deferred d;
+    arena_defer(j->arena, &d, undo, j);
+    j->step = 1;
+    arena_take(j->arena, 1000);
+    j->step = 2;
+    j->child = arena_new_child(j->arena, 1 << 20);
+    j->inner_refused = !call_back(j);
+    arena_continue(j->arena);
+    j->step = 4;
+    arena_format(j->child, "%d", 7);
+    j->step = 5;
+    arena_undefer(j->arena, &d);
+    return PROFD_OK;
+}
+
+Test(arena, a_refusal_ends_the_job_at_its_boundary)
+{
+    static const int STEPS[] = {0, 1, 2, 3, 4, 5}, UNDONE[] = {0, 1, 1, 2, 2, 2};
+    for (uint64_t n = 1; n <= 5; n++) {
+        struct job j = {.arena = arena_new(0)};
+        arena_refuse(n);
+        const enum profd_status status = run_job(&j);
+        cr_assert_eq(status, n < 5 ? PROFD_NO_MEMORY : PROFD_OK, "%d", (int)n);
+        cr_assert_eq(arena_refuse(0), n < 5 ? 0 : 1);
+        cr_assert_eq(j.step, STEPS[n], "%d: step %d", (int)n, j.step);
+        cr_assert_eq(j.undone, UNDONE[n], "%d: %d undone", (int)n, j.undone);
+        cr_assert_eq(j.inner_refused, n == 3);
+        cr_assert(!arena_hit_limit(j.arena));
+        arena_refuse(1);
+        cr_assert_null(arena_take(j.arena, 1), "the boundary is left");
+        arena_free(j.arena);
+    }
+}
+
+Test(arena, a_child_with_a_limit_of_its_own_does_not_use_up_the_parents)
+{
+    struct arena *a = arena_new(1 << 20), *child = arena_new_child(a, 4 << 20);
+    cr_assert_not_null(arena_take(child, 3 << 20));
+    cr_assert_not_null(arena_take(a, 900000));
+    cr_assert_null(arena_take(child, 2 << 20));
+    cr_assert(arena_hit_limit(child) && arena_hit_limit(a), "the job was refused memory by a limit");
     arena_free(a);
 }
 

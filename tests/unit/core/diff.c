@@ -140,12 +140,12 @@ static void bed_run(struct bed *b, struct arena *a, fill *one)
     struct counts r;
     struct counts_shares spread;
     uint32_t map[1];
-    cr_assert_eq(profile_sum_build(sum, b->ids[0], &map[0]), PROFD_OK);
+    map[0] = profile_sum_build(sum, b->ids[0]);
     for (unsigned g = 0; g < K; g++) {
         upload_init(&u);
         upload_histogram(&u, 0, 0x1000, 0x2000, 0x1000 / 4, 100);
         one(&u, g);
-        cr_assert_eq(profile_sum_add(sum, &u.counts, map, g + 1, false, &e), PROFD_OK);
+        profile_sum_add(sum, &u.counts, map, g + 1, false);
         cr_assert_eq(rollup_sum_add_upload(groups, &u.counts, g + 1, g, &e), PROFD_OK);
         b->processes.of[g] = 1;
     }

@@ -13,9 +13,9 @@ Test(profile, adds_by_geometry_and_pair)
     struct arena *a = arena_new(0);
     struct profile_sum *s = profile_sum_new(a);
     uint32_t map[3];
-    cr_assert_eq(profile_sum_build(s, "bb", &map[0]), PROFD_OK);
-    cr_assert_eq(profile_sum_build(s, "aa", &map[1]), PROFD_OK);
-    cr_assert_eq(profile_sum_build(s, "bb", &map[2]), PROFD_OK);
+    map[0] = profile_sum_build(s, "bb");
+    map[1] = profile_sum_build(s, "aa");
+    map[2] = profile_sum_build(s, "bb");
     cr_assert(map[0] == 0 && map[1] == 1 && map[2] == 0, "introduced once");
     upload_init(&u);
     upload_histogram(&u, 0, 0, 400, 100, 100);
@@ -35,7 +35,7 @@ Test(profile, adds_by_geometry_and_pair)
     upload_arc(&u, 0, 50, 1, 60, 7);
     upload_arc(&u, 1, 50, 0, 60, 9);
     for (uint64_t commit = 10; commit-- > 7;) {
-        cr_assert_eq(profile_sum_add(s, &u.counts, map, commit, false, NULL), PROFD_OK);
+        profile_sum_add(s, &u.counts, map, commit, false);
     }
     struct profile *p = NULL;
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
@@ -60,12 +60,12 @@ Test(profile, arcs_only_leaves_histograms_out)
     struct arena *a = arena_new(0);
     struct profile_sum *s = profile_sum_new(a);
     uint32_t map[1];
-    profile_sum_build(s, "bb", map);
+    map[0] = profile_sum_build(s, "bb");
     upload_init(&u);
     upload_histogram(&u, 0, 0, 400, 100, 100);
     upload_bin(&u, 3, 1);
     upload_arc(&u, 0, 1, 0, 2, 0);
-    cr_assert_eq(profile_sum_add(s, &u.counts, map, 1, true, NULL), PROFD_OK);
+    profile_sum_add(s, &u.counts, map, 1, true);
     struct profile *p = NULL;
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     cr_assert(p->histogram_count == 0 && p->arc_count == 1 && p->ticks == 0);
@@ -77,24 +77,24 @@ Test(profile, sums_stop_and_say_so)
     struct arena *a = arena_new(0);
     struct profile_sum *s = profile_sum_new(a);
     uint32_t map[1];
-    profile_sum_build(s, "bb", map);
+    map[0] = profile_sum_build(s, "bb");
     upload_init(&u);
     upload_arc(&u, 0, 1, 0, 2, SUM_MAX - 1);
-    profile_sum_add(s, &u.counts, map, 1, false, NULL);
+    profile_sum_add(s, &u.counts, map, 1, false);
     struct profile *p = NULL;
     u.calls[0] = 1;
-    profile_sum_add(s, &u.counts, map, 2, false, NULL);
+    profile_sum_add(s, &u.counts, map, 2, false);
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     cr_assert(!p->saturated && p->arcs[0].calls == SUM_MAX, "full is not over");
-    profile_sum_add(s, &u.counts, map, 3, false, NULL);
+    profile_sum_add(s, &u.counts, map, 3, false);
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     cr_assert(p->saturated && p->arcs[0].calls == SUM_MAX && p->calls == SUM_MAX);
     upload_init(&u);
     upload_histogram(&u, 0, 0, 400, 100, 100);
     upload_bin(&u, 3, UINT64_MAX);
     s = profile_sum_new(a);
-    profile_sum_build(s, "bb", map);
-    profile_sum_add(s, &u.counts, map, 1, false, NULL);
+    map[0] = profile_sum_build(s, "bb");
+    profile_sum_add(s, &u.counts, map, 1, false);
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
     cr_assert(p->saturated && p->ticks == SUM_MAX);
     arena_free(a);
@@ -105,7 +105,7 @@ Test(profile, thousand_of_one_is_a_thousand_times_everything)
     struct arena *a = arena_new(0);
     struct profile_sum *s = profile_sum_new(a);
     uint32_t map[1];
-    profile_sum_build(s, "bb", map);
+    map[0] = profile_sum_build(s, "bb");
     upload_init(&u);
     upload_histogram(&u, 0, 0x1000, 0x9000, 0x2000, 100);
     for (uint32_t i = 0; i < 400; i++) {
@@ -117,7 +117,7 @@ Test(profile, thousand_of_one_is_a_thousand_times_everything)
     uint64_t ticks, calls;
     counts_totals(&u.counts, &ticks, &calls);
     for (uint64_t commit = 0; commit < 1000; commit++) {
-        cr_assert_eq(profile_sum_add(s, &u.counts, map, commit, false, NULL), PROFD_OK);
+        profile_sum_add(s, &u.counts, map, commit, false);
     }
     struct profile *p = NULL;
     cr_assert_eq(profile_sum_finish(s, &p, NULL), PROFD_OK);
@@ -133,6 +133,15 @@ Test(profile, thousand_of_one_is_a_thousand_times_everything)
     arena_free(a);
 }
 
+static enum profd_status sum_bounded(struct arena *a, struct profile **p)
+{
+    ARENA_BOUNDARY(a, PROFD_NO_MEMORY);
+    struct profile_sum *s = profile_sum_new(a);
+    uint32_t map[] = {profile_sum_build(s, "bb")};
+    profile_sum_add(s, &u.counts, map, 1, false);
+    return profile_sum_finish(s, p, NULL);
+}
+
 Test(profile, a_small_arena_is_no_memory)
 {
     upload_init(&u);
@@ -144,16 +153,8 @@ Test(profile, a_small_arena_is_no_memory)
     int refused = 0;
     for (size_t limit = 1024; limit < 400000; limit += 1024) {
         struct arena *a = arena_new(limit);
-        struct profile_sum *s = profile_sum_new(a);
-        uint32_t map[1];
         struct profile *p = NULL;
-        enum profd_status status = s == NULL ? PROFD_NO_MEMORY : profile_sum_build(s, "bb", map);
-        if (status == PROFD_OK) {
-            status = profile_sum_add(s, &u.counts, map, 1, false, NULL);
-        }
-        if (status == PROFD_OK) {
-            status = profile_sum_finish(s, &p, NULL);
-        }
+        enum profd_status status = sum_bounded(a, &p);
         cr_assert(status == PROFD_OK ? p != NULL : status == PROFD_NO_MEMORY && p == NULL);
         refused += status != PROFD_OK;
         arena_free(a);
