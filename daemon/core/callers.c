@@ -54,17 +54,14 @@ static const char *callers_refuse_stacks(struct arena *a, const struct report *r
     return arena_format(a, "only %.1f %% of the ticks have stacks", 100 * r->stacks->coverage);
 }
 
-enum profd_status callers_make(struct arena *a, const struct report *r, uint32_t position, enum callers_method want,
-                               struct callers *out, struct profd_error *e)
+void callers_make(struct arena *a, const struct report *r, uint32_t position, enum callers_method want,
+                  struct callers *out)
 {
     const struct report_function *f = &r->functions[position];
     bool stacks = r->stacks != NULL && (want == CALLERS_STACKS || (want == CALLERS_NONE && r->time_measured));
     *out = (struct callers){.function = f,
                             .method = stacks ? CALLERS_STACKS : CALLERS_CALLS,
                             .rows = ARENA_ARRAY(a, f->caller_count, struct callers_row)};
-    if (out->rows == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u callers", f->caller_count);
-    }
     if (!stacks && (want == CALLERS_NONE || want == CALLERS_STACKS)) {
         out->stacks_refused = callers_refuse_stacks(a, r);
     }
@@ -72,5 +69,4 @@ enum profd_status callers_make(struct arena *a, const struct report *r, uint32_t
         out->rows[out->row_count++] = callers_row(r, &f->callers[i], stacks);
     }
     callers_sort(out);
-    return PROFD_OK;
 }

@@ -31,8 +31,8 @@ struct callers {
 };
 
 /* Callers of the function at that position, by stacks if the report's times are measured (want: or in any case, if they
- * are CALLERS_STACKS), else by numbers of calls. In the arena. NO_MEMORY or OK. O(callers log callers). */
-enum profd_status callers_make(struct arena *a, const struct report *r, uint32_t position, enum callers_method want,
-                               struct callers *out, struct profd_error *e);
+ * are CALLERS_STACKS), else by numbers of calls. In the arena. O(callers log callers). */
+void callers_make(struct arena *a, const struct report *r, uint32_t position, enum callers_method want,
+                  struct callers *out);
 
 #endif

@@ -24,7 +24,7 @@ static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in,
     }
 }
 
-static bool callgraph_take(struct callgraph *g, struct arena *a, uint32_t nodes, uint32_t arcs)
+static void callgraph_take(struct callgraph *g, struct arena *a, uint32_t nodes, uint32_t arcs)
 {
     g->node_count = nodes;
     g->from = ARENA_ARRAY(a, arcs, uint32_t);
@@ -34,8 +34,6 @@ static bool callgraph_take(struct callgraph *g, struct arena *a, uint32_t nodes,
     g->in_arc = ARENA_ARRAY(a, arcs, uint32_t);
     g->out_first = ARENA_ARRAY(a, (size_t)nodes + 1, uint32_t);
     g->in_first = ARENA_ARRAY(a, (size_t)nodes + 2, uint32_t);
-    return g->from != NULL && g->to != NULL && g->calls != NULL && g->flags != NULL && g->in_arc != NULL &&
-           g->out_first != NULL && g->in_first != NULL;
 }
 
 static void callgraph_merge(struct callgraph *g, const struct callgraph_arc *arcs, const uint32_t *order, uint32_t n)
@@ -73,21 +71,17 @@ static void callgraph_link(struct callgraph *g)
     }
 }
 
-enum profd_status callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n,
-                                  struct callgraph **out, struct profd_error *e)
+struct callgraph *callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n)
 {
     struct callgraph *g = ARENA_NEW(a, struct callgraph);
     uint32_t *by_to = ARENA_ARRAY(a, n, uint32_t), *order = ARENA_ARRAY(a, n, uint32_t);
     uint32_t *first = ARENA_ARRAY(a, (size_t)nodes + 1, uint32_t);
-    if (g == NULL || by_to == NULL || order == NULL || first == NULL || !callgraph_take(g, a, nodes, n)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph of %u functions and %u arcs", nodes, n);
-    }
+    callgraph_take(g, a, nodes, n);
     callgraph_sort(arcs, NULL, by_to, n, nodes, first, false);
     callgraph_sort(arcs, by_to, order, n, nodes, first, true);
     callgraph_merge(g, arcs, order, n);
     callgraph_link(g);
-    *out = g;
-    return PROFD_OK;
+    return g;
 }
 
 uint32_t callgraph_find_arc(const struct callgraph *g, uint32_t from, uint32_t to)

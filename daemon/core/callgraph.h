@@ -31,9 +31,8 @@ struct callgraph {
     bool saturated;
 };
 
-/* Sums n arcs in any order into a graph in the arena. Nodes are 0 … nodes − 1. O(nodes + n). NO_MEMORY or OK. */
-enum profd_status callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n,
-                                  struct callgraph **out, struct profd_error *e);
+/* Sums n arcs in any order into a graph in the arena. Nodes are 0 … nodes − 1. O(nodes + n). */
+struct callgraph *callgraph_build(struct arena *a, uint32_t nodes, const struct callgraph_arc *arcs, uint32_t n);
 
 /* The arc between two nodes, CALLGRAPH_NO_ARC if there is none. O(log arcs out of from). */
 #define CALLGRAPH_NO_ARC UINT32_MAX

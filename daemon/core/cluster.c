@@ -19,7 +19,7 @@ struct clusters {
     uint32_t *order, *scratch;
 };
 
-static bool clusters_init(struct clusters *c, struct arena *a, const struct cluster_node *nodes, uint32_t count)
+static void clusters_init(struct clusters *c, struct arena *a, const struct cluster_node *nodes, uint32_t count)
 {
     const size_t n = (size_t)count + 1;
     *c = (struct clusters){.nodes = nodes, .count = count};
@@ -32,17 +32,12 @@ static bool clusters_init(struct clusters *c, struct arena *a, const struct clus
     c->weight = ARENA_ARRAY(a, n, uint64_t);
     c->order = ARENA_ARRAY(a, n, uint32_t);
     c->scratch = ARENA_ARRAY(a, n, uint32_t);
-    if (c->best == NULL || c->best_weight == NULL || c->leader == NULL || c->next == NULL || c->last == NULL ||
-        c->size == NULL || c->weight == NULL || c->order == NULL || c->scratch == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < count; i++) {
         c->best[i] = c->next[i] = NONE;
         c->leader[i] = c->last[i] = c->order[i] = i;
         c->size[i] = nodes[i].size;
         c->weight[i] = nodes[i].weight;
     }
-    return true;
 }
 
 /* Arcs of one pair must stand together. */
@@ -54,12 +49,9 @@ static int by_pair(const void *context, uint32_t left, uint32_t right)
     return to != 0 ? to : a->from < b->from ? -1 : a->from > b->from;
 }
 
-static enum profd_status find_best(struct clusters *c, struct arena *a, const struct cluster_arc *arcs, uint32_t n)
+static void find_best(struct clusters *c, struct arena *a, const struct cluster_arc *arcs, uint32_t n)
 {
     uint32_t *order = ARENA_ARRAY(a, (size_t)n + 1, uint32_t), *scratch = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
-    if (order == NULL || scratch == NULL) {
-        return PROFD_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < n; i++) {
         order[i] = i;
     }
@@ -76,7 +68,6 @@ static enum profd_status find_best(struct clusters *c, struct arena *a, const st
             c->best_weight[first->to] = weight;
         }
     }
-    return PROFD_OK;
 }
 
 static int by_weight(const void *context, uint32_t a, uint32_t b)
@@ -123,14 +114,12 @@ static void merge(struct clusters *c, uint32_t node)
     sum_add(&c->weight[to], c->weight[from], &saturated);
 }
 
-enum profd_status cluster_order(struct arena *a, const struct cluster_node *nodes, uint32_t count,
-                                const struct cluster_arc *arcs, uint32_t arc_count, uint32_t *out,
-                                struct profd_error *e)
+void cluster_order(struct arena *a, const struct cluster_node *nodes, uint32_t count, const struct cluster_arc *arcs,
+                   uint32_t arc_count, uint32_t *out)
 {
     struct clusters c;
-    if (!clusters_init(&c, a, nodes, count) || find_best(&c, a, arcs, arc_count) != PROFD_OK) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to order %u functions", count);
-    }
+    clusters_init(&c, a, nodes, count);
+    find_best(&c, a, arcs, arc_count);
     sort_merge(c.order, c.scratch, count, by_weight, &c);
     for (uint32_t i = 0; i < count; i++) {
         merge(&c, c.order[i]);
@@ -147,5 +136,4 @@ enum profd_status cluster_order(struct arena *a, const struct cluster_node *node
             out[written++] = node;
         }
     }
-    return PROFD_OK;
 }

@@ -23,9 +23,8 @@ struct cluster_arc {
 /* Writes all nodes into out, which has capacity for them, in the order in which they should lie. The heaviest nodes
  * come first to be appended to the cluster of the caller with most calls, unless that would exceed CLUSTER_SIZE_MAX or
  * there is no caller; then clusters are sorted by weight per byte. Ties ascend by node. Self arcs and arcs of weight 0
- * are ignored; arcs may repeat. NO_MEMORY or OK. O((nodes + arcs) log nodes). */
-enum profd_status cluster_order(struct arena *a, const struct cluster_node *nodes, uint32_t count,
-                                const struct cluster_arc *arcs, uint32_t arc_count, uint32_t *out,
-                                struct profd_error *e);
+ * are ignored; arcs may repeat. O((nodes + arcs) log nodes). */
+void cluster_order(struct arena *a, const struct cluster_node *nodes, uint32_t count, const struct cluster_arc *arcs,
+                   uint32_t arc_count, uint32_t *out);
 
 #endif

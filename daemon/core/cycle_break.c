@@ -126,7 +126,7 @@ static void break_take(struct break_work *w, uint32_t number)
     }
 }
 
-static bool break_prepare(struct arena *a, struct break_work *w, uint32_t count)
+static void break_prepare(struct arena *a, struct break_work *w, uint32_t count)
 {
     w->out = ARENA_ARRAY(a, w->nodes, uint32_t);
     w->in = ARENA_ARRAY(a, w->nodes, uint32_t);
@@ -137,25 +137,17 @@ static bool break_prepare(struct arena *a, struct break_work *w, uint32_t count)
     w->behind = ARENA_ARRAY(a, w->nodes, uint32_t);
     w->reached = ARENA_ARRAY(a, w->nodes, bool);
     w->order = ARENA_ARRAY(a, (size_t)w->nodes * 2, struct sort_item);
-    if (w->out == NULL || w->in == NULL || w->next_out == NULL || w->next_in == NULL || w->place == NULL ||
-        w->ahead == NULL || w->behind == NULL || w->reached == NULL || w->order == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < w->nodes; i++) {
         w->out[i] = w->in[i] = NONE;
         w->place[i] = i;
     }
-    return true;
 }
 
-enum profd_status cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32_t count,
-                              struct profd_error *e)
+void cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32_t count)
 {
     struct break_work w = {.arcs = arcs, .nodes = nodes};
     struct sort_item *by_calls = ARENA_ARRAY(a, (size_t)count * 2, struct sort_item);
-    if (by_calls == NULL || !break_prepare(a, &w, count)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a cycle of %u functions", nodes);
-    }
+    break_prepare(a, &w, count);
     for (uint32_t i = 0; i < count; i++) {
         by_calls[i] = (struct sort_item){~arcs[i].calls, i};
     }
@@ -166,5 +158,4 @@ enum profd_status cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc 
             break_take(&w, by_calls[i].value);
         }
     }
-    return PROFD_OK;
 }

@@ -18,10 +18,9 @@ struct cycle_arc {
 /* Marks arcs. Arcs are taken by calls, the most first (ties: as they stand), and each that closes a cycle with those
  * taken before is marked: of every cycle an arc with few calls goes. No marked arc could stay without a cycle, but
  * another set may have fewer calls: the best one is not known in reasonable time. The order of the nodes is kept as
- * Pearce and Kelly do, 2007. NO_MEMORY or OK. O(n log n) and, for an arc against the order, what lies between its ends:
+ * Pearce and Kelly do, 2007. O(n log n) and, for an arc against the order, what lies between its ends:
  * once 20 million arcs were looked at, each further arc against the order is marked, whether it closes a cycle or not.
  */
-enum profd_status cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32_t count,
-                              struct profd_error *e);
+void cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32_t count);
 
 #endif

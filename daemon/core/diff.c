@@ -52,7 +52,7 @@ static void add_values(double *to, const double *from)
 }
 
 /* Clones are added up. Behind the last row stands what all functions have together. */
-static bool sum_rows(struct diff_work *w)
+static void sum_rows(struct diff_work *w)
 {
     struct diff *d = w->out;
     const uint32_t whole = d->match.row_count, rows = whole + 1;
@@ -65,10 +65,6 @@ static bool sum_rows(struct diff_work *w)
         w->ticks[s] = ARENA_ARRAY(w->arena, rows, double);
         w->tick_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
         w->call_groups[s] = ARENA_ARRAY(w->arena, rows, uint16_t);
-        if (d->row_self[s] == NULL || d->row_total[s] == NULL || d->row_calls[s] == NULL || w->ticks[s] == NULL ||
-            w->tick_groups[s] == NULL || w->call_groups[s] == NULL) {
-            return false;
-        }
         for (uint32_t i = 0; i < side->function_count; i++) {
             size_t row = d->match.row_of[s][i];
             add_values(&d->row_self[s][row * V], &side->self[(size_t)i * V]);
@@ -85,7 +81,6 @@ static bool sum_rows(struct diff_work *w)
         w->ticks[s][whole] = (double)side->ticks_total;
         w->tick_groups[s][whole] = side->groups;
     }
-    return true;
 }
 
 /* By its name as shown, with or without parameters, or by its raw name without clone suffixes. */
@@ -96,14 +91,11 @@ static bool has_name(const struct report_function *f, const char *name)
            (clone_base(f->raw) == n && strncmp(f->raw, name, n) == 0);
 }
 
-static bool find_watched(struct diff_work *w)
+static void find_watched(struct diff_work *w)
 {
     const struct diff_request *r = w->request;
     w->out->watched = ARENA_ARRAY(w->arena, (size_t)r->watch_count + 1, bool);
     w->is_watched = r->watch_count > 0 ? ARENA_ARRAY(w->arena, (size_t)w->out->match.row_count + 1, bool) : NULL;
-    if (w->out->watched == NULL || (r->watch_count > 0 && w->is_watched == NULL)) {
-        return false;
-    }
     for (uint32_t i = 0; i < w->out->match.row_count && r->watch_count > 0; i++) {
         for (uint32_t k = 0; k < r->watch_count; k++) {
             if (has_name(diff_function(w->out, i), r->watch[k])) {
@@ -114,7 +106,6 @@ static bool find_watched(struct diff_work *w)
     if (w->is_watched != NULL) {
         w->is_watched[w->out->match.row_count] = true;
     }
-    return true;
 }
 
 static bool is_of_calls(enum diff_metric metric)
@@ -232,23 +223,19 @@ static bool make_item(const struct diff_work *w, enum diff_metric metric, uint32
     return here[0] || here[1] || item->verdict == DIFF_ONLY_A || item->verdict == DIFF_ONLY_B;
 }
 
-static bool make_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
+static void make_items(struct diff_work *w, enum diff_metric metric, struct diff_table *t)
 {
     const uint32_t rows = w->out->match.row_count;
     const bool shares = metric == DIFF_SELF || metric == DIFF_TOTAL,
                whole = metric == DIFF_PROCESS_TIME || metric == DIFF_PROCESS_CALLS;
     t->items = ARENA_ARRAY(w->arena, (size_t)rows + 1, struct diff_item);
     w->logs = w->logs != NULL ? w->logs : ARENA_ARRAY(w->arena, ((size_t)rows + 1) * 2, struct diff_logs);
-    if (t->items == NULL || w->logs == NULL) {
-        return false;
-    }
     for (uint32_t i = whole ? rows : 0; i < rows + whole; i++) {
         const uint32_t *count = whole ? NULL : w->out->match.rows[i].count;
         if (whole || (count[0] > 0 && count[1] > 0) || (shares && is_seen(w, count[0] > 0 ? 0 : 1, i))) {
             t->count += make_item(w, metric, i, &t->items[t->count], &w->logs[(size_t)t->count * 2]);
         }
     }
-    return true;
 }
 
 /* Only what is watched stays; of a table that cannot be made, what one side alone has. */
@@ -265,14 +252,11 @@ static void drop_unwanted(const struct diff_work *w, struct diff_table *t)
 }
 
 /* q of all tests of the table, and what they say. */
-static bool give_verdicts(struct diff_work *w, struct diff_table *t)
+static void give_verdicts(struct diff_work *w, struct diff_table *t)
 {
     uint32_t n = 0;
     double *p = ARENA_ARRAY(w->arena, t->count, double), *q = ARENA_ARRAY(w->arena, t->count, double);
     struct sort_item *order = take_order(w, (size_t)t->count * 2);
-    if (p == NULL || q == NULL || order == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < t->count; i++) {
         if (t->items[i].estimated && t->items[i].estimate.error > 0) {
             p[n++] = t->items[i].estimate.p;
@@ -293,7 +277,6 @@ static bool give_verdicts(struct diff_work *w, struct diff_table *t)
         }
         t->counts[item->verdict]++;
     }
-    return true;
 }
 
 /* The part of the time that came or went. */
@@ -316,14 +299,11 @@ static int name_compare(const void *context, uint32_t x, uint32_t y)
 }
 
 /* The place of each row in the order of names. */
-static bool rank_names(struct diff_work *w)
+static void rank_names(struct diff_work *w)
 {
     const uint32_t rows = w->out->match.row_count;
     uint32_t *order = ARENA_ARRAY(w->arena, (size_t)rows * 2, uint32_t);
     w->name_rank = ARENA_ARRAY(w->arena, (size_t)rows + 1, uint32_t);
-    if (order == NULL || w->name_rank == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < rows; i++) {
         order[i] = i;
     }
@@ -331,7 +311,6 @@ static bool rank_names(struct diff_work *w)
     for (uint32_t i = 0; i < rows; i++) {
         w->name_rank[order[i]] = i;
     }
-    return true;
 }
 
 /* Sorts by one key after the other, the least important first. */
@@ -363,12 +342,9 @@ static void move_items(struct diff_table *t, struct sort_item *order)
     }
 }
 
-static bool sort_items(struct diff_work *w, struct diff_table *t)
+static void sort_items(struct diff_work *w, struct diff_table *t)
 {
     struct sort_item *order = take_order(w, (size_t)t->count * 2);
-    if (order == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < t->count; i++) {
         order[i].value = i;
     }
@@ -379,7 +355,6 @@ static bool sort_items(struct diff_work *w, struct diff_table *t)
         sort_radix(order, order + t->count, t->count);
     }
     move_items(t, order);
-    return true;
 }
 
 /* Times of stacks are compared with such only. Where calls say nothing, times by calls are none. */
@@ -450,7 +425,7 @@ static void set_confidence(const struct diff_request *r, struct diff_table *t)
     }
 }
 
-static enum profd_status make_table(struct diff_work *w, enum diff_metric metric, struct profd_error *e)
+static void make_table(struct diff_work *w, enum diff_metric metric)
 {
     struct diff_table *t = &w->out->tables[metric];
     const struct diff_request *r = w->request;
@@ -458,9 +433,8 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
     t->why_not = find_hindrance(r, w->out, metric);
     t->made = t->why_not == NULL;
     if (!t->made && (find_sampled(r, w->out, metric) != NULL || (metric != DIFF_SELF && metric != DIFF_TOTAL))) {
-        return PROFD_OK;
+        return;
     }
-    bool done;
     if (metric == DIFF_PARENT) {
         const struct diff_arcs_request arcs = {{w->out->sides[0], w->out->sides[1]},
                                                &w->out->match,
@@ -468,21 +442,19 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
                                                groups,
                                                r->paired,
                                                w->is_watched};
-        done = diff_arcs_make(w->arena, &arcs, t);
+        diff_arcs_make(w->arena, &arcs, t);
     } else {
-        done = make_items(w, metric, t);
-        if (done && t->made) {
+        make_items(w, metric, t);
+        if (t->made) {
             compare_items(w, t);
         }
-        if (done && (metric == DIFF_TIME || metric == DIFF_CALLS)) {
+        if (metric == DIFF_TIME || metric == DIFF_CALLS) {
             const struct diff_common_request common = {groups, r->paired, metric == DIFF_TIME};
-            done = diff_common_remove(w->arena, &common, t, w->logs);
+            diff_common_remove(w->arena, &common, t, w->logs);
         }
-        if (done) {
-            drop_unwanted(w, t);
-        }
+        drop_unwanted(w, t);
     }
-    for (uint32_t i = 0; done && i < t->count && metric == DIFF_PARENT; i++) {
+    for (uint32_t i = 0; i < t->count && metric == DIFF_PARENT; i++) {
         t->items[i].share = find_share(w->out, t->items[i].row, false);
         t->items[i].ticks[0] = w->ticks[0][t->items[i].row];
         t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
@@ -492,20 +464,18 @@ static enum profd_status make_table(struct diff_work *w, enum diff_metric metric
         diff_stat_count(groups[0]) < DIFF_GROUPS_LEAST || diff_stat_count(groups[1]) < DIFF_GROUPS_LEAST;
     const struct diff_plan_request plan = {r->fdr, r->confidence, log1p(r->threshold),
                                            r->most_data > 0 ? r->most_data : DIFF_DATA_MOST, few_groups};
-    done = done && give_verdicts(w, t) && diff_plan_make(w->arena, &plan, t) && sort_items(w, t);
-    return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", t->count);
+    give_verdicts(w, t);
+    diff_plan_make(w->arena, &plan, t);
+    sort_items(w, t);
 }
 
 /* Rows of one side, by self time. */
-static bool list_only(struct diff_work *w, uint32_t s)
+static void list_only(struct diff_work *w, uint32_t s)
 {
     struct diff *d = w->out;
     struct sort_item *order = take_order(w, (size_t)d->match.row_count * 2);
     uint32_t n = 0;
     d->only[s] = ARENA_ARRAY(w->arena, d->match.row_count, uint32_t);
-    if (order == NULL || d->only[s] == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < d->match.row_count; i++) {
         if (d->match.rows[i].count[1 - s] == 0 && is_seen(w, s, i) && (w->is_watched == NULL || w->is_watched[i])) {
             order[n++] = (struct sort_item){~sort_key_double(d->row_self[s][(size_t)i * V]), i};
@@ -516,7 +486,6 @@ static bool list_only(struct diff_work *w, uint32_t s)
         d->only[s][i] = order[i].value;
     }
     d->only_count[s] = n;
-    return true;
 }
 
 /* Something that A has not, or too little of: by how much it grew cannot be told. Of functions, only those with ticks
@@ -557,24 +526,23 @@ static void judge(const struct diff_work *w)
     w->out->judgement = w->out->above > 0 ? DIFF_ABOVE : unknown ? DIFF_UNKNOWN : DIFF_BELOW;
 }
 
-enum profd_status diff_make(struct arena *a, const struct diff_request *request, struct diff *out,
-                            struct profd_error *e)
+void diff_make(struct arena *a, const struct diff_request *request, struct diff *out)
 {
     struct diff_work w = {.arena = a, .request = request, .out = out};
     *out = (struct diff){.sides = {request->sides[0], request->sides[1]}};
     choose_times(request, out);
-    enum profd_status status = diff_match_make(a, request->sides, request->programs, &out->match, e);
-    if (status == PROFD_OK && (!sum_rows(&w) || !find_watched(&w) || !rank_names(&w))) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", out->match.row_count);
+    diff_match_make(a, request->sides, request->programs, &out->match);
+    sum_rows(&w);
+    find_watched(&w);
+    rank_names(&w);
+    for (uint32_t i = 0; i < DIFF_METRIC_COUNT; i++) {
+        if (request->metrics[i]) {
+            make_table(&w, (enum diff_metric)i);
+        }
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < DIFF_METRIC_COUNT; i++) {
-        status = request->metrics[i] ? make_table(&w, (enum diff_metric)i, e) : PROFD_OK;
-    }
-    if (status == PROFD_OK && (!list_only(&w, 0) || !list_only(&w, 1))) {
-        status = profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", out->match.row_count);
-    }
-    if (status == PROFD_OK && request->judge) {
+    list_only(&w, 0);
+    list_only(&w, 1);
+    if (request->judge) {
         judge(&w);
     }
-    return status;
 }

@@ -49,8 +49,7 @@ struct diff {
 /* The function of a row as it is shown: that of the side after, where there is one. NULL: all functions together. */
 const struct report_function *diff_function(const struct diff *d, uint32_t row);
 
-/* Everything lives in the arena; the sides must outlive it. Deterministic. O(n log n). NO_MEMORY or OK. */
-enum profd_status diff_make(struct arena *a, const struct diff_request *request, struct diff *out,
-                            struct profd_error *e);
+/* Everything lives in the arena; the sides must outlive it. Deterministic. O(n log n). */
+void diff_make(struct arena *a, const struct diff_request *request, struct diff *out);
 
 #endif

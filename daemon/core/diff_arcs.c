@@ -19,7 +19,7 @@ static bool is_wanted(const struct diff_arcs_request *r, uint32_t s, uint32_t ca
            r->calls[1][(size_t)caller * V] > 0;
 }
 
-static bool list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32_t s, struct arc_list *out)
+static void list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32_t s, struct arc_list *out)
 {
     const struct diff_side *side = r->sides[s];
     const struct diff_match *match = r->match;
@@ -35,7 +35,6 @@ static bool list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32
     if (out->items != NULL) {
         sort_radix(out->items, out->items + side->arc_count, out->count);
     }
-    return out->items != NULL;
 }
 
 /* Calls and groups of the arcs of a key, which begin at *at, behind them. False: the side has none. */
@@ -81,17 +80,15 @@ static uint64_t next_key(const struct arc_list *list, uint32_t at)
     return at < list->count ? list->items[at].key : UINT64_MAX;
 }
 
-bool diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t)
+void diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t)
 {
     struct arc_list lists[2] = {{0}, {0}};
     uint32_t at[2] = {0, 0};
-    if (!list_arcs(a, r, 0, &lists[0]) || !list_arcs(a, r, 1, &lists[1])) {
-        return false;
-    }
+    list_arcs(a, r, 0, &lists[0]);
+    list_arcs(a, r, 1, &lists[1]);
     t->items = ARENA_ARRAY(a, (size_t)lists[0].count + lists[1].count, struct diff_item);
     while (t->items != NULL && (at[0] < lists[0].count || at[1] < lists[1].count)) {
         const uint64_t left = next_key(&lists[0], at[0]), right = next_key(&lists[1], at[1]);
         make_item(r, lists, at, left < right ? left : right, &t->items[t->count++]);
     }
-    return t->items != NULL;
 }

@@ -20,7 +20,7 @@ struct diff_arcs_request {
 };
 
 /* Fills in the table's items for arcs between functions of both sides if the caller was called on both; they are
- * compared where there is enough. False when memory is exhausted. O(arcs). */
-bool diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t);
+ * compared where there is enough. O(arcs). */
+void diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct diff_table *t);
 
 #endif

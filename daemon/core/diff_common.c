@@ -95,7 +95,7 @@ static void common_compare(struct common_work *w)
     }
 }
 
-bool diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
+void diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
                         const struct diff_logs *logs)
 {
     struct common_work w = {.request = r, .table = t, .logs = logs};
@@ -103,9 +103,6 @@ bool diff_common_remove(struct arena *a, const struct diff_common_request *r, st
     w.weight = ARENA_ARRAY(a, t->count, double);
     w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
     w.compared = ARENA_ARRAY(a, t->count, bool);
-    if (w.weight == NULL || w.order == NULL || w.compared == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_estimate *x = &t->items[i].estimate;
         w.compared[i] = t->items[i].estimated && (x->error > 0 || x->p < 1);
@@ -117,10 +114,9 @@ bool diff_common_remove(struct arena *a, const struct diff_common_request *r, st
         common_compare(&w);
     }
     if (w.functions < DIFF_COMMON_LEAST) {
-        return true;
+        return;
     }
     common_add(mean, w.sum, 1 / w.total);
     t->common.functions = w.functions;
     diff_stat_compare(&mean[0], &mean[1], r->groups, r->paired, &t->common.estimate);
-    return true;
 }

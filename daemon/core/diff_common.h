@@ -19,8 +19,8 @@ struct diff_common_request {
 /* The common factor of the estimated items, and each of them compared once more, without it. logs: [item·2], of both
  * sides. A function deviates if it differs from the median by more than three standard errors; such functions
  * are no part of the mean, and none is a part of the mean that it is compared with. Items that are the same number in
- * every group of both sides, such as one call in each process, stay as they are. False when memory is exhausted. */
-bool diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
+ * every group of both sides, such as one call in each process, stay as they are. */
+void diff_common_remove(struct arena *a, const struct diff_common_request *r, struct diff_table *t,
                         const struct diff_logs *logs);
 
 #endif

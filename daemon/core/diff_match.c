@@ -344,13 +344,10 @@ static void match_join(struct match_work *w, const uint32_t *order, uint32_t n, 
 }
 
 /* Pairs what is left by code, and leaves out the rows that have become empty. */
-static bool match_renamed(struct arena *a, struct match_work *w)
+static void match_renamed(struct arena *a, struct match_work *w)
 {
     struct match_sides *rows = ARENA_ARRAY(a, (size_t)w->out->row_count + 1, struct match_sides);
     uint32_t *order = ARENA_ARRAY(a, (size_t)w->count * 2, uint32_t), n = 0, used = 0;
-    if (rows == NULL || order == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < w->count; i++) {
         rows[w->items[i].row].count[w->items[i].side]++;
         if (w->items[i].code != 0) {
@@ -373,7 +370,6 @@ static bool match_renamed(struct arena *a, struct match_work *w)
         w->items[i].row = rows[w->items[i].row].number;
     }
     w->out->row_count = used;
-    return true;
 }
 
 /* Has the object of this name on a side inlined the function? except: a build that is not looked at, or NULL. */
@@ -410,16 +406,13 @@ bool diff_match_has_inlined(const struct diff_match *m, const struct diff_side *
 }
 
 /* The members of each row, by a counting sort. */
-static bool match_list(struct arena *a, struct match_work *w)
+static void match_list(struct arena *a, struct match_work *w)
 {
     struct diff_match *out = w->out;
     out->rows = ARENA_ARRAY(a, (size_t)out->row_count + 1, struct diff_row);
     for (uint32_t s = 0; s < 2; s++) {
         out->member[s] = ARENA_ARRAY(a, w->sides[s]->function_count, uint32_t);
         out->row_of[s] = ARENA_ARRAY(a, w->sides[s]->function_count, uint32_t);
-        if (out->rows == NULL || out->member[s] == NULL || out->row_of[s] == NULL) {
-            return false;
-        }
     }
     for (uint32_t i = 0; i < w->count; i++) {
         out->rows[w->items[i].row].count[w->items[i].side]++;
@@ -430,9 +423,6 @@ static bool match_list(struct arena *a, struct match_work *w)
         }
     }
     uint32_t *filled = ARENA_ARRAY(a, (size_t)out->row_count * 2, uint32_t);
-    if (filled == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < w->count; i++) { /* by side and function: members ascend */
         const struct match_item *item = &w->items[i];
         struct diff_row *row = &out->rows[item->row];
@@ -442,20 +432,16 @@ static bool match_list(struct arena *a, struct match_work *w)
         out->member[item->side][row->first[item->side] + filled[item->row * 2 + item->side]++] = item->function;
         out->row_of[item->side][item->function] = item->row;
     }
-    return true;
 }
 
-enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
-                                  const char *const programs[2], struct diff_match *out, struct profd_error *e)
+void diff_match_make(struct arena *a, const struct diff_side *const sides[2], const char *const programs[2],
+                     struct diff_match *out)
 {
     struct match_work w = {.sides = sides, .programs = programs, .out = out};
     uint32_t n = sides[0]->function_count + sides[1]->function_count;
     *out = (struct diff_match){.row_count = 0};
     w.items = ARENA_ARRAY(a, n, struct match_item);
     w.order = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
-    if (w.items == NULL || w.order == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to match %u functions", n);
-    }
     for (uint32_t s = 0; s < 2; s++) {
         for (uint32_t i = 0; i < sides[s]->function_count; i++) {
             match_make_item(&w, s, i, &w.items[w.count]);
@@ -470,7 +456,6 @@ enum profd_status diff_match_make(struct arena *a, const struct diff_side *const
         }
         match_name(&w, i, next);
     }
-    return match_renamed(a, &w) && match_list(a, &w)
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_NO_MEMORY, "no memory to match %u functions", n);
+    match_renamed(a, &w);
+    match_list(a, &w);
 }

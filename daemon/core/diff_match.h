@@ -36,10 +36,10 @@ struct diff_match {
 };
 
 /* programs[s]: build-id of the side's own build, which has the same name on both sides whatever its file is called.
- * Everything lives in the arena. NO_MEMORY or OK. O((n + symbols) log n)
+ * Everything lives in the arena. O((n + symbols) log n)
  * comparisons of numbers. */
-enum profd_status diff_match_make(struct arena *a, const struct diff_side *const sides[2],
-                                  const char *const programs[2], struct diff_match *out, struct profd_error *e);
+void diff_match_make(struct arena *a, const struct diff_side *const sides[2], const char *const programs[2],
+                     struct diff_match *out);
 
 /* Has a side's build inlined copies of a row's function, as far as its debug information is known? No call of a copy is
  * counted. O(builds · log names). */

@@ -92,14 +92,11 @@ static enum diff_needs plan_needs(const struct diff_plan_request *r, const struc
     return times > r->most ? DIFF_NEEDS_TOO_MUCH : times > 1 ? DIFF_NEEDS_DATA : DIFF_NEEDS_NOTHING;
 }
 
-bool diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t)
+void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t)
 {
     struct plan_work w = {.request = r};
     w.order = ARENA_ARRAY(a, (size_t)t->count * 2, struct sort_item);
     w.effects = ARENA_ARRAY(a, (size_t)FREEDOMS * LEVELS, double);
-    if (w.order == NULL || w.effects == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < t->count; i++) {
         const struct diff_item *x = &t->items[i];
         w.tested += x->estimated && x->estimate.error > 0;
@@ -117,5 +114,4 @@ bool diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct d
         x->needs = plan_needs(r, x);
     }
     t->visible = median(t, w.order);
-    return true;
 }

@@ -16,8 +16,8 @@ struct diff_plan_request {
 
 /* Sets what is visible, in the table and its tested items, and what all items need. One changed function of n tested
  * ones is found if its p ≤ fdr / n. With more data more functions have ticks enough for a test, so n grows with the
- * plan: as many are counted as the table's ticks promise, and up to a fifth more. False when memory is exhausted. O(n
+ * plan: as many are counted as the table's ticks promise, and up to a fifth more. O(n
  * log n). */
-bool diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t);
+void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct diff_table *t);
 
 #endif

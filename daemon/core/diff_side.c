@@ -29,11 +29,6 @@ struct side_work {
     struct diff_side *out;
 };
 
-static enum profd_status side_no_memory(const struct side_work *w, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u functions", w->graph.node_count);
-}
-
 /* x becomes the values of a number with these shares, added to what is there. The shares of old sums may be less than
  * their number: what no group is known for is in all values. */
 static void side_add_values(double *x, uint64_t all, const uint64_t *shares)
@@ -63,7 +58,7 @@ static uint16_t side_mask(const uint64_t *shares)
     return (uint16_t)mask;
 }
 
-static bool side_take(struct side_work *w)
+static void side_take(struct side_work *w)
 {
     const struct report_graph *g = &w->graph;
     uint32_t owners = g->builds.first[g->builds.count + 1] + 1; /* as report_graph_make numbers them */
@@ -79,9 +74,6 @@ static bool side_take(struct side_work *w)
     w->tick_groups = ARENA_ARRAY(w->arena, nodes, uint16_t);
     w->call_groups = ARENA_ARRAY(w->arena, nodes, uint16_t);
     w->out->ticks = ARENA_ARRAY(w->arena, nodes, double);
-    return w->node_of_owner != NULL && w->arcs.seen != NULL && w->arcs.calls != NULL && w->calls != NULL &&
-           w->arc_groups != NULL && w->self != NULL && w->total != NULL && w->node_calls != NULL &&
-           w->tick_groups != NULL && w->call_groups != NULL && w->out->ticks != NULL;
 }
 
 /* Are the groups of all stacks known? */
@@ -96,22 +88,21 @@ static bool side_knows_groups(const struct report_measures *m)
 
 /* Times with callees as stacks have them, as parts of the time of all samples, so that those without stacks are in no
  * function's favour. */
-static bool side_measure(struct side_work *w)
+static void side_measure(struct side_work *w)
 {
     const struct report_measures *m = w->graph.measures;
     const size_t nodes = w->graph.node_count;
     if (!w->graph.time_measured || !side_knows_groups(m)) {
-        return true;
+        return;
     }
     w->measured = ARENA_ARRAY(w->arena, nodes * V, double);
-    for (size_t v = 0; w->measured != NULL && v < nodes; v++) {
+    for (size_t v = 0; v < nodes; v++) {
         for (uint32_t k = 0; k < V; k++) {
             const double stacks = m->seconds - (k > 0 ? m->group_seconds[k - 1] : 0),
                          mine = m->nodes[v].total - (k > 0 ? m->node_groups[v * RANDOM_GROUPS + k - 1] : 0);
             w->measured[v * V + k] = stacks > 0 && mine > 0 ? mine / stacks * w->out->seconds[k] : 0;
         }
     }
-    return w->measured != NULL;
 }
 
 /* Calls of arcs and functions with their groups. */
@@ -139,7 +130,7 @@ static enum profd_status side_count_calls(struct side_work *w, struct profd_erro
 }
 
 /* The profile's samples without those of a group. */
-static bool side_leave_out(const struct side_work *w, uint32_t group, struct profile *p)
+static void side_leave_out(const struct side_work *w, uint32_t group, struct profile *p)
 {
     const struct profile *all = w->request->report->profile;
     const struct shares *shares = w->request->shares;
@@ -152,9 +143,6 @@ static bool side_leave_out(const struct side_work *w, uint32_t group, struct pro
         to->used = 0;
         to->index = ARENA_ARRAY(w->flow, h->used, uint32_t);
         to->ticks = ARENA_ARRAY(w->flow, h->used, uint64_t);
-        if (to->index == NULL || to->ticks == NULL) {
-            return false;
-        }
         for (uint32_t k = 0; k < h->used; k++) {
             uint64_t share = shares->ticks[(shares->first[i] + k) * RANDOM_GROUPS + group];
             if (h->ticks[k] > share) {
@@ -163,7 +151,6 @@ static bool side_leave_out(const struct side_work *w, uint32_t group, struct pro
             }
         }
     }
-    return p->histograms != NULL;
 }
 
 /* Self times of value k, of nodes and of components. */
@@ -185,16 +172,14 @@ static void side_add_self(struct side_work *w, const struct report_ticks *t, uin
 }
 
 /* The graph is the same for all values; its calls and times are those of value k. */
-static enum profd_status side_flow(struct side_work *w, uint32_t k, const double *components, struct profd_error *e)
+static void side_flow(struct side_work *w, uint32_t k, const double *components)
 {
     struct callgraph g = *w->graph.graph;
-    struct propagate *flow;
     g.calls = &w->calls[(size_t)k * g.arc_count];
-    enum profd_status status = propagate_run(w->flow, &g, w->graph.scc, components, &flow, e);
-    for (uint32_t v = 0; status == PROFD_OK && v < g.node_count; v++) {
+    const struct propagate *flow = propagate_run(w->flow, &g, w->graph.scc, components);
+    for (uint32_t v = 0; v < g.node_count; v++) {
         w->total[(size_t)v * V + k] = w->self[(size_t)v * V + k] + flow->node_children[v];
     }
-    return status;
 }
 
 static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct profd_error *e)
@@ -204,18 +189,18 @@ static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct 
     struct report_ticks ticks;
     arena_reset(w->flow);
     double *components = ARENA_ARRAY(w->flow, w->graph.scc->count, double);
-    if (components == NULL || (k > 0 && !side_leave_out(w, k - 1, &without))) {
-        return side_no_memory(w, e);
+    if (k > 0) {
+        side_leave_out(w, k - 1, &without);
     }
     request.profile = &without;
     request.dimension = w->out->dimension;
     request.dimension_may_lack = true;
     enum profd_status status = report_ticks_collect(w->flow, &request, &w->graph.builds, w->arcs.calls, &ticks, e);
-    if (status != PROFD_OK) {
-        return status;
+    if (status == PROFD_OK) {
+        side_add_self(w, &ticks, k, components);
+        side_flow(w, k, components);
     }
-    side_add_self(w, &ticks, k, components);
-    return side_flow(w, k, components, e);
+    return status;
 }
 
 /* A group that lacks in no process of the side has nothing to leave out: its value is that of all. */
@@ -273,7 +258,7 @@ static void side_count_processes(struct side_work *w)
 }
 
 /* Only functions with samples or calls stay, and arcs with calls. */
-static bool side_fill(struct side_work *w)
+static void side_fill(struct side_work *w)
 {
     struct diff_side *out = w->out;
     const struct callgraph *g = w->graph.graph;
@@ -282,17 +267,12 @@ static bool side_fill(struct side_work *w)
     out->functions = ARENA_ARRAY(w->arena, nodes, struct report_function);
     out->from = ARENA_ARRAY(w->arena, g->arc_count, uint32_t);
     out->to = ARENA_ARRAY(w->arena, g->arc_count, uint32_t);
-    if (number == NULL || out->functions == NULL || out->from == NULL || out->to == NULL) {
-        return false;
-    }
     for (uint32_t v = 0; v < nodes; v++) {
         uint32_t n = out->function_count;
         if (!w->graph.entry[v]) {
             continue;
         }
-        if (!report_names_describe(w->arena, &w->graph.builds, w->graph.owner[v], &out->functions[n])) {
-            return false;
-        }
+        report_names_describe(w->arena, &w->graph.builds, w->graph.owner[v], &out->functions[n]);
         memmove(&w->self[(size_t)n * V], &w->self[(size_t)v * V], V * sizeof(double));
         memmove(&w->total[(size_t)n * V], &w->total[(size_t)v * V], V * sizeof(double));
         memmove(&w->node_calls[(size_t)n * V], &w->node_calls[(size_t)v * V], V * sizeof(double));
@@ -325,19 +305,15 @@ static bool side_fill(struct side_work *w)
     out->arc_calls = w->calls;
     out->arc_step = g->arc_count;
     out->arc_groups = w->arc_groups;
-    return true;
 }
 
-static bool side_list_builds(struct side_work *w)
+static void side_list_builds(struct side_work *w)
 {
     const struct report_builds *b = &w->graph.builds;
     const struct report_request *r = w->request->report;
     const char **ids = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const char *);
     const char **names = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const char *);
     const struct object **objects = ARENA_ARRAY(w->arena, (size_t)b->count + 1, const struct object *);
-    if (ids == NULL || names == NULL || objects == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < b->count; i++) {
         const char *name = r->names == NULL ? NULL : r->names[b->origin[i]];
         ids[i] = r->profile->builds[b->origin[i]];
@@ -349,7 +325,6 @@ static bool side_list_builds(struct side_work *w)
     w->out->build_names = names;
     w->out->objects = objects;
     w->out->build_count = b->count;
-    return true;
 }
 
 enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const struct diff_side_request *request,
@@ -362,17 +337,14 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     *out = (struct diff_side){.function_count = 0};
     folded.fold_clones = true;
     own.report = &folded;
-    enum profd_status status =
-        w.flow != NULL ? report_graph_make(scratch, &folded, &w.graph, e) : side_no_memory(&w, e);
+    enum profd_status status = report_graph_make(scratch, &folded, &w.graph, e);
     if (status != PROFD_OK) {
         return status;
     }
     out->dimension = w.graph.ticks.dimension;
     out->ticks_total = w.graph.ticks.ticks;
     out->per_tick = w.graph.ticks.per_tick;
-    if (!side_take(&w)) {
-        return side_no_memory(&w, e);
-    }
+    side_take(&w);
     memset(w.node_of_owner, 0xff, w.graph.builds.first[w.graph.builds.count + 1] * sizeof *w.node_of_owner);
     for (uint32_t v = 0; v < w.graph.node_count; v++) {
         w.node_of_owner[w.graph.owner[v]] = v;
@@ -383,12 +355,11 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     if (status == PROFD_OK) {
         status = side_add_values_of_groups(&w, e);
     }
-    if (status == PROFD_OK && !side_measure(&w)) {
-        status = side_no_memory(&w, e);
+    if (status == PROFD_OK) {
+        side_measure(&w);
+        side_mark_functions(&w);
+        side_fill(&w);
+        side_list_builds(&w);
     }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    side_mark_functions(&w);
-    return side_fill(&w) && side_list_builds(&w) ? PROFD_OK : side_no_memory(&w, e);
+    return status;
 }

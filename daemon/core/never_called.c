@@ -80,13 +80,10 @@ static int never_compare_rows(const void *context, uint32_t x, uint32_t y)
                                 : compare_u64(a->function->address, b->function->address);
 }
 
-static bool never_sort(struct arena *a, struct never_called *out)
+static void never_sort(struct arena *a, struct never_called *out)
 {
     struct never_row *sorted = ARENA_ARRAY(a, out->count, struct never_row);
     uint32_t *order = ARENA_ARRAY(a, (size_t)out->count * 2, uint32_t);
-    if (sorted == NULL || order == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < out->count; i++) {
         order[i] = i;
     }
@@ -95,7 +92,6 @@ static bool never_sort(struct arena *a, struct never_called *out)
         sorted[i] = out->rows[order[i]];
     }
     out->rows = sorted;
-    return true;
 }
 
 static void never_collect(const struct report *r, const char *build_id, struct never_work *w)
@@ -113,8 +109,8 @@ static void never_collect(const struct report *r, const char *build_id, struct n
     }
 }
 
-enum profd_status never_called_make(struct arena *a, const struct report *r, const char *build_id,
-                                    const struct object *o, struct never_called *out, struct profd_error *e)
+void never_called_make(struct arena *a, const struct report *r, const char *build_id, const struct object *o,
+                       struct never_called *out)
 {
     const size_t most = (size_t)r->not_called_count + r->function_count;
     struct never_work w = {.object = o, .items = ARENA_ARRAY(a, most, const struct report_function *)};
@@ -128,22 +124,18 @@ enum profd_status never_called_make(struct arena *a, const struct report *r, con
     for (uint32_t i = 0; i < r->build_count; i++) {
         out->counted += strcmp(r->builds[i], build_id) == 0 ? r->counted_of[i] : 0;
     }
-    bool done = w.items != NULL && order != NULL && out->rows != NULL;
-    if (done) {
-        never_collect(r, build_id, &w);
-        for (uint32_t i = 0; i < w.count; i++) {
-            order[i] = i;
-        }
-        sort_merge(order, order + w.count, w.count, never_compare, &w);
-        for (uint32_t i = 0, next; i < w.count; i = next) {
-            for (next = i + 1; next < w.count; next++) {
-                if (never_compare_names(w.items[order[i]], w.items[order[next]]) != 0) {
-                    break;
-                }
-            }
-            never_add(&w, order + i, next - i, out);
-        }
-        done = never_sort(a, out);
+    never_collect(r, build_id, &w);
+    for (uint32_t i = 0; i < w.count; i++) {
+        order[i] = i;
     }
-    return done ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", r->not_called_count);
+    sort_merge(order, order + w.count, w.count, never_compare, &w);
+    for (uint32_t i = 0, next; i < w.count; i = next) {
+        for (next = i + 1; next < w.count; next++) {
+            if (never_compare_names(w.items[order[i]], w.items[order[next]]) != 0) {
+                break;
+            }
+        }
+        never_add(&w, order + i, next - i, out);
+    }
+    never_sort(a, out);
 }

@@ -33,8 +33,8 @@ struct never_called {
 };
 
 /* Of the report's build with this id (core/report.h: not_called). o: its object, or NULL. Only functions that call a
- * counter can be listed, and no start-up code. Everything lives in the arena. NO_MEMORY or OK. O(n log n). */
-enum profd_status never_called_make(struct arena *a, const struct report *r, const char *build_id,
-                                    const struct object *o, struct never_called *out, struct profd_error *e);
+ * counter can be listed, and no start-up code. Everything lives in the arena. O(n log n). */
+void never_called_make(struct arena *a, const struct report *r, const char *build_id, const struct object *o,
+                       struct never_called *out);
 
 #endif

@@ -44,6 +44,7 @@ static bool get(const struct object *o, const uint8_t **at, bool first, struct o
 enum profd_status object_instructions_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
                                            struct object_instruction **out, uint32_t *count, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct object_instruction *rows = NULL, last = {0};
     const uint8_t *at = o->instruction_bytes;
     uint32_t n = 0, capacity = 0;
@@ -56,9 +57,6 @@ enum profd_status object_instructions_find(const struct object *o, struct arena 
             continue;
         }
         struct object_instruction *more = arena_extend(a, rows, n, &capacity, sizeof *rows);
-        if (more == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u instructions", n);
-        }
         rows = more;
         rows[n++] = last;
     }

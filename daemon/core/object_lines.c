@@ -25,6 +25,7 @@ static bool get(const struct object *o, const uint8_t **at, struct object_line *
 enum profd_status object_lines_find(const struct object *o, struct arena *a, uint64_t low, uint64_t high,
                                     struct object_line **out, uint32_t *count, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct object_line *rows = NULL, last = {0};
     const uint8_t *at = o->line_bytes;
     uint32_t n = 0, capacity = 0;
@@ -37,9 +38,6 @@ enum profd_status object_lines_find(const struct object *o, struct arena *a, uin
             continue;
         }
         struct object_line *more = arena_extend(a, rows, n, &capacity, sizeof *rows);
-        if (more == NULL) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u source lines", n);
-        }
         rows = more;
         rows[n++] = last;
     }

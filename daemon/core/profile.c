@@ -94,7 +94,7 @@ static void profile_bins_add(struct profile_bins *b, struct arena *a, const uint
     }
 }
 
-static bool profile_bins_finish_dense(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
+static void profile_bins_finish_dense(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
                                       uint32_t *used)
 {
     uint32_t n = 0;
@@ -103,9 +103,6 @@ static bool profile_bins_finish_dense(const struct profile_bins *b, struct arena
     }
     *index = ARENA_ARRAY(a, n, uint32_t);
     *ticks = ARENA_ARRAY(a, n, uint64_t);
-    if (*index == NULL || *ticks == NULL) {
-        return false;
-    }
     *used = n;
     n = 0;
     for (uint32_t i = 0; i < b->bins; i++) {
@@ -114,22 +111,19 @@ static bool profile_bins_finish_dense(const struct profile_bins *b, struct arena
             (*ticks)[n++] = b->dense[i];
         }
     }
-    return true;
 }
 
 /* The non-zero bins, ascending, in new arrays of the arena. O(bins) when dense, else O(used). */
-static bool profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
+static void profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
                                 uint32_t *used)
 {
     if (b->dense != NULL) {
-        return profile_bins_finish_dense(b, a, index, ticks, used);
+        profile_bins_finish_dense(b, a, index, ticks, used);
+        return;
     }
     struct sort_item *items = ARENA_ARRAY(a, (size_t)b->used * 2, struct sort_item);
     *index = ARENA_ARRAY(a, b->used, uint32_t);
     *ticks = ARENA_ARRAY(a, b->used, uint64_t);
-    if (items == NULL || *index == NULL || *ticks == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < b->used; i++) {
         items[i] = (struct sort_item){b->index[i], i};
     }
@@ -142,7 +136,6 @@ static bool profile_bins_finish(const struct profile_bins *b, struct arena *a, u
         }
     }
     *used = n;
-    return true;
 }
 
 struct profile_rows { /* a histogram's identity and what is added up in it */
@@ -398,14 +391,11 @@ static int profile_compare_histograms(const void *context, uint32_t x, uint32_t 
     return counts_compare_geometry(&rows[x].head.geometry, &rows[y].head.geometry);
 }
 
-static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)
+static void profile_finish_histograms(struct profile_sum *s, struct profile *p)
 {
     uint32_t n = s->histogram_count;
     uint32_t *order = ARENA_ARRAY(s->arena, (size_t)n * 2, uint32_t);
     p->histograms = ARENA_ARRAY(s->arena, n, struct profile_histogram);
-    if (order == NULL || p->histograms == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         order[i] = i;
     }
@@ -413,15 +403,12 @@ static bool profile_finish_histograms(struct profile_sum *s, struct profile *p)
     for (uint32_t i = 0; i < n; i++) {
         struct profile_histogram *h = &p->histograms[i];
         *h = s->histograms[order[i]].head;
-        if (!profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used)) {
-            return false;
-        }
+        profile_bins_finish(&s->histograms[order[i]].bins, s->arena, &h->index, &h->ticks, &h->used);
         for (uint32_t k = 0; k < h->used && !collector_is_dimension(h->dimension); k++) {
             sum_add(&p->ticks, h->ticks[k], &p->saturated);
         }
     }
     p->histogram_count = n;
-    return true;
 }
 
 /* The four keys of an arc, least important first. */
@@ -439,14 +426,11 @@ static uint64_t profile_arc_key(const struct profile_arc *arc, int key)
     }
 }
 
-static bool profile_finish_arcs(struct profile_sum *s, struct profile *p)
+static void profile_finish_arcs(struct profile_sum *s, struct profile *p)
 {
     uint32_t n = s->arc_count;
     struct sort_item *items = ARENA_ARRAY(s->arena, (size_t)n * 2, struct sort_item);
     p->arcs = ARENA_ARRAY(s->arena, n, struct profile_arc);
-    if (items == NULL || p->arcs == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         items[i].value = i;
     }
@@ -467,22 +451,17 @@ static bool profile_finish_arcs(struct profile_sum *s, struct profile *p)
         }
         sum_add(&p->calls, arc->calls, &p->saturated);
     }
-    return true;
 }
 
 enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out, struct profd_error *e)
 {
     struct profile *p = ARENA_NEW(s->arena, struct profile);
-    if (p == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
-    }
     p->build_count = s->build_count;
     p->builds = s->builds;
     p->build_orders = s->build_orders;
     p->saturated = s->saturated;
-    if (!profile_finish_histograms(s, p) || !profile_finish_arcs(s, p)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile of %u arcs", s->arc_count);
-    }
+    profile_finish_histograms(s, p);
+    profile_finish_arcs(s, p);
     enum profd_status status = profile_finish_trees(s, p, e);
     if (status == PROFD_OK) {
         *out = p;

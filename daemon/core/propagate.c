@@ -2,7 +2,7 @@
 
 #include "core/sum.h"
 
-static bool propagate_take(struct propagate *p, struct arena *a, const struct callgraph *g, const struct scc *s)
+static void propagate_take(struct propagate *p, struct arena *a, const struct callgraph *g, const struct scc *s)
 {
     p->node_children = ARENA_ARRAY(a, g->node_count, double);
     p->component_children = ARENA_ARRAY(a, s->count, double);
@@ -13,9 +13,6 @@ static bool propagate_take(struct propagate *p, struct arena *a, const struct ca
     p->node_self = ARENA_ARRAY(a, g->node_count, uint64_t);
     p->component_outside = ARENA_ARRAY(a, s->count, uint64_t);
     p->component_inside = ARENA_ARRAY(a, s->count, uint64_t);
-    return p->node_children != NULL && p->component_children != NULL && p->arc_self != NULL &&
-           p->arc_children != NULL && p->node_outside != NULL && p->node_inside != NULL && p->node_self != NULL &&
-           p->component_outside != NULL && p->component_inside != NULL;
 }
 
 /* shares[c]: calls into c from outside as a double, which does not stop at SUM_MAX: shares must add up to 1 even then.
@@ -103,14 +100,12 @@ static void propagate_classes(struct propagate *p, const struct callgraph *g, co
     }
 }
 
-enum profd_status propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
-                                const double *component_self, struct propagate **out, struct profd_error *e)
+struct propagate *propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
+                                const double *component_self)
 {
     struct propagate *p = ARENA_NEW(a, struct propagate);
     double *shares = ARENA_ARRAY(a, s->count, double), *part = ARENA_ARRAY(a, s->count, double);
-    if (p == NULL || shares == NULL || part == NULL || !propagate_take(p, a, g, s)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to propagate along %u arcs", g->arc_count);
-    }
+    propagate_take(p, a, g, s);
     propagate_count(p, g, s, shares);
     for (uint32_t m = 0; m < g->node_count; m++) { /* members of component 0, then of 1, …: callees before callers */
         uint32_t v = s->member[m], component = s->component[v];
@@ -118,6 +113,5 @@ enum profd_status propagate_run(struct arena *a, const struct callgraph *g, cons
         p->component_children[component] += p->node_children[v];
     }
     propagate_classes(p, g, s, component_self, shares, part);
-    *out = p;
-    return PROFD_OK;
+    return p;
 }

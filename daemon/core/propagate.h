@@ -27,8 +27,8 @@ struct propagate {
 /* component_self: seconds of samples of each component. Sums run over nodes and arcs in ascending order, so that the
  * same input gives the same doubles. Self arcs, arcs inside a component and arcs without calls carry nothing.
  * Components must be numbered as scc_find does. O(nodes + arcs), and again for each class of addresses with time,
- * callers and callees. All arcs with calls of a node have CALLGRAPH_SHAPES, or none. NO_MEMORY or OK. */
-enum profd_status propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
-                                const double *component_self, struct propagate **out, struct profd_error *e);
+ * callers and callees. All arcs with calls of a node have CALLGRAPH_SHAPES, or none. */
+struct propagate *propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
+                                const double *component_self);
 
 #endif

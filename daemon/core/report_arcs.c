@@ -18,22 +18,18 @@ struct arcs_work {
 #define ARCS_JUMPS 1u  /* it jumps to another function at its end */
 #define ARCS_JUMPED 2u /* another function does so to it */
 
-bool report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n)
+void report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n)
 {
     if (out->capacity - out->count >= n) {
-        return true;
+        return;
     }
     size_t more = (size_t)out->capacity * 2 + n;
-    struct callgraph_arc *rows = more > UINT32_MAX ? NULL : ARENA_ARRAY(a, more, struct callgraph_arc);
-    if (rows == NULL) {
-        return false;
-    }
+    struct callgraph_arc *rows = more > UINT32_MAX ? arena_fail(a) : ARENA_ARRAY(a, more, struct callgraph_arc);
     if (out->count > 0) {
         memcpy(rows, out->rows, out->count * sizeof *rows);
     }
     out->rows = rows;
     out->capacity = (uint32_t)more;
-    return true;
 }
 
 /* Calls of a class of addresses shape no cycle: it is no function (report.h). */
@@ -156,9 +152,7 @@ static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
 {
     const struct report_builds *b = w->builds;
     uint32_t from_span = 0, to_span = 0, from_build = UINT32_MAX, to_build = UINT32_MAX;
-    if (!report_arcs_reserve(w->arena, w->out, p->arc_count)) {
-        return false;
-    }
+    report_arcs_reserve(w->arena, w->out, p->arc_count);
     for (uint32_t i = 0; i < p->arc_count; i++) {
         const struct profile_arc *arc = &p->arcs[i];
         uint32_t from = ever ? report_builds_ever_rank(b, arc->from_build) : report_builds_rank(b, arc->from_build);
@@ -216,9 +210,7 @@ static bool arcs_add_static(struct arcs_work *w, uint32_t build)
         if (to == SYMTAB_NONE || to == from || arcs_is_runtime(w, from) || arcs_is_runtime(w, to)) {
             continue;
         }
-        if (!report_arcs_reserve(w->arena, w->out, 1)) {
-            return false;
-        }
+        report_arcs_reserve(w->arena, w->out, 1);
         arcs_add(w, from, to, 0, flags | arcs_shape(t, from - w->builds->first[build]));
     }
     return true;

@@ -30,7 +30,7 @@ enum profd_status report_arcs_collect(struct arena *a, const struct report_reque
                                       const struct report_builds *b, struct report_imports *imports,
                                       struct report_arcs *out, struct profd_error *e);
 
-/* Ensures capacity for n more rows. False when memory is exhausted. Amortized O(n). */
-bool report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n);
+/* Ensures capacity for n more rows. Amortized O(n). */
+void report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n);
 
 #endif

@@ -18,7 +18,7 @@ static int report_builds_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(p->builds[x], p->builds[y]);
 }
 
-static bool report_builds_order(struct arena *a, const struct profile *p, struct report_builds *b)
+static void report_builds_order(struct arena *a, const struct profile *p, struct report_builds *b)
 {
     uint32_t n = p->build_count;
     b->count = n;
@@ -26,9 +26,6 @@ static bool report_builds_order(struct arena *a, const struct profile *p, struct
     b->rank = ARENA_ARRAY(a, (size_t)n + 1, uint32_t);
     b->tables = ARENA_ARRAY(a, (size_t)n + 1, struct symtab *);
     b->first = ARENA_ARRAY(a, (size_t)n + 2, uint32_t);
-    if (b->origin == NULL || b->rank == NULL || b->tables == NULL || b->first == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         b->origin[i] = i;
     }
@@ -39,7 +36,6 @@ static bool report_builds_order(struct arena *a, const struct profile *p, struct
         b->rank[b->origin[i]] = i;
     }
     b->rank[n] = n;
-    return true;
 }
 
 struct report_builds_names {
@@ -59,9 +55,6 @@ static bool report_builds_map_ever(struct arena *a, const struct report_request 
     struct table index = {0};
     b->ever_count = r->ever == NULL ? 0 : r->ever->build_count;
     b->ever_rank = ARENA_ARRAY(a, b->ever_count, uint32_t);
-    if (b->ever_rank == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < b->count; i++) {
         if (!table_reserve(&index, a, report_builds_hash, &names)) {
             return false;
@@ -125,30 +118,21 @@ static uint32_t report_builds_take_entries(const struct report_request *r, const
 }
 
 /* Entries of build i are addresses[start[i] … start[i + 1]), ascending and distinct. */
-static bool report_builds_entries(struct arena *a, const struct report_request *r, const struct report_builds *b,
+static void report_builds_entries(struct arena *a, const struct report_request *r, const struct report_builds *b,
                                   uint64_t **addresses, uint32_t **start)
 {
     bool *nameless = ARENA_ARRAY(a, (size_t)b->count + 1, bool), any = false;
     *start = ARENA_ARRAY(a, (size_t)b->count + 2, uint32_t);
-    if (nameless == NULL || *start == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < b->count; i++) {
         any |= nameless[i] = report_builds_nameless(report_builds_object(r, b, i));
     }
     size_t capacity = any ? (size_t)r->profile->arc_count + (r->ever == NULL ? 0 : r->ever->arc_count) : 0;
     struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
     *addresses = ARENA_ARRAY(a, capacity, uint64_t);
-    if (items == NULL || *addresses == NULL) {
-        return false;
-    }
     uint32_t n = any ? report_builds_take_entries(r, b, nameless, items) : 0, kept = 0, last = 0;
     sort_radix(items, items + capacity, n);
     /* Now by build; equal builds keep the order of addresses. The address goes where the build was. */
     uint32_t *order = ARENA_ARRAY(a, n, uint32_t), *cursor = ARENA_ARRAY(a, (size_t)b->count + 2, uint32_t);
-    if (order == NULL || cursor == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         cursor[items[i].value + 1]++;
     }
@@ -170,7 +154,6 @@ static bool report_builds_entries(struct arena *a, const struct report_request *
     for (; last <= b->count; last++) {
         (*start)[last + 1] = kept;
     }
-    return true;
 }
 
 enum profd_status report_builds_make(struct arena *a, const struct report_request *request, struct report_builds *out,
@@ -178,11 +161,9 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
 {
     uint64_t *entries = NULL;
     uint32_t *start = NULL;
-    if (!report_builds_order(a, request->profile, out) || !report_builds_map_ever(a, request, out) ||
-        !report_builds_entries(a, request, out, &entries, &start)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the report's %u builds",
-                               request->profile->build_count);
-    }
+    report_builds_order(a, request->profile, out);
+    report_builds_map_ever(a, request, out);
+    report_builds_entries(a, request, out, &entries, &start);
     uint64_t owners = 0;
     for (uint32_t i = 0; i <= out->count; i++) {
         bool outside = i == out->count;

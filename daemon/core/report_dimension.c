@@ -82,9 +82,6 @@ enum profd_status report_dimension_choose(struct arena *a, const struct profile 
 {
     struct report_dimension *list = ARENA_ARRAY(a, p->histogram_count, struct report_dimension);
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
-    if (list == NULL || order == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u histograms", p->histogram_count);
-    }
     uint32_t n = dimension_list(p, order, list), at;
     enum profd_status status = report_dimension_pick(list, n, asked, may_lack, &at, e);
     if (status != PROFD_OK) {

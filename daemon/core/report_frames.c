@@ -93,12 +93,12 @@ static void frames_list(const struct frames_work *w, uint32_t at, uint32_t *plac
     }
 }
 
-bool report_frames_make(struct arena *a, const struct report_graph *g, struct report *r)
+void report_frames_make(struct arena *a, const struct report_graph *g, struct report *r)
 {
     const struct report_stacks *s = &g->stacks;
     uint32_t n = s->count;
     if (g->measures == NULL) {
-        return true;
+        return;
     }
     struct report_stack_facts *facts = ARENA_NEW(a, struct report_stack_facts);
     struct frames_work w = {.s = s,
@@ -108,10 +108,6 @@ bool report_frames_make(struct arena *a, const struct report_graph *g, struct re
     uint32_t *order = ARENA_ARRAY(a, (size_t)n * 2, uint32_t);
     struct report_frame *frames = ARENA_ARRAY(a, n, struct report_frame);
     uint64_t *below = ARENA_ARRAY(a, n, uint64_t);
-    if (facts == NULL || w.frames == NULL || w.child == NULL || w.next == NULL || order == NULL || frames == NULL ||
-        below == NULL) {
-        return false;
-    }
     frames_fill(g, &w, below);
     frames_list(&w, frames_link(&w, order), order, frames);
     *facts = (struct report_stack_facts){.ticks = s->ticks,
@@ -127,5 +123,4 @@ bool report_frames_make(struct arena *a, const struct report_graph *g, struct re
                                          .frames = frames};
     r->stacks = facts;
     r->time_measured = g->time_measured;
-    return true;
 }

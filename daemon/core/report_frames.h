@@ -8,8 +8,8 @@
 #include "core/report.h"
 #include "core/report_graph.h"
 
-/* Sets stacks and time_measured of the report; its functions are there. False when memory is exhausted.
+/* Sets stacks and time_measured of the report; its functions are there.
  * O(nodes log nodes), no recursion. */
-bool report_frames_make(struct arena *a, const struct report_graph *g, struct report *r);
+void report_frames_make(struct arena *a, const struct report_graph *g, struct report *r);
 
 #endif

@@ -33,7 +33,7 @@ static bool uncalled_is_counter(const struct symtab *t, const bool *counter, con
 
 /* Marks those owners of one build that call a counter. Arcs ascend by caller, so the search continues where it
  * stopped. */
-static bool uncalled_mark(struct arena *a, const struct symtab *t, bool *counts)
+static void uncalled_mark(struct arena *a, const struct symtab *t, bool *counts)
 {
     const bool *counter = uncalled_counters(a, t);
     uint32_t from_span = 0, to_span = 0;
@@ -44,25 +44,21 @@ static bool uncalled_mark(struct arena *a, const struct symtab *t, bool *counts)
             counts[owner] = t->owners[owner].kind == SYMTAB_FUNCTION && !counter[owner];
         }
     }
-    return counter != NULL;
 }
 
-/* Finds them. seen has the flags of each owner (report_arcs.h): REPORT_ENTRY means samples or calls.
- * False when memory is exhausted. O(symbols + static arcs). */
-static bool report_uncalled_find(struct arena *a, const struct report_builds *b, const uint8_t *seen,
+/* Finds them. seen has the flags of each owner (report_arcs.h): REPORT_ENTRY means samples or calls. O(symbols + static
+ * arcs). */
+static void report_uncalled_find(struct arena *a, const struct report_builds *b, const uint8_t *seen,
                                  struct report_uncalled *out)
 {
     uint32_t owners = b->first[b->count + 1];
     bool *counts = ARENA_ARRAY(a, owners, bool);
     for (uint32_t i = 0; counts != NULL && i < b->count; i++) {
-        if (b->tables[i]->object != NULL && !uncalled_mark(a, b->tables[i], counts + b->first[i])) {
-            return false;
+        if (b->tables[i]->object != NULL) {
+            uncalled_mark(a, b->tables[i], counts + b->first[i]);
         }
     }
     out->counted_of = ARENA_ARRAY(a, b->count, uint32_t);
-    if (counts == NULL || out->counted_of == NULL) {
-        return false;
-    }
     for (uint32_t build = 0; build < b->count; build++) {
         for (uint32_t i = b->first[build]; i < b->first[build + 1]; i++) {
             out->counted_of[build] += counts[i];
@@ -71,24 +67,15 @@ static bool report_uncalled_find(struct arena *a, const struct report_builds *b,
         out->counted += out->counted_of[build];
     }
     out->owners = ARENA_ARRAY(a, out->count, uint32_t);
-    if (out->owners == NULL) {
-        return false;
-    }
     for (uint32_t i = 0, n = 0; i < owners; i++) {
         if (counts[i] && (seen[i] & REPORT_ENTRY) == 0) {
             out->owners[n++] = i;
         }
     }
-    return true;
-}
-
-static enum profd_status graph_no_memory(const struct report_graph *g, struct profd_error *e)
-{
-    return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report of %u functions", g->node_count);
 }
 
 /* Numbers the owners that occur, and moves the arcs' ends to these numbers. */
-static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct report_arcs *arcs,
+static void graph_number_nodes(struct arena *a, struct report_graph *g, struct report_arcs *arcs,
                                uint32_t *node_of_owner)
 {
     uint32_t owners = g->builds.first[g->builds.count + 1] + 1;
@@ -99,9 +86,6 @@ static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct r
     }
     g->owner = ARENA_ARRAY(a, g->node_count, uint32_t);
     g->entry = ARENA_ARRAY(a, g->node_count, bool);
-    if (g->owner == NULL || g->entry == NULL) {
-        return false;
-    }
     uint32_t n = 0;
     for (uint32_t i = 0; i < owners; i++) {
         if (arcs->seen[i] != 0) {
@@ -114,7 +98,6 @@ static bool graph_number_nodes(struct arena *a, struct report_graph *g, struct r
         arcs->rows[i].from = node_of_owner[arcs->rows[i].from];
         arcs->rows[i].to = node_of_owner[arcs->rows[i].to];
     }
-    return true;
 }
 
 /* Seconds of components with several members are Σ ticks / rate of the whole, not a sum of rounded quotients. */
@@ -129,7 +112,7 @@ static void graph_add_component_rate(struct report_graph *g, uint32_t rate, cons
     }
 }
 
-static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uint32_t *node_of_owner)
+static void graph_add_seconds(struct arena *a, struct report_graph *g, const uint32_t *node_of_owner)
 {
     const struct report_ticks *t = &g->ticks;
     bool saturated = false;
@@ -141,10 +124,6 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
     g->node_sharing = ARENA_ARRAY(a, g->node_count, double);
     g->component_seconds = ARENA_ARRAY(a, g->scc->count, double);
     g->node_ticks = ARENA_ARRAY(a, g->node_count, uint64_t);
-    if (whole == NULL || part == NULL || touched == NULL || g->node_seconds == NULL || g->node_given == NULL ||
-        g->node_sharing == NULL || g->component_seconds == NULL || g->node_ticks == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < t->count; i++) {
         const struct report_tick *row = &t->rows[i];
         uint32_t node = node_of_owner[row->owner], c = g->scc->component[node];
@@ -167,18 +146,14 @@ static bool graph_add_seconds(struct arena *a, struct report_graph *g, const uin
     for (uint32_t i = 0; i < t->rate_count; i++) {
         g->total += (double)t->totals[i] / (double)t->rates[i];
     }
-    return true;
 }
 
 /* Components of several functions with an entry among them are the report's cycles, numbered by their first member. */
-static bool graph_number_cycles(struct arena *a, struct report_graph *g)
+static void graph_number_cycles(struct arena *a, struct report_graph *g)
 {
     bool *shown = ARENA_ARRAY(a, g->scc->count, bool);
     g->cycle = ARENA_ARRAY(a, g->scc->count, uint32_t);
     g->cycle_component = ARENA_ARRAY(a, g->scc->count, uint32_t);
-    if (shown == NULL || g->cycle == NULL || g->cycle_component == NULL) {
-        return false;
-    }
     for (uint32_t v = 0; v < g->node_count; v++) {
         if (g->entry[v] && scc_size(g->scc, g->scc->component[v]) > 1) {
             shown[g->scc->component[v]] = true;
@@ -191,20 +166,15 @@ static bool graph_number_cycles(struct arena *a, struct report_graph *g)
             g->cycle[c] = ++g->cycle_count;
         }
     }
-    return true;
 }
 
 /* Cycles are found over the arcs of all stored time: is each also one by those of the report alone? */
-static enum profd_status graph_close_cycles(struct arena *a, const struct report_request *request,
-                                            struct report_graph *g, struct profd_error *e)
+static void graph_close_cycles(struct arena *a, const struct report_request *request, struct report_graph *g)
 {
     const struct callgraph *graph = g->graph;
     struct callgraph_arc *arcs = ARENA_ARRAY(a, graph->arc_count, struct callgraph_arc);
     uint32_t n = 0;
     g->cycle_closed = ARENA_ARRAY(a, g->cycle_count, bool);
-    if (arcs == NULL || g->cycle_closed == NULL) {
-        return graph_no_memory(g, e);
-    }
     for (uint32_t i = 0; g->cycle_count > 0 && i < graph->arc_count; i++) {
         uint32_t from = graph->from[i], to = graph->to[i];
         bool here = graph->calls[i] > 0 || (graph->flags[i] & (CALLGRAPH_STATIC | CALLGRAPH_STACK)) != 0;
@@ -212,30 +182,23 @@ static enum profd_status graph_close_cycles(struct arena *a, const struct report
             arcs[n++] = (struct callgraph_arc){.from = from, .to = to, .flags = CALLGRAPH_SHAPES};
         }
     }
-    struct callgraph *inside = NULL;
     struct scc *scc = g->scc;
-    enum profd_status status = PROFD_OK;
     if (g->cycle_count > 0 && request->ever != NULL && request->ever != request->profile) {
-        status = callgraph_build(a, g->node_count, arcs, n, &inside, e);
-        status = status == PROFD_OK ? scc_find(a, inside, &scc, e) : status;
+        scc = scc_find(a, callgraph_build(a, g->node_count, arcs, n));
     }
-    for (uint32_t i = 0; status == PROFD_OK && i < g->cycle_count; i++) {
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
         uint32_t c = g->cycle_component[i], first = g->scc->member[g->scc->first[c]];
         g->cycle_closed[i] = scc_size(scc, scc->component[first]) == scc_size(g->scc, c);
     }
-    return status;
 }
 
 /* Shown are entries, members of cycles, and in the 1982 mode the other ends of entries' static arcs. */
-static bool graph_choose_functions(struct arena *a, struct report_graph *g)
+static void graph_choose_functions(struct arena *a, struct report_graph *g)
 {
     const struct callgraph *graph = g->graph;
     bool *shown = ARENA_ARRAY(a, g->node_count, bool);
     g->position = ARENA_ARRAY(a, g->node_count, uint32_t);
     g->node_of = ARENA_ARRAY(a, g->node_count, uint32_t);
-    if (shown == NULL || g->position == NULL || g->node_of == NULL) {
-        return false;
-    }
     for (uint32_t v = 0; v < g->node_count; v++) {
         shown[v] = g->entry[v] || g->cycle[g->scc->component[v]] != 0;
     }
@@ -252,7 +215,6 @@ static bool graph_choose_functions(struct arena *a, struct report_graph *g)
             g->position[v] = g->function_count++;
         }
     }
-    return true;
 }
 
 /* Owners with ticks are entries. Rows without ticks, of owners that nothing else brings into the report, go. */
@@ -312,20 +274,17 @@ static void graph_compare(struct report_graph *g)
 }
 
 /* Measured times, and whether they sort. */
-static bool graph_measure(struct arena *a, const struct report_request *request, struct report_graph *g)
+static void graph_measure(struct arena *a, const struct report_request *request, struct report_graph *g)
 {
     if (g->stacks.count == 0) {
-        return true;
+        return;
     }
     g->measures = report_measure(a, &g->stacks, g->node_of_owner, g->graph, g->scc, request->groups, g->ticks.per_tick);
     double ticks = (double)(g->ticks.ticks > g->stacks.ticks ? g->ticks.ticks : g->stacks.ticks);
     g->coverage = ticks > 0 ? (double)g->stacks.ticks / ticks : 0;
     g->time_measured = request->time == REPORT_TIME_MEASURED ||
                        (request->time == REPORT_TIME_BEST && g->coverage >= REPORT_TIME_COVERAGE);
-    if (g->measures != NULL) {
-        graph_compare(g);
-    }
-    return g->measures != NULL;
+    graph_compare(g);
 }
 
 enum profd_status report_graph_make(struct arena *a, const struct report_request *request, struct report_graph *g,
@@ -339,9 +298,6 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
     uint32_t owners = g->builds.first[g->builds.count + 1] + 1; /* and "[incomplete]" */
     struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t), .calls = ARENA_ARRAY(a, owners, uint64_t)};
     uint32_t *node_of_owner = ARENA_ARRAY(a, owners, uint32_t);
-    if (arcs.seen == NULL || arcs.calls == NULL || node_of_owner == NULL) {
-        return graph_no_memory(g, e);
-    }
     struct report_imports imports = {.arena = a, .builds = &g->builds};
     status = report_arcs_collect(a, request, &g->builds, &imports, &arcs, e);
     if (status == PROFD_OK) {
@@ -351,30 +307,19 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
         graph_mark_entries(&g->ticks, arcs.seen);
         status = report_stacks_make(a, request, g->ticks.dimension, &g->builds, &imports, &arcs, &g->stacks, e);
     }
-    if (status == PROFD_OK && !report_uncalled_find(a, &g->builds, arcs.seen, &g->uncalled)) {
-        return graph_no_memory(g, e);
+    if (status != PROFD_OK) {
+        return status;
     }
-    if (status == PROFD_OK && !graph_number_nodes(a, g, &arcs, node_of_owner)) {
-        return graph_no_memory(g, e);
-    }
-    if (status == PROFD_OK) {
-        status = callgraph_build(a, g->node_count, arcs.rows, arcs.count, &g->graph, e);
-    }
-    if (status == PROFD_OK) {
-        status = scc_find(a, g->graph, &g->scc, e);
-    }
-    if (status == PROFD_OK && !graph_add_seconds(a, g, node_of_owner)) {
-        return graph_no_memory(g, e);
-    }
-    if (status == PROFD_OK) {
-        status = propagate_run(a, g->graph, g->scc, g->component_seconds, &g->flow, e);
-    }
+    report_uncalled_find(a, &g->builds, arcs.seen, &g->uncalled);
+    graph_number_nodes(a, g, &arcs, node_of_owner);
+    g->graph = callgraph_build(a, g->node_count, arcs.rows, arcs.count);
+    g->scc = scc_find(a, g->graph);
+    graph_add_seconds(a, g, node_of_owner);
+    g->flow = propagate_run(a, g->graph, g->scc, g->component_seconds);
     g->node_of_owner = node_of_owner;
-    if (status == PROFD_OK && !graph_measure(a, request, g)) {
-        return graph_no_memory(g, e);
-    }
-    if (status == PROFD_OK && (!graph_number_cycles(a, g) || !graph_choose_functions(a, g))) {
-        return graph_no_memory(g, e);
-    }
-    return status == PROFD_OK ? graph_close_cycles(a, request, g, e) : status;
+    graph_measure(a, request, g);
+    graph_number_cycles(a, g);
+    graph_choose_functions(a, g);
+    graph_close_cycles(a, request, g);
+    return PROFD_OK;
 }

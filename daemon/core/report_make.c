@@ -64,13 +64,10 @@ static bool order_same(const struct order_work *w, uint32_t x, uint32_t y)
     return true;
 }
 
-static bool order_sort(struct arena *a, const struct order_work *w, uint32_t *items, uint32_t n)
+static void order_sort(struct arena *a, const struct order_work *w, uint32_t *items, uint32_t n)
 {
     struct sort_item *sorted = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
     uint32_t *scratch = ARENA_ARRAY(a, n, uint32_t);
-    if (sorted == NULL || scratch == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         sorted[i].value = items[i];
     }
@@ -89,18 +86,14 @@ static bool order_sort(struct arena *a, const struct order_work *w, uint32_t *it
         }
         sort_merge(items + low, scratch, high - low, order_compare, w);
     }
-    return true;
 }
 
 /* Puts entries and cycles in order and writes their indexes (1 …) into functions and cycles. O(n log n). */
-static bool report_order_entries(struct arena *a, const struct report_graph *g, struct report_function *functions,
+static void report_order_entries(struct arena *a, const struct report_graph *g, struct report_function *functions,
                                  struct report_cycle *cycles, const uint32_t **order, uint32_t *count)
 {
     struct order_work w = {functions, cycles, g->time_measured};
     uint32_t *items = ARENA_ARRAY(a, (size_t)g->function_count + g->cycle_count, uint32_t), n = 0;
-    if (items == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < g->cycle_count; i++) {
         items[n++] = REPORT_CYCLE | i;
     }
@@ -109,9 +102,7 @@ static bool report_order_entries(struct arena *a, const struct report_graph *g, 
             items[n++] = i;
         }
     }
-    if (!order_sort(a, &w, items, n)) {
-        return false;
-    }
+    order_sort(a, &w, items, n);
     for (uint32_t i = 0; i < n; i++) {
         if ((items[i] & REPORT_CYCLE) != 0) {
             cycles[items[i] & ~REPORT_CYCLE].index = i + 1;
@@ -121,7 +112,6 @@ static bool report_order_entries(struct arena *a, const struct report_graph *g, 
     }
     *order = items;
     *count = n;
-    return true;
 }
 
 #define ESTIMATED 0.1 /* of a self time: what may be wrong without a mark */
@@ -132,16 +122,13 @@ static double report_percent(const struct report_graph *g, double seconds)
 }
 
 /* The builds in the report's order, with one more entry for what lies outside them. */
-static bool report_list_builds(struct arena *a, const struct report_request *request, const struct report_graph *g,
+static void report_list_builds(struct arena *a, const struct report_request *request, const struct report_graph *g,
                                struct report *r)
 {
     uint32_t n = g->builds.count;
     const char **ids = ARENA_ARRAY(a, (size_t)n + 1, const char *),
                **names = ARENA_ARRAY(a, (size_t)n + 1, const char *);
     bool *shown = ARENA_ARRAY(a, (size_t)n + 1, bool);
-    if (ids == NULL || names == NULL || shown == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         const char *name = request->names == NULL ? NULL : request->names[g->builds.origin[i]];
         ids[i] = request->profile->builds[g->builds.origin[i]];
@@ -159,7 +146,6 @@ static bool report_list_builds(struct arena *a, const struct report_request *req
     r->build_count = n;
     r->builds = ids;
     r->build_names = names;
-    return true;
 }
 
 /* The last bits of sums of shares are rounded: a bound is never beyond self for that. */
@@ -176,16 +162,14 @@ static void report_bound_self(const struct report_graph *g, uint32_t node, struc
     }
 }
 
-static bool report_fill_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
+static void report_fill_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
 {
     const struct propagate *flow = g->flow;
     for (uint32_t i = 0; i < g->function_count; i++) {
         struct report_function *f = &functions[i];
         uint32_t node = g->node_of[i];
         bool saturated = false;
-        if (!report_names_describe(a, &g->builds, g->owner[node], f)) {
-            return false;
-        }
+        report_names_describe(a, &g->builds, g->owner[node], f);
         f->ticks_total = g->node_ticks[node];
         f->self = g->node_seconds[node];
         f->children = flow->node_children[node];
@@ -198,10 +182,10 @@ static bool report_fill_functions(struct arena *a, const struct report_graph *g,
         sum_add(&f->calls_inside, flow->node_inside[node], &saturated);
         f->cycle = g->cycle[g->scc->component[node]];
     }
-    return report_rows_functions(a, g, functions);
+    report_rows_functions(a, g, functions);
 }
 
-static bool report_fill_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
+static void report_fill_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                                struct report_cycle *cycles)
 {
     for (uint32_t i = 0; i < g->cycle_count; i++) {
@@ -216,37 +200,30 @@ static bool report_fill_cycles(struct arena *a, const struct report_graph *g, co
         cycle->calls_inside = g->flow->component_inside[component];
         cycle->closed = g->cycle_closed[i];
     }
-    return report_rows_cycles(a, g, functions, cycles);
+    report_rows_cycles(a, g, functions, cycles);
 }
 
-static bool report_fill_not_called(struct arena *a, const struct report_graph *g, struct report *r)
+static void report_fill_not_called(struct arena *a, const struct report_graph *g, struct report *r)
 {
     struct report_function *functions = ARENA_ARRAY(a, g->uncalled.count, struct report_function);
-    if (functions == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < g->uncalled.count; i++) {
-        if (!report_names_describe(a, &g->builds, g->uncalled.owners[i], &functions[i])) {
-            return false;
-        }
+        report_names_describe(a, &g->builds, g->uncalled.owners[i], &functions[i]);
     }
     r->counted_functions = g->uncalled.counted;
     r->counted_of = g->uncalled.counted_of;
     r->not_called = functions;
     r->not_called_count = g->uncalled.count;
-    return true;
 }
 
-static bool report_fill(struct arena *a, const struct report_request *request, const struct report_graph *g,
+static void report_fill(struct arena *a, const struct report_request *request, const struct report_graph *g,
                         struct report *r)
 {
     struct report_function *functions = ARENA_ARRAY(a, g->function_count, struct report_function);
     struct report_cycle *cycles = ARENA_ARRAY(a, g->cycle_count, struct report_cycle);
-    if (functions == NULL || cycles == NULL || !report_fill_functions(a, g, functions) ||
-        !report_fill_cycles(a, g, functions, cycles) || !report_fill_not_called(a, g, r) ||
-        !report_order_entries(a, g, functions, cycles, &r->order, &r->order_count)) {
-        return false;
-    }
+    report_fill_functions(a, g, functions);
+    report_fill_cycles(a, g, functions, cycles);
+    report_fill_not_called(a, g, r);
+    report_order_entries(a, g, functions, cycles, &r->order, &r->order_count);
     r->functions = functions;
     r->function_count = g->function_count;
     for (uint32_t i = 0; i < g->function_count; i++) {
@@ -276,7 +253,9 @@ static bool report_fill(struct arena *a, const struct report_request *request, c
     r->saturated = request->profile->saturated || g->graph->saturated || g->flow->saturated || g->stacks.saturated ||
                    (g->measures != NULL && g->measures->saturated);
     r->shown = r;
-    return report_list_builds(a, request, g, r) && report_frames_make(a, g, r) && report_shown_make(a, r);
+    report_list_builds(a, request, g, r);
+    report_frames_make(a, g, r);
+    report_shown_make(a, r);
 }
 
 enum profd_status report_build(struct arena *a, const struct report_request *request, struct report **out,
@@ -284,16 +263,11 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
 {
     struct report_graph *g = ARENA_NEW(a, struct report_graph);
     struct report *r = ARENA_NEW(a, struct report);
-    if (g == NULL || r == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report");
-    }
     enum profd_status status = report_graph_make(a, request, g, e);
     if (status != PROFD_OK) {
         return status;
     }
-    if (!report_fill(a, request, g, r)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a report of %u functions", g->function_count);
-    }
+    report_fill(a, request, g, r);
     *out = r;
     return PROFD_OK;
 }

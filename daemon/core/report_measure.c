@@ -234,7 +234,7 @@ void report_measure_compare(struct report_measured *m, double seconds, double co
     m->differs = part < m->low - least || part > m->high + least;
 }
 
-static bool measure_take(struct measure_work *w)
+static void measure_take(struct measure_work *w)
 {
     struct arena *a = w->arena;
     uint32_t n = w->s->count;
@@ -251,16 +251,11 @@ static bool measure_take(struct measure_work *w)
     w->total = ARENA_ARRAY(a, w->rows, uint64_t);
     w->measured = ARENA_ARRAY(a, w->rows, struct report_measured);
     if (w->s->rates[0].shares == NULL) {
-        return w->node != NULL && w->arc != NULL && w->child != NULL && w->next != NULL && w->below != NULL &&
-               w->on_node != NULL && w->on_component != NULL && w->way != NULL && w->self != NULL && w->total != NULL &&
-               w->measured != NULL;
+        return;
     }
     w->groups_below = ARENA_ARRAY(a, (size_t)n * K, uint64_t);
     w->group_ticks = ARENA_ARRAY(a, w->rows * K, uint64_t);
     w->group_seconds = ARENA_ARRAY(a, w->rows * K, double);
-    return w->node != NULL && w->arc != NULL && w->child != NULL && w->next != NULL && w->below != NULL &&
-           w->on_node != NULL && w->on_component != NULL && w->way != NULL && w->self != NULL && w->total != NULL &&
-           w->measured != NULL && w->groups_below != NULL && w->group_ticks != NULL && w->group_seconds != NULL;
 }
 
 struct report_measures *report_measure(struct arena *a, const struct report_stacks *s, const uint32_t *node_of_owner,
@@ -268,9 +263,7 @@ struct report_measures *report_measure(struct arena *a, const struct report_stac
 {
     struct measure_work w = {.arena = a, .s = s, .g = g, .c = c};
     struct report_measures *out = ARENA_NEW(a, struct report_measures);
-    if (out == NULL || !measure_take(&w)) {
-        return NULL;
-    }
+    measure_take(&w);
     measure_link(&w, node_of_owner);
     for (uint32_t i = 0; i < s->rate_count; i++) {
         measure_sum_below(&w, &s->rates[i]);

@@ -26,7 +26,7 @@ struct report_measures {
  * an arc are those of stacks in which it is the outermost way into the callee's component, so that callers' ticks add
  * up to the component's, but for stacks that begin in it. node_of_owner: the graph's nodes. groups: how many random
  * groups have processes; 0: unknown, then those that have a tick. per_tick: of struct report_ticks. No recursion;
- * O(tree · log callees), 16-fold with groups. NULL when memory is exhausted. */
+ * O(tree · log callees), 16-fold with groups. */
 struct report_measures *report_measure(struct arena *a, const struct report_stacks *s, const uint32_t *node_of_owner,
                                        const struct callgraph *g, const struct scc *c, unsigned groups,
                                        double per_tick);

@@ -11,17 +11,14 @@ static int names_compare(const void *context, uint32_t x, uint32_t y)
 }
 
 /* The other names at the owner's address, each once. */
-static bool names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner,
+static void names_aliases(struct arena *a, const struct symtab *t, const struct symtab_owner *owner,
                           struct report_function *f)
 {
     if (owner->count <= 1) {
-        return true;
+        return;
     }
     uint32_t *symbols = ARENA_ARRAY(a, (size_t)owner->count * 2, uint32_t);
     const char **aliases = ARENA_ARRAY(a, owner->count, const char *);
-    if (symbols == NULL || aliases == NULL) {
-        return false;
-    }
     memcpy(symbols, t->sorted + owner->first, owner->count * sizeof *symbols);
     sort_merge(symbols, symbols + owner->count, owner->count, names_compare, t->object);
     for (uint32_t i = 0; i < owner->count; i++) {
@@ -33,7 +30,6 @@ static bool names_aliases(struct arena *a, const struct symtab *t, const struct 
         }
     }
     f->aliases = aliases;
-    return true;
 }
 
 static enum report_kind names_kind(uint8_t kind)
@@ -70,7 +66,7 @@ static const char *names_invent(struct arena *a, const struct symtab *t, const s
     return arena_format(a, "0x%llx", (unsigned long long)owner->address);
 }
 
-bool report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f)
+void report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f)
 {
     f->file = "";
     if (owner == b->first[b->count + 1]) { /* report_stacks.h */
@@ -78,7 +74,7 @@ bool report_names_describe(struct arena *a, const struct report_builds *b, uint3
         f->build = b->count;
         f->address = COUNTS_FRAME_INCOMPLETE;
         f->name = f->raw = "[incomplete]";
-        return true;
+        return;
     }
     uint32_t build = report_builds_of(b, owner);
     const struct symtab *t = b->tables[build];
@@ -89,7 +85,7 @@ bool report_names_describe(struct arena *a, const struct report_builds *b, uint3
     f->size = o->size;
     if (o->symbol == SYMTAB_NONE) {
         f->name = f->raw = names_invent(a, t, o);
-        return f->name != NULL;
+        return;
     }
     const struct object_symbol *s = &t->object->symbols[o->symbol];
     f->name = object_name(t->object, s->demangled);
@@ -97,5 +93,5 @@ bool report_names_describe(struct arena *a, const struct report_builds *b, uint3
     f->file = object_name(t->object, s->file);
     f->line = s->line;
     f->code = s->code;
-    return names_aliases(a, t, o, f);
+    names_aliases(a, t, o, f);
 }

@@ -10,7 +10,7 @@
 #include "core/report_builds.h"
 
 /* Fills in kind, name, raw, aliases, build, address, size and file of the owner. Names are the object's or in the
- * arena. False when memory is exhausted. O(log builds + aliases log aliases). */
-bool report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f);
+ * arena. O(log builds + aliases log aliases). */
+void report_names_describe(struct arena *a, const struct report_builds *b, uint32_t owner, struct report_function *f);
 
 #endif

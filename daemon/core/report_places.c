@@ -43,7 +43,7 @@ static uint32_t find_above(const struct report *r, uint32_t build, uint64_t addr
     return low;
 }
 
-static bool add_bins(struct placing *p, struct arena *a, const struct profile_histogram *h, uint32_t build)
+static void add_bins(struct placing *p, struct arena *a, const struct profile_histogram *h, uint32_t build)
 {
     const struct report *r = p->report;
     const struct bins bins = bins_make(h->low, h->high, h->bins);
@@ -56,14 +56,10 @@ static bool add_bins(struct placing *p, struct arena *a, const struct profile_hi
             continue;
         }
         struct placed *list = arena_extend(a, p->list, p->count, &p->capacity, sizeof *list);
-        if (list == NULL) {
-            return false;
-        }
         p->list = list;
         list[p->count++] = (struct placed){above - 1, {low, (double)h->ticks[i] / h->rate}};
         p->bin_bytes = high - low > p->bin_bytes ? high - low : p->bin_bytes;
     }
-    return true;
 }
 
 /* One row for each function and address. */
@@ -101,27 +97,23 @@ static uint32_t take_rows(const struct placing *p, uint32_t begin, uint32_t end,
     return end - begin;
 }
 
-enum profd_status report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
-                                     struct report_places *out, struct profd_error *e)
+void report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
+                        struct report_places *out)
 {
     struct placing p = {.report = report};
-    bool done = true;
-    for (uint32_t i = 0; done && profile != NULL && i < profile->histogram_count; i++) {
+    for (uint32_t i = 0; profile != NULL && i < profile->histogram_count; i++) {
         const struct profile_histogram *h = &profile->histograms[i];
         uint32_t build = 0;
         while (build < report->build_count && strcmp(report->builds[build], profile->builds[h->build]) != 0) {
             build++;
         }
         if (build < report->build_count && strcmp(h->dimension, report->dimension) == 0) {
-            done = add_bins(&p, a, h, build);
+            add_bins(&p, a, h, build);
         }
     }
     join_rows(&p);
     uint32_t *first = ARENA_ARRAY(a, (size_t)report->function_count + 1, uint32_t), n = 0, at = 0;
     struct report_place *list = ARENA_ARRAY(a, (size_t)p.count + 1, struct report_place);
-    if (!done || first == NULL || list == NULL) {
-        return profd_no_memory(e);
-    }
     for (uint32_t i = 0; i < report->function_count; i++) {
         const uint32_t begin = at;
         while (at < p.count && p.list[at].function == i) {
@@ -132,5 +124,4 @@ enum profd_status report_places_make(struct arena *a, const struct report *repor
     }
     first[report->function_count] = n;
     *out = (struct report_places){.first = first, .list = list, .bin_bytes = n > 0 ? p.bin_bytes : 0};
-    return PROFD_OK;
 }

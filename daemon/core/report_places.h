@@ -25,7 +25,7 @@ struct report_places {
  * function have at most its self time: what is missing there is of bins that it shares, or of parts that lie apart from
  * it (.cold). Where times are measured from stacks, places have the same proportions and all of the self time.
  * profile NULL: no places. O(bins log bins + builds²). */
-enum profd_status report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
-                                     struct report_places *out, struct profd_error *e);
+void report_places_make(struct arena *a, const struct report *report, const struct profile *profile,
+                        struct report_places *out);
 
 #endif

@@ -29,14 +29,13 @@ static inline void report_place_set(struct report_place *place, unsigned rank, d
 
 #define PLACE_FEW 24u /* up to this many are sorted by insertion */
 
-/* Ensures capacity for n places. False if memory is exhausted. */
-static bool report_places_take(struct report_places *p, struct arena *a, uint32_t n)
+/* Ensures capacity for n places. */
+static void report_places_take(struct report_places *p, struct arena *a, uint32_t n)
 {
     p->places = ARENA_ARRAY(a, n, struct report_place);
     p->sorted = ARENA_ARRAY(a, n, struct report_place);
     p->keys = ARENA_ARRAY(a, n, struct sort_item);
     p->scratch = ARENA_ARRAY(a, n, struct sort_item);
-    return p->places != NULL && p->sorted != NULL && p->keys != NULL && p->scratch != NULL;
 }
 
 static void place_insert(struct report_place *places, uint32_t n)
@@ -180,7 +179,7 @@ static void rows_callees(struct rows_work *w, uint32_t node, struct report_funct
     f->static_callee_count = w->static_count;
 }
 
-bool report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
+void report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
 {
     const struct callgraph *graph = g->graph;
     size_t rows = 0;
@@ -197,14 +196,11 @@ bool report_rows_functions(struct arena *a, const struct report_graph *g, struct
     }
     struct rows_work w = {
         .g = g, .rows = ARENA_ARRAY(a, rows, struct report_arc), .statics = ARENA_ARRAY(a, widest, uint32_t)};
-    if (w.rows == NULL || w.statics == NULL || !report_places_take(&w.places, a, widest)) {
-        return false;
-    }
+    report_places_take(&w.places, a, widest);
     for (uint32_t i = 0; i < g->function_count; i++) {
         rows_callers(&w, g->node_of[i], &functions[i]);
         rows_callees(&w, g->node_of[i], &functions[i]);
     }
-    return true;
 }
 
 /* Arcs over a cycle's border, by the function outside. */
@@ -216,14 +212,11 @@ struct cycle_work {
     struct report_arc *unordered; /* rows of one list before they are put in order */
 };
 
-static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t component, struct report_cycle *cycle)
+static void cycle_members(struct cycle_work *w, struct arena *a, uint32_t component, struct report_cycle *cycle)
 {
     const struct scc *s = w->g->scc;
     uint32_t n = scc_size(s, component);
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    if (rows == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         struct report_place *place = &w->places.places[i];
         place->item = w->g->position[s->member[s->first[component] + i]];
@@ -246,7 +239,6 @@ static bool cycle_members(struct cycle_work *w, struct arena *a, uint32_t compon
     }
     cycle->members = rows;
     cycle->member_count = n;
-    return true;
 }
 
 /* Arcs with calls over the border in one direction. */
@@ -269,11 +261,11 @@ static uint32_t cycle_border(struct cycle_work *w, uint32_t component, bool call
     return n;
 }
 
-/* Measured times of rows; their arcs stand in the same order. False when memory is exhausted. */
-static bool cycle_measure(struct cycle_work *w, struct arena *a, uint32_t arcs, uint32_t rows)
+/* Measured times of rows; their arcs stand in the same order. */
+static void cycle_measure(struct cycle_work *w, struct arena *a, uint32_t arcs, uint32_t rows)
 {
-    struct report_measured *measured = w->g->measures == NULL ? NULL : ARENA_ARRAY(a, rows, struct report_measured);
-    for (uint32_t row = 0, first = 0, end; measured != NULL && row < rows; row++, first = end) {
+    struct report_measured *measured = ARENA_ARRAY(a, rows, struct report_measured);
+    for (uint32_t row = 0, first = 0, end; row < rows; row++, first = end) {
         for (end = first; end < arcs && w->arcs[end].key == w->arcs[first].key; end++) {
             continue;
         }
@@ -283,11 +275,10 @@ static bool cycle_measure(struct cycle_work *w, struct arena *a, uint32_t arcs, 
         }
         w->unordered[row].measured = &measured[row];
     }
-    return w->g->measures == NULL || measured != NULL;
 }
 
 /* One row for each function outside, its arcs to or from the members summed. */
-static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component, bool callers,
+static void cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component, bool callers,
                        const struct report_arc **out, uint32_t *count)
 {
     const struct report_graph *g = w->g;
@@ -307,8 +298,8 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
         row->jumped |= (g->graph->flags[arc] & CALLGRAPH_JUMP) != 0 && g->graph->calls[arc] > 0;
     }
     struct report_arc *rows = ARENA_ARRAY(a, n, struct report_arc);
-    if (rows == NULL || !cycle_measure(w, a, arcs, n)) {
-        return false;
+    if (g->measures != NULL) {
+        cycle_measure(w, a, arcs, n);
     }
     for (uint32_t i = 0; i < n; i++) {
         const struct report_arc *row = &w->unordered[i];
@@ -322,7 +313,6 @@ static bool cycle_rows(struct cycle_work *w, struct arena *a, uint32_t component
     }
     *out = rows;
     *count = n;
-    return true;
 }
 
 /* The largest number of arcs across the border of a cycle, or of members of a cycle: the capacity that one list needs.
@@ -345,7 +335,7 @@ static uint32_t cycle_most(const struct report_graph *g, uint32_t component)
     return border > members ? border : members;
 }
 
-bool report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
+void report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                         struct report_cycle *cycles)
 {
     uint32_t most = 0;
@@ -358,12 +348,11 @@ bool report_rows_cycles(struct arena *a, const struct report_graph *g, const str
                            .arcs = ARENA_ARRAY(a, most, struct sort_item),
                            .scratch = ARENA_ARRAY(a, most, struct sort_item),
                            .unordered = ARENA_ARRAY(a, most, struct report_arc)};
-    bool done = w.arcs != NULL && w.scratch != NULL && w.unordered != NULL && report_places_take(&w.places, a, most);
-    for (uint32_t i = 0; done && i < g->cycle_count; i++) {
+    report_places_take(&w.places, a, most);
+    for (uint32_t i = 0; i < g->cycle_count; i++) {
         uint32_t component = g->cycle_component[i];
-        done = cycle_members(&w, a, component, &cycles[i]) &&
-               cycle_rows(&w, a, component, true, &cycles[i].callers, &cycles[i].caller_count) &&
-               cycle_rows(&w, a, component, false, &cycles[i].callees, &cycles[i].callee_count);
+        cycle_members(&w, a, component, &cycles[i]);
+        cycle_rows(&w, a, component, true, &cycles[i].callers, &cycles[i].caller_count);
+        cycle_rows(&w, a, component, false, &cycles[i].callees, &cycles[i].callee_count);
     }
-    return done;
 }

@@ -9,11 +9,11 @@
 #include "core/report_graph.h"
 
 /* Fills in the callers, callees and static rows of functions (g->function_count of them) and what is counted in them.
- * O(arcs). False when memory is exhausted. */
-bool report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions);
+ * O(arcs). */
+void report_rows_functions(struct arena *a, const struct report_graph *g, struct report_function *functions);
 
 /* Fills in members, callers and callees of cycles. The functions must be complete. O(arcs). */
-bool report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
+void report_rows_cycles(struct arena *a, const struct report_graph *g, const struct report_function *functions,
                         struct report_cycle *cycles);
 
 #endif

@@ -3,12 +3,9 @@
 #include <string.h>
 
 /* A copy of rows with measured times; those without any keep theirs. */
-static bool shown_rows(struct arena *a, const struct report_arc **rows, uint32_t n)
+static void shown_rows(struct arena *a, const struct report_arc **rows, uint32_t n)
 {
     struct report_arc *copy = ARENA_ARRAY(a, n, struct report_arc);
-    if (copy == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         copy[i] = (*rows)[i];
         if (copy[i].measured != NULL) {
@@ -17,7 +14,6 @@ static bool shown_rows(struct arena *a, const struct report_arc **rows, uint32_t
         }
     }
     *rows = copy;
-    return true;
 }
 
 static double shown_percent(const struct report *r, double seconds)
@@ -25,20 +21,18 @@ static double shown_percent(const struct report *r, double seconds)
     return r->total > 0 ? 100 * seconds / r->total : 0;
 }
 
-static bool shown_functions(struct arena *a, const struct report *r, struct report_function *functions)
+static void shown_functions(struct arena *a, const struct report *r, struct report_function *functions)
 {
     for (uint32_t i = 0; i < r->function_count; i++) {
         struct report_function *f = &functions[i];
         f->children = f->measured->total - f->measured->self;
         f->percent = shown_percent(r, f->self + f->children);
-        if (!shown_rows(a, &f->callers, f->caller_count) || !shown_rows(a, &f->callees, f->callee_count)) {
-            return false;
-        }
+        shown_rows(a, &f->callers, f->caller_count);
+        shown_rows(a, &f->callees, f->callee_count);
     }
-    return true;
 }
 
-static bool shown_cycles(struct arena *a, const struct report *r, const struct report_function *functions,
+static void shown_cycles(struct arena *a, const struct report *r, const struct report_function *functions,
                          struct report_cycle *cycles)
 {
     for (uint32_t i = 0; i < r->cycle_count; i++) {
@@ -46,10 +40,8 @@ static bool shown_cycles(struct arena *a, const struct report *r, const struct r
         c->children = c->measured->total - c->measured->self;
         c->percent = shown_percent(r, c->self + c->children);
         struct report_arc *members = ARENA_ARRAY(a, c->member_count, struct report_arc);
-        if (members == NULL || !shown_rows(a, &c->callers, c->caller_count) ||
-            !shown_rows(a, &c->callees, c->callee_count)) {
-            return false;
-        }
+        shown_rows(a, &c->callers, c->caller_count);
+        shown_rows(a, &c->callees, c->callee_count);
         for (uint32_t k = 0; k < c->member_count; k++) {
             members[k] = c->members[k];
             members[k].self = functions[members[k].other].self;
@@ -57,21 +49,17 @@ static bool shown_cycles(struct arena *a, const struct report *r, const struct r
         }
         c->members = members;
     }
-    return true;
 }
 
-bool report_shown_make(struct arena *a, struct report *r)
+void report_shown_make(struct arena *a, struct report *r)
 {
     r->shown = r;
     if (!r->time_measured) {
-        return true;
+        return;
     }
     struct report *copy = ARENA_NEW(a, struct report);
     struct report_function *functions = ARENA_ARRAY(a, r->function_count, struct report_function);
     struct report_cycle *cycles = ARENA_ARRAY(a, r->cycle_count, struct report_cycle);
-    if (copy == NULL || functions == NULL || cycles == NULL) {
-        return false;
-    }
     memcpy(functions, r->functions, r->function_count * sizeof *functions);
     if (r->cycle_count > 0) {
         memcpy(cycles, r->cycles, r->cycle_count * sizeof *cycles);
@@ -81,5 +69,6 @@ bool report_shown_make(struct arena *a, struct report *r)
     copy->cycles = cycles;
     copy->shown = copy;
     r->shown = copy;
-    return shown_functions(a, copy, functions) && shown_cycles(a, copy, functions, cycles);
+    shown_functions(a, copy, functions);
+    shown_cycles(a, copy, functions, cycles);
 }

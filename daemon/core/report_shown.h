@@ -8,7 +8,7 @@
 #include "core/report.h"
 
 /* Sets shown: a copy if time_measured, else the report itself. In a copy self of a function stays what its samples
- * say; children is the measured time of what stands below it in stacks. False when memory is exhausted. O(report). */
-bool report_shown_make(struct arena *a, struct report *r);
+ * say; children is the measured time of what stands below it in stacks. O(report). */
+void report_shown_make(struct arena *a, struct report *r);
 
 #endif

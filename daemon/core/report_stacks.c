@@ -320,13 +320,11 @@ static bool stacks_is_function(const struct stacks_work *w, uint32_t owner)
     return kind == SYMTAB_FUNCTION || kind == SYMTAB_ADDRESS;
 }
 
-static bool stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
+static void stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
 {
     const struct report_stacks *s = w->out;
     bool shape = !stacks_calls(w->profile) && !stacks_calls(w->request->ever);
-    if (!report_arcs_reserve(w->arena, arcs, s->count)) {
-        return false;
-    }
+    report_arcs_reserve(w->arena, arcs, s->count);
     for (uint32_t i = 0; i < s->count; i++) {
         arcs->seen[s->owner[i]] |= REPORT_SEEN | REPORT_ENTRY;
         if (s->parent[i] == REPORT_STACKS_ROOT || s->owner[s->parent[i]] == s->owner[i]) {
@@ -337,7 +335,6 @@ static bool stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
         arcs->rows[arcs->count++] = (struct callgraph_arc){
             .from = from, .to = s->owner[i], .flags = (uint8_t)(CALLGRAPH_STACK | (shapes ? CALLGRAPH_SHAPES : 0u))};
     }
-    return true;
 }
 
 enum profd_status report_stacks_make(struct arena *a, const struct report_request *request, const char *dimension,
@@ -362,10 +359,10 @@ enum profd_status report_stacks_make(struct arena *a, const struct report_reques
     out->inferred = ARENA_ARRAY(a, w.capacity, uint8_t);
     out->rates = ARENA_ARRAY(a, p->tree_count, struct report_stacks_rate);
     uint8_t *below = ARENA_ARRAY(a, w.capacity, uint8_t);
-    if (out->parent == NULL || out->owner == NULL || out->inferred == NULL || out->rates == NULL || below == NULL ||
-        !stacks_read_trees(&w, dimension) || !stacks_add_arcs(&w, arcs)) {
+    if (!stacks_read_trees(&w, dimension)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for stacks of %u frames", p->node_count);
     }
+    stacks_add_arcs(&w, arcs);
     stacks_sum_unknown(out, below);
     return PROFD_OK;
 }

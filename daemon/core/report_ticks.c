@@ -277,15 +277,12 @@ static void ticks_add_histogram(struct ticks_work *w, const struct profile_histo
 }
 
 /* Closes a rate: its owners become rows in ascending order, and the sums are zero again. */
-static bool ticks_close_rate(struct ticks_work *w, struct arena *a, struct report_ticks *out, uint32_t *capacity)
+static void ticks_close_rate(struct ticks_work *w, struct arena *a, struct report_ticks *out, uint32_t *capacity)
 {
     sort_radix(w->touched, w->touched + w->owner_count, w->touched_count);
     if (*capacity - out->count < w->touched_count) {
         size_t more = ((size_t)out->count + w->touched_count) * 2;
-        struct report_tick *rows = more > UINT32_MAX ? NULL : ARENA_ARRAY(a, more, struct report_tick);
-        if (rows == NULL) {
-            return false;
-        }
+        struct report_tick *rows = more > UINT32_MAX ? arena_fail(a) : ARENA_ARRAY(a, more, struct report_tick);
         if (out->count > 0) {
             memcpy(rows, out->rows, out->count * sizeof *rows);
         }
@@ -300,18 +297,14 @@ static bool ticks_close_rate(struct ticks_work *w, struct arena *a, struct repor
         w->part[owner] = w->given[owner] = w->sharing[owner] = 0;
     }
     w->touched_count = 0;
-    return true;
 }
 
-/* The histograms of the dimension, ascending by rate. False when memory is exhausted. */
-static bool ticks_order(struct arena *a, const struct ticks_work *w, const char *dimension, uint32_t **out,
+/* The histograms of the dimension, ascending by rate. */
+static void ticks_order(struct arena *a, const struct ticks_work *w, const char *dimension, uint32_t **out,
                         uint32_t *count)
 {
     const struct profile *p = w->profile;
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t), n = 0;
-    if (order == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         if (strcmp(p->histograms[i].dimension, dimension) == 0 && !collector_is_dimension(dimension)) {
             order[n++] = i;
@@ -320,7 +313,6 @@ static bool ticks_order(struct arena *a, const struct ticks_work *w, const char 
     sort_merge(order, order + n, n, ticks_compare, w);
     *out = order;
     *count = n;
-    return true;
 }
 
 static uint32_t ticks_most_bins(const struct profile *p)
@@ -367,10 +359,8 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     w.before = ARENA_ARRAY(a, (size_t)ticks_most_bins(p) + 1, uint64_t);
     out->rates = ARENA_ARRAY(a, p->histogram_count, uint32_t);
     out->totals = ARENA_ARRAY(a, p->histogram_count, uint64_t);
-    bool done = w.whole != NULL && w.part != NULL && w.given != NULL && w.sharing != NULL && w.touched != NULL &&
-                w.before != NULL && out->rates != NULL && out->totals != NULL &&
-                ticks_order(a, &w, out->dimension, &order, &n);
-    for (uint32_t i = 0; done && i < n; i++) {
+    ticks_order(a, &w, out->dimension, &order, &n);
+    for (uint32_t i = 0; i < n; i++) {
         const struct profile_histogram *h = &p->histograms[order[i]];
         if (out->rate_count == 0 || out->rates[out->rate_count - 1] != h->rate) {
             out->rates[out->rate_count++] = h->rate;
@@ -384,16 +374,13 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
             if (out->rate_count == 1 && outside > 0) {
                 ticks_add_outside(&w, out, outside, true);
             }
-            done = ticks_close_rate(&w, a, out, &capacity);
+            ticks_close_rate(&w, a, out, &capacity);
         }
     }
-    if (done && n == 0 && outside > 0) {
+    if (n == 0 && outside > 0) {
         out->rates[out->rate_count++] = REPORT_TICKS_NS;
         ticks_add_outside(&w, out, outside, false);
-        done = ticks_close_rate(&w, a, out, &capacity);
-    }
-    if (!done) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the samples of %u functions", w.owner_count);
+        ticks_close_rate(&w, a, out, &capacity);
     }
     double seconds = 0;
     for (uint32_t i = 0; i < out->rate_count; i++) {

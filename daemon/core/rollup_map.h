@@ -26,7 +26,7 @@ struct rollup_map {
     bool alone; /* builds without a number are left out, as rollup_sum_add_mapped says */
 };
 
-/* Pushes what the map makes of a rollup, without spread. False when memory is exhausted. */
+/* Pushes what the map makes of a rollup, without spread. */
 void rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
                      const struct counts *r);
 

@@ -15,7 +15,7 @@ struct scc_walk {
 
 #define SCC_NONE UINT32_MAX
 
-static bool scc_take(struct scc_walk *w, struct arena *a, uint32_t nodes)
+static void scc_take(struct scc_walk *w, struct arena *a, uint32_t nodes)
 {
     w->number = ARENA_ARRAY(a, nodes, uint32_t);
     w->low = ARENA_ARRAY(a, nodes, uint32_t);
@@ -25,8 +25,6 @@ static bool scc_take(struct scc_walk *w, struct arena *a, uint32_t nodes)
     w->result->component = ARENA_ARRAY(a, nodes, uint32_t);
     w->result->first = ARENA_ARRAY(a, (size_t)nodes + 2, uint32_t);
     w->result->member = ARENA_ARRAY(a, nodes, uint32_t);
-    return w->number != NULL && w->low != NULL && w->next != NULL && w->path != NULL && w->open != NULL &&
-           w->result->component != NULL && w->result->first != NULL && w->result->member != NULL;
 }
 
 static void scc_enter(struct scc_walk *w, uint32_t v)
@@ -91,18 +89,15 @@ static void scc_list_members(struct scc *s, uint32_t nodes)
     }
 }
 
-enum profd_status scc_find(struct arena *a, const struct callgraph *g, struct scc **out, struct profd_error *e)
+struct scc *scc_find(struct arena *a, const struct callgraph *g)
 {
     struct scc_walk w = {.graph = g, .result = ARENA_NEW(a, struct scc)};
-    if (w.result == NULL || !scc_take(&w, a, g->node_count)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the cycles of %u functions", g->node_count);
-    }
+    scc_take(&w, a, g->node_count);
     for (uint32_t v = 0; v < g->node_count; v++) {
         if (w.number[v] == 0) {
             scc_visit(&w, v);
         }
     }
     scc_list_members(w.result, g->node_count);
-    *out = w.result;
-    return PROFD_OK;
+    return w.result;
 }

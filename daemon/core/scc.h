@@ -16,8 +16,8 @@ struct scc {
 };
 
 /* Components over the arcs flagged CALLGRAPH_SHAPES. The same graph gives the same numbers. Iterative; O(nodes + arcs)
- * time and memory. NO_MEMORY or OK. */
-enum profd_status scc_find(struct arena *a, const struct callgraph *g, struct scc **out, struct profd_error *e);
+ * time and memory. */
+struct scc *scc_find(struct arena *a, const struct callgraph *g);
 
 static inline uint32_t scc_size(const struct scc *s, uint32_t component)
 {

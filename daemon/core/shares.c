@@ -6,8 +6,7 @@
 
 _Static_assert(RANDOM_GROUPS == COUNTS_GROUPS, "a row of the one is a row of the other");
 
-enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out,
-                             struct profd_error *e)
+void shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out)
 {
     uint64_t bins = 0;
     *out = (struct shares){.profile = p, .first = ARENA_ARRAY(a, (size_t)p->histogram_count + 1, uint64_t)};
@@ -17,9 +16,6 @@ enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t 
     }
     out->ticks = ARENA_ARRAY(a, (size_t)bins * RANDOM_GROUPS, uint64_t);
     out->calls = calls != NULL ? calls : ARENA_ARRAY(a, (size_t)p->arc_count * RANDOM_GROUPS, uint64_t);
-    return out->first != NULL && out->ticks != NULL && out->calls != NULL
-               ? PROFD_OK
-               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the groups of %u arcs", p->arc_count);
 }
 
 /* What is added: a rollup with its spread, or that of one group. */

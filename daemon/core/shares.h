@@ -21,9 +21,8 @@ struct shares {
 };
 
 /* Shares of a finished profile, all zero, in the arena; the profile must outlive them. calls: NULL, or a spread's rows
- * of all arcs (shares_has_arcs), which become the shares' without being copied. NO_MEMORY or OK. O(rows). */
-enum profd_status shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out,
-                             struct profd_error *e);
+ * of all arcs (shares_has_arcs), which become the shares' without being copied. O(rows). */
+void shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struct shares *out);
 
 /* Has a rollup the arcs of the profile, in the same order? map and alone as in shares_add. O(arcs). */
 bool shares_has_arcs(const struct profile *p, const struct counts *r, const uint32_t *map, bool alone);

@@ -229,7 +229,7 @@ static void span_emit(struct symtab *t, uint64_t low, uint32_t owner)
 }
 
 /* At most four times as many buckets as spans, each as wide as a power of two. */
-static bool span_index(struct symtab *t, struct arena *a)
+static void span_index(struct symtab *t, struct arena *a)
 {
     uint64_t low = t->span_count > 1 ? t->span_low[1] : 0, high = t->span_low[t->span_count - 1];
     unsigned shift = 0;
@@ -240,9 +240,6 @@ static bool span_index(struct symtab *t, struct arena *a)
     t->bucket_shift = shift;
     t->bucket_count = (uint32_t)((high - low) >> shift) + 1;
     t->bucket = ARENA_ARRAY(a, t->bucket_count, uint32_t);
-    if (t->bucket == NULL) {
-        return false;
-    }
     uint32_t span = 0;
     for (uint32_t i = 0; i < t->bucket_count; i++) {
         uint64_t start = low + ((uint64_t)i << shift);
@@ -251,7 +248,6 @@ static bool span_index(struct symtab *t, struct arena *a)
         }
         t->bucket[i] = span;
     }
-    return true;
 }
 
 /* Fills in the spans and buckets of t from n claims ascending by low; unclaimed bytes belong to owner 0. Among claims
@@ -288,7 +284,8 @@ static bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct sy
             break;
         }
     }
-    return span_index(t, a);
+    span_index(t, a);
+    return true;
 }
 
 uint32_t symtab_find_span(const struct symtab *t, uint64_t address)
@@ -386,16 +383,13 @@ static int symtab_compare_addresses(const void *context, uint32_t x, uint32_t y)
 
 /* Owners of a build without names: each known entry inside a range, and the start of each range but the PLT's. The
  * PLT's owner is put among them where has_plt. */
-static bool symtab_add_entries(struct symtab *t, struct arena *a, const struct symtab_request *r, bool has_plt,
+static void symtab_add_entries(struct symtab *t, struct arena *a, const struct symtab_request *r, bool has_plt,
                                uint64_t plt)
 {
     const struct object *o = t->object;
     uint32_t n = 0, capacity = r->entry_count + o->range_count;
     uint64_t *starts = ARENA_ARRAY(a, capacity, uint64_t), low, high;
     uint32_t *order = ARENA_ARRAY(a, (size_t)capacity * 2, uint32_t);
-    if (starts == NULL || order == NULL) {
-        return false;
-    }
     bool sections = o->range_count > 0 && o->ranges[0].kind != OBJECT_RANGE_SEGMENT;
     for (uint32_t i = 0; i < o->range_count; i++) {
         if (o->ranges[i].low < o->ranges[i].high && o->ranges[i].kind != OBJECT_RANGE_PLT &&
@@ -424,35 +418,29 @@ static bool symtab_add_entries(struct symtab *t, struct arena *a, const struct s
     if (has_plt) {
         symtab_add(t, plt, 0, SYMTAB_PLT);
     }
-    return true;
 }
 
 /* All owners, ascending by address. */
-static bool symtab_add_owners(struct symtab *t, struct arena *a, const struct symtab_request *r)
+static void symtab_add_owners(struct symtab *t, struct arena *a, const struct symtab_request *r)
 {
     const struct object *o = t->object;
-    if (!symtab_rank_collect(a, o, &t->sorted, &t->sorted_count)) {
-        return false;
-    }
+    symtab_rank_collect(a, o, &t->sorted, &t->sorted_count);
     t->named = t->sorted_count > 0;
     size_t capacity = t->named ? t->sorted_count : (size_t)r->entry_count + o->range_count;
     t->owners = ARENA_ARRAY(a, capacity + 2, struct symtab_owner);
-    if (t->owners == NULL) {
-        return false;
-    }
     symtab_add(t, 0, 0, SYMTAB_GAP);
     uint64_t plt;
     bool has_plt = symtab_plt_start(o, &plt);
     uint32_t next = 0;
     if (!t->named) {
-        return symtab_add_entries(t, a, r, has_plt, plt);
+        symtab_add_entries(t, a, r, has_plt, plt);
+        return;
     }
     if (has_plt) {
         symtab_add_symbols(t, &next, plt);
         symtab_add(t, plt, 0, SYMTAB_PLT);
     }
     symtab_add_symbols(t, &next, UINT64_MAX);
-    return true;
 }
 
 /* The bytes that an owner claims: its size, or up to the next owner; never beyond its range. */
@@ -516,16 +504,13 @@ static uint32_t symtab_claim_plt(const struct symtab *t, struct symtab_claim *cl
     return n;
 }
 
-static bool symtab_claim(struct symtab *t, struct arena *a)
+static void symtab_claim(struct symtab *t, struct arena *a)
 {
     const struct object *o = t->object;
     size_t capacity = (size_t)t->owner_count + o->range_count + o->plt_count;
     struct symtab_claim *claims = ARENA_ARRAY(a, capacity, struct symtab_claim);
     struct symtab_claim *ordered = ARENA_ARRAY(a, capacity, struct symtab_claim);
     struct sort_item *items = ARENA_ARRAY(a, capacity * 2, struct sort_item);
-    if (claims == NULL || ordered == NULL || items == NULL) {
-        return false;
-    }
     uint32_t n = symtab_claim_owners(t, claims);
     n += symtab_claim_plt(t, claims + n);
     for (uint32_t i = 0; i < n; i++) {
@@ -535,33 +520,26 @@ static bool symtab_claim(struct symtab *t, struct arena *a)
     for (uint32_t i = 0; i < n; i++) {
         ordered[i] = claims[items[i].value];
     }
-    return symtab_span_sweep(t, a, ordered, n);
+    symtab_span_sweep(t, a, ordered, n);
 }
 
 enum profd_status symtab_build(struct arena *a, const struct symtab_request *request, struct symtab **out,
                                struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct symtab *t = ARENA_NEW(a, struct symtab);
-    bool done = t != NULL;
-    if (done) {
-        t->object = request->object;
-        t->build_id = request->build_id;
-    }
-    if (done && request->object == NULL) {
+    t->object = request->object;
+    t->build_id = request->build_id;
+    if (request->object == NULL) {
         t->owners = ARENA_ARRAY(a, 1, struct symtab_owner);
-        done = t->owners != NULL;
-        if (done) {
-            symtab_add(t, 0, 0, SYMTAB_UNKNOWN);
-        }
-        done = done && symtab_span_sweep(t, a, NULL, 0);
+        symtab_add(t, 0, 0, SYMTAB_UNKNOWN);
+        symtab_span_sweep(t, a, NULL, 0);
     } else {
-        done = done && symtab_add_owners(t, a, request);
-        done = done && (!t->named || symtab_fold(t, a, request->fold_clones));
-        done = done && symtab_claim(t, a);
-    }
-    if (!done) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the symbols of %s",
-                               request->build_id == NULL ? "nothing" : request->build_id);
+        symtab_add_owners(t, a, request);
+        if (t->named) {
+            symtab_fold(t, a, request->fold_clones);
+        }
+        symtab_claim(t, a);
     }
     *out = t;
     return PROFD_OK;

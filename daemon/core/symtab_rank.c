@@ -101,7 +101,7 @@ bool symtab_rank_range(const struct object *o, uint64_t address, uint64_t *low, 
     return false;
 }
 
-bool symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sorted, uint32_t *count)
+void symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sorted, uint32_t *count)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < o->symbol_count; i++) {
@@ -109,9 +109,6 @@ bool symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sor
     }
     struct sort_item *items = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
     uint32_t *result = ARENA_ARRAY(a, n, uint32_t);
-    if (items == NULL || result == NULL) {
-        return false;
-    }
     uint32_t all = n;
     uint64_t low = 0, high = 0; /* symbols of one section mostly stand together: the last range is asked first */
     n = 0;
@@ -132,5 +129,4 @@ bool symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sor
     }
     *sorted = result;
     *count = n;
-    return true;
 }

@@ -14,7 +14,7 @@
 bool symtab_rank_before(const struct object *o, uint32_t x, uint32_t y);
 
 /* Function symbols inside an executable range (all, if the object tells no ranges), ascending by address. */
-bool symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sorted, uint32_t *count);
+void symtab_rank_collect(struct arena *a, const struct object *o, uint32_t **sorted, uint32_t *count);
 
 /* Where the range that holds the address begins and ends; sections before segments. False if none does.
  * Ranges of one kind are taken not to overlap. O(log ranges). */

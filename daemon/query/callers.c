@@ -42,9 +42,7 @@ enum profd_status callers_show(struct job *job, struct profd_error *e)
     }
     status = function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &position, e);
     if (status == PROFD_OK) {
-        status = callers_make(job->arena, w.report, position, want, &c, e);
-    }
-    if (status == PROFD_OK) {
+        callers_make(job->arena, w.report, position, want, &c);
         const struct render_input in = work_make_input(&w);
         render_callers(&in, &c, limit, &job->answer->body);
     }

@@ -6,14 +6,11 @@
 #include "query/work.h"
 #include "render/render_cycles.h"
 
-/* By calls, the most first. NULL when memory is exhausted. */
+/* By calls, the most first. */
 static struct cycle_arc *sort_arcs(struct arena *a, const struct cycle_arc *arcs, uint32_t n)
 {
     struct sort_item *order = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
     struct cycle_arc *sorted = ARENA_ARRAY(a, (size_t)n + 1, struct cycle_arc);
-    if (order == NULL || sorted == NULL) {
-        return NULL;
-    }
     for (uint32_t i = 0; i < n; i++) {
         order[i] = (struct sort_item){~arcs[i].calls, i};
     }
@@ -25,8 +22,8 @@ static struct cycle_arc *sort_arcs(struct arena *a, const struct cycle_arc *arcs
 }
 
 /* The arcs among members, each marked. Members are numbered by number, which has an element for each function. */
-static enum profd_status find_arcs(struct arena *a, const struct report *r, const struct report_cycle *cycle,
-                                   uint32_t *number, struct render_cycle *out, struct profd_error *e)
+static void find_arcs(struct arena *a, const struct report *r, const struct report_cycle *cycle, uint32_t *number,
+                      struct render_cycle *out)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < cycle->member_count; i++) {
@@ -34,9 +31,6 @@ static enum profd_status find_arcs(struct arena *a, const struct report *r, cons
         n += r->functions[cycle->members[i].other].callee_count;
     }
     struct cycle_arc *arcs = ARENA_ARRAY(a, (size_t)n + 1, struct cycle_arc);
-    if (arcs == NULL) {
-        return profd_no_memory(e);
-    }
     n = 0;
     for (uint32_t i = 0; i < cycle->member_count; i++) {
         const struct report_function *f = &r->functions[cycle->members[i].other];
@@ -48,33 +42,24 @@ static enum profd_status find_arcs(struct arena *a, const struct report *r, cons
         }
     }
     struct cycle_arc *sorted = sort_arcs(a, arcs, n);
-    if (sorted == NULL) {
-        return profd_no_memory(e);
-    }
     *out = (struct render_cycle){.cycle = cycle, .arcs = sorted, .arc_count = n};
-    return cycle_break(a, cycle->member_count, sorted, n, e);
+    cycle_break(a, cycle->member_count, sorted, n);
 }
 
 /* The cycles with the most time, at most count. */
-static enum profd_status find_cycles(struct job *job, const struct report *r, uint32_t count, struct render_cycle **out,
-                                     struct profd_error *e)
+static struct render_cycle *find_cycles(struct job *job, const struct report *r, uint32_t count)
 {
     struct render_cycle *cycles = ARENA_ARRAY(job->arena, r->cycle_count, struct render_cycle);
     struct sort_item *order = ARENA_ARRAY(job->arena, (size_t)r->cycle_count * 2, struct sort_item);
     uint32_t *number = ARENA_ARRAY(job->arena, r->function_count, uint32_t);
-    if (cycles == NULL || order == NULL || number == NULL) {
-        return profd_no_memory(e);
-    }
     for (uint32_t i = 0; i < r->cycle_count; i++) {
         order[i] = (struct sort_item){~sort_key_double(r->cycles[i].self + r->cycles[i].children), i};
     }
     sort_radix(order, order + r->cycle_count, r->cycle_count);
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; status == PROFD_OK && i < count; i++) {
-        status = find_arcs(job->arena, r, &r->cycles[order[i].value], number, &cycles[i], e);
+    for (uint32_t i = 0; i < count; i++) {
+        find_arcs(job->arena, r, &r->cycles[order[i].value], number, &cycles[i]);
     }
-    *out = cycles;
-    return status;
+    return cycles;
 }
 
 enum profd_status cycles_list(struct job *job, struct profd_error *e)
@@ -82,16 +67,12 @@ enum profd_status cycles_list(struct job *job, struct profd_error *e)
     struct work w;
     bool fresh = false;
     size_t limit = 0;
-    struct render_cycle *cycles = NULL;
     enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
     if (status != PROFD_OK || fresh) {
         return status;
     }
     const uint32_t all = w.report->shown->cycle_count, count = limit < all ? (uint32_t)limit : all;
-    status = find_cycles(job, w.report->shown, count, &cycles, e);
-    if (status == PROFD_OK) {
-        const struct render_input in = work_make_input(&w);
-        render_cycles(&in, cycles, count, limit, &job->answer->body);
-    }
-    return status;
+    const struct render_input in = work_make_input(&w);
+    render_cycles(&in, find_cycles(job, w.report->shown, count), count, limit, &job->answer->body);
+    return PROFD_OK;
 }

@@ -26,15 +26,12 @@ struct asking {
 static const char *const NAMES[] = {"a", "b"};
 
 /* The parameters of one side: those of both, and its own without their prefix. Its own window replaces that of both. */
-static enum profd_status make_params(struct asking *q, uint32_t s, struct profd_error *e)
+static void make_params(struct asking *q, uint32_t s)
 {
     const struct params *all = q->job->params;
     struct params *own = ARENA_NEW(q->job->arena, struct params);
     const char prefix[] = {NAMES[s][0], '.', '\0'};
     static const char *const SHARED[] = {"since", "until", "match", "scope", "uid", "dimension"};
-    if (own == NULL) {
-        return profd_no_memory(e);
-    }
     for (size_t i = 0; i < all->count; i++) {
         const struct param *item = &all->items[i];
         bool shared = strncmp(item->name, "label.", 6) == 0;
@@ -54,7 +51,6 @@ static enum profd_status make_params(struct asking *q, uint32_t s, struct profd_
     }
     q->sides[s] = *q->job;
     q->sides[s].params = own;
-    return PROFD_OK;
 }
 
 static enum profd_status find_side(struct asking *q, uint32_t s, struct profd_error *e)
@@ -64,10 +60,8 @@ static enum profd_status find_side(struct asking *q, uint32_t s, struct profd_er
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "%s= is missing: a build-id, or its beginning; a= and b= are compared", NAMES[s]);
     }
-    enum profd_status status = make_params(q, s, e);
-    if (status == PROFD_OK) {
-        status = work_find(&q->sides[s], q->sides[s].params, build, false, &q->works[s], e);
-    }
+    make_params(q, s);
+    enum profd_status status = work_find(&q->sides[s], q->sides[s].params, build, false, &q->works[s], e);
     q->works[s].options.empty_is_error = true;
     return status == PROFD_OK ? status : profd_error_wrap(e, status, "%s=%.80s", NAMES[s], build);
 }
@@ -144,9 +138,6 @@ static enum profd_status parse_watch(struct asking *q, struct profd_error *e)
 {
     const struct params *p = q->job->params;
     const char **watch = ARENA_ARRAY(q->job->arena, p->count + 1, const char *);
-    if (watch == NULL) {
-        return profd_no_memory(e);
-    }
     for (size_t i = 0; i < p->count; i++) {
         if (strcmp(p->items[i].name, "watch") != 0) {
             continue;
@@ -266,9 +257,7 @@ static enum profd_status compare(struct asking *q, struct arena *scratch, struct
         q->request.most_data = span > 0 && most < DIFF_DATA_MOST ? most : DIFF_DATA_MOST;
         judge_calls(q);
         arena_reset(scratch);
-        status = diff_make(scratch, &q->request, &d, e);
-    }
-    if (status == PROFD_OK) {
+        diff_make(scratch, &q->request, &d);
         const struct render_diff out = {.diff = &d,
                                         .request = &q->request,
                                         .limit = q->limit == 0 ? SIZE_MAX : (size_t)q->limit,
@@ -282,9 +271,6 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
 {
     struct asking *q = ARENA_NEW(job->arena, struct asking);
     bool fresh = false;
-    if (q == NULL) {
-        return profd_no_memory(e);
-    }
     q->job = job;
     enum profd_status status = parse(q, e);
     if (status == PROFD_OK) {

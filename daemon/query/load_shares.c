@@ -127,7 +127,8 @@ enum profd_status load_shares_finish(struct load_shares *l, const struct profile
 {
     struct counts r;
     struct counts_shares spread;
-    enum profd_status status = shares_new(l->arena, p, find_rows(l, p, alone), out, e);
+    enum profd_status status = PROFD_OK;
+    shares_new(l->arena, p, find_rows(l, p, alone), out);
     for (uint32_t i = 0; status == PROFD_OK && i < l->maps.count; i++) {
         const struct sharing *s = &l->sums[i];
         if (s->any && s->sums == NULL) {

@@ -20,9 +20,7 @@ enum profd_status never_called_show(struct job *job, struct profd_error *e)
         object = strcmp(w.load.profile->builds[i], w.id.text) == 0 ? w.objects[i] : object;
     }
     if (status == PROFD_OK && !fresh) {
-        status = never_called_make(job->arena, w.report, w.id.text, object, &never, e);
-    }
-    if (status == PROFD_OK && !fresh) {
+        never_called_make(job->arena, w.report, w.id.text, object, &never);
         const struct render_input in = work_make_input(&w);
         render_never(&in, &never, limit, &job->answer->body);
     }

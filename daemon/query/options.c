@@ -88,7 +88,7 @@ static enum profd_status options_parse_match(const char *text, struct arena *a, 
     return status;
 }
 
-/* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. NULL when out of memory. */
+/* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. */
 static const char *format_matchers(const struct store_matcher *matchers, size_t n, struct arena *a)
 {
     static const char *const OPERATORS[] = {"=", "!=", "=~", "!~"}; /* in the order of enum store_match */
@@ -302,7 +302,6 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
     }
     if (status == PROFD_OK && o.matcher_count > 0) {
         o.match = format_matchers(o.matchers, o.matcher_count, a);
-        status = o.match != NULL ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a query");
     }
     if (status == PROFD_OK) {
         *out = o;

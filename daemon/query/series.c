@@ -84,9 +84,6 @@ enum profd_status function_search(struct job *job, struct profd_error *e)
         return status;
     }
     uint32_t *found = ARENA_ARRAY(job->arena, limit, uint32_t);
-    if (found == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %llu functions", limit);
-    }
     size_t n = find_functions(w.report, name, after, limit, found, &more);
     if (more) {
         snprintf(next, sizeof next, "%" PRIu32, w.report->functions[found[n - 1]].index);
@@ -108,7 +105,7 @@ struct series {
 };
 
 /* What a report says of the function; zeros if the function is not in the report. */
-static enum profd_status describe(struct series *s, const struct work *w, struct series_row *row, struct profd_error *e)
+static void describe(struct series *s, const struct work *w, struct series_row *row)
 {
     const struct report *r = w->report;
     for (uint32_t i = 0; i < r->function_count; i++) {
@@ -129,9 +126,8 @@ static enum profd_status describe(struct series *s, const struct work *w, struct
             s->head.name = arena_copy(s->job->arena, f->name, strlen(f->name));
             s->head.address = f->address;
         }
-        return s->head.name != NULL ? PROFD_OK : profd_no_memory(e);
+        return;
     }
-    return PROFD_OK;
 }
 
 /* The report of [since, until), at the resolution of the stored data: a row of *width from *time, if there is an
@@ -164,13 +160,8 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
         row.time = w.used_since;
         row.width = w.used_until - w.used_since;
     }
-    status = describe(s, &w, &row, e);
-    struct series_row *grown =
-        status == PROFD_OK ? arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *grown) : NULL;
-    if (grown == NULL) {
-        return status != PROFD_OK ? status : profd_no_memory(e);
-    }
-    s->rows = grown;
+    describe(s, &w, &row);
+    s->rows = arena_extend(s->job->arena, s->rows, s->count, &s->capacity, sizeof *s->rows);
     s->rows[s->count++] = row;
     return PROFD_OK;
 }

@@ -144,12 +144,9 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
     c.named = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
     c.file_named = ARENA_ARRAY(a, 2 * (size_t)r->function_count + 1, bool);
     c.build_named = ARENA_ARRAY(a, (size_t)r->build_count + 1, bool);
-    if (c.named == NULL || c.file_named == NULL || c.build_named == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
-    }
     enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
-        status = report_places_make(a, r, in->profile, &c.places, e);
+        report_places_make(a, r, in->profile, &c.places);
     }
     if (status != PROFD_OK) {
         return status;

@@ -131,7 +131,7 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
     bool *shown;
     enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
-        status = selection_make_picture(in, a, &s, &shown, e);
+        selection_make_picture(in, a, &s, &shown);
     }
     if (status != PROFD_OK) {
         return status;

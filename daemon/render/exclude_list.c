@@ -104,9 +104,6 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
     }
     uint32_t *order = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t),
              *scratch = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t);
-    if (order == NULL || scratch == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", list.count);
-    }
     for (uint32_t i = 0; i < list.count; i++) {
         order[i] = i;
     }

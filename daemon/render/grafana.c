@@ -245,10 +245,9 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
     struct name_list names;
     const char *comma = "";
     bool *shown, *context = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
-    enum profd_status status = context != NULL ? name_list_make(in->report, in->show.short_names, a, &names, e)
-                                               : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
-        status = selection_make_picture(in, a, &s, &shown, e);
+        selection_make_picture(in, a, &s, &shown);
     }
     if (status != PROFD_OK) {
         return status;

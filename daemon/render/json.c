@@ -531,10 +531,8 @@ static enum profd_status add_columns(struct buffer *out, const struct render_inp
 enum profd_status json_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
     struct selection s;
-    enum profd_status status = selection_make(in, a, &s, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    selection_make(in, a, &s);
+    enum profd_status status = PROFD_OK;
     add_question(out, in);
     add_provenance(out, in->provenance);
     json_add_collector(out, in);

@@ -130,9 +130,6 @@ static const char **make_short(const struct render_joined *j)
 {
     const char **whole = ARENA_ARRAY(j->arena, j->row_count + 1, const char *);
     bool *cplusplus = ARENA_ARRAY(j->arena, j->row_count + 1, bool);
-    if (whole == NULL || cplusplus == NULL) {
-        return NULL;
-    }
     for (size_t i = 0; i < j->row_count; i++) {
         whole[i] = j->rows[i].name;
         cplusplus[i] = strstr(whole[i], "::") != NULL || strchr(whole[i], '<') != NULL;

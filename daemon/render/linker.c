@@ -84,9 +84,6 @@ enum profd_status linker_list_make(const struct render_input *in, const char *fo
                                .numbers = ARENA_ARRAY(a, capacity, uint32_t)};
     uint32_t *sorted = ARENA_ARRAY(a, capacity, uint32_t), *scratch = ARENA_ARRAY(a, capacity, uint32_t), n = 0;
     uint64_t calls = 0, unnamed = 0;
-    if (list.functions == NULL || list.numbers == NULL || sorted == NULL || scratch == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", r->function_count);
-    }
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         list.numbers[i] = LINKER_LEFT_OUT;

@@ -260,9 +260,6 @@ const char **name_short_functions(const struct report *report, struct arena *a)
     uint32_t n = report->function_count;
     const char **whole = ARENA_ARRAY(a, (size_t)n + 1, const char *);
     bool *cplusplus = ARENA_ARRAY(a, (size_t)n + 1, bool);
-    if (whole == NULL || cplusplus == NULL) {
-        return NULL;
-    }
     for (uint32_t i = 0; i < n; i++) {
         whole[i] = report->functions[i].name;
         cplusplus[i] = report->functions[i].raw != NULL && strncmp(report->functions[i].raw, "_Z", 2) == 0;

@@ -343,22 +343,15 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     p.ticks = ARENA_ARRAY(a, locations, struct rounding);
     p.amount = ARENA_ARRAY(a, locations, struct rounding);
     p.placing = ARENA_ARRAY(a, locations, struct placing);
-    enum profd_status status = p.placing != NULL && p.used != NULL && p.ticks != NULL && p.amount != NULL
-                                   ? name_list_make(in->report, in->show.short_names, a, &names, e)
-                                   : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a profile");
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &p.stacks, e);
-    }
-    if (status == PROFD_OK) {
-        status = report_places_make(a, in->report, in->profile, &p.places, e);
-    }
-    if (status == PROFD_OK) {
-        p.place_used = ARENA_ARRAY(a, (size_t)p.places.first[in->report->function_count] + 1, bool);
-        status = p.place_used != NULL ? PROFD_OK : profd_no_memory(e);
     }
     if (status != PROFD_OK) {
         return status;
     }
+    report_places_make(a, in->report, in->profile, &p.places);
+    p.place_used = ARENA_ARRAY(a, (size_t)p.places.first[in->report->function_count] + 1, bool);
     buffer_init(&message, 1 << 20);
     buffer_init(&p.strings, out->limit);
     arena_defer(a, &deferred[0], buffer_release, &message);

@@ -136,17 +136,13 @@ static uint32_t entries_by_list(const struct report *r, const uint32_t *list, ui
     return n;
 }
 
-enum profd_status selection_make(const struct render_input *in, struct arena *a, struct selection *out,
-                                 struct profd_error *e)
+void selection_make(const struct render_input *in, struct arena *a, struct selection *out)
 {
     const struct report *r = shown_report(in);
     uint32_t *list = ARENA_ARRAY(a, (size_t)r->function_count + 1, uint32_t);
     uint32_t *entries = ARENA_ARRAY(a, (size_t)r->order_count + 1, uint32_t);
     bool *shown = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
     bool *cycle_shown = ARENA_ARRAY(a, (size_t)r->cycle_count + 1, bool);
-    if (list == NULL || entries == NULL || shown == NULL || cycle_shown == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to order %u functions", r->function_count);
-    }
     struct selection s = {.entries = entries};
     uint32_t all;
     s.function_count = function_choose(in, list, &all);
@@ -165,27 +161,20 @@ enum profd_status selection_make(const struct render_input *in, struct arena *a,
                         ? entries_by_index(r, shown, cycle_shown, entries)
                         : entries_by_list(r, list, s.function_count, cycle_shown, entries);
     *out = s;
-    return PROFD_OK;
 }
 
-enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out,
-                                         bool **shown, struct profd_error *e)
+void selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out, bool **shown)
 {
     struct render_input picture = *in;
     bool *among = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
     picture.show.sort = in->show.sort == RENDER_SORT_INDEX ? RENDER_SORT_TOTAL : in->show.sort;
-    enum profd_status status = among != NULL ? selection_make(&picture, a, out, e)
-                                             : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a graph");
-    if (status != PROFD_OK) {
-        return status;
-    }
+    selection_make(&picture, a, out);
     for (uint32_t i = 0; i < out->entry_count; i++) {
         if (!(out->entries[i] & REPORT_CYCLE)) {
             among[out->entries[i]] = true;
         }
     }
     *shown = among;
-    return PROFD_OK;
 }
 
 struct row_cut row_cut_make(const struct report_arc *rows, uint32_t n, uint32_t most, bool last_is_heaviest)

@@ -18,13 +18,11 @@ struct selection {
 };
 
 /* Applies focus, only, sort and limit. A cycle is shown when one of its members is: in its own place when
- * sorted by index, else before its first member. O(n log n). NO_MEMORY or OK. */
-enum profd_status selection_make(const struct render_input *in, struct arena *a, struct selection *out,
-                                 struct profd_error *e);
+ * sorted by index, else before its first member. O(n log n). */
+void selection_make(const struct render_input *in, struct arena *a, struct selection *out);
 /* For a picture: those with most time, unless another order than the index was asked for. shown[i]: function i is among
  * them; of the arena. */
-enum profd_status selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out,
-                                         bool **shown, struct profd_error *e);
+void selection_make_picture(const struct render_input *in, struct arena *a, struct selection *out, bool **shown);
 
 /* Rows of a list that are shown, and what the others have. */
 struct row_cut {

@@ -82,9 +82,6 @@ enum profd_status speedscope_render(const struct render_input *in, struct arena 
     double total;
     struct frame_numbers f = {.functions = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, uint32_t),
                               .cycles = ARENA_ARRAY(a, (size_t)in->report->cycle_count + 1, uint32_t)};
-    if (f.functions == NULL || f.cycles == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", in->report->function_count);
-    }
     enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status == PROFD_OK) {
         status = stacks_make(in->report, a, &s, e);

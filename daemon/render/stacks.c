@@ -226,13 +226,10 @@ const char *stacks_mark(const struct stacks *s)
 }
 
 /* The stacks that were seen, all of them. */
-static enum profd_status take_frames(const struct report *r, struct arena *a, struct stacks *out, struct profd_error *e)
+static void take_frames(const struct report *r, struct arena *a, struct stacks *out)
 {
     const struct report_stack_facts *seen = r->stacks;
     struct stack_node *nodes = ARENA_ARRAY(a, seen->frame_count, struct stack_node);
-    if (nodes == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", seen->frame_count);
-    }
     *out = (struct stacks){.count = seen->frame_count, .nodes = nodes};
     for (uint32_t i = 0; i < seen->frame_count; i++) {
         const struct report_frame *f = &seen->frames[i];
@@ -244,13 +241,13 @@ static enum profd_status take_frames(const struct report *r, struct arena *a, st
                                        .inferred = f->inferred};
         out->total += f->depth == 0 ? f->total : 0;
     }
-    return PROFD_OK;
 }
 
 enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e)
 {
     if (report->time_measured) {
-        return take_frames(report, a, out, e);
+        take_frames(report, a, out);
+        return PROFD_OK;
     }
     struct growth g = {.report = report, .smallest = SMALLEST * report->total};
     g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
@@ -264,9 +261,6 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);
     }
     g.flow = stacks_flow_make(a, report);
-    if (g.flow == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the times of %u functions", report->function_count);
-    }
     plant(&g);
     while (g.heap.count > 0) {
         follow(&g, heap_pop(&g.heap));

@@ -197,9 +197,6 @@ struct stacks_flow *stacks_flow_make(struct arena *a, const struct report *repor
                           .depth = ARENA_ARRAY(a, n, uint32_t),
                           .jump = ARENA_ARRAY(a, n, uint32_t),
                           .reached = ARENA_ARRAY(a, n, bool)};
-    if (f == NULL) {
-        return NULL;
-    }
     *f = (struct stacks_flow){.report = report,
                               .total = ARENA_ARRAY(a, n, double),
                               .rooted = ARENA_ARRAY(a, n, double),
@@ -207,11 +204,6 @@ struct stacks_flow *stacks_flow_make(struct arena *a, const struct report *repor
                               .dominator = ARENA_ARRAY(a, n, uint32_t),
                               .first = ARENA_ARRAY(a, n, uint32_t),
                               .next = ARENA_ARRAY(a, n, uint32_t)};
-    if (t.order == NULL || t.waiting == NULL || t.depth == NULL || t.jump == NULL || t.reached == NULL ||
-        f->total == NULL || f->rooted == NULL || f->undivided == NULL || f->dominator == NULL || f->first == NULL ||
-        f->next == NULL) {
-        return NULL;
-    }
     for (uint32_t v = 0; v < n; v++) {
         f->first[v] = f->next[v] = STACKS_ROOT;
         bool member = v < report->function_count && report->functions[v].cycle != 0;

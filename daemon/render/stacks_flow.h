@@ -33,7 +33,7 @@ bool stacks_flow_is_class(const struct report *report, uint32_t entity);
 /* The part of the entity's total that no caller accounts for, 0 … 1. */
 double stacks_flow_uncalled(const struct report *report, uint32_t entity);
 
-/* Makes it in the arena. NULL when memory is exhausted. O((functions + arcs) log functions), no recursion.
+/* Makes it in the arena. O((functions + arcs) log functions), no recursion.
  * Dominators of an acyclic graph by nearest common ancestors in topological order, these by skew-binary jumps (Myers,
  * An applicative random-access stack, 1983). */
 struct stacks_flow *stacks_flow_make(struct arena *a, const struct report *report);

@@ -6,18 +6,15 @@
 #include "render/linker.h"
 
 /* The arcs between functions of the list. */
-static enum profd_status collect_arcs(const struct report *r, const struct linker_list *list, struct arena *a,
-                                      struct cluster_arc **out, uint32_t *count, struct profd_error *e)
+static void collect_arcs(const struct report *r, const struct linker_list *list, struct arena *a,
+                         struct cluster_arc **out, uint32_t *count)
 {
     size_t most = 1;
     for (uint32_t i = 0; i < list->count; i++) {
         most += r->functions[list->functions[i]].callee_count;
     }
-    struct cluster_arc *arcs = most <= UINT32_MAX ? ARENA_ARRAY(a, most, struct cluster_arc) : NULL;
+    struct cluster_arc *arcs = most <= UINT32_MAX ? ARENA_ARRAY(a, most, struct cluster_arc) : arena_fail(a);
     uint32_t n = 0;
-    if (arcs == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu arcs", most);
-    }
     for (uint32_t i = 0; i < list->count; i++) {
         const struct report_function *f = &r->functions[list->functions[i]];
         for (uint32_t k = 0; k < f->callee_count; k++) {
@@ -29,7 +26,6 @@ static enum profd_status collect_arcs(const struct report *r, const struct linke
     }
     *out = arcs;
     *count = n;
-    return PROFD_OK;
 }
 
 enum profd_status symbol_order_render(const struct render_input *in, struct arena *a, struct buffer *out,
@@ -40,25 +36,17 @@ enum profd_status symbol_order_render(const struct render_input *in, struct aren
     struct cluster_arc *arcs = NULL;
     uint32_t arc_count = 0;
     enum profd_status status = linker_list_make(in, "symbol-order", a, &list, e);
-    if (status == PROFD_OK) {
-        status = collect_arcs(r, &list, a, &arcs, &arc_count, e);
-    }
     if (status != PROFD_OK) {
         return status;
     }
+    collect_arcs(r, &list, a, &arcs, &arc_count);
     struct cluster_node *nodes = ARENA_ARRAY(a, (size_t)list.count + 1, struct cluster_node);
     uint32_t *order = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t);
-    if (nodes == NULL || order == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u functions", list.count);
-    }
     for (uint32_t i = 0; i < list.count; i++) {
         const struct report_function *f = &r->functions[list.functions[i]];
         nodes[i] = (struct cluster_node){f->size, linker_calls(f)};
     }
-    status = cluster_order(a, nodes, list.count, arcs, arc_count, order, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    cluster_order(a, nodes, list.count, arcs, arc_count, order);
     linker_add_heading(out, in, &list, "Symbol order (C3) for ld.lld --symbol-ordering-file", a);
     for (uint32_t i = 0; i < list.count && !out->failed; i++) {
         buffer_add_text(out, r->functions[list.functions[order[i]]].raw);

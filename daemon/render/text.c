@@ -50,13 +50,9 @@ enum profd_status text_render(const struct render_input *in, struct arena *a, st
     struct name_list names;
     struct render_input flat = *in; /* limit cuts the flat profile by its own order, and the graph by the index */
     flat.show.sort = in->show.sort == RENDER_SORT_INDEX ? RENDER_SORT_SELF : in->show.sort;
-    enum profd_status status = selection_make(in, a, &shown, e);
-    if (status == PROFD_OK) {
-        status = selection_make(&flat, a, &flat_shown, e);
-    }
-    if (status == PROFD_OK) {
-        status = name_list_make(in->report, in->show.short_names, a, &names, e);
-    }
+    selection_make(in, a, &shown);
+    selection_make(&flat, a, &flat_shown);
+    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
     if (status != PROFD_OK) {
         return status;
     }
@@ -69,7 +65,7 @@ enum profd_status text_render(const struct render_input *in, struct arena *a, st
         return add_not_called(in, a, out, e);
     }
     if (in->show.view != RENDER_VIEW_GRAPH) {
-        status = text_add_flat(&t, e);
+        text_add_flat(&t);
     }
     if (status == PROFD_OK && in->show.view != RENDER_VIEW_FLAT) {
         status = text_add_graph(&t, e);

@@ -138,13 +138,10 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
     buffer_add_char(out, '\n');
 }
 
-enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e)
+void text_add_flat(const struct text_parts *t)
 {
     const struct selection *s = t->flat_shown;
     uint32_t *list = ARENA_ARRAY(t->arena, (size_t)s->function_count + 1, uint32_t), n = 0;
-    if (list == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", s->function_count);
-    }
     for (uint32_t i = 0; i < s->entry_count; i++) {
         if (!(s->entries[i] & REPORT_CYCLE)) {
             list[n++] = s->entries[i];
@@ -162,5 +159,4 @@ enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *
         flat_add_line(t, &l, list[i], cumulative);
     }
     text_add_inside(t, 8 + l.cumulative, l.self);
-    return PROFD_OK;
 }

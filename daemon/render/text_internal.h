@@ -33,8 +33,7 @@ void text_add_collector(const struct text_parts *t);
 /* The line below the flat profile with the time inside the collector: width of its number, and of the following blanks;
  * nothing if there was none. */
 void text_add_inside(const struct text_parts *t, int before, int width);
-/* NO_MEMORY or OK, both. */
-enum profd_status text_add_flat(const struct text_parts *t, struct profd_error *e);
+void text_add_flat(const struct text_parts *t);
 enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e);
 /* Lines of the heading on what its rows leave open. */
 void text_add_graph_notes(const struct text_parts *t);

@@ -24,14 +24,11 @@ struct tree_work {
 };
 
 /* The `most` nodes with most time, 0: all. No node has more time than its parent, which stands before it. */
-static bool choose(struct tree_work *w, uint32_t most)
+static void choose(struct tree_work *w, uint32_t most)
 {
     uint32_t n = w->stacks.count;
     struct sort_item *items = ARENA_ARRAY(w->arena, n, struct sort_item);
     struct sort_item *scratch = ARENA_ARRAY(w->arena, n, struct sort_item);
-    if (items == NULL || scratch == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < n; i++) {
         const struct stack_node *node = &w->stacks.nodes[i];
         const double above = node->parent == STACKS_NONE ? node->total : w->stacks.nodes[node->parent].total;
@@ -50,7 +47,6 @@ static bool choose(struct tree_work *w, uint32_t most)
             w->kept[w->count++] = i;
         }
     }
-    return true;
 }
 
 /* Time of nodes that are not kept goes to the nearest one above that is. */
@@ -75,16 +71,13 @@ static void add_times(struct tree_work *w)
 }
 
 /* Numbers the frames of kept nodes. Positions, cycles, then what was cut. */
-static bool number_frames(struct tree_work *w)
+static void number_frames(struct tree_work *w)
 {
     const struct report *r = w->in->report;
     const uint32_t all = r->function_count + r->cycle_count + 1;
     uint32_t *number = ARENA_ARRAY(w->arena, all, uint32_t);
     w->listed = ARENA_ARRAY(w->arena, all, uint32_t);
     w->frame = ARENA_ARRAY(w->arena, w->count, uint32_t);
-    if (number == NULL || w->listed == NULL || w->frame == NULL) {
-        return false;
-    }
     for (uint32_t i = 0; i < w->count; i++) {
         const uint32_t frame = w->stacks.nodes[w->kept[i]].frame;
         const uint32_t at = frame == STACKS_CUT    ? all - 1
@@ -96,7 +89,6 @@ static bool number_frames(struct tree_work *w)
         }
         w->frame[i] = number[at] - 1;
     }
-    return true;
 }
 
 /* Code of the kernel: it and its modules have names in brackets, "[kernel]", "[ext4]"; and so has the vDSO, which is
@@ -206,13 +198,9 @@ enum profd_status tree_render(const struct render_input *in, struct arena *a, st
     w.kept = ARENA_ARRAY(a, w.stacks.count, uint32_t);
     w.self = ARENA_ARRAY(a, w.stacks.count, double);
     w.cut = ARENA_ARRAY(a, w.stacks.count, double);
-    if (w.place == NULL || w.kept == NULL || w.self == NULL || w.cut == NULL || !choose(&w, in->show.limit)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", w.stacks.count);
-    }
+    choose(&w, in->show.limit);
     add_times(&w);
-    if (!number_frames(&w)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the frames of %u nodes", w.count);
-    }
+    number_frames(&w);
     add_all(&w, out);
     return PROFD_OK;
 }

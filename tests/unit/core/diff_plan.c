@@ -68,23 +68,23 @@ Test(diff_plan, more_data_brings_more_tests)
         items[i].verdict = DIFF_TOO_FEW;
         items[i].testable = 4;
     }
-    cr_assert(diff_plan_make(a, &r, &t));
+    diff_plan_make(a, &r, &t);
     cr_assert(items[0].needs == DIFF_NEEDS_DATA && items[1].needs == DIFF_NEEDS_DATA, "4 is not above 100");
     cr_assert_float_eq(items[0].estimate.visible, alone, 1e-12);
     cr_assert_float_eq(t.visible, alone, 1e-12);
     cr_assert_float_eq(items[0].needed, pow(alone / log, 2), 1e-9, "2.2 times the data: the others are not tested");
     r.log = 0.01;
-    cr_assert(diff_plan_make(a, &r, &t));
+    diff_plan_make(a, &r, &t);
     const double least = pow(diff_stat_effect(30, 0.05 / 11) * 0.01 / r.log, 2);
     cr_assert(items[0].needed >= least && items[0].needed < 1.05 * least, "%g, at least %g", items[0].needed, least);
     r.confidence = 0.99;
-    cr_assert(diff_plan_make(a, &r, &t));
+    diff_plan_make(a, &r, &t);
     cr_assert_float_eq(items[0].estimate.visible, diff_stat_effect(30, 0.01) * 0.01, 1e-12);
     r.most = 3;
-    cr_assert(diff_plan_make(a, &r, &t));
+    diff_plan_make(a, &r, &t);
     cr_assert(items[0].needs == DIFF_NEEDS_TOO_MUCH && items[1].needs == DIFF_NEEDS_TOO_MUCH, "4 is above 3");
     r.few_groups = true;
-    cr_assert(diff_plan_make(a, &r, &t));
+    diff_plan_make(a, &r, &t);
     cr_assert_eq(items[1].needs, DIFF_NEEDS_PROCESSES);
     arena_free(a);
 }
