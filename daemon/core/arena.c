@@ -124,7 +124,7 @@ struct arena *arena_new_child(struct arena *parent, size_t limit)
     return a;
 }
 
-/* The arena whose limit sees the blocks of this one, too. */
+/* The next arena above with a limit that sees the blocks of this one, too. */
 static struct arena *arena_above(const struct arena *a)
 {
     return a->apart ? NULL : a->parent;

@@ -97,7 +97,7 @@ Test(render_collector, json_has_every_word_and_what_follows)
         cr_assert(collector_counter_name(i) == NULL || json_is_number(json_object_get(c, collector_counter_name(i))),
                   "%s", collector_counter_name(i));
     }
-    cr_assert_eq(json_object_size(c), 6 + 28 + 2);
+    cr_assert_eq(json_object_size(c), 6 + 29 + 2);
     cr_assert(json_is_false(json_object_get(c, "wider_than_report")) && json_is_false(json_object_get(c, "saturated")));
     json_decref(root);
     in.scope = "everywhere";
