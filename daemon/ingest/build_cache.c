@@ -182,7 +182,9 @@ enum profd_status build_cache_list_missing(struct build_cache *cache, const stru
         struct build_cache_node *node = open_node(cache, u->uid, build->id.text);
         if (!node) {
             status = profd_no_memory(e);
-        } else if (!node->judged || node->judged_at != cache->generation) {
+            break;
+        }
+        if (!node->judged || node->judged_at != cache->generation) {
             status = store_has_object(cache->store, u->uid, build->id.text, &node->has, e);
             node->judged = !status;
             node->judged_at = cache->generation;

@@ -141,12 +141,13 @@ void ingest_batch(struct store *s, uint64_t generation, struct ingest_item *cons
     struct profd_error e = {.sentence = ""};
     enum profd_status status = PROFD_OK;
     size_t count = 0;
-    if (!valid || !uploads || !outcomes) {
+    const bool memory = valid && uploads && outcomes;
+    if (!memory) {
         status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for a batch of %zu uploads", n);
     }
     for (size_t i = 0; i < n; i++) {
         bool counted = false;
-        if (!items[i]->status && !status) { /* contiguous, as the store requires */
+        if (!items[i]->status && memory) { /* contiguous, as the store requires */
             uploads[count] = items[i]->validated->upload;
             valid[count++] = items[i];
         } else if (!items[i]->status) {
@@ -160,10 +161,10 @@ void ingest_batch(struct store *s, uint64_t generation, struct ingest_item *cons
             items[i]->error.sentence[0] = 0;
         }
     }
-    if (count) {
+    if (memory && count) {
         status = store_put_uploads(s, uploads, count, outcomes, &e);
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; memory && i < count; i++) {
         if (status) {
             valid[i]->status = status;
             valid[i]->error = e;
