@@ -389,8 +389,8 @@ static void print_only_rest(const json_t *row, char other, bool sampled)
         printf(", %s%.0f %s", sampled ? "~" : "", calls, noun_for((uint64_t)calls, "call", "calls"));
     }
     if (idle || inlined) {
-        printf("; %c %s", other, inlined ? "has inlined it" : "has it, too");
-        printf("%s", idle && inlined ? ", and has it, too" : "");
+        printf("; %c %s", other, inlined ? "has inlined it" : "contains it, but it was not seen there");
+        printf("%s", idle && inlined ? ", and contains it" : "");
     }
     printf("\n");
 }

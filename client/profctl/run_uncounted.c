@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/upload.h"
@@ -26,9 +27,10 @@ static void program_take(struct run_uncounted *u, char kind, int file)
     ssize_t n = readlink(link, path, sizeof path - 1);
     path[n > 0 ? n : 0] = '\0';
     const char *why = kind == UNCOUNTED_ROOT ? "it is started below another root directory, where the collector is not"
-                      : kind == UNCOUNTED_ENVIRONMENT
-                          ? "it is started without the variable LD_PRELOAD of profctl run (env -i?)"
-                          : run_judge_program(link);
+                                             : run_judge_program(link);
+    if (!why && kind == UNCOUNTED_ENVIRONMENT) {
+        why = "it is started without the variable LD_PRELOAD of profctl run (env -i?)";
+    }
     if (!why) {
         return;
     }
@@ -189,6 +191,10 @@ void run_uncounted_send(size_t programs, const char *path, struct profd_conn *co
     status = status ? status : upload_add_counts(u, &counts, &e);
     status = status ? status : profd_id_make(&id, &e);
     if (!status) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        const uint64_t end = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        profd_upload_set_window(u, end, end);
         id.sequence++;
         profd_upload_set_processes_started(u, 0);
         status = profd_conn_upload(conn, u, &id, &e);
