@@ -129,11 +129,19 @@ static enum profd_status read_programs(struct versions *v, unsigned long long fi
 static enum profd_status parse_cursor(const struct params *p, unsigned long long place[2], struct profd_error *e)
 {
     const char *text = params_find(p, "cursor");
-    char more;
     place[0] = place[1] = 0;
-    if (text == NULL || (text[0] >= '0' && text[0] <= '9' && strlen(text) < 20 &&
-                         sscanf(text, "%llu-%llu%c", &place[0], &place[1], &more) == 2)) {
+    if (text == NULL) {
         return PROFD_OK;
+    }
+    char *end = NULL;
+    if (text[0] >= '0' && text[0] <= '9' && strlen(text) < 20) {
+        place[0] = strtoull(text, &end, 10);
+        if (end[0] == '-' && end[1] >= '0' && end[1] <= '9') {
+            place[1] = strtoull(end + 1, &end, 10);
+            if (*end == '\0') {
+                return PROFD_OK;
+            }
+        }
     }
     return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not that of a page of versions", text);
 }
