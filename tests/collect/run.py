@@ -426,13 +426,18 @@ def own_signal(tap, shop):
 
 
 def filtered(tap, shop):
-    """A filter that the collector does not see being installed: the daemon does, and says so before it ends."""
-    p = shop.live(shop.bed.build("filtered.c", "-pg"), "raw", "live")
+    """A filter that the collector does not see being installed: the daemon does, and says so before it ends. It comes
+    when the daemon has all executables of the process: a tick that is asked for one makes system calls."""
+    exe = shop.bed.build("filtered.c", "-pg")
+    p = shop.live(exe, "raw", "live")
     pid = int(shop.child)
 
     def harvest_after(moment):
         return wait_until(lambda: [r for r in shop.processes() if r["pid"] == pid and r["harvested"] > moment])
-    moment = harvest_after("")[0]["harvested"]
+    wait_until(lambda: shop.calls(exe)[0].get("middle"))
+    moment = ""
+    for _ in range(3):
+        moment = harvest_after(moment)[0]["harvested"]
     os.kill(pid, signal.SIGUSR1)
     wait_until(lambda: "Seccomp:\t2" in open(f"/proc/{pid}/status").read())
     for _ in range(3):
