@@ -96,7 +96,7 @@ static enum profd_status watch_count(const struct watcher *w, struct store *stor
     const char *cursor = "0";
 
     while (cursor) {
-        json_t *answer, *row;
+        json_t *answer = NULL, *row;
         size_t i;
         enum profd_status status = watch_ask(w, store, watch, cursor, &answer, e);
 
