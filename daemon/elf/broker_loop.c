@@ -61,7 +61,7 @@ static void await(pid_t worker, int answer, const struct worker_limits *limits, 
         struct worker_answer head;
         if (!extended && read_head(answer, &head) && head.budget_seconds != 0) {
             uint64_t budget = head.budget_seconds < limits->cpu_seconds ? head.budget_seconds : limits->cpu_seconds;
-            deadline = start + limits->headers_ms + 2000 * (int64_t)budget;
+            deadline = start + limits->headers_ms + 10000 * (int64_t)budget;
             extended = true;
             continue;
         }

@@ -19,7 +19,7 @@ struct worker_limits {
     uint64_t memory;       /* LIMIT_WORKER_MEMORY_MAX */
     uint64_t cpu_seconds;  /* before the sizes are known; then LIMIT_WORKER_CPU_SECONDS and so on */
     uint64_t answer_bytes; /* LIMIT_OBJECT_ANSWER */
-    int headers_ms;        /* by the clock, until the headers were read; then twice the CPU seconds are added */
+    int headers_ms;        /* by the clock, until the headers were read; then 10 × the CPU seconds: cores are busy */
 };
 
 struct worker_job {
