@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What the judge of the fleet's campaign must find: segments that are acknowledged before they are committed, one epoch
-for ever, segments that are numbered when they are sealed, and segments without their stacks. Something between the
+for ever, segments that are numbered when they are sealed, and counts without their stacks. Something between the
 programs makes these mistakes; the same course of events without them is found to be right."""
 import os
 import signal
@@ -8,16 +8,16 @@ import signal
 from bed import (ARCS, Bed, Daemon, Host, Tap, calls, calls_of, certificate, excess, stacks, stacks_of, sums, truth_of,
                  until)
 from relaying import body
-from shim import Early, Keys, OneEpoch, Stackless, WhenSealed
+from shim import Early, Keys, OneEpoch, WhenSealed
 from wire import Wire
 
 
-def upload(h, build, n):
+def upload(h, build, n, stacked=True):
     """The program counts it when it is acknowledged."""
     s = h.sender
     s.sequence += 1
     with Wire(h.daemon.socket) as w:
-        w.send("UPLOAD", body(s.number, s.sequence, build, 0, n))
+        w.send("UPLOAD", body(s.number, s.sequence, build, 0, n, stacked))
         while w.take()[0] != "ACK":
             pass
     s.sent[build, 0] = s.sent.get((build, 0), 0) + n
@@ -102,10 +102,8 @@ def stackless(tap, mistake):
         bed.start()
         h = quiet_host(bed)
         try:
-            if mistake:
-                put_between(h, Stackless(os.path.join(h.daemon.folder, "shim"), h.daemon.socket))
             for build in ARCS[:5]:
-                upload(h, build, 20)
+                upload(h, build, 20, not mistake)
             settle(h)
             wrong = judge(h, centre)
             truth, got = stacks_of([h]), stacks(calls_of(centre))

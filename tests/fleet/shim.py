@@ -171,10 +171,3 @@ class WhenSealed(Keys):
     def key(self, number, epoch, sequence):
         self.last += 1
         return self.epoch, self.last
-
-
-class Stackless(Shim):
-    """Of a host's socket: says that the centre reads no stacks, so that the host leaves them out."""
-
-    def asked(self, kind, payload, tag, near):
-        return payload + field(9, 2) if kind == "FETCH" else payload  # the last value of a field is its value
