@@ -168,8 +168,9 @@ static uint8_t *put_histograms(struct work *w, const struct counts *c, uint8_t *
     n = 0;
     for (uint32_t k = 0; k < c->histogram_count; k++) {
         const struct counts_histogram *h = &c->histograms[k];
-        memcpy(w->numbers + n, c->bin_ticks + h->first, h->used * sizeof *w->numbers);
-        n += h->used;
+        for (uint32_t i = h->first; i < h->first + h->used; i++) {
+            w->numbers[n++] = c->bin_ticks[i];
+        }
     }
     return counts_column_put(p, w->numbers, n, 1);
 }
