@@ -1,5 +1,7 @@
 /* Whatever upkeep does at whatever moment, the answers are those of a store that never rolls anything up. */
 #include <criterion/criterion.h>
+#include <time.h>
+#include <sys/syscall.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,17 @@
 #include "core/rollup.h"
 #include "store/store.h"
 #include "tests/scratch_store.h"
+
+/* Slices of upkeep end after some CPU time, and each slice of removal takes a number. Here slices end after a number of
+ * uploads alone, so that both stores take the same numbers however slow the machine is. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    if (clock == CLOCK_THREAD_CPUTIME_ID) {
+        *out = (struct timespec){0};
+        return 0;
+    }
+    return (int)syscall(SYS_clock_gettime, clock, out);
+}
 
 #define HOUR INT64_C(3600000000000)
 #define DAY (24 * HOUR)
