@@ -192,10 +192,7 @@ enum profd_status https_ask(void *context, const struct profd_http_request *r, p
 {
     const char *ca = context;
     struct transfer t = {.request = r, .sink = sink, .sink_context = sink_context};
-    const enum profd_status loaded = late_load("libcurl.so.4", names, sizeof names / sizeof *names, &curl, e);
-    if (loaded) {
-        return loaded;
-    }
+    TRY(late_load("libcurl.so.4", names, sizeof names / sizeof *names, &curl, e));
     struct curl_slist *headers = header_add(NULL, "Expect:", ""); /* none: profd does not answer it */
     if (headers && r->token[0]) {
         headers = header_add(headers, "Authorization: Bearer ", r->token);

@@ -154,21 +154,41 @@ size_t run_uncounted_finish(struct run_uncounted *u)
 static enum profd_status labels_add(struct profd_upload *u, struct profd_error *e)
 {
     static const char prefix[] = "PROFD_LABEL_";
-    enum profd_status status = PROFD_OK;
     char name[256];
     struct utsname machine;
-    for (char **v = environ; !status && *v; v++) {
+    for (char **v = environ; *v; v++) {
         const char *rest = strncmp(*v, prefix, sizeof prefix - 1) == 0 ? *v + sizeof prefix - 1 : NULL;
         const char *equals = rest ? strchr(rest, '=') : NULL;
         if (equals && (size_t)(equals - rest) < sizeof name) {
             (void)snprintf(name, sizeof name, "%.*s", (int)(equals - rest), rest);
-            status = profd_upload_add_label(u, name, equals + 1, e);
+            TRY(profd_upload_add_label(u, name, equals + 1, e));
         }
     }
-    if (!status && !profd_upload_has_label(u, "host") && uname(&machine) == 0) {
-        status = profd_upload_add_label(u, "host", machine.nodename, e);
-    }
-    return status;
+    return profd_upload_has_label(u, "host") || uname(&machine) != 0
+               ? PROFD_OK
+               : profd_upload_add_label(u, "host", machine.nodename, e);
+}
+
+/* The counter alone, of a process that is not counted again. */
+static enum profd_status upload_fill(struct profd_upload *u, size_t programs, const char *path, struct profd_error *e)
+{
+    char build[160];
+    uint32_t bin = COLLECTOR_NOT_COUNTED;
+    uint64_t ticks = programs;
+    struct counts_histogram h;
+    struct timespec now;
+    collector_make_histogram(&h, 0);
+    h.used = 1;
+    const struct counts counts = {
+        .histograms = &h, .histogram_count = 1, .bin_index = &bin, .bin_ticks = &ticks, .bin_count = 1};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t end = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    profd_upload_set_window(u, end, end);
+    profd_upload_set_processes_started(u, 0);
+    TRY(profd_executable_read_id(path, build, sizeof build, e));
+    TRY(profd_upload_add_build(u, build, path, NULL, e));
+    TRY(labels_add(u, e));
+    return upload_add_counts(u, &counts, e);
 }
 
 void run_uncounted_send(size_t programs, const char *path, struct profd_conn *conn)
@@ -176,27 +196,15 @@ void run_uncounted_send(size_t programs, const char *path, struct profd_conn *co
     struct profd_error e = {""};
     struct profd_upload *u = NULL;
     struct profd_id id;
-    char build[160];
-    uint32_t bin = COLLECTOR_NOT_COUNTED;
-    uint64_t ticks = programs;
-    struct counts_histogram h;
-    collector_make_histogram(&h, 0);
-    h.used = 1;
-    const struct counts counts = {
-        .histograms = &h, .histogram_count = 1, .bin_index = &bin, .bin_ticks = &ticks, .bin_count = 1};
-    enum profd_status status = profd_executable_read_id(path, build, sizeof build, &e);
-    status = status ? status : profd_upload_new(&u, &e);
-    status = status ? status : profd_upload_add_build(u, build, path, NULL, &e);
-    status = status ? status : labels_add(u, &e);
-    status = status ? status : upload_add_counts(u, &counts, &e);
-    status = status ? status : profd_id_make(&id, &e);
+    enum profd_status status = profd_upload_new(&u, &e);
     if (!status) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        const uint64_t end = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-        profd_upload_set_window(u, end, end);
+        status = upload_fill(u, programs, path, &e);
+    }
+    if (!status) {
+        status = profd_id_make(&id, &e);
+    }
+    if (!status) {
         id.sequence++;
-        profd_upload_set_processes_started(u, 0);
         status = profd_conn_upload(conn, u, &id, &e);
     }
     if (status) {

@@ -1,7 +1,6 @@
 #include "elf/elf_disassembler.h"
 
 #include <elf.h>
-#include <pthread.h>
 
 #include "proto/late.h"
 
@@ -14,19 +13,10 @@ static struct {
     __typeof__(cs_close) *close;
 } capstone;
 static const char *const names[] = {"cs_open", "cs_option", "cs_malloc", "cs_disasm_iter", "cs_free", "cs_close"};
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static enum profd_status loaded;
-static struct profd_error why;
-
-static void load(void)
-{
-    loaded = late_load("libcapstone.so.4", names, sizeof names / sizeof *names, &capstone, &why);
-}
 
 enum profd_status disassembler_load(struct profd_error *e)
 {
-    (void)pthread_once(&once, load);
-    return loaded ? profd_error_set(e, loaded, "%s", why.sentence) : PROFD_OK;
+    return late_load("libcapstone.so.4", names, sizeof names / sizeof *names, &capstone, e);
 }
 
 bool disassembler_knows(uint16_t machine)
@@ -38,11 +28,8 @@ enum profd_status disassembler_open(struct disassembler *d, uint16_t machine, bo
 {
     const cs_arch arch = machine == EM_AARCH64 ? CS_ARCH_ARM64 : CS_ARCH_X86;
     const cs_mode mode = machine == EM_X86_64 ? CS_MODE_64 : machine == EM_386 ? CS_MODE_32 : CS_MODE_LITTLE_ENDIAN;
-    enum profd_status status = disassembler_load(e);
     *d = (struct disassembler){0};
-    if (status) {
-        return status;
-    }
+    TRY(disassembler_load(e));
     if (capstone.open(arch, mode, &d->handle) == CS_ERR_OK) {
         if (text) {
             (void)capstone.option(d->handle, CS_OPT_SKIPDATA, CS_OPT_ON);

@@ -115,7 +115,7 @@ static bool exits_hear(struct live *l, struct live_user *u)
     if (!conn_group_listen(l->config.conns, u->uid, &u->heard_at)) {
         return false;
     }
-    /* Processes of the user that have ended, even if the loop has not yet handled the events of their handles. */
+    /* A process may have ended before the loop handles the event of its handle, so the handles are asked. */
     struct live_process *some[POLLS];
     struct pollfd polls[POLLS];
     struct live_process *a;

@@ -223,6 +223,12 @@ static enum profd_status harvest_resume(struct store *store, struct live_process
     return status;
 }
 
+/* True if the process has more seccomp filters than when it began to count. */
+static bool harvest_has_new_filters(const struct live_process *a)
+{
+    return origin_count_filters(&a->origin) > attach_get_filters(a->process);
+}
+
 static void harvest_read_one(struct live *l, struct live_process *a)
 {
     struct live_harvest *h = &a->harvest;
@@ -235,7 +241,7 @@ static void harvest_read_one(struct live *l, struct live_process *a)
     clock_gettime(CLOCK_MONOTONIC, &before);
     if (a->hears) { /* so it runs the program that has this memory */
         attach_set_cpu(a->process, origin_read_cpu(&a->origin));
-        a->more_filters = origin_count_filters(&a->origin) > attach_get_filters(a->process);
+        a->more_filters = harvest_has_new_filters(a);
     }
     if (a->resume) {
         h->status = harvest_resume(l->store, a, &h->error);
@@ -417,7 +423,7 @@ static void harvest_sweep_one(struct live *l, struct live_process *a)
 {
     if (a->page && a->conn) {
         if (a->ask) { /* a process that reads its connection makes system calls, which a new filter may punish */
-            a->filtered = a->filtered || origin_count_filters(&a->origin) > attach_get_filters(a->process);
+            a->filtered = a->filtered || harvest_has_new_filters(a);
         }
         page_beat(a->page, a->ask, a->filtered);
         a->ask = false;

@@ -102,9 +102,9 @@ void live_free(struct live *l)
     table_each(l, live_end_one);
     hashmap_clear(&l->of_instance);
     hashmap_clear(&l->of_memory);
-    /* Those that stood in the queue. */
     struct live_user *u, *next;
 
+    /* Users who stood in the queue have entries without processes. */
     for (size_t i = 0; i < LIVE_BUCKETS; i++) {
         for (u = l->users[i]; u; u = next) {
             next = u->next;

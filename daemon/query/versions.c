@@ -133,15 +133,12 @@ static enum profd_status parse_cursor(const struct params *p, unsigned long long
     if (text == NULL) {
         return PROFD_OK;
     }
-    char *end = NULL;
-    if (text[0] >= '0' && text[0] <= '9' && strlen(text) < 20) {
-        place[0] = strtoull(text, &end, 10);
-        if (end[0] == '-' && end[1] >= '0' && end[1] <= '9') {
-            place[1] = strtoull(end + 1, &end, 10);
-            if (*end == '\0') {
-                return PROFD_OK;
-            }
-        }
+    const size_t first = strspn(text, "0123456789");
+    const size_t second = text[first] == '-' ? strspn(text + first + 1, "0123456789") : 0;
+    if (first > 0 && second > 0 && strlen(text) == first + 1 + second && strlen(text) < 20) {
+        place[0] = strtoull(text, NULL, 10);
+        place[1] = strtoull(text + first + 1, NULL, 10);
+        return PROFD_OK;
     }
     return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%.100s is not that of a page of versions", text);
 }
