@@ -84,7 +84,7 @@ static enum profd_status server_apply(struct server *s, struct profd_error *e)
     live_set_interval(s->live, c->harvest_interval);
     space_set_limits(s->space, c->keep_bytes, c->user_share);
     upkeep_job_set_policy(s->upkeep, &policy);
-    centre_service_set(s->centre, c->relay_interval, &detail);
+    intake_set(s->intake, c->relay_interval, &detail);
     pages_set_setup(s->pages, &setup);
     watcher_set(s->watcher, c->watch, c->watch_interval);
     return PROFD_OK;

@@ -22,6 +22,7 @@
 #include "requests/centre.h"
 #include "requests/enrol.h"
 #include "requests/handlers.h"
+#include "requests/intake.h"
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/readers.h"
@@ -81,6 +82,7 @@ struct server {
     struct admin_service *admin;
     struct relay_service *relay;
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
+    struct intake *intake;
     struct centre_service *centre;
     struct enrol_service *enrol;
     struct sync_config sync;

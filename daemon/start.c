@@ -397,8 +397,8 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->object_pending = object_service_pending(s->objects);
     n->batches = writer_batches(s->writer);
     n->relay = *relay_service_get_counts(s->relay);
-    n->centre = *centre_service_get_counts(s->centre);
-    n->hosts = s->config->gate ? centre_service_get_hosts(s->centre) : NULL;
+    n->centre = *intake_get_counts(s->intake);
+    n->hosts = s->config->gate ? intake_get_hosts(s->intake) : NULL;
     n->gate = enrol_service_get_gate(s->enrol);
 }
 
@@ -487,10 +487,13 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
     struct relay_config relay = {
         .active = s->config->relay != NULL, .conns = s->conns, .sync = &s->sync, .writer = s->writer};
+    const struct intake_config intake = {.interval = s->config->relay_interval,
+                                         .detail = server_get_detail(s->config),
+                                         .loop = s->loop,
+                                         .writer = s->writer,
+                                         .no_space = server_on_no_space,
+                                         .context = s};
     struct centre_config centre = {.active = s->config->gate,
-                                   .interval = s->config->relay_interval,
-                                   .detail = server_get_detail(s->config),
-                                   .loop = s->loop,
                                    .conns = s->conns,
                                    .sync = &s->sync,
                                    .writer = s->writer,
@@ -502,6 +505,10 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
         status = server_make_enrolment(s, e);
     }
     if (!status) {
+        status = intake_new(&intake, &s->intake, e);
+    }
+    if (!status) {
+        centre.intake = s->intake;
         centre.revocations = admin.revocations = enrol_service_get_revocations(s->enrol);
         status = centre_service_new(&centre, &s->centre, e);
     }

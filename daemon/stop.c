@@ -52,7 +52,7 @@ void server_stop(struct server *s, int exit_status)
     conn_group_drain(s->conns);
     /* Parsing executables may take longer than the time left, so only the running one may finish. */
     object_service_stop(s->objects);
-    centre_service_stop(s->centre);
+    intake_stop(s->intake);
     watcher_stop(s->watcher);
     verifier_stop(s->verifier);
     endpoints_stop_http(s->endpoints);
@@ -105,6 +105,7 @@ static void server_end_store(struct server *s)
 void server_end(struct server *s)
 {
     server_end_threads(s);
+    intake_free(s->intake); /* answers what waits */
     endpoints_free(s->endpoints);
     live_free(s->live);
     s->live = NULL; /* connections that close hereafter are no longer counted */

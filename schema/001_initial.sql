@@ -377,9 +377,10 @@ CREATE TABLE centre (
     counted_calls INTEGER NOT NULL,
     removed_uploads INTEGER NOT NULL, -- of these, by retention or delete
     removed_ticks INTEGER NOT NULL,
-    removed_calls INTEGER NOT NULL
+    removed_calls INTEGER NOT NULL,
+    name BLOB NOT NULL            -- 16 random bytes that stay, whatever is restored: hosts send to this centre only
 ) STRICT;
-INSERT INTO centre VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO centre VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0, 0, 0, 0, randomblob(16));
 
 -- The hosts that have arrived, by the identity in their certificates, with what each said of itself and its
 -- certificate at its latest arrival.
@@ -394,7 +395,8 @@ CREATE TABLE fleet_host (
     restored INTEGER NOT NULL,    -- ns: when that number was smaller than before; 0: it never was
     tenant INTEGER NOT NULL,      -- tenant
     machine TEXT NOT NULL,        -- machine-id
-    other TEXT NOT NULL DEFAULT '', -- the machine-id before the latest one, if another came with this identity
+    boot TEXT NOT NULL DEFAULT '', -- boot-id of its kernel, as it said last; '' if it has not
+    boot_before TEXT NOT NULL DEFAULT '', -- the one before that
     version TEXT NOT NULL,
     not_after INTEGER NOT NULL,   -- ns: end of the certificate
     delivered INTEGER NOT NULL DEFAULT 0, -- ns: when a segment came last
@@ -403,17 +405,18 @@ CREATE TABLE fleet_host (
     began INTEGER NOT NULL DEFAULT 0 -- ns: when the first segment of that came
 ) STRICT;
 
--- Epochs of hosts' daemons. An epoch belongs to the host that sent it first.
+-- Epochs of hosts' daemons. A host that comes with another name or token of its tenant goes on with its epochs.
 CREATE TABLE epoch (
     id INTEGER PRIMARY KEY,
-    epoch BLOB NOT NULL UNIQUE,   -- 12 bytes
-    host INTEGER NOT NULL,        -- fleet_host
+    tenant INTEGER NOT NULL,      -- tenant
+    epoch BLOB NOT NULL,          -- 12 bytes
     -- every sequence up to it has arrived; of these, table arrival has no row if the outcome was 0
     mark INTEGER NOT NULL,
     mark_number INTEGER NOT NULL, -- largest number of these
     gone_uploads INTEGER NOT NULL, -- and their sums
     gone_ticks INTEGER NOT NULL,
-    gone_calls INTEGER NOT NULL
+    gone_calls INTEGER NOT NULL,
+    UNIQUE (tenant, epoch)
 ) STRICT;
 
 -- Keys that have arrived.

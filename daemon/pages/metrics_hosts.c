@@ -8,7 +8,8 @@
 #include "proto/hex.h"
 
 #define NS 1e9
-#define AGE_NS (METRICS_HOSTS_AGE_DAYS * INT64_C(86400000000000))
+#define DAY_NS INT64_C(86400000000000)
+#define AGE_NS (METRICS_HOSTS_AGE_DAYS * DAY_NS)
 #define ROWS_BYTES (64u << 20)
 
 struct host_row {
@@ -107,7 +108,7 @@ static bool take_host(void *context, const struct store_fleet_host *h)
                                        .last = h->last,
                                        .delivered = h->delivered,
                                        .not_after = h->not_after,
-                                       .two_machines = *h->other != 0,
+                                       .two_machines = h->copied && r->m->now - h->copied < DAY_NS,
                                        .counts = counted ? &counted->counts : &host_counts_none};
     r->failed = !rows[r->count++].labels;
     return !r->failed;
@@ -175,7 +176,7 @@ static void add_families(const struct host_rows *r, struct buffer *out)
         {"host_certificate_expiry_timestamp_seconds", "gauge", "End of the host's certificate.", get_end},
         {"host_refusals_total", "counter", "Arrivals and segments of the host that were refused since start.",
          get_refusals},
-        {"host_two_machines", "gauge", "1: two machines have the identity of this host.", get_two}};
+        {"host_two_machines", "gauge", "1: two machines came as this host within a day.", get_two}};
 
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         add_head(out, families[f].name, families[f].type, families[f].help);

@@ -58,6 +58,7 @@ struct host_counts {
     uint32_t tenant;  /* of its latest arrival */
     uint64_t refused; /* arrivals */
     int64_t backlog;  /* ns: age of its oldest segment that was not acknowledged, when it arrived last; -1: unknown */
+    bool relabelled;  /* the log has said that it sends another label `host` */
 };
 
 /* What the gate has told. */

@@ -42,7 +42,6 @@ static bool take_host(void *context, const struct store_fleet_host *h)
                                                    .tenant = job_copy(job, h->tenant),
                                                    .machine = job_copy(job, h->machine),
                                                    .version = job_copy(job, h->version),
-                                                   .other_machine = job_copy(job, h->other),
                                                    .enrolled = h->has_enrolment,
                                                    .certificate_end = h->not_after,
                                                    .revoked = h->revoked,

@@ -297,7 +297,6 @@ static void add_host(struct buffer *out, const struct fleet_row *h, int64_t now)
     }
     json_add_time(out, "restored", h->restored);
     json_add_time(out, "two_machines_seen", h->two_machines);
-    json_add_text(out, "other_machine_id", h->other_machine);
     JSON_ADD(out, "}");
 }
 

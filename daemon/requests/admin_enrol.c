@@ -82,17 +82,16 @@ static bool host_add(void *context, const struct store_fleet_host *h)
     const int64_t now = loop_clock();
 
     hex_put(identity, h->host, STORE_HOST_SIZE);
-    a->cut =
-        0 != json_array_append_new(
-                 json_object_get(a->answer, "rows"),
-                 json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:s}", "name",
-                           h->name, "identity", identity, "tenant", h->tenant, "machine_id", h->machine, "version",
-                           h->version, "enrolled", h->has_enrolment, "certificate_end", seconds_of(h->not_after),
-                           "revoked", seconds_of(h->revoked), "first_seen", seconds_of(h->first), "last_seen",
-                           seconds_of(h->last), "last_segment", seconds_of(h->delivered), "lag_seconds",
-                           h->last ? json_integer(now > h->last ? (now - h->last) / 1000000000 : 0) : json_null(),
-                           "restored", seconds_of(h->restored), "two_machines", h->copied != 0, "two_machines_seen",
-                           seconds_of(h->copied), "other_machine_id", h->other));
+    a->cut = 0 != json_array_append_new(
+                      json_object_get(a->answer, "rows"),
+                      json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "name",
+                                h->name, "identity", identity, "tenant", h->tenant, "machine_id", h->machine, "version",
+                                h->version, "enrolled", h->has_enrolment, "certificate_end", seconds_of(h->not_after),
+                                "revoked", seconds_of(h->revoked), "first_seen", seconds_of(h->first), "last_seen",
+                                seconds_of(h->last), "last_segment", seconds_of(h->delivered), "lag_seconds",
+                                h->last ? json_integer(now > h->last ? (now - h->last) / 1000000000 : 0) : json_null(),
+                                "restored", seconds_of(h->restored), "two_machines", h->copied != 0,
+                                "two_machines_seen", seconds_of(h->copied)));
     return !a->cut;
 }
 

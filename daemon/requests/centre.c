@@ -6,7 +6,6 @@
 
 #include "admin/revocations.h"
 #include "core/container.h"
-#include "log/log.h"
 #include "net/loop.h"
 #include "proto/enrolment.h"
 #include "proto/label.h"
@@ -15,12 +14,9 @@
 #include "requests/session.h"
 #include "requests/sync.h"
 
-#define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
-#define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
 #define RETRY_MS 1000u
 #define RENEW_NS (ENROLMENT_RENEW_DAYS * INT64_C(86400) * 1000000000)
 #define CONFLICT_BYTES (1u << 20) /* of hosts with conflicts; beyond, all are forgotten */
-#define KNOWN_BYTES (16u << 20)   /* of counts of hosts; beyond, they begin at 0 again */
 
 /* One ARRIVE, until it is answered. */
 struct arrive {
@@ -138,36 +134,6 @@ static void arrive_run(struct store *store, const struct profd_error *full, stru
     free(admissions);
 }
 
-/* How long a host waits until it comes again. In an interval, the centre gets at most SERIES_PER_SECOND series for each
- * second. A host's place in the interval comes from its identity, which is random. */
-static uint32_t wait_ms(struct centre_service *s, const struct arrive *a)
-{
-    uint64_t interval = (uint64_t)s->config.interval / 1000000, place, wait;
-    const uint64_t wanted = a->centre.series * 1000 / SERIES_PER_SECOND;
-
-    interval = wanted > interval ? wanted : interval;
-    interval = interval < INTERVAL_MOST_MS ? interval : INTERVAL_MOST_MS;
-    s->counts.interval_ms = interval;
-    memcpy(&place, a->arrival.host, sizeof place);
-    wait = (place % interval + interval - (uint64_t)a->arrival.now / 1000000 % interval) % interval;
-    return (uint32_t)(wait < interval / 2 ? wait + interval : wait);
-}
-
-/* Only of a host that has arrived: others do not take memory. */
-static void arrive_count(struct arrive *a)
-{
-    struct host_counts *n = a->status ? hashmap_find(&a->service->known, a->arrival.host, sizeof a->arrival.host)
-                                      : centre_count_host(a->service, a->arrival.host);
-    const uint64_t oldest = a->message.as.arrive.oldest, clock = a->message.as.arrive.clock;
-
-    if (n && a->status) {
-        n->refused++;
-    } else if (n) {
-        n->tenant = a->arrival.tenant;
-        n->backlog = !oldest ? -1 : oldest < clock ? (int64_t)(clock - oldest) : 0;
-    }
-}
-
 /* Frees the request. */
 static void arrive_answer(struct arrive *a)
 {
@@ -176,18 +142,19 @@ static void arrive_answer(struct arrive *a)
     struct message m = {.type = FRAME_ADMIT};
     const uint8_t *conflict = hashmap_find(&s->conflicts, a->arrival.host, sizeof a->arrival.host);
 
-    arrive_count(a);
-    if (a->admission.restored) {
-        log_write(LOG_LEVEL_NOTICE, NULL,
-                  "host %s was restored from a backup: what its live processes counted since then may be missing",
-                  a->arrival.name);
-    }
+    intake_arrived(s->config.intake, &(struct intake_arrival){.host = a->arrival.host,
+                                                              .name = a->arrival.name,
+                                                              .tenant = a->arrival.tenant,
+                                                              .status = a->status,
+                                                              .restored = a->admission.restored,
+                                                              .clock = a->message.as.arrive.clock,
+                                                              .oldest = a->message.as.arrive.oldest});
     if (c && a->status) {
         sync_nack_job(c, a->tag, a->status, a->error.sentence, RETRY_MS);
     } else if (c) {
         m.as.admit.incarnation = (struct message_bytes){a->centre.incarnation, sizeof a->centre.incarnation};
         m.as.admit.backup = a->centre.backup;
-        m.as.admit.wait_ms = wait_ms(s, a);
+        m.as.admit.wait_ms = intake_get_wait(s->config.intake, a->arrival.host, a->arrival.now, a->centre.series);
         m.as.admit.conflict = (struct message_bytes){conflict, conflict ? SEGMENT_EPOCH_SIZE : 0};
         m.as.admit.attests = true;
         m.as.admit.went_back = a->arrival.held && a->admission.restored;
@@ -291,7 +258,7 @@ enum profd_status centre_receive_arrive(void *context, struct conn *c, struct co
         return status;
     }
     a->session_job = session_begin(conn_get_user(c));
-    s->counts.arrived++;
+    s->counts->arrived++;
     return PROFD_OK;
 }
 
@@ -301,16 +268,11 @@ enum profd_status centre_service_new(const struct centre_config *config, struct 
     struct centre_service *s = calloc(1, sizeof *s);
 
     if (s) {
-        hashmap_init(&s->hosts, 0);
-        hashmap_init(&s->known, KNOWN_BYTES);
         hashmap_init(&s->conflicts, CONFLICT_BYTES);
-        hashmap_init(&s->shares, 0);
         centre_objects_init(&s->objects);
         s->config = *config;
-        s->timer = loop_timer_new(config->loop, centre_on_timer, s);
-    }
-    if (!s || !s->timer) {
-        free(s);
+        s->counts = intake_get_counts(config->intake);
+    } else {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a centre");
     }
     *out = s;
@@ -322,44 +284,7 @@ void centre_service_free(struct centre_service *s)
     if (!s) {
         return;
     }
-    for (size_t i = 0; i < s->item_count; i++) {
-        message_done(&s->items[i].message);
-    }
-    free(s->items);
-    hashmap_clear(&s->hosts);
-    hashmap_clear(&s->known);
     hashmap_clear(&s->conflicts);
-    hashmap_clear(&s->shares);
     centre_objects_clear(&s->objects);
-    loop_timer_free(s->timer);
     free(s);
-}
-
-const struct centre_counts *centre_service_get_counts(const struct centre_service *s)
-{
-    return &s->counts;
-}
-
-const struct hashmap *centre_service_get_hosts(const struct centre_service *s)
-{
-    return &s->known;
-}
-
-struct host_counts *centre_count_host(struct centre_service *s, const uint8_t host[STORE_HOST_SIZE])
-{
-    const struct host_counts none = {.tenant = STORE_TENANT, .backlog = -1};
-    struct host_counts *n = hashmap_find(&s->known, host, STORE_HOST_SIZE);
-
-    return n ? n : hashmap_put(&s->known, host, STORE_HOST_SIZE, &none, sizeof none);
-}
-
-void centre_service_set(struct centre_service *s, int64_t interval, const struct store_detail *detail)
-{
-    s->config.interval = interval;
-    s->config.detail = *detail;
-}
-
-void centre_service_stop(struct centre_service *s)
-{
-    centre_flush_waiting(s);
 }

@@ -128,10 +128,10 @@ static void attest_done(struct writer_job *job)
 
     if (!a->status) {
         attest_judge(a);
-        s->counts.attestations_refused += a->status != PROFD_OK;
+        s->counts->attestations_refused += a->status != PROFD_OK;
     }
     if (!a->status && a->attestation.has) {
-        s->counts.attestations++;
+        s->counts->attestations++;
         wanted = !a->result.stored && centre_await(&s->objects, &a->attestation, loop_now());
     }
     attest_answer(a, wanted);
@@ -190,8 +190,8 @@ static void object_done(struct writer_job *job)
     struct centre_attest *a = attest_of(job);
     struct centre_service *s = a->service;
 
-    s->counts.objects_stored += !a->status;
-    s->counts.objects_refused += a->status != PROFD_OK;
+    s->counts->objects_stored += !a->status;
+    s->counts->objects_refused += a->status != PROFD_OK;
     if (a->status) {
         log_write(LOG_LEVEL_WARNING, "parsed object refused", "a host's parsed object was refused: %s",
                   a->error.sentence);

@@ -51,7 +51,8 @@ static struct relay_request *relay_of(struct writer_job *job)
 
 enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
 {
-    const uint64_t seconds = (uint64_t)loop_clock() / 1000000000u;
+    const int64_t now = loop_clock();
+    const uint64_t seconds = (uint64_t)now / 1000000000u;
     uint8_t drawn[SEGMENT_EPOCH_SIZE];
     enum profd_status status;
 
@@ -61,7 +62,7 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
     if (getrandom(drawn + 4, sizeof drawn - 4, 0) != (ssize_t)sizeof drawn - 4) {
         return profd_error_set(e, PROFD_IO, "there are no random numbers for the epoch of segments");
     }
-    status = store_relay_begin(store, drawn, e);
+    status = store_relay_begin(store, drawn, now, e);
     if (!status) {
         memcpy(epoch, drawn, sizeof drawn);
     }

@@ -1,7 +1,8 @@
 /* What a centre accepts from hosts (profd-segment(5)): part of the contract of store.h, which includes this.
  *
  * A host arrives before its segments do. A segment is counted once: its key, its digest and its sums are stored in one
- * transaction. Always: counted = what the series of tenants hold + what was removed of them. */
+ * transaction. A key is that of a tenant, an epoch and a sequence, whichever host of the tenant sends it. Always:
+ * counted = what the series of tenants hold + what was removed of them. */
 #ifndef PROFD_STORE_ARRIVALS_H
 #define PROFD_STORE_ARRIVALS_H
 
@@ -13,6 +14,7 @@
 #include "store/segments.h"
 
 #define STORE_HOST_SIZE 16
+#define STORE_CENTRE_SIZE 16 /* of a centre's name */
 /* The users of everything that comes from hosts: a user of a host is not a user of this machine. Each tenant is one:
  * tenant n has the number STORE_TENANT − (n − 1), down to STORE_TENANT_LAST. No user of this machine may have one of
  * these numbers. */
@@ -67,6 +69,7 @@ struct store_arrival {
     int64_t now;                   /* ns */
     uint32_t tenant;               /* its number for rights; 0: STORE_TENANT */
     const char *machine, *version; /* of the host, as it says; NULL: it does not */
+    const char *boot;              /* boot-id of its kernel; NULL: it does not say */
     int64_t not_after;             /* ns: end of its certificate; 0: unknown */
 };
 struct store_admission {
@@ -88,18 +91,15 @@ struct store_delivery {
     int64_t received; /* ns */
 };
 struct store_receipt {
-    enum {
-        STORE_ARRIVED, /* outcome says what became of it, now or, if again, when it came first */
-        STORE_FOREIGN, /* refused: its epoch belongs to another host */
-        STORE_UNKNOWN  /* refused: the host has not arrived */
-    } verdict;
-    enum store_segment_outcome outcome;
-    uint64_t number; /* of the arrival that has the key */
+    bool unknown;                       /* refused: the host has not arrived */
+    enum store_segment_outcome outcome; /* now or, if again, when it came first */
+    uint64_t number;                    /* of the arrival that has the key */
     bool again;
     bool relabelled; /* it had another label `host` than its host's name */
 };
 
 struct store_centre {
+    uint8_t name[STORE_CENTRE_SIZE]; /* stays for ever */
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t number, backup; /* last given; in the latest backup */
     bool counts_segments;    /* number is also how many segments have arrived */

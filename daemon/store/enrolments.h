@@ -52,7 +52,6 @@ enum store_enrol_verdict {
 struct store_fleet_host {
     uint8_t host[STORE_HOST_SIZE];
     const char *name, *tenant, *machine, *version;
-    const char *other;  /* another machine-id that came with this identity; "" */
     uint32_t uid;       /* of the tenant: store_is_tenant */
     bool has_enrolment; /* else not_after is that of a certificate of another CA */
     int64_t not_after, revoked, first, last, delivered, restored; /* ns; 0: never */

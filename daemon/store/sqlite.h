@@ -105,7 +105,7 @@ struct store {
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE];
     bool relay_settled;    /* table relay says so */
     bool relay_unresolved; /* the centre has not said since the start whether this database went back */
-    int64_t relay_since;   /* ns: of the start, rounded up to a second */
+    int64_t relay_since;   /* ns: of the start */
     struct outgoing_pace relay_pace;
     int64_t intervals_checked; /* ns: when the slices of hosts were added up; large: they take too much */
     bool intervals_large;

@@ -84,42 +84,24 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     return o->name ? PROFD_OK : no_memory(e);
 }
 
-/* A machine that was enrolled again has another identity, and goes on with the epoch of before: that is the host's from
- * now on. Its segments still count once. *foreign: it stays with the host that has it. */
-static enum profd_status inherit_epoch(struct arriving *a, int64_t from, const struct origin *o, bool *foreign,
-                                       struct profd_error *e)
-{
-    int64_t one;
-    bool heir = false;
-    TRY(sqlite_find(a->s, SQL_EPOCH_HEIR, VALUES(INTEGER(from), INTEGER(o->host)), &one, &heir, e));
-    *foreign = !heir;
-    return heir ? sqlite_run(a->s, SQL_EPOCH_INHERIT, VALUES(INTEGER(o->epoch), INTEGER(o->host)), e) : PROFD_OK;
-}
-
-/* The epoch's row, made if there is none. *foreign: it belongs to another host. */
-static enum profd_status find_epoch(struct arriving *a, const struct store_delivery *d, struct origin *o, bool *foreign,
+/* The epoch's row, made if there is none. */
+static enum profd_status find_epoch(struct arriving *a, const struct store_delivery *d, struct origin *o,
                                     struct profd_error *e)
 {
+    const int64_t tenant = store_tenant_id(o->uid);
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_first(a->s, SQL_EPOCH_FIND, VALUES(BLOB(d->epoch, sizeof d->epoch)), &q, &row, e);
+    TRY(sqlite_first(a->s, SQL_EPOCH_FIND, VALUES(INTEGER(tenant), BLOB(d->epoch, sizeof d->epoch)), &q, &row, e));
     if (row) {
-        const int64_t host = sqlite3_column_int64(q, 1);
         o->epoch = sqlite3_column_int64(q, 0);
-        o->mark = (uint64_t)sqlite3_column_int64(q, 2);
-        o->mark_number = (uint64_t)sqlite3_column_int64(q, 3);
+        o->mark = (uint64_t)sqlite3_column_int64(q, 1);
+        o->mark_number = (uint64_t)sqlite3_column_int64(q, 2);
         sqlite_finish(q);
-        return host == o->host ? PROFD_OK : inherit_epoch(a, host, o, foreign, e);
+        return PROFD_OK;
     }
-    if (status == PROFD_OK) {
-        status = sqlite_run(a->s, SQL_EPOCH_ADD, VALUES(BLOB(d->epoch, sizeof d->epoch), INTEGER(o->host)), e);
-        o->epoch = sqlite3_last_insert_rowid(a->s->db);
-    }
-    if (status == PROFD_OK) {
-        TRY(sqlite_run(a->s, SQL_FLEET_HOST_EPOCH, VALUES(INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)),
-                       e));
-    }
-    return status;
+    TRY(sqlite_run(a->s, SQL_EPOCH_ADD, VALUES(INTEGER(tenant), BLOB(d->epoch, sizeof d->epoch)), e));
+    o->epoch = sqlite3_last_insert_rowid(a->s->db);
+    return sqlite_run(a->s, SQL_FLEET_HOST_EPOCH, VALUES(INTEGER(o->host), INTEGER(o->epoch), INTEGER(d->received)), e);
 }
 
 static enum profd_status note_copy(struct arriving *a, const struct store_delivery *d, const struct origin *o,
@@ -343,18 +325,12 @@ static enum profd_status put_segment(struct arriving *a, const struct store_deli
                                      struct profd_error *e)
 {
     struct origin o;
-    bool foreign = false;
-    *r = (struct store_receipt){.verdict = STORE_ARRIVED};
     TRY(find_host(a, d, &o, e));
-    if (o.host == 0) {
-        r->verdict = STORE_UNKNOWN;
+    *r = (struct store_receipt){.unknown = o.host == 0};
+    if (r->unknown) {
         return PROFD_OK;
     }
-    TRY(find_epoch(a, d, &o, &foreign, e));
-    if (foreign) {
-        r->verdict = STORE_FOREIGN;
-        return PROFD_OK;
-    }
+    TRY(find_epoch(a, d, &o, e));
     TRY(find_arrival(a, d, &o, r, e));
     return !r->again ? put_new(a, d, &o, r, e) : PROFD_OK;
 }

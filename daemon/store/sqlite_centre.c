@@ -15,19 +15,21 @@ enum profd_status sqlite_centre_load(struct store *s, struct sqlite_centre *out,
 {
     sqlite3_stmt *q;
     bool row = false;
-    size_t n = 0;
+    size_t n = 0, name_size = 0;
     TRY(sqlite_first(s, SQL_CENTRE_GET, NULL, 0, &q, &row, e));
-    const uint8_t *incarnation = row ? sqlite_blob(q, 0, &n) : NULL;
+    const uint8_t *incarnation = row ? sqlite_blob(q, 0, &n) : NULL,
+                  *name = row ? sqlite_blob(q, 10, &name_size) : NULL;
     enum profd_status status = PROFD_OK;
-    if (row && n == sizeof out->incarnation) {
+    if (row && n == sizeof out->incarnation && name_size == sizeof out->name) {
         *out = (struct sqlite_centre){.number = (uint64_t)sqlite3_column_int64(q, 1),
                                       .backup = (uint64_t)sqlite3_column_int64(q, 2),
                                       .last = sqlite3_column_int64(q, 3),
                                       .counted = sqlite_amount(q, 4),
                                       .removed = sqlite_amount(q, 7)};
         memcpy(out->incarnation, incarnation, n);
+        memcpy(out->name, name, name_size);
     } else {
-        status = profd_error_set(e, PROFD_DAMAGED, "database %s: table centre has no incarnation", s->path);
+        status = profd_error_set(e, PROFD_DAMAGED, "database %s: table centre has no name or no incarnation", s->path);
     }
     if (row) {
         sqlite_finish(q);
@@ -103,51 +105,64 @@ enum profd_status sqlite_centre_mark_gap(struct store *s, struct profd_error *e)
     return sqlite_write_end(s, status, e);
 }
 
-/* What was said of a host before. *id is 0 if it is new. */
-static enum profd_status find_host(struct store *s, const struct store_arrival *a, int64_t *id, uint64_t *number,
-                                   int64_t *last, struct profd_error *e)
+/* What was said of a host before. id 0: it is new. */
+struct met_host {
+    int64_t id, clock, last;
+    uint64_t number;
+};
+
+static enum profd_status find_host(struct store *s, const struct store_arrival *a, struct met_host *out,
+                                   struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool row = false;
-    enum profd_status status = sqlite_start(s, SQL_FLEET_HOST_FIND, VALUES(BLOB(a->host, sizeof a->host)), &q, e);
-    *id = 0;
-    if (status == PROFD_OK) {
-        status = sqlite_next(s, q, &row, e);
-    }
+    *out = (struct met_host){.id = 0};
+    TRY(sqlite_first(s, SQL_FLEET_HOST_FIND, VALUES(BLOB(a->host, sizeof a->host)), &q, &row, e));
     if (row) {
-        *id = sqlite3_column_int64(q, 0);
-        *number = (uint64_t)sqlite3_column_int64(q, 3);
-        *last = sqlite3_column_int64(q, 4);
+        *out = (struct met_host){.id = sqlite3_column_int64(q, 0),
+                                 .clock = sqlite3_column_int64(q, 2),
+                                 .last = sqlite3_column_int64(q, 4),
+                                 .number = (uint64_t)sqlite3_column_int64(q, 3)};
         sqlite_finish(q);
     }
-    return status;
+    return PROFD_OK;
+}
+
+/* By the host's clock. */
+static int64_t host_time(int64_t now, int64_t clock)
+{
+    int64_t time;
+    return !__builtin_add_overflow(now, clock, &time) ? time : clock < 0 ? INT64_MIN : INT64_MAX;
 }
 
 /* A host that holds something apart asks whether its database went back. It is not told by its number now, but by that
  * of its start; and its number is raised by what it delivers after it has the answer. So the question may be asked
- * again after an answer that was lost. */
+ * again after an answer that was lost. Otherwise a smaller number may be that of an old request that a proxy
+ * delivers late: then the host's clock has gone back, too, and neither is stored. */
 static enum profd_status admit_host(struct store *s, const struct store_arrival *a, struct store_admission *out,
                                     bool *marked, struct profd_error *e)
 {
-    int64_t id = 0, last = 0;
-    uint64_t before = 0;
-    TRY(find_host(s, a, &id, &before, &last, e));
-    *out = (struct store_admission){.restored = (a->held ? a->held - 1 : a->number) < before, .number = before};
+    struct met_host met;
+    TRY(find_host(s, a, &met, e));
+    const bool smaller = (a->held ? a->held - 1 : a->number) < met.number,
+               late = smaller && !a->held && host_time(a->now, a->clock) < host_time(met.last, met.clock);
+    *out = (struct store_admission){.restored = smaller && !late, .number = met.number};
     TRY(sqlite_run(s, SQL_FLEET_HOST_SET,
-                   VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now), INTEGER(a->clock),
-                          INTEGER(a->held ? before : a->number), INTEGER(out->restored),
-                          INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1), TEXT(a->machine ? a->machine : ""),
-                          TEXT(a->version ? a->version : ""), INTEGER(a->not_after)),
+                   VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now),
+                          INTEGER(late ? met.clock : a->clock), INTEGER(a->held || late ? met.number : a->number),
+                          INTEGER(out->restored), INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1),
+                          TEXT(a->machine ? a->machine : ""), TEXT(a->version ? a->version : ""), INTEGER(a->not_after),
+                          TEXT(a->boot ? a->boot : "")),
                    e));
     if (!out->restored) {
         return PROFD_OK;
     }
     /* What the host had not sent when it was restored is missing in the hours since it was there last. */
     const int64_t to = a->now / SQLITE_HOUR;
-    int64_t hour = last / SQLITE_HOUR;
+    int64_t hour = met.last / SQLITE_HOUR;
     hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
     for (; hour <= to; hour++) {
-        TRY(sqlite_hour_mark(s, hour, id, (uint32_t)INEXACT_RESTORED, marked, e));
+        TRY(sqlite_hour_mark(s, hour, met.id, (uint32_t)INEXACT_RESTORED, marked, e));
     }
     return PROFD_OK;
 }
@@ -212,6 +227,7 @@ static enum profd_status get_row(struct store *s, struct store_centre *out, stru
                                  .counted = c.counted,
                                  .removed = c.removed};
     memcpy(out->incarnation, c.incarnation, sizeof out->incarnation);
+    memcpy(out->name, c.name, sizeof out->name);
     return PROFD_OK;
 }
 

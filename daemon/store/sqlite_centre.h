@@ -6,7 +6,7 @@
 
 /* The row of table centre. */
 struct sqlite_centre {
-    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    uint8_t name[STORE_CENTRE_SIZE], incarnation[STORE_INCARNATION_SIZE];
     uint64_t number, backup;
     int64_t last;
     struct store_amount counted, removed;

@@ -269,16 +269,15 @@ enum profd_status store_each_host(struct store *s, bool (*each)(void *context, c
         host.tenant = sqlite_text(q, 2);
         host.machine = sqlite_text(q, 3);
         host.version = sqlite_text(q, 4);
-        host.other = sqlite_text(q, 5);
-        host.has_enrolment = sqlite3_column_int(q, 6) != 0;
-        host.not_after = sqlite3_column_int64(q, 7);
-        host.revoked = sqlite3_column_int64(q, 8);
-        host.first = sqlite3_column_int64(q, 9);
-        host.last = sqlite3_column_int64(q, 10);
-        host.delivered = sqlite3_column_int64(q, 11);
-        host.restored = sqlite3_column_int64(q, 12);
-        host.uid = store_tenant_uid(sqlite3_column_int64(q, 13));
-        host.copied = sqlite3_column_int64(q, 14);
+        host.has_enrolment = sqlite3_column_int(q, 5) != 0;
+        host.not_after = sqlite3_column_int64(q, 6);
+        host.revoked = sqlite3_column_int64(q, 7);
+        host.first = sqlite3_column_int64(q, 8);
+        host.last = sqlite3_column_int64(q, 9);
+        host.delivered = sqlite3_column_int64(q, 10);
+        host.restored = sqlite3_column_int64(q, 11);
+        host.uid = store_tenant_uid(sqlite3_column_int64(q, 12));
+        host.copied = sqlite3_column_int64(q, 13);
         goes_on = each(context, &host);
     }
     if (status == PROFD_OK && !goes_on) {

@@ -73,16 +73,13 @@ enum profd_status sqlite_relay_settle(struct store *s, struct profd_error *e)
     return status;
 }
 
-enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e)
+enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t since,
+                                    struct profd_error *e)
 {
-    int64_t seconds = 0;
     (void)e;
-    for (unsigned i = 0; i < 4; i++) { /* an epoch begins with the seconds of its start */
-        seconds = seconds << 8 | epoch[i];
-    }
     if (!s->relaying) { /* otherwise another machine has the epoch before */
         s->relay_unresolved = true;
-        s->relay_since = (seconds + 1) * INT64_C(1000000000);
+        s->relay_since = since;
     }
     s->relaying = true;
     s->relay_settled = false;

@@ -2,6 +2,7 @@
  * not forward because the centre may have it. */
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "store/sqlite_rollup.h"
 #include "store/sqlite_segment.h"
@@ -87,15 +88,17 @@ static enum profd_status begin_apart(struct store *s, struct sqlite_relay *r, in
 enum profd_status sqlite_relay_mark_gap(struct store *s, struct profd_error *e)
 {
     struct sqlite_relay r;
+    struct timespec clock;
     int64_t from = 0, to = 0, now = 0;
     TRY(sqlite_relay_load(s, &r, e));
     if (!r.known || !r.active) {
         return PROFD_OK;
     }
+    (void)clock_gettime(CLOCK_REALTIME, &clock); /* it cannot fail */
     TRY(sqlite_write_begin(s, e));
     enum profd_status status = find_gap(s, &r, &from, &to, &now, e);
     if (status == PROFD_OK) {
-        status = begin_apart(s, &r, now + SECOND, from, to, now, e);
+        status = begin_apart(s, &r, clock.tv_sec * SECOND + clock.tv_nsec, from, to, now, e);
     }
     return sqlite_write_end(s, status, e);
 }

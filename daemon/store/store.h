@@ -418,8 +418,10 @@ enum profd_status store_shrink(struct store *s, uint64_t bytes, struct store_pro
 
 /* Adds what this handle accepts from now on to segments of this epoch; segments of earlier epochs are unchanged. Call
  * it at every start, and when another machine has this epoch, with a new one. Writes nothing itself. Without it nothing
- * that the handle accepts is forwarded, and existing segments stay. */
-enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
+ * that the handle accepts is forwarded, and existing segments stay. since: ns, when the daemon started; what began
+ * before then is held (segments.h). */
+enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT_EPOCH_SIZE], int64_t since,
+                                    struct profd_error *e);
 /* Decides upon what is held since the start (segments.h), before anything is sealed. If the database went back, its
  * numbers continue behind those that the centre knows, so that this is noticed once; *apart says whether it did. Does
  * nothing if nothing is held. */

@@ -185,12 +185,9 @@ def refused(tap):
         tap.point(w.take()[0] == "ACKNOWLEDGE", "and its segments are")
         other = Gate(None, centre, "b.example")
         other.arrive(w)
-        g.deliver(w, *found[1], identity=other.identity)
-        again = w.take()
-        g.deliver(w, found[0][0], 99, found[1][2], identity=other.identity)
+        g.deliver(w, *found[0], identity=other.identity)
         kind, _, _, m = w.take()
-        tap.point(again[0] == kind == "NACK" and m[1] == 12 and b"belongs to another host" in m[4],
-                  "a segment of another host's epoch is refused", m)
+        tap.point(kind == "ACKNOWLEDGE" and not m.get(5, 0), "a key is the tenant's: another host sends it again", m)
         quiet = g.arrive(w)[1]
         answers = []
         for s in ((found[0][0], found[0][1], changed(found[0][2])), (found[1][0], found[1][1], found[1][2][:-3]),
@@ -214,9 +211,9 @@ def refused(tap):
         tap.point("restored" in report["provenance"]["inexact_reasons"], "so it does if a host was restored",
                   report["provenance"])
         status = centre.json("status", "--json")["store"]["centre"]
-        tap.point(status["quarantined"] == 3 and status["conflicts"] == 1 and status["refused"] >= 3,
+        tap.point(status["quarantined"] == 3 and status["conflicts"] == 1 and status["refused"] >= 1,
                   "status counts them", status)
-        tap.point("put aside" in centre.logged() and "has sent another with this key" in centre.logged(),
+        tap.point("put aside" in centre.logged() and "another with this key was counted" in centre.logged(),
                   "and the log names them")
         tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")
         if os.getuid() == 0:

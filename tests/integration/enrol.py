@@ -330,17 +330,6 @@ def beside_a_pki(tap, fleet):
     check(tap, "and a host that enrols still does", fleet.enroll("beside", fleet.token()).returncode == 0)
 
 
-def clones(tap, fleet):
-    fleet.enroll("clone", fleet.token())
-    fleet.arrive("clone", "a" * 32)
-    first = fleet.hosts()["clone"]
-    fleet.arrive("clone", "b" * 32)
-    row = fleet.hosts()["clone"]
-    check(tap, "a second machine-id with one identity is shown", not first["two_machines"] and row["two_machines"] and
-          row["other_machine_id"] == "a" * 32 and "two machines with one identity" in fleet.profctl("hosts").stdout,
-          row)
-
-
 def signs_for_profd_alone(tap, fleet):
     path = fleet.socket
     check(tap, "the signer's socket is of mode 0600", mode(path) == 0o600)
@@ -422,7 +411,7 @@ def main():
             makes_a_ca(tap, os.path.join(folder, "ca"))
             rolls_a_ca(tap, os.path.join(folder, "ca"))
             with Fleet(os.path.join(folder, "fleet")) as fleet:
-                for part in (enrols, refuses, sends_and_renews, knows_keys, keeps_texts, key_kinds, clones, revokes,
+                for part in (enrols, refuses, sends_and_renews, knows_keys, keeps_texts, key_kinds, revokes,
                              enrols_again, local_users, restores, beside_a_pki, signs_for_profd_alone):
                     part(tap, fleet)
             with Fleet(os.path.join(folder, "roll")) as fleet:

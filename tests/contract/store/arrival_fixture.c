@@ -42,7 +42,7 @@ void seal(struct sender *s)
 void begin(struct sender *s, unsigned second)
 {
     const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {1, 2, 3, (uint8_t)second, s->identity[0]};
-    OK(&s->store, store_relay_begin(s->store.w, epoch, &s->store.e));
+    OK(&s->store, store_relay_begin(s->store.w, epoch, 0, &s->store.e));
 }
 
 struct sender *open_sender(uint8_t identity)

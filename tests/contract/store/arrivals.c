@@ -8,6 +8,8 @@
 
 #include "tests/contract/store/arrival_fixture.h"
 
+#define MINUTE (HOUR / 60)
+
 STORE_TEST(arrival_is_counted_once)
 {
     struct sender *s = eight_hours(7);
@@ -16,7 +18,7 @@ STORE_TEST(arrival_is_counted_once)
     admit(f, s, "a.example", 0, 24);
     OK(f, store_put_segments(f->w, s->list, s->n, r, &f->e));
     for (size_t i = 0; i < s->n; i++) {
-        cr_assert(r[i].verdict == STORE_ARRIVED && r[i].outcome == STORE_SEGMENT_COUNTED && !r[i].again);
+        cr_assert(!r[i].unknown && r[i].outcome == STORE_SEGMENT_COUNTED && !r[i].again);
         cr_assert(r[i].number > (i > 0 ? r[i - 1].number : 0), "numbers ascend");
     }
     for (unsigned round = 0; round < 2; round++) {
@@ -82,20 +84,89 @@ STORE_TEST(arrival_host_is_what_its_certificate_says)
     close_sender(s);
 }
 
-STORE_TEST(arrival_of_another_host_or_nobody_is_refused)
+/* A host of the tenant goes on with an epoch under another name; its keys are counted once. Another tenant may have the
+ * same keys. */
+STORE_TEST(arrival_keys_are_of_the_tenant)
 {
-    struct sender *s = eight_hours(7), *other = eight_hours(9);
-    cr_assert_eq(deliver(f, &s->list[0]).verdict, STORE_UNKNOWN);
+    struct sender *s = eight_hours(7), *renamed = eight_hours(9), *stranger = eight_hours(11);
+    cr_assert(deliver(f, &s->list[0]).unknown, "it has not arrived");
     admit(f, s, "a.example", 0, 24);
-    admit(f, other, "b.example", 0, 24);
-    const struct store_receipt first = deliver(f, &s->list[0]);
-    cr_assert_eq(first.verdict, STORE_ARRIVED);
-    memcpy(s->list[1].host, other->identity, sizeof other->identity);
-    cr_assert_eq(deliver(f, &s->list[1]).verdict, STORE_FOREIGN);
+    admit(f, renamed, "b.example", 0, 24);
+    struct store_admission admission;
+    struct store_arrival a = {.name = "a.example", .number = 24, .now = NOON + DAY, .tenant = STORE_TENANT - 1};
+    memcpy(a.host, stranger->identity, sizeof a.host);
+    const struct store_token t = {.tenant = "bank", .name = "", .uses = 1, .expires = NOON, .created = 1};
+    OK(f, store_put_token(f->w, &t, &f->e));
+    OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
+    struct store_receipt r = deliver(f, &s->list[0]);
+    cr_assert(!r.unknown && !r.again);
+    const uint64_t number = r.number;
+    for (unsigned i = 0; i < 2; i++) {
+        memcpy(s->list[i].host, renamed->identity, sizeof renamed->identity);
+        r = deliver(f, &s->list[i]);
+        cr_assert(r.again == (i == 0) && r.outcome == STORE_SEGMENT_COUNTED && r.number == number + i);
+    }
+    const struct store_matcher wanted = {.name = "host", .value = "b.example"};
+    cr_assert_eq(look(f, everybody, &(struct store_filter){PROGRAM, .matcher_count = 1, .matchers = &wanted}).uploads,
+                 3, "it counts under the name that sent it");
+    memcpy(s->list[0].host, stranger->identity, sizeof stranger->identity);
+    r = deliver(f, &s->list[0]);
+    cr_assert(!r.again && r.number == number + 2, "of another tenant it is another upload");
     const struct store_centre c = centre_of(f);
-    cr_assert(c.number == first.number && c.counted.uploads == 3 && c.hosts == 2);
+    cr_assert(c.number == number + 2 && c.counted.uploads == 9 && c.hosts == 3);
     close_sender(s);
-    close_sender(other);
+    close_sender(renamed);
+    close_sender(stranger);
+}
+
+struct told {
+    int64_t copied, restored, last;
+};
+
+static bool see_told(void *context, const struct store_fleet_host *h)
+{
+    *(struct told *)context = (struct told){h->copied, h->restored, h->last};
+    return true;
+}
+
+static struct told tell(struct fixture *f, const struct sender *s, const char *boot, int64_t now, int64_t clock,
+                        uint64_t number)
+{
+    struct store_arrival a = {.name = "a.example", .clock = clock, .number = number, .now = now, .boot = boot};
+    struct store_admission admission;
+    struct told told = {0};
+    memcpy(a.host, s->identity, sizeof a.host);
+    OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
+    OK(f, store_each_host(f->r, see_told, &told, &f->e));
+    return told;
+}
+
+/* A host boots, then two machines come in turns. */
+STORE_TEST(arrival_boots)
+{
+    struct sender *s = open_sender(7);
+    static const char *const boots[] = {"a", "a", NULL, "b", "b", "c", "d", "c"};
+    for (unsigned i = 0; i < 8; i++) {
+        const struct told told = tell(f, s, boots[i], NOON + i * MINUTE, 0, 1);
+        cr_assert_eq(told.copied, i < 7 ? 0 : NOON + 7 * MINUTE, "%u", i);
+    }
+    cr_assert_eq(tell(f, s, "c", NOON + 8 * MINUTE, 0, 1).copied, NOON + 7 * MINUTE);
+    cr_assert_eq(tell(f, s, "e", NOON + 9 * MINUTE, 0, 1).copied, NOON + 7 * MINUTE);
+    close_sender(s);
+}
+
+/* A proxy delivers an old request behind a newer one: that is no restore, and the host's clock is not what it says. */
+STORE_TEST(arrival_late_request)
+{
+    struct sender *s = open_sender(7);
+    cr_assert_eq(tell(f, s, "a", NOON + 2 * MINUTE, 0, 9).restored, 0);
+    struct told told = tell(f, s, "a", NOON + 4 * MINUTE, -3 * MINUTE, 8);
+    cr_assert(told.restored == 0 && told.last == NOON + 4 * MINUTE);
+    cr_assert_eq(marks(f, 0, 0, NULL), 0);
+    cr_assert_eq(tell(f, s, "a", NOON + 5 * MINUTE, 0, 9).restored, 0, "nor has its number changed");
+    told = tell(f, s, "a", NOON + 6 * MINUTE, 0, 8);
+    cr_assert_eq(told.restored, NOON + 6 * MINUTE, "its clock has gone on");
+    close_sender(s);
 }
 
 /* Two machines with one identity, or a host before and after its restore. */
@@ -412,7 +483,9 @@ Test(store_sqlite, arrival_backup_and_restore)
     const struct store_centre c = centre_of(&f);
     cr_assert(c.backup == 1 && c.number == 2);
     OK(&f, store_sqlite_renew(f.w, &f.e));
-    cr_assert_neq(memcmp(centre_of(&f).incarnation, c.incarnation, sizeof c.incarnation), 0);
+    const struct store_centre renewed = centre_of(&f);
+    cr_assert_neq(memcmp(renewed.incarnation, c.incarnation, sizeof c.incarnation), 0);
+    cr_assert_eq(memcmp(renewed.name, c.name, sizeof c.name), 0, "its name stays");
     remove(path);
     close_sender(s);
     fixture_close(&f);

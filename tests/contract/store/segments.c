@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/share.h"
 #include "core/sum.h"
@@ -15,7 +16,7 @@ static const uint8_t second_centre[STORE_INCARNATION_SIZE] = "second centre..";
 static void begin(struct fixture *f, unsigned epoch)
 {
     uint8_t bytes[SEGMENT_EPOCH_SIZE] = {(uint8_t)epoch, 7};
-    OK(f, store_relay_begin(f->w, bytes, &f->e));
+    OK(f, store_relay_begin(f->w, bytes, 0, &f->e));
 }
 
 static uint64_t meet(struct fixture *f, const uint8_t *incarnation, uint64_t backup)
@@ -503,7 +504,7 @@ static void begin_with_old_counts(struct fixture *f)
     const uint8_t epoch[SEGMENT_EPOCH_SIZE] = {(uint8_t)(seconds >> 24), (uint8_t)(seconds >> 16),
                                                (uint8_t)(seconds >> 8), (uint8_t)seconds};
     put_at(f, 1, 9, 1, NOON, 1);
-    OK(f, store_relay_begin(f->w, epoch, &f->e));
+    OK(f, store_relay_begin(f->w, epoch, START, &f->e));
     harvest_since(f, 1, 0, START + MINUTE, 3, START - HOUR);
     harvest_since(f, 2, 0, START + 2 * HOUR, 4, START - 1);
     harvest_since(f, 1, 1, START + MINUTE, 5, START + MINUTE);
@@ -519,7 +520,7 @@ STORE_TEST(segment_is_held_until_the_centre_has_answered)
     cr_assert_eq(seal(f, UINT64_MAX), 1);
     cr_assert_eq(ledger(f).sealed.ticks, 1 + 5 + 1 + 6);
     const uint8_t other[SEGMENT_EPOCH_SIZE] = {255, 1};
-    OK(f, store_relay_begin(f->w, other, &f->e)); /* another machine has the epoch: that is no start */
+    OK(f, store_relay_begin(f->w, other, START + HOUR, &f->e)); /* another machine has the epoch: that is no start */
     cr_assert(!resolve(f, false, 1000) && ledger(f).held == 0);
     cr_assert_eq(seal(f, UINT64_MAX), 2);
     const struct store_relay r = ledger(f);
@@ -554,4 +555,39 @@ STORE_TEST(segment_of_a_database_that_went_back)
     }
     cr_assert_eq(dropped & 5, 5, "the hours of what was held are marked");
     cr_assert_eq(ticks, 1 + 5 + 1 + 6 + 1 + 8);
+}
+
+/* What begins in the second of the start, after it, is not held, and goes to the centre. */
+STORE_TEST(segment_of_a_process_that_begins_after_the_start)
+{
+    begin_with_old_counts(f);
+    const uint64_t open = ledger(f).open.ticks;
+    harvest_since(f, 4, 0, START + 9, 7, START);
+    harvest_since(f, 5, 0, START + MINUTE, 8, START + 1);
+    cr_assert(resolve(f, true, 1000));
+    const struct store_relay r = ledger(f);
+    cr_assert_eq(r.withdrawn.ticks, 1 + 3 + 1 + 4);
+    cr_assert_eq(r.open.ticks, open - (1 + 3 + 1 + 4) + 1 + 7 + 1 + 8);
+}
+
+/* The same of a process that begins in the second of a restore, after the start that follows. */
+Test(store_sqlite, segment_of_a_process_that_begins_after_a_restore)
+{
+    struct fixture f;
+    struct timespec now;
+    fixture_open(&f);
+    begin(&f, 1);
+    put_at(&f, 1, 9, 1, NOON, 1);
+    do { /* early in a second */
+        OK(&f, store_sqlite_renew(f.w, &f.e));
+        cr_assert_eq(clock_gettime(CLOCK_REALTIME, &now), 0);
+    } while (now.tv_nsec > 500000000);
+    fixture_reopen(&f);
+    const int64_t start = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    OK(&f, store_relay_begin(f.w, (const uint8_t *)"epoch epoch!", start, &f.e));
+    harvest_since(&f, 1, 0, start + 9, 3, start - INT64_C(1000000000));
+    harvest_since(&f, 2, 0, start + 9, 4, start + 1);
+    const struct store_relay r = ledger(&f);
+    cr_assert(r.withdrawn.ticks == 1 + 3 && r.open.ticks == 1 + 1 + 1 + 4);
+    fixture_close(&f);
 }

@@ -26,7 +26,7 @@ static void fill(void)
     struct made m;
     uint64_t sealed;
     fixture_open(&f);
-    OK(&f, store_relay_begin(f.w, (const uint8_t *)"epoch epoch!", &f.e));
+    OK(&f, store_relay_begin(f.w, (const uint8_t *)"epoch epoch!", 0, &f.e));
     for (unsigned sender = 1; sender <= 4; sender++) {
         for (uint32_t i = 0; i < 24; i++) {
             make_counted(&m, 1 + sender % 2, sender, i + 1, MIDNIGHT + i * 3 * HOUR + sender, 10 * sender + i);

@@ -186,15 +186,17 @@ static void bed_start_services(void)
                                  .replies = &bed.replies,
                                  .state_dir = bed.directory};
 
-    const struct centre_config centre = {.active = true,
-                                         .interval = INT64_C(60000000000),
-                                         .revocations = bed.revocations,
-                                         .loop = bed.loop,
-                                         .conns = bed.conns,
-                                         .sync = &bed.sync,
-                                         .writer = bed.writer,
-                                         .no_space = bed_ignore};
+    const struct intake_config intake = {
+        .interval = INT64_C(60000000000), .loop = bed.loop, .writer = bed.writer, .no_space = bed_ignore};
+    struct centre_config centre = {.active = true,
+                                   .revocations = bed.revocations,
+                                   .conns = bed.conns,
+                                   .sync = &bed.sync,
+                                   .writer = bed.writer,
+                                   .no_space = bed_ignore};
 
+    cr_assert_eq(intake_new(&intake, &bed.intake, NULL), PROFD_OK);
+    centre.intake = bed.intake;
     cr_assert_eq(centre_service_new(&centre, &bed.centre, NULL), PROFD_OK);
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
     cr_assert_eq(pages_new(&pages, &bed.pages, NULL), PROFD_OK);
@@ -241,6 +243,7 @@ void bed_teardown(void)
     writer_free(bed.writer);
     query_service_join(bed.queries);
     verifier_free(bed.verifier);
+    intake_free(bed.intake);
     live_free(bed.live);
     conn_group_free(bed.conns);
     admin_service_free(bed.admin);

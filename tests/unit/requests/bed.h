@@ -16,6 +16,7 @@
 #include "requests/admin.h"
 #include "requests/centre.h"
 #include "requests/handlers.h"
+#include "requests/intake.h"
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/sync.h"
@@ -52,6 +53,7 @@ extern struct requests_bed {
     struct upload_service *uploads;
     struct query_service *queries;
     struct admin_service *admin;
+    struct intake *intake;
     struct centre_service *centre;
     unsigned hung_up; /* connections that hung up behind a request in flight */
 } bed;

@@ -1,0 +1,547 @@
+#include "requests/intake.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/container.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "writer/writer.h"
+
+#define WAIT_QUIET_MS 50u /* nothing more has come for so long: what waits is all that there is */
+#define WAIT_MOST_MS 10000u
+#define FLUSH_BYTES (16u << 20)
+#define FLUSH_PARCELS (LIMIT_GATE_CONNECTIONS / 2)
+#define HELD_MOST (64u << 20)
+#define HELD_MOST_OF_HOST (16u << 20)
+#define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
+#define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
+#define KNOWN_BYTES (16u << 20) /* of counts of hosts; beyond, they begin at 0 again */
+
+STAILQ_HEAD(intake_parcels, intake_parcel);
+
+struct intake {
+    struct intake_config config;
+    struct centre_counts counts;
+    struct loop_timer *timer;
+    struct intake_parcels waiting; /* for it */
+    size_t waiting_count, waiting_bytes;
+    uint64_t began, latest; /* ms of loop_now: when the first and the last of them came */
+    size_t held_bytes;      /* of all that are not answered */
+    size_t pending;         /* that are not answered */
+    struct hashmap known;   /* identity of a host → struct host_counts */
+    struct hashmap shares;  /* identity of a host, or tenant → size_t: its part of held_bytes, if not 0 */
+};
+
+/* One transaction: a job of the writer. */
+struct intake_flush {
+    struct writer_job job;
+    struct intake *intake;
+    struct intake_parcels parcels;
+    struct store_detail detail;
+};
+
+static struct intake_flush *flush_of(struct writer_job *job)
+{
+    return container_of(job, struct intake_flush, job);
+}
+
+static void parcel_fail(struct intake_parcel *p, enum profd_status status, const struct profd_error *e)
+{
+    p->status = status;
+    p->error = *e;
+}
+
+/* What has a key but cannot be read is put aside; without a key it is refused. */
+static void item_decode(struct intake_item *x)
+{
+    struct store_delivery *d = &x->delivery;
+    const enum profd_status status = segment_decode(d->bytes, d->size, &x->segment, &x->error);
+
+    if (status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION || (status && !x->keyed)) {
+        x->status = status;
+        return;
+    }
+    x->decoded = !status;
+    if (!status && !x->keyed) {
+        memcpy(d->epoch, x->segment.epoch, sizeof d->epoch);
+        d->sequence = x->segment.sequence;
+    }
+    if (!status && (x->segment.sequence != d->sequence || memcmp(x->segment.epoch, d->epoch, sizeof d->epoch) != 0)) {
+        profd_error_set(&x->error, PROFD_MALFORMED, "a segment with another key than its message");
+    } else if (!status) {
+        d->segment = &x->segment;
+    }
+    d->fault = d->segment ? NULL : x->error.sentence;
+    if (d->size > SEGMENT_DIGEST_AT) {
+        const size_t n = d->size - SEGMENT_DIGEST_AT;
+
+        memcpy(d->digest, d->bytes + SEGMENT_DIGEST_AT, n < sizeof d->digest ? n : sizeof d->digest);
+    }
+}
+
+/* A segment that may be read another time must not be lost: then nothing of its parcel is stored. */
+static void flush_prepare(struct writer_job *job)
+{
+    struct intake_parcel *p;
+
+    STAILQ_FOREACH(p, &flush_of(job)->parcels, next)
+    {
+        for (size_t i = 0; i < p->count && !p->status; i++) {
+            struct intake_item *x = &p->items[i];
+
+            item_decode(x);
+            if (x->status == PROFD_NO_MEMORY || x->status == PROFD_UNKNOWN_VERSION) {
+                parcel_fail(p, x->status, &x->error);
+            }
+        }
+    }
+}
+
+static bool item_goes(const struct intake_parcel *p, const struct intake_item *x)
+{
+    return !p->status && !x->status;
+}
+
+/* list and receipts have space for all. */
+static enum profd_status flush_store(struct intake_flush *f, struct store *store, struct store_delivery *list,
+                                     struct store_receipt *receipts, struct profd_error *e)
+{
+    struct store_centre centre;
+    struct intake_parcel *p;
+    size_t n = 0;
+
+    STAILQ_FOREACH(p, &f->parcels, next)
+    {
+        for (size_t i = 0; i < p->count; i++) {
+            if (item_goes(p, &p->items[i])) {
+                list[n++] = p->items[i].delivery;
+            }
+        }
+    }
+    store_set_detail(store, &f->detail);
+    TRY(store_put_segments(store, list, n, receipts, e));
+    TRY(store_get_greeting(store, &centre, e));
+    n = 0;
+    STAILQ_FOREACH(p, &f->parcels, next)
+    {
+        p->centre = centre;
+        for (size_t i = 0; i < p->count; i++) {
+            if (item_goes(p, &p->items[i])) {
+                p->items[i].receipt = receipts[n++];
+            }
+        }
+    }
+    return PROFD_OK;
+}
+
+static void flush_fail(struct intake_flush *f, enum profd_status status, const struct profd_error *e)
+{
+    struct intake_parcel *p;
+
+    STAILQ_FOREACH(p, &f->parcels, next)
+    {
+        if (!p->status) {
+            parcel_fail(p, status, e);
+        }
+    }
+}
+
+static void flush_one(struct intake_flush *f, struct store *store, const struct profd_error *full)
+{
+    struct intake_parcel *p;
+    struct profd_error e;
+    size_t n = 0;
+
+    STAILQ_FOREACH(p, &f->parcels, next)
+    {
+        n += p->count;
+    }
+    struct store_delivery *list = calloc(n, sizeof *list);
+    struct store_receipt *receipts = calloc(n, sizeof *receipts);
+    enum profd_status status = PROFD_OK;
+
+    if (!list || !receipts) {
+        status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory to store %zu segments", n);
+    } else if (full) {
+        status = PROFD_FULL;
+        e = *full;
+    } else {
+        status = flush_store(f, store, list, receipts, &e);
+    }
+    if (status) {
+        flush_fail(f, status, &e);
+    }
+    free(list);
+    free(receipts);
+}
+
+static void flush_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        flush_one(flush_of(jobs[i]), store, full);
+    }
+}
+
+static struct host_counts *find_counts(struct intake *n, const uint8_t host[STORE_HOST_SIZE])
+{
+    return hashmap_find(&n->known, host, STORE_HOST_SIZE);
+}
+
+/* Of a segment with another label `host`, the value of that. */
+static const char *find_label(const struct segment *s)
+{
+    for (size_t i = 0; i < s->label_count; i++) {
+        if (!strcmp(s->labels[i].name, "host")) {
+            return s->labels[i].value;
+        }
+    }
+    return "";
+}
+
+static void log_receipt(const struct intake_parcel *p, const struct intake_item *x, struct host_counts *known)
+{
+    const struct store_receipt *r = &x->receipt;
+
+    if (r->outcome == STORE_SEGMENT_PUT_ASIDE && !r->again) {
+        log_write(LOG_LEVEL_ERROR, "segment put aside", "segment %" PRIu64 " of host %s was put aside: %s",
+                  x->delivery.sequence, p->name, x->delivery.fault ? x->delivery.fault : "it cannot be read");
+    } else if (r->outcome == STORE_SEGMENT_CONFLICT) {
+        log_write(LOG_LEVEL_ERROR, "segment conflict",
+                  "segment %" PRIu64 " of host %s was not counted: another with this key was counted before; two "
+                  "machines may have one identity",
+                  x->delivery.sequence, p->name);
+    } else if (r->relabelled && known && !known->relabelled) {
+        known->relabelled = true;
+        log_write(LOG_LEVEL_WARNING, "host label",
+                  "host %s sends uploads with the label host=\"%s\"; they count as those of host=\"%s\"", p->name,
+                  find_label(&x->segment), p->name);
+    }
+}
+
+static void count_item(struct delivery_counts *n, const struct intake_item *x, bool refused)
+{
+    const struct store_receipt *r = &x->receipt;
+
+    n->refused += refused;
+    if (refused) {
+        return;
+    }
+    n->again += r->again;
+    n->conflicts += r->outcome == STORE_SEGMENT_CONFLICT;
+    n->put_aside += !r->again && r->outcome == STORE_SEGMENT_PUT_ASIDE;
+    n->counted += !r->again && r->outcome == STORE_SEGMENT_COUNTED;
+}
+
+static void parcel_end(struct intake *n, struct intake_parcel *p)
+{
+    struct host_counts *known = find_counts(n, p->host);
+
+    for (size_t i = 0; i < p->count; i++) {
+        struct intake_item *x = &p->items[i];
+        const bool refused = p->status || x->status || x->receipt.unknown;
+
+        if (!p->status && !x->status && x->receipt.unknown) {
+            x->status = profd_error_set(&x->error, PROFD_REFUSED, "segment %" PRIu64 ": its host has not arrived",
+                                        x->delivery.sequence);
+        }
+        count_item(&n->counts.segments, x, refused);
+        if (known) {
+            count_item(&known->segments, x, refused);
+        }
+        if (!refused) {
+            log_receipt(p, x, known);
+        }
+        if (x->decoded) {
+            segment_done(&x->segment);
+        }
+    }
+    if (p->status == PROFD_FULL) {
+        n->config.no_space(n->config.context);
+    }
+    intake_leave(n, p);
+    p->done(p);
+}
+
+static void parcels_end(struct intake *n, struct intake_parcels *parcels)
+{
+    struct intake_parcel *p;
+
+    while ((p = STAILQ_FIRST(parcels))) {
+        STAILQ_REMOVE_HEAD(parcels, next);
+        parcel_end(n, p);
+    }
+}
+
+static void flush_done(struct writer_job *job)
+{
+    struct intake_flush *f = flush_of(job);
+
+    parcels_end(f->intake, &f->parcels);
+    free(f);
+}
+
+static void flush_drop(struct writer_job *job)
+{
+    struct profd_error e;
+    const enum profd_status status = profd_error_set(&e, PROFD_STOPPING, "the daemon is stopping");
+
+    flush_fail(flush_of(job), status, &e);
+    flush_done(job);
+}
+
+static const struct writer_job_type flush_type = {
+    .prepare = flush_prepare, .run = flush_run, .done = flush_done, .drop = flush_drop};
+
+/* Passes the parcels that wait to the writer. If its queue is full, they wait on. */
+static void intake_flush(struct intake *n)
+{
+    struct intake_flush *f = n->waiting_count ? calloc(1, sizeof *f) : NULL;
+
+    if (!n->waiting_count) {
+        return;
+    }
+    if (f) {
+        *f = (struct intake_flush){.job = {.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &flush_type},
+                                   .intake = n,
+                                   .detail = n->config.detail};
+        STAILQ_INIT(&f->parcels);
+        STAILQ_CONCAT(&f->parcels, &n->waiting);
+    }
+    if (!f || !writer_put(n->config.writer, &f->job)) {
+        if (f) {
+            STAILQ_CONCAT(&n->waiting, &f->parcels);
+        }
+        free(f);
+        loop_timer_set(n->timer, WAIT_QUIET_MS);
+        return;
+    }
+    n->waiting_count = n->waiting_bytes = 0;
+    loop_timer_clear(n->timer);
+}
+
+static void intake_on_timer(void *context)
+{
+    struct intake *n = context;
+    const uint64_t now = loop_now();
+
+    if (now - n->latest >= WAIT_QUIET_MS || now - n->began >= WAIT_MOST_MS) {
+        intake_flush(n);
+    } else if (n->waiting_count) {
+        loop_timer_set(n->timer, (unsigned)(WAIT_QUIET_MS - (now - n->latest)));
+    }
+}
+
+static size_t get_share(const struct intake *n, const void *key, size_t size)
+{
+    const size_t *share = hashmap_find(&n->shares, key, size);
+
+    return share ? *share : 0;
+}
+
+static bool add_to_share(struct intake *n, const void *key, size_t size, size_t weight)
+{
+    size_t *share = hashmap_find(&n->shares, key, size);
+
+    if (share) {
+        *share += weight;
+        return true;
+    }
+    return hashmap_put(&n->shares, key, size, &weight, sizeof weight) != NULL;
+}
+
+static void take_from_share(struct intake *n, const void *key, size_t size, size_t weight)
+{
+    size_t *share = hashmap_find(&n->shares, key, size);
+
+    *share -= weight;
+    if (!*share) {
+        hashmap_remove(&n->shares, share);
+    }
+}
+
+/* Bytes of memory: as received, and as its content says it is when it is not compressed. */
+static size_t parcel_weigh(const struct intake_parcel *p)
+{
+    size_t weight = sizeof *p;
+
+    for (size_t i = 0; i < p->count; i++) {
+        const struct store_delivery *d = &p->items[i].delivery;
+
+        weight += sizeof *p->items + d->size + segment_content_size(d->bytes, d->size);
+    }
+    return weight;
+}
+
+/* Neither a host nor the hosts of a tenant must take all of the memory: each gets one parcel of any size, or several,
+ * which leave as much to others. */
+enum profd_status intake_reserve(struct intake *n, struct intake_parcel *p, struct profd_error *e)
+{
+    const size_t weight = p->weight = parcel_weigh(p), host = get_share(n, p->host, sizeof p->host),
+                 tenant = get_share(n, &p->tenant, sizeof p->tenant);
+
+    if (p->count > 1 && weight > HELD_MOST) {
+        return profd_error_set(e, PROFD_TOO_LARGE,
+                               "%zu uploads with %zu bytes when they are not compressed; at most %u, or one upload",
+                               p->count, weight, HELD_MOST);
+    }
+    if (n->pending && n->held_bytes + weight > HELD_MOST) {
+        return profd_error_set(e, PROFD_BUSY, "uploads of %zu bytes wait to be stored; at most %u may", n->held_bytes,
+                               HELD_MOST);
+    }
+    if (host && (host + weight > HELD_MOST_OF_HOST || n->held_bytes + host + weight > HELD_MOST)) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "uploads of this host of %zu bytes wait to be stored, and of all hosts of %zu; at most "
+                               "%u may, and not more than is left for others",
+                               host, n->held_bytes, HELD_MOST_OF_HOST);
+    }
+    if (tenant && n->held_bytes + tenant + weight > HELD_MOST) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "uploads of this tenant of %zu bytes wait to be stored, and of all tenants of %zu; not "
+                               "more may than is left for others of %u",
+                               tenant, n->held_bytes, HELD_MOST);
+    }
+    if (!add_to_share(n, p->host, sizeof p->host, weight)) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+    }
+    if (!add_to_share(n, &p->tenant, sizeof p->tenant, weight)) {
+        take_from_share(n, p->host, sizeof p->host, weight);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for uploads");
+    }
+    n->held_bytes += weight;
+    n->pending++;
+    return PROFD_OK;
+}
+
+void intake_leave(struct intake *n, struct intake_parcel *p)
+{
+    n->held_bytes -= p->weight;
+    n->pending--;
+    take_from_share(n, p->host, sizeof p->host, p->weight);
+    take_from_share(n, &p->tenant, sizeof p->tenant, p->weight);
+}
+
+void intake_put(struct intake *n, struct intake_parcel *p)
+{
+    STAILQ_INSERT_TAIL(&n->waiting, p, next);
+    n->waiting_bytes += p->weight;
+    n->waiting_count++;
+    n->latest = loop_now();
+    if (n->waiting_count == 1) {
+        n->began = n->latest;
+        loop_timer_set(n->timer, WAIT_QUIET_MS);
+    }
+    if (n->waiting_bytes >= FLUSH_BYTES || n->waiting_count >= FLUSH_PARCELS) {
+        intake_flush(n);
+    }
+}
+
+void intake_refuse(struct intake *n, const uint8_t host[STORE_HOST_SIZE], size_t count)
+{
+    struct host_counts *known = find_counts(n, host);
+
+    n->counts.segments.refused += count;
+    if (known) {
+        known->segments.refused += count;
+    }
+}
+
+void intake_arrived(struct intake *n, const struct intake_arrival *a)
+{
+    const struct host_counts none = {.tenant = STORE_TENANT, .backlog = -1};
+    struct host_counts *known = find_counts(n, a->host);
+
+    if (a->status == PROFD_FULL) {
+        n->config.no_space(n->config.context);
+    }
+    if (a->status) {
+        if (known) {
+            known->refused++;
+        }
+        return;
+    }
+    known = known ? known : hashmap_put(&n->known, a->host, STORE_HOST_SIZE, &none, sizeof none);
+    if (known) {
+        known->tenant = a->tenant;
+        known->backlog = !a->oldest ? -1 : a->oldest < a->clock ? (int64_t)(a->clock - a->oldest) : 0;
+    }
+    if (a->restored) {
+        log_write(LOG_LEVEL_NOTICE, NULL,
+                  "host %s was restored from a backup: what its live processes counted since then may be missing",
+                  a->name);
+    }
+}
+
+uint32_t intake_get_wait(struct intake *n, const uint8_t host[STORE_HOST_SIZE], int64_t now, uint64_t series)
+{
+    uint64_t interval = (uint64_t)n->config.interval / 1000000, place, wait;
+    const uint64_t wanted = series * 1000 / SERIES_PER_SECOND;
+
+    interval = wanted > interval ? wanted : interval;
+    interval = interval < INTERVAL_MOST_MS ? interval : INTERVAL_MOST_MS;
+    n->counts.interval_ms = interval;
+    memcpy(&place, host, sizeof place);
+    wait = (place % interval + interval - (uint64_t)now / 1000000 % interval) % interval;
+    return (uint32_t)(wait < interval / 2 ? wait + interval : wait);
+}
+
+enum profd_status intake_new(const struct intake_config *config, struct intake **out, struct profd_error *e)
+{
+    struct intake *n = calloc(1, sizeof *n);
+
+    if (n) {
+        STAILQ_INIT(&n->waiting);
+        hashmap_init(&n->known, KNOWN_BYTES);
+        hashmap_init(&n->shares, 0);
+        n->config = *config;
+        n->timer = loop_timer_new(config->loop, intake_on_timer, n);
+    }
+    if (!n || !n->timer) {
+        free(n);
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a centre");
+    }
+    *out = n;
+    return PROFD_OK;
+}
+
+void intake_free(struct intake *n)
+{
+    struct profd_error e;
+    struct intake_parcel *p;
+
+    if (!n) {
+        return;
+    }
+    const enum profd_status status = profd_error_set(&e, PROFD_STOPPING, "the daemon is stopping");
+    STAILQ_FOREACH(p, &n->waiting, next)
+    {
+        parcel_fail(p, status, &e);
+    }
+    parcels_end(n, &n->waiting);
+    hashmap_clear(&n->known);
+    hashmap_clear(&n->shares);
+    loop_timer_free(n->timer);
+    free(n);
+}
+
+void intake_set(struct intake *n, int64_t interval, const struct store_detail *detail)
+{
+    n->config.interval = interval;
+    n->config.detail = *detail;
+}
+
+void intake_stop(struct intake *n)
+{
+    intake_flush(n);
+}
+
+struct centre_counts *intake_get_counts(struct intake *n)
+{
+    return &n->counts;
+}
+
+const struct hashmap *intake_get_hosts(const struct intake *n)
+{
+    return &n->known;
+}
