@@ -21,7 +21,7 @@ from harness import LONG, PROFCTL, Daemon, Tap, free_port, perf_lock, run, until
 RATE = 199
 SAMPLES = int(os.environ.get("BESIDE_SAMPLES", "600"))
 TOP = 20
-GRAPH = ("--call-graph", "dwarf,16384")
+GRAPH = ("--call-graph", "dwarf,65528")  # the most that perf can copy: deep stacks need more than 16 KiB
 LEAST = 0.03  # of all samples: a function with this share in one is in the other, too
 WIDTH = 5  # standard errors of a difference: that of none of some hundred functions is larger by chance
 UNWINDING = 0.02  # of all samples: stacks that one of the two cannot follow to their end
