@@ -1,6 +1,5 @@
-// The dashboard through a proxy with TLS and passwords. node proxied.mjs MODULES BASE-URL BUILD USER PASSWORD
-// SCREENSHOT|"";
-// prints what came as JSON.
+// The dashboard through a proxy with TLS. node proxied.mjs MODULES BASE-URL BUILD USER PASSWORD SCREENSHOT|"";
+// without a user the password is a bearer token. Prints what came as JSON.
 import { launch } from "./launch.mjs";
 
 const [modules, base, build, username, password, shot] = process.argv.slice(2);
@@ -8,7 +7,9 @@ const browser = await launch(modules);
 const context = await browser.newContext({
   viewport: { width: 1280, height: 900 },
   ignoreHTTPSErrors: true,
-  httpCredentials: { username, password },
+  ...(username
+    ? { httpCredentials: { username, password } }
+    : { extraHTTPHeaders: { Authorization: `Bearer ${password}` } }),
 });
 const page = await context.newPage();
 page.setDefaultTimeout(240000);

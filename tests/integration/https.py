@@ -2,77 +2,41 @@
 who the server is, is proved; every failure is one sentence."""
 import json
 import os
-import pwd
-import shutil
 import socket
 import threading
 
 import harness
-from harness import Daemon, Tap, free_port, programs, run, until
-from tls_bed import openssl
+from harness import Daemon, Tap, free_port, programs, run
+from https_bed import Nginx, certificate, proxied, why_not
 
-CONFIG = """daemon on; pid {folder}/nginx.pid; error_log {folder}/nginx.log; user www-data;
-events {{ worker_connections 64; }}
-http {{
-  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s; client_max_body_size 300m;
-  server {{
-    listen 127.0.0.1:{port} ssl http2; listen 127.0.0.2:{port} ssl http2;
+MORE = """server {{
+    listen 127.0.0.2:{port} ssl;
     ssl_certificate {folder}/server.crt; ssl_certificate_key {folder}/server.key;
-    location /elsewhere/ {{ return 302 https://other.invalid/; }}
-    location / {{
-      proxy_pass http://unix:{http}; proxy_http_version 1.1;
-      proxy_set_header Connection ""; proxy_set_header X-Remote-User "";
-    }}
-  }}
-  server {{
+    location / {{ return 200; }}
+}}
+server {{
     listen 127.0.0.1:{expired} ssl;
     ssl_certificate {folder}/expired.crt; ssl_certificate_key {folder}/expired.key;
     location / {{ return 200; }}
-  }}
-  server {{
+}}
+server {{
     listen 127.0.0.1:{moved} ssl;
     ssl_certificate {folder}/server.crt; ssl_certificate_key {folder}/server.key;
     location / {{ return 302 https://other.invalid/; }}
-  }}
 }}
 """
 
 
-def certificates(folder):
-    """A CA, and certificates of it for localhost: one valid, one that ended."""
-    def at(name):
-        return os.path.join(folder, name)
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *curve, "-keyout", at("ca.key"), "-out", at("ca.crt"), "-subj", "/CN=a test CA",
-            "-days", "10")
-    with open(at("names"), "w") as f:
-        f.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    for name, days in (("server", "10"), ("expired", "-1")):
-        openssl("req", *curve, "-keyout", at(f"{name}.key"), "-out", at("request"), "-subj", "/CN=localhost")
-        openssl("x509", "-req", "-in", at("request"), "-CA", at("ca.crt"), "-CAkey", at("ca.key"), "-CAcreateserial",
-                "-out", at(f"{name}.crt"), "-extfile", at("names"), "-days", days)
+class Servers(Nginx):
+    """The shipped server, and on further ports what a client must refuse."""
 
-
-class Nginx:
     def __init__(self, d):
-        self.folder = os.path.join(d.folder, "nginx")
-        os.mkdir(self.folder)
-        self.port, self.expired, self.moved = free_port(), free_port(), free_port()
-        certificates(self.folder)
-        self.config = os.path.join(self.folder, "nginx.conf")
-        with open(self.config, "w") as f:
-            f.write(CONFIG.format(folder=self.folder, port=self.port, expired=self.expired, moved=self.moved,
-                                  http=d.http))
-        self.ca = os.path.join(self.folder, "ca.crt")
-
-    def __enter__(self):
-        done = run("nginx", "-c", self.config, "-p", self.folder)
-        assert done.returncode == 0, done.stderr
-        return self
-
-    def __exit__(self, *_):
-        run("nginx", "-c", self.config, "-p", self.folder, "-s", "stop")
+        super().__init__(d)
+        self.expired, self.moved = free_port(), free_port()
+        ended = certificate(self.folder, "expired", days=-1)[0]
+        with open(self.ca, "a") as f:  # else a client sees an unknown signer before the date
+            f.write(open(ended).read())
+        self.more = MORE.format(folder=self.folder, port=self.port, expired=self.expired, moved=self.moved)
 
 
 def token_file(d, name, *arguments):
@@ -101,7 +65,7 @@ def same(tap, d, ask, exe):
 
 
 def environment(tap, d, nginx, token):
-    env = dict(d.env, PROFD_SOCKET=f"https://localhost:{nginx.port}", PROFD_TOKEN_FILE=token)
+    env = dict(d.env, PROFD_SOCKET=nginx.at, PROFD_TOKEN_FILE=token)
     done = d.ctl("builds", "--cacert", nginx.ca, env=env)
     tap.point(done.returncode == 0 and "calc" in done.stdout, "PROFD_SOCKET and PROFD_TOKEN_FILE", done)
 
@@ -111,8 +75,8 @@ def refused(tap, name, done, status, *words):
               and all(w in done.stderr for w in words), name, done)
 
 
-def certificate(tap, d, nginx, token, ask):
-    at = f"https://localhost:{nginx.port}"
+def untrusted(tap, d, nginx, token, ask):
+    at = nginx.at
     refused(tap, "a CA that is not trusted", d.ctl("builds", "--server", at, "--token-file", token), 77,
             f"certificate of {at} is not trusted", "--cacert")
     refused(tap, "a certificate for another name", ask("builds", server=f"https://127.0.0.2:{nginx.port}"), 77,
@@ -139,7 +103,7 @@ def certificate(tap, d, nginx, token, ask):
 
 
 def rights(tap, d, nginx, ask):
-    at = f"https://localhost:{nginx.port}"
+    at = nginx.at
     wrong = os.path.join(d.folder, "wrong")
     with open(os.open(wrong, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
         f.write("profd-reader-" + "0" * 64)
@@ -203,32 +167,22 @@ def others(tap, d, nginx, exe, ask):
 
 def main():
     with Tap() as tap:
-        try:
-            pwd.getpwnam("www-data")
-        except KeyError:
-            tap.skip("https", "needs the user www-data")
+        if why_not():
+            tap.skip("https", why_not())
             return
-        if os.getuid() != 0 or not shutil.which("nginx"):
-            tap.skip("https", "needs root and nginx")
-            return
-        with Daemon(start=False) as d:
-            d.options = ("--proxy-user", "www-data")
-            d.start()
-            os.chmod(d.folder, 0o755)
-            os.chmod(d.http, 0o666)
+        with Daemon(*proxied()) as d:
             built = programs(os.path.join(d.folder, "programs"))
             exe = os.path.join(built, "calc")
             done = d.ctl("upload", "-l", "service=calc", "-e", exe, harness.profile(d.folder, exe, ["3"], 1))
             assert done.returncode == 0, done.stderr
-            with Nginx(d) as nginx:
+            with Servers(d) as nginx:
                 token = token_file(d, "all", "--tenant", "all")
 
-                def ask(*verb, server=f"https://localhost:{nginx.port}", token=token, **options):
+                def ask(*verb, server=nginx.at, token=token, **options):
                     return d.ctl(*verb, "--server", server, "--cacert", nginx.ca, "--token-file", token, **options)
-                until(lambda: ask("builds").returncode == 0)
                 same(tap, d, ask, exe)
                 environment(tap, d, nginx, token)
-                certificate(tap, d, nginx, token, ask)
+                untrusted(tap, d, nginx, token, ask)
                 rights(tap, d, nginx, ask)
                 symbols(tap, d, nginx, exe, ask)
                 others(tap, d, nginx, exe, ask)

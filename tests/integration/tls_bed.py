@@ -10,16 +10,10 @@ import tempfile
 import uuid
 
 from harness import BUILD, LONG, free_port, run, until
+from https_bed import openssl
 from wire import Wire, field
 
 RELAY, GATE = os.path.join(BUILD, "profd-relay"), os.path.join(BUILD, "profd-gate")
-
-
-def openssl(*arguments):
-    done = run("openssl", *arguments)
-    if done.returncode != 0:
-        raise RuntimeError(f"openssl {arguments}: {done.stderr}")
-    return done.stdout
 
 
 class Authority:
