@@ -350,7 +350,8 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     }
     struct coverage counters;
     coverage_make(p, &counters);
-    const uint64_t outside = request->outside ? coverage_outside(counters.counters, out->dimension) : 0;
+    const bool usual = strcmp(out->dimension, REPORT_DIMENSION_USUAL) == 0; /* collectors count CPU time */
+    const uint64_t outside = request->outside && usual ? counters.counters[COLLECTOR_OUTSIDE_NS] : 0;
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.given = ARENA_ARRAY(a, w.owner_count, double);

@@ -26,8 +26,8 @@ static void add_level(struct buffer *out, uint32_t level, double value, double s
 {
     buffer_add_text(out, level > 0 ? ",{\"level\":" : "{\"level\":");
     buffer_add_u64(out, level, 0);
-    json_add_renamed(out, "total_seconds", "value", value);
-    json_add_renamed(out, "self_seconds", "self", self);
+    json_add_number(out, "value", value);
+    json_add_number(out, "self", self);
     json_add_text(out, "label", label);
     if (name != NULL) {
         json_add_text(out, "name", name);
@@ -50,7 +50,7 @@ static void add_undivided(struct buffer *out, const struct report *r, const stru
             continue;
         }
         buffer_add_format(out, "%s{\"cycle\":%" PRIu32, comma, c->number);
-        json_add_renamed(out, "total_seconds", "value", flow->total[entity]);
+        json_add_number(out, "total_seconds", flow->total[entity]);
         JSON_ADD(out, ",\"callers\":[");
         for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
             buffer_add_text(out, k > 0 ? "," : "");
@@ -105,12 +105,19 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
     return status;
 }
 
-/* Calls and total time under their names, and under those that the panel looks for. */
-static void add_statistics(struct buffer *out, const char *calls_as, uint64_t calls, const char *total_as, double total)
+static void add_statistics(struct buffer *out, uint64_t calls, double total)
 {
     json_add_count(out, "calls", calls);
+    json_add_number(out, "total_seconds", total);
+}
+
+/* The same of a node or an edge, which the dashboard reads, and again under the names that the panel looks for. */
+static void add_panel_statistics(struct buffer *out, const char *calls_as, uint64_t calls, const char *total_as,
+                                 double total)
+{
+    add_statistics(out, calls, total);
     json_add_count(out, calls_as, calls);
-    json_add_renamed(out, "total_seconds", total_as, total);
+    json_add_number(out, total_as, total);
 }
 
 /* The 95 % interval of the time that is shown, if it is measured. */
@@ -135,10 +142,11 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     JSON_ADD(out, "\"");
     json_add_text(out, "title", names->text[position]);
     json_add_text(out, "subtitle", f->build < r->build_count ? name_find_base(r->build_names[f->build]) : "");
-    add_statistics(out, "secondarystat", f->calls, "mainstat", total);
+    add_panel_statistics(out, "secondarystat", f->calls, "mainstat", total);
     json_add_number(out, "arc__self", own);
     json_add_number(out, "arc__children", 1 - own);
-    json_add_renamed(out, "self_seconds", "detail__self_seconds", f->self);
+    json_add_number(out, "self_seconds", f->self);
+    json_add_number(out, "detail__self_seconds", f->self);
     json_add_number(out, "detail__children_seconds", f->children);
     json_add_number(out, "detail__percent", f->percent);
     json_add_count(out, "detail__self_calls", f->self_calls);
@@ -162,7 +170,7 @@ static void add_edges(struct buffer *out, const struct report *r, uint32_t posit
         buffer_add_text(out, *comma);
         buffer_add_format(out, "{\"id\":\"%u-%u\",\"source\":\"%u\",\"target\":\"%u\"", position, arc->other, position,
                           arc->other);
-        add_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
+        add_panel_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
         json_add_flag(out, "detail__inside_cycle", arc->inside);
         add_range(out, r, arc->measured);
         JSON_ADD(out, "}");
@@ -189,11 +197,11 @@ static void add_cycle_rows(struct buffer *out, const char *key, const struct rep
         }
         context[row->other] = true;
         buffer_add_format(out, "%s{\"id\":\"%" PRIu32 "\"", i > 0 ? "," : "", row->other);
-        add_statistics(out, "mainstat", row->calls, "secondarystat", row->self + row->children);
+        add_statistics(out, row->calls, row->self + row->children);
         JSON_ADD(out, "}");
     }
     buffer_add_format(out, "],\"more_%s\":{\"functions\":%" PRIu32, key, count > CYCLE_ROWS ? count - CYCLE_ROWS : 0);
-    add_statistics(out, "mainstat", calls, "secondarystat", seconds);
+    add_statistics(out, calls, seconds);
     JSON_ADD(out, "}");
 }
 
@@ -225,8 +233,8 @@ static void add_cycles(struct buffer *out, const struct report *r, const bool *s
         }
         buffer_add_format(out, "%s{\"cycle\":%" PRIu32 ",\"members\":%" PRIu32 ",\"members_shown\":%" PRIu32, comma,
                           c->number, c->member_count, members);
-        json_add_renamed(out, "self_seconds", "self", c->self);
-        json_add_renamed(out, "total_seconds", "mainstat", c->self + c->children);
+        json_add_number(out, "self_seconds", c->self);
+        json_add_number(out, "total_seconds", c->self + c->children);
         json_add_number(out, "percent", c->percent);
         json_add_count(out, "calls_outside", c->calls_outside);
         json_add_count(out, "calls_inside", c->calls_inside);

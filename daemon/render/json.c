@@ -127,28 +127,18 @@ static double seconds_of(const struct report_function *f, enum seconds which)
     return f->percent;
 }
 
-static void add_seconds_column(struct buffer *out, const struct report *r, const char *key, enum seconds which,
-                               const uint32_t *list, uint32_t n)
-{
-    uint32_t rest;
-    begin(out, key, &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        buffer_add_shortest(out, seconds_of(&r->functions[list[i]], which));
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
-}
-
 static void add_seconds(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
 {
     static const char *const KEYS[SECONDS] = {",\"self_seconds\":[", ",\"children_seconds\":[", ",\"total_seconds\":[",
                                               ",\"percent\":["};
-    static const char *const WERE[SECONDS] = {",\"self\":[", ",\"children\":[", ",\"total\":[", NULL};
     for (enum seconds which = SELF; which < SECONDS; which++) {
-        add_seconds_column(out, r, KEYS[which], which, list, n);
-        if (WERE[which] != NULL) {
-            add_seconds_column(out, r, WERE[which], which, list, n);
+        uint32_t rest;
+        begin(out, KEYS[which], &rest, n);
+        for (uint32_t i = 0; i < n; i++) {
+            buffer_add_shortest(out, seconds_of(&r->functions[list[i]], which));
+            next(out, &rest);
         }
+        JSON_ADD(out, "]");
     }
 }
 

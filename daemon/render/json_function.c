@@ -151,8 +151,8 @@ static void add_row(struct buffer *out, const struct report *r, const struct jso
     if (arc->calls > 0 && caller_calls > 0 && !names->calls_sampled) {
         json_add_number(out, "calls_per_caller_call", (double)arc->calls / caller_calls);
     }
-    json_add_renamed(out, "self_seconds", "self", arc->self);
-    json_add_renamed(out, "children_seconds", "children", arc->children);
+    json_add_number(out, "self_seconds", arc->self);
+    json_add_number(out, "children_seconds", arc->children);
     json_add_measured(out, arc->measured);
     if (arc->measured != NULL && !arc->inside && arc->calls > 0 && names->calls_exact) {
         json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);

@@ -100,8 +100,8 @@ static void add_joined_row(struct buffer *out, const struct joined_row *row, con
         json_add_text(out, "short_name", short_name);
     }
     json_add_text(out, "file", row->file);
-    json_add_renamed(out, "self_seconds", "self", row->self);
-    json_add_renamed(out, "total_seconds", "total", row->total);
+    json_add_number(out, "self_seconds", row->self);
+    json_add_number(out, "total_seconds", row->total);
     json_add_number(out, "percent", seconds > 0 ? 100 * row->self / seconds : 0);
     json_add_number(out, "total_percent", seconds > 0 ? 100 * row->total / seconds : 0);
     json_add_count(out, "calls", row->calls);

@@ -154,7 +154,6 @@ static void add_nodes(struct tree_work *w, struct buffer *out)
     }
     JSON_ADD(out, "]");
     add_column(out, w, "self_seconds", w->self);
-    add_column(out, w, "self", w->self); /* what it was called */
     add_column(out, w, "cut", w->cut);
 }
 
@@ -169,7 +168,7 @@ static void add_all(struct tree_work *w, struct buffer *out)
     json_add_number(out, "seconds", r->total);
     json_add_count(out, "ticks", r->ticks);
     json_add_stacks(out, r);
-    json_add_renamed(out, "total_seconds", "total", w->stacks.total);
+    json_add_number(out, "total_seconds", w->stacks.total);
     json_add_count(out, "nodes", w->count);
     JSON_ADD(out, ",\"left_out\":{\"nodes\":");
     buffer_add_u64(out, w->stacks.count - w->count, 0);

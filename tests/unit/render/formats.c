@@ -238,7 +238,7 @@ Test(render_formats, a_cycle_with_several_callers_is_not_divided_among_them)
                            "[synthetic stacks];main;close_all 1000000\n");
     free(text);
     text = render("flamegraph", &in);
-    expect(text, "\"undivided\":[{\"cycle\":1,\"total_seconds\":20,\"value\":20,\"callers\":[\"work\",\"close_all\"],"
+    expect(text, "\"undivided\":[{\"cycle\":1,\"total_seconds\":20,\"callers\":[\"work\",\"close_all\"],"
                  "\"callers_not_named\":"
                  "0,\"below\":\"main\"}]");
     free(text);
