@@ -343,11 +343,8 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1], .calls = calls};
     uint32_t n = 0, capacity = 0, *order = NULL;
     *out = (struct report_ticks){0};
-    enum profd_status status = report_dimension_choose(a, p, request->dimension, request->dimension_may_lack,
-                                                       &out->dimension, &out->others, &out->other_count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(report_dimension_choose(a, p, request->dimension, request->dimension_may_lack, &out->dimension, &out->others,
+                                &out->other_count, e));
     struct coverage counters;
     coverage_make(p, &counters);
     const bool usual = strcmp(out->dimension, REPORT_DIMENSION_USUAL) == 0; /* collectors count CPU time */

@@ -74,15 +74,11 @@ static void add_undivided(struct buffer *out, const struct report *r, const stru
 enum profd_status flamegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                     struct profd_error *e)
 {
+    (void)e;
     struct name_list names;
     struct stacks s;
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        status = stacks_make(in->report, a, &s, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(in->report, in->show.short_names, a, &names);
+    stacks_make(in->report, a, &s);
     buffer_add_text(out, s.synthetic ? "{\"synthetic\":true" : "{\"synthetic\":false");
     json_add_text(out, "unit", in->report->in_seconds ? "s" : "short");
     add_samples(out, in->report);
@@ -102,7 +98,7 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
                   function ? in->report->functions[n->frame].name : NULL);
     }
     JSON_ADD(out, "]}\n");
-    return status;
+    return PROFD_OK;
 }
 
 static void add_statistics(struct buffer *out, uint64_t calls, double total)
@@ -249,17 +245,13 @@ static void add_cycles(struct buffer *out, const struct report *r, const bool *s
 enum profd_status nodegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                    struct profd_error *e)
 {
+    (void)e;
     struct selection s;
     struct name_list names;
     const char *comma = "";
     bool *shown, *context = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        selection_make_picture(in, a, &s, &shown);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(in->report, in->show.short_names, a, &names);
+    selection_make_picture(in, a, &s, &shown);
     JSON_ADD(out, "{\"nodes\":[");
     for (uint32_t i = 0; i < s.entry_count; i++) {
         if (!(s.entries[i] & REPORT_CYCLE)) {
@@ -293,5 +285,5 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
     json_add_exact(out, in->provenance->inexact);
     json_add_exact_parts(out, in->provenance->inexact);
     JSON_ADD(out, "}\n");
-    return status;
+    return PROFD_OK;
 }

@@ -104,7 +104,7 @@ static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)
     const struct report *r = w->in->report;
     const char *name = stacks_frame_name(&w->names, r, frame, w->arena);
     JSON_ADD(out, "{\"name\":");
-    render_json_string(out, name != NULL ? name : "?");
+    render_json_string(out, name);
     if (frame != STACKS_CUT && !(frame & REPORT_CYCLE)) {
         const struct report_function *f = &r->functions[frame];
         if (w->in->show.short_names && strcmp(w->names.text[frame], f->name) != 0) {
@@ -185,14 +185,10 @@ static void add_all(struct tree_work *w, struct buffer *out)
 
 enum profd_status tree_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
+    (void)e;
     struct tree_work w = {.in = in, .arena = a};
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &w.names, e);
-    if (status == PROFD_OK) {
-        status = stacks_make(in->report, a, &w.stacks, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(in->report, in->show.short_names, a, &w.names);
+    stacks_make(in->report, a, &w.stacks);
     w.place = ARENA_ARRAY(a, w.stacks.count, uint32_t);
     w.kept = ARENA_ARRAY(a, w.stacks.count, uint32_t);
     w.self = ARENA_ARRAY(a, w.stacks.count, double);

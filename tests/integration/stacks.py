@@ -55,8 +55,8 @@ def check_times(tap, said, truth):
 def check_choice(tap, d, exe, said):
     calls = report(d, exe, "--time", "calls")
     pairs = [(by_name(said)[n], f) for n, f in by_name(calls).items()]
-    tap.point(calls["time"] == "calls" and all(a[k] == b[k] for a, b in pairs
-                                              for k in ("self_seconds", "children_seconds", "percent", "measured_total")),
+    fields = ("self_seconds", "children_seconds", "percent", "measured_total")
+    tap.point(calls["time"] == "calls" and all(a[k] == b[k] for a, b in pairs for k in fields),
               "time=calls changes the order, not the fields", calls["time"])
     order = [f["measured_total"] for f in said["functions"]]
     tap.point(order == sorted(order, reverse=True), "measured times sort by default", order)
