@@ -94,6 +94,7 @@ LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_config := -lnettle
 LIBS_tls := -lssl -lcrypto
+LIBS_relay := -lcurl -ljansson
 LIBS_net := -levent_core -lnettle
 LIBS_query := -lnettle -ldeflate
 libs_of = $(foreach n,$(NEEDS_$(1)),$(LIBS_$(n)))
@@ -120,7 +121,7 @@ $(PBC).c $(PBC).h &: proto/profd.proto
 	$(Q)protoc-c --c_out=$(B)/gen proto/profd.proto
 $(B)/gen/proto/profd.pb-c.o: $(PBC).c
 	$(Q)$(CC) $(CFLAGS_ALL) -w -c $< -o $@
-$(B)/proto/message.o $(B)/proto/message_encode.o $(B)/proto/message_decode.o: $(PBC).h
+$(B)/proto/message.o $(B)/proto/message_encode.o $(B)/proto/message_decode.o $(B)/daemon/relay/batch.o: $(PBC).h
 # SQL and static files become byte arrays.
 $(B)/gen/embed/%.c: % tests/embed.sh
 	@mkdir -p $(@D)

@@ -509,6 +509,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     }
     if (!status) {
         centre.intake = s->intake;
+        admin.relay = s->relay;
         centre.revocations = admin.revocations = enrol_service_get_revocations(s->enrol);
         status = centre_service_new(&centre, &s->centre, e);
     }

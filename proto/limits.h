@@ -61,7 +61,10 @@
 #define LIMIT_SEGMENT_ROWS (1u << 18)     /* bins and arcs, and LIMIT_SEGMENT_HISTOGRAM for each histogram */
 #define LIMIT_SEGMENT_HISTOGRAM 64u       /* rows that a histogram counts as */
 #define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of the content; compressed, it fits into a frame */
-#define LIMIT_SEGMENTS_SEALED 8u          /* of one host that the centre has not acknowledged */
+#define LIMIT_SEGMENTS_SEALED 512u        /* of one host that the centre has not acknowledged */
+#define LIMIT_SEGMENTS_AT_ONCE 8u         /* that are sealed in one transaction */
+#define LIMIT_BATCH_UPLOADS 512u          /* of one request of a host */
+#define LIMIT_BATCH_BYTES (4u << 20)      /* of these uploads, unless it is one */
 
 /* parsed objects on their way to a centre */
 #define LIMIT_ATTEST_OBJECT (32u << 20) /* bytes of one */

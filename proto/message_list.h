@@ -42,10 +42,11 @@
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
     MESSAGE(FETCH, 14, fetch, Fetch,                                                                                   \
             BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict) FLAG(went_back)         \
-                U64(number))                                                                                           \
+                U64(number) BYTES(centre) U64(moves))                                                                  \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
     MESSAGE(SEGMENT, 15, segment, Segment,                                                                             \
-            U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held) U64(oldest))          \
+            U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held) U64(oldest)           \
+                BYTES(centre) BYTES(incarnation) U64(moves))                                                           \
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
     MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
             BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \

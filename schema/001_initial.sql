@@ -301,7 +301,8 @@ CREATE TABLE relay (
     rejected_uploads INTEGER NOT NULL, -- of the acknowledged: what the centre put aside and did not count
     rejected_ticks INTEGER NOT NULL,
     rejected_calls INTEGER NOT NULL,
-    withdrawn_uploads INTEGER NOT NULL, -- deleted here before it was sealed, or set apart after a restore
+    withdrawn_uploads INTEGER NOT NULL, -- deleted here before it was sealed, set apart after a restore,
+    -- or sealed for another centre than the present one
     withdrawn_ticks INTEGER NOT NULL,
     withdrawn_calls INTEGER NOT NULL,
     incarnation BLOB NOT NULL,    -- of the centre: 16 bytes; empty: it has not answered yet
@@ -313,7 +314,8 @@ CREATE TABLE relay (
     -- ns: the database was restored; differences that began before then count on this host only. They count
     -- as withdrawn.
     apart_before INTEGER NOT NULL,
-    apart_hour INTEGER NOT NULL   -- The last hour for which the centre was told so.
+    apart_hour INTEGER NOT NULL,  -- The last hour for which the centre was told so.
+    centre BLOB NOT NULL          -- name of the centre: 16 bytes; empty: not known
 ) STRICT;
 
 -- Sums of a series and hour on their way, in the order in which they were opened. Immutable once sealed.

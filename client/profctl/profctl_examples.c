@@ -68,6 +68,8 @@ static const struct {
               "  profctl hosts revoke web-7       refuse it from now on\n"},
     {"reader", "  profctl reader add alice --tenant shop --expires 90d    print the token of a reader\n"
                "  profctl reader list                                     readers, roles and tenants\n"},
+    {"relay",
+     "  profctl relay move          after `relay` was changed: the next centre that answers is the right one\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

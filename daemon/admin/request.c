@@ -150,7 +150,8 @@ static const struct {
              {"revoke", REQUEST_REVOKE, 1},
              {"reader-add", REQUEST_READER_ADD, 5},
              {"reader-list", REQUEST_READER_LIST, 0},
-             {"reader-remove", REQUEST_READER_REMOVE, 1}};
+             {"reader-remove", REQUEST_READER_REMOVE, 1},
+             {"relay-move", REQUEST_RELAY_MOVE, 0}};
 
 const char *request_verb_name(enum request_verb verb)
 {
@@ -173,10 +174,11 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
         i++;
     }
     if (i == sizeof verbs / sizeof *verbs) {
-        return profd_error_set(e, PROFD_METHOD,
-                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "confirm-clock, token, hosts, revoke, reader-add, reader-list and reader-remove",
-                               verb);
+        return profd_error_set(
+            e, PROFD_METHOD,
+            "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
+            "confirm-clock, token, hosts, revoke, reader-add, reader-list, reader-remove and relay-move",
+            verb);
     }
     r.verb = verbs[i].verb;
     if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME) {

@@ -23,7 +23,8 @@ enum request_verb {
     REQUEST_REVOKE,
     REQUEST_READER_ADD,
     REQUEST_READER_LIST,
-    REQUEST_READER_REMOVE
+    REQUEST_READER_REMOVE,
+    REQUEST_RELAY_MOVE
 };
 
 /* As it was asked for: "delete". Static. */

@@ -36,7 +36,7 @@
       "share of the space left by other users that one user may use (default 50%)")                                    \
     X(keep_bytes, "keep-bytes", TEXT, OF_PROFD, "SIZE",                                                                \
       "remove the oldest days when the database exceeds SIZE (default 0: never)")                                      \
-    X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL", "collect segments for a centre at tls://HOST:PORT")            \
+    X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL", "send to the centre at https://HOST[:PORT][/PREFIX]")          \
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
     X(gate, "gate", FLAG, OF_PROFD, NULL, "be a centre: accept segments of hosts from profd-gate")                     \
@@ -46,7 +46,10 @@
     X(relay_certificate, "relay-certificate", TEXT, OF_RELAY, "FILE",                                                  \
       "certificate of this host, and those that issued it (PEM)")                                                      \
     X(relay_key, "relay-key", TEXT, OF_RELAY, "FILE", "private key of that certificate (PEM, mode 0600)")              \
-    X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE", "certificates that issue the centre's certificate (PEM)")          \
+    X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE",                                                                    \
+      "certificates that issue the centre's (PEM; default: the system's)")                                             \
+    X(relay_token, "relay-token", TEXT, OF_RELAY, "FILE", "token of this host (mode 0600)")                            \
+    X(relay_host, "relay-host", TEXT, OF_RELAY, "NAME", "name of this host, if its token is that of a group")          \
     X(relay_proxy, "relay-proxy", TEXT, OF_RELAY, "URL", "connect through the HTTP proxy at http://HOST:PORT")         \
     X(relay_interval, "relay-interval", TEXT, OF_PROFD | OF_RELAY, "TIME",                                             \
       "time between connections of a host, unless the centre states one (default 60s)")                                \
@@ -129,6 +132,8 @@ struct config {
     /* of profd-relay and profd-gate */
     const char *certificate, *key, *ca; /* paths */
     struct config_address centre;       /* of relay */
+    bool relay_https;                   /* relay is https://, not tls:// */
+    const char *token, *relay_host;     /* path; name, NULL: none. Without relay_https, not set */
     bool has_proxy;
     struct config_address proxy;
     const char *proxy_user;            /* USER:PASSWORD; NULL: none. Belongs into no log */

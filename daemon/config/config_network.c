@@ -12,6 +12,7 @@
 
 #define RELAY_INTERVAL_MIN INT64_C(1000000000)
 #define RELAY_PATH_SIZE 256
+#define RELAY_PREFIX_MOST 200 /* bytes */
 #define RELAY_INTERVAL_MAX INT64_C(86400000000000)
 
 enum profd_status config_check_level(struct config *config, struct profd_error *e)
@@ -48,11 +49,41 @@ static bool config_parse_url(const char *url, const char *scheme, struct config_
            *out->port != '0';
 }
 
+/* https://HOST[:PORT][/PREFIX], of the characters that need no encoding, without "." and "..". */
+static bool config_check_https(const char *url)
+{
+    const char *host = url + strlen("https://"), *path = host + strcspn(host, "/");
+
+    if (!http_host_valid(host, (size_t)(path - host)) || strlen(path) > RELAY_PREFIX_MOST) {
+        return false;
+    }
+    while (*path) {
+        const size_t n = strcspn(path + 1, "/");
+
+        if (strspn(path + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") < n ||
+            (!n && path[1]) || (n <= 2 && n == strspn(path + 1, ".") && n)) {
+            return false;
+        }
+        path += n + 1;
+    }
+    return true;
+}
+
 enum profd_status config_check_relay_url(struct config *config, struct profd_error *e)
 {
     config->relay = config->values[CONFIG_relay];
+    config->relay_https = !strncmp(config->relay, "https://", strlen("https://"));
+    if (config->relay_https) {
+        return config_check_https(config->relay)
+                   ? PROFD_OK
+                   : profd_error_set(e, PROFD_CONFIG,
+                                     "relay is \"%s\", not https://HOST[:PORT][/PREFIX] without user, query and "
+                                     "encoded characters",
+                                     config->relay);
+    }
     if (!config_parse_url(config->relay, "tls://", &config->centre)) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not tls://HOST:PORT", config->relay);
+        return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not https://HOST[:PORT][/PREFIX] or tls://HOST:PORT",
+                               config->relay);
     }
     return PROFD_OK;
 }
@@ -125,6 +156,21 @@ static const char *config_relay_path(const char *name, char path[RELAY_PATH_SIZE
     return path;
 }
 
+/* systemd's copy of the token comes before the file in /etc. */
+static enum profd_status config_check_token(struct config *c, struct profd_error *e)
+{
+    const char *directory = getenv("CREDENTIALS_DIRECTORY");
+    char path[CONFIG_PATH_MAX];
+
+    if (!directory || snprintf(path, sizeof path, "%s/relay.token", directory) >= (int)sizeof path ||
+        access(path, F_OK)) {
+        (void)snprintf(path, sizeof path, "%s", SYSCONFDIR "/profd/relay.token");
+    }
+    c->ca = c->values[CONFIG_relay_ca];
+    c->relay_host = c->values[CONFIG_relay_host];
+    return config_take_path(c, CONFIG_relay_token, path, &c->token, e);
+}
+
 static enum profd_status config_check_relay_program(struct config *c, struct profd_error *e)
 {
     char path[RELAY_PATH_SIZE];
@@ -132,7 +178,7 @@ static enum profd_status config_check_relay_program(struct config *c, struct pro
     enum profd_status status;
 
     if (!c->values[CONFIG_relay]) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is not configured: name the centre, as tls://HOST:PORT");
+        return profd_error_set(e, PROFD_CONFIG, "relay is not configured: name the centre, as https://HOST");
     }
     status = config_check_relay_url(c, e);
     if (!status) {
@@ -143,6 +189,9 @@ static enum profd_status config_check_relay_program(struct config *c, struct pro
     }
     if (!status && c->values[CONFIG_relay_proxy]) {
         status = config_check_proxy(c, c->values[CONFIG_relay_proxy], e);
+    }
+    if (c->relay_https) {
+        return status ? status : config_check_token(c, e);
     }
     if (!status) {
         status =

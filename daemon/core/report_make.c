@@ -263,7 +263,10 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
 {
     struct report_graph *g = ARENA_NEW(a, struct report_graph);
     struct report *r = ARENA_NEW(a, struct report);
-    TRY(report_graph_make(a, request, g, e));
+    enum profd_status status = report_graph_make(a, request, g, e);
+    if (status != PROFD_OK) {
+        return status;
+    }
     report_fill(a, request, g, r);
     *out = r;
     return PROFD_OK;

@@ -4,11 +4,9 @@
 #include <netdb.h>
 #include <openssl/evp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "tls/tls_context.h"
@@ -30,34 +28,6 @@ enum profd_status connect_judge_proxy(const char *head, size_t n, struct profd_e
     }
     return profd_error_set(e, PROFD_UNAVAILABLE, "the proxy refuses the connection: %.*s",
                            (int)(line < 200 ? line : 200), head);
-}
-
-enum profd_status connect_unix(const char *path, struct stream *out, struct profd_error *e)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct ucred peer = {.uid = UINT32_MAX};
-    socklen_t size = sizeof peer;
-    const struct passwd *service;
-    enum profd_status status = PROFD_OK;
-    int fd;
-
-    memcpy(a.sun_path, path, strlen(path) + 1); /* its length was validated with the configuration */
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a)) {
-        status = profd_error_set(e, PROFD_UNAVAILABLE, "profd does not answer on %s: %s", path, strerror(errno));
-    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
-        status = profd_error_set(e, PROFD_IO, "%s: %s", path, strerror(errno));
-    } else if (peer.uid && peer.uid != geteuid() && (!(service = getpwnam("profd")) || service->pw_uid != peer.uid)) {
-        status = profd_error_set(e, PROFD_UNTRUSTED, "%s belongs to user %u, not to root, profd or user %u", path,
-                                 peer.uid, geteuid());
-    }
-    if (status && fd >= 0) {
-        close(fd);
-    }
-    if (!status) {
-        *out = (struct stream){.fd = fd};
-    }
-    return status;
 }
 
 /* One address, within CONNECT_MS. */

@@ -257,7 +257,7 @@ enum profd_status flush_run(const struct config *c, const char *last_error, stru
     bool reached;
 
     *out = (struct flush){0};
-    status = connect_unix(c->socket, &f.profd.stream, e);
+    status = stream_open_unix(c->socket, &f.profd.stream, e);
     if (!status) {
         status = talk_greet(&f.profd, e);
     }

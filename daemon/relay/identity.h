@@ -7,4 +7,7 @@
 /* The machine-id of this host in out, "" if there is none. Returns out. */
 const char *identity_machine(char out[IDENTITY_MACHINE_SIZE]);
 
+/* The boot-id of the running kernel in out, 32 hexadecimal digits, "" if it cannot be read. Returns out. */
+const char *identity_boot(char out[IDENTITY_MACHINE_SIZE]);
+
 #endif

@@ -11,6 +11,7 @@
 #include "proto/noun.h"
 #include "relay/enrol.h"
 #include "relay/flush.h"
+#include "relay/round.h"
 #include "relay/stream.h"
 #include "relay/wait.h"
 #include "tls/tls_context.h"
@@ -63,25 +64,74 @@ static void relay_wait(int argc, char *const argv[], struct config *c, uint64_t 
     }
 }
 
-/* One flush; what changed is logged. last: the sentence of the flush before, "" if that succeeded. */
-static enum profd_status relay_flush(const struct config *c, struct profd_error *last, struct flush *f)
-{
-    struct profd_error e = {""};
-    const enum profd_status status = flush_run(c, last->sentence, f, &e);
+/* What was logged since the centre answered last. */
+struct relay_said {
+    struct profd_error last; /* of the attempt before, "" if that succeeded */
+    unsigned count;
+    uint64_t hashes[8]; /* of the sentences: each is logged once */
+};
 
-    if (status && strcmp(e.sentence, last->sentence) != 0) {
-        log_write(LOG_LEVEL_WARNING, "flush", "%s", e.sentence);
-    } else if (!status && *last->sentence) {
+static bool relay_is_said(struct relay_said *s, const char *sentence)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    while (*sentence) {
+        hash = (hash ^ (uint8_t)*sentence++) * UINT64_C(1099511628211);
+    }
+    for (unsigned i = 0; i < s->count && i < sizeof s->hashes / sizeof *s->hashes; i++) {
+        if (s->hashes[i] == hash) {
+            return true;
+        }
+    }
+    s->hashes[s->count++ % (sizeof s->hashes / sizeof *s->hashes)] = hash;
+    return false;
+}
+
+/* Logs the end of an attempt, if it is news. */
+static void relay_log(struct relay_said *s, enum profd_status status, const struct profd_error *e, const char *symbols)
+{
+    if (status && !relay_is_said(s, e->sentence)) {
+        log_write(LOG_LEVEL_WARNING, "flush", "%s", e->sentence);
+    } else if (!status && *s->last.sentence) {
         log_write(LOG_LEVEL_NOTICE, NULL, "the centre answers again");
     }
-    if (*f->symbols.sentence) {
-        log_write(LOG_LEVEL_WARNING, "symbols", "%s", f->symbols.sentence);
+    if (!status) {
+        s->count = 0;
     }
+    if (*symbols && !relay_is_said(s, symbols)) {
+        log_write(LOG_LEVEL_WARNING, "symbols", "%s", symbols);
+    }
+    s->last = status ? *e : (struct profd_error){""};
+}
+
+/* One round; what changed is logged. */
+static enum profd_status relay_round(struct round *round, const struct config *c, struct relay_said *said,
+                                     struct round_pause *pause)
+{
+    struct profd_error e = {""};
+    struct round_report report;
+    const enum profd_status status = round_run(round, c, said->last.sentence, &report, &e);
+
+    relay_log(said, status, &e, report.symbols.sentence);
+    if (report.delivered) {
+        log_write(LOG_LEVEL_INFO, NULL, "%llu of %llu %s counted by the centre", (unsigned long long)report.counted,
+                  (unsigned long long)report.delivered, noun_for(report.delivered, "upload was", "uploads were"));
+    }
+    *pause = report.pause;
+    return status;
+}
+
+/* One flush; what changed is logged. */
+static enum profd_status relay_flush(const struct config *c, struct relay_said *said, struct flush *f)
+{
+    struct profd_error e = {""};
+    const enum profd_status status = flush_run(c, said->last.sentence, f, &e);
+
+    relay_log(said, status, &e, f->symbols.sentence);
     if (f->delivered) {
         log_write(LOG_LEVEL_INFO, NULL, "%u of %u %s acknowledged", f->acknowledged, f->delivered,
                   noun_for(f->delivered, "segment was", "segments were"));
     }
-    *last = status ? e : (struct profd_error){""};
     return status;
 }
 
@@ -99,22 +149,42 @@ static bool relay_renew(const struct config *c)
 }
 
 /* What fails is in the log. */
-static enum profd_status relay_run_once(const struct config *c)
+static enum profd_status relay_run_once(struct round *round, const struct config *c)
 {
-    struct profd_error last = {""};
+    struct relay_said said = {.count = 0};
+    struct round_pause pause;
     struct flush f;
-    enum profd_status status = relay_flush(c, &last, &f);
 
+    if (c->relay_https) {
+        return relay_round(round, c, &said, &pause);
+    }
+    enum profd_status status = relay_flush(c, &said, &f);
     if (f.renew && relay_renew(c) && status) {
-        status = relay_flush(c, &last, &f); /* the certificate had expired */
+        status = relay_flush(c, &said, &f); /* the certificate had expired */
     }
     return status;
 }
 
-static _Noreturn void relay_run(int argc, char *const argv[], struct config *c)
+/* One attempt. Returns the time until the next one, in ms. */
+static uint64_t relay_try(struct round *round, const struct config *c, struct relay_said *said)
 {
-    struct profd_error last = {""};
+    struct round_pause pause;
     struct flush f;
+
+    if (c->relay_https) {
+        (void)relay_round(round, c, said, &pause);
+        return wait_round(&pause, relay_draw());
+    }
+    (void)relay_flush(c, said, &f);
+    if (f.renew) {
+        (void)relay_renew(c);
+    }
+    return wait_next(&f, c->relay_interval, relay_draw());
+}
+
+static _Noreturn void relay_run(int argc, char *const argv[], struct round *round, struct config *c)
+{
+    struct relay_said said = {.count = 0};
     sigset_t hup;
 
     sigemptyset(&hup);
@@ -124,11 +194,7 @@ static _Noreturn void relay_run(int argc, char *const argv[], struct config *c)
     notify_send("READY=1");
     relay_wait(argc, argv, c, wait_first(c->relay_interval, relay_draw()));
     for (;;) {
-        (void)relay_flush(c, &last, &f);
-        if (f.renew) {
-            (void)relay_renew(c);
-        }
-        relay_wait(argc, argv, c, wait_next(&f, c->relay_interval, relay_draw()));
+        relay_wait(argc, argv, c, relay_try(round, c, &said));
         log_flush();
     }
 }
@@ -137,6 +203,7 @@ int main(int argc, char *argv[])
 {
     struct config config;
     struct profd_error e = {""};
+    struct round *round = NULL;
     bool run;
     enum profd_status status;
 
@@ -144,16 +211,19 @@ int main(int argc, char *argv[])
         return enrol_main(argc, argv);
     }
     status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
-
+    if (!status && run) {
+        status = round_new(&round, &e);
+    }
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
     } else if (run) {
         tls_init();
         if (!config.values[CONFIG_relay_once]) {
-            relay_run(argc, argv, &config);
+            relay_run(argc, argv, round, &config);
         }
-        status = relay_run_once(&config);
+        status = relay_run_once(round, &config);
     }
+    round_free(round);
     config_done(&config);
     return profd_status_exit(status);
 }

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +33,34 @@ enum profd_status stream_wait(int fd, short events, int64_t deadline, struct pro
         return profd_error_set(e, PROFD_IO, "poll: %s", strerror(errno));
     }
     return ready ? PROFD_OK : profd_error_set(e, PROFD_TIMEOUT, "no answer within the time allowed");
+}
+
+enum profd_status stream_open_unix(const char *path, struct stream *out, struct profd_error *e)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct ucred peer = {.uid = UINT32_MAX};
+    socklen_t size = sizeof peer;
+    const struct passwd *service;
+    enum profd_status status = PROFD_OK;
+    int fd;
+
+    memcpy(a.sun_path, path, strlen(path) + 1); /* its length was validated with the configuration */
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a)) {
+        status = profd_error_set(e, PROFD_UNAVAILABLE, "profd does not answer on %s: %s", path, strerror(errno));
+    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
+        status = profd_error_set(e, PROFD_IO, "%s: %s", path, strerror(errno));
+    } else if (peer.uid && peer.uid != geteuid() && (!(service = getpwnam("profd")) || service->pw_uid != peer.uid)) {
+        status = profd_error_set(e, PROFD_UNTRUSTED, "%s belongs to user %u, not to root, profd or user %u", path,
+                                 peer.uid, geteuid());
+    }
+    if (status && fd >= 0) {
+        close(fd);
+    }
+    if (!status) {
+        *out = (struct stream){.fd = fd};
+    }
+    return status;
 }
 
 /* After a call of OpenSSL that did not succeed: waits if that is what it needs. errno is that of the call. */

@@ -20,6 +20,10 @@ int64_t stream_now(void);
 /* Waits for the descriptor until the deadline, of stream_now. TIMEOUT. */
 enum profd_status stream_wait(int fd, short events, int64_t deadline, struct profd_error *e);
 
+/* Connects to a Unix socket of root, of the user profd or of the own user; UNTRUSTED otherwise, UNAVAILABLE if no
+ * process listens. */
+enum profd_status stream_open_unix(const char *path, struct stream *out, struct profd_error *e);
+
 /* Performs the TLS handshake of a client on a connected stream. Takes over ssl. UNTRUSTED, PROTOCOL, UNAVAILABLE or
  * TIMEOUT: the stream is to be closed. */
 enum profd_status stream_secure(struct stream *s, SSL *ssl, int64_t deadline, struct profd_error *e);

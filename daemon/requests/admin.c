@@ -14,6 +14,7 @@
 #include "render/render.h"
 #include "requests/admin_internal.h"
 #include "requests/body.h"
+#include "requests/relay.h"
 #include "requests/session.h"
 #include "store/store.h"
 #include "writer/space.h"
@@ -75,6 +76,38 @@ static enum profd_status admin_delete(struct admin *a, struct profd_error *e)
     return writer_submit(a->service->config.writer, &a->job, &admin_delete_type, e);
 }
 
+/* It may write although the disk is full: it removes more. */
+static void admin_move_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
+                           size_t n)
+{
+    (void)full;
+    for (size_t i = 0; i < n; i++) {
+        struct admin *a = container_of(jobs[i], struct admin, job);
+
+        a->status = relay_move(a->service->config.relay, store, &a->uploads, &a->error);
+    }
+}
+
+static void admin_move_done(struct writer_job *job)
+{
+    struct admin *a = container_of(job, struct admin, job);
+    struct page page;
+
+    if (a->status) {
+        admin_refuse(a, a->status, a->error.sentence);
+        return;
+    }
+    log_write(LOG_LEVEL_NOTICE, NULL,
+              "user %u moved this host to another centre: %" PRIu64 " %s sealed for the one before count here only",
+              a->uid, a->uploads, noun_for(a->uploads, "upload", "uploads"));
+    page_init(&page, 200, "application/json; charset=utf-8");
+    document_write(json_pack("{s:I}", "withdrawn", (json_int_t)a->uploads), &page.body);
+    admin_answer(a, &page);
+}
+
+static const struct writer_job_type admin_move_type = {
+    .run = admin_move_run, .done = admin_move_done, .drop = admin_drop};
+
 static enum profd_status admin_check(const struct admin_service *s, const struct conn *c, const struct message_admin *m,
                                      struct request *request, struct profd_error *e)
 {
@@ -120,6 +153,8 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
     switch (a->request.verb) {
     case REQUEST_DELETE:
         return admin_delete(a, e);
+    case REQUEST_RELAY_MOVE:
+        return writer_submit(a->service->config.writer, &a->job, &admin_move_type, e);
     case REQUEST_VERIFY:
         return admin_begin_verify(a, e);
     case REQUEST_TOKEN:

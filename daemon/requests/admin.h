@@ -38,6 +38,7 @@ struct admin_config {
     struct live *live;
     struct replies *replies;
     struct readers *readers;
+    struct relay_service *relay;
     const char *state_dir;
     const char *signer;              /* socket of profd-signer; NULL: no host can be enrolled */
     struct revocations *revocations; /* NULL: the daemon is no centre */

@@ -28,7 +28,9 @@ struct relay_request {
     struct profd_error error;
 
     bool met; /* the centre has said what follows */
-    uint8_t incarnation[STORE_INCARNATION_SIZE];
+    bool has_centre;
+    uint8_t centre[STORE_CENTRE_SIZE], incarnation[STORE_INCARNATION_SIZE];
+    uint64_t moves; /* since the start, as the relay knows it; then as it is */
     uint64_t backup, after, through;
     bool has_conflict;
     uint8_t conflict[SEGMENT_EPOCH_SIZE]; /* an epoch in which two machines sent segments */
@@ -36,8 +38,7 @@ struct relay_request {
     struct store_verdict verdict;         /* of the centre, about the database */
     uint64_t sealed;
     bool apart;                 /* what was held counts here only */
-    uint64_t number, held;      /* of the database */
-    int64_t oldest;             /* ns: of its segments that are not acknowledged */
+    struct store_relay ledger;  /* after that, before anything is sealed */
     uint64_t again;             /* segments that a restored centre gets again */
     struct store_segment found; /* bytes: owned; id 0: none */
 
@@ -69,6 +70,13 @@ enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_E
     return status;
 }
 
+enum profd_status relay_move(struct relay_service *s, struct store *store, uint64_t *withdrawn, struct profd_error *e)
+{
+    TRY(store_relay_move(store, withdrawn, e));
+    s->moves++;
+    return s->config.active ? relay_begin_epoch(store, s->epoch, e) : PROFD_OK;
+}
+
 /* Two machines made segments of this epoch: if it is the current one, what follows is of a new one. */
 static void relay_leave_epoch(struct relay_request *r, struct store *store, const uint8_t *epoch)
 {
@@ -97,19 +105,17 @@ static bool relay_take(void *context, const struct store_segment *segment)
 
 static void relay_fetch_one(struct relay_request *r, struct store *store)
 {
-    struct store_relay ledger;
+    const uint64_t moves = r->moves;
 
-    r->status = store_get_relay(store, &ledger, &r->error);
-    if (r->status) {
-        return;
-    }
-    r->number = ledger.number;
-    r->held = ledger.held;
-    r->oldest = ledger.oldest;
+    r->moves = r->service->moves;
     if (!r->met) { /* the relay only says why it cannot send anything: what is open goes on growing */
+        r->status = store_get_relay(store, &r->ledger, &r->error);
         return;
     }
-    r->through = r->through ? r->through : ledger.newest;
+    if (moves != r->moves) { /* the centre that it has met may be the one before */
+        r->status = profd_error_set(&r->error, PROFD_BUSY, "this host moves to another centre: ask that one first");
+        return;
+    }
     if (r->has_conflict) {
         relay_leave_epoch(r, store, r->conflict);
     }
@@ -117,8 +123,13 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
         r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
     }
     if (!r->status) {
-        r->status = store_relay_meet(store, r->incarnation, r->backup, &r->again, &r->error);
+        r->status =
+            store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, &r->error);
     }
+    if (!r->status) {
+        r->status = store_get_relay(store, &r->ledger, &r->error); /* what was held may not be so any longer */
+    }
+    r->through = r->through ? r->through : r->ledger.newest;
     if (!r->status) {
         r->status = store_seal_segments(store, r->through, loop_clock(), &r->sealed, &r->error);
     }
@@ -217,9 +228,12 @@ static void relay_fetch_done(struct writer_job *job)
     out->segment = (struct message_bytes){r->found.bytes, r->found.size};
     out->epoch = (struct message_bytes){r->found.epoch, r->found.id ? sizeof r->found.epoch : 0};
     out->through = r->through;
-    out->number = r->number;
-    out->held = r->held;
-    out->oldest = (uint64_t)(r->oldest ? r->oldest : loop_clock());
+    out->number = r->ledger.number;
+    out->held = r->ledger.held;
+    out->oldest = (uint64_t)(r->ledger.oldest ? r->ledger.oldest : loop_clock());
+    out->centre = (struct message_bytes){r->ledger.centre, r->ledger.has_centre ? sizeof r->ledger.centre : 0};
+    out->incarnation = (struct message_bytes){r->ledger.incarnation, r->ledger.met ? sizeof r->ledger.incarnation : 0};
+    out->moves = r->moves;
     relay_answer(r, &m);
 }
 
@@ -284,6 +298,7 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     r->backup = m->backup;
     r->after = m->after;
     r->through = m->through;
+    r->moves = m->moves;
     r->verdict = (struct store_verdict){.went_back = m->went_back, .number = m->number};
     if (m->number > NUMBER_MOST) {
         return profd_error_set(e, PROFD_MALFORMED, "number of FETCH is above 2^62");
@@ -293,6 +308,10 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     }
     r->has_conflict = m->conflict.size > 0;
     if (r->has_conflict && relay_copy(&m->conflict, "the epoch of a conflict", r->conflict, sizeof r->conflict, e)) {
+        return PROFD_MALFORMED;
+    }
+    r->has_centre = m->centre.size > 0;
+    if (r->has_centre && relay_copy(&m->centre, "the centre's name", r->centre, sizeof r->centre, e)) {
         return PROFD_MALFORMED;
     }
     return r->met ? relay_copy(&m->incarnation, "the centre's incarnation", r->incarnation, sizeof r->incarnation, e)

@@ -29,6 +29,9 @@ struct relay_config {
  * IO: there are no random numbers. */
 enum profd_status relay_begin_epoch(struct store *store, uint8_t epoch[SEGMENT_EPOCH_SIZE], struct profd_error *e);
 
+/* The host is to send to another centre: store_relay_move, and a new epoch. On the writer's thread. */
+enum profd_status relay_move(struct relay_service *s, struct store *store, uint64_t *withdrawn, struct profd_error *e);
+
 enum profd_status relay_service_new(const struct relay_config *config, struct relay_service **out,
                                     struct profd_error *e);
 /* After the writer's thread and the connections. Accepts NULL. */

@@ -17,7 +17,8 @@ struct relay_object {
 struct relay_service {
     struct relay_config config;
     struct relay_counts counts;
-    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; of the writer's thread */
+    uint8_t epoch[SEGMENT_EPOCH_SIZE]; /* the current one; of the writer's thread, as the next is */
+    uint64_t moves;                    /* to another centre, since the start */
     struct relay_object object;        /* the rest of which is still to be fetched */
 };
 

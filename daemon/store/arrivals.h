@@ -14,7 +14,6 @@
 #include "store/segments.h"
 
 #define STORE_HOST_SIZE 16
-#define STORE_CENTRE_SIZE 16 /* of a centre's name */
 /* The users of everything that comes from hosts: a user of a host is not a user of this machine. Each tenant is one:
  * tenant n has the number STORE_TENANT − (n − 1), down to STORE_TENANT_LAST. No user of this machine may have one of
  * these numbers. */

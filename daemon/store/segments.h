@@ -8,7 +8,10 @@
  * A database may have been restored from a backup, and the centre may have what a live process counted since then. So
  * after a start, differences that began before it are held in segments of their own, which are not sealed until the
  * centre has said whether it knows a later state of this database (store_relay_resolve). If it does, they are
- * withdrawn: they count on this host only, and the hours are sent as SEGMENT_DROPPED. */
+ * withdrawn: they count on this host only, and the hours are sent as SEGMENT_DROPPED.
+ *
+ * A host sends to one centre. store_relay_move makes it send to another one: what the centre before may have is not
+ * sent again, but withdrawn. */
 #ifndef PROFD_STORE_SEGMENTS_H
 #define PROFD_STORE_SEGMENTS_H
 
@@ -19,6 +22,7 @@
 #include "proto/segment.h"
 
 #define STORE_INCARNATION_SIZE 16
+#define STORE_CENTRE_SIZE 16                          /* of a centre's name */
 #define STORE_RELAY_AGE (48 * INT64_C(3600000000000)) /* ns: for which hosts keep acknowledged segments, at least */
 
 struct store_amount {
@@ -36,7 +40,9 @@ struct store_relay {
     uint64_t number;              /* last number given to what was accepted: decreases only by a restore */
     uint64_t held;                /* 1 + that number before this start, until store_relay_resolve; 0: resolved */
     int64_t oldest;               /* ns: when the oldest that is not acknowledged was opened; 0: there is none */
-    bool met;                     /* a centre has answered: the next two are its */
+    bool has_centre;              /* the name of the centre is known: */
+    uint8_t centre[STORE_CENTRE_SIZE];
+    bool met; /* a centre has answered: the next two are its */
     uint8_t incarnation[STORE_INCARNATION_SIZE];
     uint64_t backup;
 };

@@ -180,8 +180,9 @@ static enum profd_status seal_all_again(struct store *s, struct sqlite_relay *r,
     return status;
 }
 
-enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup,
-                                   uint64_t *again, struct profd_error *e)
+enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_CENTRE_SIZE],
+                                   const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,
+                                   struct profd_error *e)
 {
     struct sqlite_relay r;
     uint64_t count = 0;
@@ -190,8 +191,11 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[ST
     if (status != PROFD_OK || !r.known) {
         return status;
     }
+    if (centre && r.has_centre && memcmp(r.centre, centre, sizeof r.centre) != 0) {
+        return profd_error_set(e, PROFD_REFUSED, "the relay has reached another centre than that of this host");
+    }
     const bool same = r.met && memcmp(r.incarnation, incarnation, sizeof r.incarnation) == 0;
-    if (same && backup <= r.backup) {
+    if (same && backup <= r.backup && (!centre || r.has_centre)) {
         return PROFD_OK;
     }
     status = sqlite_write_begin(s, e);
@@ -204,12 +208,48 @@ enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[ST
     r.met = true;
     r.backup = backup;
     memcpy(r.incarnation, incarnation, sizeof r.incarnation);
+    if (centre) {
+        r.has_centre = true;
+        memcpy(r.centre, centre, sizeof r.centre);
+    }
     if (status == PROFD_OK) {
         status = sqlite_relay_save(s, &r, e);
     }
     status = sqlite_write_end(s, status, e);
     *again = status == PROFD_OK ? count : 0;
     return status;
+}
+
+/* Withdraws what is sealed, and removes what is kept for the centre. */
+static enum profd_status leave_centre(struct store *s, struct sqlite_relay *r, struct profd_error *e)
+{
+    bool found = true;
+    while (found) {
+        sqlite3_stmt *q;
+        TRY(sqlite_first(s, SQL_SEGMENT_SEALED_NEXT, NULL, 0, &q, &found, e));
+        if (found) {
+            TRY(sqlite_segment_reduce(s, q, SEGMENT_WITHDRAWN, &r->withdrawn, e));
+        }
+    }
+    TRY(sqlite_run(s, SQL_SEGMENT_KEPT_BYTES_FORGET, NULL, 0, e));
+    TRY(sqlite_run(s, SQL_SEGMENT_KEPT_FORGET, NULL, 0, e));
+    r->met = r->has_centre = false;
+    r->backup = 0;
+    return sqlite_relay_save(s, r, e);
+}
+
+enum profd_status store_relay_move(struct store *s, uint64_t *withdrawn, struct profd_error *e)
+{
+    struct sqlite_relay r;
+    TRY(sqlite_relay_load(s, &r, e));
+    if (!r.known) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "this host has never forwarded anything: there is nothing to move");
+    }
+    const uint64_t before = r.withdrawn.uploads;
+    TRY(sqlite_write_begin(s, e));
+    TRY(sqlite_write_end(s, leave_centre(s, &r, e), e));
+    *withdrawn = r.withdrawn.uploads - before;
+    return PROFD_OK;
 }
 
 static enum profd_status seal_next(struct store *s, uint64_t through, int64_t now, bool *found, uint64_t *sealed,
@@ -240,7 +280,8 @@ enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t
     }
     through = through > INT64_MAX ? INT64_MAX : through;
     status = sqlite_find(s, SQL_SEGMENT_SEALED_COUNT, NULL, 0, &waiting, &found, e);
-    while (status == PROFD_OK && found && waiting + (int64_t)done < LIMIT_SEGMENTS_SEALED) {
+    while (status == PROFD_OK && found && done < LIMIT_SEGMENTS_AT_ONCE &&
+           waiting + (int64_t)done < LIMIT_SEGMENTS_SEALED) {
         status = seal_next(s, through, now, &found, &done, e);
     }
     status = sqlite_write_end(s, status, e);
@@ -391,6 +432,8 @@ static enum profd_status get_relay(struct store *s, struct store_relay *out, str
     out->acknowledged = r.acknowledged;
     out->rejected = r.rejected;
     out->withdrawn = r.withdrawn;
+    out->has_centre = r.has_centre;
+    memcpy(out->centre, r.centre, sizeof out->centre);
     out->met = r.met;
     out->backup = r.backup;
     memcpy(out->incarnation, r.incarnation, sizeof out->incarnation);

@@ -52,10 +52,14 @@ enum profd_status sqlite_relay_load(struct store *s, struct sqlite_relay *out, s
                                  .held_since = sqlite3_column_int64(q, 18),
                                  .held_hour = sqlite3_column_int64(q, 19),
                                  .apart_before = sqlite3_column_int64(q, 20),
-                                 .apart_hour = sqlite3_column_int64(q, 21)};
+                                 .apart_hour = sqlite3_column_int64(q, 21),
+                                 .has_centre = sqlite3_column_bytes(q, 22) > 0};
     enum profd_status status = sqlite_segment_epoch(s, q, 1, out->epoch, e);
     if (status == PROFD_OK && out->met) {
         status = read_bytes(s, q, 15, "an incarnation", out->incarnation, sizeof out->incarnation, e);
+    }
+    if (status == PROFD_OK && out->has_centre) {
+        status = read_bytes(s, q, 22, "a centre's name", out->centre, sizeof out->centre, e);
     }
     sqlite_finish(q);
     return status;
@@ -65,13 +69,15 @@ enum profd_status sqlite_relay_load(struct store *s, struct sqlite_relay *out, s
 
 enum profd_status sqlite_relay_save(struct store *s, const struct sqlite_relay *r, struct profd_error *e)
 {
-    return sqlite_run(s, SQL_RELAY_SET,
-                      VALUES(INTEGER(r->active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence),
-                             AMOUNT(r->outside), AMOUNT(r->acknowledged), AMOUNT(r->rejected), AMOUNT(r->withdrawn),
-                             BLOB(r->met ? r->incarnation : (const uint8_t *)"", r->met ? sizeof r->incarnation : 0),
-                             INTEGER(r->backup), INTEGER(r->held), INTEGER(r->held_since), INTEGER(r->held_hour),
-                             INTEGER(r->apart_before), INTEGER(r->apart_hour)),
-                      e);
+    return sqlite_run(
+        s, SQL_RELAY_SET,
+        VALUES(INTEGER(r->active), BLOB(r->epoch, sizeof r->epoch), INTEGER(r->sequence), AMOUNT(r->outside),
+               AMOUNT(r->acknowledged), AMOUNT(r->rejected), AMOUNT(r->withdrawn),
+               BLOB(r->met ? r->incarnation : (const uint8_t *)"", r->met ? sizeof r->incarnation : 0),
+               INTEGER(r->backup), INTEGER(r->held), INTEGER(r->held_since), INTEGER(r->held_hour),
+               INTEGER(r->apart_before), INTEGER(r->apart_hour),
+               BLOB(r->has_centre ? r->centre : (const uint8_t *)"", r->has_centre ? sizeof r->centre : 0)),
+        e);
 }
 
 enum profd_status sqlite_segment_reduce(struct store *s, sqlite3_stmt *q, enum segment_kind kind,

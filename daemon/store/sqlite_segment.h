@@ -24,6 +24,8 @@ struct sqlite_relay {
     struct store_amount outside, acknowledged, rejected, withdrawn;
     bool met;
     uint8_t incarnation[STORE_INCARNATION_SIZE];
+    bool has_centre;
+    uint8_t centre[STORE_CENTRE_SIZE];
     uint64_t backup;
     uint64_t held;                    /* 1 + number of the database before the start; 0: nothing is held */
     int64_t held_since, held_hour;    /* ns: of that start; the hour of the last sign of life before it */

@@ -427,13 +427,19 @@ enum profd_status store_relay_begin(struct store *s, const uint8_t epoch[SEGMENT
  * nothing if nothing is held. */
 enum profd_status store_relay_resolve(struct store *s, const struct store_verdict *verdict, bool *apart,
                                       struct profd_error *e);
-/* Records the state of the centre. If its incarnation has changed, it was restored and may lack what it had
+/* Records the state of the centre. centre: its name; NULL: it has none. REFUSED if the host sends to another one; then
+ * nothing has changed. If the incarnation has changed, it was restored and may lack what it had
  * acknowledged: all kept segments are sealed again, and those that were removed are sent as SEGMENT_DROPPED; *again is
  * their number. backup: the latest backup of the centre contains all numbers up to this one. */
-enum profd_status store_relay_meet(struct store *s, const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup,
-                                   uint64_t *again, struct profd_error *e);
-/* Seals segments with ids up to through, oldest first, until LIMIT_SEGMENTS_SEALED are not acknowledged. A sealed
- * segment never changes. */
+enum profd_status store_relay_meet(struct store *s, const uint8_t centre[STORE_CENTRE_SIZE],
+                                   const uint8_t incarnation[STORE_INCARNATION_SIZE], uint64_t backup, uint64_t *again,
+                                   struct profd_error *e);
+/* Forgets the centre, so that the next one that answers is that of this host, and what is kept for the one before.
+ * Sealed segments may be there: they are withdrawn, and the new centre gets their keys as SEGMENT_WITHDRAWN.
+ * *withdrawn: the uploads in them. NOT_FOUND if nothing was ever forwarded. */
+enum profd_status store_relay_move(struct store *s, uint64_t *withdrawn, struct profd_error *e);
+/* Seals segments with ids up to through, oldest first, LIMIT_SEGMENTS_AT_ONCE at most, and until
+ * LIMIT_SEGMENTS_SEALED are not acknowledged. A sealed segment never changes. */
 enum profd_status store_seal_segments(struct store *s, uint64_t through, int64_t now, uint64_t *sealed,
                                       struct profd_error *e);
 /* Calls each with the sealed segments that are not acknowledged, with ids greater than after, ascending; each returns

@@ -94,7 +94,9 @@ static void connection_say(struct connection *c, const struct message *m, uint32
     free(bytes);
 }
 
-/* Segments that are neither acknowledged nor on their way, while fewer than 8 are. */
+#define ON_THEIR_WAY 8u
+
+/* Segments that are neither acknowledged nor on their way, while fewer than ON_THEIR_WAY are. */
 static void connection_deliver(struct simulation *s, struct connection *c)
 {
     struct simulate_host *h = &s->host[c->host];
@@ -105,7 +107,7 @@ static void connection_deliver(struct simulation *s, struct connection *c)
         struct message m = {.type = FRAME_DELIVER};
         size_t size = 0;
 
-        if ((unsigned)__builtin_popcount(c->sent & ~c->answered) >= LIMIT_SEGMENTS_SEALED) {
+        if ((unsigned)__builtin_popcount(c->sent & ~c->answered) >= ON_THEIR_WAY) {
             return;
         }
         if ((h->acknowledged | c->sent) & bit) {

@@ -29,7 +29,8 @@ void seal(struct sender *s)
     uint64_t sealed;
     const size_t before = s->n;
     uint64_t again;
-    OK(&s->store, store_relay_meet(s->store.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &again, &s->store.e));
+    OK(&s->store,
+       store_relay_meet(s->store.w, NULL, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &again, &s->store.e));
     OK(&s->store, store_seal_segments(s->store.w, UINT64_MAX, NOON, &sealed, &s->store.e));
     OK(&s->store, store_each_segment(s->store.w, 0, take, s, &s->store.e));
     for (size_t i = before; i < s->n; i++) {

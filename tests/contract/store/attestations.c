@@ -60,7 +60,7 @@ static void run_for(struct fixture *centre, uint8_t identity, uint32_t tenant)
     OK(centre, store_admit_hosts(centre->w, &a, 1, &admission, &centre->e));
     fixture_open(&host);
     OK(&host, store_relay_begin(host.w, epoch, 0, &host.e));
-    OK(&host, store_relay_meet(host.w, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &n, &host.e));
+    OK(&host, store_relay_meet(host.w, NULL, (const uint8_t[STORE_INCARNATION_SIZE]){0}, 0, &n, &host.e));
     make_counted(&m, 1, 1, 1, MIDNIGHT + HOUR, 5);
     cr_assert_eq(put_counted(&host, &m), STORE_STORED);
     OK(&host, store_seal_segments(host.w, UINT64_MAX, NOON, &sealed, &host.e));

@@ -22,7 +22,7 @@ static void begin(struct fixture *f, unsigned epoch)
 static uint64_t meet(struct fixture *f, const uint8_t *incarnation, uint64_t backup)
 {
     uint64_t again = 99;
-    OK(f, store_relay_meet(f->w, incarnation, backup, &again, &f->e));
+    OK(f, store_relay_meet(f->w, NULL, incarnation, backup, &again, &f->e));
     return again;
 }
 
@@ -217,7 +217,7 @@ STORE_TEST(segment_order_of_arrival)
     free_sent(sent);
 }
 
-STORE_TEST(segment_at_most_eight_wait)
+STORE_TEST(segment_eight_are_sealed_at_once)
 {
     uint64_t number = 0;
     struct sent total = {.n = 0};
@@ -226,10 +226,11 @@ STORE_TEST(segment_at_most_eight_wait)
         put_at(f, 1, 1, i + 1, NOON + i * HOUR, i + 1);
     }
     cr_assert_eq(seal(f, 5), 5);
-    cr_assert_eq(seal(f, UINT64_MAX), 3);
-    cr_assert_eq(seal(f, UINT64_MAX), 0);
+    cr_assert_eq(seal(f, UINT64_MAX), LIMIT_SEGMENTS_AT_ONCE);
     struct store_relay r = ledger(f);
-    cr_assert(r.sealed_segments == 8 && r.open_segments == 12);
+    cr_assert(r.sealed_segments == 13 && r.open_segments == 7);
+    cr_assert_eq(seal(f, UINT64_MAX), 7);
+    cr_assert_eq(seal(f, UINT64_MAX), 0);
     deliver(f, first_centre, &number, &total);
     r = ledger(f);
     cr_assert(total.n == 20 && total.uploads == 20 && total.ticks == r.accepted.ticks &&
@@ -480,6 +481,68 @@ Test(store_sqlite, segment_that_is_damaged)
     cr_assert(strstr(verify_all(&f), "segment 1 cannot be read"));
     cr_assert_not(store_get_health(f.w)->failed);
     fixture_close(&f);
+}
+
+STORE_TEST(segment_at_most_a_batch_waits)
+{
+    begin(f, 1);
+    for (unsigned i = 0; i < LIMIT_SEGMENTS_SEALED + 3; i++) {
+        put_at(f, 1, 1, i + 1, NOON + i * HOUR, 1);
+    }
+    while (seal(f, UINT64_MAX)) {
+    }
+    const struct store_relay r = ledger(f);
+    cr_assert(r.sealed_segments == LIMIT_SEGMENTS_SEALED && r.open_segments == 3);
+}
+
+static uint64_t move(struct fixture *f)
+{
+    uint64_t withdrawn = 99;
+    OK(f, store_relay_move(f->w, &withdrawn, &f->e));
+    return withdrawn;
+}
+
+/* What was sealed, and may have arrived at the first centre, is not sent to the second one; nor is what is kept. */
+STORE_TEST(segment_of_a_host_that_moves_to_another_centre)
+{
+    static const uint8_t name[STORE_CENTRE_SIZE] = "a centre's name", other[STORE_CENTRE_SIZE] = "other's name...";
+    uint64_t again, withdrawn;
+    cr_assert_eq(store_relay_move(f->w, &withdrawn, &f->e), PROFD_NOT_FOUND);
+    begin(f, 1);
+    for (uint32_t i = 1; i <= 4; i++) {
+        put_at(f, 1, 1, i, NOON + i * HOUR, i);
+    }
+    OK(f, store_relay_meet(f->w, name, first_centre, 7, &again, &f->e));
+    OK(f, store_relay_meet(f->w, name, first_centre, 7, &again, &f->e));
+    struct store_relay r = ledger(f);
+    cr_assert(r.has_centre && r.met && memcmp(r.centre, name, sizeof name) == 0 && r.backup == 7);
+    cr_assert_eq(seal(f, 3), 3);
+    struct sent *sent = list_sent(f, 0);
+    acknowledge(f, &sent->s[0], first_centre, 8, STORE_SEGMENT_COUNTED);
+    cr_assert_eq(store_relay_meet(f->w, other, second_centre, 0, &again, &f->e), PROFD_REFUSED);
+    cr_assert_eq(ledger(f).sealed_segments, 2);
+
+    cr_assert_eq(move(f), 2);
+    begin(f, 2);
+    r = ledger(f);
+    cr_assert(!r.has_centre && !r.met && r.backup == 0 && r.kept_segments == 0 && r.kept_bytes == 0);
+    cr_assert(r.acknowledged.uploads == 1 && r.withdrawn.uploads == 2 && r.sealed.uploads == 0 && r.open.uploads == 1);
+    acknowledge(f, &sent->s[1], first_centre, 9, STORE_SEGMENT_COUNTED); /* it was on its way: too late */
+    cr_assert_eq(ledger(f).acknowledged.uploads, 1);
+    free_sent(sent);
+
+    put_at(f, 1, 1, 5, NOON + 5 * HOUR, 5);
+    OK(f, store_relay_meet(f->w, other, second_centre, 0, &again, &f->e));
+    cr_assert_eq(again, 0);
+    cr_assert_eq(seal(f, UINT64_MAX), 4);
+    sent = list_sent(f, 0);
+    cr_assert(sent->n == 4 && sent->uploads == 2 && sent->ticks == 4 + 1 + 5 + 1);
+    cr_assert(sent->s[0].kind == SEGMENT_WITHDRAWN && sent->s[0].hour == NOON / HOUR + 2 && sent->s[0].sequence == 2);
+    cr_assert(sent->s[1].kind == SEGMENT_WITHDRAWN && sent->s[2].kind == SEGMENT_COUNTS);
+    cr_assert(sent->s[3].kind == SEGMENT_COUNTS && sent->s[3].sequence == 1 && sent->s[3].epoch[0] == 2);
+    free_sent(sent);
+    OK(f, store_relay_meet(f->w, other, first_centre, 0, &again, &f->e));
+    cr_assert(again == 0 && ledger(f).acknowledged.uploads == 1, "a restored centre gets nothing of the one before");
 }
 
 static bool resolve(struct fixture *f, bool went_back, uint64_t number)

@@ -411,8 +411,8 @@ Test(config, the_programs_of_the_network_read_the_same_file)
     static const char *const wrong[][3] = {{"--relay-interval", "0s", "not 1s to 1d"},
                                            {"--relay-proxy", "proxy:3128", "not http://HOST:PORT"},
                                            {"--relay-proxy", "http://proxy:0", "not http://HOST:PORT"},
-                                           {"--relay", "tls://centre:0", "not tls://HOST:PORT"},
-                                           {"--relay", "http://centre:1", "not tls://HOST:PORT"}};
+                                           {"--relay", "tls://centre:0", "tls://HOST:PORT"},
+                                           {"--relay", "http://centre:1", "tls://HOST:PORT"}};
     struct profd_error e;
     struct config config;
 
@@ -436,7 +436,7 @@ Test(config, the_programs_of_the_network_read_the_same_file)
     cr_assert_eq(LOAD(&config, &e, "--config", file, "--relay-key", "/r"), PROFD_USAGE);
     write_file("", 0600);
     cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_CONFIG);
-    cr_assert_not_null(strstr(e.sentence, "tls://HOST:PORT"), "%s", e.sentence);
+    cr_assert_not_null(strstr(e.sentence, "https://HOST"), "%s", e.sentence);
     write_file("relay-interval = 2s\n", 0600);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const bool url = !strcmp(wrong[i][0], "--relay");
@@ -504,4 +504,35 @@ Test(config, the_password_of_a_proxy_is_in_no_sentence)
                          "http://me:secret@proxy:1"),
                  PROFD_USAGE);
     cr_assert(strstr(e.sentence, "other users could see") && !strstr(e.sentence, "secret"), "%s", e.sentence);
+}
+
+Test(config, a_centre_over_https)
+{
+    static const char *const good[] = {"https://centre",       "https://centre.example:8443",  "https://[::1]:443/",
+                                       "https://centre/profd", "https://192.0.2.1/a/b.c/~d-_", "https://centre/a/"};
+    static const char *const wrong[] = {"https://",           "https://me@centre",    "https://me:secret@centre",
+                                        "https://centre?a=b", "https://centre/a?b",   "https://centre/#a",
+                                        "https://centre/../", "https://centre/./a",   "https://centre//a",
+                                        "https://centre/%41", "https://centre:99999", "https://centre:x",
+                                        "HTTPS://centre",     "https://centre/a b",   "https://::1/"};
+    struct profd_error e;
+    struct config config;
+
+    unsetenv("CREDENTIALS_DIRECTORY");
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--relay", good[i]), PROFD_OK, "%s", e.sentence);
+        cr_assert(config.relay_https && !config.ca && !config.relay_host);
+        cr_assert_str_eq(config.relay, good[i]);
+        cr_assert_str_eq(config.token, "/etc/profd/relay.token");
+        config_done(&config);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--relay", wrong[i]), PROFD_CONFIG, "%s", wrong[i]);
+        cr_assert_not_null(strstr(e.sentence, "https://HOST[:PORT][/PREFIX]"), "%s", e.sentence);
+    }
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--relay", "https://centre", "--relay-token", "/t", "--relay-host",
+                         "web-7", "--relay-ca", "/c"),
+                 PROFD_OK, "%s", e.sentence);
+    cr_assert(!strcmp(config.token, "/t") && !strcmp(config.relay_host, "web-7") && !strcmp(config.ca, "/c"));
+    config_done(&config);
 }

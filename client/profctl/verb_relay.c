@@ -1,0 +1,48 @@
+/* profctl relay: an operator makes a host send to another centre. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profctl/profctl.h"
+#include "profctl/profctl_admin.h"
+#include "profctl/profctl_rows.h"
+#include "proto/noun.h"
+
+static enum profd_status relay_run(const struct profctl_call *call, struct profd_error *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct rows *answer = NULL;
+    if (strcmp(call->arguments[0], "move") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not move", call->arguments[0]);
+    }
+    enum profd_status status = admin_read(call, "relay-move", NULL, 0, "moving", &text, &n, e);
+    if (status == PROFD_OK && call->json) {
+        (void)fwrite(text, 1, n, stdout);
+    } else if (status == PROFD_OK) {
+        status = rows_parse_object(text, n, &answer, e);
+    }
+    if (answer) {
+        const uint64_t withdrawn = rows_number(answer, 0, "withdrawn");
+        printf("The next centre that answers is the centre of this host\n"
+               "withdrawn  %" PRIu64 " %s, which the centre before may have counted\n",
+               withdrawn, noun_for(withdrawn, "upload", "uploads"));
+        rows_free(answer);
+    }
+    free(text);
+    return status;
+}
+
+const struct profctl_verb verb_relay = {
+    .name = "relay",
+    .arguments = "move",
+    .summary = "Send to another centre from now on",
+    .details =
+        "A host sends to the centre that answered it first, and to no other one that has the same name. `profctl relay "
+        "move`\nforgets that centre. What may have arrived there is not sent to the next one. For root, the daemon's "
+        "user and\nmembers of its admin group.\n",
+    .arguments_least = 1,
+    .arguments_most = 1,
+    .run = relay_run,
+};

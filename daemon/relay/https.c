@@ -1,0 +1,307 @@
+#include "relay/https.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/limits.h"
+
+#define TOKEN_MIN 20
+#define TOKEN_MAX (HTTPS_TOKEN_SIZE - 2)
+#define CONNECT_SECONDS 20L
+#define ANSWER_MS 90000L /* proxies give up after a minute */
+#define RETRY_MOST 3600  /* seconds: a longer Retry-After is cut to this */
+
+struct https {
+    CURL *easy;
+    char why[CURL_ERROR_SIZE];
+};
+
+/* What arrives of an answer. */
+struct https_taking {
+    struct https_answer *answer;
+    size_t capacity;
+    bool too_large, no_memory;
+};
+
+enum profd_status https_new(struct https **out, struct profd_error *e)
+{
+    struct https *h = calloc(1, sizeof *h);
+
+    if (h && !curl_global_init(CURL_GLOBAL_DEFAULT)) {
+        h->easy = curl_easy_init();
+    }
+    if (!h || !h->easy) {
+        free(h);
+        return profd_no_memory(e);
+    }
+    *out = h;
+    return PROFD_OK;
+}
+
+void https_free(struct https *h)
+{
+    if (h) {
+        curl_easy_cleanup(h->easy);
+        curl_global_cleanup();
+        free(h);
+    }
+}
+
+void https_answer_done(struct https_answer *a)
+{
+    free(a->body);
+    a->body = NULL;
+}
+
+static bool https_is_credential(const char *path)
+{
+    const char *directory = getenv("CREDENTIALS_DIRECTORY");
+    const size_t n = directory ? strlen(directory) : 0;
+
+    return n && !strncmp(path, directory, n) && path[n] == '/' && !strstr(path + n, "/../");
+}
+
+static enum profd_status https_judge_file(const char *path, const struct stat *st, struct profd_error *e)
+{
+    if (!S_ISREG(st->st_mode)) {
+        return profd_error_set(e, PROFD_CONFIG, "the token file %s is not a regular file", path);
+    }
+    if (https_is_credential(path)) {
+        return PROFD_OK;
+    }
+    if (st->st_uid && st->st_uid != geteuid()) {
+        return profd_error_set(e, PROFD_CONFIG, "the token file %s belongs to user %u, not to root or user %u", path,
+                               st->st_uid, geteuid());
+    }
+    return st->st_mode & 077 ? profd_error_set(e, PROFD_CONFIG,
+                                               "other users may access the token file %s (mode %04o); chmod it to 0600",
+                                               path, (unsigned)(st->st_mode & 07777))
+                             : PROFD_OK;
+}
+
+enum profd_status https_read_token(const char *path, char out[HTTPS_TOKEN_SIZE], struct profd_error *e)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    ssize_t got = -1;
+    enum profd_status status = PROFD_OK;
+
+    if (fd >= 0 && !fstat(fd, &st)) {
+        status = https_judge_file(path, &st, e);
+        got = status ? 0 : read(fd, out, HTTPS_TOKEN_SIZE - 1);
+    }
+    if (got < 0) {
+        status = profd_error_set(e, PROFD_CONFIG, "cannot read the token file %s: %s", path, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (status) {
+        return status;
+    }
+    out[got] = 0;
+    out[strcspn(out, "\r\n")] = 0;
+    if (strlen(out) < TOKEN_MIN || strlen(out) > TOKEN_MAX) {
+        return profd_error_set(e, PROFD_CONFIG, "%s holds no token: its first line has %zu bytes, a token has %d to %d",
+                               path, strlen(out), TOKEN_MIN, TOKEN_MAX);
+    }
+    for (const char *c = out; *c; c++) {
+        if (*c <= ' ' || *c > '~') {
+            return profd_error_set(e, PROFD_CONFIG, "byte %td of the token in %s is not printable ASCII", c - out + 1,
+                                   path);
+        }
+    }
+    return PROFD_OK;
+}
+
+static size_t https_take(char *data, size_t one, size_t n, void *context)
+{
+    struct https_taking *t = context;
+    struct https_answer *a = t->answer;
+
+    (void)one; /* 1 */
+    t->too_large = n > HTTPS_ANSWER_MAX - a->size;
+    if (t->too_large) {
+        return 0;
+    }
+    if (a->size + n >= t->capacity) {
+        const size_t more = 2 * (a->size + n) + 1024;
+        char *body = realloc(a->body, more);
+
+        t->no_memory = !body;
+        if (!body) {
+            return 0;
+        }
+        a->body = body;
+        t->capacity = more;
+    }
+    memcpy(a->body + a->size, data, n);
+    a->size += n;
+    a->body[a->size] = 0;
+    return n;
+}
+
+/* Headers of a request; NULL without memory. The token is in one of them. */
+static struct curl_slist *https_make_headers(const char *token, const char *type)
+{
+    char line[HTTPS_TOKEN_SIZE + 32];
+    struct curl_slist *list, *longer = NULL;
+
+    (void)snprintf(line, sizeof line, "Authorization: Bearer %s", token);
+    list = curl_slist_append(NULL, line);
+    explicit_bzero(line, sizeof line);
+    (void)snprintf(line, sizeof line, "Content-Type: %s", type);
+    if (list) {
+        longer = curl_slist_append(list, line);
+    }
+    if (list && !longer) {
+        curl_slist_free_all(list);
+    }
+    return longer;
+}
+
+static void https_free_headers(struct curl_slist *list)
+{
+    explicit_bzero(list->data, strlen(list->data));
+    curl_slist_free_all(list);
+}
+
+/* Where it goes, and through which proxy. The proxy of the environment is not used: the configuration says all. */
+static CURLcode https_set_target(CURL *easy, const struct config *c, const char *url)
+{
+    char proxy[CONFIG_HOST_MAX + 24] = "";
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, url);
+
+    if (c->has_proxy) {
+        const bool brackets = strchr(c->proxy.host, ':') != NULL;
+
+        (void)snprintf(proxy, sizeof proxy, "http://%s%s%s:%s", brackets ? "[" : "", c->proxy.host, brackets ? "]" : "",
+                       c->proxy.port);
+    }
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_PROXY, proxy);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_PROXYUSERPWD, c->proxy_user);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_PROXYAUTH, CURLAUTH_BASIC);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (c->ca && !code) { /* else the system's */
+        code = curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca);
+        code = code ? code : curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+    return code;
+}
+
+/* curl_easy_reset keeps the connection. */
+static CURLcode https_set(struct https *h, const struct config *c, const char *url, const struct https_request *r,
+                          const struct curl_slist *headers, struct https_taking *taking)
+{
+    CURL *easy = h->easy;
+    CURLcode code;
+
+    curl_easy_reset(easy);
+    code = https_set_target(easy, c, url);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    code =
+        code ? code : curl_easy_setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE); /* no token for a proxy */
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_USERAGENT, "profd-relay/" PROFD_VERSION);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->size);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDS, r->body ? (const char *)r->body : "");
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, https_take);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_WRITEDATA, taking);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, h->why);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, 1L);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    code = code ? code : curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+    return code ? code
+                : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS + (long)(r->size * 1000 / LIMIT_FRAME_RATE));
+}
+
+/* What the answer says beside its body. */
+static void https_read_answer(CURL *easy, struct https_answer *a)
+{
+    char *type = NULL;
+    curl_off_t retry = 0;
+
+    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &a->status);
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
+    (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry);
+    (void)snprintf(a->type, sizeof a->type, "%.*s", (int)strcspn(type ? type : "", "; "), type ? type : "");
+    a->has_retry = retry > 0;
+    a->retry_ms = (uint64_t)(retry < RETRY_MOST ? retry : RETRY_MOST) * 1000;
+}
+
+static enum profd_status https_explain(struct https *h, CURLcode code, const char *url,
+                                       const struct https_taking *taking, struct profd_error *e)
+{
+    long proxy = 0;
+    enum profd_status status = PROFD_UNAVAILABLE;
+
+    (void)curl_easy_getinfo(h->easy, CURLINFO_HTTP_CONNECTCODE, &proxy);
+    if (taking->too_large) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "%s: the answer has more than %u bytes", url, HTTPS_ANSWER_MAX);
+    }
+    if (taking->no_memory || code == CURLE_OUT_OF_MEMORY) {
+        return profd_no_memory(e);
+    }
+    if (proxy && (proxy < 200 || proxy > 299)) {
+        return profd_error_set(e, PROFD_UNAVAILABLE, "%s: the proxy refuses the connection: status %ld", url, proxy);
+    }
+    if (code == CURLE_PEER_FAILED_VERIFICATION) {
+        status = PROFD_UNTRUSTED;
+    } else if (code == CURLE_SSL_CACERT_BADFILE) {
+        status = PROFD_CONFIG;
+    } else if (code == CURLE_OPERATION_TIMEDOUT) {
+        status = PROFD_TIMEOUT;
+    }
+    return profd_error_set(e, status, "%s: %s", url, *h->why ? h->why : curl_easy_strerror(code));
+}
+
+enum profd_status https_send(struct https *h, const struct config *c, const struct https_request *request,
+                             struct https_answer *out, struct profd_error *e)
+{
+    char token[HTTPS_TOKEN_SIZE], *url = NULL;
+    struct https_answer answer = {.status = 0};
+    struct https_taking taking = {.answer = &answer};
+    struct curl_slist *headers;
+    size_t base = strlen(c->relay);
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    enum profd_status status;
+
+    TRY(https_read_token(c->token, token, e));
+    headers = https_make_headers(token, request->type);
+    explicit_bzero(token, sizeof token);
+    while (c->relay[base - 1] == '/') {
+        base--;
+    }
+    if (headers && asprintf(&url, "%.*s%s", (int)base, c->relay, request->path) >= 0) {
+        h->why[0] = 0;
+        code = https_set(h, c, url, request, headers, &taking);
+        code = code ? code : curl_easy_perform(h->easy);
+    }
+    if (code) {
+        status = https_explain(h, code, url ? url : c->relay, &taking, e);
+    } else {
+        https_read_answer(h->easy, &answer);
+        status = PROFD_OK;
+    }
+    if (headers) {
+        (void)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, NULL);
+        https_free_headers(headers);
+    }
+    free(url);
+    if (status) {
+        https_answer_done(&answer);
+    } else {
+        *out = answer;
+    }
+    return status;
+}

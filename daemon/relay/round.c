@@ -1,0 +1,595 @@
+#include "relay/round.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "log/log.h"
+#include "proto/frame.h"
+#include "proto/limits.h"
+#include "proto/segment.h"
+#include "relay/batch.h"
+#include "relay/https.h"
+#include "relay/identity.h"
+#include "relay/talk.h"
+
+#define UPLOADS_PATH "/api/v1/uploads"
+#define UPLOADS_TYPE "application/x-protobuf"
+#define SYMBOLS_TYPE "application/vnd.profd.symbols"
+#define LARGE_MOST 64u   /* uploads that are too large for the way to the centre, which are remembered */
+#define LARGE_MS 3600000 /* until they are tried again */
+#define OTHER_CENTRE "relay reaches another centre than before; profctl relay move takes it"
+
+/* An upload that was refused as too large, when it was alone. */
+struct large_upload {
+    uint64_t id;
+    int64_t again; /* ms of stream_now */
+};
+
+struct round {
+    struct https *https;
+    bool asked;        /* the centre has answered this process; what follows is true of it */
+    unsigned failures; /* rounds in a row */
+    uint64_t through;  /* of the round that failed: more is not sealed before a batch arrives */
+    size_t most_bytes; /* of a batch; a proxy may take less than LIMIT_BATCH_BYTES */
+    size_t large_count;
+    struct large_upload large[LARGE_MOST];
+
+    /* of this round: */
+    const struct config *config;
+    struct round_report *report;
+    struct talk profd;
+    struct message_fetch fetch; /* the next one; its bytes are those of batch.centre and batch.incarnation */
+    uint64_t moves;
+    bool end;                  /* profd has no more */
+    enum profd_status refused; /* an upload that is too large: the others go on */
+    struct profd_error refusal;
+    size_t offered_count, sent_count;
+    struct buildid offered[BATCH_BUILDS], sent[BATCH_BUILDS]; /* builds that were offered, and sent */
+    uint64_t sent_bytes;
+    struct batch batch; /* centre and incarnation are those that profd knows */
+    struct batch_answer answer;
+};
+
+enum profd_status round_new(struct round **out, struct profd_error *e)
+{
+    struct round *r = calloc(1, sizeof *r);
+
+    if (!r) {
+        return profd_no_memory(e);
+    }
+    const enum profd_status status = https_new(&r->https, e);
+    if (status) {
+        free(r);
+        return status;
+    }
+    r->most_bytes = LIMIT_BATCH_BYTES;
+    *out = r;
+    return PROFD_OK;
+}
+
+void round_free(struct round *r)
+{
+    if (r) {
+        https_free(r->https);
+        batch_keep(&r->batch, 0);
+    }
+    free(r);
+}
+
+/* Copies a name or an incarnation of a centre; false if there is none. */
+static bool round_copy(const struct message_bytes *from, uint8_t to[BATCH_CENTRE_SIZE])
+{
+    if (from->size == BATCH_CENTRE_SIZE) {
+        memcpy(to, from->data, BATCH_CENTRE_SIZE);
+    }
+    return from->size == BATCH_CENTRE_SIZE;
+}
+
+static enum profd_status round_fetch(struct round *r, const struct message_fetch *fetch, struct message *segment,
+                                     struct profd_error *e)
+{
+    const struct message request = {.type = FRAME_FETCH, .as.fetch = *fetch};
+    TRY(talk_ask(&r->profd, &request, FRAME_SEGMENT, segment, e));
+
+    r->batch.number = segment->as.segment.number;
+    r->batch.held = segment->as.segment.held;
+    r->batch.oldest = segment->as.segment.oldest;
+    return PROFD_OK;
+}
+
+/* Tells profd an error, and takes what it knows of the centre and says of its database. */
+static enum profd_status round_tell(struct round *r, const char *error, struct profd_error *e)
+{
+    struct message segment;
+    TRY(round_fetch(r, &(struct message_fetch){.error = error}, &segment, e));
+
+    r->batch.has_centre = round_copy(&segment.as.segment.centre, r->batch.centre);
+    r->batch.has_incarnation = r->batch.has_centre && round_copy(&segment.as.segment.incarnation, r->batch.incarnation);
+    r->moves = segment.as.segment.moves;
+    message_done(&segment);
+    return PROFD_OK;
+}
+
+/* What the next FETCH says of the centre. */
+static void round_set_fetch(struct round *r)
+{
+    r->fetch.incarnation = (struct message_bytes){r->batch.incarnation, sizeof r->batch.incarnation};
+    r->fetch.centre = (struct message_bytes){r->batch.centre, sizeof r->batch.centre};
+    r->fetch.moves = r->moves;
+    r->fetch.error = "";
+}
+
+/* The answer of a status other than 200 as an error. */
+static enum profd_status round_judge(struct round *r, const struct https_answer *a, struct profd_error *e)
+{
+    struct round_pause *pause = &r->report->pause;
+    enum profd_status status = PROFD_UNAVAILABLE;
+    char detail[300] = "";
+
+    if (!strcmp(a->type, "application/problem+json")) {
+        batch_read_problem(a->body ? a->body : "", a->size, detail, sizeof detail);
+    }
+    if (a->status == 421 && *detail) {
+        pause->kind = ROUND_LONG;
+        return profd_error_set(e, PROFD_REFUSED, OTHER_CENTRE);
+    }
+    if (a->status == 401 || a->status == 403) {
+        status = a->status == 401 ? PROFD_UNAUTHORIZED : PROFD_FORBIDDEN;
+        pause->kind = ROUND_LONG;
+    } else if (a->status == 413) {
+        status = PROFD_TOO_LARGE;
+    } else if (a->status == 429 || a->status == 503) {
+        status = PROFD_BUSY;
+        pause->kind = a->has_retry ? ROUND_SAID : pause->kind;
+        pause->said_ms = a->retry_ms;
+    } else if (*detail) {
+        status = PROFD_PROTOCOL;
+    }
+    if (*detail) {
+        return profd_error_set(e, status, "the centre answers %ld: %s", a->status, detail);
+    }
+    return profd_error_set(e, status, "%s answers %ld (%s), which is not of a centre", r->config->relay, a->status,
+                           *a->type ? a->type : "without a body");
+}
+
+/* Posts the batch, and takes an answer that acknowledges it. */
+static enum profd_status round_post(struct round *r, struct profd_error *e)
+{
+    char machine[IDENTITY_MACHINE_SIZE], boot[IDENTITY_MACHINE_SIZE];
+    struct https_request request = {.method = "POST", .path = UPLOADS_PATH, .type = UPLOADS_TYPE};
+    struct https_answer answer;
+    struct timespec now;
+    uint8_t *body = NULL;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    r->batch.clock = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    r->batch.machine = identity_machine(machine);
+    r->batch.boot = identity_boot(boot);
+    r->batch.host = r->config->relay_host ? r->config->relay_host : "";
+    r->batch.version = PROFD_VERSION;
+    TRY(batch_encode(&r->batch, &body, &request.size, e));
+    request.body = body;
+    enum profd_status status = https_send(r->https, r->config, &request, &answer, e);
+    free(body);
+    if (status) {
+        return status;
+    }
+    if (answer.status != 200) {
+        status = round_judge(r, &answer, e);
+    } else if (strcmp(answer.type, "application/json") != 0) {
+        status = profd_error_set(e, PROFD_PROTOCOL, "%s answers 200 (%s), which acknowledges nothing", r->config->relay,
+                                 *answer.type ? answer.type : "without a body");
+    } else {
+        status = batch_read_answer(&r->batch, answer.body ? answer.body : "", answer.size, &r->answer, e);
+    }
+    https_answer_done(&answer);
+    if (!status && r->batch.has_centre && memcmp(r->batch.centre, r->answer.centre, sizeof r->batch.centre) != 0) {
+        r->report->pause.kind = ROUND_LONG;
+        status = profd_error_set(e, PROFD_REFUSED, OTHER_CENTRE);
+    }
+    return status;
+}
+
+/* Takes over what an answer says of the centre. profd learns it with the next FETCH: if the centre is restored, what it
+ * may lack is sealed again. */
+static enum profd_status round_meet(struct round *r, struct profd_error *e)
+{
+    const bool same =
+        r->batch.has_incarnation && !memcmp(r->batch.incarnation, r->answer.incarnation, sizeof r->batch.incarnation);
+    struct message segment;
+
+    memcpy(r->batch.centre, r->answer.centre, sizeof r->batch.centre);
+    memcpy(r->batch.incarnation, r->answer.incarnation, sizeof r->batch.incarnation);
+    r->batch.has_centre = r->batch.has_incarnation = true;
+    round_set_fetch(r);
+    r->fetch.backup = r->answer.backed_up;
+    r->fetch.went_back = r->answer.went_back;
+    r->fetch.number = r->answer.number;
+    r->asked = true;
+    r->report->batches++;
+    r->report->pause.said_ms = r->answer.wait_ms;
+    if (same) {
+        return PROFD_OK;
+    }
+    struct message_fetch nothing = r->fetch;
+    nothing.after = INT64_MAX;
+    TRY(round_fetch(r, &nothing, &segment, e));
+    message_done(&segment);
+    r->fetch.after = 0;
+    return PROFD_OK;
+}
+
+/* True if this upload was too large for the way to the centre, and is not to be tried yet. */
+static bool round_is_large(const struct round *r, uint64_t id)
+{
+    for (size_t i = 0; i < r->large_count; i++) {
+        if (r->large[i].id == id) {
+            return stream_now() < r->large[i].again;
+        }
+    }
+    return false;
+}
+
+/* The oldest entry is forgotten if there are too many: that upload is tried again sooner. */
+static void round_remember_large(struct round *r, uint64_t id)
+{
+    size_t i = 0;
+
+    while (i < r->large_count && r->large[i].id != id) {
+        i++;
+    }
+    if (i == LARGE_MOST) {
+        memmove(r->large, r->large + 1, sizeof *r->large * --i);
+    }
+    r->large_count = i < r->large_count ? r->large_count : i + 1;
+    r->large[i] = (struct large_upload){id, stream_now() + LARGE_MS};
+}
+
+/* Adds a segment to the batch. False: it is for the next one. */
+static bool round_add(struct round *r, const struct message_segment *m, enum profd_status *status,
+                      struct profd_error *e)
+{
+    struct batch *b = &r->batch;
+    struct batch_upload *u = &b->uploads[b->upload_count];
+
+    if (m->epoch.size != sizeof u->sender) {
+        *status = profd_error_set(e, PROFD_PROTOCOL, "profd: the epoch of a segment has %zu bytes, not %zu",
+                                  m->epoch.size, sizeof u->sender);
+        return false;
+    }
+    if (b->upload_count && b->bytes + m->segment.size > r->most_bytes) {
+        return false;
+    }
+    r->fetch.after = m->id;
+    if (round_is_large(r, m->id)) {
+        return true;
+    }
+    *u = (struct batch_upload){.id = m->id, .sequence = m->sequence, .size = m->segment.size};
+    u->bytes = malloc(u->size + 1);
+    if (!u->bytes) {
+        *status = profd_no_memory(e);
+        return false;
+    }
+    memcpy(u->bytes, m->segment.data, u->size);
+    memcpy(u->sender, m->epoch.data, sizeof u->sender);
+    b->bytes += u->size;
+    b->upload_count++;
+    return true;
+}
+
+/* Fetches until the batch is full or profd has no more. */
+static enum profd_status round_fill(struct round *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    bool more = true;
+
+    while (!status && more && r->batch.upload_count < LIMIT_BATCH_UPLOADS && r->batch.bytes < r->most_bytes) {
+        struct message segment;
+
+        status = round_fetch(r, &r->fetch, &segment, e);
+        if (status) {
+            break;
+        }
+        r->fetch.through = r->through = segment.as.segment.through;
+        r->end = !segment.as.segment.id;
+        more = !r->end && round_add(r, &segment.as.segment, &status, e);
+        message_done(&segment);
+    }
+    return status;
+}
+
+/* One piece of the parsed object of a build. */
+static enum profd_status round_fetch_object(struct round *r, const char *build, uint64_t offset, struct message *piece,
+                                            struct profd_error *e)
+{
+    const struct message request = {.type = FRAME_FETCH_OBJECT, .as.fetch_object = {build, offset}};
+
+    return talk_ask(&r->profd, &request, FRAME_PARSED, piece, e);
+}
+
+/* Adds a build to a list. False: it is there, or the list is full. */
+static bool round_list(struct buildid *list, size_t *count, const struct buildid *build)
+{
+    for (size_t i = 0; i < *count; i++) {
+        if (!strcmp(list[i].text, build->text)) {
+            return false;
+        }
+    }
+    if (*count < BATCH_BUILDS) {
+        list[(*count)++] = *build;
+        return true;
+    }
+    return false;
+}
+
+/* Offers what the latest answer wants, each build once in a round. */
+static enum profd_status round_offer(struct round *r, struct profd_error *e)
+{
+    r->batch.offer_count = 0;
+    for (size_t i = 0; i < r->answer.wanted_count; i++) {
+        const struct buildid *build = &r->answer.wanted[i];
+        struct message piece;
+
+        if (!round_list(r->offered, &r->offered_count, build)) {
+            continue;
+        }
+        TRY(round_fetch_object(r, build->text, 0, &piece, e));
+        struct batch_offer *o = &r->batch.offers[r->batch.offer_count++];
+        *o = (struct batch_offer){.build = *build, .size = piece.as.parsed.size};
+        o->has_hash = piece.as.parsed.hash.size == sizeof o->hash;
+        if (o->has_hash) {
+            memcpy(o->hash, piece.as.parsed.hash.data, sizeof o->hash);
+        }
+        message_done(&piece);
+    }
+    r->answer.wanted_count = 0;
+    return PROFD_OK;
+}
+
+/* The whole parsed object of a build, which the caller frees. NULL: there is none, or it has changed meanwhile. */
+static enum profd_status round_read_object(struct round *r, const char *build, uint8_t **bytes, size_t *size,
+                                           struct profd_error *e)
+{
+    uint8_t *whole = NULL, hash[BATCH_HASH_SIZE];
+    struct message piece;
+    enum profd_status status = PROFD_OK;
+    size_t got = 0;
+    bool more = true;
+
+    *size = 0;
+    while (more && !(status = round_fetch_object(r, build, got, &piece, e))) {
+        const struct message_parsed *p = &piece.as.parsed;
+
+        if (!whole && p->hash.size == sizeof hash && p->size && p->size <= LIMIT_ATTEST_OBJECT) {
+            *size = (size_t)p->size;
+            memcpy(hash, p->hash.data, sizeof hash);
+            whole = malloc(*size);
+            status = whole ? PROFD_OK : profd_no_memory(e);
+        }
+        more = whole && p->hash.size == sizeof hash && !memcmp(hash, p->hash.data, sizeof hash) && p->piece.size &&
+               p->piece.size <= *size - got;
+        if (more) {
+            memcpy(whole + got, p->piece.data, p->piece.size);
+            got += p->piece.size;
+        }
+        message_done(&piece);
+        more = more && got < *size;
+        if (status) {
+            break;
+        }
+    }
+    if (status || got < *size) {
+        free(whole);
+        whole = NULL;
+    }
+    *bytes = whole;
+    return status;
+}
+
+/* Puts the symbols of one build. *refused: the centre's answer to it, if it is an error; others may follow. */
+static enum profd_status round_put(struct round *r, const struct buildid *build, struct profd_error *refused,
+                                   struct profd_error *e)
+{
+    char path[sizeof "/api/v1/builds//symbols" + BUILDID_TEXT_SIZE];
+    struct https_request request = {.method = "PUT", .path = path, .type = SYMBOLS_TYPE};
+    const struct round_pause before = r->report->pause;
+    struct https_answer answer;
+    uint8_t *bytes = NULL;
+
+    (void)snprintf(path, sizeof path, "/api/v1/builds/%s/symbols", build->text);
+    TRY(round_read_object(r, build->text, &bytes, &request.size, e));
+    if (!bytes) {
+        return PROFD_OK;
+    }
+    request.body = bytes;
+    enum profd_status status = https_send(r->https, r->config, &request, &answer, e);
+    free(bytes);
+    if (status) {
+        return status;
+    }
+    r->sent_bytes += request.size;
+    if (answer.status < 200 || answer.status > 299) {
+        (void)round_judge(r, &answer, refused);
+        r->report->pause = before; /* it is asked for again, when uploads are sent */
+    }
+    https_answer_done(&answer);
+    return PROFD_OK;
+}
+
+/* Puts the symbols that the latest answer asks for, each build once in a round. */
+static enum profd_status round_put_all(struct round *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+
+    for (size_t i = 0; i < r->answer.send_count && !status && r->sent_bytes < ROUND_SYMBOL_BYTES; i++) {
+        if (round_list(r->sent, &r->sent_count, &r->answer.send[i])) {
+            status = round_put(r, &r->answer.send[i], &r->report->symbols, e);
+        }
+    }
+    r->answer.send_count = 0;
+    return status;
+}
+
+/* The outcome that ACKNOWLEDGE tells profd. */
+static uint32_t round_outcome(const struct batch_result *result)
+{
+    static const uint32_t outcomes[BATCH_OUTCOMES] = {
+        [BATCH_COUNTED] = 0, [BATCH_KNOWN] = 0, [BATCH_PUT_ASIDE] = 1, [BATCH_REFUSED] = 1, [BATCH_CONFLICT] = 2};
+
+    return outcomes[result->outcome];
+}
+
+/* Tells profd what became of each upload, all at once, so that it commits few times. */
+static enum profd_status round_acknowledge(struct round *r, struct profd_error *e)
+{
+    const size_t n = r->batch.upload_count;
+    enum profd_status status = PROFD_OK;
+
+    for (size_t i = 0; i < n && !status; i++) {
+        const struct batch_upload *u = &r->batch.uploads[i];
+        const struct batch_result *result = &r->answer.results[i];
+        const struct message m = {.type = FRAME_ACKNOWLEDGE,
+                                  .as.acknowledge = {.epoch = {u->sender, sizeof u->sender},
+                                                     .sequence = u->sequence,
+                                                     .incarnation = r->fetch.incarnation,
+                                                     .number = result->number ? result->number : 1,
+                                                     .outcome = round_outcome(result)}};
+
+        if (m.as.acknowledge.outcome) {
+            log_write(LOG_LEVEL_WARNING, "outcome", "the centre did not count upload %llu: %s",
+                      (unsigned long long)u->sequence, result->detail);
+        }
+        r->report->counted += !m.as.acknowledge.outcome;
+        status = talk_send(&r->profd, &m, (uint32_t)i + 1, e);
+    }
+    for (size_t i = 0; i < n && !status; i++) {
+        struct message ack;
+        uint32_t tag;
+
+        status = talk_take(&r->profd, 60000, &ack, &tag, e);
+        if (!status && ack.type == FRAME_NACK) {
+            status = talk_explain_nack(&r->profd, &ack, e);
+        }
+        if (!status || ack.type == FRAME_NACK) {
+            message_done(&ack);
+        }
+    }
+    r->report->delivered += n;
+    return status;
+}
+
+/* Posts the batch, half of it if it is too large for the way, and so on; then acknowledges what has arrived. An upload
+ * that is too large alone is left out. */
+static enum profd_status round_exchange(struct round *r, struct profd_error *e)
+{
+    enum profd_status status;
+
+    while ((status = round_post(r, e)) == PROFD_TOO_LARGE && r->batch.upload_count > 1) {
+        r->most_bytes = r->batch.bytes / 2;
+        batch_keep(&r->batch, (r->batch.upload_count + 1) / 2);
+        r->fetch.after = r->batch.uploads[r->batch.upload_count - 1].id;
+        r->end = false;
+    }
+    if (status == PROFD_TOO_LARGE && r->batch.upload_count) {
+        const struct batch_upload *u = &r->batch.uploads[0];
+
+        round_remember_large(r, u->id);
+        r->refused = status;
+        profd_error_wrap(e, status, "upload %llu of %zu bytes is too large for the way to the centre",
+                         (unsigned long long)u->sequence, u->size);
+        r->refusal = *e;
+        r->most_bytes = LIMIT_BATCH_BYTES;
+        batch_keep(&r->batch, 0);
+        return PROFD_OK;
+    }
+    if (!status) {
+        status = round_meet(r, e);
+    }
+    if (!status) {
+        status = round_acknowledge(r, e);
+    }
+    batch_keep(&r->batch, 0);
+    if (!status) {
+        r->fetch.through = r->through = 0;
+        status = round_put_all(r, e);
+    }
+    return status;
+}
+
+/* All that there is. If nothing else was posted, an empty batch tells the centre that the host is there. */
+static enum profd_status round_send_all(struct round *r, struct profd_error *e)
+{
+    enum profd_status status = PROFD_OK;
+    bool last = false;
+
+    r->fetch.through = r->through;
+    if (!r->asked || r->batch.held || !r->batch.has_incarnation) {
+        status = round_exchange(r, e);
+    } else {
+        round_set_fetch(r);
+    }
+    while (!status && !last) {
+        status = round_fill(r, e);
+        if (!status) {
+            status = round_offer(r, e);
+        }
+        last = !r->batch.upload_count && !r->batch.offer_count;
+        if (!status && (!last || !r->report->batches)) {
+            status = round_exchange(r, e);
+        }
+    }
+    return status;
+}
+
+static void round_begin(struct round *r, const struct config *c, struct round_report *out)
+{
+    *out = (struct round_report){.pause = {.kind = ROUND_FAILED, .failures = r->failures}};
+    r->config = c;
+    r->report = out;
+    r->profd = talk_of("profd", LIMIT_FRAME_PAYLOAD);
+    r->fetch = (struct message_fetch){.error = ""};
+    r->refused = PROFD_OK;
+    r->offered_count = r->sent_count = 0;
+    r->sent_bytes = 0;
+    r->batch.offer_count = 0;
+    r->answer.wanted_count = r->answer.send_count = 0;
+    r->most_bytes = r->most_bytes < LIMIT_BATCH_BYTES / 2 ? 2 * r->most_bytes : LIMIT_BATCH_BYTES;
+}
+
+enum profd_status round_run(struct round *r, const struct config *c, const char *last_error, struct round_report *out,
+                            struct profd_error *e)
+{
+    struct profd_error ignored;
+    enum profd_status status;
+    bool reached;
+
+    round_begin(r, c, out);
+    status = stream_open_unix(c->socket, &r->profd.stream, e);
+    if (!status) {
+        status = talk_greet(&r->profd, e);
+    }
+    if (!status) {
+        status = round_tell(r, last_error, e);
+    }
+    reached = !status;
+    if (!status) {
+        status = round_send_all(r, e);
+    }
+    batch_keep(&r->batch, 0);
+    if (!status) {
+        out->pause.kind = ROUND_DONE;
+        status = r->refused;
+        *e = r->refused ? r->refusal : *e;
+        r->failures = 0;
+    } else {
+        r->failures++;
+        r->asked = r->asked && out->pause.kind != ROUND_LONG;
+    }
+    if (status && reached) {
+        (void)round_tell(r, e->sentence, &ignored); /* if profd has gone, there is no one to tell */
+    }
+    stream_close(&r->profd.stream);
+    return status;
+}
