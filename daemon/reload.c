@@ -42,52 +42,45 @@ enum profd_status server_make_watcher(struct server *s, struct profd_error *e)
 
 struct endpoints_access server_get_access(const struct config *c)
 {
-    struct endpoints_access access = {.policy = {.own_uid = (uint32_t)geteuid(),
-                                                 .has_read_group = c->has_read_group,
-                                                 .read_group = c->read_group,
-                                                 .has_admin_group = c->has_admin_group,
-                                                 .admin_group = c->admin_group,
-                                                 .has_relay_user = c->has_relay_user,
-                                                 .relay_user = c->relay_user,
-                                                 .has_gate_user = c->has_gate_user,
-                                                 .gate_user = c->gate_user,
-                                                 .has_record_user = c->has_record_user,
-                                                 .record_user = c->record_user,
-                                                 .has_proxy_user = c->has_http_proxy_user,
-                                                 .proxy_user = c->http_proxy_user},
-                                      .http_open = c->http_open,
-                                      .origin = c->http_origin};
-
-    memcpy(access.token_sha256, c->http_token_sha256, sizeof access.token_sha256);
-    return access;
+    return (struct endpoints_access){.policy = {.own_uid = (uint32_t)geteuid(),
+                                                .has_read_group = c->has_read_group,
+                                                .read_group = c->read_group,
+                                                .has_admin_group = c->has_admin_group,
+                                                .admin_group = c->admin_group,
+                                                .has_relay_user = c->has_relay_user,
+                                                .relay_user = c->relay_user,
+                                                .has_gate_user = c->has_gate_user,
+                                                .gate_user = c->gate_user,
+                                                .has_record_user = c->has_record_user,
+                                                .record_user = c->record_user,
+                                                .has_proxy_user = c->has_http_proxy_user,
+                                                .proxy_user = c->http_proxy_user},
+                                     .http_open = c->http_open,
+                                     .origin = c->http_origin};
 }
 
-/* Only access can be refused, so it comes first. A socket that keeps its old group is said, and the rest goes on. */
-static enum profd_status server_apply(struct server *s, struct profd_error *e)
+/* A socket that keeps its old group is said, and the rest goes on. */
+static void server_apply(struct server *s)
 {
     const struct config *c = s->config;
     const struct endpoints_access access = server_get_access(c);
     const struct store_policy policy = server_get_policy(c);
     const struct status_setup setup = server_get_setup(c);
     const struct store_detail detail = server_get_detail(c);
-    const enum profd_status status = endpoints_set_access(s->endpoints, &access, e);
+    struct profd_error e;
 
-    if (status == PROFD_CONFIG) {
-        return status;
-    }
-    if (status) {
-        log_write(LOG_LEVEL_WARNING, NULL, "%s", e->sentence);
+    if (endpoints_set_access(s->endpoints, &access, &e)) {
+        log_write(LOG_LEVEL_WARNING, NULL, "%s", e.sentence);
     }
     log_open(c->log_level);
-    s->readers.has_proxy = c->has_http_proxy_user;
-    s->readers.proxy_user = c->http_proxy_user;
+    s->tokens.has_proxy = c->has_http_proxy_user;
+    s->tokens.proxy_user = c->http_proxy_user;
     live_set_interval(s->live, c->harvest_interval);
     space_set_limits(s->space, c->keep_bytes, c->user_share);
     upkeep_job_set_policy(s->upkeep, &policy);
     intake_set(s->intake, c->relay_interval, &detail);
     pages_set_setup(s->pages, &setup);
     watcher_set(s->watcher, c->watch, c->watch_interval);
-    return PROFD_OK;
 }
 
 enum profd_status server_reload(struct server *s, struct config_change *change, struct profd_error *e)
@@ -97,12 +90,8 @@ enum profd_status server_reload(struct server *s, struct config_change *change, 
                                            : config_reload(OF_PROFD, s->argc, s->argv, s->config, &old, change, e);
 
     if (!status) {
-        status = server_apply(s, e);
-        if (status) {
-            config_reload_undo(OF_PROFD, s->config, &old);
-        } else {
-            config_done(&old);
-        }
+        server_apply(s);
+        config_done(&old);
     }
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "the configuration stays as it was: %s", e->sentence);

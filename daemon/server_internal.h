@@ -25,11 +25,11 @@
 #include "requests/intake.h"
 #include "requests/object.h"
 #include "requests/query.h"
-#include "requests/readers.h"
 #include "requests/symbols.h"
 #include "requests/relay.h"
 #include "requests/reply.h"
 #include "requests/sync.h"
+#include "requests/tokens.h"
 #include "requests/upload.h"
 #include "store/store.h"
 #include "watch/watcher.h"
@@ -73,7 +73,7 @@ struct server {
     struct live *live;
     struct pages *pages;
     struct replies replies;
-    struct readers readers;
+    struct tokens tokens;
     struct symbols symbols;
     struct object_service *objects;
     struct upload_service *uploads;

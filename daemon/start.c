@@ -23,20 +23,6 @@
 #define HEAP_STEP (1 << 20)
 #define HEAP_MMAP (1 << 20) /* larger blocks are mapped, and unmapped when freed */
 
-static enum profd_status server_take_passed(struct server *s, struct profd_error *e)
-{
-    const struct config *config = s->config;
-    enum profd_status status = listen_take_passed(&s->passed, e);
-
-    if (status) {
-        return status;
-    }
-    if (s->passed.http_tcp >= 0 && !config->http_open && !config->values[CONFIG_http_token]) {
-        return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: use http-token FILE, or http-open");
-    }
-    return PROFD_OK;
-}
-
 /* Raises the soft limit of descriptors to the hard limit: each connection needs one, and each may send some. */
 static void server_raise_descriptors(void)
 {
@@ -136,9 +122,9 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         status = s->config->relay ? relay_begin_epoch(s->write_store, s->relay_epoch, e) : PROFD_OK;
     }
     if (!status) {
-        s->readers.has_proxy = s->config->has_http_proxy_user;
-        s->readers.proxy_user = s->config->http_proxy_user;
-        status = readers_read(s->write_store, &s->readers.list, e);
+        s->tokens.has_proxy = s->config->has_http_proxy_user;
+        s->tokens.proxy_user = s->config->http_proxy_user;
+        status = tokens_load(&s->tokens, s->write_store, e);
     }
     if (!status) {
         status = store_sqlite_open_reader(s->path, &s->check_store, e);
@@ -191,6 +177,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
                                        .space = s->space,
                                        .health = s->health,
                                        .policy = server_get_policy(config),
+                                       .store = s->check_store,
                                        .get_uploads = server_get_uploads,
                                        .context = s};
     const struct verifier_config verifier = {
@@ -206,6 +193,7 @@ static enum profd_status server_start_writer(struct server *s, struct profd_erro
     if (!status) {
         status = upkeep_job_start(&upkeep, &s->upkeep, e);
     }
+    s->tokens.upkeep = s->upkeep;
     return status ? status : verifier_start(&verifier, &s->verifier, e);
 }
 
@@ -413,7 +401,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .live = s->live,
                                            .replies = &s->replies,
                                            .symbols = &s->symbols,
-                                           .readers = &s->readers,
+                                           .tokens = &s->tokens,
                                            .database = s->path,
                                            .run = s->run,
                                            .salt = s->salt,
@@ -422,7 +410,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .context = s};
     enum profd_status status = pages_new(&pages, &s->pages, e);
 
-    s->symbols = (struct symbols){.objects = s->objects, .readers = &s->readers};
+    s->symbols = (struct symbols){.objects = s->objects, .tokens = &s->tokens};
     queries.pages = s->pages;
     return status ? status : query_service_start(&queries, &s->queries, e);
 }
@@ -440,6 +428,13 @@ static enum profd_status server_on_reload(void *context, struct admin_reload *ou
         memcpy(out->restart, change.restart, sizeof change.restart);
     }
     return status;
+}
+
+static void server_on_end_token(void *context, uint64_t id)
+{
+    struct server *s = context;
+
+    endpoints_end_token(s->endpoints, id);
 }
 
 static enum profd_status server_make_enrolment(struct server *s, struct profd_error *e)
@@ -478,10 +473,11 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                  .verifier = s->verifier,
                                  .live = s->live,
                                  .replies = &s->replies,
-                                 .readers = &s->readers,
+                                 .tokens = &s->tokens,
                                  .state_dir = s->config->state_dir,
                                  .signer = s->config->signer,
                                  .reload = server_on_reload,
+                                 .end_token = server_on_end_token,
                                  .context = s};
     enum profd_status status;
     s->sync = (struct sync_config){.conns = s->conns, .live = s->live};
@@ -547,8 +543,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .http_given = config->http_given,
                                          .http = config->http,
                                          .is_public = web_has,
-                                         .admit = readers_admit,
-                                         .admit_context = &s->readers,
+                                         .admit = tokens_admit,
+                                         .admit_context = &s->tokens,
                                          .judge_put = symbols_judge,
                                          .put_context = &s->symbols,
                                          .write_problem = render_problem,
@@ -567,10 +563,10 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
 enum profd_status server_start(struct server *s, struct profd_error *e)
 {
     typedef enum profd_status start_step(struct server *, struct profd_error *);
-    static start_step *const steps[] = {server_take_passed,   server_start_brokers, server_open_directory,
-                                        server_open_store,    server_start_writer,  server_make_live,
-                                        server_make_services, server_make_watcher,  server_open_endpoints};
-    enum profd_status status = PROFD_OK;
+    static start_step *const steps[] = {server_start_brokers, server_open_directory, server_open_store,
+                                        server_start_writer,  server_make_live,      server_make_services,
+                                        server_make_watcher,  server_open_endpoints};
+    enum profd_status status = listen_take_passed(&s->passed, e);
 
     umask(0077);
     server_tune_memory();

@@ -118,7 +118,7 @@ void server_end(struct server *s)
     object_service_free(s->objects);
     query_service_free(s->queries);
     pages_free(s->pages);
-    readers_done(&s->readers);
+    tokens_done(&s->tokens);
     closer_free(s->closer);
     server_end_store(s);
     loop_timer_free(s->ping);

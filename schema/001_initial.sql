@@ -508,7 +508,7 @@ CREATE TABLE tenant (
 INSERT INTO tenant VALUES (1, 'default');
 
 -- Tokens with which hosts enrol.
-CREATE TABLE token (
+CREATE TABLE enrol_token (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     hash BLOB NOT NULL UNIQUE,    -- 32 bytes: SHA-256 of the secret
     tenant INTEGER NOT NULL,      -- tenant
@@ -522,7 +522,7 @@ CREATE TABLE token (
 CREATE TABLE enrolment (
     identity BLOB PRIMARY KEY,    -- 16 random bytes, in the certificate
     tenant INTEGER NOT NULL,      -- tenant
-    token INTEGER NOT NULL,       -- id of the token; its row may be gone
+    token INTEGER NOT NULL,       -- id of the enrol_token; its row may be gone
     name TEXT NOT NULL,           -- in the certificate
     machine TEXT NOT NULL,        -- machine-id as the host says; may be empty
     key BLOB NOT NULL UNIQUE,     -- 32 bytes: SHA-256 of the DER form of the public key
@@ -532,22 +532,17 @@ CREATE TABLE enrolment (
     revoked INTEGER NOT NULL      -- ns; 0: is not
 ) STRICT, WITHOUT ROWID;
 
--- Users that read over the network.
-CREATE TABLE reader (
+-- Tokens of the HTTP API.
+CREATE TABLE token (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
-    role INTEGER NOT NULL,        -- 0 read, 1 admin
-    hash BLOB UNIQUE,             -- 32 bytes: SHA-256 of its token; NULL: a proxy names it
+    rights INTEGER NOT NULL,      -- sum: 1 read, 2 write, 4 admin
+    tenant INTEGER NOT NULL,      -- tenant; 0: all of them
+    hosts TEXT NOT NULL,          -- pattern of the names of hosts that its holder may state; '': its name alone
+    hash BLOB UNIQUE,             -- 32 bytes: SHA-256 of the token; NULL: a proxy names it
     expires INTEGER NOT NULL,     -- ns; 0: never
     created INTEGER NOT NULL      -- ns
 ) STRICT;
-
--- The tenants of which a reader sees the data.
-CREATE TABLE reader_tenant (
-    reader INTEGER NOT NULL,      -- reader
-    tenant INTEGER NOT NULL,      -- tenant
-    PRIMARY KEY (reader, tenant)
-) STRICT, WITHOUT ROWID;
 
 -- What the watch list of the configuration has counted.
 CREATE TABLE watch (

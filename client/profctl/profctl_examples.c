@@ -62,14 +62,15 @@ static const struct {
     {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
     {"retention", "  profctl retention --confirm-clock    the date is right: remove by it again\n"},
     {"ca", "  profctl ca init centre.example 192.0.2.7    as root, at the centre, once\n"},
-    {"token", "  profctl token new --tenant shop --uses 20 --expires 1h     for 20 hosts, within the hour\n"},
+    {"invite", "  profctl invite --tenant shop --uses 20 --expires 1h   for 20 hosts, within the hour\n"},
     {"enroll", "  profctl enroll tls://centre.example:7655 --token TOKEN    as root, on a host\n"},
     {"hosts", "  profctl hosts                    every host that has enrolled or sent something\n"
               "  profctl hosts revoke web-7       refuse it from now on\n"},
-    {"reader", "  profctl reader add alice --tenant shop --expires 90d    print the token of a reader\n"
-               "  profctl reader list                                     readers, roles and tenants\n"},
     {"relay",
      "  profctl relay move          after `relay` was changed: the next centre that answers is the right one\n"},
+    {"token", "  profctl token add grafana --read                              for a data source\n"
+              "  profctl token add ci --admin --tenant shop --expires 90d      for a build that sends symbols\n"
+              "  profctl token list                                            names, rights and tenants\n"},
     {"completion", "  source <(profctl completion bash)                    in the current bash\n"
                    "  profctl completion zsh > ~/.zsh/_profctl             for zsh, in a directory of fpath\n"
                    "  profctl completion fish | source                     in the current fish\n"},

@@ -7,7 +7,7 @@
 #include "profctl/profctl_program.h"
 
 static const struct profctl_option options[] = {
-    {"token", 0, "TOKEN", "the token of `profctl token new`; - or none: the first line of standard input"},
+    {"token", 0, "TOKEN", "the token of `profctl invite`; - or none: the first line of standard input"},
     {"dir", 0, "DIR", "directory of the key and the certificates (default: that of profd-relay)"},
     {"name", 0, "NAME", "name of this host in reports (default: its host name)"},
 };
@@ -47,9 +47,8 @@ const struct profctl_verb verb_enroll = {
     .name = "enroll",
     .arguments = "tls://HOST:PORT",
     .summary = "Give this host a certificate of a centre",
-    .details =
-        "Makes a key on this host, and asks the centre for a certificate with a token of `profctl token new`. The "
-        "token\nalso says which centre is the right one. As root; see profd-relay(8) and profd-fleet(7).\n",
+    .details = "Makes a key on this host, and asks the centre for a certificate with a token of `profctl invite`. The "
+               "token\nalso says which centre is the right one. As root; see profd-relay(8) and profd-fleet(7).\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

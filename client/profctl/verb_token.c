@@ -1,4 +1,4 @@
-/* profctl token: tokens with which hosts enrol. */
+/* profctl token: tokens of the HTTP API, with their rights and tenants. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,50 +8,139 @@
 #include "profctl/profctl_rows.h"
 
 static const struct profctl_option options[] = {
-    {"tenant", 0, "T", "owner of what the hosts send (default: default)"},
-    {"uses", 0, "N", "number of hosts that may enrol with it (default 1)"},
-    {"expires", 0, "AGE", "how long it is valid: 30m, 1h, 7d (default 1h)"},
+    {"read", 0, NULL, "add: it may read"},
+    {"write", 0, NULL, "add: it may send what the host of its name has counted"},
+    {"admin", 0, NULL, "add: it may read, and send symbols"},
+    {"tenant", 't', "T", "add: owner of the data; \"all\": every one (default: all, with --write: default)"},
+    {"hosts", 0, "PATTERN", "add, with --write: hosts that it may send for, as node-*; * and ? are wildcards"},
+    {"expires", 0, "TIME|AGE", "add: its end, as 2027-01-31, or how long it is valid, as 90d or 12h (default: no end)"},
+    {"proxy", 0, NULL, "add: it is not shown; a proxy names it"},
 };
 
-static enum profd_status token_run(const struct profctl_call *call, struct profd_error *e)
+static enum profd_status ask(const struct profctl_call *call, const char *verb, const char *const *arguments, size_t n,
+                             struct rows **out, struct profd_error *e)
 {
-    const char *tenant = profctl_value(call, "tenant"), *uses = profctl_value(call, "uses");
-    char lasts[24], *text = NULL;
-    const char *const arguments[] = {tenant ? tenant : "default", uses ? uses : "1", lasts};
-    struct rows *answer = NULL;
-    size_t n;
-    enum profd_status status;
-
-    if (strcmp(call->arguments[0], "new") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "\"%s\" is not new", call->arguments[0]);
+    char *text = NULL;
+    size_t size = 0;
+    TRY(admin_read(call, verb, arguments, n, verb, &text, &size, e));
+    enum profd_status status = PROFD_OK;
+    if (call->json) {
+        (void)fwrite(text, 1, size, stdout);
+    } else {
+        status = n == 0 ? rows_parse(text, size, out, e) : rows_parse_object(text, size, out, e);
     }
-    status = profctl_duration(call, "expires", "1h", lasts, e);
-    if (!status) {
-        status = admin_read(call, "token", arguments, 3, "asking", &text, &n, e);
-    }
-    if (!status && call->json) {
-        (void)fwrite(text, 1, n, stdout);
-    } else if (!status) {
-        status = rows_parse_object(text, n, &answer, e);
-        if (!status) {
-            printf("%s\n", rows_text(answer, 0, "token"));
-        }
-        rows_free(answer);
-    }
+    explicit_bzero(text, size);
     free(text);
     return status;
 }
 
+/* A time has a "-", an age has none. */
+static enum profd_status read_end(const struct profctl_call *call, char end[64], struct profd_error *e)
+{
+    const char *given = profctl_value(call, "expires");
+    char seconds[24];
+    if (given == NULL) {
+        end[0] = '\0';
+    } else if (strchr(given, '-') != NULL) {
+        (void)snprintf(end, 64, "%s", given);
+    } else {
+        TRY(profctl_duration(call, "expires", "", seconds, e));
+        (void)snprintf(end, 64, "+%s", seconds);
+    }
+    return PROFD_OK;
+}
+
+static enum profd_status add(const struct profctl_call *call, struct profd_error *e)
+{
+    static const char *const words[] = {"read", "write", "admin"};
+    const char *name = call->argument_count == 2 ? call->arguments[1] : NULL, *tenant = profctl_value(call, "tenant"),
+               *hosts = profctl_value(call, "hosts");
+    const bool proxy = profctl_value(call, "proxy") != NULL;
+    char end[64], rights[24] = "";
+    struct rows *answer = NULL;
+    for (size_t i = 0, used = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (profctl_value(call, words[i]) != NULL) {
+            used += (size_t)snprintf(rights + used, sizeof rights - used, "%s%s", used > 0 ? "," : "", words[i]);
+        }
+    }
+    if (!name || rights[0] == '\0') {
+        return profd_error_set(e, PROFD_USAGE,
+                               "token add: give one name, and what it may do: --read, --write, --admin");
+    }
+    if (!tenant) {
+        tenant = profctl_value(call, "write") != NULL ? "default" : "all";
+    }
+    TRY(read_end(call, end, e));
+    const char *const arguments[] = {name, rights, tenant, end, proxy ? "proxy" : "token", hosts ? hosts : ""};
+    TRY(ask(call, "token-add", arguments, sizeof arguments / sizeof arguments[0], &answer, e));
+    if (answer && proxy) {
+        printf("added token %s, which a proxy names\n", name);
+    } else if (answer) {
+        printf("%s\n", rows_text(answer, 0, "token"));
+        profctl_complain("this is token %s (%s; tenant %s); it is not shown again", name, rights, tenant);
+    }
+    rows_free(answer);
+    return PROFD_OK;
+}
+
+static enum profd_status list(const struct profctl_call *call, struct profd_error *e)
+{
+    struct rows *answer = NULL;
+    TRY(call->argument_count == 1 ? ask(call, "token-list", NULL, 0, &answer, e)
+                                  : profd_error_set(e, PROFD_USAGE, "token list: no argument is expected"));
+    if (answer) {
+        printf("%-24s %-16s %-16s %-5s %-24s %s\n", "NAME", "RIGHTS", "TENANT", "BY", "EXPIRES", "HOSTS");
+    }
+    for (size_t i = 0; answer && i < rows_count(answer); i++) {
+        const char *expires = rows_text(answer, i, "expires");
+        char rights[64];
+        rows_join(answer, i, "rights", rights, sizeof rights);
+        printf("%-24s %-16s %-16s %-5s %-24s %s\n", rows_text(answer, i, "name"), rights,
+               rows_text(answer, i, "tenant"), rows_flag(answer, i, "proxy") ? "proxy" : "token",
+               expires[0] != '\0' ? expires : "never", rows_text(answer, i, "hosts"));
+    }
+    rows_free(answer);
+    return PROFD_OK;
+}
+
+static enum profd_status remove_token(const struct profctl_call *call, struct profd_error *e)
+{
+    struct rows *answer = NULL;
+    const char *const name = call->argument_count == 2 ? call->arguments[1] : NULL;
+    TRY(name ? ask(call, "token-remove", &name, 1, &answer, e)
+             : profd_error_set(e, PROFD_USAGE, "token remove: give one name"));
+    if (answer) {
+        printf("removed token %s\n", name);
+    }
+    rows_free(answer);
+    return PROFD_OK;
+}
+
+static enum profd_status token_run(const struct profctl_call *call, struct profd_error *e)
+{
+    static const struct {
+        const char *name;
+        enum profd_status (*run)(const struct profctl_call *call, struct profd_error *e);
+    } actions[] = {{"add", add}, {"list", list}, {"remove", remove_token}};
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        if (strcmp(call->arguments[0], actions[i].name) == 0) {
+            return actions[i].run(call, e);
+        }
+    }
+    return profd_error_set(e, PROFD_USAGE, "token: \"%s\" is not add, list or remove", call->arguments[0]);
+}
+
 const struct profctl_verb verb_token = {
     .name = "token",
-    .arguments = "new",
-    .summary = "Make a token with which hosts enrol",
+    .arguments = "add NAME | list | remove NAME",
+    .summary = "Manage the tokens of the HTTP API",
     .details =
-        "Prints the token, once: the centre stores its hash. For root, the daemon's user and members of its admin "
-        "group.\n",
+        "A token is printed once, by add; the daemon stores its hash. Programs show it as Bearer token, or as the\n"
+        "password of any user. A tenant that does not exist is made. A token that is removed is refused from the\n"
+        "next request on. For root, the daemon's user and members of its admin group.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,
-    .arguments_most = 1,
+    .arguments_most = 2,
     .run = token_run,
 };

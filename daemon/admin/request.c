@@ -3,15 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admin/request_reader.h"
 #include "proto/attach.h"
 #include "proto/noun.h"
 
 #define INSTANCE_PREFIX 4u
 #define PID_DIGITS 7u /* numbers of processes are below 4194304; what is longer begins an instance */
 #define RATE "rate="
-#define TOKEN_USES_MAX 100000u
-#define TOKEN_SECONDS_MAX (30u * 86400)
+#define ENROL_USES_MAX 100000u
+#define ENROL_SECONDS_MAX (30u * 86400)
+#define TOKEN_SECONDS_MAX 3155760000u /* 100 years */
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-"
 
 static enum profd_status request_parse_build(const char *text, struct request *out, struct profd_error *e)
 {
@@ -53,18 +54,117 @@ static bool request_parse_number(const char *text, uint32_t most, uint32_t *out)
     return value > 0 && value <= most;
 }
 
+/* 1 to STORE_NAME_MOST characters of those allowed; what is the subject of the sentence. */
+static enum profd_status request_parse_name(const char *what, const char *text, const char *allowed,
+                                            char out[STORE_NAME_MOST + 1], struct profd_error *e)
+{
+    const size_t n = strlen(text);
+
+    if (!n || n > STORE_NAME_MOST || strspn(text, allowed) < n) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "%s \"%.100s\" must have 1 to %u letters, digits and characters of \"%s\"", what, text,
+                               STORE_NAME_MOST, strstr(allowed, "._@-"));
+    }
+    memcpy(out, text, n + 1);
+    return PROFD_OK;
+}
+
+static enum profd_status request_parse_tenant(const char *text, char out[STORE_NAME_MOST + 1], struct profd_error *e)
+{
+    return strcmp(text, "all") ? request_parse_name("the name of a tenant,", text, NAME_CHARACTERS, out, e)
+                               : profd_error_set(e, PROFD_USAGE, "\"all\" is every tenant, and the name of none");
+}
+
 /* Tenant, uses, seconds. */
+static enum profd_status request_parse_enrolment(const char *const *arguments, struct request *out,
+                                                 struct profd_error *e)
+{
+    TRY(request_parse_tenant(arguments[0], out->build, e));
+
+    if (!request_parse_number(arguments[1], ENROL_USES_MAX, &out->uses)) {
+        return profd_error_set(e, PROFD_USAGE, "enrol-token: \"%.100s\" is not 1 to %u uses", arguments[1],
+                               ENROL_USES_MAX);
+    }
+    if (!request_parse_number(arguments[2], ENROL_SECONDS_MAX, &out->seconds)) {
+        return profd_error_set(e, PROFD_USAGE, "enrol-token: \"%.100s\" is not 1 to %u seconds", arguments[2],
+                               ENROL_SECONDS_MAX);
+    }
+    return PROFD_OK;
+}
+
+/* Words of "read", "write" and "admin" with commas. The right admin includes read. */
+static enum profd_status request_parse_rights(const char *text, unsigned *out, struct profd_error *e)
+{
+    static const struct {
+        const char *name;
+        unsigned rights;
+    } words[] = {{"read", STORE_MAY_READ}, {"write", STORE_MAY_WRITE}, {"admin", STORE_MAY_ADMIN | STORE_MAY_READ}};
+
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        size_t i = 0;
+
+        while (i < sizeof words / sizeof *words && (strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0)) {
+            i++;
+        }
+        if (i == sizeof words / sizeof *words) {
+            return profd_error_set(e, PROFD_USAGE, "\"%.100s\" is not a list of the rights read, write and admin",
+                                   text);
+        }
+        *out |= words[i].rights;
+        at += n;
+        if (!*at) {
+            return PROFD_OK;
+        }
+    }
+}
+
+/* Name, rights, tenant or "all", end ("" for ever, "+SECONDS", or a time), "token" or "proxy", pattern of hosts or "".
+ */
 static enum profd_status request_parse_token(const char *const *arguments, struct request *out, struct profd_error *e)
 {
-    TRY(request_parse_tenant(arguments[0], strlen(arguments[0]), out->build, e));
+    const char *const end = arguments[3], *const kind = arguments[4], *const hosts = arguments[5];
+    struct store_token *t = &out->token;
+    TRY(request_parse_name("the name of a token,", arguments[0], NAME_CHARACTERS, t->name, e));
+    TRY(request_parse_rights(arguments[1], &t->rights, e));
 
-    if (!request_parse_number(arguments[1], TOKEN_USES_MAX, &out->uses)) {
-        return profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u uses", arguments[1], TOKEN_USES_MAX);
+    t->all = !strcmp(arguments[2], "all");
+    t->has_hash = strcmp(kind, "proxy") != 0;
+    if (t->all) {
+        memcpy(t->tenant, "all", sizeof "all");
+    } else {
+        TRY(request_parse_tenant(arguments[2], t->tenant, e));
     }
-    if (!request_parse_number(arguments[2], TOKEN_SECONDS_MAX, &out->seconds)) {
-        return profd_error_set(e, PROFD_USAGE, "token: \"%.100s\" is not 1 to %u seconds", arguments[2],
-                               TOKEN_SECONDS_MAX);
+    if (t->all && (t->rights & STORE_MAY_WRITE)) {
+        return profd_error_set(e, PROFD_USAGE,
+                               "a token with the right write belongs to one tenant, which owns what it sends, and not "
+                               "to all");
     }
+    if (*hosts) {
+        TRY(request_parse_name("the pattern of the names of hosts,", hosts, NAME_CHARACTERS "*?", t->hosts, e));
+    }
+    if (*hosts && !(t->rights & STORE_MAY_WRITE)) {
+        return profd_error_set(e, PROFD_USAGE, "only a token with the right write has a pattern of the names of hosts");
+    }
+    if (t->has_hash && strcmp(kind, "token") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "a token is shown (token) or named by a proxy (proxy), not \"%.100s\"",
+                               kind);
+    }
+    if (*end == '+') {
+        const size_t n = strspn(end + 1, "0123456789");
+        const unsigned long long seconds = n && n < 12 && !end[n + 1] ? strtoull(end + 1, NULL, 10) : 0;
+
+        if (!seconds || seconds > TOKEN_SECONDS_MAX) {
+            return profd_error_set(e, PROFD_USAGE, "token-add: \"%.100s\" is not 1 to %u seconds", end + 1,
+                                   TOKEN_SECONDS_MAX);
+        }
+        out->lasts = (int64_t)seconds * 1000000000;
+        return PROFD_OK;
+    }
+    if (strlen(end) >= sizeof out->until) {
+        return profd_error_set(e, PROFD_USAGE, "token-add: \"%.100s\" is not a time", end);
+    }
+    memcpy(out->until, end, strlen(end) + 1);
     return PROFD_OK;
 }
 
@@ -145,12 +245,12 @@ static const struct {
              {"resume", REQUEST_RESUME, 0},
              {"reload", REQUEST_RELOAD, 0},
              {"confirm-clock", REQUEST_CONFIRM_CLOCK, 0},
-             {"token", REQUEST_TOKEN, 3},
+             {"enrol-token", REQUEST_ENROL_TOKEN, 3},
              {"hosts", REQUEST_HOSTS, 0},
              {"revoke", REQUEST_REVOKE, 1},
-             {"reader-add", REQUEST_READER_ADD, 5},
-             {"reader-list", REQUEST_READER_LIST, 0},
-             {"reader-remove", REQUEST_READER_REMOVE, 1},
+             {"token-add", REQUEST_TOKEN_ADD, 6},
+             {"token-list", REQUEST_TOKEN_LIST, 0},
+             {"token-remove", REQUEST_TOKEN_REMOVE, 1},
              {"relay-move", REQUEST_RELAY_MOVE, 0}};
 
 const char *request_verb_name(enum request_verb verb)
@@ -174,11 +274,11 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
         i++;
     }
     if (i == sizeof verbs / sizeof *verbs) {
-        return profd_error_set(
-            e, PROFD_METHOD,
-            "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-            "confirm-clock, token, hosts, revoke, reader-add, reader-list, reader-remove and relay-move",
-            verb);
+        return profd_error_set(e, PROFD_METHOD,
+                               "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
+                               "confirm-clock, enrol-token, hosts, revoke, token-add, token-list, token-remove "
+                               "and relay-move",
+                               verb);
     }
     r.verb = verbs[i].verb;
     if (r.verb == REQUEST_PAUSE || r.verb == REQUEST_RESUME) {
@@ -186,14 +286,14 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     } else if (n != verbs[i].arguments) {
         status = profd_error_set(e, PROFD_USAGE, "%s takes %zu %s, not %zu", verb, verbs[i].arguments,
                                  noun_for(verbs[i].arguments, "argument", "arguments"), n);
-    } else if (r.verb == REQUEST_TOKEN) {
-        status = request_parse_token(arguments, &r, e);
+    } else if (r.verb == REQUEST_ENROL_TOKEN) {
+        status = request_parse_enrolment(arguments, &r, e);
     } else if (r.verb == REQUEST_REVOKE) {
         status = request_parse_host(arguments[0], &r, e);
-    } else if (r.verb == REQUEST_READER_ADD) {
-        status = request_parse_reader(arguments, &r.reader, &r.lasts, e);
-    } else if (r.verb == REQUEST_READER_REMOVE) {
-        status = request_parse_name("reader", arguments[0], strlen(arguments[0]), r.reader.name, e);
+    } else if (r.verb == REQUEST_TOKEN_ADD) {
+        status = request_parse_token(arguments, &r, e);
+    } else if (r.verb == REQUEST_TOKEN_REMOVE) {
+        status = request_parse_name("the name of a token,", arguments[0], NAME_CHARACTERS, r.token.name, e);
     } else if (n) {
         status = request_parse_build(arguments[0], &r, e);
     }

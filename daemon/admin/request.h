@@ -18,12 +18,12 @@ enum request_verb {
     REQUEST_RESUME,
     REQUEST_RELOAD,
     REQUEST_CONFIRM_CLOCK,
-    REQUEST_TOKEN,
+    REQUEST_ENROL_TOKEN,
     REQUEST_HOSTS,
     REQUEST_REVOKE,
-    REQUEST_READER_ADD,
-    REQUEST_READER_LIST,
-    REQUEST_READER_REMOVE,
+    REQUEST_TOKEN_ADD,
+    REQUEST_TOKEN_LIST,
+    REQUEST_TOKEN_REMOVE,
     REQUEST_RELAY_MOVE
 };
 
@@ -42,18 +42,19 @@ struct request_selector {
 
 struct request {
     enum request_verb verb;
-    /* DELETE: a build-id or a prefix of one, not yet looked for. TOKEN: the tenant. REVOKE: name or identity of a host.
-     * Else "". */
+    /* DELETE: a build-id or a prefix of one, not yet looked for. ENROL_TOKEN: the tenant. REVOKE: name or identity of a
+     * host. Else "". */
     char build[160];
-    uint32_t uses, seconds; /* TOKEN: how often, and for how long */
+    uint32_t uses, seconds; /* ENROL_TOKEN: how often, and for how long */
     /* PAUSE and RESUME: one of the pids and instances, if any are given, with all of the labels. At least one selector.
      */
     size_t selector_count;
     struct request_selector selectors[LIMIT_ADMIN_ARGUMENTS];
     bool has_rate;
-    uint32_t rate;              /* ticks per second from now on, 0: as the process was started */
-    struct store_reader reader; /* READER_ADD: without times, number and hash; READER_REMOVE: its name */
-    int64_t lasts;              /* READER_ADD: ns; 0: for ever */
+    uint32_t rate;            /* ticks per second from now on, 0: as the process was started */
+    struct store_token token; /* TOKEN_ADD: without times, numbers and hash; TOKEN_REMOVE: its name */
+    int64_t lasts;            /* TOKEN_ADD: ns; 0: it has no end, or until says when it ends */
+    char until[40];           /* TOKEN_ADD: a time as query/when.h has it, not yet read; "" */
 };
 
 /* METHOD names a verb that there is not; USAGE: a wrong number of arguments, or one that cannot be what the verb takes.

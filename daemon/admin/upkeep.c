@@ -20,12 +20,19 @@ void upkeep_init(struct upkeep *u, const struct store_policy *policy, struct upk
     *u = (struct upkeep){.policy = *policy, .start = now, .anchor = now};
 }
 
+int64_t upkeep_judge_time(struct upkeep_time anchor, struct upkeep_time now)
+{
+    const int64_t expected = anchor.wall + (now.steady - anchor.steady);
+
+    return now.wall <= expected + JUMP ? now.wall : expected;
+}
+
 int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now)
 {
-    const int64_t expected = u->anchor.wall + (now.steady - u->anchor.steady);
+    const int64_t trusted = upkeep_judge_time(u->anchor, now);
 
     u->ahead = 0;
-    if (now.wall <= expected + JUMP) {
+    if (trusted == now.wall) {
         u->anchor = now;
         u->ahead_since = 0;
         u->confirmed = false;
@@ -40,13 +47,11 @@ int64_t upkeep_trust_time(struct upkeep *u, struct upkeep_time now)
         u->ahead_since = 0;
         return now.wall;
     }
-    u->ahead = now.wall - expected;
-    return expected;
+    u->ahead = now.wall - trusted;
+    return trusted;
 }
 
-/* A clock that is wrong at the start is compared with what an earlier daemon has trusted. A daemon that was away for
- * more than a day looks the same, and removes nothing for a day either. */
-static void upkeep_read_clock(struct upkeep *u, struct upkeep_time now)
+void upkeep_read_clock(struct upkeep *u, struct upkeep_time now)
 {
     if (!u->clock_read && u->totals.clock && now.wall > u->totals.clock + DAY) {
         u->anchor = (struct upkeep_time){.wall = u->totals.clock, .steady = now.steady};

@@ -19,22 +19,29 @@ struct upkeep_time {
 
 struct upkeep {
     struct store_policy policy;
-    enum upkeep_task task;   /* the next one */
-    bool no_space;           /* set by the caller: free pages of the database are wanted on the disk */
-    unsigned in_row;         /* slices of it so far, without another between */
-    bool more[UPKEEP_TASKS]; /* its latest slice left work */
-    struct upkeep_time start, anchor;
-    bool clock_read;              /* the anchor was compared with the time that the store knows */
-    int64_t ahead;                /* ns by which the wall is ahead of the time that removals use; 0: it is not */
-    int64_t ahead_since;          /* steady time when the wall jumped ahead of the anchor; 0: it did not */
-    bool confirmed;               /* set by the caller: an operator says that a wall which is ahead is right */
-    int64_t backlog_since;        /* steady time since when there has always been more to do; 0: none */
-    int64_t totals_at, forgot_at; /* steady time of the latest; 0: never */
-    struct store_totals totals;   /* of some moment in the last seconds */
+    enum upkeep_task task;            /* the next one */
+    bool no_space;                    /* set by the caller: free pages of the database are wanted on the disk */
+    unsigned in_row;                  /* slices of it so far, without another between */
+    bool more[UPKEEP_TASKS];          /* its latest slice left work */
+    struct upkeep_time start, anchor; /* anchor: when the clocks were trusted last */
+    bool clock_read;                  /* the anchor was compared with the time that the store knows */
+    int64_t ahead;                    /* ns by which the wall is ahead of the time that removals use; 0: it is not */
+    int64_t ahead_since;              /* steady time when the wall jumped ahead of the anchor; 0: it did not */
+    bool confirmed;                   /* set by the caller: an operator says that a wall which is ahead is right */
+    int64_t backlog_since;            /* steady time since when there has always been more to do; 0: none */
+    int64_t totals_at, forgot_at;     /* steady time of the latest; 0: never */
+    struct store_totals totals;       /* of some moment in the last seconds */
     uint64_t uploads[UPKEEP_TASKS], slices[UPKEEP_TASKS]; /* done since the start */
 };
 
 void upkeep_init(struct upkeep *u, const struct store_policy *policy, struct upkeep_time now);
+
+/* Compares a clock that may be wrong at the start with what an earlier daemon has trusted, totals.clock, once. A daemon
+ * that was away for more than a day looks the same, and removes nothing for a day either. */
+void upkeep_read_clock(struct upkeep *u, struct upkeep_time now);
+/* The wall time that may be used now, if the clocks were trusted at anchor: what the steady clock says, if the wall is
+ * more than an hour ahead of that. */
+int64_t upkeep_judge_time(struct upkeep_time anchor, struct upkeep_time now);
 
 /* The wall time that removals may use. A wall clock that jumps ahead must not delete data or forget ids: backward jumps
  * are accepted immediately, forward jumps after they have lasted a day or were confirmed. */

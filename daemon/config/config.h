@@ -21,13 +21,12 @@
     X(http_socket, "http-socket", TEXT, OF_PROFD, "PATH",                                                              \
       "Unix socket for HTTP, for the read group; \"none\" disables it")                                                \
     X(http, "http", TEXT, OF_PROFD, "ADDR:PORT", "also serve HTTP on this loopback address (read only)")               \
-    X(http_token, "http-token", TEXT, OF_PROFD, "FILE", "require the bearer token in FILE on --http")                  \
-    X(http_open, "http-open", FLAG, OF_PROFD, NULL, "allow all local users on --http without a token")                 \
+    X(http_open, "http-open", FLAG, OF_PROFD, NULL, "allow all local users to read on --http without a token")         \
     X(http_origin, "http-origin", TEXT, OF_PROFD, "URL", "allow web pages of this origin (https://HOST[:PORT])")       \
     X(read_group, "read-group", TEXT, OF_PROFD, "GROUP", "group that may read the profiles of all users")              \
     X(admin_group, "admin-group", TEXT, OF_PROFD, "GROUP", "group that may delete, verify and back up")                \
     X(proxy_user, "proxy-user", TEXT, OF_PROFD, "USER",                                                                \
-      "user of a proxy on the HTTP socket that may name readers in X-Remote-User")                                     \
+      "user of a proxy on the HTTP socket that may name tokens in X-Remote-User")                                      \
     X(raw_age, "raw-age", TEXT, OF_PROFD, "AGE", "roll up uploads older than AGE into hourly sums (default 48h)")      \
     X(raw_bytes, "raw-bytes", TEXT, OF_PROFD, "SIZE", "roll up the oldest uploads when they exceed SIZE (default 1G)") \
     X(keep_age, "keep-age", TEXT, OF_PROFD, "AGE",                                                                     \
@@ -101,8 +100,7 @@ struct config {
     const char *http_socket; /* NULL: none */
     const char *http;        /* NULL: no TCP */
     bool http_open;
-    const char *http_origin;       /* lower case, as browsers send it; NULL: none */
-    uint8_t http_token_sha256[32]; /* when http and not http_open */
+    const char *http_origin; /* lower case, as browsers send it; NULL: none */
     bool has_read_group;
     uint32_t read_group;
     bool has_admin_group;

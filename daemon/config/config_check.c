@@ -136,30 +136,9 @@ static enum profd_status config_check_origin(struct config *config, struct profd
 
 static enum profd_status config_check_http(struct config *config, struct profd_error *e)
 {
-    const char *token = config->values[CONFIG_http_token];
-    enum profd_status status;
     uint16_t port;
 
-    if (config->http_open && token) {
-        return profd_error_set(e, PROFD_CONFIG, "http-open and http-token %s exclude each other", token);
-    }
-    if (token) {
-        status = config_file_read_token(token, config->http_token_sha256, e);
-        if (status) {
-            return profd_error_wrap(e, status, "http-token");
-        }
-    }
-    if (!config->http) {
-        return PROFD_OK;
-    }
-    TRY(listen_parse_tcp(config->http, &port, e));
-    if (!config->http_open && !token) {
-        return profd_error_set(
-            e, PROFD_CONFIG,
-            "http %s: every local user could read all profiles; use http-token FILE, or http-open to allow it",
-            config->http);
-    }
-    return PROFD_OK;
+    return config->http ? listen_parse_tcp(config->http, &port, e) : PROFD_OK;
 }
 
 /* Without the option, the group of the packages is used if it exists. */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +11,6 @@
 #include <unistd.h>
 
 #define FILE_MAX_BYTES 65536
-#define TOKEN_MIN 20
-#define TOKEN_MAX 512
 
 /* Reads a regular file of at most FILE_MAX_BYTES into a new block. errno is set on failure; EFBIG if it is too long. */
 static char *config_file_slurp(int fd, size_t *n)
@@ -89,60 +86,4 @@ enum profd_status config_file_read(const char *path, char *name, size_t name_siz
     }
     *text = got;
     return PROFD_OK;
-}
-
-static enum profd_status config_file_judge_token(const char *path, const char *text, size_t n, struct profd_error *e)
-{
-    if (n < TOKEN_MIN || n > TOKEN_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "the token in %s has %zu bytes; it must have %d to %d", path, n,
-                               TOKEN_MIN, TOKEN_MAX);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] <= ' ' || text[i] > '~') {
-            return profd_error_set(e, PROFD_CONFIG, "byte %zu of the token in %s is not printable ASCII", i + 1, path);
-        }
-    }
-    return PROFD_OK;
-}
-
-enum profd_status config_file_read_token(const char *path, uint8_t sha256[32], struct profd_error *e)
-{
-    struct sha256_ctx hash;
-    enum profd_status status;
-    struct stat st;
-    size_t n = 0;
-    char *text, *end;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-    if (fd < 0 || fstat(fd, &st)) {
-        status = profd_error_set(e, PROFD_CONFIG, "cannot read the token file %s: %s", path, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return status;
-    }
-    if (st.st_mode & 007) {
-        close(fd);
-        return profd_error_set(e, PROFD_CONFIG,
-                               "other users may access the token file %s (mode %04o); chmod it to 0600", path,
-                               (unsigned)(st.st_mode & 07777));
-    }
-    text = config_file_slurp(fd, &n);
-    close(fd);
-    if (!text) {
-        return profd_error_set(e, PROFD_CONFIG, "cannot read the token file %s: %s", path, strerror(errno));
-    }
-    end = memchr(text, '\n', n);
-    if (end) {
-        n = (size_t)(end - text);
-    }
-    status = config_file_judge_token(path, text, n, e);
-    if (!status) {
-        sha256_init(&hash);
-        sha256_update(&hash, n, (const uint8_t *)text);
-        sha256_digest(&hash, 32, sha256);
-    }
-    memset(text, 0, n);
-    free(text);
-    return status;
 }

@@ -101,7 +101,6 @@ static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoin
                                       .connections_max = LIMIT_HTTP_CONNECTIONS,
                                       .closer = config->closer};
 
-    memcpy(http.token_sha256, config->access.token_sha256, sizeof http.token_sha256);
     l->http = http_server_new(loop_get_base(config->loop), &http, config->request, config->request_context);
     return l->http ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
 }
@@ -213,19 +212,22 @@ static enum profd_status endpoints_set_group(const struct endpoints *n, struct p
 enum profd_status endpoints_set_access(struct endpoints *n, const struct endpoints_access *access,
                                        struct profd_error *e)
 {
-    static const uint8_t none[sizeof access->token_sha256];
-    const bool tcp = n->listeners[ENDPOINT_HTTP_TCP].http != NULL;
-
-    if (tcp && !access->http_open && !memcmp(access->token_sha256, none, sizeof none)) {
-        return profd_error_set(e, PROFD_CONFIG, "a TCP socket was passed in: use http-token FILE, or http-open");
-    }
     n->config.access = *access;
     for (int i = 0; i < ENDPOINT_COUNT; i++) {
         if (n->listeners[i].http) {
-            http_server_set_access(n->listeners[i].http, access->http_open, access->token_sha256, access->origin);
+            http_server_set_access(n->listeners[i].http, access->http_open, access->origin);
         }
     }
     return endpoints_set_group(n, e);
+}
+
+void endpoints_end_token(struct endpoints *n, uint64_t token)
+{
+    for (int i = 0; i < ENDPOINT_COUNT; i++) {
+        if (n->listeners[i].http) {
+            http_server_end_token(n->listeners[i].http, token);
+        }
+    }
 }
 
 void endpoints_close(struct endpoints *n)

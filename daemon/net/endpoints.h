@@ -21,8 +21,7 @@ enum endpoint { ENDPOINT_UPLOAD, ENDPOINT_HTTP, ENDPOINT_HTTP_TCP, ENDPOINT_COUN
 /* What users may do. */
 struct endpoints_access {
     struct peer_policy policy; /* read_group may use the HTTP socket, too */
-    bool http_open;            /* TCP: no token */
-    uint8_t token_sha256[32];  /* this and origin: as in struct http_server_config */
+    bool http_open;            /* this and origin: as in struct http_server_config */
     const char *origin;
 };
 
@@ -59,11 +58,12 @@ struct endpoints_config {
  * not those that the service manager kept. CONFIG, BUSY, CANT_CREATE as net/listen.h. */
 enum profd_status endpoints_open(const struct endpoints_config *config, const struct listen_passed *passed,
                                  struct endpoints **out, struct profd_error *e);
-/* Changes access: groups for connections that are accepted from now on, the rest for requests. CONFIG if a listener on
- * TCP would be without a token and not open; then nothing changes. The HTTP socket, if it was created here, gets the
- * read group; CANT_CREATE if it cannot, the rest has changed. */
+/* Changes access: groups for connections that are accepted from now on, the rest for requests. The HTTP socket, if it
+ * was created here, gets the read group; CANT_CREATE if it cannot, the rest has changed. */
 enum profd_status endpoints_set_access(struct endpoints *n, const struct endpoints_access *access,
                                        struct profd_error *e);
+/* As http_server_end_token, on both HTTP endpoints. */
+void endpoints_end_token(struct endpoints *n, uint64_t token);
 /* Accepts no more; sockets that were created here are removed. */
 void endpoints_close(struct endpoints *n);
 /* The HTTP connections end when they have their answers. */

@@ -23,23 +23,24 @@ struct http_peer {
 
 /* What a request shows of its sender. */
 struct http_credentials {
-    bool tcp;
-    bool known;                  /* on TCP: it has the listener's token, or none is required */
+    bool tcp, open;              /* open: as in struct http_server_config */
+    bool reads;                  /* GET or HEAD */
     struct http_peer peer;       /* of a Unix connection */
-    const uint8_t *token_sha256; /* of the bearer token; NULL: there is none */
+    bool given;                  /* there is an Authorization */
+    const uint8_t *token_sha256; /* of its bearer token or basic password; NULL: it has neither */
     const char *user;            /* of X-Remote-User, user_size bytes; NULL: there is no such header */
     size_t user_size;
 };
-/* Decides for which reader a request speaks. Returns 0, and *reader is its number, 0: none, the rights are those of the
- * connection. Else the status 401 or 403 with a sentence. */
-typedef int (*http_admit)(void *context, const struct http_credentials *c, uint64_t *reader, struct profd_error *e);
+/* Decides for which token a request speaks, and whether that may read, if it reads. Returns 0, and *token is its
+ * number, 0: none, the rights are those of the connection. Else the status 401 or 403 with a sentence. */
+typedef int (*http_admit)(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e);
 
 /* A PUT of which the body was not read yet. */
 struct http_put {
     const char *path; /* n bytes, no query */
     size_t n;
-    uint64_t reader; /* as of http_admit */
-    bool sized;      /* Content-Length is given: size */
+    uint64_t token; /* as of http_admit */
+    bool sized;     /* Content-Length is given: size */
     uint64_t size;
 };
 /* Decides whether the body is to be read. Returns 0, or the status of the refusal, with a sentence. */
@@ -48,14 +49,13 @@ typedef int (*http_judge_put)(void *context, const struct http_put *put, struct 
 /* What a listener admits. */
 struct closer;
 struct http_server_config {
-    bool tcp;                 /* loopback TCP: Host allow-list with port, token unless open; false: Unix socket */
-    uint16_t port;            /* for the Host check */
-    bool open;                /* --http-open */
-    uint8_t token_sha256[32]; /* of the bearer token, when tcp and not open */
+    bool tcp;      /* loopback TCP: Host allow-list with port, token unless open; false: Unix socket */
+    uint16_t port; /* for the Host check */
+    bool open;     /* --http-open: on TCP, requests without credentials may read */
     /* Paths (n bytes, no query) that need no token because they hold no data: the page that requests the token must be
      * served without it. NULL: none. */
     bool (*is_public)(const char *path, size_t n);
-    http_admit admit; /* NULL: there are no readers */
+    http_admit admit; /* NULL: every request is admitted */
     void *admit_context;
     http_judge_put judge_put; /* NULL: no PUT is admitted */
     void *put_context;
@@ -85,8 +85,8 @@ struct http_request {
     bool coded_only;    /* it may not be sent as it is */
     struct http_peer peer;
     bool tcp;
-    uint64_t reader; /* as of http_admit */
-    int body;        /* of a PUT: a file in memory, which the handler closes; −1: another method */
+    uint64_t token; /* as of http_admit */
+    int body;       /* of a PUT: a file in memory, which the handler closes; −1: another method */
 };
 
 /* Called on the loop thread; must end in http_answer, now or later, from the loop thread. */
@@ -110,7 +110,9 @@ void http_server_get_counts(const struct http_server *server, struct http_server
 /* Closes connections that are idle, answers the others, takes no more. */
 void http_server_stop(struct http_server *server);
 /* What a request needs from now on: as in struct http_server_config. */
-void http_server_set_access(struct http_server *server, bool open, const uint8_t token_sha256[32], const char *origin);
+void http_server_set_access(struct http_server *server, bool open, const char *origin);
+/* A token was removed: requests that it was admitted for are answered 401, and answers under way to it are cut off. */
+void http_server_end_token(struct http_server *server, uint64_t token);
 void http_server_free(struct http_server *server);
 
 /* The one answer. Takes over the body's memory (buffer is left empty). Large bodies go out chunked as the reader takes

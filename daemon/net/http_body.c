@@ -11,7 +11,7 @@
 
 #define PIECE 65536
 
-/* Is another PUT of this reader, or are too many of all readers, received or handled? */
+/* Is another PUT of this token, or are too many of all tokens, received or handled? */
 static bool body_is_busy(const struct http_conn *c)
 {
     const struct http_conn *other;
@@ -22,7 +22,7 @@ static bool body_is_busy(const struct http_conn *c)
         const bool busy = other->state == HTTP_RECEIVING ||
                           (other->state == HTTP_HANDLING && other->parser.head.method == HTTP_METHOD_PUT);
         all += busy;
-        same |= busy && other->reader == c->reader;
+        same |= busy && other->token == c->token;
     }
     return same || all >= LIMIT_HTTP_PUTS;
 }
@@ -51,7 +51,7 @@ void http_body_begin(struct http_conn *c, struct http_refusal *out)
     if (body_is_busy(c)) {
         out->status = 503;
         profd_error_set(&out->error, PROFD_BUSY,
-                        "a file of this reader, or %u files of others, are being read; try again", LIMIT_HTTP_PUTS);
+                        "a file of this token, or %u files of others, are being read; try again", LIMIT_HTTP_PUTS);
         return;
     }
     c->body = memfd_create("profd-put", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,10 +1,12 @@
-#include <nettle/memops.h>
+#include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <string.h>
 #include <strings.h>
 
 #include "net/http_internal.h"
 #include "net/http_target.h"
+
+#define BASIC_MOST 1024u /* bytes of user and password, as base64 */
 
 static bool check_is(const char *data, struct http_span s, const char *wanted)
 {
@@ -51,21 +53,47 @@ static bool check_preflight(const struct http_head *h, bool from_origin)
     return h->method == HTTP_METHOD_OPTIONS && from_origin;
 }
 
-/* "Bearer", one or more spaces, token. Only hashes are compared, in constant time. */
-static bool check_token(const struct http_head *h, const char *data, uint8_t hash[SHA256_DIGEST_SIZE])
+/* The parameter of a scheme, behind one or more spaces; false: it is another scheme. */
+static bool check_scheme(const struct http_head *h, const char *data, const char *scheme, struct http_span *out)
 {
-    static const char scheme[] = "bearer";
-    const char *text = data + h->authorization.at;
-    size_t n = h->authorization.size, at = sizeof scheme - 1;
-    if (h->authorization.at == 0 || n <= at || strncasecmp(text, scheme, at) != 0 || text[at] != ' ') {
+    const size_t n = strlen(scheme);
+    if (h->authorization.size <= n || !check_is(data, (struct http_span){h->authorization.at, (uint16_t)n}, scheme) ||
+        data[h->authorization.at + n] != ' ') {
         return false;
     }
-    while (at < n && text[at] == ' ') {
-        at++;
+    *out = h->authorization;
+    for (size_t i = n; i > 0 || (out->size > 0 && data[out->at] == ' '); i -= i > 0) {
+        out->at++;
+        out->size--;
     }
+    return true;
+}
+
+/* The hash of a bearer token, or of the password of basic authentication: some clients can do nothing else. */
+static bool check_token(const struct http_head *h, const char *data, uint8_t hash[SHA256_DIGEST_SIZE])
+{
+    uint8_t decoded[BASE64_DECODE_LENGTH(BASIC_MOST)];
+    struct base64_decode_ctx decoding;
+    size_t n = sizeof decoded;
+    struct http_span span;
     struct sha256_ctx context;
     sha256_init(&context);
-    sha256_update(&context, n - at, (const uint8_t *)text + at);
+    if (check_scheme(h, data, "bearer", &span)) {
+        sha256_update(&context, span.size, (const uint8_t *)data + span.at);
+    } else if (check_scheme(h, data, "basic", &span) && span.size <= BASIC_MOST) {
+        base64_decode_init(&decoding);
+        const uint8_t *colon = base64_decode_update(&decoding, &n, decoded, span.size, data + span.at) == 1 &&
+                                       base64_decode_final(&decoding) == 1
+                                   ? memchr(decoded, ':', n)
+                                   : NULL;
+        if (colon == NULL) {
+            return false;
+        }
+        sha256_update(&context, (size_t)(decoded + n - colon - 1), colon + 1);
+        explicit_bzero(decoded, sizeof decoded);
+    } else {
+        return false;
+    }
     sha256_digest(&context, SHA256_DIGEST_SIZE, hash);
     return true;
 }
@@ -77,7 +105,7 @@ static int check_put(const struct http_server_config *config, const struct http_
     const char *path = data + h->target.at, *query = memchr(path, '?', h->target.size);
     const struct http_put put = {.path = path,
                                  .n = query == NULL ? h->target.size : (size_t)(query - path),
-                                 .reader = out->reader,
+                                 .token = out->token,
                                  .sized = h->content_length.at != 0,
                                  .size = h->body};
     return config->judge_put(config->put_context, &put, &out->error);
@@ -89,23 +117,15 @@ static int check_credentials(const struct http_server_config *config, const stru
 {
     uint8_t hash[SHA256_DIGEST_SIZE];
     const bool token = check_token(h, data, hash);
-    struct http_credentials c = {.tcp = config->tcp,
-                                 .peer = *peer,
-                                 .token_sha256 = token ? hash : NULL,
-                                 .user = h->remote_user.at != 0 ? data + h->remote_user.at : NULL,
-                                 .user_size = h->remote_user.size};
-    /* Credentials are judged even where none are needed: an open listener has no token, so that each is false there. */
-    c.known = config->tcp && (h->authorization.at == 0
-                                  ? config->open
-                                  : !config->open && token && memeql_sec(hash, config->token_sha256, sizeof hash) != 0);
-    if (config->admit != NULL) {
-        return config->admit(config->admit_context, &c, &out->reader, &out->error);
-    }
-    if (config->tcp && !c.known) {
-        profd_error_set(&out->error, PROFD_REFUSED, "the request has no valid bearer token in Authorization");
-        return 401;
-    }
-    return 0;
+    const struct http_credentials c = {.tcp = config->tcp,
+                                       .open = config->open,
+                                       .reads = h->method == HTTP_METHOD_GET || h->method == HTTP_METHOD_HEAD,
+                                       .peer = *peer,
+                                       .given = h->authorization.at != 0,
+                                       .token_sha256 = token ? hash : NULL,
+                                       .user = h->remote_user.at != 0 ? data + h->remote_user.at : NULL,
+                                       .user_size = h->remote_user.size};
+    return config->admit == NULL ? 0 : config->admit(config->admit_context, &c, &out->token, &out->error);
 }
 
 static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
@@ -133,7 +153,7 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     static const struct http_span none = {0, 0};
     const bool put = head->method == HTTP_METHOD_PUT && config->judge_put != NULL;
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
-    out->reader = 0;
+    out->token = 0;
     const int verdict = check_credentials(config, peer, head, data, out);
     out->status = 0;
     out->anonymous = verdict != 0;

@@ -162,7 +162,7 @@ static void conn_handle(struct http_conn *c)
                                        .if_none_match = etag,
                                        .head = h->method == HTTP_METHOD_HEAD,
                                        .peer = c->peer,
-                                       .reader = c->reader,
+                                       .token = c->token,
                                        .body = c->body,
                                        .tcp = c->server->config.tcp};
     x->request.coding = coding_choose(&h->codings);
@@ -225,7 +225,7 @@ static void conn_parse(struct http_conn *c)
     } else {
         c->from_origin = http_check_from_origin(&c->server->config, &c->parser.head, c->input);
         http_check(&c->server->config, &c->peer, &c->parser.head, c->input, &refusal);
-        c->reader = refusal.reader;
+        c->token = refusal.token;
         c->proven = c->proven || (refusal.status == 0 && !refusal.anonymous);
     }
     /* Bytes after the request could be a smuggled second one: they are never read. */
@@ -346,15 +346,25 @@ static void conn_on_writable(evutil_socket_t fd, short what, void *context)
     conn_flush(context);
 }
 
-static void conn_time_out(struct http_conn *c, int status, const char *sentence)
+/* The answer that may still come is dropped. */
+static void conn_give_up(struct http_conn *c, enum profd_status why, int status, const char *sentence)
 {
     struct http_refusal refusal = {.status = status};
-    profd_error_set(&refusal.error, PROFD_TIMEOUT, "%s", sentence);
+    profd_error_set(&refusal.error, why, "%s", sentence);
     if (c->exchange != NULL) {
         c->exchange->conn = NULL;
     }
     c->exchange = NULL;
     conn_refuse(c, &refusal);
+}
+
+void http_conn_end_token(struct http_conn *c)
+{
+    if (c->state == HTTP_RECEIVING || c->state == HTTP_HANDLING) {
+        conn_give_up(c, PROFD_UNAUTHORIZED, 401, "the token was removed meanwhile");
+    } else if (c->state == HTTP_WRITING) {
+        http_conn_close(c);
+    }
 }
 
 /* A reader that took nothing since the last look, or is too slow in all, is left alone. */
@@ -376,9 +386,9 @@ static void conn_on_timer(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     if (c->state == HTTP_READING || c->state == HTTP_RECEIVING) {
-        conn_time_out(c, 408, "the request was not complete in time");
+        conn_give_up(c, PROFD_TIMEOUT, 408, "the request was not complete in time");
     } else if (c->state == HTTP_HANDLING) {
-        conn_time_out(c, 504, "the answer was not ready in time");
+        conn_give_up(c, PROFD_TIMEOUT, 504, "the answer was not ready in time");
     } else if (c->state == HTTP_WRITING) {
         conn_judge_reader(c);
     } else {

@@ -31,7 +31,7 @@ struct http_conn {
     struct http_parser parser;
     struct http_exchange *exchange; /* while HANDLING */
     struct http_peer peer;
-    uint64_t reader;         /* of the request that was parsed last */
+    uint64_t token;          /* of the request that was parsed last */
     int body;                /* of a PUT: the file, while RECEIVING; else −1 */
     uint64_t body_left;      /* bytes to come */
     int64_t born, write_end; /* ms, monotonic */
@@ -62,9 +62,9 @@ struct http_exchange {
 
 /* An error answer of the server itself. */
 struct http_refusal {
-    int status;      /* 0: admitted */
-    bool anonymous;  /* admitted without the required token, because the target is public */
-    uint64_t reader; /* as of http_admit */
+    int status;     /* 0: admitted */
+    bool anonymous; /* admitted without the required token, because the target is public */
+    uint64_t token; /* as of http_admit */
     struct profd_error error;
 };
 
@@ -94,6 +94,8 @@ void http_conn_close(struct http_conn *c);
 /* If all connections are in use: reads what has arrived. A complete request is handled, and the connection stays.
  * Otherwise it is closed; a client that has sent part of a request gets 503. True if it was closed. */
 bool http_conn_give_way(struct http_conn *c);
+/* The token of its latest request was removed: as http_server_end_token says. It may be closed. */
+void http_conn_end_token(struct http_conn *c);
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
 /* http_body.c: begins to read the body of a PUT; out->status: why not. */
 void http_body_begin(struct http_conn *c, struct http_refusal *out);

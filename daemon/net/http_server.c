@@ -2,7 +2,6 @@
 #include "net/http.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "net/http_internal.h"
@@ -153,11 +152,20 @@ void http_server_stop(struct http_server *server)
     }
 }
 
-void http_server_set_access(struct http_server *server, bool open, const uint8_t token_sha256[32], const char *origin)
+void http_server_set_access(struct http_server *server, bool open, const char *origin)
 {
     server->config.open = open;
     server->config.origin = origin;
-    memcpy(server->config.token_sha256, token_sha256, sizeof server->config.token_sha256);
+}
+
+void http_server_end_token(struct http_server *server, uint64_t token)
+{
+    for (struct http_conn *c = TAILQ_FIRST(&server->conns), *next; c != NULL; c = next) {
+        next = TAILQ_NEXT(c, next);
+        if (c->token == token) {
+            http_conn_end_token(c);
+        }
+    }
 }
 
 void http_server_free(struct http_server *server)

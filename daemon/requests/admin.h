@@ -13,11 +13,11 @@ struct admin_service;
 struct live;
 struct revocations;
 struct loop;
-struct readers;
 struct space;
 struct upkeep_job;
 struct verifier;
 struct sync_config;
+struct tokens;
 struct writer;
 
 /* The keys of the configuration that differ: those that were applied, and those that need a restart. Static. */
@@ -37,11 +37,13 @@ struct admin_config {
     struct verifier *verifier;
     struct live *live;
     struct replies *replies;
-    struct readers *readers;
+    struct tokens *tokens;
     struct relay_service *relay;
     const char *state_dir;
     const char *signer;              /* socket of profd-signer; NULL: no host can be enrolled */
     struct revocations *revocations; /* NULL: the daemon is no centre */
+    /* Requests in flight that this removed token was admitted for are to be refused. */
+    void (*end_token)(void *context, uint64_t id);
     /* Reads the configuration again. On an error nothing has changed. */
     enum profd_status (*reload)(void *context, struct admin_reload *out, struct profd_error *e);
     void *context;

@@ -24,7 +24,6 @@ void admin_free(struct admin *a)
     json_decref(a->answer);
     free(a->keys);
     loop_timer_free(a->timer);
-    free(a->readers.items);
     free(a);
 }
 

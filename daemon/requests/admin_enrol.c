@@ -21,7 +21,7 @@
 /* The pin, which the signer says, and a secret; the database gets its hash. */
 static enum profd_status token_make(struct admin *a, struct store *store, char *text, struct profd_error *e)
 {
-    struct store_token token = {
+    struct store_enrol_token token = {
         .tenant = a->request.build, .name = "", .uses = a->request.uses, .created = loop_clock()};
     const struct message_sign nothing = {.name = "", .tenant = ""};
     uint8_t bytes[ENROLMENT_PIN_SIZE + ENROLMENT_SECRET_SIZE];
@@ -45,7 +45,7 @@ static enum profd_status token_make(struct admin *a, struct store *store, char *
     sha256_update(&sha, ENROLMENT_SECRET_SIZE, bytes + ENROLMENT_PIN_SIZE);
     sha256_digest(&sha, sizeof token.hash, token.hash);
     token.expires = token.created + (int64_t)a->request.seconds * 1000000000;
-    status = store_put_token(store, &token, e);
+    status = store_put_enrol_token(store, &token, e);
     memcpy(text, ENROLMENT_TOKEN_PREFIX, sizeof ENROLMENT_TOKEN_PREFIX);
     base64url_encode_init(&encoding);
     n = sizeof ENROLMENT_TOKEN_PREFIX - 1;
@@ -148,10 +148,10 @@ static void enrol_admin_run(struct store *store, const struct profd_error *full,
     for (size_t i = 0; i < n; i++) {
         struct admin *a = container_of(jobs[i], struct admin, job);
 
-        if (full && a->request.verb == REQUEST_TOKEN) {
+        if (full && a->request.verb == REQUEST_ENROL_TOKEN) {
             a->status = PROFD_FULL;
             a->error = *full;
-        } else if (a->request.verb == REQUEST_TOKEN) {
+        } else if (a->request.verb == REQUEST_ENROL_TOKEN) {
             a->status = token_run(a, store, &a->error);
         } else {
             a->status =
@@ -192,7 +192,7 @@ enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e)
     if (!c->revocations) {
         return profd_error_set(e, PROFD_CONFIG, "this daemon is no centre: gate is not configured");
     }
-    if (a->request.verb == REQUEST_TOKEN && !c->signer) {
+    if (a->request.verb == REQUEST_ENROL_TOKEN && !c->signer) {
         return profd_error_set(e, PROFD_CONFIG, "no host can be enrolled: signer is not configured");
     }
     return writer_submit(c->writer, &a->job, &enrol_admin_type, e);

@@ -12,7 +12,7 @@
 #include "proto/buildid.h"
 #include "render/document.h"
 #include "requests/admin.h"
-#include "requests/readers.h"
+#include "requests/tokens.h"
 #include "writer/verifier.h"
 #include "writer/writer.h"
 
@@ -43,15 +43,14 @@ struct admin {
     struct profd_error error;
     struct buildid build; /* DELETE: the uploads found, and those already removed */
     uint64_t uploads;
-    struct reader_list readers; /* READER_…: those that there are now */
-    char token[96];             /* READER_ADD: shown once; "" */
-    struct backup backup;       /* BACKUP */
+    char token[96];       /* TOKEN_ADD: shown once; "" */
+    struct backup backup; /* BACKUP */
     struct loop_timer *timer;
     bool whole, cancelled;
     uint64_t took_ms;
-    json_t *answer;  /* TOKEN, HOSTS, REVOKE */
-    bool cut;        /* HOSTS: a row is missing */
-    int64_t expires; /* TOKEN */
+    json_t *answer;  /* TOKEN_…, ENROL_TOKEN, HOSTS, REVOKE */
+    bool cut;        /* TOKEN_LIST, HOSTS: a row is missing */
+    int64_t expires; /* ENROL_TOKEN */
     uint8_t *keys;   /* REVOKE: hashes */
     size_t key_count;
 };
@@ -70,8 +69,8 @@ void admin_answer(struct admin *a, struct page *page);
 void admin_drop(struct writer_job *job);
 void admin_free(struct admin *a);
 
-/* admin_backup.c, admin_verify.c, admin_enrol.c, admin_reader.c: begin it. */
-enum profd_status admin_begin_reader(struct admin *a, struct profd_error *e);
+/* admin_backup.c, admin_verify.c, admin_enrol.c, admin_token.c: begin it. */
+enum profd_status admin_begin_token(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e);

@@ -54,9 +54,8 @@ struct object_request {
     int executable, debug;
     bool trusted;
     struct object_put put; /* without done: a client of the Unix socket has sent it */
-    uint32_t tenants[STORE_READER_TENANTS];
-    bool code;   /* with instructions */
-    bool nosuid; /* it would be trusted but for the mount */
+    bool code;             /* with instructions */
+    bool nosuid;           /* it would be trusted but for the mount */
     int64_t received;
     char build_id[BUILDID_TEXT_SIZE]; /* "" if it was not asked for */
     char name[256];
@@ -267,27 +266,15 @@ static void object_parsed(void *context, struct work_item *item)
     }
 }
 
-/* Once for each tenant that it names functions for. */
-static enum profd_status object_store_each(struct store *store, const struct object_request *o,
-                                           struct ingest_object *given, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-    size_t i = 0;
-
-    given->by_operator = o->put.tenant_count > 0;
-    given->wants_names = o->put.done != NULL;
-    do {
-        given->uid = i < o->put.tenant_count ? o->tenants[i] : o->uid;
-        status = ingest_object_store(store, given, e);
-    } while (!status && ++i < o->put.tenant_count);
-    return status;
-}
-
 static void object_store(struct store *store, struct object_request *o)
 {
     const bool failed = o->status != PROFD_OK;
-    struct ingest_object given = {
-        .uid = o->uid, .trusted = o->trusted, .received = o->received, .build_id = o->build_id};
+    struct ingest_object given = {.uid = o->uid,
+                                  .trusted = o->trusted,
+                                  .by_operator = o->put.tenant != 0,
+                                  .wants_names = o->put.done != NULL,
+                                  .received = o->received,
+                                  .build_id = o->build_id};
     struct profd_error e = {""};
     enum profd_status status;
 
@@ -299,7 +286,7 @@ static void object_store(struct store *store, struct object_request *o)
     if (failed && (!*o->build_id || o->put.done || profd_status_retry(o->status))) {
         return;
     }
-    status = object_store_each(store, o, &given, &e);
+    status = ingest_object_store(store, &given, &e);
     if (status && !failed) {
         o->status = status;
         o->error = e;
@@ -427,9 +414,8 @@ enum profd_status object_receive(void *context, struct conn *c, struct conn_fram
 enum profd_status object_put(struct object_service *s, const struct object_put *put, struct profd_error *e)
 {
     const struct message_object m = {.build_id = put->build_id, .name = put->name, .code = put->code};
-    const uint32_t uid = put->tenant_count ? put->tenants[0] : 0;
     struct object_request *o;
-    enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : object_new(s, uid, &m, &o, e);
+    enum profd_status status = writer_check(s->config.writer, e) ? PROFD_IO : object_new(s, put->tenant, &m, &o, e);
 
     if (status) {
         close(put->fd);
@@ -437,7 +423,6 @@ enum profd_status object_put(struct object_service *s, const struct object_put *
     }
     o->executable = put->fd;
     o->put = *put;
-    memcpy(o->tenants, put->tenants, put->tenant_count * sizeof *o->tenants);
     return object_queue(o, e);
 }
 

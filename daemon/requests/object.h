@@ -45,9 +45,8 @@ struct object_put {
     int fd; /* closed by the service, in any case */
     const char *build_id;
     const char *name;
-    bool code;               /* store its instructions, too */
-    const uint32_t *tenants; /* that it names functions for; NULL: for all users */
-    size_t tenant_count;
+    bool code;       /* store its instructions, too */
+    uint32_t tenant; /* that it names functions for; 0: for all users */
     /* Called once, on the loop's thread, if object_put returned OK. */
     void (*done)(void *context, enum profd_status status, const char *sentence);
     void *context;

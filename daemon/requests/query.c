@@ -13,9 +13,9 @@
 #include "net/work.h"
 #include "pages/metrics_watch.h"
 #include "requests/body.h"
-#include "requests/readers.h"
 #include "requests/session.h"
 #include "requests/sync.h"
+#include "requests/tokens.h"
 #include "store/store.h"
 #include "writer/writer.h"
 
@@ -413,8 +413,7 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
 void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request)
 {
     struct query_service *s = context;
-    /* A client with the token of the TCP listener may read everything; without a token, the administrator has opened it
-     * to all users. */
+    /* Without a token, the administrator has opened TCP to all users. */
     struct query_request r = {.target = request->target,
                               .if_none_match = request->if_none_match,
                               .http = true,
@@ -430,8 +429,10 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
     }
     r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,
                                    .uid = request->tcp ? UINT32_MAX : request->peer.uid};
-    if (request->reader) { /* it was found just now */
-        readers_get_scope(readers_find(s->config.readers, request->reader), &r.scope);
+    if (request->token) { /* it was found just now */
+        const struct store_token *t = tokens_find(s->config.tokens, request->token);
+
+        r.scope = (struct store_scope){.all = t->all, .uid = t->uid};
     }
     if (query_find(s, &r, &found, &page)) {
         reply_tell(x, &page);

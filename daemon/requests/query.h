@@ -18,8 +18,8 @@
 struct live;
 struct loop;
 struct query_service;
-struct readers;
 struct sync_config;
+struct tokens;
 struct writer;
 
 /* All parts outlive the service. */
@@ -31,7 +31,7 @@ struct query_service_config {
     struct live *live;     /* lists its processes */
     struct pages *pages;
     const struct symbols *symbols; /* takes the bodies of PUT */
-    const struct readers *readers; /* as HTTP admits them; NULL: none */
+    const struct tokens *tokens;   /* as HTTP admits them */
     struct replies *replies;
     const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */

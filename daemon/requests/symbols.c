@@ -11,8 +11,8 @@
 #include "query/params.h"
 #include "render/document.h"
 #include "requests/object.h"
-#include "requests/readers.h"
 #include "requests/reply.h"
+#include "requests/tokens.h"
 #include "store/store.h"
 
 #define BEFORE "/api/v1/builds/"
@@ -22,7 +22,7 @@
 struct symbols_put {
     struct http_exchange *exchange;
     struct buildid id;
-    char reader[STORE_NAME_MOST + 1];
+    char token[STORE_NAME_MOST + 1]; /* its name */
 };
 
 /* The build-id of the path. METHOD: it is another path. */
@@ -41,22 +41,18 @@ static enum profd_status symbols_find_id(const char *path, size_t n, struct buil
 int symbols_judge(void *context, const struct http_put *put, struct profd_error *e)
 {
     const struct symbols *s = context;
-    const struct store_reader *r = put->reader ? readers_find(s->readers, put->reader) : NULL;
+    const struct store_token *t = tokens_find(s->tokens, put->token);
     struct buildid id;
     const enum profd_status status = symbols_find_id(put->path, put->n, &id, e);
 
     if (status) {
         return status == PROFD_METHOD ? 405 : 400;
     }
-    if (!r) {
+    if (!t || !(t->rights & STORE_MAY_ADMIN)) {
         profd_error_set(e, PROFD_FORBIDDEN,
-                        "symbols are taken from readers with the role admin, by their token; on the daemon's machine, "
-                        "use profctl symbols with a Unix socket");
-        return 403;
-    }
-    if (!r->admin) {
-        profd_error_set(e, PROFD_FORBIDDEN, "reader %s has the role read; only the role admin may send symbols",
-                        r->name);
+                        "symbols are taken with a token that has the right admin%s%s%s; on the daemon's machine, "
+                        "use profctl symbols with a Unix socket",
+                        t ? ", which token " : "", t ? t->name : "", t ? " does not have" : "");
         return 403;
     }
     if (!put->sized || !put->size) {
@@ -83,7 +79,7 @@ static void symbols_answer(void *context, enum profd_status status, const char *
         page.cache_control = "no-store";
         document_write(json_pack("{s:s, s:b}", "build_id", p->id.text, "names", true), &page.body);
     }
-    log_write(LOG_LEVEL_NOTICE, NULL, "reader %s sent symbols of build %s: %s", p->reader, p->id.text,
+    log_write(LOG_LEVEL_NOTICE, NULL, "token %s sent symbols of build %s: %s", p->token, p->id.text,
               status ? sentence : "stored");
     reply_tell(p->exchange, &page);
     free(p);
@@ -108,25 +104,20 @@ static enum profd_status symbols_read_target(const char *target, struct object_p
 
 void symbols_receive(const struct symbols *s, struct http_exchange *x, const struct http_request *request)
 {
-    const struct store_reader *r = readers_find(s->readers, request->reader); /* may be removed by now */
+    const struct store_token *t = tokens_find(s->tokens, request->token); /* else the request had been refused */
     struct symbols_put *p = calloc(1, sizeof *p);
     struct object_put put = {.fd = request->body, .name = "a file", .done = symbols_answer, .context = p};
-    uint32_t tenants[STORE_READER_TENANTS];
     struct page page;
     struct profd_error e;
     enum profd_status status = PROFD_OK;
 
-    if (!p || !r || symbols_find_id(request->target, strcspn(request->target, "?"), &p->id, &e)) {
-        status = r ? profd_error_set(&e, PROFD_NO_MEMORY, "no memory for an executable")
-                   : profd_error_set(&e, PROFD_UNAUTHORIZED, "the reader was removed");
+    if (!p || symbols_find_id(request->target, strcspn(request->target, "?"), &p->id, &e)) {
+        status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for an executable");
         close(request->body);
     } else {
         p->exchange = x;
-        memcpy(p->reader, r->name, sizeof p->reader);
-        for (size_t i = 0; i < r->tenant_count && !r->all; i++) {
-            tenants[put.tenant_count++] = r->tenants[i].uid;
-        }
-        put.tenants = tenants;
+        memcpy(p->token, t->name, sizeof p->token);
+        put.tenant = t->all ? 0 : t->uid;
         put.build_id = p->id.text;
         status = symbols_read_target(request->target, &put, &e);
         if (status) {

@@ -1,16 +1,16 @@
-/* PUT /api/v1/builds/{id}/symbols: an executable from a reader with the role admin. It names functions of the reader's
- * tenants, or for all users if the reader sees everything. On the loop's thread. */
+/* PUT /api/v1/builds/{id}/symbols: an executable, by a token with the right admin. It names functions of the token's
+ * tenant, or for all users if the token is for all. On the loop's thread. */
 #ifndef PROFD_REQUESTS_SYMBOLS_H
 #define PROFD_REQUESTS_SYMBOLS_H
 
 #include "net/http.h"
 
 struct object_service;
-struct readers;
+struct tokens;
 
 struct symbols {
     struct object_service *objects;
-    const struct readers *readers;
+    const struct tokens *tokens;
 };
 
 /* http_judge_put; the context is a struct symbols. */

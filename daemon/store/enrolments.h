@@ -13,7 +13,7 @@
 #define STORE_NAME_SIZE 256
 #define STORE_MACHINE_SIZE 64 /* of a machine-id or a version, with its NUL */
 
-struct store_token {
+struct store_enrol_token {
     uint8_t hash[STORE_HASH_SIZE]; /* of the secret */
     const char *tenant;            /* made if there is none of this name */
     const char *name;
@@ -63,7 +63,7 @@ struct store;
 /* --- Verbs, on the writing handle where nothing else is said. Each call is one transaction --- */
 
 /* Adds a token; LIMIT: there are too many tenants. */
-enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e);
+enum profd_status store_put_enrol_token(struct store *s, const struct store_enrol_token *token, struct profd_error *e);
 /* Enrols the host of a key with a token, which is used up by one. The same key with the same token gets what it got
  * before, even if the token is used up or has expired now. *out is set if the verdict is STORE_ENROLLED. *spent: the
  * token is used up, and x does not say so. Only STORE_ENROLLED changes anything. O(log n). */

@@ -325,7 +325,7 @@ enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_
 /* The variant of a build that a quorum of hosts attests; 0: none. */
 enum profd_status sqlite_find_quorum(struct store *s, int64_t build, int64_t *variant, struct profd_error *e);
 
-/* --- sqlite_reader.c: the id of the tenant of a name, made if there is none; LIMIT: too many. In a transaction. */
+/* --- sqlite_token.c: the id of the tenant of a name, made if there is none; LIMIT: too many. In a transaction. */
 enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t *id, struct profd_error *e);
 
 /* --- sqlite_attest.c */

@@ -22,17 +22,17 @@ static enum profd_status end(struct store *s, enum profd_status status, struct p
     return sqlite_upkeep_end(s, status, e);
 }
 
-static enum profd_status put_token(struct store *s, const struct store_token *t, struct profd_error *e)
+static enum profd_status put_token(struct store *s, const struct store_enrol_token *t, struct profd_error *e)
 {
     int64_t tenant = 0;
     TRY(sqlite_find_tenant(s, t->tenant, &tenant, e));
-    return sqlite_run(s, SQL_TOKEN_ADD,
+    return sqlite_run(s, SQL_ENROL_TOKEN_ADD,
                       VALUES(HASH(t->hash), INTEGER(tenant), INTEGER(t->uses), INTEGER(t->expires), INTEGER(t->created),
                              TEXT(t->name)),
                       e);
 }
 
-enum profd_status store_put_token(struct store *s, const struct store_token *token, struct profd_error *e)
+enum profd_status store_put_enrol_token(struct store *s, const struct store_enrol_token *token, struct profd_error *e)
 {
     TRY(begin(s, e));
     return end(s, put_token(s, token, e), e);
@@ -94,7 +94,7 @@ static enum profd_status judge_token(struct store *s, const struct store_enrolli
 {
     sqlite3_stmt *q;
     bool row = false;
-    TRY(sqlite_first(s, SQL_TOKEN_FIND, VALUES(HASH(x->token)), &q, &row, e));
+    TRY(sqlite_first(s, SQL_ENROL_TOKEN_FIND, VALUES(HASH(x->token)), &q, &row, e));
     *verdict = STORE_ENROL_UNKNOWN;
     if (row) {
         const int64_t expires = sqlite3_column_int64(q, 3);
@@ -131,7 +131,7 @@ static enum profd_status enrol(struct store *s, const struct store_enrolling *x,
                    VALUES(BLOB(x->host, sizeof x->host), INTEGER(tenant), INTEGER(token), TEXT(x->name),
                           TEXT(x->machine), HASH(x->key), TEXT(x->version), INTEGER(x->not_after), INTEGER(x->now)),
                    e));
-    TRY(sqlite_run(s, SQL_TOKEN_USE, VALUES(INTEGER(token)), e));
+    TRY(sqlite_run(s, SQL_ENROL_TOKEN_USE, VALUES(INTEGER(token)), e));
     return find_one(s, SQL_ENROLMENT_BY_KEY, x->key, STORE_HASH_SIZE, out, &before, &known, e);
 }
 

@@ -21,8 +21,8 @@
 #include "proto/status.h"
 #include "store/attestations.h"
 #include "store/enrolments.h"
-#include "store/readers.h"
 #include "store/segments.h"
+#include "store/tokens.h"
 #include "store/watches.h"
 
 struct store;

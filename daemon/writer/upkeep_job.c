@@ -26,6 +26,7 @@ struct upkeep_job {
     double seconds[UPKEEP_TASKS];
     enum profd_status status, failed; /* whether the latest slice failed, so that a failure is logged once */
     struct profd_error error;
+    struct upkeep_time trusted; /* the loop's copy of its anchor */
     uint64_t took_us;
     uint64_t hurried;            /* ms of loop_now: when a refused upload last requested a slice */
     bool confirmed;              /* the clock, since the latest slice began */
@@ -127,6 +128,7 @@ static void upkeep_job_done(struct writer_job *job)
     uint64_t pause;
 
     u->running = false;
+    u->trusted = u->upkeep.anchor;
     for (int i = 0; i < UPKEEP_TASKS; i++) {
         u->counts.seconds[i] = u->seconds[i];
     }
@@ -193,6 +195,11 @@ double upkeep_job_confirm_clock(struct upkeep_job *u)
     return ahead;
 }
 
+int64_t upkeep_job_clock(const struct upkeep_job *u)
+{
+    return upkeep_judge_time(u->trusted, upkeep_job_time());
+}
+
 void upkeep_job_hurry(struct upkeep_job *u)
 {
     upkeep_job_put(u);
@@ -221,7 +228,13 @@ enum profd_status upkeep_job_start(const struct upkeep_job_config *config, struc
     }
     u->config = *config;
     u->job = (struct writer_job){.item = {.uid = WRITER_UID_NONE, .weight = 1}, .type = &upkeep_job_type};
-    upkeep_init(&u->upkeep, &config->policy, upkeep_job_time());
+    const struct upkeep_time now = upkeep_job_time();
+
+    upkeep_init(&u->upkeep, &config->policy, now);
+    if (!store_get_totals(config->store, &u->upkeep.totals, NULL)) { /* else the first slice tries again */
+        upkeep_read_clock(&u->upkeep, now);
+    }
+    u->trusted = u->upkeep.anchor;
     loop_timer_set(u->timer, FIRST_MS);
     *out = u;
     return PROFD_OK;

@@ -20,6 +20,7 @@ struct upkeep_job_config {
     struct space *space; /* and its health */
     struct health *health;
     struct store_policy policy;
+    struct store *store; /* for upkeep_job_start only: it knows a time that was trusted */
     /* On the loop: a number that grows with the uploads stored. */
     uint64_t (*get_uploads)(void *context);
     void *context;
@@ -32,6 +33,9 @@ void upkeep_job_set_policy(struct upkeep_job *u, const struct store_policy *poli
 /* An operator says that the clock, which is ahead of the time that removals use, is right: from the next slice on they
  * use it. Returns by how many seconds it is ahead, 0 if it is not: then nothing has changed. */
 double upkeep_job_confirm_clock(struct upkeep_job *u);
+/* Nanoseconds since the epoch, by which what was given an end may end: not those of a clock that has jumped ahead,
+ * until that has lasted a day or was confirmed. */
+int64_t upkeep_job_clock(const struct upkeep_job *u);
 /* After a delete: starts the next slice soon, to reclaim the space. */
 void upkeep_job_hurry(struct upkeep_job *u);
 /* An upload was refused for lack of space that retention could free: starts the next slice soon, whatever waits. */

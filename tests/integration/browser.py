@@ -144,14 +144,9 @@ def run_measured(d):
 
 def guarded():
     """An empty daemon that wants a token."""
-    d = Daemon(start=False)
-    token = os.path.join(d.folder, "token")
-    with open(os.open(token, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-        f.write("pfd_read_0123456789abcdefghij\n")
     port = free_port()
-    d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token)
-    d.start()
-    return d, f"http://127.0.0.1:{port}/", token
+    d = Daemon("--http", f"127.0.0.1:{port}")
+    return d, f"http://127.0.0.1:{port}/", d.token_file("me")
 
 
 def fill(d):

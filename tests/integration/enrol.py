@@ -395,7 +395,7 @@ def local_users(tap, fleet):
             with Wire(fleet.centre.socket) as w:
                 w.send(kind, message)
                 said.append(str(w.take()))
-        for verb in (("token", "default", "1", "60"), ("hosts",), ("revoke", "web-1")):
+        for verb in (("enrol-token", "default", "1", "60"), ("hosts",), ("revoke", "web-1")):
             with Wire(fleet.centre.socket) as w:
                 said.append(str(w.admin(*verb)))
         return said

@@ -93,7 +93,7 @@ class Fleet:
         return run(PROFCTL, arguments[0], "--socket", self.centre.socket, *arguments[1:], timeout=LONG)
 
     def token(self, *arguments):
-        done = self.profctl("token", "new", *arguments)
+        done = self.profctl("invite", *arguments)
         if done.returncode:
             raise RuntimeError(done.stderr)
         return done.stdout.strip()

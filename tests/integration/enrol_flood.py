@@ -130,7 +130,7 @@ def renewals(tap, fleet):
 def hanging_signer(tap, fleet, d):
     fleet.signer.send_signal(signal.SIGSTOP)
     try:
-        done = fleet.profctl("token", "new")
+        done = fleet.profctl("invite")
         renewed, again = fleet.renew("web-2"), fleet.renew("web-1")
         sent = fleet.sends(d, "web-1")
     finally:

@@ -223,6 +223,19 @@ class Daemon:
             raise RuntimeError(f"profctl {arguments}: {done.returncode} {done.stderr}")
         return json.loads(done.stdout)
 
+    def token(self, name, *options):
+        """The text of a new token of the HTTP API."""
+        done = self.ctl("token", "add", name, *(options or ("--read",)))
+        if done.returncode != 0:
+            raise RuntimeError(f"token add {name}: {done.returncode} {done.stderr}")
+        return done.stdout.strip()
+
+    def token_file(self, name, *options):
+        path = os.path.join(self.folder, f"{name}.token")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(self.token(name, *options) + "\n")
+        return path
+
     def get(self, target, **headers):
         """(status, headers, body) of a GET on the HTTP socket."""
         s = socket.socket(socket.AF_UNIX)

@@ -9,7 +9,7 @@ import socket
 import threading
 
 from harness import NOBODY, Daemon, Other, Tap, bounds, free_port, run, symbols
-from http_client import Client
+from http_client import Client, start_with_token
 from wire import Wire, sender_number, upload
 
 ORIGIN = "https://grafana.example"
@@ -250,11 +250,8 @@ def own(tap):
 def main():
     with Tap() as tap, Daemon(start=False) as d:
         port = free_port()
-        with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-            f.write("pfd_read_0123456789abcdefghij\n")
-        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"), "--http-origin",
-                     "HTTPS://Grafana.Example:443")
-        d.start()
+        d.options = ("--http", f"127.0.0.1:{port}", "--http-origin", "HTTPS://Grafana.Example:443")
+        start_with_token(d)
         client, build = Client(port), program(d)
         codings(tap, client, build)
         origin(tap, client, build)

@@ -1,15 +1,29 @@
 # not a test
 """An HTTP client that keeps its connection and lets every byte of a request be chosen."""
 import collections
+import hashlib
+import os
 import select
 import socket
+import sqlite3
 import struct
 import threading
 import time
 
 from wire import Wire, counts, field, sender_number
 
-TOKEN = "pfd_read_0123456789abcdefghij"
+TOKEN = "profd_0123456789abcdefghij"
+
+
+def start_with_token(d):
+    """Starts a daemon that admits TOKEN, as if it had been drawn for a token of its own."""
+    d.start()
+    d.token("tests")
+    d.stop()
+    with sqlite3.connect(os.path.join(d.state, "profd.db")) as db:
+        db.execute("UPDATE token SET hash=?", (hashlib.sha256(TOKEN.encode()).digest(),))
+    db.close()
+    d.start()
 
 
 class Client:

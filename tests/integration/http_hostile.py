@@ -11,7 +11,7 @@ import time
 import urllib.parse
 
 from harness import LONG, Daemon, Tap, free_port, parse_response, until
-from http_client import TOKEN, Client, HalfRequests, crowded_out, half_a_request, store_large_list
+from http_client import TOKEN, Client, HalfRequests, crowded_out, half_a_request, start_with_token, store_large_list
 from wire import Wire, sender_number, upload
 
 GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin",
@@ -433,10 +433,8 @@ def main():
     with Tap() as tap, Daemon(start=False) as d:
         made_up(tap)
         port = free_port()
-        with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-            f.write(TOKEN + "\n")
-        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"))
-        d.start()
+        d.options = ("--http", f"127.0.0.1:{port}")
+        start_with_token(d)
         pid = d.process.pid
         names(tap, d, port)
         guarded(tap, d, port)

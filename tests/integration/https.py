@@ -39,15 +39,6 @@ class Servers(Nginx):
         self.more = MORE.format(folder=self.folder, port=self.port, expired=self.expired, moved=self.moved)
 
 
-def token_file(d, name, *arguments):
-    path = os.path.join(d.folder, f"{name}.token")
-    done = d.ctl("reader", "add", name, *arguments)
-    assert done.returncode == 0, done.stderr
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
-        f.write(done.stdout)
-    return path
-
-
 def same(tap, d, ask, exe):
     """Every verb that asks."""
     for verb in (("builds",), ("builds", "--json"), ("labels",), ("report", exe, "--json"), ("report", exe),
@@ -99,22 +90,22 @@ def untrusted(tap, d, nginx, token, ask):
         done = ask("builds", server=f"https://127.0.0.1:{s.getsockname()[1]}")
         t.join()
     refused(tap, "a server without TLS", done, 69, "cannot ask https://127.0.0.1")
-    tap.point(b"profd-reader" not in seen[0], "and it does not get the token", seen)
+    tap.point(b"profd_" not in seen[0], "and it does not get the token", seen)
 
 
 def rights(tap, d, nginx, ask):
     at = nginx.at
     wrong = os.path.join(d.folder, "wrong")
     with open(os.open(wrong, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
-        f.write("profd-reader-" + "0" * 64)
-    refused(tap, "a token of no reader", ask("builds", token=wrong), 77, "of no reader")
-    refused(tap, "no token", d.ctl("builds", "--server", at, "--cacert", nginx.ca), 77, "no valid bearer token")
-    other = token_file(d, "other", "--tenant", "other")
+        f.write("profd_" + "0" * 64)
+    refused(tap, "an unknown token", ask("builds", token=wrong), 77, "is not known")
+    refused(tap, "no token", d.ctl("builds", "--server", at, "--cacert", nginx.ca), 77, "has no token")
+    other = d.token_file("other", "--read", "--tenant", "other")
     done = ask("status", "--json", token=other)
     tap.point(done.returncode == 0 and json.loads(done.stdout)["store"] is None,
-              "a reader of one tenant gets no totals", done)
+              "a token of one tenant gets no totals", done)
     done = ask("builds", "--json", token=other)
-    tap.point(json.loads(done.stdout)["rows"] == [], "a reader of another tenant sees no build", done)
+    tap.point(json.loads(done.stdout)["rows"] == [], "a token of another tenant sees no build", done)
     os.chmod(wrong, 0o604)
     refused(tap, "a token that every user may read", ask("builds", token=wrong), 78, "every user may read", "chmod")
     refused(tap, "a token that is not there", ask("builds", token="/nonexistent"), 66, "/nonexistent")
@@ -126,7 +117,7 @@ def rights(tap, d, nginx, ask):
 
 def symbols(tap, d, nginx, exe, ask):
     """An operator sends symbols through the proxy, as from where programs are built."""
-    operator = token_file(d, "operator", "--role", "admin", "--tenant", "all")
+    operator = d.token_file("operator", "--admin")
     only = os.path.join(d.folder, "only")
     run("objcopy", "--only-keep-debug", exe, only + ".debug")
     run("objcopy", "--strip-all", "--remove-section=.dynsym", f"--add-gnu-debuglink={only}.debug", exe, only)
@@ -135,7 +126,7 @@ def symbols(tap, d, nginx, exe, ask):
         tap.point(done.returncode == 0 and "stored" in done.stdout, f"symbols of {name} are stored", done)
     done = ask("symbols", "--json", exe, token=operator)
     tap.point(done.returncode == 0 and json.loads(done.stdout)["names"], "symbols --json", done)
-    refused(tap, "symbols from a reader without the role", ask("symbols", exe), 77, "role read")
+    refused(tap, "symbols by a token without the right", ask("symbols", exe), 77, "does not have")
     refused(tap, "symbols of no ELF file", ask("symbols", operator, token=operator), 65, operator)
     os.unlink(only + ".debug")
     refused(tap, "symbols of a stripped executable", ask("symbols", only, token=operator), 65, "no function names")
@@ -154,7 +145,7 @@ def others(tap, d, nginx, exe, ask):
         refused(tap, f"{url} is no server", ask("builds", server=url), 64, "https://HOST")
     gmon = harness.profile(d.folder, exe, ["3"], 9)
     for verb in (("delete", "--yes", "calc"), ("backup", os.path.join(d.folder, "b")), ("verify",),
-                 ("reader", "list"), ("hosts",), ("token", "new"), ("reload",), ("pause", "1")):
+                 ("token", "list"), ("hosts",), ("invite",), ("reload",), ("pause", "1")):
         done = ask(*verb)
         tap.point(done.returncode == 64 and len(done.stderr.splitlines()) == 1 and "queries only" in done.stderr,
                   f"{verb[0]} goes to a Unix socket", done)
@@ -176,7 +167,7 @@ def main():
             done = d.ctl("upload", "-l", "service=calc", "-e", exe, harness.profile(d.folder, exe, ["3"], 1))
             assert done.returncode == 0, done.stderr
             with Servers(d) as nginx:
-                token = token_file(d, "all", "--tenant", "all")
+                token = d.token_file("all")
 
                 def ask(*verb, server=nginx.at, token=token, **options):
                     return d.ctl(*verb, "--server", server, "--cacert", nginx.ca, "--token-file", token, **options)

@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
 from jsonschema import Draft202012Validator, RefResolver  # noqa: E402
 sys.path.insert(0, HERE)
-from http_client import TOKEN, Client, crowded_out, half_a_request, store_large_list  # noqa: E402
+from http_client import TOKEN, Client, crowded_out, half_a_request, start_with_token, store_large_list  # noqa: E402
 from harness import BUILD, LONG, PROFCTL, ROOT, Daemon, Tap, bounds, free_port, run, symbols, until  # noqa: E402
 from wire import Wire, encoded, field, sender_number, upload, varint  # noqa: E402
 
@@ -550,10 +550,8 @@ def main():
         routes(tap)
         document(tap)
         port = free_port()
-        with open(os.open(os.path.join(d.folder, "token"), os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-            f.write(TOKEN + "\n")
-        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", os.path.join(d.folder, "token"))
-        d.start()
+        d.options = ("--http", f"127.0.0.1:{port}")
+        start_with_token(d)
         book, facts = Book(), fill(d)
         every_answer(tap, d, port, facts, book)
         processes(d, port, book)

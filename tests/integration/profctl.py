@@ -397,11 +397,8 @@ def test_spool(tap, d, exe, gmon):
 
 def test_http(tap, exe):
     port = free_port()
-    token = os.path.join(os.path.dirname(exe), "token")
-    with open(token, "w") as f:
-        f.write("correct-horse-battery-staple-0123456789\n")
-    os.chmod(token, 0o600)
-    with Daemon("--http", f"127.0.0.1:{port}", "--http-token", token) as d:
+    with Daemon("--http", f"127.0.0.1:{port}") as d:
+        token = d.token_file("me")
         d.ctl("upload", "-e", exe, profile(exe))
         url = f"http://127.0.0.1:{port}"
         says(tap, d.ctl("builds", "--server", url), 77, [], "http without the token")

@@ -117,7 +117,7 @@ def hosts(tap):
         host_text = scrape(a)
         checked(tap, host_text, "a host")
         known_names(tap, (text, host_text))
-        of_readers(tap, centre)
+        of_tokens(tap, centre)
         counts_segments(tap, centre, bed, identity)
         counts_handshakes(tap, centre, bed)
         centre.stop()
@@ -128,17 +128,17 @@ def hosts(tap):
                   "after a restart counters begin at 0, and what is not known is not said", again)
 
 
-def of_readers(tap, centre):
-    tokens = {t: centre.ctl("reader", "add", t, "--tenant", t).stdout.strip() for t in ("all", "default", "shop")}
+def of_tokens(tap, centre):
+    tokens = {t: centre.token(t, "--read", "--tenant", t) for t in ("all", "default", "shop")}
     answers = {t: centre.get("/metrics", Authorization=f"Bearer {token}") for t, token in tokens.items()}
     text = {t: body.decode() for t, (_, _, body) in answers.items()}
     tap.point(all(a[0] == 200 for a in answers.values()) and 'host="a.example"' in text["all"]
-              and "profd_builds" in text["all"], "a reader of all sees all metrics")
+              and "profd_builds" in text["all"], "a token of all sees all metrics")
     tap.point('host="a.example"' in text["default"] and 'state="listed"} 1' in text["default"]
               and {n.split("_")[1] for n, _ in samples(text["default"])} <= {"host", "hosts"},
-              "a reader of a tenant sees its hosts, and nothing else", text["default"])
+              "a token of a tenant sees its hosts, and nothing else", text["default"])
     tap.point("a.example" not in text["shop"] and 'state="listed"} 0' in text["shop"],
-              "a reader of another tenant does not see them", text["shop"])
+              "a token of another tenant does not see them", text["shop"])
 
 
 def counts_segments(tap, centre, bed, identity):

@@ -164,10 +164,10 @@ def main():
             done = d.ctl("upload", "-e", exe, profile(d.folder, exe, ["60"], "60"))
             tap.point(done.returncode == 0, "a program is counted", done)
             build = d.json("builds", "--json")["rows"][0]["build_id"]
-            add = {"all": ("all", "--tenant", "all"), "other": ("other", "--tenant", "shop"),
-                   "builder": ("builder", "--tenant", "shop", "--role", "admin"),
-                   "alice": ("alice", "--tenant", "all", "--proxy")}
-            tokens = {n: d.ctl("reader", "add", *a).stdout.strip() for n, a in add.items()}
+            add = {"all": ("all", "--read"), "other": ("other", "--read", "--tenant", "shop"),
+                   "builder": ("builder", "--tenant", "shop", "--admin"),
+                   "alice": ("alice", "--read", "--proxy")}
+            tokens = {n: d.token(*a) for n, a in add.items()}
             for proxy in (Nginx(d), Haproxy(d)):
                 with proxy:
                     c = Case(tap, d, proxy, exe, build, tokens)

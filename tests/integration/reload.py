@@ -77,8 +77,7 @@ ERRORS = (("user-share = 41%\nraw-age = soon\n", ":2: raw-age is \"soon\""),
           ("user-share = 41%\nkeep-age = 1h\nraw-age = 2h\n", ":2: keep-age 1h is less than raw-age 2h"),
           ("user-share = 41%\ngate = yes\nrelay = tls://a.example:1\n", ":2: gate and relay exclude each other"),
           ("user-share = 41%\nread-group = no-such-group\n", ":2: read-group: "),
-          ("user-share = 41%\nrelay = http://centre\n", ":2: relay is \"http://centre\""),
-          ("user-share = 41%\nhttp-token = /nonexistent/token\n", ":2: http-token: cannot read the token file"))
+          ("user-share = 41%\nrelay = http://centre\n", ":2: relay is \"http://centre\""))
 
 
 def errors(tap, d):
@@ -109,34 +108,6 @@ def groups(tap, d):
     d.reload(read_group="65534")
     tap.point(ask("verify") == 77 and os.stat(d.http).st_gid == 65534,
               "and is taken back; the HTTP socket gets the new read-group", os.stat(d.http))
-
-
-def tokens(tap):
-    port = free_port()
-    with Daemon(start=False) as d:
-        token = os.path.join(d.folder, "token")
-
-        def write(text):
-            with open(token, "w") as f:
-                f.write(text)
-            os.chmod(token, 0o600)
-
-        def status(text):
-            with socket.create_connection(("127.0.0.1", port)) as s:
-                s.sendall(f"GET /api/v1/builds HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-                          f"Authorization: Bearer {text}\r\nConnection: close\r\n\r\n".encode())
-                return int(s.makefile("rb").readline().split()[1])
-        write("a" * 40)
-        d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token)
-        d.start()
-        before = (status("a" * 40), status("b" * 40))
-        write("b" * 40)
-        done = d.ctl("reload")
-        tap.point(before == (200, 401) and done.returncode == 0 and (status("a" * 40), status("b" * 40)) == (401, 200),
-                  "a new token in the same file replaces the old one", (before, done))
-        write("short")
-        done = d.ctl("reload")
-        tap.point(done.returncode == 78 and status("b" * 40) == 200, "an invalid one does not", done)
 
 
 def harvests(tap):
@@ -277,7 +248,6 @@ def main():
                     groups(tap, d)
                 else:
                     tap.skip("groups", "needs root and setpriv")
-            tokens(tap)
             harvests(tap)
             load(tap, exe, gmon)
             centre(tap)

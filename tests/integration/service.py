@@ -220,19 +220,6 @@ def listeners(tap):
             tap.point(done.returncode == 78 and words in done.stderr and len(done.stderr.strip().splitlines()) == 1
                       and not os.path.exists(d.state),
                       f"--http {address}: exit 78, nothing was made", done)
-    for mode, text, words in ((0o644, "pfd_0123456789abcdefghijklmn\n", "mode"), (0o600, "short\n", ""),
-                              (0o600, "", "")):
-        with Daemon("--http", "127.0.0.1:0", start=False) as d:
-            token = os.path.join(d.folder, "token")
-            with open(token, "w") as f:
-                f.write(text)
-            os.chmod(token, mode)
-            d.options += ("--http-token", token)
-            done = run(*d.command(), env=d.env)
-            tap.point(done.returncode == 78 and token in done.stderr
-                      and text.strip()[:20] not in done.stderr.replace(token, "") or not text.strip()
-                      and done.returncode == 78, f"a token of mode {mode:o} with {len(text)} bytes: exit 78, and it is "
-                                                 f"not shown", done)
 
 
 def units(tap):

@@ -128,7 +128,7 @@ class Walk:
             done = c.shell(text)
             self.tap.point(done.returncode == 0, f"{name}: {c.name}# {command.splitlines()[0]}",
                            (done.stdout + done.stderr)[-3000:])
-            tokens = re.findall(r"profd1-\S+|profd-reader-\S+", done.stdout)
+            tokens = re.findall(r"profd1-\S+|profd_[0-9a-f]+", done.stdout)
             self.token = tokens[-1] if tokens else self.token
             self.said = done.stdout
 
@@ -272,7 +272,7 @@ def end(tap, w):
     tap.point(done.returncode == 0, "it can be installed again", (done.stdout + done.stderr)[-1000:])
     w.section("ANOTHER KEY FOR THE CA")
     done = w.centre.shell("openssl verify -CAfile /etc/profd/gate-ca.crt /etc/profd/gate.crt; grep -c BEGIN "
-                          "/etc/profd/gate-ca.crt; profctl token new --tenant shop --uses 1 --expires 1h")
+                          "/etc/profd/gate-ca.crt; profctl invite --tenant shop --uses 1 --expires 1h")
     tap.point("OK\n1\nprofd1-" in done.stdout, "the centre has another CA, and tokens name it", done)
 
 

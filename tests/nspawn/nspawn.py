@@ -243,7 +243,7 @@ def enrols(tap, c, centre, counted):
     done = centre.do("systemd-analyze", "security", "--no-pager", "--threshold=5", "profd-signer.service")
     tap.point(done.returncode == 0, f"profd-signer.service: {(done.stdout.strip().splitlines() or ['?'])[-1]}",
               done.stdout[-1500:])
-    token = centre.do("profctl", "token", "new", "--tenant", "shop")
+    token = centre.do("profctl", "invite", "--tenant", "shop")
     done = c.do("profctl", "enroll", "tls://127.0.0.1:7655", "--token", token.stdout.strip(), "--name",
                 "host-2.example")
     again = c.do("systemctl", "restart", "profd-relay.service")

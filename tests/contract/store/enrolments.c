@@ -7,9 +7,9 @@
 
 static void put_token_of(struct fixture *f, uint8_t hash, const char *tenant, uint64_t uses, int64_t expires)
 {
-    struct store_token t = {.tenant = tenant, .name = "", .uses = uses, .expires = expires, .created = NOW};
+    struct store_enrol_token t = {.tenant = tenant, .name = "", .uses = uses, .expires = expires, .created = NOW};
     memset(t.hash, hash, sizeof t.hash);
-    OK(f, store_put_token(f->w, &t, &f->e));
+    OK(f, store_put_enrol_token(f->w, &t, &f->e));
 }
 
 static struct store_enrolling wish(uint8_t token, uint8_t host)

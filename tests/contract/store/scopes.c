@@ -121,44 +121,42 @@ Test(store_scope, only_the_numbers_of_tenants_are_tenants)
     cr_assert_not(store_scope_equal(&both, &same) || store_scope_equal(&all, &local));
 }
 
-static bool add_reader_text(void *context, const struct store_reader *r)
+static bool add_token_text(void *context, const struct store_token *t)
 {
     char *text = context;
     size_t n = strlen(text);
-    n += (size_t)snprintf(text + n, 512 - n, "%s%s%s", r->name, r->admin ? "!" : "", r->has_token ? "#" : "");
-    for (size_t i = 0; i < r->tenant_count; i++) {
-        n += (size_t)snprintf(text + n, 512 - n, " %s=%u", r->tenants[i].name, r->tenants[i].uid);
-    }
-    snprintf(text + n, 512 - n, "%s; ", r->all ? " all" : "");
+    snprintf(text + n, 512 - n, "%s:%u%s %s=%u%s; ", t->name, t->rights, t->has_hash ? "#" : "", t->tenant, t->uid,
+             t->hosts);
     return true;
 }
 
-static const char *list_readers(struct fixture *f)
+static const char *list_tokens(struct fixture *f)
 {
     static char text[512];
     text[0] = 0;
-    OK(f, store_each_reader(f->r, add_reader_text, text, &f->e));
+    OK(f, store_each_token(f->r, add_token_text, text, &f->e));
     return text;
 }
 
-STORE_TEST(readers_have_tenants_which_are_made_when_they_are_named_first)
+STORE_TEST(tokens_have_a_tenant_which_is_made_when_it_is_named_first)
 {
-    struct store_reader one = {.name = "one", .has_token = true, .hash = {1}, .tenant_count = 2},
-                        two = {.name = "two", .admin = true, .tenant_count = 1}, three = {.name = "three", .all = true};
-    snprintf(one.tenants[0].name, sizeof one.tenants[0].name, "default");
-    snprintf(one.tenants[1].name, sizeof one.tenants[1].name, "red");
-    snprintf(two.tenants[0].name, sizeof two.tenants[0].name, "blue");
-    OK(f, store_add_reader(f->w, &one, &f->e));
-    OK(f, store_add_reader(f->w, &two, &f->e));
-    OK(f, store_add_reader(f->w, &three, &f->e));
-    cr_assert_str_eq(list_readers(f), "one# red=4294967293 default=4294967294; two! blue=4294967292; three all; ");
-    FAILS(f, PROFD_REFUSED, store_add_reader(f->w, &two, &f->e));
-    OK(f, store_remove_reader(f->w, "one", &f->e));
-    FAILS(f, PROFD_NOT_FOUND, store_remove_reader(f->w, "one", &f->e));
-    snprintf(three.name, sizeof three.name, "four");
-    three.all = false;
-    three.tenant_count = 1;
-    snprintf(three.tenants[0].name, sizeof three.tenants[0].name, "red");
-    OK(f, store_add_reader(f->w, &three, &f->e));
-    cr_assert_str_eq(list_readers(f), "two! blue=4294967292; three all; four red=4294967293; ", "tenants stay");
+    struct store_token one = {
+        .name = "one", .rights = STORE_MAY_WRITE, .has_hash = true, .hash = {1}, .tenant = "red", .hosts = "node-*"};
+    struct store_token two = {.name = "two", .rights = STORE_MAY_READ | STORE_MAY_ADMIN, .tenant = "blue"};
+    struct store_token three = {.name = "three", .rights = STORE_MAY_READ, .all = true, .tenant = "all"}, four = two;
+    uint64_t id = 0;
+    OK(f, store_add_token(f->w, &one, &f->e));
+    OK(f, store_add_token(f->w, &two, &f->e));
+    OK(f, store_add_token(f->w, &three, &f->e));
+    cr_assert_str_eq(list_tokens(f), "one:2# red=4294967293node-*; two:5 blue=4294967292; three:1 all=4294967295; ");
+    cr_assert(one.uid == SECOND && two.uid == THIRD && three.uid == UINT32_MAX);
+    FAILS(f, PROFD_REFUSED, store_add_token(f->w, &two, &f->e));
+    OK(f, store_remove_token(f->w, "two", &id, &f->e));
+    cr_assert_eq(id, two.id);
+    FAILS(f, PROFD_NOT_FOUND, store_remove_token(f->w, "two", &id, &f->e));
+    OK(f, store_remove_token(f->w, "three", &id, &f->e));
+    snprintf(four.name, sizeof four.name, "four");
+    OK(f, store_add_token(f->w, &four, &f->e));
+    cr_assert_str_eq(list_tokens(f), "one:2# red=4294967293node-*; four:5 blue=4294967292; ", "tenants stay");
+    cr_assert_gt(four.id, three.id, "no number is used again");
 }

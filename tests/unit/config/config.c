@@ -159,10 +159,7 @@ Test(config, values_are_judged)
     cr_assert_not_null(strstr(e.sentence, "no-such-group"));
     cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http", "0.0.0.0:80", "--http-open"), PROFD_CONFIG);
     cr_assert_not_null(strstr(e.sentence, "0.0.0.0:80"));
-    cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http", "127.0.0.1:80"), PROFD_CONFIG,
-                 "needs a token or the word open");
     cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-socket", "/s"), PROFD_CONFIG);
-    cr_assert_eq(LOAD(&config, &e, BASE, "/s", "--http-open", "--http-token", file), PROFD_CONFIG);
 }
 
 Test(config, one_origin_as_browsers_write_it)
@@ -192,39 +189,6 @@ Test(config, one_origin_as_browsers_write_it)
     cr_assert_eq(LOAD(&config, &e, BASE, "/s"), PROFD_OK, "%s", e.sentence);
     cr_assert_null(config.http_origin);
     config_done(&config);
-}
-
-Test(config, tokens)
-{
-    /* SHA-256 of "0123456789abcdefghij". */
-    static const uint8_t hash[32] = {0x6b, 0xc1, 0x4b, 0xdc, 0x45, 0x17, 0xa7, 0xa6, 0x82, 0xc6, 0x91,
-                                     0x0d, 0xe2, 0xe2, 0x94, 0x6e, 0xb8, 0xe1, 0xec, 0xd0, 0x40, 0x90,
-                                     0x72, 0x8f, 0xef, 0x6d, 0x09, 0x2a, 0x7c, 0xeb, 0x62, 0xc5};
-    struct profd_error e;
-    struct config config;
-    char conf[80];
-    FILE *f;
-
-    snprintf(conf, sizeof conf, "%s/c2", directory);
-    f = fopen(conf, "w");
-    fclose(f);
-#define TOKEN "--config", conf, "--state-dir", "/x", "--socket", "/s", "--http", "127.0.0.1:80", "--http-token", file
-    write_file("0123456789abcdefghij\nsecond line\n", 0600);
-    cr_assert_eq(LOAD(&config, &e, TOKEN), PROFD_OK, "%s", e.sentence);
-    cr_assert_eq(memcmp(config.http_token_sha256, hash, 32), 0);
-    config_done(&config);
-    write_file("0123456789abcdefghij\n", 0644);
-    cr_assert_eq(LOAD(&config, &e, TOKEN), PROFD_CONFIG);
-    cr_assert_not_null(strstr(e.sentence, "0644"), "%s", e.sentence);
-    write_file("short\n", 0600);
-    cr_assert_eq(LOAD(&config, &e, TOKEN), PROFD_CONFIG);
-    cr_assert_not_null(strstr(e.sentence, "5 bytes"), "%s", e.sentence);
-    write_file("0123456789 abcdefghij\n", 0600);
-    cr_assert_eq(LOAD(&config, &e, TOKEN), PROFD_CONFIG);
-    cr_assert_not_null(strstr(e.sentence, "byte 11"), "%s", e.sentence);
-    unlink(file);
-    cr_assert_eq(LOAD(&config, &e, TOKEN), PROFD_CONFIG);
-    unlink(conf);
 }
 
 Test(config, help_and_version_need_nothing_else)

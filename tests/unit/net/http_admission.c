@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <nettle/sha2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,16 +81,9 @@ Test(net_http_admission, a_refused_head_has_no_body)
     scene_close(&s);
 }
 
-static struct http_server_config tcp_server(const char *token)
+static struct http_server_config tcp_server(bool open)
 {
-    struct http_server_config config = {.tcp = true, .port = 9461, .open = token == NULL};
-    struct sha256_ctx hash;
-    sha256_init(&hash);
-    if (token != NULL) {
-        sha256_update(&hash, strlen(token), (const uint8_t *)token);
-    }
-    sha256_digest(&hash, 32, config.token_sha256);
-    return config;
+    return (struct http_server_config){.tcp = true, .port = 9461, .open = open, .admit = scene_admit};
 }
 
 static bool public_page(const char *path, size_t n)
@@ -101,7 +93,7 @@ static bool public_page(const char *path, size_t n)
 
 Test(net_http_admission, public_paths_need_no_token_but_keep_every_other_rule)
 {
-    struct http_server_config config = tcp_server("secret");
+    struct http_server_config config = tcp_server(false);
     config.is_public = public_page;
     static const struct refused rows[] = {
         {421, "GET /page HTTP/1.1\r\nHost: evil.example:9461\r\n\r\n", "'evil.example:9461'"},
@@ -141,9 +133,13 @@ Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_thi
         {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearer secrets\r\n\r\n", "token"},
         {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearersecret\r\n\r\n", "token"},
         {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Basic secret\r\n\r\n", "token"},
+        {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Basic c2VjcmV0Og==\r\n\r\n", "token"},
+        {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Basic dTpzZWNyZXQ\r\n\r\n", "token"},
+        {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Basic dTpzZWNy*XQ=\r\n\r\n", "token"},
+        {401, "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Digest secret\r\n\r\n", "token"},
         {401, "GET /?token=secret HTTP/1.1\r\nHost: localhost:9461\r\nCookie: token=secret\r\n\r\n", "token"},
     };
-    struct http_server_config config = tcp_server("secret");
+    struct http_server_config config = tcp_server(false);
     refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
     static const char *const admitted[] = {
         "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: Bearer secret\r\n\r\n",
@@ -151,17 +147,18 @@ Test(net_http_admission, on_tcp_the_host_must_be_ours_and_the_token_right_in_thi
          "http://localhost:9461\r\n\r\n"),
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:9461\r\nAuthorization: BEARER secret\r\nSec-Fetch-Site: same-origin\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: [::1]:9461\r\nAuthorization: Bearer secret\r\nSec-Fetch-Site: none\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: localhost:9461\r\nAuthorization: basic  dTpzZWNyZXQ=\r\n\r\n",
     };
     struct scene s;
     scene_open(&s, &config);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof admitted / sizeof admitted[0]; i++) {
         s.got_size = 0;
         scene_say(&s, admitted[i], strlen(admitted[i]));
         scene_pump(&s, 1);
         cr_assert_eq(scene_status(&s), 200, "%s", admitted[i]);
     }
     scene_close(&s);
-    config = tcp_server(NULL);
+    config = tcp_server(true);
     scene_open(&s, &config);
     scene_say(&s, admitted[0], strlen(admitted[0]) - 2 - strlen("Authorization: Bearer secret\r\n"));
     scene_say(&s, "\r\n", 2);
@@ -178,7 +175,7 @@ Test(net_http_admission, over_a_real_tcp_connection)
     cr_assert_eq(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
     cr_assert_eq(listen(listener, 4), 0);
     cr_assert_eq(getsockname(listener, (struct sockaddr *)&a, &size), 0);
-    struct http_server_config config = tcp_server(NULL);
+    struct http_server_config config = tcp_server(true);
     config.port = ntohs(a.sin_port);
     struct scene s;
     scene_open(&s, &config);
@@ -213,7 +210,7 @@ static const char PREFLIGHT[] =
 
 Test(net_http_admission, pages_of_the_one_configured_origin_may_ask)
 {
-    struct http_server_config config = tcp_server("secret");
+    struct http_server_config config = tcp_server(false);
     config.origin = "https://grafana.example";
     struct scene s;
     char value[501];
@@ -275,11 +272,11 @@ Test(net_http_admission, no_other_origin_and_no_other_method_because_of_it)
         {405, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: same-origin\r\n\r\n", "only GET and HEAD"},
         {421, "OPTIONS / HTTP/1.1\r\nHost: evil:9461\r\nOrigin: https://grafana.example\r\n\r\n", "'evil:9461'"},
     };
-    struct http_server_config config = tcp_server("secret");
+    struct http_server_config config = tcp_server(false);
     config.origin = "https://grafana.example";
     refuse_each(&config, rows, sizeof rows / sizeof rows[0]);
     struct scene s;
-    config = tcp_server("secret");
+    config = tcp_server(false);
     scene_open(&s, &config);
     scene_say(&s, PREFLIGHT, sizeof PREFLIGHT - 1);
     scene_pump(&s, 0);

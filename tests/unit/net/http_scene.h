@@ -28,6 +28,10 @@ struct scene {
     bool ended;
 };
 
+/* http_admit: the token "secret" has this number, and others are unknown. */
+#define SCENE_TOKEN 7
+int scene_admit(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e);
+
 /* A server with one connected client; close frees both. A deadline that config leaves 0 is a day: this process may
  * stand still for a while. */
 void scene_open(struct scene *s, const struct http_server_config *config);

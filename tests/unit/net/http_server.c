@@ -318,12 +318,36 @@ Test(net_http_server, the_busiest_connection_gives_way)
     scene_close(&s);
 }
 
+/* A token that is removed is good for nothing that was not answered yet. */
+Test(net_http_server, the_end_of_a_token_ends_what_waits_for_an_answer)
+{
+    const struct http_server_config config = {.admit = scene_admit};
+    static const char ask[] = "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n";
+    struct scene s;
+    scene_open(&s, &config);
+    s.later = true;
+    scene_say(&s, ask, sizeof ask - 1);
+    scene_settle(&s);
+    struct http_exchange *asked = s.waiting;
+    cr_assert_not_null(asked);
+    http_server_end_token(s.server, SCENE_TOKEN + 1);
+    scene_settle(&s);
+    scene_receive(&s);
+    cr_assert_eq(s.got_size, 0, "another token");
+    http_server_end_token(s.server, SCENE_TOKEN);
+    scene_pump(&s, 0);
+    cr_assert_eq(scene_status(&s), 401);
+    scene_assert_problem(&s, 401, "removed");
+    scene_answer(&s, asked);
+    cr_assert_eq(scene_count_heads(&s), 1, "its answer is dropped");
+    scene_close(&s);
+}
+
 /* Without the token a client gets refusals and public pages. None of that keeps its place. */
 Test(net_http_server, a_refused_client_gives_way_before_one_that_was_answered)
 {
-    struct http_server_config config = {.tcp = true, .port = 80, .connections_max = 2};
+    struct http_server_config config = {.tcp = true, .port = 80, .connections_max = 2, .admit = scene_admit};
     struct scene s;
-    memset(config.token_sha256, 1, sizeof config.token_sha256);
     scene_open(&s, &config);
     scene_say(&s, "GET / HTTP/1.1\r\nHost: localhost:80\r\n\r\n", 39);
     scene_pump(&s, 1);

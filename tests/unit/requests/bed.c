@@ -123,6 +123,7 @@ static void bed_start_writer(void)
     upkeep.writer = bed.writer;
     upkeep.space = bed.space;
     upkeep.health = bed.health;
+    upkeep.store = bed.check_store;
     upkeep.policy.raw_age = INT64_MAX;
     upkeep.policy.raw_bytes = UINT64_MAX;
     cr_assert_eq(upkeep_job_start(&upkeep, &bed.upkeep, NULL), PROFD_OK);

@@ -243,7 +243,8 @@ static void run_enrolment(struct store *store, const struct profd_error *full, s
 {
     struct enrolment *a = (struct enrolment *)jobs[0];
     const int64_t now = loop_clock();
-    struct store_token t = {.tenant = "bank", .name = "", .uses = 1, .expires = now + 1000000000000, .created = now};
+    struct store_enrol_token t = {
+        .tenant = "bank", .name = "", .uses = 1, .expires = now + 1000000000000, .created = now};
     struct store_enrolling x = {.name = "z", .machine = "m", .version = "1", .now = now, .not_after = t.expires};
     struct store_enrolment out;
     bool spent;
@@ -252,7 +253,7 @@ static void run_enrolment(struct store *store, const struct profd_error *full, s
     (void)n;
     memcpy(x.host, a->identity, sizeof x.host);
     memcpy(x.key, a->key, sizeof x.key);
-    a->status = store_put_token(store, &t, &a->error);
+    a->status = store_put_enrol_token(store, &t, &a->error);
     if (a->status == PROFD_OK) {
         a->status = store_enrol(store, &x, &out, &a->verdict, &spent, &a->error);
     }

@@ -1,18 +1,22 @@
-"""Readers over the network: every path of the API, asked with every kind of credentials. What another tenant has is in
-no byte of an answer."""
+"""Tokens of the HTTP API: every path, asked with every kind of credentials. What another tenant has is in no byte of an
+answer."""
+import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
+import time
 
 import harness
 from harness import PROFCTL, Daemon, Tap, as_user, free_port, programs, run, until
-from http_client import TOKEN, Client
+from http_client import Client
 
 PROXY, OTHER, FIRST, SECOND = 60131, 60132, 60133, 60134  # users; the last two become tenants
 MOVED = {FIRST: 4294967293, SECOND: 4294967292}  # tenants 2 and 3
+WRONG = "profd_" + "0" * 64
 TABLES = ("build_set_user", "series", "sender", "build_user", "user_epoch", "object_sender", "user_bytes")
 
 
@@ -23,12 +27,6 @@ def upload(d, uid, exe, arguments, service):
                "upload", "-l", f"service={service}", "-e", exe, gmon, cwd=d.folder,
                env=dict(d.env, XDG_STATE_HOME="/nonexistent", HOME="/nonexistent", PROFD_SPOOL="/nonexistent/spool"))
     assert done.returncode == 0, done.stderr
-
-
-def add(d, *arguments):
-    done = d.ctl("reader", "add", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def move(d, unnamed):
@@ -42,7 +40,6 @@ def move(d, unnamed):
         for table in ("object_sender WHERE object IN (SELECT id FROM object", "object"):
             db.execute(f"DELETE FROM {table} WHERE build=(SELECT id FROM build WHERE build_id=?)"
                        + ")" * ("(" in table), (unnamed,))
-        db.execute("DELETE FROM reader_tenant WHERE reader=(SELECT id FROM reader WHERE name='bare')")
     db.close()
     d.start()
     os.chmod(d.http, 0o666)
@@ -66,12 +63,12 @@ def paths(d, build, address):
 
 
 def own(path):
-    """The status for a reader of the tenant that has the build: totals are of all tenants together."""
+    """The status for a token of the tenant that has the build: totals are of all tenants together."""
     return 403 if path in ("/metrics", "/api/v1/status") else 200
 
 
 def foreign(path):
-    """The status for a reader of another tenant: the build does not exist for it."""
+    """The status for a token of another tenant: the build does not exist for it."""
     return 404 if "/builds/" in path or "/diff?" in path else own(path)
 
 
@@ -103,6 +100,10 @@ def judge(tap, name, d, mine, theirs, ask, expected):
     tap.point(not wrong, name, wrong)
 
 
+def password(token, user="any"):
+    return "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
+
+
 def by_user(d, uid, **headers):
     """Asks on the Unix socket as this user."""
     def ask(target):
@@ -125,66 +126,104 @@ def table(tap, d, port, tokens, first, second):
     def nothing(status):
         return lambda path: status
     judge(tap, "no credentials: 401", d, first, both, bearer(None), nothing(401))
-    judge(tap, "a wrong token: 401", d, first, both, bearer("profd-reader-" + "0" * 64), nothing(401))
-    judge(tap, "a wrong token on the Unix socket: 401", d, first, both, unix("profd-reader-" + "0" * 64),
-          nothing(401))
+    judge(tap, "a wrong token: 401", d, first, both, bearer(WRONG), nothing(401))
+    judge(tap, "a wrong token on the Unix socket: 401", d, first, both, unix(WRONG), nothing(401))
+    judge(tap, "a wrong password: 401", d, first, both,
+          lambda path: tcp.ask(path, token=None, Authorization=password(WRONG)), nothing(401))
+    judge(tap, "no token in Authorization, on the Unix socket: 401", d, first, both,
+          lambda path: d.get(path, Authorization="Digest x"), nothing(401))
     until(lambda: d.get("/healthz", Authorization=f"Bearer {tokens['expired']}")[0] == 401)
-    judge(tap, "an expired reader: 401", d, first, both, bearer(tokens["expired"]), nothing(401))
-    judge(tap, "a reader without a role: 403", d, first, both, bearer(tokens["bare"]), nothing(403))
+    judge(tap, "a token that has ended: 401", d, first, both, bearer(tokens["expired"]), nothing(401))
+    judge(tap, "a token with the right write alone: 403", d, first, both, bearer(tokens["write"]), nothing(403))
     for way, ask in (("TCP", bearer), ("the Unix socket", unix)):
-        judge(tap, f"a reader of another tenant, on {way}", d, first, [first], ask(tokens["second"]), foreign)
-        judge(tap, f"a reader of the tenant, on {way}", d, first, [second], ask(tokens["first"]), own)
-        judge(tap, f"an admin of the tenant, on {way}", d, first, [second], ask(tokens["admin"]), own)
-        judge(tap, f"a reader of both, on {way}", d, first, [], ask(tokens["both"]), own)
-        judge(tap, f"a reader of everything, on {way}", d, first, [], ask(tokens["all"]), nothing(200))
-    judge(tap, "the token of the listener", d, first, [], bearer(TOKEN), nothing(200))
+        judge(tap, f"a token of another tenant, on {way}", d, first, [first], ask(tokens["second"]), foreign)
+        judge(tap, f"a token of the tenant, on {way}", d, first, [second], ask(tokens["first"]), own)
+        judge(tap, f"a token of the tenant with the right admin, on {way}", d, first, [second], ask(tokens["admin"]),
+              own)
+        judge(tap, f"a token of the tenant with the rights read and write, on {way}", d, first, [second],
+              ask(tokens["agent"]), own)
+        judge(tap, f"a token of everything, on {way}", d, first, [], ask(tokens["all"]), nothing(200))
+    judge(tap, "a token as password", d, first, [second],
+          lambda path: tcp.ask(path, token=None, Authorization=password(tokens["first"])), own)
+    judge(tap, "X-Scope-OrgID changes nothing", d, first, [second],
+          lambda path: tcp.ask(path, token=tokens["first"], X_Scope_OrgID="blue"), own)
     judge(tap, "the header from the proxy", d, first, [second], by_user(d, PROXY, X_Remote_User="alice"), own)
-    judge(tap, "the header from the proxy names a reader of another tenant", d, second, [second],
+    judge(tap, "the header from the proxy names a token of another tenant", d, second, [second],
           by_user(d, PROXY, X_Remote_User="alice"), foreign)
+    judge(tap, "the header from the proxy names a token that is not its: 403", d, first, both,
+          by_user(d, PROXY, X_Remote_User="first"), nothing(403))
     judge(tap, "the header from another user: 403", d, first, both, by_user(d, OTHER, X_Remote_User="alice"),
           nothing(403))
     judge(tap, "the header from root: 403", d, first, both, lambda path: d.get(path, X_Remote_User="alice"),
           nothing(403))
     judge(tap, "the header over TCP, with a good token: 403", d, first, both,
-          lambda path: tcp.ask(path, token=TOKEN, X_Remote_User="alice"), nothing(403))
-    judge(tap, "the proxy names no such reader: 403", d, first, both, by_user(d, PROXY, X_Remote_User="mallory"),
+          lambda path: tcp.ask(path, token=tokens["all"], X_Remote_User="alice"), nothing(403))
+    judge(tap, "the proxy names no such token: 403", d, first, both, by_user(d, PROXY, X_Remote_User="mallory"),
           nothing(403))
     judge(tap, "the header beside a token: 403", d, first, both,
           by_user(d, PROXY, X_Remote_User="alice", Authorization=f"Bearer {tokens['all']}"), nothing(403))
     judge(tap, "the proxy names nobody: 401", d, first, both, by_user(d, PROXY), nothing(401))
 
 
+def opened(tap, d, port, tokens, first, second, content):
+    """--http-open: no token is needed to read. Whoever shows one is judged by it."""
+    options = d.options
+    d.stop()
+    d.options = (*options, "--http-open")
+    d.start()
+    os.chmod(d.http, 0o666)
+    tcp = Client(port)
+    for name, token, theirs, expected in (
+            ("no token reads", None, [], lambda path: 200),
+            ("a wrong one: 401", WRONG, [first, second], lambda path: 401),
+            ("one of a tenant reads that", tokens["first"], [second], own),
+            ("one that may only write: 403", tokens["write"], [first, second], lambda path: 403)):
+        judge(tap, f"--http-open: {name}", d, first, theirs, lambda path, t=token: tcp.ask(path, token=t), expected)
+    said = put(port, first.build, content)
+    tap.point(said[0] == 403 and "right admin" in said[1], "--http-open: nobody sends symbols without a token", said)
+    d.stop()
+    d.options = options
+    d.start()
+    os.chmod(d.http, 0o666)
+
+
 def tags(tap, d, tokens, first):
-    """ETags of one reader are worth nothing to another."""
+    """ETags of one tenant are worth nothing to another."""
     for path in ("/api/v1/builds", f"/api/v1/builds/{first.build}/report"):
         mine = d.get(path, Authorization=f"Bearer {tokens['first']}")[1]["etag"]
         same = d.get(path, Authorization=f"Bearer {tokens['first']}", If_None_Match=mine)[0]
         other = d.get(path, Authorization=f"Bearer {tokens['second']}", If_None_Match=mine)[0]
-        tap.point(same == 304 and other == foreign(path), f"an ETag of {path} is of its reader's tenant",
+        tap.point(same == 304 and other == foreign(path), f"an ETag of {path} is of its token's tenant",
                   (same, other))
 
 
-def removal(tap, d, port, tokens):
-    """A reader that is removed is refused at once, also on a connection that is kept."""
-    kept = Client(port)
-    before = kept.ask("/api/v1/builds", token=tokens["both"])[0]
-    held = kept.socket
-    rows = d.json("reader", "list", "--json")["rows"]
-    done = d.ctl("reader", "remove", "both")
-    after = kept.ask("/api/v1/builds", token=tokens["both"])[0]
-    tap.point((before, done.returncode, after) == (200, 0, 401) and held is not None,
-              "a removed reader is refused on its connection", (before, done, after))
-    tap.point("both" in [r["name"] for r in rows] and not any(tokens["both"] in str(r) for r in rows),
+def removal(tap, d, port, tokens, first, content):
+    """A token that is removed is refused at once, also on a connection that is kept, or is being answered."""
+    targets = list(paths(d, first.build, first.address))
+    kept = [Client(port) for _ in targets]
+    before = [c.ask(t, token=tokens["agent"])[0] for c, t in zip(kept, targets)]
+    held = [c.socket for c in kept]
+    slow = put(port, first.build, b"", tokens["admin"], length=len(content), finish=False)
+    until(lambda: put(port, first.build, content, tokens["admin"])[0] == 503)
+    rows = d.json("token", "list", "--json")["rows"]
+    done = [d.ctl("token", "remove", name) for name in ("agent", "admin")]
+    after = {c.ask(t, token=tokens["agent"])[0] for c, t in zip(kept, targets)}
+    tap.point(before == [own(t) for t in targets] and all(held) and after == {401}
+              and [x.returncode for x in done] == [0, 0], "a removed token is refused on its connections, by every "
+              "path", (before, done, after))
+    said = answer(slow)
+    tap.point(said[0] == 401 and "removed" in said[1], "a file that was being sent with it is refused", said)
+    tap.point({"agent", "alice"} <= {r["name"] for r in rows} and not any(t in str(rows) for t in tokens.values() if t),
               "the list shows no token", rows)
-    again = d.ctl("reader", "remove", "both")
-    tap.point(again.returncode == 66 and 'no reader "both"' in again.stderr, "there is nothing to remove twice", again)
+    again = d.ctl("token", "remove", "agent")
+    tap.point(again.returncode == 66 and 'no token "agent"' in again.stderr, "there is nothing to remove twice", again)
     d.stop()
     with open(os.path.join(d.state, "profd.db"), "rb") as f:
         stored = f.read()
     tap.point(not any(t.encode() in stored for t in tokens.values() if t), "no token is in the database")
     d.start()
-    tap.point(d.get("/api/v1/builds", Authorization=f"Bearer {tokens['first']}")[0] == 200,
-              "readers outlive a restart")
+    said = [d.get("/api/v1/builds", Authorization=f"Bearer {tokens[t]}")[0] for t in ("first", "agent")]
+    tap.point(said == [200, 401], "tokens and their ends outlive a restart", said)
 
 
 def put(where, build, body, token=None, head="", length=None, finish=True, query=""):
@@ -218,8 +257,8 @@ def symbols(tap, d, port, tokens, build, exe):
     with open(exe, "rb") as f:
         content = f.read()
 
-    def names(reader):
-        status, _, body = d.get(f"/api/v1/builds/{build}/functions?name=main", Authorization=f"Bearer {tokens[reader]}")
+    def names(name):
+        status, _, body = d.get(f"/api/v1/builds/{build}/functions?name=main", Authorization=f"Bearer {tokens[name]}")
         return [r["name"] for r in json.loads(body)["rows"]] if status == 200 else status
     etag = d.get(f"/api/v1/builds/{build}/report", Authorization=f"Bearer {tokens['first']}")[1]["etag"]
     tap.point(names("first") == [] and names("second") == 404, "a build without symbols", names("first"))
@@ -227,17 +266,18 @@ def symbols(tap, d, port, tokens, build, exe):
     tap.point(said[0] == 200 and names("first") == [] and names("second") == 404,
               "an operator of another tenant names nothing of this one", said)
     said = put(port, build, content, tokens["admin"])
-    tap.point(said[0] == 200 and names("first") == ["main"] and names("both") == ["main"],
+    tap.point(said[0] == 200 and names("first") == ["main"] and names("second") == 404,
               "an operator of the tenant names its functions", (said, names("first")))
     again = d.get(f"/api/v1/builds/{build}/report", Authorization=f"Bearer {tokens['first']}", If_None_Match=etag)[0]
     tap.point(again == 200, "the report is a new one", again)
-    tap.point(put(d.http, build, content, tokens["both-admin"])[0] == 200, "an operator of two tenants")
+    said = put(port, build, content, head=f"Authorization: {password(tokens['admin'])}\r\n")
+    tap.point(said[0] == 200, "with the token as password, too", said)
     said = [put(port, build, content, tokens["admin"], query=q) for q in ("?code=maybe", "?cod=1", "?code=1")]
     addresses = d.get(f"/api/v1/builds/{build}/functions/main/addresses", Authorization=f"Bearer {tokens['first']}")
     tap.point([status for status, _ in said] == [400, 400, 200] and "code=maybe" in said[0][1]
               and json.loads(addresses[2])["instructions"], "code=1 stores the instructions, too", (said, addresses))
     done = as_user(PROXY, lambda: [put(d.http, build, b"x", None, "X-Remote-User: alice\r\n")])
-    tap.point(done[0][0] == 403 and "role" in done[0][1], "a reader that a proxy names needs the role, too", done)
+    tap.point(done[0][0] == 403 and "right admin" in done[0][1], "a token that a proxy names needs it, too", done)
 
 
 def symbols_refused(tap, d, port, tokens, build, exes):
@@ -250,10 +290,13 @@ def symbols_refused(tap, d, port, tokens, build, exes):
         content = f.read()
     before = len(os.listdir(f"/proc/{d.process.pid}/fd"))
     for name, asked, status, words in (
-            ("without a token, on the Unix socket", lambda: put(d.http, build, content), 403, "role admin"),
-            ("without a token, on TCP", lambda: put(port, build, content), 401, "no valid bearer token"),
-            ("with the token of the listener", lambda: put(port, build, content, TOKEN), 403, "role admin"),
-            ("with a reader's token", lambda: put(port, build, content, tokens["first"]), 403, "role read"),
+            ("without a token, on the Unix socket", lambda: put(d.http, build, content), 403, "right admin"),
+            ("without a token, on TCP", lambda: put(port, build, content), 401, "has no token"),
+            ("with a wrong token", lambda: put(port, build, content, WRONG), 401, "not known"),
+            ("with a token that has ended", lambda: put(port, build, content, tokens["expired"]), 401, "ended at"),
+            ("with a token for everything", lambda: put(port, build, content, tokens["all"]), 403, "token all "),
+            ("with a token that reads", lambda: put(port, build, content, tokens["first"]), 403, "token first "),
+            ("with a token that writes", lambda: put(port, build, content, tokens["write"]), 403, "token write "),
             ("of another build", lambda: put(port, build, other, tokens["admin"]), 422, "is build"),
             ("of no ELF file", lambda: put(port, build, b"#!/bin/sh\n" * 100, tokens["admin"]), 422, "ELF"),
             ("that is cut", lambda: put(port, build, content[:3000], tokens["admin"]), 422, ""),
@@ -269,14 +312,14 @@ def symbols_refused(tap, d, port, tokens, build, exes):
     first = put(port, build, b"", tokens["admin"], length=len(content), finish=False)
     until(lambda: put(port, build, content, tokens["admin"])[0] == 503)
     said = put(port, build, content, tokens["blue-admin"])
-    tap.point(said[0] == 200, "while one reader sends slowly, another may send", said)
+    tap.point(said[0] == 200, "while one token's holder sends slowly, another may send", said)
     second = put(port, build, b"", tokens["blue-admin"], length=len(content), finish=False)
-    until(lambda: put(port, build, content, tokens["both-admin"])[0] == 503)
+    until(lambda: put(port, build, content, tokens["red-admin"])[0] == 503)
     second.close()
     first.sendall(content[:1000])
     said = answer(first, content[1000:])
     tap.point(said[0] == 200, "a slow one ends well, an abandoned one frees its place", said)
-    until(lambda: put(port, build, content, tokens["both-admin"])[0] == 200)
+    until(lambda: put(port, build, content, tokens["red-admin"])[0] == 200)
     until(lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) <= before)
     tap.point(True, "no descriptor is left")
 
@@ -313,27 +356,51 @@ def hostile(tap, d, port, tokens):
         if said[0] != status or any(c < " " or c == "\x7f" for c in said[1]):
             wrong.append((name, said))
     tap.point(not wrong, "credentials in odd forms", wrong)
-    client, seen = Client(port), set()
+    client, seen, logged, began = Client(port), set(), len(d.logged()), time.monotonic()
     for i in range(10000):
-        seen.add(client.ask("/api/v1/builds", token=f"profd-reader-{i:064x}")[0])
+        seen.add(client.ask("/api/v1/builds", token=f"profd_{i:064x}")[0])
     tap.point(seen == {401} and d.get("/api/v1/builds", Authorization=f"Bearer {good}")[0] == 200,
               "10,000 wrong tokens", seen)
-    tap.point(len(d.logged()) < 1 << 20, "they do not fill the log", d.logged()[-600:])
+    lines = [line for line in d.logged()[logged:].splitlines() if "refused an HTTP request" in line]
+    tap.point(len(lines) <= 1 + (time.monotonic() - began) // 60, "they write at most a line a minute", lines)
 
 
 def refusals(tap, d):
     for arguments, status, words in (
-            (("add", "x"), 64, "--tenant"), (("add", "x y", "-t", "a"), 64, "letters"),
-            (("add", "x", "-t", "a", "--role", "write"), 64, "read or admin"),
-            (("add", "x", "-t", "a,all"), 64, "every tenant"), (("add", "x", "-t", "a,,b"), 64, "tenant"),
-            (("add", "x", "-t", "a", "--expires", "soon"), 64, "30m"), (("add", "first", "-t", "a"), 65, "there is a"),
-            (("forget", "x"), 64, "add, list or remove")):
-        done = d.ctl("reader", *arguments)
-        tap.point(done.returncode == status and words in done.stderr, f"reader {' '.join(arguments)} is refused", done)
+            (("add", "x"), 64, "--read"), (("add", "--read"), 64, "one name"),
+            (("add", "x y", "--read"), 64, "letters"),
+            (("add", "x" * 65, "--read"), 64, "1 to 64"), (("add", "x", "--write", "-t", "all"), 64, "one tenant"),
+            (("add", "x", "--read", "-t", ""), 64, "tenant"), (("add", "x", "--read", "-t", "a,b"), 64, "tenant"),
+            (("add", "x", "--read", "--hosts", "n-*"), 64, "right write"),
+            (("add", "x", "--write", "--hosts", "n-[1]"), 64, '"._@-*?"'),
+            (("add", "x", "--read", "--expires", "soon"), 64, "30m"),
+            (("add", "x", "--read", "--expires", "2020-01-01"), 64, "in the past"),
+            (("add", "x", "--read", "--expires", "2027-13-01"), 64, "not a time"),
+            (("add", "first", "--read"), 65, "there is a"), (("forget", "x"), 64, "add, list or remove")):
+        done = d.ctl("token", *arguments)
+        tap.point(done.returncode == status and words in done.stderr, f"token {' '.join(arguments)} is refused", done)
     done = run("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups",
-               os.path.join(d.folder, "profctl"), "reader", "list", env=d.env, cwd=d.folder)
-    tap.point(done.returncode == 77 and 'may not use the command "reader-list"' in done.stderr,
+               os.path.join(d.folder, "profctl"), "token", "list", env=d.env, cwd=d.folder)
+    tap.point(done.returncode == 77 and 'may not use the command "token-list"' in done.stderr,
               "only administrators see the list", done)
+
+
+def shown(tap, d):
+    """What add and list say."""
+    done = d.ctl("token", "add", "node", "--write", "--hosts", "node-*", "--expires", "2100-01-31")
+    tap.point(re.fullmatch(r"profd_[0-9a-f]{64}\n", done.stdout) and "write; tenant default" in done.stderr,
+              "a token is printed alone; a sentence beside it says what it may do", done)
+    added = d.json("token", "add", "ci", "--admin", "--tenant", "red", "--json")
+    tap.point(added["rights"] == ["read", "admin"] and added["tenant"] == "red" and added["token"].startswith("profd_")
+              and added["expires"] is None, "as JSON, too; the right admin includes read", added)
+    rows = {r["name"]: r for r in d.json("token", "list", "--json")["rows"]}
+    tap.point(rows["node"]["rights"] == ["write"] and rows["node"]["hosts"] == "node-*"
+              and rows["node"]["tenant"] == "default" and rows["node"]["expires"].startswith("2100-01-31T00:00:00")
+              and rows["all"]["tenant"] == "all" and rows["alice"]["proxy"] and not rows["ci"]["proxy"],
+              "the list has rights, tenant, hosts and end", rows)
+    text = d.ctl("token", "list").stdout
+    tap.point(re.search(r"^node +write +default +token 2100-01-31T\S+ +node-\*$", text, re.M)
+              and re.search(r"^alice +read +red +proxy never *$", text, re.M), "and so has the table", text)
 
 
 def reserved(tap, d):
@@ -354,15 +421,11 @@ def reserved(tap, d):
 def main():
     with Tap() as tap:
         if os.getuid() != 0 or not shutil.which("setpriv"):
-            tap.skip("readers of tenants", "needs root and setpriv")
+            tap.skip("tokens", "needs root and setpriv")
             return
         port = free_port()
         with Daemon(start=False) as d:
-            token = os.path.join(d.folder, "token")
-            with open(token, "w") as f:
-                f.write(TOKEN)
-            d.options = ("--http", f"127.0.0.1:{port}", "--http-token", token, "--proxy-user", str(PROXY))
-            os.chmod(token, 0o600)
+            d.options = ("--http", f"127.0.0.1:{port}", "--proxy-user", str(PROXY))
             d.start()
             shutil.copy(PROFCTL, os.path.join(d.folder, "profctl"))
             built = programs(os.path.join(d.folder, "programs"))
@@ -370,16 +433,15 @@ def main():
                     for name, word in (("calc", "orange"), ("cycle", "purple"), ("twins", "orange-third"))]
             upload(d, FIRST, exes[0], ["3"], "orange-service")
             upload(d, SECOND, exes[1], [], "purple-service")
-            tokens = {"first": add(d, "first", "--tenant", "red"), "second": add(d, "second", "--tenant", "blue"),
-                      "admin": add(d, "admin", "--role", "admin", "--tenant", "red"),
-                      "both": add(d, "both", "--tenant", "red,blue"), "all": add(d, "all", "--tenant", "all"),
-                      "bare": add(d, "bare", "--tenant", "red"),
-                      "expired": add(d, "expired", "--tenant", "red", "--expires", "1s")}
-            add(d, "alice", "--tenant", "red", "--proxy")
+            tokens = {name: d.token(name, *options) for name, *options in (
+                ("first", "--read", "--tenant", "red"), ("second", "--read", "--tenant", "blue"),
+                ("admin", "--admin", "--tenant", "red"), ("write", "--write", "--tenant", "red"),
+                ("agent", "--read", "--write", "--tenant", "red"), ("all", "--read"),
+                ("expired", "--admin", "--tenant", "red", "--expires", "1s"),
+                ("blue-admin", "--admin", "--tenant", "blue"), ("red-admin", "--admin", "--tenant", "red"))}
+            d.token("alice", "--read", "--tenant", "red", "--proxy")
             upload(d, FIRST, exes[2], [], "orange-service")
             unnamed = next(r["build_id"] for r in d.json("builds", "--json")["rows"] if r["name"].endswith(exes[2]))
-            for name, tenant in (("blue-admin", "blue"), ("both-admin", "red,blue")):
-                tokens[name] = add(d, name, "--role", "admin", "--tenant", tenant)
             move(d, unnamed)
             first, second = (Side(d, exe, s) for exe, s in zip(exes, ("orange-service", "purple-service")))
             table(tap, d, port, tokens, first, second)
@@ -388,8 +450,12 @@ def main():
             symbols_refused(tap, d, port, tokens, unnamed, exes)
             hostile(tap, d, port, tokens)
             refusals(tap, d)
+            shown(tap, d)
             reserved(tap, d)
-            removal(tap, d, port, tokens)
+            with open(exes[2], "rb") as f:
+                content = f.read()
+            opened(tap, d, port, tokens, first, second, content)
+            removal(tap, d, port, tokens, Side(d, exes[2], "orange-service"), content)
 
 
 main()

@@ -1,0 +1,155 @@
+#include "requests/tokens.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <nettle/memops.h>
+
+#include "log/log.h"
+#include "net/loop.h"
+#include "render/render.h"
+#include "writer/upkeep_job.h"
+
+#define LOG_MS 60000u
+
+static bool tokens_put(struct tokens *all, const struct store_token *token)
+{
+    struct store_token *t =
+        hashmap_put(&all->by_key, token->has_hash ? token->hash : (const void *)token->name,
+                    token->has_hash ? sizeof token->hash : strlen(token->name), token, sizeof *token);
+
+    if (t && !hashmap_put(&all->by_id, &t->id, sizeof t->id, &t, sizeof t)) {
+        hashmap_remove(&all->by_key, t);
+        t = NULL;
+    }
+    return t != NULL;
+}
+
+/* What store_each_token fills. */
+struct loading {
+    struct tokens *all;
+    bool failed;
+};
+
+static bool loading_put(void *context, const struct store_token *t)
+{
+    struct loading *l = context;
+
+    l->failed = !tokens_put(l->all, t);
+    return !l->failed;
+}
+
+enum profd_status tokens_load(struct tokens *all, struct store *store, struct profd_error *e)
+{
+    struct loading l = {.all = all};
+
+    hashmap_init(&all->by_key, 0);
+    hashmap_init(&all->by_id, 0);
+    TRY(store_each_token(store, loading_put, &l, e));
+    return l.failed ? profd_no_memory(e) : PROFD_OK;
+}
+
+enum profd_status tokens_add(struct tokens *all, const struct store_token *token, struct profd_error *e)
+{
+    return tokens_put(all, token) ? PROFD_OK : profd_no_memory(e);
+}
+
+void tokens_remove(struct tokens *all, uint64_t id)
+{
+    struct store_token **entry = hashmap_find(&all->by_id, &id, sizeof id);
+
+    if (entry) {
+        hashmap_remove(&all->by_key, *entry);
+        hashmap_remove(&all->by_id, entry);
+    }
+}
+
+void tokens_done(struct tokens *all)
+{
+    hashmap_clear(&all->by_key);
+    hashmap_clear(&all->by_id);
+}
+
+const struct store_token *tokens_find(const struct tokens *all, uint64_t id)
+{
+    struct store_token **entry = hashmap_find(&all->by_id, &id, sizeof id);
+
+    return entry ? *entry : NULL;
+}
+
+/* A name of as many bytes as a hash is no token's hash: only an entry of the kind that was asked for counts. */
+static const struct store_token *tokens_look(const struct tokens *all, const struct http_credentials *c)
+{
+    const struct store_token *t = c->user ? hashmap_find(&all->by_key, c->user, c->user_size)
+                                          : hashmap_find(&all->by_key, c->token_sha256, sizeof t->hash);
+
+    return t && t->has_hash == !c->user && (c->user || memeql_sec(t->hash, c->token_sha256, sizeof t->hash)) ? t : NULL;
+}
+
+/* A client that guesses tokens must not fill the log. */
+static void tokens_log_refusal(struct tokens *all, const char *sentence)
+{
+    const uint64_t now = loop_now();
+
+    all->refused++;
+    if (!all->logged || now - all->logged >= LOG_MS) {
+        log_write(LOG_LEVEL_NOTICE, NULL, "refused an HTTP request: %s; %" PRIu64 " refused since the line before",
+                  sentence, all->refused);
+        all->logged = now;
+        all->refused = 0;
+    }
+}
+
+/* For which token the request speaks; NULL: none, and *status is 0 if none is needed. */
+static const struct store_token *tokens_identify(const struct tokens *all, const struct http_credentials *c,
+                                                 int *status, struct profd_error *e)
+{
+    const bool proxy = !c->tcp && all->has_proxy && c->peer.uid == all->proxy_user;
+    const struct store_token *t = NULL;
+
+    *status = c->user ? 403 : 401;
+    if (c->user && !proxy) {
+        profd_error_set(e, PROFD_FORBIDDEN,
+                        "the header X-Remote-User counts only on the Unix socket, from the user of proxy-user");
+    } else if (c->user && c->token_sha256) {
+        profd_error_set(e, PROFD_FORBIDDEN, "the request has a token and X-Remote-User: only one may be there");
+    } else if (c->user || c->token_sha256) {
+        t = tokens_look(all, c);
+        if (!t && c->user) {
+            profd_error_set(e, PROFD_FORBIDDEN, "the proxy names \"%.*s\", and there is no such token",
+                            (int)(c->user_size < 64 ? c->user_size : 64), c->user);
+        } else if (!t) {
+            profd_error_set(e, PROFD_UNAUTHORIZED, "the token in Authorization is not known: it is wrong, or removed");
+        }
+    } else if (c->given || (c->tcp ? !c->open : proxy)) {
+        profd_error_set(e, PROFD_UNAUTHORIZED, "the request has no token in Authorization, as Bearer or as password");
+    } else {
+        *status = 0;
+    }
+    return t;
+}
+
+int tokens_admit(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e)
+{
+    struct tokens *all = context;
+    int status = 0;
+    const struct store_token *t = tokens_identify(all, c, &status, e);
+
+    *token = 0;
+    if (t && t->expires && t->expires <= upkeep_job_clock(all->upkeep)) {
+        char time[40];
+
+        render_time(t->expires, time);
+        profd_error_set(e, PROFD_UNAUTHORIZED, "token %s ended at %s", t->name, time);
+    } else if (t && c->reads && !(t->rights & STORE_MAY_READ)) {
+        profd_error_set(e, PROFD_FORBIDDEN, "token %s does not have the right read", t->name);
+        return 403;
+    } else if (t) {
+        *token = t->id;
+        return 0;
+    }
+    if (status && (t || c->token_sha256 || c->user)) {
+        tokens_log_refusal(all, e->sentence);
+    }
+    return status;
+}
