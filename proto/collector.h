@@ -18,41 +18,40 @@
     X(PROCESSES, 0, "processes", "processes of which CPU time is known")                                               \
     X(CPU_NS, 1, "cpu_seconds", "their CPU time")                                                                      \
     X(SAMPLED_NS, 2, "sampled_seconds", "CPU time that all ticks represent, those below and those of functions")       \
-    X(WALL_NS, 3, "wall_seconds", "the same for ticks of wall-clock time, which include waiting")                      \
-    X(INSIDE_NS, 4, "collector_seconds", "of these, ticks inside the collector itself")                                \
-    X(BLOCKED_NS, 5, "blocked_seconds",                                                                                \
+    X(INSIDE_NS, 3, "collector_seconds", "of these, ticks inside the collector itself")                                \
+    X(BLOCKED_NS, 4, "blocked_seconds",                                                                                \
       "of these, ticks that came late because the signal was blocked, at unknown addresses")                           \
-    X(DROPPED_NS, 6, "dropped_seconds", "of these, ticks for which there was no memory")                               \
-    X(OUTSIDE_NS, 7, "outside_seconds", "of these, ticks outside every object with a build-id")                        \
-    X(CALLS_LOST, 8, "calls_lost", "calls for which there was no memory")                                              \
-    X(CALLS_JUNK, 9, "calls_junk",                                                                                     \
+    X(DROPPED_NS, 5, "dropped_seconds", "of these, ticks for which there was no memory")                               \
+    X(OUTSIDE_NS, 6, "outside_seconds", "of these, ticks outside every object with a build-id")                        \
+    X(CALLS_LOST, 7, "calls_lost", "calls for which there was no memory")                                              \
+    X(CALLS_JUNK, 8, "calls_junk",                                                                                     \
       "calls from addresses outside all objects: counted for the callee, with an unknown caller")                      \
-    X(PAIRS_DROPPED, 10, "pairs_dropped", "ticks without their whole stack: no memory, or dlclose()")                  \
-    X(THREADS, 11, "threads", "threads that counted")                                                                  \
-    X(THREADS_UNTIMED, 12, "threads_untimed", "threads for which no timer could be created: they have no ticks")       \
-    X(MODULES_LOST, 13, "modules_lost", "objects lost for lack of memory: their addresses are stored as outside")      \
-    X(MODULES_NAMELESS, 14, "modules_without_build_id",                                                                \
+    X(PAIRS_DROPPED, 9, "pairs_dropped", "ticks without their whole stack: no memory, or dlclose()")                   \
+    X(THREADS, 10, "threads", "threads that counted")                                                                  \
+    X(THREADS_UNTIMED, 11, "threads_untimed", "threads for which no timer could be created: they have no ticks")       \
+    X(MODULES_LOST, 12, "modules_lost", "objects lost for lack of memory: their addresses are stored as outside")      \
+    X(MODULES_NAMELESS, 13, "modules_without_build_id",                                                                \
       "objects without a build-id: their addresses are stored as outside")                                             \
-    X(SIGPROF_FOREIGN, 15, "processes_with_own_sigprof",                                                               \
+    X(SIGPROF_FOREIGN, 14, "processes_with_own_sigprof",                                                               \
       "processes that installed their own SIGPROF handler: no ticks from then on")                                     \
-    X(FORKS_UNSEEN, 16, "processes_with_unseen_forks",                                                                 \
+    X(FORKS_UNSEEN, 15, "processes_with_unseen_forks",                                                                 \
       "processes with a child that counted into their memory, created without fork()")                                 \
-    X(PAUSES, 17, "pauses", "number of times that counting was switched off")                                          \
-    X(OVERLAPS, 18, "overlaps", "pairs of objects between which calls may be confused")                                \
-    X(END_NOT_SEEN, 19, "ends_not_seen", "processes that ended unseen: their last counts are missing")                 \
-    X(CLOCK_OFF_NS, 20, "clock_off_seconds", "of the CPU time, that of processes with the clock off: it has no ticks") \
-    X(UNCLOCKED_NS, 21, "unclocked_seconds",                                                                           \
+    X(PAUSES, 16, "pauses", "number of times that counting was switched off")                                          \
+    X(OVERLAPS, 17, "overlaps", "pairs of objects between which calls may be confused")                                \
+    X(END_NOT_SEEN, 18, "ends_not_seen", "processes that ended unseen: their last counts are missing")                 \
+    X(CLOCK_OFF_NS, 19, "clock_off_seconds", "of the CPU time, that of processes with the clock off: it has no ticks") \
+    X(UNCLOCKED_NS, 20, "unclocked_seconds",                                                                           \
       "of the ticks in known objects, those of recorded processes that ended before their CPU time was read")          \
-    X(RECORDED, 22, "processes_recorded", "processes that were sampled from outside")                                  \
-    X(SAMPLES_LOST, 23, "samples_lost", "samples that the kernel lost meanwhile, of this or any other program")        \
-    X(KERNEL_UNSEEN, 24, "processes_without_kernel_time",                                                              \
+    X(RECORDED, 21, "processes_recorded", "processes that were sampled from outside")                                  \
+    X(SAMPLES_LOST, 22, "samples_lost", "samples that the kernel lost meanwhile, of this or any other program")        \
+    X(KERNEL_UNSEEN, 23, "processes_without_kernel_time",                                                              \
       "recorded processes of which time in the kernel was not sampled")                                                \
-    X(LEFT_OUT, 25, "functions_left_out", "functions of processes that were not counted, on request")                  \
-    X(UNDELIVERED_NS, 26, "undelivered_seconds",                                                                       \
+    X(LEFT_OUT, 24, "functions_left_out", "functions of processes that were not counted, on request")                  \
+    X(UNDELIVERED_NS, 25, "undelivered_seconds",                                                                       \
       "CPU time of ticks, none of those above, that were due and had not come when their thread ended")                \
-    X(SAMPLES, 27, "samples",                                                                                          \
+    X(SAMPLES, 26, "samples",                                                                                          \
       "samples that brought the ticks: one stands for several above the rate of the kernel's timer")                   \
-    X(NOT_COUNTED, 28, "programs_not_counted",                                                                         \
+    X(NOT_COUNTED, 27, "programs_not_counted",                                                                         \
       "programs that the processes of profctl run started and that could not be counted")
 
 enum collector_counter {

@@ -197,19 +197,18 @@ static void print_csv(const json_t *all, bool head)
                                          "file",
                                          "address",
                                          "method",
-                                         "total_seconds", /* as "seconds", its old name */
+                                         "total_seconds",
                                          "low",
                                          "high",
                                          "calls",
                                          "calls_per_caller_call",
                                          "seconds_per_call",
-                                         "seconds_by_calls",
-                                         "total_seconds"};
+                                         "seconds_by_calls"};
     const json_t *row;
     size_t i;
     if (head) {
-        printf("build_id,function,caller,file,address,method,seconds,low,high,calls,calls_per_caller_call,"
-               "seconds_per_call,seconds_by_calls,total_seconds,calls_sampled\r\n");
+        printf("build_id,function,caller,file,address,method,total_seconds,low,high,calls,calls_per_caller_call,"
+               "seconds_per_call,seconds_by_calls,calls_sampled\r\n");
     }
     json_array_foreach(json_object_get(all, "rows"), i, row)
     {

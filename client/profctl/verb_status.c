@@ -104,8 +104,8 @@ static void state_print(const struct state *s)
         show_bytes(rows_number(r, 0, "backlog_bytes"), raw, sizeof raw);
         printf("backlog  %s of uploads are to be rolled up\n", raw);
     }
-    if (rows_number(r, 0, "verified_at")) {
-        show_age((int64_t)rows_number(r, 0, "verified_at"), (int64_t)time(NULL), age, sizeof age);
+    if (rows_text(r, 0, "verified_time")[0]) {
+        show_age_of(rows_text(r, 0, "verified_time"), (int64_t)time(NULL), age, sizeof age);
         const uint64_t uploads = rows_number(r, 0, "verified_uploads"),
                        wrong = rows_number(r, 0, "verified_mismatches");
         printf("verified %s: %" PRIu64 " %s, %" PRIu64 " %s\n", age, uploads, noun_for(uploads, "upload", "uploads"),
@@ -161,9 +161,10 @@ static void relay_print(const struct state *s)
     json_t *status = json_loads(s->text, 0, NULL);
     const json_t *r = json_object_get(status, "relay");
     if (json_is_object(r)) {
-        const int64_t now = (int64_t)time(NULL), oldest = json_integer_value(json_object_get(r, "oldest")),
-                      heard = json_integer_value(json_object_get(r, "heard"));
-        char url[256], error[512], age[32] = "", kept[32];
+        const int64_t now = (int64_t)time(NULL);
+        const char *oldest = json_string_value(json_object_get(r, "oldest_time")),
+                   *heard = json_string_value(json_object_get(r, "heard_time"));
+        char url[256], error[512], age[32], kept[32];
         profctl_clean(json_string_value(json_object_get(r, "url")), url, sizeof url);
         printf("relay    to %s: accepted uploads %" PRIu64 " = acknowledged %" PRIu64 " + sealed %" PRIu64
                " + open %" PRIu64,
@@ -173,8 +174,8 @@ static void relay_print(const struct state *s)
             printf(" + deleted or set apart before they were sent %" PRIu64, amount_uploads(r, "withdrawn"));
         }
         puts("");
-        show_age(oldest, now, age, sizeof age);
         show_bytes((uint64_t)json_integer_value(json_object_get(r, "kept_bytes")), kept, sizeof kept);
+        show_age_of(oldest ? oldest : "", now, age, sizeof age);
         printf("unsent   %s%s; acknowledged segments kept %s\n", oldest ? "the oldest was begun " : "nothing",
                oldest ? age : "", kept);
         if (amount_uploads(r, "not_counted")) {
@@ -183,7 +184,7 @@ static void relay_print(const struct state *s)
         }
         if (json_string_value(json_object_get(r, "error"))) {
             profctl_clean(json_string_value(json_object_get(r, "error")), error, sizeof error);
-            show_age(heard, now, age, sizeof age);
+            show_age_of(heard ? heard : "", now, age, sizeof age);
             printf("CENTRE   %s: %s\n", age, error);
         } else if (!heard) {
             puts("CENTRE   profd-relay has not asked for segments since the daemon's start");
@@ -198,13 +199,13 @@ static void centre_print(const struct state *s)
     json_t *status = json_loads(s->text, 0, NULL);
     const json_t *c = json_object_get(status, "centre");
     if (json_is_object(c)) {
-        const int64_t now = (int64_t)time(NULL), last = json_integer_value(json_object_get(c, "last")),
-                      damaged = json_integer_value(json_object_get(c, "damaged_sums")),
+        const char *last = json_string_value(json_object_get(c, "last_time"));
+        const int64_t damaged = json_integer_value(json_object_get(c, "damaged_sums")),
                       quarantined = json_integer_value(json_object_get(c, "quarantined")),
                       attested = json_integer_value(json_object_get(c, "attested_builds")),
                       disputed = json_integer_value(json_object_get(c, "disputed_builds"));
-        char age[32] = "";
-        show_age(last, now, age, sizeof age);
+        char age[32];
+        show_age_of(last ? last : "", (int64_t)time(NULL), age, sizeof age);
         printf("centre   hosts %" JSON_INTEGER_FORMAT ", uploads counted %" PRIu64 ", segments %" JSON_INTEGER_FORMAT
                "%s%s\n",
                json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),

@@ -37,12 +37,10 @@ static int compare_ranges(const void *a, const void *b)
 enum profd_status bounds_encode(const struct object *o, struct arena *a, const uint8_t **out, size_t *size,
                                 struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     size_t n = 0;
     struct object_range *ranges = ARENA_ARRAY(a, (size_t)o->range_count + 1, struct object_range);
     uint8_t *bytes = arena_take(a, HEAD + 16 * (size_t)o->range_count);
-    if (!ranges || !bytes) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the ranges of an executable");
-    }
     for (uint32_t i = 0; i < o->range_count; i++) {
         if (o->ranges[i].low < o->ranges[i].high) {
             ranges[n++] = o->ranges[i];

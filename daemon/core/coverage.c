@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/report_dimension.h"
 #include "core/sum.h"
 
 #define COVERAGE_LONG_NS UINT64_C(50000000) /* shorter times have no tick by chance */
@@ -43,20 +42,11 @@ uint64_t coverage_attributed(const struct coverage *c)
 {
     static const enum collector_counter LOSSES[] = {COLLECTOR_INSIDE_NS, COLLECTOR_BLOCKED_NS, COLLECTOR_DROPPED_NS,
                                                     COLLECTOR_OUTSIDE_NS};
-    bool saturated = false;
     uint64_t left = c->counters[COLLECTOR_SAMPLED_NS];
-    sum_add(&left, c->counters[COLLECTOR_WALL_NS], &saturated);
     for (unsigned i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
         left -= c->counters[LOSSES[i]] < left ? c->counters[LOSSES[i]] : left;
     }
     return left;
-}
-
-uint64_t coverage_outside(const uint64_t *counters, const char *dimension)
-{
-    const bool wall = strcmp(dimension, REPORT_DIMENSION_USUAL) != 0;
-    const bool mixed = counters[wall ? COLLECTOR_SAMPLED_NS : COLLECTOR_WALL_NS] > 0;
-    return report_dimension_is_time(dimension) && !mixed ? counters[COLLECTOR_OUTSIDE_NS] : 0;
 }
 
 bool coverage_is_recorded(const struct coverage *c)
@@ -71,7 +61,7 @@ uint64_t coverage_clocked(const struct coverage *c)
 
 bool coverage_share(const struct coverage *c, double *share)
 {
-    if (c->counters[COLLECTOR_WALL_NS] != 0 || c->counters[COLLECTOR_CPU_NS] <= c->counters[COLLECTOR_INSIDE_NS]) {
+    if (c->counters[COLLECTOR_CPU_NS] <= c->counters[COLLECTOR_INSIDE_NS]) {
         return false;
     }
     *share = (double)coverage_clocked(c) / (double)(c->counters[COLLECTOR_CPU_NS] - c->counters[COLLECTOR_INSIDE_NS]);
@@ -80,8 +70,7 @@ bool coverage_share(const struct coverage *c, double *share)
 
 bool coverage_overhead(const struct coverage *c, double *share)
 {
-    if (coverage_is_recorded(c) || c->counters[COLLECTOR_WALL_NS] != 0 ||
-        c->counters[COLLECTOR_SAMPLED_NS] < c->counters[COLLECTOR_INSIDE_NS] ||
+    if (coverage_is_recorded(c) || c->counters[COLLECTOR_SAMPLED_NS] < c->counters[COLLECTOR_INSIDE_NS] ||
         c->counters[COLLECTOR_SAMPLED_NS] == 0 ||
         c->counters[COLLECTOR_SAMPLED_NS] < c->counters[COLLECTOR_CPU_NS] / 2) {
         return false;
@@ -93,7 +82,7 @@ bool coverage_overhead(const struct coverage *c, double *share)
 double coverage_per_tick(const struct coverage *c, double rate)
 {
     const uint64_t *w = c->counters;
-    const double ticks = ((double)w[COLLECTOR_SAMPLED_NS] + (double)w[COLLECTOR_WALL_NS]) / 1e9 * rate;
+    const double ticks = (double)w[COLLECTOR_SAMPLED_NS] / 1e9 * rate;
     const double samples = (double)w[COLLECTOR_SAMPLES];
     return samples > 0 && samples < ticks ? samples / ticks : 1;
 }
@@ -118,8 +107,8 @@ uint64_t coverage_without_ticks(const struct coverage *c)
 {
     const uint64_t *w = c->counters;
     const uint64_t sampled = less(w[COLLECTOR_SAMPLED_NS], w[COLLECTOR_UNCLOCKED_NS]);
-    bool lacks = w[COLLECTOR_WALL_NS] == 0 && sampled < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 &&
-                 w[COLLECTOR_CPU_NS] - sampled >= COVERAGE_LONG_NS;
+    bool lacks =
+        sampled < w[COLLECTOR_CPU_NS] - w[COLLECTOR_CPU_NS] / 10 && w[COLLECTOR_CPU_NS] - sampled >= COVERAGE_LONG_NS;
     return lacks ? w[COLLECTOR_CPU_NS] - sampled : 0;
 }
 

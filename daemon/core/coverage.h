@@ -24,13 +24,9 @@ struct coverage {
  * O(histograms). */
 void coverage_make(const struct profile *p, struct coverage *out);
 
-/* ns of ticks in known objects: (sampled + wall) − inside − blocked − dropped − outside; 0 if the losses are larger,
+/* ns of ticks in known objects: sampled − inside − blocked − dropped − outside; 0 if the losses are larger,
  * which only false counters or incomplete processes can cause. */
 uint64_t coverage_attributed(const struct coverage *c);
-
-/* ns of ticks outside all builds, if they are of this dimension; 0 in a sum with ticks of both clocks, where theirs is
- * not known. counters: at least those up to COLLECTOR_OUTSIDE_NS. */
-uint64_t coverage_outside(const uint64_t *counters, const char *dimension);
 
 /* True if every process was sampled from outside. */
 bool coverage_is_recorded(const struct coverage *c);
@@ -39,13 +35,11 @@ bool coverage_is_recorded(const struct coverage *c);
 uint64_t coverage_clocked(const struct coverage *c);
 
 /* clocked / (CPU time − inside): of what the program itself took. False, and *share untouched, where no such CPU
- * time is known, and where ticks counted waiting too (wall): which of them were CPU time is not known. Ticks are
- * rounded to whole periods, so that the share may exceed 1. */
+ * time is known. Ticks are rounded to whole periods, so that the share may exceed 1. */
 bool coverage_share(const struct coverage *c, double *share);
 
 /* inside / sampled: the share of the ticks that found the collector. From 0 to 1. False, and *share untouched, without
- * ticks or a collector, where less than half of the CPU time was sampled (the rest may be spent otherwise), and where
- * ticks counted waiting too. */
+ * ticks or a collector, and where less than half of the CPU time was sampled (the rest may be spent otherwise). */
 bool coverage_overhead(const struct coverage *c, double *share);
 
 /* The samples that a tick of this rate stands for: fewer than 1 above the rate of the kernel's timer, where a sample
@@ -60,7 +54,7 @@ bool coverage_overhead_below(const struct coverage *c, const struct report *r, d
 double coverage_samples(const struct coverage *c, const struct report *r);
 
 /* CPU time without ticks, in ns, if it is more than a tenth of all and there was time for some (50 ms): calls of that
- * time have none, so that seconds divided by calls would be too small. Otherwise 0; 0 where ticks counted waiting. */
+ * time have none, so that seconds divided by calls would be too small. Otherwise 0. */
 uint64_t coverage_without_ticks(const struct coverage *c);
 /* Appends why, as far as the collectors know: "the clock was off, counting was paused". */
 void coverage_add_why(struct buffer *out, const struct coverage *c);

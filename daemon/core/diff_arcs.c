@@ -24,7 +24,7 @@ static void list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32
     const struct diff_side *side = r->sides[s];
     const struct diff_match *match = r->match;
     out->items = ARENA_ARRAY(a, (size_t)side->arc_count * 2, struct sort_item);
-    for (uint32_t i = 0; out->items != NULL && i < side->arc_count; i++) {
+    for (uint32_t i = 0; i < side->arc_count; i++) {
         const uint32_t caller = match->row_of[s][side->from[i]], callee = match->row_of[s][side->to[i]];
         if (is_wanted(r, s, caller, callee)) {
             const uint32_t from = match->member[0][match->rows[caller].first[0]],
@@ -32,9 +32,7 @@ static void list_arcs(struct arena *a, const struct diff_arcs_request *r, uint32
             out->items[out->count++] = (struct sort_item){(uint64_t)from << 32 | to, i};
         }
     }
-    if (out->items != NULL) {
-        sort_radix(out->items, out->items + side->arc_count, out->count);
-    }
+    sort_radix(out->items, out->items + side->arc_count, out->count);
 }
 
 /* Calls and groups of the arcs of a key, which begin at *at, behind them. False: the side has none. */
@@ -87,7 +85,7 @@ void diff_arcs_make(struct arena *a, const struct diff_arcs_request *r, struct d
     list_arcs(a, r, 0, &lists[0]);
     list_arcs(a, r, 1, &lists[1]);
     t->items = ARENA_ARRAY(a, (size_t)lists[0].count + lists[1].count, struct diff_item);
-    while (t->items != NULL && (at[0] < lists[0].count || at[1] < lists[1].count)) {
+    while (at[0] < lists[0].count || at[1] < lists[1].count) {
         const uint64_t left = next_key(&lists[0], at[0]), right = next_key(&lists[1], at[1]);
         make_item(r, lists, at, left < right ? left : right, &t->items[t->count++]);
     }

@@ -106,15 +106,15 @@ static void side_measure(struct side_work *w)
 }
 
 /* Calls of arcs and functions with their groups. */
-static enum profd_status side_count_calls(struct side_work *w, struct profd_error *e)
+static void side_count_calls(struct side_work *w)
 {
     struct report_request window = *w->request->report;
     const struct callgraph *g = w->graph.graph;
     window.ever = NULL;
     window.static_arcs = false;
     struct report_imports imports = {.arena = w->scratch, .builds = &w->graph.builds};
-    enum profd_status status = report_arcs_collect(w->scratch, &window, &w->graph.builds, &imports, &w->arcs, e);
-    for (uint32_t i = 0; status == PROFD_OK && i < window.profile->arc_count; i++) {
+    report_arcs_collect(w->scratch, &window, &w->graph.builds, &imports, &w->arcs);
+    for (uint32_t i = 0; i < window.profile->arc_count; i++) {
         const struct callgraph_arc *row = &w->arcs.rows[i];
         const uint64_t *shares = &w->request->shares->calls[(size_t)i * RANDOM_GROUPS];
         uint32_t from = w->node_of_owner[row->from], to = w->node_of_owner[row->to];
@@ -126,7 +126,6 @@ static enum profd_status side_count_calls(struct side_work *w, struct profd_erro
         w->call_groups[to] |= mask;
         w->out->groups |= mask;
     }
-    return status;
 }
 
 /* The profile's samples without those of a group. */
@@ -136,7 +135,7 @@ static void side_leave_out(const struct side_work *w, uint32_t group, struct pro
     const struct shares *shares = w->request->shares;
     p->histogram_count = all->histogram_count;
     p->histograms = ARENA_ARRAY(w->flow, all->histogram_count, struct profile_histogram);
-    for (uint32_t i = 0; p->histograms != NULL && i < all->histogram_count; i++) {
+    for (uint32_t i = 0; i < all->histogram_count; i++) {
         const struct profile_histogram *h = &all->histograms[i];
         struct profile_histogram *to = &p->histograms[i];
         *to = *h;
@@ -195,21 +194,19 @@ static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct 
     request.profile = &without;
     request.dimension = w->out->dimension;
     request.dimension_may_lack = true;
-    enum profd_status status = report_ticks_collect(w->flow, &request, &w->graph.builds, w->arcs.calls, &ticks, e);
-    if (status == PROFD_OK) {
-        side_add_self(w, &ticks, k, components);
-        side_flow(w, k, components);
-    }
-    return status;
+    TRY(report_ticks_collect(w->flow, &request, &w->graph.builds, w->arcs.calls, &ticks, e));
+    side_add_self(w, &ticks, k, components);
+    side_flow(w, k, components);
+    return PROFD_OK;
 }
 
 /* A group that lacks in no process of the side has nothing to leave out: its value is that of all. */
 static enum profd_status side_add_values_of_groups(struct side_work *w, struct profd_error *e)
 {
-    enum profd_status status = side_add_value(w, 0, e);
-    for (uint32_t k = 1; status == PROFD_OK && k < V; k++) {
+    TRY(side_add_value(w, 0, e));
+    for (uint32_t k = 1; k < V; k++) {
         if ((w->out->groups >> (k - 1) & 1) != 0) {
-            status = side_add_value(w, k, e);
+            TRY(side_add_value(w, k, e));
             continue;
         }
         for (size_t v = 0; v < w->graph.node_count; v++) {
@@ -218,7 +215,7 @@ static enum profd_status side_add_values_of_groups(struct side_work *w, struct p
         }
         w->out->seconds[k] = w->out->seconds[0];
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Which groups have ticks in a function: a bin that several share has them for all. */
@@ -337,10 +334,7 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     *out = (struct diff_side){.function_count = 0};
     folded.fold_clones = true;
     own.report = &folded;
-    enum profd_status status = report_graph_make(scratch, &folded, &w.graph, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(report_graph_make(scratch, &folded, &w.graph, e));
     out->dimension = w.graph.ticks.dimension;
     out->ticks_total = w.graph.ticks.ticks;
     out->per_tick = w.graph.ticks.per_tick;
@@ -351,15 +345,11 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     }
     side_mark_ticks(&w);
     side_count_processes(&w);
-    status = side_count_calls(&w, e);
-    if (status == PROFD_OK) {
-        status = side_add_values_of_groups(&w, e);
-    }
-    if (status == PROFD_OK) {
-        side_measure(&w);
-        side_mark_functions(&w);
-        side_fill(&w);
-        side_list_builds(&w);
-    }
-    return status;
+    side_count_calls(&w);
+    TRY(side_add_values_of_groups(&w, e));
+    side_measure(&w);
+    side_mark_functions(&w);
+    side_fill(&w);
+    side_list_builds(&w);
+    return PROFD_OK;
 }

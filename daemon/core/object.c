@@ -57,12 +57,7 @@ static uint32_t object_get_count(struct object_reader *r, uint64_t limit, size_t
 
 static void *object_take(struct object_reader *r, uint32_t count, size_t size)
 {
-    void *p = r->failed == PROFD_OK ? arena_take_array(r->arena, count, size) : NULL;
-    if (p == NULL && r->failed == PROFD_OK) {
-        r->failed = profd_error_set(r->error, PROFD_NO_MEMORY, "no memory for an object of %zu bytes",
-                                    (size_t)(r->end - r->begin));
-    }
-    return p;
+    return r->failed ? NULL : arena_take_array(r->arena, count, size);
 }
 
 /* NUL-terminated copy of a length and that many bytes. */
@@ -351,11 +346,9 @@ static void object_get_instructions(struct object_reader *r, struct object *o)
 enum profd_status object_decode(struct arena *a, const uint8_t *in, size_t n, struct object **out,
                                 struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct object_reader r = {.begin = in, .at = in, .end = in + n, .arena = a, .error = e, .failed = PROFD_OK};
-    struct object *o = object_take(&r, 1, sizeof *o);
-    if (o == NULL) {
-        return r.failed;
-    }
+    struct object *o = ARENA_NEW(a, struct object);
     object_get_head(&r, o);
     object_get_symbols(&r, o);
     object_get_ranges(&r, o);

@@ -133,12 +133,11 @@ static bool has_fewer_parts(const struct object *o, const struct object *more)
 enum profd_status object_compare_content(const struct object *o, const struct object *more, struct arena *scratch,
                                          bool *adds, struct profd_error *e)
 {
+    ARENA_BOUNDARY(scratch, profd_no_memory(e));
     struct table t = {.slots = NULL};
     bool held = same_file(o, more) && same_code(o, more) && has_fewer_parts(o, more);
     for (uint32_t i = 0; i < more->symbol_count && held; i++) {
-        if (!table_reserve(&t, scratch, hash_row, more)) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to compare %u symbols", more->symbol_count);
-        }
+        table_reserve(&t, scratch, hash_row, more);
         uint32_t slot = table_slot(&t, hash_symbol(more, i));
         while (t.slots[slot] != 0) {
             slot = (slot + 1) & t.mask;

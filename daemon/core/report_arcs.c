@@ -50,26 +50,23 @@ static void arcs_add(struct arcs_work *w, uint32_t from, uint32_t to, uint64_t c
 }
 
 /* Owner of a callee; what goes to a PLT slot is passed on to the function of that name, if it is known. */
-static bool arcs_callee(struct arcs_work *w, uint32_t build, uint64_t address, uint32_t *span, uint32_t *owner)
+static uint32_t arcs_callee(struct arcs_work *w, uint32_t build, uint64_t address, uint32_t *span)
 {
     const struct symtab *t = w->builds->tables[build];
     uint32_t local = symtab_find_next(t, address, span), target = SYMTAB_NONE;
     if (t->owners[local].kind == SYMTAB_PLT) {
         const char *name = symtab_import(t, address);
-        if (name != NULL && !report_imports_find(w->imports, name, &target)) {
-            return false;
-        }
+        target = name != NULL ? report_imports_find(w->imports, name) : SYMTAB_NONE;
     }
-    *owner = target != SYMTAB_NONE ? target : w->builds->first[build] + local;
-    return true;
+    return target != SYMTAB_NONE ? target : w->builds->first[build] + local;
 }
 
-static bool arcs_find_jumps(struct arcs_work *w)
+static void arcs_find_jumps(struct arcs_work *w)
 {
     const struct report_builds *b = w->builds;
     for (uint32_t build = 0; build < b->count; build++) {
         const struct object *o = b->tables[build]->object;
-        uint32_t from_span = 0, to_span = 0, to;
+        uint32_t from_span = 0, to_span = 0;
         bool by_name;
         for (uint32_t i = 0; o != NULL && i < o->arc_count; i++) {
             if (o->arcs[i].kind != OBJECT_ARC_TAIL) {
@@ -78,9 +75,7 @@ static bool arcs_find_jumps(struct arcs_work *w)
             if (w->jumps == NULL) {
                 w->jumps = ARENA_ARRAY(w->arena, b->first[b->count + 1], uint8_t);
             }
-            if (w->jumps == NULL || !report_imports_callee(w->imports, build, &o->arcs[i], &to_span, &to, &by_name)) {
-                return false;
-            }
+            const uint32_t to = report_imports_callee(w->imports, build, &o->arcs[i], &to_span, &by_name);
             if (to != SYMTAB_NONE) {
                 w->jumps[b->first[build] + symtab_find_next(b->tables[build], o->arcs[i].from, &from_span)] |=
                     ARCS_JUMPS;
@@ -88,16 +83,15 @@ static bool arcs_find_jumps(struct arcs_work *w)
             }
         }
     }
-    return true;
 }
 
-/* *found: the function's code has a jump to `to`. False when memory is exhausted. O(log arcs + arcs of it). */
-static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to, bool *found)
+/* The function's code has a jump to `to`. O(log arcs + arcs of it). */
+static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to)
 {
     const uint32_t build = report_builds_of(w->builds, owner);
     const struct object *o = w->builds->tables[build]->object;
     const struct symtab_owner *f = &w->builds->tables[build]->owners[owner - w->builds->first[build]];
-    uint32_t low = 0, high = o != NULL ? o->arc_count : 0, span = 0, target;
+    uint32_t low = 0, high = o != NULL ? o->arc_count : 0, span = 0;
     bool by_name;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -107,48 +101,41 @@ static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to, bool
             high = middle;
         }
     }
-    *found = false;
-    for (; o != NULL && low < o->arc_count && o->arcs[low].from - f->address < f->size && !*found; low++) {
-        if (o->arcs[low].kind == OBJECT_ARC_TAIL) {
-            if (!report_imports_callee(w->imports, build, &o->arcs[low], &span, &target, &by_name)) {
-                return false;
-            }
-            *found = target == to;
+    for (; o != NULL && low < o->arc_count && o->arcs[low].from - f->address < f->size; low++) {
+        if (o->arcs[low].kind == OBJECT_ARC_TAIL &&
+            report_imports_callee(w->imports, build, &o->arcs[low], &span, &by_name) == to) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
 /* A function that is entered by a jump finds the return address of the one that jumped: its arc leads from the caller
  * of that one. If the call instruction names a function that jumps to the callee, that function is the caller, and the
  * arc is moved to it. If it names the callee, nothing jumped, unless jumps can lead from the callee back to it. All
- * else is not known: CALLGRAPH_JUMP. False when memory is exhausted. */
-static bool arcs_find_caller(struct arcs_work *w, uint32_t build, uint64_t from, uint32_t callee, uint32_t *caller,
+ * else is not known: CALLGRAPH_JUMP. */
+static void arcs_find_caller(struct arcs_work *w, uint32_t build, uint64_t from, uint32_t callee, uint32_t *caller,
                              uint8_t *flags)
 {
     const struct object *o = w->builds->tables[build]->object;
     const struct object_arc *call = NULL;
     uint32_t span = 0, named = SYMTAB_NONE;
-    bool by_name, jumped = false;
+    bool by_name;
     if (w->jumps == NULL || (w->jumps[callee] & ARCS_JUMPED) == 0) {
-        return true;
+        return;
     }
-    if (o != NULL && object_find_call(o, from, &call) == OBJECT_CALL_DIRECT &&
-        !report_imports_callee(w->imports, build, call, &span, &named, &by_name)) {
-        return false;
+    if (o != NULL && object_find_call(o, from, &call) == OBJECT_CALL_DIRECT) {
+        named = report_imports_callee(w->imports, build, call, &span, &by_name);
     }
-    if (named != SYMTAB_NONE && named != callee && !arcs_jumps_to(w, named, callee, &jumped)) {
-        return false;
-    }
+    const bool jumped = named != SYMTAB_NONE && named != callee && arcs_jumps_to(w, named, callee);
     *caller = jumped ? named : *caller;
     if (!jumped && (named != callee || (w->jumps[callee] & ARCS_JUMPS) != 0)) {
         *flags |= CALLGRAPH_JUMP;
     }
-    return true;
 }
 
 /* Arcs of a profile; those of `ever` bring no calls and only shape the cycles. */
-static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool ever)
+static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool ever)
 {
     const struct report_builds *b = w->builds;
     uint32_t from_span = 0, to_span = 0, from_build = UINT32_MAX, to_build = UINT32_MAX;
@@ -156,7 +143,7 @@ static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
     for (uint32_t i = 0; i < p->arc_count; i++) {
         const struct profile_arc *arc = &p->arcs[i];
         uint32_t from = ever ? report_builds_ever_rank(b, arc->from_build) : report_builds_rank(b, arc->from_build);
-        uint32_t to = ever ? report_builds_ever_rank(b, arc->to_build) : report_builds_rank(b, arc->to_build), owner;
+        uint32_t to = ever ? report_builds_ever_rank(b, arc->to_build) : report_builds_rank(b, arc->to_build);
         if (from == REPORT_BUILDS_ABSENT || to == REPORT_BUILDS_ABSENT) {
             continue;
         }
@@ -164,20 +151,15 @@ static bool arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
         to_span = to == to_build ? to_span : 0;
         from_build = from;
         to_build = to;
-        if (!arcs_callee(w, to, arc->to, &to_span, &owner)) {
-            return false;
-        }
+        const uint32_t owner = arcs_callee(w, to, arc->to, &to_span);
         uint32_t local = symtab_find_next(b->tables[from], arc->from, &from_span), caller = b->first[from] + local;
         uint8_t flags = arcs_shape(b->tables[from], local);
-        if (!arcs_find_caller(w, from, arc->from, owner, &caller, &flags)) {
-            return false;
-        }
+        arcs_find_caller(w, from, arc->from, owner, &caller, &flags);
         if (!ever && arc->calls == 0 && w->request->static_arcs) {
             flags |= CALLGRAPH_STATIC | CALLGRAPH_EXACT;
         }
         arcs_add(w, caller, owner, ever ? 0 : arc->calls, flags);
     }
-    return true;
 }
 
 /* True for the compiler's and the linker's own functions. Calls to them say nothing about the program. */
@@ -194,42 +176,34 @@ static bool arcs_is_runtime(const struct arcs_work *w, uint32_t owner)
 }
 
 /* Adds the calls found in the machine code. They shape the graph and have no calls. */
-static bool arcs_add_static(struct arcs_work *w, uint32_t build)
+static void arcs_add_static(struct arcs_work *w, uint32_t build)
 {
     const struct symtab *t = w->builds->tables[build];
-    uint32_t from_span = 0, to_span = 0, to;
+    uint32_t from_span = 0, to_span = 0;
     for (uint32_t i = 0; t->object != NULL && i < t->object->arc_count; i++) {
         const struct object_arc *arc = &t->object->arcs[i];
         bool by_name;
-        uint8_t flags;
         uint32_t from = w->builds->first[build] + symtab_find_next(t, arc->from, &from_span);
-        if (!report_imports_callee(w->imports, build, arc, &to_span, &to, &by_name)) {
-            return false;
-        }
-        flags = by_name ? CALLGRAPH_STATIC : CALLGRAPH_STATIC | CALLGRAPH_EXACT;
+        const uint32_t to = report_imports_callee(w->imports, build, arc, &to_span, &by_name);
+        const uint8_t flags = by_name ? CALLGRAPH_STATIC : CALLGRAPH_STATIC | CALLGRAPH_EXACT;
         if (to == SYMTAB_NONE || to == from || arcs_is_runtime(w, from) || arcs_is_runtime(w, to)) {
             continue;
         }
         report_arcs_reserve(w->arena, w->out, 1);
         arcs_add(w, from, to, 0, flags | arcs_shape(t, from - w->builds->first[build]));
     }
-    return true;
 }
 
-enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
-                                      const struct report_builds *b, struct report_imports *imports,
-                                      struct report_arcs *out, struct profd_error *e)
+void report_arcs_collect(struct arena *a, const struct report_request *request, const struct report_builds *b,
+                         struct report_imports *imports, struct report_arcs *out)
 {
     struct arcs_work w = {.arena = a, .request = request, .builds = b, .imports = imports, .out = out};
-    bool done = arcs_find_jumps(&w) && arcs_add_profile(&w, request->profile, false);
-    if (done && request->ever != NULL && request->ever != request->profile) {
-        done = arcs_add_profile(&w, request->ever, true);
+    arcs_find_jumps(&w);
+    arcs_add_profile(&w, request->profile, false);
+    if (request->ever != NULL && request->ever != request->profile) {
+        arcs_add_profile(&w, request->ever, true);
     }
-    for (uint32_t i = 0; done && request->static_arcs && i < b->count; i++) {
-        done = arcs_add_static(&w, i);
+    for (uint32_t i = 0; request->static_arcs && i < b->count; i++) {
+        arcs_add_static(&w, i);
     }
-    if (!done) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the arcs of the report: %u so far", out->count);
-    }
-    return PROFD_OK;
 }

@@ -26,9 +26,8 @@ struct report_arcs {
  * entered by a jump goes out from the function that jumped, where the call instruction names that. The arcs of the
  * machine code are added only if the request asks for them, without those of run-time support (core/runtime_names.h).
  * O(arcs) expected, with a search where addresses jump. */
-enum profd_status report_arcs_collect(struct arena *a, const struct report_request *request,
-                                      const struct report_builds *b, struct report_imports *imports,
-                                      struct report_arcs *out, struct profd_error *e);
+void report_arcs_collect(struct arena *a, const struct report_request *request, const struct report_builds *b,
+                         struct report_imports *imports, struct report_arcs *out);
 
 /* Ensures capacity for n more rows. Amortized O(n). */
 void report_arcs_reserve(struct arena *a, struct report_arcs *out, uint32_t n);

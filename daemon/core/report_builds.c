@@ -49,16 +49,14 @@ static uint64_t report_builds_hash(const void *context, uint32_t i)
 }
 
 /* Finds the builds of `ever` among the profile's by id. */
-static bool report_builds_map_ever(struct arena *a, const struct report_request *r, struct report_builds *b)
+static void report_builds_map_ever(struct arena *a, const struct report_request *r, struct report_builds *b)
 {
     struct report_builds_names names = {r->profile};
     struct table index = {0};
     b->ever_count = r->ever == NULL ? 0 : r->ever->build_count;
     b->ever_rank = ARENA_ARRAY(a, b->ever_count, uint32_t);
     for (uint32_t i = 0; i < b->count; i++) {
-        if (!table_reserve(&index, a, report_builds_hash, &names)) {
-            return false;
-        }
+        table_reserve(&index, a, report_builds_hash, &names);
         uint32_t at = table_slot(&index, report_builds_hash(&names, i));
         while (index.slots[at] != 0) {
             at = (at + 1) & index.mask;
@@ -78,7 +76,6 @@ static bool report_builds_map_ever(struct arena *a, const struct report_request 
             }
         }
     }
-    return true;
 }
 
 static const struct object *report_builds_object(const struct report_request *r, const struct report_builds *b,
@@ -172,10 +169,7 @@ enum profd_status report_builds_make(struct arena *a, const struct report_reques
                                        .entries = entries + start[i],
                                        .entry_count = start[i + 1] - start[i],
                                        .fold_clones = request->fold_clones};
-        enum profd_status status = symtab_build(a, &table, &out->tables[i], e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(symtab_build(a, &table, &out->tables[i], e));
         out->first[i] = (uint32_t)owners;
         owners += out->tables[i]->owner_count;
         if (owners >= REPORT_CYCLE) {

@@ -83,10 +83,7 @@ enum profd_status report_dimension_choose(struct arena *a, const struct profile 
     struct report_dimension *list = ARENA_ARRAY(a, p->histogram_count, struct report_dimension);
     uint32_t *order = ARENA_ARRAY(a, (size_t)p->histogram_count * 2, uint32_t);
     uint32_t n = dimension_list(p, order, list), at;
-    enum profd_status status = report_dimension_pick(list, n, asked, may_lack, &at, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(report_dimension_pick(list, n, asked, may_lack, &at, e));
     *chosen = at < n ? list[at].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
     *count = at < n ? n - 1 : n;
     for (uint32_t i = at; i < *count; i++) {

@@ -10,7 +10,7 @@
 static bool *uncalled_counters(struct arena *a, const struct symtab *t)
 {
     bool *counter = ARENA_ARRAY(a, t->owner_count, bool);
-    for (uint32_t i = 0; counter != NULL && i < t->owner_count; i++) {
+    for (uint32_t i = 0; i < t->owner_count; i++) {
         const struct symtab_owner *o = &t->owners[i];
         for (uint32_t k = 0; o->kind == SYMTAB_FUNCTION && k < o->count; k++) {
             const struct object_symbol *s = &t->object->symbols[t->sorted[o->first + k]];
@@ -37,7 +37,7 @@ static void uncalled_mark(struct arena *a, const struct symtab *t, bool *counts)
 {
     const bool *counter = uncalled_counters(a, t);
     uint32_t from_span = 0, to_span = 0;
-    for (uint32_t i = 0; counter != NULL && i < t->object->arc_count; i++) {
+    for (uint32_t i = 0; i < t->object->arc_count; i++) {
         const struct object_arc *arc = &t->object->arcs[i];
         if (uncalled_is_counter(t, counter, arc, &to_span)) {
             uint32_t owner = symtab_find_next(t, arc->from, &from_span);
@@ -53,7 +53,7 @@ static void report_uncalled_find(struct arena *a, const struct report_builds *b,
 {
     uint32_t owners = b->first[b->count + 1];
     bool *counts = ARENA_ARRAY(a, owners, bool);
-    for (uint32_t i = 0; counts != NULL && i < b->count; i++) {
+    for (uint32_t i = 0; i < b->count; i++) {
         if (b->tables[i]->object != NULL) {
             uncalled_mark(a, b->tables[i], counts + b->first[i]);
         }
@@ -291,25 +291,15 @@ enum profd_status report_graph_make(struct arena *a, const struct report_request
                                     struct profd_error *e)
 {
     *g = (struct report_graph){.coverage = 0};
-    enum profd_status status = report_builds_make(a, request, &g->builds, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(report_builds_make(a, request, &g->builds, e));
     uint32_t owners = g->builds.first[g->builds.count + 1] + 1; /* and "[incomplete]" */
     struct report_arcs arcs = {.seen = ARENA_ARRAY(a, owners, uint8_t), .calls = ARENA_ARRAY(a, owners, uint64_t)};
     uint32_t *node_of_owner = ARENA_ARRAY(a, owners, uint32_t);
     struct report_imports imports = {.arena = a, .builds = &g->builds};
-    status = report_arcs_collect(a, request, &g->builds, &imports, &arcs, e);
-    if (status == PROFD_OK) {
-        status = report_ticks_collect(a, request, &g->builds, arcs.calls, &g->ticks, e);
-    }
-    if (status == PROFD_OK) {
-        graph_mark_entries(&g->ticks, arcs.seen);
-        status = report_stacks_make(a, request, g->ticks.dimension, &g->builds, &imports, &arcs, &g->stacks, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    report_arcs_collect(a, request, &g->builds, &imports, &arcs);
+    TRY(report_ticks_collect(a, request, &g->builds, arcs.calls, &g->ticks, e));
+    graph_mark_entries(&g->ticks, arcs.seen);
+    report_stacks_make(a, request, g->ticks.dimension, &g->builds, &imports, &arcs, &g->stacks);
     report_uncalled_find(a, &g->builds, arcs.seen, &g->uncalled);
     graph_number_nodes(a, g, &arcs, node_of_owner);
     g->graph = callgraph_build(a, g->node_count, arcs.rows, arcs.count);

@@ -34,7 +34,7 @@ static uint32_t *imports_slot(const struct report_imports *imports, const char *
     return &t->slots[at];
 }
 
-static bool imports_add_build(struct arena *a, const struct symtab *t, uint32_t base, struct report_imports *imports)
+static void imports_add_build(struct arena *a, const struct symtab *t, uint32_t base, struct report_imports *imports)
 {
     for (uint32_t i = 0; i < t->owner_count; i++) {
         const struct symtab_owner *owner = &t->owners[i];
@@ -43,9 +43,7 @@ static bool imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
             if (!imports_exported(t->object, s)) {
                 continue;
             }
-            if (!table_reserve(&imports->table, a, imports_hash, imports)) {
-                return false;
-            }
+            table_reserve(&imports->table, a, imports_hash, imports);
             const char *name = object_name(t->object, s->name);
             uint32_t *slot = imports_slot(imports, name);
             if (*slot != 0) {
@@ -56,11 +54,10 @@ static bool imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
             *slot = ++imports->table.used;
         }
     }
-    return true;
 }
 
-/* Collects the global and weak function symbols of all builds. False when memory is exhausted. O(symbols) expected. */
-static bool imports_make(struct report_imports *out)
+/* Collects the global and weak function symbols of all builds. O(symbols) expected. */
+static void imports_make(struct report_imports *out)
 {
     struct arena *a = out->arena;
     const struct report_builds *b = out->builds;
@@ -71,37 +68,33 @@ static bool imports_make(struct report_imports *out)
     out->made = true;
     out->names = ARENA_ARRAY(a, capacity, const char *);
     out->owners = ARENA_ARRAY(a, capacity, uint32_t);
-    bool done = out->names != NULL && out->owners != NULL;
-    for (uint32_t i = 0; done && i < b->count; i++) {
-        done = imports_add_build(a, b->tables[i], b->first[i], out);
+    for (uint32_t i = 0; i < b->count; i++) {
+        imports_add_build(a, b->tables[i], b->first[i], out);
     }
-    return done;
 }
 
-bool report_imports_find(struct report_imports *imports, const char *name, uint32_t *owner)
+uint32_t report_imports_find(struct report_imports *imports, const char *name)
 {
-    if (!imports->made && !imports_make(imports)) {
-        return false;
+    if (!imports->made) {
+        imports_make(imports);
     }
     uint32_t slot = imports->table.slots == NULL ? 0 : *imports_slot(imports, name);
-    *owner = slot == 0 ? SYMTAB_NONE : imports->owners[slot - 1];
-    return true;
+    return slot == 0 ? SYMTAB_NONE : imports->owners[slot - 1];
 }
 
-bool report_imports_callee(struct report_imports *imports, uint32_t build, const struct object_arc *arc, uint32_t *span,
-                           uint32_t *owner, bool *by_name)
+uint32_t report_imports_callee(struct report_imports *imports, uint32_t build, const struct object_arc *arc,
+                               uint32_t *span, bool *by_name)
 {
     const struct symtab *t = imports->builds->tables[build];
     const char *name = NULL;
     *by_name = true;
     if (arc->import != 0) {
-        return report_imports_find(imports, object_name(t->object, arc->import), owner);
+        return report_imports_find(imports, object_name(t->object, arc->import));
     }
     uint32_t local = symtab_find_next(t, arc->to, span);
     if (t->owners[local].kind == SYMTAB_PLT && (name = symtab_import(t, arc->to)) != NULL) {
-        return report_imports_find(imports, name, owner);
+        return report_imports_find(imports, name);
     }
     *by_name = false;
-    *owner = imports->builds->first[build] + local;
-    return true;
+    return imports->builds->first[build] + local;
 }

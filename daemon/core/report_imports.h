@@ -20,13 +20,13 @@ struct report_imports {
     uint32_t *owners; /* as report_builds numbers them */
 };
 
-/* Owner of the name, a version behind '@' left out; SYMTAB_NONE if no build of the report exports it. False when memory
- * is exhausted. O(length) expected; the first time O(symbols). */
-bool report_imports_find(struct report_imports *imports, const char *name, uint32_t *owner);
+/* Owner of the name, a version behind '@' left out; SYMTAB_NONE if no build of the report exports it. O(length)
+ * expected; the first time O(symbols). */
+uint32_t report_imports_find(struct report_imports *imports, const char *name);
 
 /* Owner that a call of the machine code goes to: inside the build exactly, else by the import's name; SYMTAB_NONE if it
- * is not known. span: as symtab_find_next. False when memory is exhausted. */
-bool report_imports_callee(struct report_imports *imports, uint32_t build, const struct object_arc *arc, uint32_t *span,
-                           uint32_t *owner, bool *by_name);
+ * is not known. span: as symtab_find_next. */
+uint32_t report_imports_callee(struct report_imports *imports, uint32_t build, const struct object_arc *arc,
+                               uint32_t *span, bool *by_name);
 
 #endif

@@ -263,10 +263,7 @@ enum profd_status report_build(struct arena *a, const struct report_request *req
 {
     struct report_graph *g = ARENA_NEW(a, struct report_graph);
     struct report *r = ARENA_NEW(a, struct report);
-    enum profd_status status = report_graph_make(a, request, g, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(report_graph_make(a, request, g, e));
     report_fill(a, request, g, r);
     *out = r;
     return PROFD_OK;

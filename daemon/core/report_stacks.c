@@ -39,13 +39,11 @@ static uint64_t stacks_hash(const void *context, uint32_t i)
     return stacks_key(s->parent[i], s->owner[i], s->inferred[i]);
 }
 
-/* The child of that function, new if there was none; REPORT_STACKS_ROOT if memory is exhausted. */
+/* The child of that function, new if there was none. */
 static uint32_t stacks_child(struct stacks_work *w, uint32_t parent, uint32_t owner, uint8_t inferred)
 {
     struct report_stacks *s = w->out;
-    if (s->count == w->capacity || !table_reserve(&w->table, w->arena, stacks_hash, s)) {
-        return REPORT_STACKS_ROOT;
-    }
+    table_reserve(&w->table, w->arena, stacks_hash, s);
     uint32_t at = table_slot(&w->table, stacks_key(parent, owner, inferred)), i;
     for (; (i = w->table.slots[at]) != 0; at = (at + 1) & w->table.mask) {
         if (s->parent[i - 1] == parent && s->owner[i - 1] == owner && s->inferred[i - 1] == inferred) {
@@ -134,28 +132,23 @@ static struct stacks_read stacks_read(const struct stacks_work *w, uint32_t i, u
     return f;
 }
 
-/* The function that a direct call goes to; SYMTAB_NONE for what is decided at run time only. False when memory is
- * exhausted. */
-static bool stacks_callee(struct stacks_work *w, const struct stacks_read *f, uint32_t *owner)
+/* The function that a direct call goes to; SYMTAB_NONE for what is decided at run time only. */
+static uint32_t stacks_callee(struct stacks_work *w, const struct stacks_read *f)
 {
     uint32_t span = 0;
     bool by_name;
-    *owner = SYMTAB_NONE;
     if (f->call != OBJECT_CALL_DIRECT) {
-        return true;
+        return SYMTAB_NONE;
     }
-    if (!report_imports_callee(w->imports, f->build, f->arc, &span, owner, &by_name)) {
-        return false;
+    const uint32_t owner = report_imports_callee(w->imports, f->build, f->arc, &span, &by_name);
+    if (owner == SYMTAB_NONE) {
+        return owner;
     }
-    if (*owner == SYMTAB_NONE) {
-        return true;
-    }
-    uint32_t build = report_builds_of(w->builds, *owner);
+    uint32_t build = report_builds_of(w->builds, owner);
     const struct symtab *t = w->builds->tables[build];
-    const struct symtab_owner *o = &t->owners[*owner - w->builds->first[build]];
+    const struct symtab_owner *o = &t->owners[owner - w->builds->first[build]];
     bool chosen_later = o->kind != SYMTAB_FUNCTION || t->object->symbols[o->symbol].type == OBJECT_TYPE_IFUNC;
-    *owner = chosen_later ? SYMTAB_NONE : *owner;
-    return true;
+    return chosen_later ? SYMTAB_NONE : owner;
 }
 
 /* Was callee entered, although the frame below the call is of another function? Not certain are: code that no symbol
@@ -204,8 +197,8 @@ static bool stacks_interrupts(const struct stacks_work *w, const struct stacks_r
     return f->call == OBJECT_CALL_SIGNAL && (outer == REPORT_STACKS_ROOT || w->out->owner[outer] != w->out->incomplete);
 }
 
-/* Adds one stored node; its frames outside are the path. False when memory is exhausted. */
-static bool stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
+/* Adds one stored node; its frames outside are the path. */
+static void stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
 {
     uint32_t depth = w->profile->node_depth[i];
     const struct stacks_frame outer =
@@ -221,30 +214,21 @@ static bool stacks_add(struct stacks_work *w, uint32_t i, uint32_t end)
     } else if (stacks_interrupts(w, &f, outer.node)) {
         w->cut_depth = depth > 0 && depth < w->cut_depth ? depth : w->cut_depth;
         *frame = (struct stacks_frame){stacks_child(w, REPORT_STACKS_ROOT, w->out->incomplete, 0), SYMTAB_NONE, false};
-        if (frame->node == REPORT_STACKS_ROOT) {
-            return false;
-        }
     } else if (stacks_skipped(w, outer.callee, &f)) {
         frame->inferred = true;
         frame->node = stacks_child(w, outer.node, outer.callee, 1);
-        if (frame->node == REPORT_STACKS_ROOT) {
-            return false;
-        }
     }
     frame->node = stacks_child(w, frame->node, f.owner, 0);
-    if (frame->node == REPORT_STACKS_ROOT || !stacks_callee(w, &f, &frame->callee)) {
-        return false;
-    }
+    frame->callee = stacks_callee(w, &f);
     stacks_count(w, i, frame);
-    return true;
 }
 
 /* Takes memory for ticks of one more rate, unless the last tree had it. */
-static bool stacks_add_rate(struct stacks_work *w, uint32_t rate)
+static void stacks_add_rate(struct stacks_work *w, uint32_t rate)
 {
     struct report_stacks *s = w->out;
     if (s->rate_count > 0 && s->rates[s->rate_count - 1].rate == rate) {
-        return true;
+        return;
     }
     w->rate = &s->rates[s->rate_count++];
     *w->rate = (struct report_stacks_rate){.rate = rate,
@@ -253,8 +237,6 @@ static bool stacks_add_rate(struct stacks_work *w, uint32_t rate)
     if (w->profile->node_shares != NULL) {
         w->rate->shares = ARENA_ARRAY(w->arena, (size_t)w->capacity * COUNTS_GROUPS, uint64_t);
     }
-    return w->rate->self != NULL && w->rate->folded != NULL &&
-           (w->profile->node_shares == NULL || w->rate->shares != NULL);
 }
 
 /* The stored trees of the dimension, ascending by rate. O(trees²), of which there are at most LIMIT_STACK_TREES. */
@@ -272,20 +254,15 @@ static const struct counts_tree *stacks_next(const struct stacks_work *w, const 
     return next;
 }
 
-static bool stacks_read_trees(struct stacks_work *w, const char *dimension)
+static void stacks_read_trees(struct stacks_work *w, const char *dimension)
 {
     for (const struct counts_tree *t = NULL; (t = stacks_next(w, dimension, t)) != NULL;) {
         w->cut_depth = UINT32_MAX;
-        if (!stacks_add_rate(w, t->rate)) {
-            return false;
-        }
+        stacks_add_rate(w, t->rate);
         for (uint32_t i = t->first; i < t->first + t->used; i++) {
-            if (!stacks_add(w, i, t->first + t->used)) {
-                return false;
-            }
+            stacks_add(w, i, t->first + t->used);
         }
     }
-    return true;
 }
 
 /* Ticks below "[incomplete]", which is an outermost frame only. */
@@ -337,14 +314,14 @@ static void stacks_add_arcs(struct stacks_work *w, struct report_arcs *arcs)
     }
 }
 
-enum profd_status report_stacks_make(struct arena *a, const struct report_request *request, const char *dimension,
-                                     const struct report_builds *b, struct report_imports *imports,
-                                     struct report_arcs *arcs, struct report_stacks *out, struct profd_error *e)
+void report_stacks_make(struct arena *a, const struct report_request *request, const char *dimension,
+                        const struct report_builds *b, struct report_imports *imports, struct report_arcs *arcs,
+                        struct report_stacks *out)
 {
     const struct profile *p = request->profile;
     *out = (struct report_stacks){.incomplete = b->first[b->count + 1]};
     if (p->tree_count == 0) {
-        return PROFD_OK;
+        return;
     }
     /* A stored node becomes at most two; and one stands for unknown callers. */
     struct stacks_work w = {.arena = a,
@@ -359,10 +336,7 @@ enum profd_status report_stacks_make(struct arena *a, const struct report_reques
     out->inferred = ARENA_ARRAY(a, w.capacity, uint8_t);
     out->rates = ARENA_ARRAY(a, p->tree_count, struct report_stacks_rate);
     uint8_t *below = ARENA_ARRAY(a, w.capacity, uint8_t);
-    if (!stacks_read_trees(&w, dimension)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for stacks of %u frames", p->node_count);
-    }
+    stacks_read_trees(&w, dimension);
     stacks_add_arcs(&w, arcs);
     stacks_sum_unknown(out, below);
-    return PROFD_OK;
 }

@@ -41,10 +41,10 @@ struct report_stacks {
 
 /* Adds an arc for each pair of a function and its caller to arcs, with CALLGRAPH_STACK, and marks both as entries;
  * arcs->seen and arcs->calls have an element for the owner `incomplete`, too. These arcs shape cycles if the window and
- * all stored time have no calls, so that nothing else could. out->count is 0 where there is nothing. LIMIT or
- * NO_MEMORY. O((nodes + symbols of imports) · log calls) expected. */
-enum profd_status report_stacks_make(struct arena *a, const struct report_request *request, const char *dimension,
-                                     const struct report_builds *b, struct report_imports *imports,
-                                     struct report_arcs *arcs, struct report_stacks *out, struct profd_error *e);
+ * all stored time have no calls, so that nothing else could. out->count is 0 where there is nothing.
+ * O((nodes + symbols of imports) · log calls) expected. */
+void report_stacks_make(struct arena *a, const struct report_request *request, const char *dimension,
+                        const struct report_builds *b, struct report_imports *imports, struct report_arcs *arcs,
+                        struct report_stacks *out);
 
 #endif

@@ -343,14 +343,12 @@ enum profd_status report_ticks_collect(struct arena *a, const struct report_requ
     struct ticks_work w = {.profile = p, .builds = b, .owner_count = b->first[b->count + 1], .calls = calls};
     uint32_t n = 0, capacity = 0, *order = NULL;
     *out = (struct report_ticks){0};
-    enum profd_status status = report_dimension_choose(a, p, request->dimension, request->dimension_may_lack,
-                                                       &out->dimension, &out->others, &out->other_count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(report_dimension_choose(a, p, request->dimension, request->dimension_may_lack, &out->dimension, &out->others,
+                                &out->other_count, e));
     struct coverage counters;
     coverage_make(p, &counters);
-    const uint64_t outside = request->outside ? coverage_outside(counters.counters, out->dimension) : 0;
+    const bool usual = strcmp(out->dimension, REPORT_DIMENSION_USUAL) == 0; /* collectors count CPU time */
+    const uint64_t outside = request->outside && usual ? counters.counters[COLLECTOR_OUTSIDE_NS] : 0;
     w.whole = ARENA_ARRAY(a, w.owner_count, uint64_t);
     w.part = ARENA_ARRAY(a, w.owner_count, double);
     w.given = ARENA_ARRAY(a, w.owner_count, double);

@@ -269,8 +269,8 @@ struct rollup_run *rollup_run_merge(struct rollup_runs *runs, const struct rollu
     uint64_t *shares = runs->spread ? out->s.nodes : NULL;
     rollup_trees_merge(&runs->plan, &(struct rollup_trees){&a->r, a->s.nodes},
                        &(struct rollup_trees){&b->r, b->s.nodes}, &out->r, shares);
-    if (out->r.node_count >= ROLLUP_NODES_MOST && !rollup_trees_fold(runs->arena, &out->r, shares, LIMIT_STACK_NODES)) {
-        arena_fail(runs->arena);
+    if (out->r.node_count >= ROLLUP_NODES_MOST) {
+        rollup_trees_fold(runs->arena, &out->r, shares, LIMIT_STACK_NODES);
     }
     return out;
 }

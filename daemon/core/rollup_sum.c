@@ -198,10 +198,7 @@ void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const u
 static enum profd_status sum_close_small(struct rollup_sum *s, uint32_t group, struct profd_error *e)
 {
     struct profile *p;
-    enum profd_status status = profile_sum_finish(s->small[group], &p, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(profile_sum_finish(s->small[group], &p, e));
     rollup_stack_push(&s->groups[group], &s->plain, rollup_run_profile(&s->plain, p), true);
     return PROFD_OK;
 }
@@ -209,9 +206,11 @@ static enum profd_status sum_close_small(struct rollup_sum *s, uint32_t group, s
 /* What a group brought joins the sum, as the group's share. */
 static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, struct profd_error *e)
 {
-    enum profd_status status = s->small[group] != NULL ? sum_close_small(s, group, e) : PROFD_OK;
-    if (status != PROFD_OK || s->groups[group].depth == 0) {
-        return status;
+    if (s->small[group]) {
+        TRY(sum_close_small(s, group, e));
+    }
+    if (s->groups[group].depth == 0) {
+        return PROFD_OK;
     }
     struct rollup_run *run = rollup_stack_close(&s->groups[group], &s->plain);
     struct rollup_run *shared = s->spread.spread ? rollup_run_share(&s->spread, run, group) : run;
@@ -246,17 +245,11 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, st
                                     struct profd_error *e)
 {
     ARENA_BOUNDARY(s->plain.arena, profd_no_memory(e));
-    enum profd_status status = PROFD_OK;
-    for (uint32_t g = 0; g < COUNTS_GROUPS && status == PROFD_OK; g++) {
-        status = sum_close_group(s, g, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    for (uint32_t g = 0; g < COUNTS_GROUPS; g++) {
+        TRY(sum_close_group(s, g, e));
     }
     struct rollup_run *run = rollup_stack_close(&s->sums, &s->spread);
-    if (!rollup_trees_fold(s->spread.arena, &run->r, run->s.nodes, LIMIT_STACK_NODES)) {
-        return profd_no_memory(e);
-    }
+    rollup_trees_fold(s->spread.arena, &run->r, run->s.nodes, LIMIT_STACK_NODES);
     total_ticks(&run->r, &run->r.saturated);
     total_calls(&run->r, &run->r.saturated);
     *out = run->r;

@@ -84,28 +84,24 @@ void rollup_trees_copy(const struct counts *from, struct counts *out)
     memcpy(out->node_ticks, from->node_ticks, n * sizeof *out->node_ticks);
 }
 
-bool rollup_trees_fold(struct arena *a, struct counts *r, uint64_t *groups, uint32_t most)
+void rollup_trees_fold(struct arena *a, struct counts *r, uint64_t *groups, uint32_t most)
 {
     const struct counts_nodes nodes = COUNTS_NODES(r);
     const uint32_t n = r->node_count;
     if (n <= most) {
-        return true;
+        return;
     }
     uint32_t *place = ARENA_ARRAY(a, n, uint32_t);
-    if (place == NULL ||
-        counts_tree_fold(r->trees, r->tree_count, &nodes, &r->node_count, most, place, NULL) != PROFD_OK) {
-        return false;
+    if (counts_tree_fold(r->trees, r->tree_count, &nodes, &r->node_count, most, place, NULL)) {
+        arena_fail(a);
     }
     if (groups == NULL) {
-        return true;
+        return;
     }
     const size_t left = (size_t)r->node_count * COUNTS_GROUPS;
     uint64_t *sums = ARENA_ARRAY(a, left, uint64_t);
-    for (uint32_t i = 0; i < n && sums != NULL; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         rollup_shares_add(groups + (size_t)i * COUNTS_GROUPS, sums + (size_t)place[i] * COUNTS_GROUPS);
     }
-    if (sums != NULL) {
-        memcpy(groups, sums, left * sizeof *sums);
-    }
-    return sums != NULL;
+    memcpy(groups, sums, left * sizeof *sums);
 }

@@ -27,8 +27,7 @@ void rollup_trees_add(const struct rollup_plan *p, const struct counts *b, struc
 void rollup_trees_copy(const struct counts *from, struct counts *out);
 
 /* Folds leaves until no more than most nodes are left, as rollup.h says, with their shares (or NULL). Scratch comes
- * from the arena. False if memory is exhausted; then the rollup is good for nothing. O(1) if there are no more, else
- * O(nodes·log nodes). */
-bool rollup_trees_fold(struct arena *a, struct counts *r, uint64_t *groups, uint32_t most);
+ * from the arena, which has a boundary. O(1) if there are no more, else O(nodes·log nodes). */
+void rollup_trees_fold(struct arena *a, struct counts *r, uint64_t *groups, uint32_t most);
 
 #endif

@@ -10,7 +10,7 @@ void shares_new(struct arena *a, const struct profile *p, uint64_t *calls, struc
 {
     uint64_t bins = 0;
     *out = (struct shares){.profile = p, .first = ARENA_ARRAY(a, (size_t)p->histogram_count + 1, uint64_t)};
-    for (uint32_t i = 0; out->first != NULL && i < p->histogram_count; i++) {
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
         out->first[i] = bins;
         bins += p->histograms[i].used;
     }

@@ -71,7 +71,7 @@ static uint32_t *fold_slot(struct fold_names *names, const char *name, size_t n)
     return &names->index.slots[at];
 }
 
-static bool fold_take(struct fold_names *names, struct arena *a, uint32_t n)
+static void fold_take(struct fold_names *names, struct arena *a, uint32_t n)
 {
     /* All rows are known now; a table of twice as many slots never has to grow. */
     uint64_t slots = 64;
@@ -83,17 +83,13 @@ static bool fold_take(struct fold_names *names, struct arena *a, uint32_t n)
     names->first = ARENA_ARRAY(a, n, uint32_t);
     names->count = ARENA_ARRAY(a, n, uint32_t);
     names->by_name = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
-    return names->index.slots != NULL && names->owner != NULL && names->first != NULL && names->count != NULL &&
-           names->by_name != NULL;
 }
 
-static bool fold_index(struct fold_names *names, struct arena *a)
+static void fold_index(struct fold_names *names, struct arena *a)
 {
     const struct symtab *t = names->table;
     uint32_t n = t->sorted_count;
-    if (!fold_take(names, a, n)) {
-        return false;
-    }
+    fold_take(names, a, n);
     for (uint32_t i = 0; i < t->owner_count; i++) {
         for (uint32_t k = 0; k < t->owners[i].count; k++) {
             names->owner[t->owners[i].first + k] = i;
@@ -112,7 +108,6 @@ static bool fold_index(struct fold_names *names, struct arena *a)
     for (uint32_t i = n; i-- > 0;) {
         names->first[names->by_name[i].key >> 32] = i;
     }
-    return true;
 }
 
 /* True if the position's owner may take in a part named by n bytes: an owner that is a part itself must have a shorter
@@ -165,8 +160,8 @@ static uint32_t fold_find(struct fold_names *names, const char *name, size_t n, 
 
 /* Sets folded_into of owners named X.cold[.N] (with clones also X.part.N, X.isra.N, X.constprop.N) to X's owner, where
  * there is one; of several X the one of the same source file, then the nearest in the symbol table. Owners must be
- * complete but for spans. False when memory is exhausted. O(symbols) expected. */
-static bool symtab_fold(struct symtab *t, struct arena *a, bool clones)
+ * complete but for spans. O(symbols) expected. */
+static void symtab_fold(struct symtab *t, struct arena *a, bool clones)
 {
     struct fold_names names = {.table = t, .clones = clones};
     for (uint32_t i = 0; i < t->owner_count; i++) {
@@ -175,8 +170,8 @@ static bool symtab_fold(struct symtab *t, struct arena *a, bool clones)
         }
         const char *name = object_name(t->object, t->object->symbols[t->owners[i].symbol].name);
         size_t length = strlen(name), n = fold_parent_length(name, length, clones);
-        if (n > 0 && names.owner == NULL && !fold_index(&names, a)) {
-            return false;
+        if (n > 0 && names.owner == NULL) {
+            fold_index(&names, a);
         }
         for (; n > 0; n = fold_parent_length(name, n, clones)) {
             uint32_t parent = fold_find(&names, name, n, i, length);
@@ -192,7 +187,6 @@ static bool symtab_fold(struct symtab *t, struct arena *a, bool clones)
             t->owners[i].folded_into = t->owners[t->owners[i].folded_into].folded_into;
         }
     }
-    return true;
 }
 
 struct sweep {
@@ -251,9 +245,8 @@ static void span_index(struct symtab *t, struct arena *a)
 }
 
 /* Fills in the spans and buckets of t from n claims ascending by low; unclaimed bytes belong to owner 0. Among claims
- * on one byte, symbols precede others, and among symbols symtab_rank_before decides. False if memory is exhausted. O(n
- * log overlap). */
-static bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n)
+ * on one byte, symbols precede others, and among symbols symtab_rank_before decides. O(n log overlap). */
+static void symtab_span_sweep(struct symtab *t, struct arena *a, const struct symtab_claim *claims, uint32_t n)
 {
     const struct sweep sweep = {t, claims};
     /* Claims that hold the current address; those that have ended are dropped when they come to the top. */
@@ -261,9 +254,6 @@ static bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct sy
     /* Each iteration begins or ends a claim, and may leave a gap after it. */
     t->span_low = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint64_t);
     t->span_owner = ARENA_ARRAY(a, (size_t)n * 3 + 2, uint32_t);
-    if (heap.items == NULL || t->span_low == NULL || t->span_owner == NULL) {
-        return false;
-    }
     uint64_t at = 0;
     uint32_t next = 0;
     for (;;) {
@@ -285,7 +275,6 @@ static bool symtab_span_sweep(struct symtab *t, struct arena *a, const struct sy
         }
     }
     span_index(t, a);
-    return true;
 }
 
 uint32_t symtab_find_span(const struct symtab *t, uint64_t address)

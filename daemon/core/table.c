@@ -8,10 +8,7 @@ bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const voi
         return true;
     }
     uint32_t mask = t->slots == NULL ? 63 : t->mask * 2 + 1;
-    if (mask == UINT32_MAX) {
-        return false;
-    }
-    uint32_t *slots = ARENA_ARRAY(a, (size_t)mask + 1, uint32_t);
+    uint32_t *slots = mask == UINT32_MAX ? arena_fail(a) : ARENA_ARRAY(a, (size_t)mask + 1, uint32_t);
     if (slots == NULL) {
         return false;
     }

@@ -16,7 +16,8 @@ struct table {
 /* Hash of row index, for growing. */
 typedef uint64_t table_hash(const void *context, uint32_t index);
 
-/* Ensures capacity for one more row, so that a free slot is always found. False if memory is exhausted. */
+/* Ensures capacity for one more row, so that a free slot is always found. False if memory is exhausted, which an arena
+ * with a boundary does not return from. */
 bool table_reserve(struct table *t, struct arena *a, table_hash *hash, const void *context);
 
 static inline uint32_t table_slot(const struct table *t, uint64_t hash)

@@ -30,17 +30,13 @@ struct tree_sum {
 struct tree_sum *tree_sum_new(struct arena *a, bool shares)
 {
     struct tree_sum *s = ARENA_NEW(a, struct tree_sum);
-    struct tree_part *parts = ARENA_ARRAY(a, LIMIT_STACK_TREES, struct tree_part);
-    if (s == NULL || parts == NULL) {
-        return NULL;
-    }
     *s = (struct tree_sum){.arena = a,
                            .held = arena_new_child(a, 0),
                            .scratch = arena_new_child(a, 0),
                            .seed = table_mix((uintptr_t)s, (uintptr_t)a),
                            .shares = shares,
-                           .parts = parts};
-    return s->held != NULL && s->scratch != NULL ? s : NULL;
+                           .parts = ARENA_ARRAY(a, LIMIT_STACK_TREES, struct tree_part)};
+    return s;
 }
 
 static uint64_t tree_hash_node(const struct counts_node *x, uint64_t seed)
@@ -54,13 +50,11 @@ static uint64_t tree_hash(const void *context, uint32_t i)
     return tree_hash_node(&p->nodes[i], p->seed);
 }
 
-/* The node below parent with this frame, introduced if new; COUNTS_NOWHERE when memory is exhausted. */
+/* The node below parent with this frame, introduced if new. */
 static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t parent, const struct counts_frame *frame)
 {
     struct counts_node x = {.parent = parent, .frame = *frame};
-    if (!table_reserve(&p->table, s->held, tree_hash, p)) {
-        return COUNTS_NOWHERE;
-    }
+    table_reserve(&p->table, s->held, tree_hash, p);
     uint32_t at = table_slot(&p->table, tree_hash_node(&x, p->seed));
     for (; p->table.slots[at] != 0; at = (at + 1) & p->table.mask) {
         const struct counts_node *known = &p->nodes[p->table.slots[at] - 1];
@@ -68,17 +62,10 @@ static uint32_t tree_enter(struct tree_sum *s, struct tree_part *p, uint32_t par
             return p->table.slots[at] - 1;
         }
     }
-    void *nodes = arena_extend(s->held, p->nodes, p->count, &p->capacity, sizeof *p->nodes);
-    void *shares = !s->shares || nodes == NULL ? NULL
-                                               : arena_extend(s->held, p->shares, p->count, &p->share_capacity,
-                                                              TREE_GROUPS * sizeof *p->shares);
-    if (nodes == NULL || (s->shares && shares == NULL)) {
-        return COUNTS_NOWHERE;
-    }
-    p->nodes = nodes;
-    p->shares = shares;
+    p->nodes = arena_extend(s->held, p->nodes, p->count, &p->capacity, sizeof *p->nodes);
     p->nodes[p->count] = x;
-    if (shares != NULL) {
+    if (s->shares) {
+        p->shares = arena_extend(s->held, p->shares, p->count, &p->share_capacity, TREE_GROUPS * sizeof *p->shares);
         memset(&p->shares[(size_t)p->count * TREE_GROUPS], 0, TREE_GROUPS * sizeof *p->shares);
     }
     p->table.slots[at] = ++p->count;
@@ -115,8 +102,7 @@ static bool tree_is_outside(const struct counts_frame *f)
     return f->build == COUNTS_NOWHERE && f->address == COUNTS_FRAME_OUTSIDE && f->kind == COUNTS_NODE_RETURN;
 }
 
-/* Where the ticks of a node of more go: below `above`, or, if it joins that, the same. COUNTS_NOWHERE when memory is
- * exhausted. */
+/* Where the ticks of a node of more go: below `above`, or, if it joins that, the same. */
 static uint32_t tree_find_node(struct tree_sum *s, struct tree_part *p, const struct tree_addend *more, uint32_t above,
                                struct counts_frame *f)
 {
@@ -146,8 +132,8 @@ static void tree_add_ticks(struct tree_sum *s, struct tree_part *p, const struct
     }
 }
 
-static enum profd_status tree_add(struct tree_sum *s, struct tree_part *p, const struct tree_addend *more,
-                                  const struct counts_tree *t, struct profd_error *e)
+static void tree_add(struct tree_sum *s, struct tree_part *p, const struct tree_addend *more,
+                     const struct counts_tree *t)
 {
     uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
     const struct counts_nodes *n = &more->list.nodes;
@@ -155,27 +141,21 @@ static enum profd_status tree_add(struct tree_sum *s, struct tree_part *p, const
         struct counts_frame f = counts_node_frame(n, i);
         uint32_t *at = &path[n->depth[i] + 1];
         *at = tree_find_node(s, p, more, at[-1], &f);
-        if (*at == COUNTS_NOWHERE) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to add up %u nodes of stacks", t->used);
-        }
         bool counts = !more->alone || (f.kind == COUNTS_NODE_PC && f.build != COUNTS_NOWHERE);
         if (counts && n->ticks[i] > 0) {
             tree_add_ticks(s, p, more, i, *at);
         }
     }
-    return PROFD_OK;
 }
 
 /* Arrays for n nodes. */
-static bool tree_take_total(struct arena *a, size_t n, bool shares, struct tree_total *t)
+static struct tree_total tree_take_total(struct arena *a, size_t n, bool shares)
 {
-    *t = (struct tree_total){.trees = ARENA_ARRAY(a, LIMIT_STACK_TREES, struct counts_tree),
-                             .nodes = {ARENA_ARRAY(a, n, uint8_t), ARENA_ARRAY(a, n, uint8_t),
-                                       ARENA_ARRAY(a, n, uint32_t), ARENA_ARRAY(a, n, uint64_t),
-                                       ARENA_ARRAY(a, n, uint64_t)},
-                             .shares = shares ? ARENA_ARRAY(a, n * TREE_GROUPS, uint64_t) : NULL};
-    return t->trees != NULL && t->nodes.depth != NULL && t->nodes.kind != NULL && t->nodes.build != NULL &&
-           t->nodes.address != NULL && t->nodes.ticks != NULL && (t->shares != NULL) == shares;
+    return (struct tree_total){.trees = ARENA_ARRAY(a, LIMIT_STACK_TREES, struct counts_tree),
+                               .nodes = {ARENA_ARRAY(a, n, uint8_t), ARENA_ARRAY(a, n, uint8_t),
+                                         ARENA_ARRAY(a, n, uint32_t), ARENA_ARRAY(a, n, uint64_t),
+                                         ARENA_ARRAY(a, n, uint64_t)},
+                               .shares = shares ? ARENA_ARRAY(a, n * TREE_GROUPS, uint64_t) : NULL};
 }
 
 /* Sorts a part behind the nodes of t. place has space for its nodes. */
@@ -213,9 +193,6 @@ static enum profd_status tree_fold(struct tree_sum *s, struct tree_total *t, uin
         return status;
     }
     uint64_t *folded = ARENA_ARRAY(s->scratch, (size_t)t->node_count * TREE_GROUPS, uint64_t);
-    if (folded == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", before);
-    }
     for (size_t i = 0; i < before; i++) {
         for (uint32_t g = 0; g < TREE_GROUPS; g++) {
             sum_add(&folded[(size_t)place[i] * TREE_GROUPS + g], t->shares[i * TREE_GROUPS + g], &s->saturated);
@@ -229,18 +206,15 @@ static enum profd_status tree_fold(struct tree_sum *s, struct tree_total *t, uin
 static enum profd_status tree_make(struct tree_sum *s, struct tree_total *t, struct profd_error *e)
 {
     uint32_t *place = ARENA_ARRAY(s->scratch, s->node_count, uint32_t);
-    if (place == NULL || !tree_take_total(s->scratch, s->node_count, s->shares, t)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %u nodes of stacks", s->node_count);
+    *t = tree_take_total(s->scratch, s->node_count, s->shares);
+    for (uint32_t i = 0; i < s->part_count; i++) {
+        TRY(tree_sort(s, &s->parts[i], t, place, e));
     }
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; i < s->part_count && status == PROFD_OK; i++) {
-        status = tree_sort(s, &s->parts[i], t, place, e);
-    }
-    return status == PROFD_OK ? tree_fold(s, t, place, e) : status;
+    return tree_fold(s, t, place, e);
 }
 
 /* Takes the nodes of a folded tree back. Its part is empty. */
-static bool tree_take_back(struct tree_sum *s, struct tree_part *p, const struct tree_total *t,
+static void tree_take_back(struct tree_sum *s, struct tree_part *p, const struct tree_total *t,
                            const struct counts_tree *tree)
 {
     uint32_t path[LIMIT_STACK_DEPTH + 1] = {COUNTS_NOWHERE};
@@ -248,34 +222,25 @@ static bool tree_take_back(struct tree_sum *s, struct tree_part *p, const struct
         struct counts_frame f = counts_node_frame(&t->nodes, i);
         uint32_t *at = &path[t->nodes.depth[i] + 1];
         *at = tree_enter(s, p, at[-1], &f);
-        if (*at == COUNTS_NOWHERE) {
-            return false;
-        }
         p->nodes[*at].ticks = t->nodes.ticks[i];
     }
     if (t->shares != NULL) {
         memcpy(p->shares, t->shares + (size_t)tree->first * TREE_GROUPS,
                (size_t)tree->used * TREE_GROUPS * sizeof *p->shares);
     }
-    return true;
 }
 
 /* Folds all nodes and takes them back. */
 static enum profd_status tree_shrink(struct tree_sum *s, struct profd_error *e)
 {
     struct tree_total t;
-    enum profd_status status = tree_make(s, &t, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(tree_make(s, &t, e));
     arena_reset(s->held);
     s->node_count = s->part_count = 0;
     for (uint32_t i = 0; i < t.tree_count; i++) {
         struct tree_part *p = &s->parts[s->part_count++];
         *p = (struct tree_part){.tree = t.trees[i], .seed = s->seed};
-        if (!tree_take_back(s, p, &t, &t.trees[i])) {
-            return profd_error_set(e, PROFD_NO_MEMORY, "no memory to fold %u nodes of stacks", t.node_count);
-        }
+        tree_take_back(s, p, &t, &t.trees[i]);
     }
     arena_reset(s->scratch);
     return PROFD_OK;
@@ -283,29 +248,24 @@ static enum profd_status tree_shrink(struct tree_sum *s, struct profd_error *e)
 
 enum profd_status tree_sum_add(struct tree_sum *s, const struct tree_addend *more, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; i < more->list.count && status == PROFD_OK; i++) {
+    for (uint32_t i = 0; i < more->list.count; i++) {
         struct tree_part *p = tree_find_part(s, &more->list.trees[i]);
         if (p == NULL) {
             break;
         }
-        status = tree_add(s, p, more, &more->list.trees[i], e);
-        if (status == PROFD_OK && s->node_count >= TREE_HELD) {
-            status = tree_shrink(s, e);
+        tree_add(s, p, more, &more->list.trees[i]);
+        if (s->node_count >= TREE_HELD) {
+            TRY(tree_shrink(s, e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* What was made, in the arena of the sum. */
-static enum profd_status tree_copy_total(struct tree_sum *s, const struct tree_total *t, struct tree_total *out,
-                                         struct profd_error *e)
+static struct tree_total tree_copy_total(struct tree_sum *s, const struct tree_total *t)
 {
-    struct tree_total copy;
     const size_t n = t->node_count;
-    if (!tree_take_total(s->arena, n, s->shares, &copy)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sum of %zu nodes of stacks", n);
-    }
+    struct tree_total copy = tree_take_total(s->arena, n, s->shares);
     copy.tree_count = t->tree_count;
     copy.node_count = t->node_count;
     memcpy(copy.trees, t->trees, t->tree_count * sizeof *copy.trees);
@@ -317,8 +277,7 @@ static enum profd_status tree_copy_total(struct tree_sum *s, const struct tree_t
     if (copy.shares != NULL) {
         memcpy(copy.shares, t->shares, n * TREE_GROUPS * sizeof *copy.shares);
     }
-    *out = copy;
-    return PROFD_OK;
+    return copy;
 }
 
 enum profd_status tree_sum_finish(struct tree_sum *s, struct tree_total *out, bool *saturated, struct profd_error *e)
@@ -327,7 +286,7 @@ enum profd_status tree_sum_finish(struct tree_sum *s, struct tree_total *out, bo
     enum profd_status status = tree_make(s, &made, e);
     arena_free(s->held);
     if (status == PROFD_OK) {
-        status = tree_copy_total(s, &made, out, e);
+        *out = tree_copy_total(s, &made);
     }
     arena_free(s->scratch);
     s->held = s->scratch = NULL;

@@ -27,7 +27,7 @@ struct tree_addend {
     const uint64_t *shares; /* as in struct tree_total */
 };
 
-/* A sum in the making; lives in its arena. shares: ticks by group are wanted. NULL when memory is exhausted. */
+/* A sum in the making; lives in its arena, which has a boundary. shares: ticks by group are wanted. */
 struct tree_sum;
 struct tree_sum *tree_sum_new(struct arena *a, bool shares);
 /* Adds trees. alone: only stacks that end at a program counter in a build that stays count, as its histograms do, which

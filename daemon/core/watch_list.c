@@ -22,7 +22,7 @@ static void trim(const char **text, size_t *n)
     }
 }
 
-/* Takes the next item of a list off its beginning; its copy, NULL without memory. */
+/* Takes the next item of a list off its beginning; its copy. */
 static const char *take_item(struct arena *a, const char **text, size_t *n)
 {
     const char *item = *text;
@@ -54,11 +54,8 @@ static enum profd_status parse_labels(const char *text, size_t n, struct arena *
                                       struct profd_error *e)
 {
     w->name = arena_copy(a, text, n);
-    while (n > 0 && w->name != NULL) {
+    while (n > 0) {
         const char *label = take_item(a, &text, &n);
-        if (label == NULL) {
-            return profd_no_memory(e);
-        }
         if (!is_label(label)) {
             return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": \"%s\" is not NAME=VALUE", w->name, label);
         }
@@ -67,7 +64,7 @@ static enum profd_status parse_labels(const char *text, size_t n, struct arena *
         }
         w->labels[w->label_count++] = label;
     }
-    return w->name != NULL ? PROFD_OK : profd_no_memory(e);
+    return PROFD_OK;
 }
 
 static enum profd_status parse_functions(const char *text, size_t n, struct arena *a, struct watch *w,
@@ -75,9 +72,6 @@ static enum profd_status parse_functions(const char *text, size_t n, struct aren
 {
     while (n > 0) {
         const char *function = take_item(a, &text, &n);
-        if (function == NULL) {
-            return profd_no_memory(e);
-        }
         if (function[0] == '\0' || strlen(function) > WATCH_LIST_FUNCTION_BYTES) {
             return profd_error_set(e, PROFD_CONFIG, "watch \"%s\": a function has between 1 and %u bytes", w->name,
                                    WATCH_LIST_FUNCTION_BYTES);
@@ -108,33 +102,29 @@ static enum profd_status parse_line(const char *line, size_t n, struct arena *a,
     if (list->count == WATCH_LIST_MOST) {
         return profd_error_set(e, PROFD_CONFIG, "watch occurs more than %u times", WATCH_LIST_MOST);
     }
-    enum profd_status status = parse_labels(line, left, a, w, e);
-    if (status == PROFD_OK) {
-        status = parse_functions(colon + 1, n - left - 1, a, w, e);
-    }
-    for (size_t i = 0; status == PROFD_OK && i < list->count; i++) {
+    TRY(parse_labels(line, left, a, w, e));
+    TRY(parse_functions(colon + 1, n - left - 1, a, w, e));
+    for (size_t i = 0; i < list->count; i++) {
         if (strcmp(list->watches[i].name, w->name) == 0) {
-            status = profd_error_set(e, PROFD_CONFIG, "watch \"%s\" occurs twice; name all functions in one", w->name);
+            return profd_error_set(e, PROFD_CONFIG, "watch \"%s\" occurs twice; name all functions in one", w->name);
         }
     }
-    list->count += status == PROFD_OK;
-    return status;
+    list->count++;
+    return PROFD_OK;
 }
 
 enum profd_status watch_list_parse(const char *text, struct arena *a, struct watch_list *out, struct profd_error *e)
 {
+    ARENA_BOUNDARY(a, profd_no_memory(e));
     struct watch_list list = {.watches = ARENA_ARRAY(a, WATCH_LIST_MOST + 1, struct watch)};
-    enum profd_status status = list.watches != NULL ? PROFD_OK : profd_no_memory(e);
-    while (status == PROFD_OK && text != NULL && *text != '\0') {
-        const size_t whole = strcspn(text, "\n");
-        const char *line = text;
+    for (const char *at = text; at != NULL && *at != '\0';) {
+        const size_t whole = strcspn(at, "\n");
+        const char *line = at;
         size_t n = whole;
         trim(&line, &n);
-        status = parse_line(line, n, a, &list, e);
-        text += whole + (text[whole] == '\n');
+        TRY(parse_line(line, n, a, &list, e));
+        at += whole + (at[whole] == '\n');
     }
-    if (status == PROFD_OK) {
-        *out = list;
-    }
-    return status;
+    *out = list;
+    return PROFD_OK;
 }

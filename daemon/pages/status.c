@@ -17,13 +17,12 @@ static void status_add_sentence(json_t *out, const char *name, const char *sente
     json_object_set_new(out, name, document_text(sentence));
 }
 
-/* name: as other answers have times; null where it is 0. old: seconds since the epoch, for readers of version 0.1. */
-static void status_add_time(json_t *out, const char *name, const char *old, int64_t nanoseconds)
+/* As other answers have times; null where it is 0. */
+static void status_add_time(json_t *out, const char *name, int64_t nanoseconds)
 {
     char text[40];
     render_time_second(nanoseconds, text);
     status_add_sentence(out, name, nanoseconds != 0 ? text : NULL);
-    status_add_number(out, old, (uint64_t)(nanoseconds / 1000000000));
 }
 
 static void status_add_users(json_t *out, const struct store_totals *t)
@@ -76,8 +75,8 @@ static json_t *status_make_relay(const struct status_setup *setup, const struct 
     status_add_number(out, "unreadable_segments", r->unreadable_segments);
     status_add_number(out, "kept_segments", r->kept_segments);
     status_add_number(out, "kept_bytes", r->kept_bytes);
-    status_add_time(out, "oldest_time", "oldest", r->oldest);
-    status_add_time(out, "heard_time", "heard", n->relay.heard);
+    status_add_time(out, "oldest_time", r->oldest);
+    status_add_time(out, "heard_time", n->relay.heard);
     status_add_sentence(out, "error", *n->relay.error ? n->relay.error : NULL);
     return out;
 }
@@ -91,7 +90,7 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     status_add_number(out, "series", c->series);
     json_object_set_new(out, "host_detail", json_boolean(c->detail));
     json_object_set_new(out, "segments", c->counts_segments ? json_integer((json_int_t)c->number) : json_null());
-    status_add_time(out, "last_time", "last", c->last);
+    status_add_time(out, "last_time", c->last);
     json_object_set_new(out, "counted", status_make_amount(&c->counted));
     json_object_set_new(out, "removed", status_make_amount(&c->removed));
     status_add_number(out, "damaged_sums", c->damaged);
@@ -140,7 +139,7 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_number(out, "free_bytes", t->free_bytes);
     status_add_number(out, "ledger_mismatches", n->verified.mismatches);
     status_add_number(out, "verification_rounds", n->verified.rounds);
-    status_add_time(out, "verified_time", "verified_at", (int64_t)n->verified.ended * 1000000000);
+    status_add_time(out, "verified_time", (int64_t)n->verified.ended * 1000000000);
     status_add_number(out, "verified_uploads", n->verified.uploads);
     status_add_number(out, "verified_mismatches", n->verified.round_mismatches);
     status_add_http(out, setup, n);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/buffer.h"
-#include "core/coverage.h"
 #include "core/report_dimension.h"
 #include "core/rollup.h"
 #include "core/share.h"
@@ -36,8 +35,8 @@ struct group {
     uint64_t *host_bits; /* the bits of their numbers; NULL: few has them */
     uint32_t host_words;
     struct rate_ticks *rates;
-    uint64_t nanoseconds;                        /* of totals */
-    uint64_t counters[COLLECTOR_OUTSIDE_NS + 1]; /* the first ones of the collectors */
+    uint64_t nanoseconds; /* of totals */
+    uint64_t outside;     /* ns of CPU time outside all builds, by the collectors */
 };
 
 struct adding {
@@ -184,8 +183,8 @@ static void add_ticks(struct adding *g, struct group *to, const char dimension[1
     struct rate_ticks **at = &to->rates;
     bool saturated = false;
     if (collector_is_dimension(dimension)) {
-        for (uint32_t i = 0; i < n && bins[i] <= COLLECTOR_OUTSIDE_NS; i++) {
-            sum_add(&to->counters[bins[i]], ticks[i], &saturated);
+        for (uint32_t i = 0; i < n; i++) {
+            sum_add(&to->outside, bins[i] == COLLECTOR_OUTSIDE_NS ? ticks[i] : 0, &saturated);
         }
         return;
     }
@@ -411,12 +410,13 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
         return status;
     }
     struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
+    const bool usual = !request.alone && strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;
     if (n > 0) {
         qsort_r(g->groups, n, sizeof *g->groups, group_compare, &request);
     }
     for (size_t i = 0; i < n; i++) {
         out[i] = g->groups[i].row;
-        const uint64_t outside = request.alone ? 0 : coverage_outside(g->groups[i].counters, chosen);
+        const uint64_t outside = usual ? g->groups[i].outside : 0;
         out[i].seconds = (double)g->groups[i].nanoseconds / 1e9 + (double)outside / 1e9;
         for (const struct rate_ticks *at = g->groups[i].rates; at != NULL; at = at->next) {
             out[i].seconds += strcmp(at->dimension, chosen) == 0 ? (double)at->ticks / at->rate : 0;

@@ -50,8 +50,7 @@ static void add_event(struct buffer *out, const struct report *r)
 static const char *build_name(const struct callgrind *c, uint32_t build)
 {
     const char *name = build < c->report->build_count ? c->report->build_names[build] : "[outside]";
-    const char *safe = name_make_safe(c->arena, name != NULL && name[0] != '\0' ? name : "[unknown]");
-    return safe != NULL ? safe : "?";
+    return name_make_safe(c->arena, name != NULL && name[0] != '\0' ? name : "[unknown]");
 }
 
 /* prefix: "" for the function a block is about, "c" for one that is called. Every function has a file of its own
@@ -71,7 +70,7 @@ static void add_position(struct callgrind *c, const char *prefix, uint32_t posit
                                                                : "???";
     buffer_add_format(c->out, "\n%s=(%u)", prefix[0] == 'c' ? "cfi" : "fl", number + 1);
     if (!c->file_named[number]) {
-        buffer_add_format(c->out, " %s", file != NULL ? file : "???");
+        buffer_add_format(c->out, " %s", file);
         c->file_named[number] = true;
     }
     buffer_add_format(c->out, "\n%sfn=(%u)", prefix, position + 1);
@@ -138,34 +137,29 @@ static void add_function(struct callgrind *c, uint32_t position)
 enum profd_status callgrind_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                    struct profd_error *e)
 {
+    (void)e;
     const struct report *r = in->report;
     struct name_list names;
     struct callgrind c = {.report = r, .names = &names, .arena = a, .out = out};
     c.named = ARENA_ARRAY(a, (size_t)r->function_count + 1, bool);
     c.file_named = ARENA_ARRAY(a, 2 * (size_t)r->function_count + 1, bool);
     c.build_named = ARENA_ARRAY(a, (size_t)r->build_count + 1, bool);
-    enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        report_places_make(a, r, in->profile, &c.places);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(r, in->show.short_names, a, &names);
+    report_places_make(a, r, in->profile, &c.places);
     uint64_t total = 0;
     for (uint32_t i = 0; i < r->function_count; i++) {
         total += cost(r, r->functions[i].self);
     }
     const char *command = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
-    buffer_add_format(out, "# callgrind format\nversion: 1\ncreator: profd " PROFD_VERSION "\ncmd: %s\n",
-                      command != NULL ? command : "");
+    buffer_add_format(out, "# callgrind format\nversion: 1\ncreator: profd " PROFD_VERSION "\ncmd: %s\n", command);
     const uint32_t inexact = in->provenance->inexact;
     const char *reasons = reasons_list(in, a);
-    buffer_add_format(
-        out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: instr line\n", in->build_id,
-        (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, at least in part\n"
-        : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
-                                         : "",
-        reasons != NULL ? reasons : "calls-lost, ticks-lost", (unsigned long long)in->provenance->processes);
+    buffer_add_format(out, "desc: Build: %s\n%sdesc: Not exact: %s\ndesc: Processes: %llu\npositions: instr line\n",
+                      in->build_id,
+                      (inexact & INEXACT_SAMPLED) != 0 ? "desc: Calls: sampled, at least in part\n"
+                      : (inexact & INEXACT_CALLS) != 0 ? "desc: Calls: counted, but not exact\n"
+                                                       : "",
+                      reasons, (unsigned long long)in->provenance->processes);
     if (r->in_seconds && r->rate_count == 1) {
         buffer_add_format(out, "desc: Ticks a second: %lu\n", (unsigned long)r->rates[0]);
     }
@@ -189,5 +183,5 @@ enum profd_status callgrind_render(const struct render_input *in, struct arena *
             add_function(&c, i);
         }
     }
-    return status;
+    return PROFD_OK;
 }

@@ -125,23 +125,18 @@ static void add_cycles(const struct dot *d)
 
 enum profd_status dot_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
+    (void)e;
     const struct report *r = in->report;
     struct selection s;
     struct name_list names;
     bool *shown;
-    enum profd_status status = name_list_make(r, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        selection_make_picture(in, a, &s, &shown);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(r, in->show.short_names, a, &names);
+    selection_make_picture(in, a, &s, &shown);
     const char *unit = r->in_seconds ? "s" : name_make_safe(a, r->dimension);
-    struct dot d = {
-        r, &names, out, shown, unit != NULL ? unit : "", (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
+    struct dot d = {r, &names, out, shown, unit, (in->provenance->inexact & INEXACT_SAMPLED) != 0 ? "~" : ""};
     buffer_add_text(out, "digraph \"");
     const char *title = name_make_safe(a, in->build_name != NULL ? in->build_name : "");
-    add_quoted(out, title != NULL ? title : "");
+    add_quoted(out, title);
     buffer_add_format(out, "\" {\n  // %u %s not shown, ", s.hidden, noun_for(s.hidden, "function", "functions"));
     amount_add(out, s.hidden_seconds, 0);
     buffer_add_format(out, " %s\n", d.unit);
@@ -164,5 +159,5 @@ enum profd_status dot_render(const struct render_input *in, struct arena *a, str
         }
     }
     buffer_add_text(out, "}\n");
-    return status;
+    return PROFD_OK;
 }

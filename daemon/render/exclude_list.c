@@ -81,10 +81,7 @@ enum profd_status exclude_list_render(const struct render_input *in, struct aren
     const struct report *r = in->report;
     struct linker_list list;
     double share = 0;
-    enum profd_status status = linker_list_make(in, "exclude-list", a, &list, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(linker_list_make(in, "exclude-list", a, &list, e));
     if ((in->provenance->inexact & INEXACT_LEFT_OUT) != 0) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "format=exclude-list needs calls of all functions, and in these profiles some were left "

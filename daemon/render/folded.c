@@ -17,15 +17,14 @@ static void add_frame(struct buffer *out, const char *name)
 enum profd_status folded_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                 struct profd_error *e)
 {
+    (void)e;
     struct name_list names;
     struct stacks s;
     uint32_t path[STACKS_DEPTH + 2];
     double exact = 0, said = 0, scale = in->report->in_seconds ? 1e6 : 1;
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        status = stacks_make(in->report, a, &s, e);
-    }
-    for (uint32_t i = 0; status == PROFD_OK && i < s.count && !out->failed; i++) {
+    name_list_make(in->report, in->show.short_names, a, &names);
+    stacks_make(in->report, a, &s);
+    for (uint32_t i = 0; i < s.count && !out->failed; i++) {
         const struct stack_node *n = &s.nodes[i];
         path[n->depth] = n->frame;
         /* Rounding errors are carried over, so that the whole comes out right. */
@@ -40,11 +39,11 @@ enum profd_status folded_render(const struct render_input *in, struct arena *a, 
         for (uint32_t d = 0; d <= n->depth; d++) {
             const char *name = stacks_frame_name(&names, in->report, path[d], a);
             buffer_add_text(out, d > 0 || mark != NULL ? ";" : "");
-            add_frame(out, name != NULL ? name : "?");
+            add_frame(out, name);
         }
         buffer_add_char(out, ' ');
         buffer_add_u64(out, (uint64_t)count, 0);
         buffer_add_char(out, '\n');
     }
-    return status;
+    return PROFD_OK;
 }

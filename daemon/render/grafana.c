@@ -26,8 +26,8 @@ static void add_level(struct buffer *out, uint32_t level, double value, double s
 {
     buffer_add_text(out, level > 0 ? ",{\"level\":" : "{\"level\":");
     buffer_add_u64(out, level, 0);
-    json_add_renamed(out, "total_seconds", "value", value);
-    json_add_renamed(out, "self_seconds", "self", self);
+    json_add_number(out, "value", value);
+    json_add_number(out, "self", self);
     json_add_text(out, "label", label);
     if (name != NULL) {
         json_add_text(out, "name", name);
@@ -50,7 +50,7 @@ static void add_undivided(struct buffer *out, const struct report *r, const stru
             continue;
         }
         buffer_add_format(out, "%s{\"cycle\":%" PRIu32, comma, c->number);
-        json_add_renamed(out, "total_seconds", "value", flow->total[entity]);
+        json_add_number(out, "total_seconds", flow->total[entity]);
         JSON_ADD(out, ",\"callers\":[");
         for (uint32_t k = 0; k < n && k < UNDIVIDED_CALLERS; k++) {
             buffer_add_text(out, k > 0 ? "," : "");
@@ -74,15 +74,11 @@ static void add_undivided(struct buffer *out, const struct report *r, const stru
 enum profd_status flamegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                     struct profd_error *e)
 {
+    (void)e;
     struct name_list names;
     struct stacks s;
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        status = stacks_make(in->report, a, &s, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(in->report, in->show.short_names, a, &names);
+    stacks_make(in->report, a, &s);
     buffer_add_text(out, s.synthetic ? "{\"synthetic\":true" : "{\"synthetic\":false");
     json_add_text(out, "unit", in->report->in_seconds ? "s" : "short");
     add_samples(out, in->report);
@@ -102,15 +98,22 @@ enum profd_status flamegraph_render(const struct render_input *in, struct arena 
                   function ? in->report->functions[n->frame].name : NULL);
     }
     JSON_ADD(out, "]}\n");
-    return status;
+    return PROFD_OK;
 }
 
-/* Calls and total time under their names, and under those that the panel looks for. */
-static void add_statistics(struct buffer *out, const char *calls_as, uint64_t calls, const char *total_as, double total)
+static void add_statistics(struct buffer *out, uint64_t calls, double total)
 {
     json_add_count(out, "calls", calls);
+    json_add_number(out, "total_seconds", total);
+}
+
+/* The same of a node or an edge, which the dashboard reads, and again under the names that the panel looks for. */
+static void add_panel_statistics(struct buffer *out, const char *calls_as, uint64_t calls, const char *total_as,
+                                 double total)
+{
+    add_statistics(out, calls, total);
     json_add_count(out, calls_as, calls);
-    json_add_renamed(out, "total_seconds", total_as, total);
+    json_add_number(out, total_as, total);
 }
 
 /* The 95 % interval of the time that is shown, if it is measured. */
@@ -135,10 +138,11 @@ static void add_node(struct buffer *out, const struct report *r, const struct na
     JSON_ADD(out, "\"");
     json_add_text(out, "title", names->text[position]);
     json_add_text(out, "subtitle", f->build < r->build_count ? name_find_base(r->build_names[f->build]) : "");
-    add_statistics(out, "secondarystat", f->calls, "mainstat", total);
+    add_panel_statistics(out, "secondarystat", f->calls, "mainstat", total);
     json_add_number(out, "arc__self", own);
     json_add_number(out, "arc__children", 1 - own);
-    json_add_renamed(out, "self_seconds", "detail__self_seconds", f->self);
+    json_add_number(out, "self_seconds", f->self);
+    json_add_number(out, "detail__self_seconds", f->self);
     json_add_number(out, "detail__children_seconds", f->children);
     json_add_number(out, "detail__percent", f->percent);
     json_add_count(out, "detail__self_calls", f->self_calls);
@@ -162,7 +166,7 @@ static void add_edges(struct buffer *out, const struct report *r, uint32_t posit
         buffer_add_text(out, *comma);
         buffer_add_format(out, "{\"id\":\"%u-%u\",\"source\":\"%u\",\"target\":\"%u\"", position, arc->other, position,
                           arc->other);
-        add_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
+        add_panel_statistics(out, "mainstat", arc->calls, "secondarystat", arc->self + arc->children);
         json_add_flag(out, "detail__inside_cycle", arc->inside);
         add_range(out, r, arc->measured);
         JSON_ADD(out, "}");
@@ -189,11 +193,11 @@ static void add_cycle_rows(struct buffer *out, const char *key, const struct rep
         }
         context[row->other] = true;
         buffer_add_format(out, "%s{\"id\":\"%" PRIu32 "\"", i > 0 ? "," : "", row->other);
-        add_statistics(out, "mainstat", row->calls, "secondarystat", row->self + row->children);
+        add_statistics(out, row->calls, row->self + row->children);
         JSON_ADD(out, "}");
     }
     buffer_add_format(out, "],\"more_%s\":{\"functions\":%" PRIu32, key, count > CYCLE_ROWS ? count - CYCLE_ROWS : 0);
-    add_statistics(out, "mainstat", calls, "secondarystat", seconds);
+    add_statistics(out, calls, seconds);
     JSON_ADD(out, "}");
 }
 
@@ -225,8 +229,8 @@ static void add_cycles(struct buffer *out, const struct report *r, const bool *s
         }
         buffer_add_format(out, "%s{\"cycle\":%" PRIu32 ",\"members\":%" PRIu32 ",\"members_shown\":%" PRIu32, comma,
                           c->number, c->member_count, members);
-        json_add_renamed(out, "self_seconds", "self", c->self);
-        json_add_renamed(out, "total_seconds", "mainstat", c->self + c->children);
+        json_add_number(out, "self_seconds", c->self);
+        json_add_number(out, "total_seconds", c->self + c->children);
         json_add_number(out, "percent", c->percent);
         json_add_count(out, "calls_outside", c->calls_outside);
         json_add_count(out, "calls_inside", c->calls_inside);
@@ -241,17 +245,13 @@ static void add_cycles(struct buffer *out, const struct report *r, const bool *s
 enum profd_status nodegraph_render(const struct render_input *in, struct arena *a, struct buffer *out,
                                    struct profd_error *e)
 {
+    (void)e;
     struct selection s;
     struct name_list names;
     const char *comma = "";
     bool *shown, *context = ARENA_ARRAY(a, (size_t)in->report->function_count + 1, bool);
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &names, e);
-    if (status == PROFD_OK) {
-        selection_make_picture(in, a, &s, &shown);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(in->report, in->show.short_names, a, &names);
+    selection_make_picture(in, a, &s, &shown);
     JSON_ADD(out, "{\"nodes\":[");
     for (uint32_t i = 0; i < s.entry_count; i++) {
         if (!(s.entries[i] & REPORT_CYCLE)) {
@@ -285,5 +285,5 @@ enum profd_status nodegraph_render(const struct render_input *in, struct arena *
     json_add_exact(out, in->provenance->inexact);
     json_add_exact_parts(out, in->provenance->inexact);
     JSON_ADD(out, "}\n");
-    return status;
+    return PROFD_OK;
 }

@@ -127,28 +127,18 @@ static double seconds_of(const struct report_function *f, enum seconds which)
     return f->percent;
 }
 
-static void add_seconds_column(struct buffer *out, const struct report *r, const char *key, enum seconds which,
-                               const uint32_t *list, uint32_t n)
-{
-    uint32_t rest;
-    begin(out, key, &rest, n);
-    for (uint32_t i = 0; i < n; i++) {
-        buffer_add_shortest(out, seconds_of(&r->functions[list[i]], which));
-        next(out, &rest);
-    }
-    JSON_ADD(out, "]");
-}
-
 static void add_seconds(struct buffer *out, const struct report *r, const uint32_t *list, uint32_t n)
 {
     static const char *const KEYS[SECONDS] = {",\"self_seconds\":[", ",\"children_seconds\":[", ",\"total_seconds\":[",
                                               ",\"percent\":["};
-    static const char *const WERE[SECONDS] = {",\"self\":[", ",\"children\":[", ",\"total\":[", NULL};
     for (enum seconds which = SELF; which < SECONDS; which++) {
-        add_seconds_column(out, r, KEYS[which], which, list, n);
-        if (WERE[which] != NULL) {
-            add_seconds_column(out, r, WERE[which], which, list, n);
+        uint32_t rest;
+        begin(out, KEYS[which], &rest, n);
+        for (uint32_t i = 0; i < n; i++) {
+            buffer_add_shortest(out, seconds_of(&r->functions[list[i]], which));
+            next(out, &rest);
         }
+        JSON_ADD(out, "]");
     }
 }
 
@@ -510,14 +500,10 @@ static void add_entries(struct buffer *out, const struct render_input *in, const
     add_not_called(out, in);
 }
 
-static enum profd_status add_columns(struct buffer *out, const struct render_input *in, const struct selection *s,
-                                     struct arena *a, struct profd_error *e)
+static void add_columns(struct buffer *out, const struct render_input *in, const struct selection *s, struct arena *a)
 {
     uint32_t *list = ARENA_ARRAY(a, (size_t)s->function_count + 1, uint32_t), n = 0;
     const char *const *shorts = in->show.short_names ? name_short_functions(in->report, a) : NULL;
-    if (list == NULL || (in->show.short_names && shorts == NULL)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to list %u functions", s->function_count);
-    }
     for (uint32_t i = 0; i < s->entry_count; i++) {
         if (!(s->entries[i] & REPORT_CYCLE)) {
             list[n++] = s->entries[i];
@@ -525,14 +511,13 @@ static enum profd_status add_columns(struct buffer *out, const struct render_inp
     }
     JSON_ADD(out, ",\"columns\":");
     json_add_columns(out, in->report, shorts, list, n);
-    return PROFD_OK;
 }
 
 enum profd_status json_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
+    (void)e;
     struct selection s;
     selection_make(in, a, &s);
-    enum profd_status status = PROFD_OK;
     add_question(out, in);
     add_provenance(out, in->provenance);
     json_add_collector(out, in);
@@ -540,17 +525,15 @@ enum profd_status json_render(const struct render_input *in, struct arena *a, st
     json_add_stacks(out, in->report);
     add_builds(out, in);
     if (in->show.view == RENDER_VIEW_FLAT) {
-        status = add_columns(out, in, &s, a, e);
+        add_columns(out, in, &s, a);
     } else {
         struct json_names names;
-        status = json_names_make(in->report, in->show.short_names, a, &names, e);
+        json_names_make(in->report, in->show.short_names, a, &names);
         names.calls_exact = (in->provenance->inexact & INEXACT_CALLS) == 0;
         names.calls_sampled = (in->provenance->inexact & INEXACT_SAMPLED) != 0;
-        if (status == PROFD_OK) {
-            add_entries(out, in, &names, &s);
-        }
+        add_entries(out, in, &names, &s);
         json_names_done(&names);
     }
     add_truncated(out, in, &s);
-    return status;
+    return PROFD_OK;
 }

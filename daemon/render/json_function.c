@@ -28,8 +28,7 @@ static void names_free(void *names)
     buffer_done(&((struct json_names *)names)->other);
 }
 
-enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,
-                                  struct profd_error *e)
+void json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names)
 {
     uint32_t n = report->function_count;
     size_t *start = ARENA_ARRAY(a, (size_t)n + 1, size_t), *other_start = ARENA_ARRAY(a, (size_t)n + 1, size_t);
@@ -41,8 +40,7 @@ enum profd_status json_names_make(const struct report *report, bool is_short, st
     buffer_init(&names->other, NAMES_BYTES_MAX);
     arena_defer(a, &names->deferred, names_free, names);
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         start[i] = names->text.size;
         other_start[i] = names->other.size;
         build[i] = report->functions[i].build;
@@ -51,18 +49,13 @@ enum profd_status json_names_make(const struct report *report, bool is_short, st
         if (shorts != NULL && shorts[i] != report->functions[i].name) {
             json_add_text(&names->text, "short_name", shorts[i]);
         }
-        ok = !names->text.failed;
-        if (ok) {
-            make_other(report, names, i);
-            ok = !names->other.failed;
-        }
+        make_other(report, names, i);
     }
-    if (!ok) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", n);
+    if (names->text.failed || names->other.failed) {
+        arena_fail(a);
     }
     start[n] = names->text.size;
     other_start[n] = names->other.size;
-    return PROFD_OK;
 }
 
 void json_names_done(struct json_names *names)
@@ -151,8 +144,8 @@ static void add_row(struct buffer *out, const struct report *r, const struct jso
     if (arc->calls > 0 && caller_calls > 0 && !names->calls_sampled) {
         json_add_number(out, "calls_per_caller_call", (double)arc->calls / caller_calls);
     }
-    json_add_renamed(out, "self_seconds", "self", arc->self);
-    json_add_renamed(out, "children_seconds", "children", arc->children);
+    json_add_number(out, "self_seconds", arc->self);
+    json_add_number(out, "children_seconds", arc->children);
     json_add_measured(out, arc->measured);
     if (arc->measured != NULL && !arc->inside && arc->calls > 0 && names->calls_exact) {
         json_add_number(out, "measured_per_call", arc->measured->total / (double)arc->calls);

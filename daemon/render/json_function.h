@@ -21,9 +21,8 @@ struct json_names {
     struct arena *arena;
     struct arena_deferred deferred;
 };
-/* json_names_done frees, after failure too. */
-enum profd_status json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names,
-                                  struct profd_error *e);
+/* json_names_done frees. */
+void json_names_make(const struct report *report, bool is_short, struct arena *a, struct json_names *names);
 void json_names_done(struct json_names *names);
 
 /* One object: the function with the heaviest `rows` of its callers and of its callees, 0: all. What a list leaves out

@@ -45,17 +45,11 @@ void json_add_known(struct buffer *out, const char *key, double value, bool know
     }
 }
 
-void json_add_renamed(struct buffer *out, const char *key, const char *was, double value)
-{
-    json_add_number(out, key, value);
-    json_add_number(out, was, value);
-}
-
 void json_add_times(struct buffer *out, double self, double children)
 {
-    json_add_renamed(out, "self_seconds", "self", self);
-    json_add_renamed(out, "children_seconds", "children", children);
-    json_add_renamed(out, "total_seconds", "total", self + children);
+    json_add_number(out, "self_seconds", self);
+    json_add_number(out, "children_seconds", children);
+    json_add_number(out, "total_seconds", self + children);
 }
 
 void json_add_text(struct buffer *out, const char *key, const char *text)

@@ -16,10 +16,7 @@ void json_add_count(struct buffer *out, const char *key, uint64_t value); /* and
 void json_add_number(struct buffer *out, const char *key, double value);
 /* null where the value is not known, and for a value that no JSON number has. */
 void json_add_known(struct buffer *out, const char *key, double value, bool known);
-/* The number under its name, and under the one that it had: that is deprecated, and goes with the next version. */
-void json_add_renamed(struct buffer *out, const char *key, const char *was, double value);
-/* self_seconds, children_seconds and total_seconds, in the unit of the report's dimension, and self, children and
- * total, which they were called. */
+/* self_seconds, children_seconds and total_seconds, in the unit of the report's dimension. */
 void json_add_times(struct buffer *out, double self, double children);
 void json_add_text(struct buffer *out, const char *key, const char *text); /* NULL becomes null */
 void json_add_flag(struct buffer *out, const char *key, bool value);

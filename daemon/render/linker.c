@@ -121,13 +121,12 @@ void linker_add_heading(struct buffer *out, const struct render_input *in, const
 {
     const uint32_t inexact = in->provenance->inexact;
     const char *name = name_make_safe(a, in->build_name != NULL ? in->build_name : ""), *reasons = reasons_list(in, a);
-    buffer_add_format(out, "# %s, by profd " PROFD_VERSION "\n# Build: %s %s\n", what, in->build_id,
-                      name != NULL ? name : "");
+    buffer_add_format(out, "# %s, by profd " PROFD_VERSION "\n# Build: %s %s\n", what, in->build_id, name);
     buffer_add_format(out, "# Calls: %s\n",
                       (inexact & INEXACT_SAMPLED) != 0 ? "sampled, at least in part"
                       : (inexact & INEXACT_CALLS) == 0 ? "exact"
                                                        : "counted, but not exact");
-    buffer_add_format(out, "# Not exact: %s\n", reasons != NULL ? reasons : "calls-lost, ticks-lost");
+    buffer_add_format(out, "# Not exact: %s\n", reasons);
     buffer_add_format(out, "# Functions: %lu; left out, because their names are not unique: %lu\n",
                       (unsigned long)list->count, (unsigned long)list->unusable);
     if (list->calls > 0) {

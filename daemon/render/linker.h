@@ -22,7 +22,7 @@ struct linker_list {
 };
 
 /* Functions of the build that in is about, which are entries of its report. BAD_QUERY naming the format if no call into
- * them is counted. NO_MEMORY. O(functions log functions + arcs). */
+ * them is counted. O(functions log functions + arcs). */
 enum profd_status linker_list_make(const struct render_input *in, const char *format, struct arena *a,
                                    struct linker_list *out, struct profd_error *e);
 

@@ -92,12 +92,11 @@ static const char *name_qualify(struct arena *a, const struct report *r, const s
     if (where == NULL) {
         return name;
     }
-    where = name_make_safe(a, name_find_base(where));
-    return where == NULL ? NULL : arena_format(a, "%s (%s)", name, where);
+    return arena_format(a, "%s (%s)", name, name_make_safe(a, name_find_base(where)));
 }
 
 /* Two rounds: file or build for equal names, then the address for those that are still equal. */
-static bool names_tell_apart(const struct report *r, struct arena *a, const char **text, bool *equal, uint32_t *slots,
+static void names_tell_apart(const struct report *r, struct arena *a, const char **text, bool *equal, uint32_t *slots,
                              size_t slot_count)
 {
     for (int round = 0; round < 2; round++) {
@@ -108,16 +107,11 @@ static bool names_tell_apart(const struct report *r, struct arena *a, const char
                 text[i] = round == 0 ? name_qualify(a, r, f, text[i])
                                      : arena_format(a, "%s [0x%" PRIx64 "]", text[i], f->address);
             }
-            if (text[i] == NULL) {
-                return false;
-            }
         }
     }
-    return true;
 }
 
-enum profd_status name_list_make(const struct report *report, bool is_short, struct arena *a, struct name_list *out,
-                                 struct profd_error *e)
+void name_list_make(const struct report *report, bool is_short, struct arena *a, struct name_list *out)
 {
     uint32_t n = report->function_count;
     size_t slot_count = 16;
@@ -129,17 +123,12 @@ enum profd_status name_list_make(const struct report *report, bool is_short, str
     uint32_t *slots = ARENA_ARRAY(a, slot_count, uint32_t);
     bool *equal = ARENA_ARRAY(a, (size_t)n + 1, bool);
     const char *const *shorts = is_short ? name_short_functions(report, a) : NULL;
-    bool ok = text != NULL && length != NULL && slots != NULL && equal != NULL && (shorts != NULL || !is_short);
-    for (uint32_t i = 0; ok && i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         text[i] = name_make_safe(a, shorts != NULL ? shorts[i] : report->functions[i].name);
-        ok = text[i] != NULL;
     }
-    if (!ok || !names_tell_apart(report, a, text, equal, slots, slot_count)) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", n);
-    }
+    names_tell_apart(report, a, text, equal, slots, slot_count);
     for (uint32_t i = 0; i < n; i++) {
         length[i] = (uint32_t)strlen(text[i]);
     }
     *out = (struct name_list){text, length};
-    return PROFD_OK;
 }

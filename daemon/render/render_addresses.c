@@ -143,7 +143,7 @@ void render_addresses(const struct render_input *in, const struct render_address
     json_add_text(out, "file", f->file == NULL ? "" : f->file);
     json_add_count(out, "calls", f->calls);
     json_add_count(out, "self_calls", f->self_calls);
-    json_add_renamed(out, "self_seconds", "self", f->self);
+    json_add_number(out, "self_seconds", f->self);
     JSON_ADD(out, "}");
     json_add_count(out, "ticks", r->ticks);
     json_add_number(out, "seconds", r->total);

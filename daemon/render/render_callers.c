@@ -27,7 +27,6 @@ static void add_row(struct buffer *out, const struct report *r, const struct cal
                    row->per_caller >= 0 && (inexact & INEXACT_SAMPLED) == 0);
     json_add_text(out, "method", METHODS[row->method]);
     json_add_known(out, "total_seconds", row->seconds, timed);
-    json_add_known(out, "seconds", row->seconds, timed); /* what it was called */
     json_add_known(out, "low", row->low, interval);
     json_add_known(out, "high", row->high, interval);
     json_add_known(out, "seconds_per_call", arc->calls > 0 ? row->seconds / (double)arc->calls : 0,
@@ -51,9 +50,7 @@ void render_callers(const struct render_input *in, const struct callers *c, size
     json_add_count(out, "calls", f->calls);
     json_add_count(out, "self_calls", f->self_calls);
     json_add_count(out, "cycle", f->cycle);
-    json_add_renamed(out, "self_seconds", "self", f->self);
-    json_add_renamed(out, "children_seconds", "children", f->children);
-    json_add_number(out, "total_seconds", f->self + f->children);
+    json_add_times(out, f->self, f->children);
     json_add_known(out, "measured_total", f->measured != NULL ? f->measured->total : 0, f->measured != NULL);
     JSON_ADD(out, "}");
     json_add_count(out, "row_count", c->row_count);

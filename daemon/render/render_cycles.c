@@ -32,9 +32,7 @@ static void add_members(struct buffer *out, const struct report *r, const struct
         render_json_string(out, f->name);
         json_add_text(out, "raw_name", f->raw);
         json_add_address(out, "address", f->address);
-        json_add_renamed(out, "self_seconds", "self", f->self);
-        json_add_renamed(out, "children_seconds", "children", f->children);
-        json_add_number(out, "total_seconds", f->self + f->children);
+        json_add_times(out, f->self, f->children);
         json_add_count(out, "calls_outside", f->calls_outside);
         json_add_count(out, "calls_inside", f->calls_inside);
         JSON_ADD(out, "}");
@@ -53,9 +51,7 @@ static void add_cycle(struct buffer *out, const struct report *r, const struct r
     }
     JSON_ADD(out, "{\"number\":");
     buffer_add_u64(out, c->number, 0);
-    json_add_renamed(out, "self_seconds", "self", c->self);
-    json_add_renamed(out, "children_seconds", "children", c->children);
-    json_add_number(out, "total_seconds", c->self + c->children);
+    json_add_times(out, c->self, c->children);
     json_add_number(out, "percent", c->percent);
     json_add_count(out, "calls_outside", c->calls_outside);
     json_add_count(out, "calls_inside", c->calls_inside);

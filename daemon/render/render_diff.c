@@ -183,8 +183,8 @@ static void add_only(struct buffer *out, const struct render_diff *in, uint32_t 
         uint32_t row = d->only[s][i];
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
         add_function(out, d, row);
-        json_add_renamed(out, "self_share", "self", row_share(d, s, row, d->row_self[s]));
-        json_add_renamed(out, "total_share", "total", row_share(d, s, row, d->row_total[s]));
+        json_add_number(out, "self_share", row_share(d, s, row, d->row_self[s]));
+        json_add_number(out, "total_share", row_share(d, s, row, d->row_total[s]));
         json_add_number(out, "calls", d->row_calls[s][(size_t)row * DIFF_VALUES]);
         json_add_flag(out, "idle", d->match.rows[row].idle);
         json_add_flag(out, "inlined", d->match.rows[row].inlined);

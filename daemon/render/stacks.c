@@ -243,11 +243,11 @@ static void take_frames(const struct report *r, struct arena *a, struct stacks *
     }
 }
 
-enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e)
+void stacks_make(const struct report *report, struct arena *a, struct stacks *out)
 {
     if (report->time_measured) {
         take_frames(report, a, out);
-        return PROFD_OK;
+        return;
     }
     struct growth g = {.report = report, .smallest = SMALLEST * report->total};
     g.nodes = ARENA_ARRAY(a, NODES_MAX, struct growing_node);
@@ -256,10 +256,6 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
     g.cycle_of = ARENA_ARRAY(a, (size_t)report->cycle_count + 1, uint32_t);
     uint32_t *order = ARENA_ARRAY(a, NODES_MAX, uint32_t);
     struct stack_node *nodes = ARENA_ARRAY(a, NODES_MAX, struct stack_node);
-    if (g.nodes == NULL || g.heap.items == NULL || g.cycle_node == NULL || g.cycle_of == NULL || order == NULL ||
-        nodes == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u stack frames", STACKS_NODES);
-    }
     g.flow = stacks_flow_make(a, report);
     plant(&g);
     while (g.heap.count > 0) {
@@ -271,7 +267,6 @@ enum profd_status stacks_make(const struct report *report, struct arena *a, stru
         s.total += nodes[i].depth == 0 ? nodes[i].total : 0;
     }
     *out = s;
-    return PROFD_OK;
 }
 
 const char *stacks_frame_name(const struct name_list *names, const struct report *report, uint32_t frame,

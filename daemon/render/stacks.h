@@ -11,7 +11,6 @@
 
 #include "core/arena.h"
 #include "core/report.h"
-#include "proto/status.h"
 #include "render/name.h"
 
 #define STACKS_NONE UINT32_MAX
@@ -42,8 +41,8 @@ struct stacks {
 /* Follows the paths with most time first, until STACKS_NODES nodes or STACKS_DEPTH frames; what is below goes to nodes
  * of frame STACKS_CUT. A cycle is one frame. Below it stand its members with their own times, and the functions outside
  * that they called; nothing says in which order members called one another. A cycle with several callers stands where
- * stacks_flow.h says. O(nodes · (log nodes + callees) + (functions + arcs) · log functions). NO_MEMORY or OK. */
-enum profd_status stacks_make(const struct report *report, struct arena *a, struct stacks *out, struct profd_error *e);
+ * stacks_flow.h says. O(nodes · (log nodes + callees) + (functions + arcs) · log functions). */
+void stacks_make(const struct report *report, struct arena *a, struct stacks *out);
 
 /* The frame of name "[synthetic stacks]" for formats without comments; NULL where stacks were seen. */
 const char *stacks_mark(const struct stacks *s);

@@ -35,10 +35,7 @@ enum profd_status symbol_order_render(const struct render_input *in, struct aren
     struct linker_list list;
     struct cluster_arc *arcs = NULL;
     uint32_t arc_count = 0;
-    enum profd_status status = linker_list_make(in, "symbol-order", a, &list, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(linker_list_make(in, "symbol-order", a, &list, e));
     collect_arcs(r, &list, a, &arcs, &arc_count);
     struct cluster_node *nodes = ARENA_ARRAY(a, (size_t)list.count + 1, struct cluster_node);
     uint32_t *order = ARENA_ARRAY(a, (size_t)list.count + 1, uint32_t);

@@ -87,8 +87,7 @@ static void add_processes(struct buffer *out, const uint64_t *w)
 static void add_unknown_share(struct buffer *out, const struct coverage *c, const struct report *r)
 {
     const uint64_t *w = c->counters;
-    buffer_add_text(out, w[COLLECTOR_WALL_NS] != 0  ? "unknown, because ticks include waiting: "
-                         : w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
+    buffer_add_text(out, w[COLLECTOR_CPU_NS] != 0 ? "unknown, because the collector had all ticks: "
                          : w[COLLECTOR_UNCLOCKED_NS] != 0
                              ? "unknown, because the processes ended before their CPU time was read: "
                              : "unknown, because no CPU time was recorded: ");
@@ -164,11 +163,6 @@ static void add_sampled(struct buffer *out, const struct coverage *c, const stru
     const uint64_t *w = c->counters;
     buffer_add_text(out, INDENT);
     add_ticks_time(out, r, w[COLLECTOR_SAMPLED_NS]);
-    if (w[COLLECTOR_WALL_NS] != 0) {
-        buffer_add_text(out, " of CPU time and ");
-        add_ticks_time(out, r, w[COLLECTOR_WALL_NS]);
-        buffer_add_text(out, ", including waiting,");
-    }
     for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
         if (w[LOSSES[i].counter] != 0) {
             buffer_add_text(out, separator);
@@ -256,7 +250,7 @@ void text_add_collector(const struct text_parts *t)
     if (c == NULL || !c->any) {
         return;
     }
-    if (c->counters[COLLECTOR_SAMPLED_NS] != 0 || c->counters[COLLECTOR_WALL_NS] != 0) {
+    if (c->counters[COLLECTOR_SAMPLED_NS] != 0) {
         if (text_wants(t, coverage_overhead(c, &overhead) && overhead >= OVERHEAD_SAID)) {
             add_overhead(out, c, t->in->report);
             label = INDENT;

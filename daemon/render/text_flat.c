@@ -44,13 +44,6 @@ static double flat_caused(const struct report_function *f)
     return f->self + (report_kind_is_class(f->kind) ? 0 : f->children);
 }
 
-/* The name of the unit over its columns. */
-static const char *flat_unit(const struct report *r, struct arena *a)
-{
-    const char *name = name_make_safe(a, r->dimension);
-    return name != NULL ? name : "units";
-}
-
 static struct flat_layout flat_measure(const struct text_parts *t, const uint32_t *list, uint32_t n)
 {
     struct flat_layout l = {.cumulative = 9,
@@ -60,7 +53,7 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
                             .mark = text_calls_mark(t->in),
                             .timed = !t->in->report->in_seconds || t->in->coverage == NULL ||
                                      coverage_without_ticks(t->in->coverage) == 0,
-                            .dimension = flat_unit(t->in->report, t->arena)};
+                            .dimension = name_make_safe(t->arena, t->in->report->dimension)};
     int seconds = amount_width(t->in->report->total), name = (int)strlen(l.dimension);
     seconds = name > seconds ? name : seconds;
     l.cumulative = seconds > l.cumulative ? seconds : l.cumulative;

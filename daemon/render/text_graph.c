@@ -345,7 +345,7 @@ static void add_entries(const struct graph *g, const struct selection *shown)
     buffer_add_text(g->out, "\f\n"); /* readers of gprof's listing take this for the end of the graph */
 }
 
-enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e)
+void text_add_graph(const struct text_parts *t)
 {
     struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
     g.per_call = g.report->time_measured && g.report->in_seconds && g.report->calls > 0 &&
@@ -353,22 +353,17 @@ enum profd_status text_add_graph(const struct text_parts *t, struct profd_error 
     g.ratio = g.report->calls > 0 && (t->in->provenance->inexact & INEXACT_SAMPLED) == 0;
     size_t *start = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, size_t);
     double *calls = ARENA_ARRAY(t->arena, (size_t)g.report->function_count + 1, double);
-    enum profd_status status = PROFD_OK;
+    struct arena_deferred deferred;
     buffer_init(&g.labels, LABELS_BYTES_MAX);
-    const bool has_memory = start != NULL && calls != NULL;
-    if (has_memory) {
-        graph_make_labels(&g, t->names, start, calls);
+    arena_defer(t->arena, &deferred, buffer_release, &g.labels);
+    graph_make_labels(&g, t->names, start, calls);
+    if (g.labels.failed) {
+        arena_fail(t->arena);
     }
-    if (!has_memory || g.labels.failed) {
-        status =
-            profd_error_set(e, PROFD_NO_MEMORY, "no memory for the names of %u functions", g.report->function_count);
-    } else {
-        graph_measure(&g);
-        add_header(&g, t->in);
-        add_entries(&g, t->shown);
-    }
-    buffer_done(&g.labels);
-    return status;
+    graph_measure(&g);
+    add_header(&g, t->in);
+    add_entries(&g, t->shown);
+    arena_undefer(t->arena, &deferred);
 }
 
 void text_add_graph_notes(const struct text_parts *t)

@@ -34,7 +34,7 @@ void text_add_collector(const struct text_parts *t);
  * nothing if there was none. */
 void text_add_inside(const struct text_parts *t, int before, int width);
 void text_add_flat(const struct text_parts *t);
-enum profd_status text_add_graph(const struct text_parts *t, struct profd_error *e);
+void text_add_graph(const struct text_parts *t);
 /* Lines of the heading on what its rows leave open. */
 void text_add_graph_notes(const struct text_parts *t);
 /* "~" where calls were sampled and not counted, else "": before a number of calls, or the heading of their column. */

@@ -104,7 +104,7 @@ static void add_frame(struct tree_work *w, struct buffer *out, uint32_t frame)
     const struct report *r = w->in->report;
     const char *name = stacks_frame_name(&w->names, r, frame, w->arena);
     JSON_ADD(out, "{\"name\":");
-    render_json_string(out, name != NULL ? name : "?");
+    render_json_string(out, name);
     if (frame != STACKS_CUT && !(frame & REPORT_CYCLE)) {
         const struct report_function *f = &r->functions[frame];
         if (w->in->show.short_names && strcmp(w->names.text[frame], f->name) != 0) {
@@ -154,7 +154,6 @@ static void add_nodes(struct tree_work *w, struct buffer *out)
     }
     JSON_ADD(out, "]");
     add_column(out, w, "self_seconds", w->self);
-    add_column(out, w, "self", w->self); /* what it was called */
     add_column(out, w, "cut", w->cut);
 }
 
@@ -169,7 +168,7 @@ static void add_all(struct tree_work *w, struct buffer *out)
     json_add_number(out, "seconds", r->total);
     json_add_count(out, "ticks", r->ticks);
     json_add_stacks(out, r);
-    json_add_renamed(out, "total_seconds", "total", w->stacks.total);
+    json_add_number(out, "total_seconds", w->stacks.total);
     json_add_count(out, "nodes", w->count);
     JSON_ADD(out, ",\"left_out\":{\"nodes\":");
     buffer_add_u64(out, w->stacks.count - w->count, 0);
@@ -186,14 +185,10 @@ static void add_all(struct tree_work *w, struct buffer *out)
 
 enum profd_status tree_render(const struct render_input *in, struct arena *a, struct buffer *out, struct profd_error *e)
 {
+    (void)e;
     struct tree_work w = {.in = in, .arena = a};
-    enum profd_status status = name_list_make(in->report, in->show.short_names, a, &w.names, e);
-    if (status == PROFD_OK) {
-        status = stacks_make(in->report, a, &w.stacks, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    name_list_make(in->report, in->show.short_names, a, &w.names);
+    stacks_make(in->report, a, &w.stacks);
     w.place = ARENA_ARRAY(a, w.stacks.count, uint32_t);
     w.kept = ARENA_ARRAY(a, w.stacks.count, uint32_t);
     w.self = ARENA_ARRAY(a, w.stacks.count, double);

@@ -107,7 +107,7 @@ static enum profd_status watch_count(const struct watcher *w, struct store *stor
         {
             for (size_t k = 0; k < watch->function_count; k++) {
                 if (watch_list_means(watch->functions[k], json_string_value(json_object_get(row, "name")))) {
-                    counts[k].self += json_number_value(json_object_get(row, "self"));
+                    counts[k].self += json_number_value(json_object_get(row, "self_seconds"));
                     counts[k].calls += json_integer_value(json_object_get(row, "calls")) +
                                        json_integer_value(json_object_get(row, "self_calls"));
                 }

@@ -52,7 +52,7 @@ function coverage(c, totals) {
   ];
   const processes = format.many(c, "processes", "process", "processes");
   const recorded = c.processes_recorded > 0 && c.processes_recorded >= c.processes;
-  const unsampled = c.sampled_seconds === 0 && c.wall_seconds === 0;
+  const unsampled = c.sampled_seconds === 0;
   const shown = format.shownPercent(100 * c.coverage, ticks);
   const without =
     c.without_ticks_seconds > 0

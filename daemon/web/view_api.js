@@ -31,14 +31,14 @@ const parameters = (list = [], all) =>
     list.map((part) => resolved(part, all)).map((p) => [p.name, p.schema, p.description ?? ""]),
   );
 
-/** The fields of an answer in JSON; those of its rows after a dot. What is deprecated says so. */
+/** The fields of an answer in JSON; those of its rows after a dot. */
 function fields({ responses }, all) {
   const found = [];
   const add = (schema, before) => {
     for (const [name, part] of Object.entries(schema.properties ?? {})) {
       const one = resolved(part, all);
       const items = one.items ? resolved(one.items, all) : {};
-      found.push([before + name, one, (one.deprecated ? "deprecated: " : "") + (one.description ?? "")]);
+      found.push([before + name, one, one.description ?? ""]);
       add(items, `${before}${name}.`);
     }
   };

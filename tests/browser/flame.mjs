@@ -9,7 +9,7 @@ const close = (a, b, most) => Math.abs(a - b) <= most;
 
 /** Time of each node with what is below it. */
 function totals(tree) {
-  const sums = [...tree.self];
+  const sums = [...tree.self_seconds];
   for (let i = sums.length - 1; i >= 0; i--) if (tree.parent[i] >= 0) sums[tree.parent[i]] += sums[i];
   return sums;
 }
@@ -55,28 +55,28 @@ async function boxes(page) {
   const drawn = await shown(page);
   const whole = drawn[0][1];
   const right = tree.frame.every((_, i) => {
-    const width = (sums[i] / tree.total) * whole;
+    const width = (sums[i] / tree.total_seconds) * whole;
     return width < 2.1 || drawn.some(([name, w]) => nameAt(tree, i).startsWith(name) && close(w, width, 0.02));
   });
   point(tree.nodes > 3 && right, "flame: every node of the tree is a box as wide as its time", [drawn, sums]);
   const chip = await text(page, "#synthetic");
   point(tree.synthetic === /By calls: synthetic stacks/.test(chip), "flame: says how the stacks were made", chip);
-  const own = tree.self.reduce((sum, self) => sum + self, 0);
+  const own = tree.self_seconds.reduce((sum, self) => sum + self, 0);
   const rows = await page.locator("[role=grid] tbody tr[data-at]").count();
-  point(rows > 3 && close(own, tree.total, 1e-6), "flame: a table of the functions stands beside it", rows);
+  point(rows > 3 && close(own, tree.total_seconds, 1e-6), "flame: a table of the functions stands beside it", rows);
 }
 
 async function inverted(page) {
   const tree = await treeOf(calc);
   const own = new Map();
-  tree.frame.forEach((_, i) => own.set(nameAt(tree, i), (own.get(nameAt(tree, i)) ?? 0) + tree.self[i]));
+  tree.frame.forEach((_, i) => own.set(nameAt(tree, i), (own.get(nameAt(tree, i)) ?? 0) + tree.self_seconds[i]));
   await visit(page, `?build=${calc}&view=flame&mode=leaves`);
   const drawn = await shown(page);
   const first = drawn.filter(([, , level]) => level === 2);
   const right = first.every(([name, w]) =>
-    [...own].some(([full, self]) => full.startsWith(name) && close(w, (self / tree.total) * drawn[0][1], 0.02)),
+    [...own].some(([full, self]) => full.startsWith(name) && close(w, (self / tree.total_seconds) * drawn[0][1], 0.02)),
   );
-  const wide = [...own.values()].filter((self) => (self / tree.total) * drawn[0][1] >= 2.1).length;
+  const wide = [...own.values()].filter((self) => (self / tree.total_seconds) * drawn[0][1] >= 2.1).length;
   point(
     first.length >= wide && wide > 0 && right,
     "leaves first: below the whole stand the functions with their self times",
@@ -112,7 +112,7 @@ async function sandwich(page) {
   );
   point(frame && callers.some(([name]) => name === "main"), "sandwich: its callers stand above it", callers);
   const label = await page.locator(BOX).first().getAttribute("aria-label");
-  const share = (100 * times.get(keyOf(middle))) / tree.total;
+  const share = (100 * times.get(keyOf(middle))) / tree.total_seconds;
   const said = Number(/\(([\d.]+) %\)/.exec(label)[1]);
   point(close(said, share, 0.06 * share + 0.01), "sandwich: its time is that of all stacks with it, each once", [
     label,
@@ -126,7 +126,7 @@ async function search(page) {
   const sums = totals(tree);
   const hit = (i) => /^parse_/.test(nameAt(tree, i));
   const outer = tree.frame.map((_, i) => i).filter((i) => hit(i) && !above(tree, i).some(hit));
-  const share = (100 * outer.reduce((sum, i) => sum + sums[i], 0)) / tree.total;
+  const share = (100 * outer.reduce((sum, i) => sum + sums[i], 0)) / tree.total_seconds;
   await visit(page, `?build=${calc}&view=flame`);
   await page.keyboard.press("/");
   await page.keyboard.type("^parse_");
@@ -222,7 +222,7 @@ async function split(page) {
   const all = await treeOf(calc);
   for (const [name, width] of parts) {
     const part = await treeOf(calc, `&match=${encodeURIComponent(`version="${name.slice(8)}"`)}`);
-    right.push(close(width, (part.total / all.total) * whole, 1));
+    right.push(close(width, (part.total_seconds / all.total_seconds) * whole, 1));
   }
   point(right.length === 2 && right.every(Boolean), "flame: split by a label, each value has its time", parts);
 }
@@ -317,7 +317,7 @@ async function callTree(page) {
   await visit(page, `?build=${calc}&view=tree&mode=leaves`);
   const first = (await names(page))[0];
   const own = new Map();
-  tree.frame.forEach((_, i) => own.set(nameAt(tree, i), (own.get(nameAt(tree, i)) ?? 0) + tree.self[i]));
+  tree.frame.forEach((_, i) => own.set(nameAt(tree, i), (own.get(nameAt(tree, i)) ?? 0) + tree.self_seconds[i]));
   const most = [...own].reduce((a, b) => (b[1] > a[1] ? b : a))[0];
   point(first === most, "call tree: leaves first begins with the most self time", [first, most]);
 }

@@ -203,7 +203,7 @@ async function split(page) {
   const rows = await page
     .locator(ROW)
     .evaluateAll((all, k) => all.map((r) => [r.cells[0].querySelector("a").textContent, r.cells[k].textContent]), at);
-  const own = (name) => (100 * (part.functions.find((f) => f.name === name)?.self ?? 0)) / part.totals.seconds;
+  const own = (name) => (100 * (part.functions.find((f) => f.name === name)?.self_seconds ?? 0)) / part.totals.seconds;
   const wrong = rows.filter(([name, text]) => Math.abs(parseFloat(text) - own(name)) > 0.06 * own(name) + 0.01);
   point(rows.length > 5 && wrong.length === 0, "split: with its own share of self time", wrong);
 }

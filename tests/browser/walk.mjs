@@ -38,7 +38,7 @@ async function fromBuilds(page) {
 }
 
 async function inTable(page) {
-  const self = new Map(calc.functions.map((f) => [f.name, f.self]));
+  const self = new Map(calc.functions.map((f) => [f.name, f.self_seconds]));
   const names = () => page.locator(`${GRID} tbody tr[data-at] td:first-child a`).allTextContents();
   const shown = await names();
   point(
@@ -490,7 +490,6 @@ async function unticked(page) {
       Object.assign(report.totals, { ticks: 0, seconds: 0 });
       Object.assign(report.collector, {
         sampled_seconds: 0,
-        wall_seconds: 0,
         collector_seconds: 0,
         cpu_seconds: 0.0004,
         coverage: 0,

@@ -58,10 +58,10 @@ def by_calls(tap, d, exe):
     made_up(d, exe, "mixed", independent)
     said = answer(d, exe, "callee", "-l", "set=mixed")
     got = rows(said)
-    total, calls = sum(r["seconds"] for r in said["rows"]), sum(r["calls"] for r in said["rows"])
+    total, calls = sum(r["total_seconds"] for r in said["rows"]), sum(r["calls"] for r in said["rows"])
     tap.point(said["method"] == "calls" and said["stacks_refused"] == "no stacks were taken"
-              and all(r["method"] == "calls" and r["low"] is None and r["seconds"] == r["seconds_by_calls"]
-                      and math.isclose(r["seconds"], total * r["calls"] / calls) for r in said["rows"])
+              and all(r["method"] == "calls" and r["low"] is None and r["total_seconds"] == r["seconds_by_calls"]
+                      and math.isclose(r["total_seconds"], total * r["calls"] / calls) for r in said["rows"])
               and set(got) == set(COST),
               "without stacks, by numbers of calls", said)
     text = d.ctl("callers", exe, "callee", "-l", "set=mixed").stdout
@@ -69,7 +69,7 @@ def by_calls(tap, d, exe):
               and text.count(" calls  ") >= 4, "as a table", text)
     table = list(csv.DictReader(io.StringIO(d.ctl("callers", exe, "callee", "-l", "set=mixed", "-f", "csv").stdout)))
     tap.point([r["caller"] for r in table] == [r["caller"] for r in said["rows"]]
-              and all(float(r["seconds"]) == got[r["caller"]]["seconds"] and r["method"] == "calls"
+              and all(float(r["total_seconds"]) == got[r["caller"]]["total_seconds"] and r["method"] == "calls"
                       and int(r["calls"]) == got[r["caller"]]["calls"] for r in table), "as CSV", table)
     for method in ("calls", "stacks"):
         said = answer(d, exe, "callee", "-l", "set=mixed", "--method", method)
@@ -125,7 +125,7 @@ def measured(tap, d):
     said = answer(d, exe, "callee")
     got = rows(said)
     tap.point(said["method"] == "stacks" and said["stacks_refused"] is None
-              and all(r["method"] == "stacks" and r["low"] <= r["seconds"] <= r["high"] for r in said["rows"]),
+              and all(r["method"] == "stacks" and r["low"] <= r["total_seconds"] <= r["high"] for r in said["rows"]),
               "with stacks, times are measured", said)
     tap.point({k: r["calls"] for k, r in got.items()} == {k: c for k, (c, _) in truth.items()}, "calls are exact", got)
     tap.point(all(r["calls_per_caller_call"] == r["calls"] / (r["calls"] / n)
@@ -133,14 +133,14 @@ def measured(tap, d):
               "calls per call of the caller", got)
     text = d.ctl("callers", exe, "callee").stdout
     each = {line.split()[-1]: line.split()[-4] for line in text.splitlines() if " stacks " in line}
-    known = {k: math.floor(math.log10(2 * r["seconds"] / (r["high"] - r["low"]))) + 1 for k, r in got.items()}
+    known = {k: math.floor(math.log10(2 * r["total_seconds"] / (r["high"] - r["low"]))) + 1 for k, r in got.items()}
     cost = {k: 1e6 * r["seconds_per_call"] for k, r in got.items()}
     tap.point(set(each) == set(got) and all(len(v.replace(".", "").strip("0")) <= max(1, min(4, known[k]))
                                             and abs(float(v) - cost[k]) <= 0.5 * cost[k] for k, v in each.items()),
               "the time of a call has the digits that its interval knows", (text, known))
     total = sum(t for _, t in truth.values())
-    scale = total / sum(r["seconds"] for r in said["rows"])
-    wrong = sum(abs(got[k]["seconds"] * scale - t) for k, (_, t) in truth.items()) / 2 / total
+    scale = total / sum(r["total_seconds"] for r in said["rows"])
+    wrong = sum(abs(got[k]["total_seconds"] * scale - t) for k, (_, t) in truth.items()) / 2 / total
     tap.point(wrong < 0.25, f"{100 * wrong:.1f} % of the seconds are on the wrong caller", (got, truth))
 
 
@@ -174,7 +174,8 @@ def jumps(tap, d):
     f = {x["name"]: x for x in report["functions"]}
     counted = {r["name"]: (r["calls"], r.get("jumped", False)) for r in f["leaf"]["callers"]}
     tap.point(got and set(got) == {"middle", "by_pointer"} and got["middle"]["calls"] == f["outer"]["calls"] > 0
-              and got["middle"]["seconds"] > 0 and "has time and no calls" not in d.ctl("callers", exe, "leaf").stdout,
+              and got["middle"]["total_seconds"] > 0
+              and "has time and no calls" not in d.ctl("callers", exe, "leaf").stdout,
               "calls by a jump: the function that jumped has the calls and the time", got)
     tap.point(counted == {"middle": (f["outer"]["calls"], False), "by_pointer": (7, True)}
               and {r["name"]: r["calls"] for r in f["middle"]["callers"]}

@@ -109,7 +109,7 @@ def simple(tap):
         tap.point(60000 // 2 <= gates[0].wait <= 90000, "a host gets its slot", gates[0].wait)
         status = centre.json("status", "--json")["store"]["centre"]
         tap.point(status["hosts"] == 2 and status["counted"]["uploads"] == 40 and status["segments"] > 0
-                  and status["last"] > 0 and status["quarantined"] == 0, "status says what came", status)
+                  and status["last_time"] and status["quarantined"] == 0, "status says what came", status)
         text = centre.ctl("status").stdout
         tap.point("centre   hosts 2, uploads counted 40" in text, "so does profctl status", text)
         metrics = centre.get("/metrics")[2].decode() + a.get("/metrics")[2].decode()

@@ -188,10 +188,10 @@ def functions(tap, d, a, b):
     wanted = {}
     for exe in (a, b):
         for f in d.json("report", exe, "--json")["functions"]:
-            wanted[f["name"]] = wanted.get(f["name"], 0) + f["self"]
+            wanted[f["name"]] = wanted.get(f["name"], 0) + f["self_seconds"]
     done = d.ctl("functions", "--json", "--limit", "100")
     rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]} if done.returncode == 0 else {}
-    tap.point(rows and all(abs(rows[n]["self"] - wanted[n]) < 1e-9 for n in ("parse", "render", "idle", "step"))
+    tap.point(rows and all(abs(rows[n]["self_seconds"] - wanted[n]) < 1e-9 for n in ("parse", "render", "idle", "step"))
               and rows["parse"]["builds"] == 2 and rows["fresh"]["builds"] == 1,
               "profctl functions adds up both builds", done.stderr + str(rows))
     text = d.ctl("functions", "-m", 'version=~"1|2"', "--limit", "2").stdout.splitlines()
@@ -307,8 +307,9 @@ def sampled(tap, d, exe):
     done = d.ctl("functions", "-m", 'version=~"p|q"', "--json")
     rows = {r["name"]: r for r in json.loads(done.stdout)["rows"]} if done.returncode == 0 else {}
     seconds = rows and json.loads(done.stdout)["seconds"]
-    tap.point(rows and abs(rows["step"]["total"] - seconds / 2) < seconds / 20 and rows["step"]["self"] == 0
-              and abs(rows["main"]["total"] - rows["quiet"]["self"]) < 1e-6,
+    tap.point(rows and abs(rows["step"]["total_seconds"] - seconds / 2) < seconds / 20
+              and rows["step"]["self_seconds"] == 0
+              and abs(rows["main"]["total_seconds"] - rows["quiet"]["self_seconds"]) < 1e-6,
               "and so in the list of functions of all programs", done.stderr or (seconds, rows))
     text = d.ctl("functions", "-m", 'version=~"p|q"').stdout
     tap.point(any(line.split()[4:] == ["-", "1", "step"] for line in text.splitlines()),

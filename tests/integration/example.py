@@ -26,13 +26,13 @@ def check_cycle(tap, report, times=1):
     point = tap.point
     t = times
     point(near(report["totals"]["seconds"], 1.93 * t), "the total is 1.93 s", report["totals"])
-    point(near(cycle["self"], 1.77 * t) and near(cycle["children"], 0) and round(cycle["percent"], 2) == 91.71,
-          "the cycle as a whole: 91.71 %, 1.77, 0", cycle)
+    point(near(cycle["self_seconds"], 1.77 * t) and near(cycle["children_seconds"], 0)
+          and round(cycle["percent"], 2) == 91.71, "the cycle as a whole: 91.71 %, 1.77, 0", cycle)
     point((cycle["calls_outside"], cycle["calls_inside"]) == (1 * t, 5 * t), "called 1+5", cycle)
     (caller,) = cycle["callers"]
-    point((caller["name"], caller["calls"], caller["of_calls"]) == ("main", t, t) and near(caller["self"], 1.77 * t),
-          "its caller: main 1/1", caller)
-    members = [(m["name"], m["calls"], round(m["self"] / t, 9)) for m in cycle["members"]]
+    point((caller["name"], caller["calls"], caller["of_calls"]) == ("main", t, t)
+          and near(caller["self_seconds"], 1.77 * t), "its caller: main 1/1", caller)
+    members = [(m["name"], m["calls"], round(m["self_seconds"] / t, 9)) for m in cycle["members"]]
     point(members == [("b", 3 * t, 1.02), ("a", 2 * t, 0.75)], "its members: b 1.02 called 3, a 0.75 called 2", members)
     (callee,) = cycle["callees"]
     point((callee["name"], callee["calls"], callee["of_calls"]) == ("c", 6 * t, 6 * t), "below it: c 6/6", callee)
@@ -47,19 +47,19 @@ def check_cycle(tap, report, times=1):
     point(row(b["callees"], "a")["calls"] == 2 * t and (r["calls"], r["of_calls"]) == (3 * t, 6 * t),
           "b's callees: a 2, c 3/6", b["callees"])
     r = row(a["callers"], "main")
-    point((r["calls"], r["of_calls"]) == (t, t) and near(r["self"] + r["children"], 1.77 * t)
+    point((r["calls"], r["of_calls"]) == (t, t) and near(r["self_seconds"] + r["children_seconds"], 1.77 * t)
           and row(a["callers"], "b")["calls"] == 2 * t, "a's callers: main 1/1 with 1.77, b 2", a["callers"])
     r = row(a["callees"], "c")
     point(row(a["callees"], "b")["calls"] == 3 * t and (r["calls"], r["of_calls"]) == (3 * t, 6 * t),
           "a's callees: b 3, c 3/6", a["callees"])
-    point(near(main["self"], 0.16 * t) and near(main["children"], 1.77 * t) and near(main["percent"], 100),
-          "main 100 %, 0.16, 1.77", main)
+    point(near(main["self_seconds"], 0.16 * t) and near(main["children_seconds"], 1.77 * t)
+          and near(main["percent"], 100), "main 100 %, 0.16, 1.77", main)
     s = f["_start"]
-    point(near(s["percent"], 100) and near(s["self"], 0) and near(s["children"], 1.93 * t) and s["spontaneous"],
-          "start 100 %, 0, 1.93, spontaneous", s)
+    point(near(s["percent"], 100) and near(s["self_seconds"], 0) and near(s["children_seconds"], 1.93 * t)
+          and s["spontaneous"], "start 100 %, 0, 1.93, spontaneous", s)
     point(c["calls"] == 6 * t and sorted((r["name"], r["calls"], r["of_calls"]) for r in c["callers"])
           == [("a", 3 * t, 6 * t), ("b", 3 * t, 6 * t)], "c: 6 calls, 3/6 from each", c["callers"])
-    point(near(sum(x["self"] for x in report["functions"]), report["totals"]["seconds"]),
+    point(near(sum(x["self_seconds"] for x in report["functions"]), report["totals"]["seconds"]),
           "the sum of self is the total")
 
 

@@ -43,7 +43,7 @@ def main():
             tap.point(check.returncode == 0, f"{name}: the JSON report satisfies its schema",
                       check.stdout + check.stderr)
             total = report["totals"]["seconds"]
-            lost = abs(sum(f["self"] for f in report["functions"]) - total)
+            lost = abs(sum(f["self_seconds"] for f in report["functions"]) - total)
             tap.point(lost <= 1e-9 * max(total, 1), f"{name}: the sum of self is the total", (lost, total))
             tap.point(report["provenance"]["exact"] is False, f"{name}: an imported gmon.out is never called exact")
             static = sum(len(f["static_callers"]) + len(f["static_callees"]) for f in report["functions"])

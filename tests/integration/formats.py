@@ -61,13 +61,14 @@ def test_pprof(tap, d, exe, name, report):
     total = report["totals"]["seconds"]
     tap.point(done.returncode == 0 and close(sum(v[0] for v in cpu.values()), total * 1e9, 10),
               f"{name}: the pprof tool adds up to the report's seconds", done)
-    wrong = [(f["name"], f["self"], cpu.get(f["name"])) for f in report["functions"]
-             if f["self"] > 1e-3 * total and (f["name"] not in cpu
-                                              or not close(cpu[f["name"]][0], f["self"] * 1e9, 1e4 * total + 10))]
+    wrong = [(f["name"], f["self_seconds"], cpu.get(f["name"])) for f in report["functions"]
+             if f["self_seconds"] > 1e-3 * total and (f["name"] not in cpu
+                                                      or not close(cpu[f["name"]][0], f["self_seconds"] * 1e9,
+                                                                   1e4 * total + 10))]
     tap.point(not wrong, f"{name}: flat times are the report's self times", wrong)
-    wrong = [(f["name"], f["self"] + f["children"], cpu.get(f["name"])) for f in report["functions"]
-             if f["cycle"] == 0 and f["self"] + f["children"] > 1e-3 * total
-             and not close(cpu.get(f["name"], (0, 0))[1], (f["self"] + f["children"]) * 1e9, 1e4 * total + 1e6)]
+    wrong = [(f["name"], f["total_seconds"], cpu.get(f["name"])) for f in report["functions"]
+             if f["cycle"] == 0 and f["total_seconds"] > 1e-3 * total
+             and not close(cpu.get(f["name"], (0, 0))[1], f["total_seconds"] * 1e9, 1e4 * total + 1e6)]
     tap.point(not wrong, f"{name}: cumulative times are the report's totals", wrong)
     done, calls = pprof_top(path, "calls", d.folder)
     wrong = [(f["name"], f["calls"] + f["self_calls"], calls.get(f["name"])) for f in report["functions"]
@@ -123,7 +124,7 @@ def test_dot(tap, d, exe, name, report):
 
 def test_stacks(tap, d, exe, name, report):
     total = report["totals"]["seconds"]
-    own = {f["name"]: f["self"] for f in report["functions"]}
+    own = {f["name"]: f["self_seconds"] for f in report["functions"]}
     flat, count = {}, 0
     for line in text(d, exe, "folded").decode().splitlines():
         stack, _, n = line.rpartition(" ")
@@ -200,7 +201,7 @@ def test_speedscope_schema(tap, d, schema, exes):
 def test_tables(tap, d, exe, name, report):
     rows = list(csv.DictReader(io.StringIO(text(d, exe, "csv").decode(), newline="")))
     same = [(r["name"], float(r["self_seconds"]), int(r["calls"]), r["address"]) for r in rows]
-    want = [(f["name"], f["self"], f["calls"], f["address"]) for f in report["functions"]]
+    want = [(f["name"], f["self_seconds"], f["calls"], f["address"]) for f in report["functions"]]
     tap.point(same == want, f"{name}: CSV has the report's {len(want)} functions in its order", (same[:3], want[:3]))
     graph = json.loads(text(d, exe, "nodegraph"))
     ids = {n["id"] for n in graph["nodes"]}
@@ -215,17 +216,17 @@ def test_tables(tap, d, exe, name, report):
     for cycle in report["cycles"]:
         shown = [c for c in few["cycles"] if c["cycle"] == cycle["number"]]
         least = min(n["mainstat"] for n in few["nodes"])
-        if not shown and cycle["self"] + cycle["children"] <= least and not any(n["detail__cycle"] == cycle["number"]
-                for n in few["nodes"]):
+        if not shown and cycle["total_seconds"] <= least and not any(n["detail__cycle"] == cycle["number"]
+                                                                     for n in few["nodes"]):
             continue
         c = shown[0]
         tap.point((c["members"], c["calls_outside"], c["calls_inside"])
                   == (len(cycle["members"]), cycle["calls_outside"], cycle["calls_inside"])
-                  and close(c["mainstat"], cycle["self"] + cycle["children"], 1e-9)
-                  and sum(r["mainstat"] for r in c["callers"])
-                  + c["more_callers"]["mainstat"] == sum(r["calls"] for r in cycle["callers"])
-                  and sum(r["mainstat"] for r in c["callees"])
-                  + c["more_callees"]["mainstat"] == sum(r["calls"] for r in cycle["callees"])
+                  and close(c["total_seconds"], cycle["total_seconds"], 1e-9)
+                  and sum(r["calls"] for r in c["callers"])
+                  + c["more_callers"]["calls"] == sum(r["calls"] for r in cycle["callers"])
+                  and sum(r["calls"] for r in c["callees"])
+                  + c["more_callees"]["calls"] == sum(r["calls"] for r in cycle["callees"])
                   and all(r["id"] in known for r in c["callers"] + c["callees"]),
                   f"{name}: cycle {cycle['number']} has the report's figures, callers and callees in a picture of 2 "
                   f"functions", c)

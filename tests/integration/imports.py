@@ -142,8 +142,8 @@ def exact_counts(tap, folder):
 
 def shape(r):
     """What must come back from an export: calls and self by function, calls by arc."""
-    functions = {(f["raw_name"], f["build_id"], f["address"]): (f["calls"], f["self_calls"], round(f["self"], 6))
-                 for f in r["functions"]}
+    functions = {(f["raw_name"], f["build_id"], f["address"]):
+                 (f["calls"], f["self_calls"], round(f["self_seconds"], 6)) for f in r["functions"]}
     arcs = {(f["address"], f["build_id"], row["name"]): row["calls"] for f in r["functions"] for row in f["callees"]
             if row["calls"]}
     return functions, arcs

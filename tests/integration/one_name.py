@@ -1,6 +1,5 @@
 """Own time, time with callees and calls have one name each: self_seconds, total_seconds, calls. No schema and no answer
-has another one for them, but for names that are deprecated and have the same value, and those that formats of other
-programs require."""
+has another one for them, but for those that formats of other programs require. No field is deprecated."""
 import csv
 import io
 import json
@@ -9,13 +8,11 @@ import re
 
 from harness import ROOT, Daemon, Tap, profile, programs
 
-# The names that they had: they stand beside the one name, marked as deprecated.
-WERE = {"self": ("self_seconds", "self_share"), "total": ("total_seconds", "total_share"),
-        "children": ("children_seconds",)}
-WERE_OF_CALLERS = {**WERE, "seconds": ("total_seconds",)}  # elsewhere seconds are of all functions
-# What panels of Grafana look for; in nodes mainstat is the time, in edges it is the calls.
-PANELS = {"value": ("total_seconds",), "self": ("self_seconds",), "detail__self_seconds": ("self_seconds",),
-          "mainstat": ("total_seconds", "calls"), "secondarystat": ("calls", "total_seconds")}
+# What panels of Grafana look for, by format and place, and the field beside it that has the same value.
+NODE = {"detail__self_seconds": "self_seconds", "mainstat": "total_seconds", "secondarystat": "calls"}
+PANELS = {"flamegraph": {"/rows": {"value": None, "self": None}},
+          "nodegraph": {"/nodes": NODE, "/context": NODE,
+                        "/edges": {"mainstat": "calls", "secondarystat": "total_seconds"}}}
 # Other ideas whose names have the same words.
 OTHERS = {
     "children_seconds", "self_share", "total_share", "total_percent",
@@ -48,18 +45,13 @@ def schemas(node, at):
             yield from schemas(value, f"{at}/{i}")
 
 
-def were(one):
-    return WERE_OF_CALLERS if "seconds_per_call" in one else WERE
-
-
-def faults_of_schema(at, properties):
-    for name, said in properties.items():
+def faults_of_names(at, names):
+    for name in names:
         plain = name.removesuffix("_str")
-        if any(one in properties for one in were(properties).get(plain, ())):
-            if said.get("deprecated") is not True:
-                yield f"{at}: {name} is not deprecated"
-        elif WORDS.search(plain) and plain not in ONE | OTHERS:
+        if WORDS.search(plain) and plain not in ONE | OTHERS:
             yield f"{at}: {name}"
+        elif plain == "seconds" and "seconds_per_call" in names:  # elsewhere seconds are of all functions
+            yield f"{at}: {name} of a caller"
 
 
 def objects(node, at=""):
@@ -72,31 +64,32 @@ def objects(node, at=""):
             yield from objects(value, at)
 
 
-def faults_of_answer(at, one, panels):
-    """one: an object of an answer. Names of objects that are no fields (labels, metrics) are not looked at."""
-    for name, value in one.items():
-        plain = name.removesuffix("_str")
-        same = (PANELS if panels else {}).get(plain) or were(one).get(plain, ())
-        stand = [k for k in same if k in one]
-        if stand:
-            if not any(one[k] == value for k in stand):
-                yield f"{at}: {name} is {str(value)[:50]}, and {stand[0]} is {str(one[stand[0]])[:50]}"
-        elif plain not in ONE | OTHERS and (WORDS.search(plain) or (panels and plain in PANELS)):
-            yield f"{at}: {name}"
+def faults_of_panels(at, one, places):
+    """one: an object of an answer for panels. places: of PANELS."""
+    theirs = places.get(at, {})
+    for name in {k for names in places.values() for k in names} & one.keys() - theirs.keys():
+        yield f"{at}: {name}"
+    for name, same in theirs.items():
+        if name not in one or (same and one[name] != one.get(same)):
+            yield f"{at}: {name} is {one.get(name)}, and {same} is {one.get(same)}"
+    yield from faults_of_names(at, one.keys() - theirs.keys())
 
 
 def documents(tap):
-    found = []
+    found, deprecated = [], []
     for name in ("openapi.json", "report.schema.json"):
         with open(os.path.join(ROOT, "schema", name), encoding="utf-8") as f:
-            found += schemas(json.load(f), name)
-    faults = [fault for at, properties in found for fault in faults_of_schema(at, properties)]
+            schema = json.load(f)
+        found += schemas(schema, name)
+        deprecated += [name + at for at, one in objects(schema) if "deprecated" in one]
+    tap.point(not deprecated, "no field is deprecated", deprecated)
+    faults = [fault for at, properties in found for fault in faults_of_names(at, properties)]
     tap.point(not faults, "schemas have one name for self time, total time and calls", faults[:10])
     known = {k for _, properties in found for k in properties}
     tap.point(len(found) > 60 and ONE <= known, "they describe all three", (len(found), sorted(ONE - known)))
-    bad = {"own_seconds": {}, "self": {}, "self_seconds": {}, "inclusive_time": {}, "called": {}}
-    tap.point(len(list(faults_of_schema("", bad))) == 4, "and the test finds other names",
-              list(faults_of_schema("", bad)))
+    bad = ["own_seconds", "self", "self_seconds", "inclusive_time", "called", "seconds", "seconds_per_call"]
+    tap.point(len(list(faults_of_names("", bad))) == 5, "and the test finds other names",
+              list(faults_of_names("", bad)))
 
 
 def targets(build, address):
@@ -112,24 +105,22 @@ def targets(build, address):
 def answers(tap, d, build, address):
     for target in targets(build, address):
         status, _, body = d.get(target)
-        faults = [f for at, one in objects(json.loads(body)) for f in faults_of_answer(at, one, False)]
+        faults = [f for at, one in objects(json.loads(body)) for f in faults_of_names(at, one)]
         tap.point(status == 200 and not faults, target.replace(build, "ID").replace(address, "ADDRESS"),
                   (status, faults[:5], body[:300]))
-    rows = []
-    for form, lists in (("flamegraph", ("rows",)), ("nodegraph", ("nodes", "edges", "cycles"))):
+    for form, places in PANELS.items():
         answer = json.loads(d.get(f"/api/v1/builds/{build}/report?format={form}")[2])
-        faults = [f for at, one in objects(answer) for f in faults_of_answer(at, one, True)]
-        rows = [row for key in lists for row in answer[key]]
-        tap.point(rows and not faults and all("total_seconds" in r for r in rows), f"format={form}", faults[:5])
-    tap.point(all("calls" in r for r in rows if "cycle" not in r), "nodes and edges have calls", rows[:2])
+        faults = [f for at, one in objects(answer) for f in faults_of_panels(at, one, places)]
+        tap.point(all(answer[at[1:]] for at in places if at != "/context") and not faults, f"format={form}", faults[:5])
+    tap.point(answer["cycles"] and all(ONE - {"calls"} <= c.keys() for c in answer["cycles"]),
+              "cycles have times", answer["cycles"])
 
 
 def tables(tap, d, exe, name):
-    """Columns are found by name: both names may stand there."""
     head = next(csv.reader(io.StringIO(d.ctl("report", exe, "-f", "csv").stdout)))
-    tap.point(ONE <= set(head) and not list(faults_of_answer("csv", dict.fromkeys(head), False)), "report -f csv", head)
+    tap.point(ONE <= set(head) and not list(faults_of_names("csv", head)), "report -f csv", head)
     rows = list(csv.DictReader(io.StringIO(d.ctl("callers", exe, name, "-f", "csv").stdout)))
-    faults = [f for row in rows for f in faults_of_answer("csv", row, False)]
+    faults = [f for row in rows for f in faults_of_names("csv", row)]
     named = all("total_seconds" in r and "calls" in r for r in rows)
     tap.point(rows and not faults and named, "callers -f csv", faults)
 

@@ -88,7 +88,7 @@ def build_paths(folder, name="paths"):
 
 def busiest(r):
     """The function with the most time of its own."""
-    return max(r["functions"], key=lambda f: f["self"])
+    return max(r["functions"], key=lambda f: f["self_seconds"])
 
 
 def record(d, *arguments, **options):
@@ -161,7 +161,7 @@ def commands(tap, program):
         tap.point(a["lost"] == 0, "none is lost", done.stderr)
         r, row = stored(d, program)
         total = r["totals"]
-        tap.point(busiest(r)["name"] == "work" and busiest(r)["self"] > 0.9 * a["functions"] / 499,
+        tap.point(busiest(r)["name"] == "work" and busiest(r)["self_seconds"] > 0.9 * a["functions"] / 499,
                   "the time is in the function that works", r["functions"][:2])
         tap.point(abs(total["seconds"] - seconds(a)) < 1e-9, "the report has every tick", (total, a))
         tap.point(row["processes_started"] == 1, "one process is counted", row)
@@ -458,20 +458,20 @@ def kernel(tap, folder):
         tap.point("[kernel]" in rows and rows["[kernel]"]["symbols"], "--kernel: the kernel is a build with names",
                   rows.get("[kernel]"))
         r, _ = stored(d, program)
-        in_kernel = [f for f in r["functions"] if f["self"] > 0 and f["name"] in names]
-        ticks = sum(f["self"] for f in in_kernel) * 499
+        in_kernel = [f for f in r["functions"] if f["self_seconds"] > 0 and f["name"] in names]
+        ticks = sum(f["self_seconds"] for f in in_kernel) * 499
         tap.point(ticks > 0.9 * a["kernel"], "--kernel: its ticks are in functions of the kernel",
                   (ticks, a, [f["name"] for f in r["functions"]][:20]))
         without = record(d, "--", program)
         b = account(without.stderr)
         whole, _ = stored(d, program)
-        ticks = [round(f["self"] * 499) for f in whole["functions"] if f["name"] == "[kernel]"]
+        ticks = [round(f["self_seconds"] * 499) for f in whole["functions"] if f["name"] == "[kernel]"]
         tap.point(adds_up(b) and b["kernel"] > 20 and ticks == [b["kernel"]],
                   "without --kernel its ticks are in one function", (ticks, without.stderr))
         callers = {c["name"] for f in whole["functions"] if f["name"] == "[kernel]" for c in f["callers"]}
         tap.point("pread64" in callers or "__libc_pread64" in callers or "__libc_pread" in callers,
                   "it is below the function that called it", callers)
-        user = sum(f["self"] for f in whole["functions"]
+        user = sum(f["self_seconds"] for f in whole["functions"]
                    if f["name"] != "[kernel]" and f["build_id"] != rows["[kernel]"]["build_id"]) * 499
         tap.point(abs(user - a["functions"] - b["functions"]) < 0.5, "the user's time is apart from it",
                   (user, a, b))

@@ -94,7 +94,7 @@ def named(tap, what, program, folder, how):
         done, a = sampled(d, folder, program, how)
         r, _ = stored(d, program)
         ticks = {f["name"]: f for f in r["functions"]}
-        dear, cheap = (ticks.get(name, {}).get("self", 0) * RATE for name in ("dear 1", "cheap"))
+        dear, cheap = (ticks.get(name, {}).get("self_seconds", 0) * RATE for name in ("dear 1", "cheap"))
         tap.point(done.returncode == 0 and adds_up(a) and a["outside"] <= 2, f"{what}: the ticks are in functions",
                   (done.stderr, sorted(ticks)))
         tap.point("stale" not in ticks and dear > cheap > 0, f"{what}: each has its name", (dear, cheap, sorted(ticks)))

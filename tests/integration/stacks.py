@@ -55,8 +55,8 @@ def check_times(tap, said, truth):
 def check_choice(tap, d, exe, said):
     calls = report(d, exe, "--time", "calls")
     pairs = [(by_name(said)[n], f) for n, f in by_name(calls).items()]
-    tap.point(calls["time"] == "calls" and all(a[k] == b[k] for a, b in pairs for k in ("self", "children", "percent",
-                                                                                        "measured_total")),
+    fields = ("self_seconds", "children_seconds", "percent", "measured_total")
+    tap.point(calls["time"] == "calls" and all(a[k] == b[k] for a, b in pairs for k in fields),
               "time=calls changes the order, not the fields", calls["time"])
     order = [f["measured_total"] for f in said["functions"]]
     tap.point(order == sorted(order, reverse=True), "measured times sort by default", order)
@@ -168,13 +168,13 @@ def check_interrupted(tap, d):
 def check_tree(tap, d, exe, said):
     tree = json.loads(d.ctl("report", exe, "-f", "tree").stdout)
     n = tree["nodes"]
-    columns = [len(tree[k]) for k in ("parent", "frame", "self", "cut", "inferred")]
+    columns = [len(tree[k]) for k in ("parent", "frame", "self_seconds", "cut", "inferred")]
     tap.point(not tree["synthetic"] and columns == [n] * 5 and all(p < i for i, p in enumerate(tree["parent"])),
               "tree: columns of one length, parents first", (n, columns))
-    tap.point(abs(sum(tree["self"]) - tree["total"]) < 1e-9 and tree["left_out"]["nodes"] == 0,
-              "tree: self times add up to the whole", (sum(tree["self"]), tree["total"]))
+    tap.point(abs(sum(tree["self_seconds"]) - tree["total_seconds"]) < 1e-9 and tree["left_out"]["nodes"] == 0,
+              "tree: self times add up to the whole", (sum(tree["self_seconds"]), tree["total_seconds"]))
     few = json.loads(d.ctl("report", exe, "-f", "tree", "--limit", "3").stdout)
-    tap.point(few["nodes"] == 3 and abs(sum(few["self"]) - tree["total"]) < 1e-9 and
+    tap.point(few["nodes"] == 3 and abs(sum(few["self_seconds"]) - tree["total_seconds"]) < 1e-9 and
               few["left_out"]["nodes"] == n - 3 and abs(sum(few["cut"]) - few["left_out"]["seconds"]) < 1e-9,
               "tree: what a limit cuts is counted above it", few)
     derived = json.loads(d.ctl("report", exe, "-f", "tree", "--time", "calls").stdout)

@@ -35,7 +35,7 @@ def counters(d, function="parse", watch="service=api"):
 def wanted(d, exe, function="parse"):
     """Self seconds and calls of a function in the report of a build."""
     f = next(f for f in d.json("report", exe, "--json")["functions"] if f["name"] == function)
-    return f["self"], f["calls"]
+    return f["self_seconds"], f["calls"]
 
 
 def is_at(d, seconds, calls):

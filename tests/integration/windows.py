@@ -133,10 +133,10 @@ def series(tap, raw, rolled, exe, edge):
             target = f"/api/v1/builds/{raw.build}/functions/{at}?since={begin}&until={begin + 21600}"
             one = json.loads(rolled.get(target)[2])
             f, looked = one["functions"][0], looked + 1
-            said = [row[k] for k in ("self", "children", "calls", "self_calls", "uploads", "seconds")]
-            if said != [f["self"], f["children"], f["calls"], f["self_calls"], one["provenance"]["uploads"],
-                        one["totals"]["seconds"]]:
-                wrong.append((row, f["self"], f["children"], f["calls"]))
+            said = [row[k] for k in ("self_seconds", "children_seconds", "calls", "self_calls", "uploads", "seconds")]
+            if said != [f["self_seconds"], f["children_seconds"], f["calls"], f["self_calls"],
+                        one["provenance"]["uploads"], one["totals"]["seconds"]]:
+                wrong.append((row, f["self_seconds"], f["children_seconds"], f["calls"]))
     tap.point(not wrong and looked > 9, f"{looked} steps say what the report of their window says", wrong[:2])
     target = (f"/api/v1/builds/{raw.build}/functions/{places[0]}/series?step=5m"
               f"&since={stamp(edge(30) + 17 * 60 * SECOND)}&until={stamp(edge(20))}")

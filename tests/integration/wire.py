@@ -117,9 +117,8 @@ def counts(ticks, low=0x1000, high=0x2000, bins=1024):
     return encoded([(0, low, high, bins, 100, "seconds", "s", {0: ticks})])
 
 
-WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seconds": 4, "blocked_seconds": 5,
-         "outside_seconds": 7,
-         "calls_lost": 8, "pauses": 17, "ends_not_seen": 19, "of a later version": 63}
+WORDS = {"processes": 0, "cpu_seconds": 1, "sampled_seconds": 2, "collector_seconds": 3, "blocked_seconds": 4,
+         "outside_seconds": 6, "calls_lost": 7, "pauses": 16, "ends_not_seen": 18, "of a later version": 63}
 
 
 def zigzag(n):

@@ -123,7 +123,7 @@ def self_ticks(report):
     out, (rate,) = collections.Counter(), report["totals"]["rates"]
     for f in report["functions"]:
         if f["build_id"] == report["build_id"]:
-            out[f["name"]] += f["self"] * rate
+            out[f["name"]] += f["self_seconds"] * rate
     return out
 
 

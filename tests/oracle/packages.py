@@ -265,7 +265,7 @@ class Package:
                        report.stderr + check.stderr.decode())
         if report.returncode == 0:
             answer = json.loads(report.stdout)
-            total, parts = answer["totals"]["seconds"], sum(f["self"] for f in answer["functions"])
+            total, parts = answer["totals"]["seconds"], sum(f["self_seconds"] for f in answer["functions"])
             ticks = sum(self.ticks(f) for f in files)
             self.tap.point(total > 0 and abs(parts - total) <= 1e-9 * total and answer["totals"]["ticks"] == ticks,
                            f"{self.name}: the self times of the true report add up to the files' {ticks} ticks",

@@ -52,7 +52,9 @@ static void fill_collector(struct counts *c, uint32_t at, uint32_t program, uint
          word += 1 + below(6), c->histograms[at].used++) {
         word += word == COLLECTOR_OUTSIDE_NS || word == COLLECTOR_SAMPLES; /* time of [outside]; how rough ticks are */
         c->bin_index[first] = word;
-        c->bin_ticks[first++] = below(6) == 0 ? UINT64_MAX - below(9) : 1 + below(1000000);
+        c->bin_ticks[first++] = word == COLLECTOR_CPU_NS ? 1 + below(1000) /* much of it without ticks hides times */
+                                : below(6) == 0          ? UINT64_MAX - below(9)
+                                                         : 1 + below(1000000);
     }
     c->bin_count = first;
 }

@@ -58,10 +58,6 @@ Test(coverage, what_functions_have_of_the_cpu_time, .init = setup)
     cr_assert(coverage_share(&c, &share) && share == 800.0 / 950);
     cr_assert(coverage_overhead(&c, &share) && share == 50.0 / 900);
     share = 0.8;
-    c.counters[COLLECTOR_WALL_NS] = 100; /* waiting is in the ticks: of what part are they? */
-    cr_assert(coverage_attributed(&c) == 900 && !coverage_share(&c, &share) && !coverage_overhead(&c, &share) &&
-              share == 0.8);
-    c.counters[COLLECTOR_WALL_NS] = 0;
     c.counters[COLLECTOR_CPU_NS] = 50; /* all of it inside */
     cr_assert(!coverage_share(&c, &share));
     c.counters[COLLECTOR_CPU_NS] = 0;
@@ -104,8 +100,6 @@ Test(coverage, how_much_of_the_cpu_time_has_no_ticks)
     cr_assert_eq(coverage_without_ticks(&c), 0, "a tenth");
     c.counters[COLLECTOR_SAMPLED_NS]--;
     cr_assert_eq(coverage_without_ticks(&c), 100000001);
-    c.counters[COLLECTOR_WALL_NS] = 1;
-    cr_assert_eq(coverage_without_ticks(&c), 0, "waiting is in the ticks");
     c = (struct coverage){.any = true};
     c.counters[COLLECTOR_CPU_NS] = 49999999;
     cr_assert_eq(coverage_without_ticks(&c), 0, "too short for a tick");

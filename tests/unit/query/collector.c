@@ -163,7 +163,7 @@ Test(query_collector, a_report_takes_one_dimension)
     cr_assert_eq(fleet_number(root, "collector/cpu_seconds"), 1, "words are shown whatever was sampled");
     json_decref(root);
     root = fleet_get(s, "/api/v1/builds/4f2a/functions?name=unknown&dimension=cycles");
-    cr_assert_eq(fleet_number(root, "rows/0/self"), 10000);
+    cr_assert_eq(fleet_number(root, "rows/0/self_seconds"), 10000);
     json_decref(root);
     refused(s, REPORT "?dimension=misses", "dimension=misses: the samples have cycles, seconds, wall");
     refused(s, REPORT "?dimension=collector", "dimension=collector: not a dimension of samples; every report shows it");

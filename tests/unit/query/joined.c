@@ -24,8 +24,9 @@ Test(query_joined, one_program_is_its_own_report)
     {
         const json_t *f = fleet_named(report, "functions", fleet_text(row, "name"));
         cr_assert_not_null(f, "%s", fleet_text(row, "name"));
-        cr_assert_float_eq(fleet_number(row, "self"), fleet_number(f, "self"), 1e-12);
-        cr_assert_float_eq(fleet_number(row, "total"), fleet_number(f, "self") + fleet_number(f, "children"), 1e-12);
+        cr_assert_float_eq(fleet_number(row, "self_seconds"), fleet_number(f, "self_seconds"), 1e-12);
+        cr_assert_float_eq(fleet_number(row, "total_seconds"),
+                           fleet_number(f, "self_seconds") + fleet_number(f, "children_seconds"), 1e-12);
         cr_assert_eq(fleet_number(row, "calls"), fleet_number(f, "calls"));
         cr_assert_eq(fleet_number(row, "programs"), 1);
         cr_assert_eq(fleet_number(row, "builds"), 1);
@@ -135,7 +136,7 @@ Test(query_joined, programs_are_joined_by_name_wherever_the_functions_lie)
     json_t *joined = fleet_get(s, "/api/v1/functions");
     const json_t *a = fleet_named(joined, "rows", "a");
     cr_assert_not_null(a);
-    cr_assert_float_eq(fleet_number(a, "self"), 0.75 + 1.02, 1e-9);
+    cr_assert_float_eq(fleet_number(a, "self_seconds"), 0.75 + 1.02, 1e-9);
     cr_assert_eq(fleet_number(a, "programs"), 2);
     cr_assert_eq(fleet_number(a, "builds"), 2);
     cr_assert_eq(fleet_number(joined, "programs"), 2);
@@ -161,7 +162,7 @@ Test(query_joined, what_does_not_join_is_told_and_nothing_is_lost)
         double sum = 0;
         json_array_foreach(json_object_get(joined, "rows"), i, row)
         {
-            sum += fleet_number(row, "self");
+            sum += fleet_number(row, "self_seconds");
         }
         sum += fleet_number(joined, "not_joined/unnamed_seconds") +
                fleet_number(joined, "not_joined/ambiguous_seconds") + fleet_number(joined, "not_joined/other_seconds");

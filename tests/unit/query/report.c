@@ -29,7 +29,7 @@ Test(query_report, cycle_example_end_to_end)
     cr_assert_str_eq(fleet_text(cycle, "callers/0/name"), "main");
     cr_assert_str_eq(fleet_text(cycle, "members/0/name"), "b");
     cr_assert_str_eq(fleet_text(cycle, "callees/0/name"), "c");
-    cr_assert_float_eq(fleet_number(fleet_named(a, "callers", "main"), "self"), 1.77, 1e-12);
+    cr_assert_float_eq(fleet_number(fleet_named(a, "callers", "main"), "self_seconds"), 1.77, 1e-12);
     json_decref(root);
     store_close(s);
 }

@@ -39,9 +39,10 @@ static void compare_row(struct store *s, const json_t *row, const char *address)
     json_t *one = fleet_get(s, target);
     const json_t *f = fleet_at(one, "functions/0");
     cr_assert_not_null(f);
-    cr_assert_float_eq(fleet_number(row, "self"), fleet_number(f, "self"), 1e-9, "%s", target);
-    cr_assert_float_eq(fleet_number(row, "children"), fleet_number(f, "children"), 1e-9, "%s", target);
-    cr_assert_float_eq(fleet_number(row, "total"), fleet_number(f, "self") + fleet_number(f, "children"), 1e-9);
+    cr_assert_float_eq(fleet_number(row, "self_seconds"), fleet_number(f, "self_seconds"), 1e-9, "%s", target);
+    cr_assert_float_eq(fleet_number(row, "children_seconds"), fleet_number(f, "children_seconds"), 1e-9, "%s", target);
+    cr_assert_float_eq(fleet_number(row, "total_seconds"),
+                       fleet_number(f, "self_seconds") + fleet_number(f, "children_seconds"), 1e-9);
     cr_assert_eq(fleet_number(row, "calls"), fleet_number(f, "calls"), "%s", target);
     cr_assert_eq(fleet_number(row, "uploads"), fleet_number(one, "provenance/uploads"));
     json_decref(one);
@@ -117,7 +118,7 @@ Test(query_series, a_window_and_labels_narrow_it)
     cr_assert_eq(json_array_size(json_object_get(root, "rows")), 2);
     cr_assert_str_eq(fleet_text(root, "rows/0/time"), since);
     cr_assert_str_eq(fleet_text(root, "name"), "main");
-    cr_assert_float_eq(fleet_number(root, "rows/0/self"), 0.22, 1e-9, "hour 3, one upload, 3 × 7 + 1 ticks");
+    cr_assert_float_eq(fleet_number(root, "rows/0/self_seconds"), 0.22, 1e-9, "hour 3, one upload, 3 × 7 + 1 ticks");
     json_decref(root);
     root = fleet_get(s, "/api/v1/builds/" PROGRAM "/functions/401010/series?label.service=web");
     cr_assert_eq(json_array_size(json_object_get(root, "rows")), 0, "an empty panel is no error");

@@ -97,17 +97,16 @@ Test(render_collector, json_has_every_word_and_what_follows)
         cr_assert(collector_counter_name(i) == NULL || json_is_number(json_object_get(c, collector_counter_name(i))),
                   "%s", collector_counter_name(i));
     }
-    cr_assert_eq(json_object_size(c), 6 + 29 + 2);
+    cr_assert_eq(json_object_size(c), 6 + 28 + 2);
     cr_assert(json_is_false(json_object_get(c, "wider_than_report")) && json_is_false(json_object_get(c, "saturated")));
     json_decref(root);
     in.scope = "everywhere";
     counters.saturated = true;
-    counters.counters[COLLECTOR_WALL_NS] = 1;
+    counters.counters[COLLECTOR_CPU_NS] = 0;
     root = render_json();
     c = json_object_get(root, "collector");
     cr_assert(json_is_true(json_object_get(c, "wider_than_report")) && json_is_true(json_object_get(c, "saturated")));
-    cr_assert(json_is_null(json_object_get(c, "coverage")) && json_is_null(json_object_get(c, "overhead")),
-              "with waiting in the ticks nobody knows it");
+    cr_assert(json_is_null(json_object_get(c, "coverage")), "without CPU time nobody knows it");
     json_decref(root);
 }
 
@@ -180,15 +179,7 @@ Test(render_collector, the_heading_says_where_the_time_went)
          "Coverage  unknown, because no CPU time was recorded: 2s in known objects, 0s of CPU time in 1 process\n",
          true);
     counters.counters[COLLECTOR_INSIDE_NS] = 0;
-    counters.counters[COLLECTOR_CPU_NS] = 5;
-    counters.counters[COLLECTOR_WALL_NS] = 1;
-    says("text",
-         "Coverage  unknown, because ticks include waiting: 2s in known objects, 5ns of CPU time in 1 process\n", true);
-    says("text", " of CPU time and 1ns, including waiting,", true);
-    counters.counters[COLLECTOR_CPU_NS] = 5;
-    counters.counters[COLLECTOR_WALL_NS] = 1000000000;
-    says("text", "Coverage  unknown, because ticks include waiting: 3s in known objects", true);
-    says("text", "2s of CPU time and 1s, including waiting, sampled, all of it in known objects\n", true);
+    says("text", "2s sampled, all of it in known objects\n", true);
 }
 
 Test(render_collector, the_time_inside_it_belongs_to_whole_processes)

@@ -70,8 +70,8 @@ static void check_row(const json_t *row, const char *name, double calls, double 
     cr_assert_str_eq(text(row, "name"), name);
     cr_assert_eq(number(row, "calls"), calls);
     cr_assert_eq(number(row, "of_calls"), of_calls);
-    cr_assert_eq(number(row, "self"), self);
-    cr_assert_eq(number(row, "children"), children);
+    cr_assert_eq(number(row, "self_seconds"), self);
+    cr_assert_eq(number(row, "children_seconds"), children);
 }
 
 Test(render_json, cycle_example_carries_every_number)
@@ -91,7 +91,7 @@ Test(render_json, cycle_example_carries_every_number)
     const json_t *cycle = item(root, "cycles", 0);
     cr_assert_eq(number(cycle, "index"), 3);
     cr_assert_float_eq(number(cycle, "percent"), 91.71, 0.005);
-    cr_assert_eq(number(cycle, "self"), 1.77);
+    cr_assert_eq(number(cycle, "self_seconds"), 1.77);
     cr_assert_eq(number(cycle, "calls_outside"), 1);
     cr_assert_eq(number(cycle, "calls_inside"), 5);
     check_row(item(cycle, "members", 0), "b", 3, 0, 1.02, 0);
@@ -156,7 +156,7 @@ Test(render_json, focus_and_flat_view)
     cr_assert_null(json_object_get(root, "functions"));
     cr_assert_eq(json_array_size(json_object_get(columns, "name")), 5);
     cr_assert_eq(json_array_size(json_object_get(columns, "calls")), 5);
-    cr_assert_eq(json_real_value(json_array_get(json_object_get(columns, "self"), 2)), 1.02);
+    cr_assert_eq(json_real_value(json_array_get(json_object_get(columns, "self_seconds"), 2)), 1.02);
     json_decref(root);
     in.show.focus = "nobody";
     root = render(&in);

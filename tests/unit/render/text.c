@@ -61,7 +61,6 @@ Test(render_text, equal_names_are_told_apart)
     static const char *const NAMES[] = {"/srv/bin/cycle", "/lib/libb.so"};
     static const char *const FILES[] = {"src/left.c", "src/right.c", "src/right.c", "", "", ""};
     struct name_list names;
-    struct profd_error e;
     for (uint32_t i = 0; i < 6; i++) {
         f[i] =
             (struct report_function){.index = i + 1, NAMED("twin"), .build = i < 4 ? 0 : 1, .address = 0x1000 + 16 * i};
@@ -74,7 +73,7 @@ Test(render_text, equal_names_are_told_apart)
     r.build_names = NAMES;
     r.build_count = 2;
     struct arena *a = arena_new(0);
-    cr_assert_eq(name_list_make(&r, false, a, &names, &e), PROFD_OK);
+    name_list_make(&r, false, a, &names);
     cr_assert_str_eq(names.text[0], "twin (left.c)");
     cr_assert_str_eq(names.text[1], "twin (right.c) [0x1010]");
     cr_assert_str_eq(names.text[2], "twin (right.c) [0x1020]");
