@@ -177,10 +177,7 @@ static enum profd_status name_targets(struct job *job, const struct listing *l, 
 {
     const struct symtab_request request = {.object = what->object, .build_id = what->object->id.text};
     struct symtab *t;
-    enum profd_status status = symtab_build(job->arena, &request, &t, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(symtab_build(job->arena, &request, &t, e));
     const char **names = ARENA_ARRAY(job->arena, what->instruction_count, const char *);
     for (uint32_t i = 0; i < what->instruction_count; i++) {
         names[i] = name_target(job->arena, t, l, &what->instructions[i]);
@@ -269,10 +266,7 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
     fill(&l, job->arena);
     struct object_line *lines = NULL;
     uint32_t line_count;
-    enum profd_status status = find_lines(job, &l, &lines, &line_count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(find_lines(job, &l, &lines, &line_count, e));
     const struct render_input in = work_make_input(w);
     struct render_addresses what = {.function = l.function,
                                     .tick_count = l.tick_count,
@@ -284,11 +278,9 @@ static enum profd_status show(struct job *job, const struct work *w, const char 
                                     .object = l.build < w->load.profile->build_count ? w->objects[l.build] : NULL,
                                     .overdispersion = report_measure_overdispersion(
                                         r->rate_count > 0 ? r->rates[r->rate_count - 1] : 0, r->per_tick)};
-    status = find_instructions(job, &l, &what, e);
-    if (status == PROFD_OK) {
-        render_addresses(&in, &what, &job->answer->body);
-    }
-    return status;
+    TRY(find_instructions(job, &l, &what, e));
+    render_addresses(&in, &what, &job->answer->body);
+    return PROFD_OK;
 }
 
 enum profd_status addresses_show(struct job *job, struct profd_error *e)
@@ -298,12 +290,12 @@ enum profd_status addresses_show(struct job *job, struct profd_error *e)
     size_t limit = 0;
     uint32_t position = 0;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(work_make_report(job, &w, &limit, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     build = build != NULL ? build : w.id.text;
-    status = function_find(w.report, build, job->params->segments[5], &position, e);
+    const enum profd_status status = function_find(w.report, build, job->params->segments[5], &position, e);
     const struct report_function *f = status == PROFD_OK ? &w.report->functions[position]
                                       : status == PROFD_NOT_FOUND
                                           ? find_uncounted(job, &w, build, job->params->segments[5])

@@ -141,22 +141,17 @@ enum profd_status builds_show(struct job *job, struct profd_error *e)
     struct buildid id;
     bool fresh;
     uint32_t variants = 0;
-    enum profd_status status =
-        store_find_build(job->store, &job->request->scope, job->params->segments[PARAMS_BUILD], &id, e);
-    if (status == PROFD_OK) {
-        status = job_set_list_etag(job, &fresh, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(store_find_build(job->store, &job->request->scope, job->params->segments[PARAMS_BUILD], &id, e));
+    TRY(job_set_list_etag(job, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     struct build_detail d = {.job = job};
     d.labels = ARENA_ARRAY(job->arena, LIMIT_PAGE, struct label_row);
     d.companions = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
     d.names = ARENA_ARRAY(job->arena, LIMIT_PAGE, const char *);
-    status = gather(&d, id.text, &variants, e);
-    if (status == PROFD_OK) {
-        render_build(&d.row, d.labels, d.label_count, d.companions, d.names, d.companion_count, variants,
-                     &job->answer->body);
-    }
-    return status;
+    TRY(gather(&d, id.text, &variants, e));
+    render_build(&d.row, d.labels, d.label_count, d.companions, d.names, d.companion_count, variants,
+                 &job->answer->body);
+    return PROFD_OK;
 }

@@ -33,18 +33,14 @@ enum profd_status callers_show(struct job *job, struct profd_error *e)
     uint32_t position = 0;
     enum callers_method want = CALLERS_NONE;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = parse_method(job->params, &want, e);
-    if (status == PROFD_OK) {
-        status = work_make_report(job, &w, &limit, &fresh, e);
+    TRY(parse_method(job->params, &want, e));
+    TRY(work_make_report(job, &w, &limit, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
-    if (status != PROFD_OK || fresh) {
-        return status;
-    }
-    status = function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &position, e);
-    if (status == PROFD_OK) {
-        callers_make(job->arena, w.report, position, want, &c);
-        const struct render_input in = work_make_input(&w);
-        render_callers(&in, &c, limit, &job->answer->body);
-    }
-    return status;
+    TRY(function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &position, e));
+    callers_make(job->arena, w.report, position, want, &c);
+    const struct render_input in = work_make_input(&w);
+    render_callers(&in, &c, limit, &job->answer->body);
+    return PROFD_OK;
 }

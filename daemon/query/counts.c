@@ -27,18 +27,14 @@ enum profd_status counts_show(struct job *job, struct profd_error *e)
     uint8_t *bytes = NULL;
     size_t size = 0;
     bool fresh = false;
-    enum profd_status status = work_begin(job, true, &w, &fresh, e);
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(work_begin(job, true, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
-    status = listing_load(job, &w, &counts, &object, e);
-    if (status == PROFD_OK) {
-        status = counts_encode(&counts, &bytes, &size, e);
-    }
-    if (status == PROFD_OK) {
-        job->answer->content_type = content_type(object);
-        buffer_add(&job->answer->body, bytes, size);
-        free(bytes);
-    }
-    return status;
+    TRY(listing_load(job, &w, &counts, &object, e));
+    TRY(counts_encode(&counts, &bytes, &size, e));
+    job->answer->content_type = content_type(object);
+    buffer_add(&job->answer->body, bytes, size);
+    free(bytes);
+    return PROFD_OK;
 }

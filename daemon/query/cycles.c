@@ -67,9 +67,9 @@ enum profd_status cycles_list(struct job *job, struct profd_error *e)
     struct work w;
     bool fresh = false;
     size_t limit = 0;
-    enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(work_make_report(job, &w, &limit, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     const uint32_t all = w.report->shown->cycle_count, count = limit < all ? (uint32_t)limit : all;
     const struct render_input in = work_make_input(&w);

@@ -157,20 +157,16 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
     const char *fdr = params_find(p, "fdr"), *confidence = params_find(p, "confidence");
     q->request.fdr = 0.05;
     q->limit = q->job->request->http ? LIMIT_HTTP_ROWS : 0;
-    enum profd_status status = params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e);
-    if (status == PROFD_OK && fdr != NULL && !parse_real(fdr, '\0', 1, &q->request.fdr)) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
+    TRY(params_parse_number(p, "limit", 0, UINT32_MAX, &q->limit, e));
+    if (fdr != NULL && !parse_real(fdr, '\0', 1, &q->request.fdr)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "fdr=%s is not a number between 0 and 1", fdr);
     }
-    if (status == PROFD_OK && confidence != NULL && !parse_real(confidence, '\0', 1, &q->request.confidence)) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
+    if (confidence != NULL && !parse_real(confidence, '\0', 1, &q->request.confidence)) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "confidence=%s is not a number between 0 and 1", confidence);
     }
-    if (status == PROFD_OK) {
-        status = parse_metrics(q, e);
-    }
-    if (status == PROFD_OK) {
-        status = parse_threshold(q, e);
-    }
-    return status == PROFD_OK ? parse_watch(q, e) : status;
+    TRY(parse_metrics(q, e));
+    TRY(parse_threshold(q, e));
+    return parse_watch(q, e);
 }
 
 /* The tag covers the states of both builds. */
@@ -241,30 +237,26 @@ static void judge_calls(struct asking *q)
 static enum profd_status compare(struct asking *q, struct arena *scratch, struct profd_error *e)
 {
     struct diff d;
-    enum profd_status status = make_side(q, 0, scratch, e);
-    if (status == PROFD_OK) {
-        status = make_side(q, 1, scratch, e);
-    }
-    if (status == PROFD_OK && strcmp(q->made[0].dimension, q->made[1].dimension) != 0) {
+    TRY(make_side(q, 0, scratch, e));
+    TRY(make_side(q, 1, scratch, e));
+    if (strcmp(q->made[0].dimension, q->made[1].dimension) != 0) {
         return profd_error_set(e, PROFD_BAD_QUERY,
                                "a has samples of dimension %s and b of %s, which cannot be compared; choose with "
                                "dimension=",
                                q->made[0].dimension, q->made[1].dimension);
     }
-    if (status == PROFD_OK) {
-        const struct provenance *p = &q->works[1].load.provenance;
-        const double span = (double)(p->last - p->first), most = 1 + (double)LONGEST / span;
-        q->request.most_data = span > 0 && most < DIFF_DATA_MOST ? most : DIFF_DATA_MOST;
-        judge_calls(q);
-        arena_reset(scratch);
-        diff_make(scratch, &q->request, &d);
-        const struct render_diff out = {.diff = &d,
-                                        .request = &q->request,
-                                        .limit = q->limit == 0 ? SIZE_MAX : (size_t)q->limit,
-                                        .sides = {work_make_input(&q->works[0]), work_make_input(&q->works[1])}};
-        render_diff(&out, &q->job->answer->body);
-    }
-    return status;
+    const struct provenance *p = &q->works[1].load.provenance;
+    const double span = (double)(p->last - p->first), most = 1 + (double)LONGEST / span;
+    q->request.most_data = span > 0 && most < DIFF_DATA_MOST ? most : DIFF_DATA_MOST;
+    judge_calls(q);
+    arena_reset(scratch);
+    diff_make(scratch, &q->request, &d);
+    const struct render_diff out = {.diff = &d,
+                                    .request = &q->request,
+                                    .limit = q->limit == 0 ? SIZE_MAX : (size_t)q->limit,
+                                    .sides = {work_make_input(&q->works[0]), work_make_input(&q->works[1])}};
+    render_diff(&out, &q->job->answer->body);
+    return PROFD_OK;
 }
 
 enum profd_status diff_show(struct job *job, struct profd_error *e)
@@ -272,18 +264,12 @@ enum profd_status diff_show(struct job *job, struct profd_error *e)
     struct asking *q = ARENA_NEW(job->arena, struct asking);
     bool fresh = false;
     q->job = job;
-    enum profd_status status = parse(q, e);
-    if (status == PROFD_OK) {
-        status = find_side(q, 0, e);
-    }
-    if (status == PROFD_OK) {
-        status = find_side(q, 1, e);
-    }
-    if (status == PROFD_OK) {
-        status = set_tag(q, &fresh, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(parse(q, e));
+    TRY(find_side(q, 0, e));
+    TRY(find_side(q, 1, e));
+    TRY(set_tag(q, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     q->request.paired = strcmp(q->works[0].id.text, q->works[1].id.text) == 0;
     return compare(q, arena_new_child(job->arena, LIMIT_QUERY_MEMORY_OWN), e);

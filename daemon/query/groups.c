@@ -59,15 +59,12 @@ static enum profd_status find_page(const struct job *job, const struct group_row
 static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w,
                                 struct group_row **rows, size_t *n, const char **dimension, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     bool moved = r->step == 0 || r->begin < r->end;
-    while (status == PROFD_OK && moved) {
-        status = groups_add_up(r, job->arena, rows, n, dimension, e);
-        if (status == PROFD_OK) {
-            status = work_check_edges(job, w, &moved, e);
-        }
+    while (moved) {
+        TRY(groups_add_up(r, job->arena, rows, n, dimension, e));
+        TRY(work_check_edges(job, w, &moved, e));
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status show(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
@@ -76,13 +73,8 @@ static enum profd_status show(struct job *job, const struct groups_request *r, s
     struct group_row *rows = NULL;
     size_t n = 0, first;
     const char *next = NULL, *dimension = r->dimension != NULL ? r->dimension : REPORT_DIMENSION_USUAL;
-    enum profd_status status = add_up(job, r, w, &rows, &n, &dimension, e);
-    if (status == PROFD_OK) {
-        status = find_page(job, rows, n, r->label_count, &first, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(add_up(job, r, w, &rows, &n, &dimension, e));
+    TRY(find_page(job, rows, n, r->label_count, &first, e));
     size_t count = n - first < limit ? n - first : limit;
     if (first + count < n) {
         next = make_cursor(&rows[first + count - 1], r->label_count, job->arena);
@@ -100,23 +92,14 @@ enum profd_status groups_show(struct job *job, struct profd_error *e)
     struct groups_request r = {.store = job->store};
     bool fresh = false;
     unsigned long long limit = LIMIT_PAGE_DEFAULT;
-    enum profd_status status = job_parse_page(job, &limit, e);
-    if (status == PROFD_OK) {
-        status = steps_parse(job, 0, &r.step, e);
+    TRY(job_parse_page(job, &limit, e));
+    TRY(steps_parse(job, 0, &r.step, e));
+    TRY(groups_parse_labels(job->params, &r, e));
+    TRY(work_begin(job, false, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
-    if (status == PROFD_OK) {
-        status = groups_parse_labels(job->params, &r, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = work_begin(job, false, &w, &fresh, e);
-    if (status == PROFD_OK && !fresh) {
-        status = steps_find_span(&w, r.step, &r.begin, &r.end, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
-    }
+    TRY(steps_find_span(&w, r.step, &r.begin, &r.end, e));
     r.scope = w.options.visible;
     r.filter = work_make_filter(&w);
     r.dimension = w.options.dimension;

@@ -299,8 +299,8 @@ static enum profd_status ask(struct adding *g, struct profd_error *e)
         filter.since = filter.since > 0 ? filter.since : 1;
         filter.until = filter.until > 0 && filter.until < last ? filter.until : last;
     }
-    enum profd_status status = store_each_upload(r->store, &r->scope, &filter, take_row, g, e);
-    return status == PROFD_OK ? store_pattern_judge(&filter, e) : status;
+    TRY(store_each_upload(r->store, &r->scope, &filter, take_row, g, e));
+    return store_pattern_judge(&filter, e);
 }
 
 /* The groups with processes that have not been read since the restart, and with marked hours of hosts. If one of these
@@ -388,11 +388,9 @@ static enum profd_status choose_dimension(const struct adding *g, const char **o
         list = arena_extend(g->arena, list, n, &capacity, sizeof *list);
         list[n++] = (struct report_dimension){.name = at};
     }
-    enum profd_status status = report_dimension_pick(list, n, asked, false, &picked, e);
-    if (status == PROFD_OK) {
-        *out = picked < n ? list[picked].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
-    }
-    return status;
+    TRY(report_dimension_pick(list, n, asked, false, &picked, e));
+    *out = picked < n ? list[picked].name : asked != NULL ? asked : REPORT_DIMENSION_USUAL;
+    return PROFD_OK;
 }
 
 static enum profd_status finish(struct adding *g, struct group_row **rows, size_t *count, const char **dimension,
@@ -401,13 +399,10 @@ static enum profd_status finish(struct adding *g, struct group_row **rows, size_
     struct groups_request request = *g->request;
     size_t n = g->keys.count;
     const char *chosen = REPORT_DIMENSION_USUAL;
-    enum profd_status status = choose_dimension(g, &chosen, e);
-    if (status == PROFD_OK && g->totals && strcmp(chosen, REPORT_DIMENSION_USUAL) != 0) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
-                                 REPORT_DIMENSION_USUAL);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(choose_dimension(g, &chosen, e));
+    if (g->totals && strcmp(chosen, REPORT_DIMENSION_USUAL) != 0) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: of some hosts only totals in %s are kept", chosen,
+                               REPORT_DIMENSION_USUAL);
     }
     struct group_row *out = ARENA_ARRAY(g->arena, n, struct group_row);
     const bool usual = !request.alone && strcmp(chosen, REPORT_DIMENSION_USUAL) == 0;

@@ -54,31 +54,25 @@ bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct 
 enum profd_status job_set_list_etag(struct job *job, bool *fresh, struct profd_error *e)
 {
     struct store_epoch epoch;
-    enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
-    if (status == PROFD_OK) {
-        *fresh = job_set_etag(job, "", 0, &epoch);
-    }
-    return status;
+    TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
+    *fresh = job_set_etag(job, "", 0, &epoch);
+    return PROFD_OK;
 }
 
 enum profd_status job_parse_page(const struct job *job, unsigned long long *limit, struct profd_error *e)
 {
     unsigned long long value = LIMIT_PAGE_DEFAULT;
-    enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e);
-    if (status == PROFD_OK) {
-        *limit = value == 0 || value > LIMIT_PAGE ? LIMIT_PAGE : value;
-    }
-    return status;
+    TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e));
+    *limit = value == 0 || value > LIMIT_PAGE ? LIMIT_PAGE : value;
+    return PROFD_OK;
 }
 
 enum profd_status job_parse_whole(const struct job *job, unsigned long long *limit, struct profd_error *e)
 {
     unsigned long long value = 0;
-    enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e);
-    if (status == PROFD_OK) {
-        *limit = value == 0 ? ULLONG_MAX : value;
-    }
-    return status;
+    TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &value, e));
+    *limit = value == 0 ? ULLONG_MAX : value;
+    return PROFD_OK;
 }
 
 const char *job_copy(struct job *job, const char *text)

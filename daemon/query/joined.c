@@ -247,19 +247,18 @@ static struct work work_of(const struct asking *q, const struct program *p)
 static enum profd_status find_edges(struct asking *q, uint8_t digest[SHA256_DIGEST_SIZE], struct profd_error *e)
 {
     struct sha256_ctx sha;
-    enum profd_status status = PROFD_OK;
     bool moved;
     const int64_t window[2] = {q->options.since, q->options.until};
     sha256_init(&sha);
     sha256_update(&sha, sizeof window, (const uint8_t *)window);
-    for (uint32_t i = 0; status == PROFD_OK && i < q->count && (q->options.since > 0 || q->options.until > 0); i++) {
+    for (uint32_t i = 0; i < q->count && (q->options.since > 0 || q->options.until > 0); i++) {
         struct work w = work_of(q, &q->programs[i]);
-        status = work_check_edges(q->job, &w, &moved, e);
+        TRY(work_check_edges(q->job, &w, &moved, e));
         int64_t edges[2] = {w.used_since, w.used_until};
         sha256_update(&sha, sizeof edges, (const uint8_t *)edges);
     }
     sha256_digest(&sha, SHA256_DIGEST_SIZE, digest);
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_error *e)
@@ -291,12 +290,11 @@ static void widen(int64_t *since, int64_t *until, const struct work *w, bool fir
 static enum profd_status add_programs(struct asking *q, struct subreport *subreport, struct joined *j, int64_t edges[2],
                                       struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; status == PROFD_OK && i < q->count; i++) {
+    for (uint32_t i = 0; i < q->count; i++) {
         struct work w = work_of(q, &q->programs[i]);
-        status = subreport_load(subreport, &w, e);
+        TRY(subreport_load(subreport, &w, e));
         const struct provenance *from = &w.load.provenance;
-        if (status != PROFD_OK || from->uploads == 0) {
+        if (from->uploads == 0) {
             continue;
         }
         widen(&edges[0], &edges[1], &w, j->rest.programs == 0);
@@ -304,12 +302,10 @@ static enum profd_status add_programs(struct asking *q, struct subreport *subrep
         j->rest.uploads += from->uploads;
         j->rest.processes += from->processes;
         j->rest.inexact |= from->inexact;
-        status = subreport_make(subreport, &w, e);
-        if (status == PROFD_OK) {
-            joined_add(j, w.report, subreport->job.arena);
-        }
+        TRY(subreport_make(subreport, &w, e));
+        joined_add(j, w.report, subreport->job.arena);
     }
-    return status;
+    return PROFD_OK;
 }
 
 static int by_sort(const void *left, const void *right, void *context)
@@ -377,24 +373,20 @@ static enum profd_status parse(struct asking *q, struct profd_error *e)
     const struct query_request *r = q->job->request;
     const struct params *p = q->job->params;
     const char *sort = params_find(p, "sort");
-    enum profd_status status = job_parse_page(q->job, &q->limit, e);
-    if (status == PROFD_OK) {
-        status = params_parse_number(p, "cursor", 0, UINT32_MAX, &q->skip, e);
-    }
-    if (status == PROFD_OK) {
-        status = options_parse(p, &r->scope, r->http, r->now, false, q->job->arena, &q->options, e);
-    }
-    if (status == PROFD_OK && sort != NULL && q->options.show.sort == RENDER_SORT_INDEX) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
+    TRY(job_parse_page(q->job, &q->limit, e));
+    TRY(params_parse_number(p, "cursor", 0, UINT32_MAX, &q->skip, e));
+    TRY(options_parse(p, &r->scope, r->http, r->now, false, q->job->arena, &q->options, e));
+    if (sort != NULL && q->options.show.sort == RENDER_SORT_INDEX) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "sort=%s is none of: self, total, calls", sort);
     }
     if (q->options.show.sort == RENDER_SORT_INDEX) {
         q->options.show.sort = RENDER_SORT_SELF;
     }
     q->name = params_find(p, "name");
-    if (status == PROFD_OK && q->name != NULL && q->name[0] == '\0') {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
+    if (q->name != NULL && q->name[0] == '\0') {
+        return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status joined_list(struct job *job, struct profd_error *e)
@@ -404,19 +396,15 @@ enum profd_status joined_list(struct job *job, struct profd_error *e)
     int64_t edges[2] = {0, 0};
     struct joined j;
     struct subreport subreport;
-    enum profd_status status = parse(&q, e);
-    if (status == PROFD_OK) {
-        status = set_tag(&q, &fresh, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(parse(&q, e));
+    TRY(set_tag(&q, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     joined_init(&j, job->arena);
     j.rest.programs_left = q.left;
     subreport_init(&subreport, job);
-    status = add_programs(&q, &subreport, &j, edges, e);
-    if (status == PROFD_OK) {
-        show(&q, &j, edges);
-    }
-    return status;
+    TRY(add_programs(&q, &subreport, &j, edges, e));
+    show(&q, &j, edges);
+    return PROFD_OK;
 }

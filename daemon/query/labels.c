@@ -56,13 +56,8 @@ static enum profd_status labels_count(struct store *s, const struct store_scope 
     struct counting c = {.arena = a};
     set_init(&c.pairs, a);
     buffer_init_arena(&c.key, a);
-    enum profd_status status = store_each_upload(s, scope, filter, take_row, &c, e);
-    if (status == PROFD_OK) {
-        status = store_pattern_judge(filter, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(store_each_upload(s, scope, filter, take_row, &c, e));
+    TRY(store_pattern_judge(filter, e));
     struct label_row *out = ARENA_ARRAY(a, c.pairs.count, struct label_row);
     for (uint32_t i = 0; i < c.pairs.count; i++) {
         const char *name = c.pairs.keys[i].bytes;
@@ -146,15 +141,13 @@ static enum profd_status set_tag(struct job *job, const struct options *o, const
 {
     struct store_epoch epoch;
     int64_t window[4] = {o->since, o->until, 0, 0};
-    enum profd_status status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
-    if (status == PROFD_OK && id != NULL && (o->since != 0 || o->until != 0)) {
+    TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
+    if (id != NULL && (o->since != 0 || o->until != 0)) {
         const struct store_filter filter = make_filter(o, id);
-        status = store_get_range(job->store, &o->visible, &filter, &window[2], &window[3], e);
+        TRY(store_get_range(job->store, &o->visible, &filter, &window[2], &window[3], e));
     }
-    if (status == PROFD_OK) {
-        *fresh = job_set_etag(job, window, sizeof window, &epoch);
-    }
-    return status;
+    *fresh = job_set_etag(job, window, sizeof window, &epoch);
+    return PROFD_OK;
 }
 
 static enum profd_status gather(struct label_page *page, bool *fresh, struct profd_error *e)
@@ -189,11 +182,9 @@ enum profd_status labels_list(struct job *job, struct profd_error *e)
     bool fresh = false;
     unsigned long long limit = 0;
     struct label_page page = {.job = job};
-    enum profd_status status = job_parse_whole(job, &limit, e);
-    if (status == PROFD_OK) {
-        status = gather(&page, &fresh, e);
-    }
-    if (status == PROFD_OK && !fresh) {
+    TRY(job_parse_whole(job, &limit, e));
+    TRY(gather(&page, &fresh, e));
+    if (!fresh) {
         const char *after = params_find(job->params, "cursor");
         size_t from = 0, to;
         while (after != NULL && from < page.count && strcmp(page.rows[from].name, after) <= 0) {
@@ -208,24 +199,21 @@ enum profd_status labels_list(struct job *job, struct profd_error *e)
         }
         render_labels(page.rows + from, to - from, to < page.count ? page.rows[to - 1].name : NULL, &job->answer->body);
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status labels_list_values(struct job *job, struct profd_error *e)
 {
     bool fresh = false;
     unsigned long long limit;
-    enum profd_status status = job_parse_page(job, &limit, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(job_parse_page(job, &limit, e));
     struct label_page page = {.job = job, .name = job->params->segments[3], .stop = limit + 1};
     page.after = params_find(job->params, "cursor");
-    status = gather(&page, &fresh, e);
-    if (status == PROFD_OK && !fresh) {
+    TRY(gather(&page, &fresh, e));
+    if (!fresh) {
         bool more = page.count > limit;
         size_t n = more ? limit : page.count;
         render_values(page.rows, n, more ? page.rows[n - 1].value : NULL, &job->answer->body);
     }
-    return status;
+    return PROFD_OK;
 }

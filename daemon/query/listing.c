@@ -103,12 +103,10 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
         list[0] = list[geometry - 1];
         count = 1;
     }
-    enum profd_status status = check_together(list, count, e);
-    if (status == PROFD_OK) {
-        qsort(list, count, sizeof *list, histogram_compare);
-        *out = count;
-    }
-    return status;
+    TRY(check_together(list, count, e));
+    qsort(list, count, sizeof *list, histogram_compare);
+    *out = count;
+    return PROFD_OK;
 }
 
 static void copy_bins(const struct profile_histogram *const *list, struct counts *c)
@@ -132,10 +130,7 @@ static enum profd_status take_histograms(const struct profile *p, uint32_t build
     const struct profile_histogram **list =
         ARENA_ARRAY(a, (size_t)p->histogram_count + 1, const struct profile_histogram *);
     uint64_t bins = 0;
-    enum profd_status status = pick_histograms(p, build, geometry, list, &c->histogram_count, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(pick_histograms(p, build, geometry, list, &c->histogram_count, e));
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         bins += list[i]->used;
     }
@@ -181,25 +176,18 @@ static enum profd_status make_counts(const struct profile *profile, uint32_t bui
                                      struct counts *out, struct profd_error *e)
 {
     struct counts c = {0};
-    enum profd_status status = take_histograms(profile, build, geometry, a, &c, e);
-    if (status == PROFD_OK) {
-        take_arcs(profile, build, a, &c);
-        *out = c;
-    }
-    return status;
+    TRY(take_histograms(profile, build, geometry, a, &c, e));
+    take_arcs(profile, build, a, &c);
+    *out = c;
+    return PROFD_OK;
 }
 
 enum profd_status listing_load(struct job *job, struct work *w, struct counts *out, const struct object **object,
                                struct profd_error *e)
 {
     uint32_t target = 0;
-    enum profd_status status = work_load(job, w, true, e);
-    if (status == PROFD_OK) {
-        status = work_find_objects(job, w, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(work_load(job, w, true, e));
+    TRY(work_find_objects(job, w, e));
     const struct profile *p = w->load.profile;
     while (target < p->build_count && strcmp(p->builds[target], w->id.text) != 0) {
         target++;
@@ -207,9 +195,7 @@ enum profd_status listing_load(struct job *job, struct work *w, struct counts *o
     if (target == p->build_count) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no upload of build %s is in this window", w->id.text);
     }
-    status = make_counts(p, target, w->options.geometry, job->arena, out, e);
-    if (status == PROFD_OK) {
-        *object = w->objects[target];
-    }
-    return status;
+    TRY(make_counts(p, target, w->options.geometry, job->arena, out, e));
+    *object = w->objects[target];
+    return PROFD_OK;
 }

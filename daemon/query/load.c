@@ -175,9 +175,8 @@ static enum profd_status take_row(void *context, const struct store_row *row, st
     ARENA_BOUNDARY(l->arena, profd_no_memory(e));
     add_source(l, row);
     const uint32_t *map = find_map(l, row);
-    enum profd_status status = l->shares != NULL ? load_shares_add(l->shares, row, map, e) : PROFD_OK;
-    if (status != PROFD_OK) {
-        return status;
+    if (l->shares) {
+        TRY(load_shares_add(l->shares, row, map, e));
     }
     return row->rolled ? rolled_add(l->rolled, row, map, e) : take_counts(l, row, map, e);
 }
@@ -213,18 +212,14 @@ static enum profd_status find_living(struct loading *l, struct profd_error *e)
     const struct load_request *r = l->request;
     struct provenance *p = &l->provenance;
     struct store_living unread, read;
-    enum profd_status status = store_get_living(r->store, STORE_UNREAD, &r->scope, &r->filter, &unread, e);
-    if (status == PROFD_OK) {
-        status = store_get_living(r->store, STORE_READ, &r->scope, &r->filter, &read, e);
-    }
-    if (status == PROFD_OK) {
-        p->unread = unread.processes;
-        p->unread_since = unread.earliest;
-        p->inexact |= unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
-        p->live = read.processes;
-        p->as_of = read.latest;
-    }
-    return status;
+    TRY(store_get_living(r->store, STORE_UNREAD, &r->scope, &r->filter, &unread, e));
+    TRY(store_get_living(r->store, STORE_READ, &r->scope, &r->filter, &read, e));
+    p->unread = unread.processes;
+    p->unread_since = unread.earliest;
+    p->inexact |= unread.processes > 0 ? (uint32_t)INEXACT_NOT_READ : 0;
+    p->live = read.processes;
+    p->as_of = read.latest;
+    return PROFD_OK;
 }
 
 /* Something of what came from hosts is missing. */

@@ -285,18 +285,12 @@ static enum profd_status add_fresh(struct rolled *r, const struct waiting *rows,
     struct block b = {rollup_sum_new_plain(r->block),
                       r->config.stacks ? tree_sum_new(r->block, r->config.shares) : NULL};
     uint64_t *key = make_key(r, rows, n, r->config.arcs_only, wanted_content(r));
-    enum profd_status status = PROFD_OK;
-    for (uint32_t i = 0; status == PROFD_OK && i < n; i++) {
-        status = add_decoded(r, &rows[i], &b, e);
+    for (uint32_t i = 0; i < n; i++) {
+        TRY(add_decoded(r, &rows[i], &b, e));
     }
-    if (status == PROFD_OK) {
-        status = rollup_sum_finish(b.rows, &total, NULL, e);
-    }
-    if (status == PROFD_OK && b.stacks != NULL) {
-        status = tree_sum_finish(b.stacks, &stacks, &total.saturated, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(rollup_sum_finish(b.rows, &total, NULL, e));
+    if (b.stacks != NULL) {
+        TRY(tree_sum_finish(b.stacks, &stacks, &total.saturated, e));
     }
     total.tree_count = stacks.tree_count;
     total.node_count = stacks.node_count;
@@ -376,12 +370,8 @@ static int64_t find_block(const struct store_row *row)
 enum profd_status rolled_add(struct rolled *r, const struct store_row *row, const uint32_t *map, struct profd_error *e)
 {
     const uint32_t group = find_group(r, map, (uint32_t)row->build_count);
-    enum profd_status status = PROFD_OK;
     if (arena_used(r->bytes) + row->counts_size > ROLLED_WAITING) {
-        status = add_waiting(r, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
+        TRY(add_waiting(r, e));
     }
     r->waiting = arena_extend(r->arena, r->waiting, r->waiting_count, &r->waiting_capacity, sizeof *r->waiting);
     const char *bytes = arena_copy(r->bytes, (const char *)row->counts, row->counts_size);
@@ -469,9 +459,7 @@ enum profd_status rolled_join(struct rolled *r, struct profile *p, struct profd_
         const struct group *g = &r->groups[i];
         rollup_sum_add_mapped(sum, &g->total, g->map, g->builds, r->config.alone);
     }
-    enum profd_status status = rollup_sum_finish(sum, &total, NULL, e);
-    if (status == PROFD_OK) {
-        rollup_make_profile(&total, r->arena, p);
-    }
-    return status;
+    TRY(rollup_sum_finish(sum, &total, NULL, e));
+    rollup_make_profile(&total, r->arena, p);
+    return PROFD_OK;
 }

@@ -89,23 +89,19 @@ static enum profd_status add_build(struct loads *l, const char *id, struct profd
     size_t n = 0;
     const char *dimension = REPORT_DIMENSION_USUAL;
     struct groups_request r = l->request;
-    enum profd_status status = work_find(l->job, l->job->params, id, false, &w, e);
-    if (status == PROFD_OK) {
-        w.options.since = w.options.since > l->begin ? w.options.since : l->begin;
-        status = steps_find_span(&w, r.step, &r.begin, &r.end, e);
-    }
-    if (status != PROFD_OK || r.begin >= r.end) {
-        return status;
+    TRY(work_find(l->job, l->job->params, id, false, &w, e));
+    w.options.since = w.options.since > l->begin ? w.options.since : l->begin;
+    TRY(steps_find_span(&w, r.step, &r.begin, &r.end, e));
+    if (r.begin >= r.end) {
+        return PROFD_OK;
     }
     r.scope = w.options.visible;
     r.filter = work_make_filter(&w);
     r.dimension = w.options.dimension;
     r.alone = w.scope != OPTIONS_SCOPE_PROGRAM;
-    status = groups_add_up(&r, l->job->arena, &rows, &n, &dimension, e);
-    if (status == PROFD_OK) {
-        add_row(l, id, dimension, rows, n);
-    }
-    return status;
+    TRY(groups_add_up(&r, l->job->arena, &rows, &n, &dimension, e));
+    add_row(l, id, dimension, rows, n);
+    return PROFD_OK;
 }
 
 /* The window as whole steps: the last day, if nothing is said. */
@@ -115,10 +111,7 @@ static enum profd_status find_steps(struct loads *l, int64_t resolved[3], struct
     const struct query_request *q = job->request;
     struct options o;
     const int64_t step = l->request.step;
-    enum profd_status status = options_parse(job->params, &q->scope, q->http, q->now, false, job->arena, &o, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(options_parse(job->params, &q->scope, q->http, q->now, false, job->arena, &o, e));
     const int64_t until = o.until > 0 ? o.until : q->now + 1;
     const int64_t since = o.since > 0 ? o.since : until - (STEPS_USUAL - 1) * step;
     l->begin = since - since % step;
@@ -141,29 +134,19 @@ static enum profd_status parse(struct loads *l, struct buildid *after, bool *fre
     int64_t resolved[3] = {0};
     struct store_epoch epoch;
     const char *cursor = params_find(job->params, "cursor");
-    enum profd_status status = job_parse_page(job, &l->limit, e);
-    if (status == PROFD_OK && cursor != NULL && buildid_parse(cursor, strlen(cursor), after, NULL) != PROFD_OK) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
+    TRY(job_parse_page(job, &l->limit, e));
+    if (cursor != NULL && buildid_parse(cursor, strlen(cursor), after, NULL) != PROFD_OK) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "cursor=%s is not a cursor from a list", cursor);
     }
-    if (status == PROFD_OK) {
-        status = steps_parse(job, STEPS_HOUR, &l->request.step, e);
+    TRY(steps_parse(job, STEPS_HOUR, &l->request.step, e));
+    if (l->request.step < STEPS_HOUR) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));
     }
-    if (status == PROFD_OK && l->request.step < STEPS_HOUR) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "step=%s is shorter than 1h", params_find(job->params, "step"));
-    }
-    if (status == PROFD_OK) {
-        status = groups_parse_labels(job->params, &l->request, e);
-    }
-    if (status == PROFD_OK) {
-        status = find_steps(l, resolved, e);
-    }
-    if (status == PROFD_OK) {
-        status = store_epoch_all(job->store, &job->request->scope, &epoch, e);
-    }
-    if (status == PROFD_OK) {
-        *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
-    }
-    return status;
+    TRY(groups_parse_labels(job->params, &l->request, e));
+    TRY(find_steps(l, resolved, e));
+    TRY(store_epoch_all(job->store, &job->request->scope, &epoch, e));
+    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
+    return PROFD_OK;
 }
 
 enum profd_status loads_list(struct job *job, struct profd_error *e)

@@ -15,14 +15,15 @@ enum profd_status never_called_show(struct job *job, struct profd_error *e)
     size_t limit = 0;
     struct never_called never;
     const struct object *object = NULL;
-    enum profd_status status = work_make_report(job, &w, &limit, &fresh, e);
-    for (uint32_t i = 0; status == PROFD_OK && !fresh && i < w.load.profile->build_count; i++) {
+    TRY(work_make_report(job, &w, &limit, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
+    }
+    for (uint32_t i = 0; i < w.load.profile->build_count; i++) {
         object = strcmp(w.load.profile->builds[i], w.id.text) == 0 ? w.objects[i] : object;
     }
-    if (status == PROFD_OK && !fresh) {
-        never_called_make(job->arena, w.report, w.id.text, object, &never);
-        const struct render_input in = work_make_input(&w);
-        render_never(&in, &never, limit, &job->answer->body);
-    }
-    return status;
+    never_called_make(job->arena, w.report, w.id.text, object, &never);
+    const struct render_input in = work_make_input(&w);
+    render_never(&in, &never, limit, &job->answer->body);
+    return PROFD_OK;
 }

@@ -81,11 +81,11 @@ static enum profd_status options_parse_match(const char *text, struct arena *a, 
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s: the value must be in double quotes, as in host=\"db1\"",
                                text);
     }
-    enum profd_status status = pattern ? store_pattern_compile(a, m.value, &m.pattern, e) : PROFD_OK;
-    if (status == PROFD_OK) {
-        *out = m;
+    if (pattern) {
+        TRY(store_pattern_compile(a, m.value, &m.pattern, e));
     }
-    return status;
+    *out = m;
+    return PROFD_OK;
 }
 
 /* Matchers as they may be asked for again, K="V", joined by ", ", in the arena. n ≥ 1. */
@@ -249,10 +249,7 @@ static enum profd_status parse_format(const struct params *p, bool usual, struct
 {
     const char *format = params_find(p, "format"), *mode = params_find(p, "mode");
     uint32_t compat = usual;
-    enum profd_status status = parse_word(p, "mode", "true, compat", &compat, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(parse_word(p, "mode", "true, compat", &compat, e));
     o->format = render_find(format != NULL ? format : compat ? "gprof" : "json");
     if (o->format == NULL) {
         return profd_error_set(e, PROFD_BAD_QUERY, "format=%s is none of: %s", format, render_names());
@@ -270,9 +267,9 @@ static enum profd_status parse_format(const struct params *p, bool usual, struct
 static enum profd_status parse_uid(const struct params *p, struct options *o, struct profd_error *e)
 {
     unsigned long long uid = 0;
-    enum profd_status status = params_parse_number(p, "uid", 0, UINT32_MAX, &uid, e);
-    if (status != PROFD_OK || params_find(p, "uid") == NULL) {
-        return status;
+    TRY(params_parse_number(p, "uid", 0, UINT32_MAX, &uid, e));
+    if (params_find(p, "uid") == NULL) {
+        return PROFD_OK;
     }
     if (!store_scope_has(&o->visible, (uint32_t)uid)) {
         return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32 "%s", uid,
@@ -286,25 +283,14 @@ enum profd_status options_parse(const struct params *p, const struct store_scope
                                 bool compat, struct arena *a, struct options *out, struct profd_error *e)
 {
     struct options o = {.visible = *scope};
-    enum profd_status status =
-        when_parse_window(params_find(p, "since"), params_find(p, "until"), now, &o.since, &o.until, e);
-    if (status == PROFD_OK) {
-        status = options_parse_matchers(p, a, o.matchers, &o.matcher_count, e);
-    }
-    if (status == PROFD_OK) {
-        status = parse_parameters(p, http, &o, e);
-    }
-    if (status == PROFD_OK) {
-        status = parse_format(p, compat, &o, e);
-    }
-    if (status == PROFD_OK) {
-        status = parse_uid(p, &o, e);
-    }
-    if (status == PROFD_OK && o.matcher_count > 0) {
+    TRY(when_parse_window(params_find(p, "since"), params_find(p, "until"), now, &o.since, &o.until, e));
+    TRY(options_parse_matchers(p, a, o.matchers, &o.matcher_count, e));
+    TRY(parse_parameters(p, http, &o, e));
+    TRY(parse_format(p, compat, &o, e));
+    TRY(parse_uid(p, &o, e));
+    if (o.matcher_count > 0) {
         o.match = format_matchers(o.matchers, o.matcher_count, a);
     }
-    if (status == PROFD_OK) {
-        *out = o;
-    }
-    return status;
+    *out = o;
+    return PROFD_OK;
 }

@@ -71,12 +71,9 @@ static enum profd_status parse_item(const char *target, size_t at, size_t end, s
     size_t middle = (size_t)(equals - target);
     struct param *item = &p->items[p->count++];
     item->name = *out;
-    enum profd_status status = decode_piece(target, at, middle - at, out, e);
-    if (status == PROFD_OK) {
-        item->value = *out;
-        status = decode_piece(target, middle + 1, end - middle - 1, out, e);
-    }
-    return status;
+    TRY(decode_piece(target, at, middle - at, out, e));
+    item->value = *out;
+    return decode_piece(target, middle + 1, end - middle - 1, out, e);
 }
 
 static enum profd_status parse_query(const char *target, size_t at, size_t n, struct params *p, char **out,

@@ -8,15 +8,12 @@ static enum profd_status render_listing(struct job *job, struct work *w, struct 
 {
     struct counts counts;
     const struct object *object;
-    enum profd_status status = listing_load(job, w, &counts, &object, e);
-    if (status == PROFD_OK && (object == NULL || !object->has_names)) {
-        status = profd_error_set(
+    TRY(listing_load(job, w, &counts, &object, e));
+    if (object == NULL || !object->has_names) {
+        return profd_error_set(
             e, PROFD_NOT_FOUND,
             "format=gprof requires the symbols of build %s, which are not stored; send them with: profctl symbols FILE",
             w->id.text);
-    }
-    if (status != PROFD_OK) {
-        return status;
     }
     struct render_input in = work_make_input(w);
     in.object = object;
@@ -28,24 +25,17 @@ enum profd_status report_show(struct job *job, struct profd_error *e)
 {
     struct work w;
     bool fresh = false;
-    enum profd_status status = work_begin(job, false, &w, &fresh, e);
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(work_begin(job, false, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     job->answer->content_type = w.options.format->content_type;
     if (!w.options.format->wants_report) {
         return render_listing(job, &w, e);
     }
-    status = work_load(job, &w, false, e);
-    if (status == PROFD_OK) {
-        status = work_find_objects(job, &w, e);
-    }
-    if (status == PROFD_OK) {
-        status = work_build_report(job, &w, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(work_load(job, &w, false, e));
+    TRY(work_find_objects(job, &w, e));
+    TRY(work_build_report(job, &w, e));
     struct render_input in = work_make_input(&w);
     return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }

@@ -13,15 +13,13 @@
 /* A whole report, computed for the sake of a part of it. */
 static enum profd_status make_report(struct job *job, struct work *w, bool *fresh, struct profd_error *e)
 {
-    enum profd_status status = work_begin(job, false, w, fresh, e);
-    if (status != PROFD_OK || *fresh) {
-        return status;
+    TRY(work_begin(job, false, w, fresh, e));
+    if (*fresh) {
+        return PROFD_OK;
     }
-    status = work_load(job, w, false, e);
-    if (status == PROFD_OK) {
-        status = work_find_objects(job, w, e);
-    }
-    return status == PROFD_OK ? work_build_report(job, w, e) : status;
+    TRY(work_load(job, w, false, e));
+    TRY(work_find_objects(job, w, e));
+    return work_build_report(job, w, e);
 }
 
 enum profd_status function_show(struct job *job, struct profd_error *e)
@@ -30,16 +28,16 @@ enum profd_status function_show(struct job *job, struct profd_error *e)
     bool fresh = false;
     uint32_t found = 0;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = make_report(job, &w, &fresh, e);
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(make_report(job, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     struct render_input in = work_make_input(&w);
     in.show.limit = 0;
     build = build != NULL ? build : w.id.text;
-    status = function_find(w.report, build, job->params->segments[5], &found, e);
+    TRY(function_find(w.report, build, job->params->segments[5], &found, e));
     in.only = found + 1;
-    return status == PROFD_OK ? render_report(w.options.format, &in, job->arena, &job->answer->body, e) : status;
+    return render_report(w.options.format, &in, job->arena, &job->answer->body, e);
 }
 
 /* Positions of matching functions after index after, in index order; *more: the limit cut them. */
@@ -73,15 +71,11 @@ enum profd_status function_search(struct job *job, struct profd_error *e)
     if (name == NULL || name[0] == '\0') {
         return profd_error_set(e, PROFD_BAD_QUERY, "name= must say what to search for");
     }
-    enum profd_status status = job_parse_page(job, &limit, e);
-    if (status == PROFD_OK) {
-        status = params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e);
-    }
-    if (status == PROFD_OK) {
-        status = make_report(job, &w, &fresh, e);
-    }
-    if (status != PROFD_OK || fresh) {
-        return status;
+    TRY(job_parse_page(job, &limit, e));
+    TRY(params_parse_number(job->params, "cursor", 0, UINT32_MAX, &after, e));
+    TRY(make_report(job, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
     uint32_t *found = ARENA_ARRAY(job->arena, limit, uint32_t);
     size_t n = find_functions(w.report, name, after, limit, found, &more);
@@ -138,15 +132,12 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
     struct work w = *s->whole;
     w.options.since = since > 0 ? since : 1;
     w.options.until = until;
-    enum profd_status status = subreport_load(&s->subreport, &w, e);
+    TRY(subreport_load(&s->subreport, &w, e));
     *used_until = w.used_until > until ? w.used_until : until;
-    if (status != PROFD_OK || w.load.provenance.uploads == 0) {
-        return status;
+    if (w.load.provenance.uploads == 0) {
+        return PROFD_OK;
     }
-    status = subreport_make(&s->subreport, &w, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(subreport_make(&s->subreport, &w, e));
     struct series_row row = {.time = time,
                              .width = s->step,
                              .uploads = w.load.provenance.uploads,
@@ -169,9 +160,8 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
 static enum profd_status add_steps(struct series *s, struct profd_error *e)
 {
     const struct options *o = &s->whole->options;
-    enum profd_status status = PROFD_OK;
     int64_t used_until = 0;
-    for (int64_t time = s->begin - s->begin % s->step; status == PROFD_OK && time < s->end; time += s->step) {
+    for (int64_t time = s->begin - s->begin % s->step; time < s->end; time += s->step) {
         int64_t since = time > o->since ? time : o->since, until = time + s->step;
         if (used_until > time) {
             since = used_until; /* its beginning is in the row before, with the rest of its hour or slice */
@@ -180,47 +170,40 @@ static enum profd_status add_steps(struct series *s, struct profd_error *e)
             until = o->until;
         }
         if (since < until) {
-            status = add_step(s, time, since, until, &used_until, e);
+            TRY(add_step(s, time, since, until, &used_until, e));
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 /* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted one
  * upload. */
 static enum profd_status add_up(struct series *s, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     bool overlap = true;
-    while (status == PROFD_OK && overlap) {
+    while (overlap) {
         s->count = 0;
         overlap = false;
-        status = add_steps(s, e);
+        TRY(add_steps(s, e));
         for (uint32_t i = 1; i < s->count; i++) {
             overlap |= s->rows[i].time < s->rows[i - 1].time + s->rows[i - 1].width;
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 static enum profd_status show(struct series *s, struct profd_error *e)
 {
-    enum profd_status status = PROFD_OK;
     subreport_init(&s->subreport, s->job);
     if (s->begin < s->end) {
         struct work any = *s->whole;
         any.options.since = 1; /* a step is never all there is */
-        status = work_load_ever(s->job, &any, &s->subreport.ever, e);
+        TRY(work_load_ever(s->job, &any, &s->subreport.ever, e));
     }
-    if (status == PROFD_OK) {
-        status = add_up(s, e);
-    }
-    if (status == PROFD_OK && s->count > 0 && s->head.name == NULL) {
-        status = profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
-                                 s->build, s->address);
-    }
-    if (status != PROFD_OK) {
-        return status;
+    TRY(add_up(s, e));
+    if (s->count > 0 && s->head.name == NULL) {
+        return profd_error_set(e, PROFD_NOT_FOUND, "no function of build %s at 0x%" PRIx64 " is in these reports",
+                               s->build, s->address);
     }
     s->head.rows = s->rows;
     s->head.row_count = s->count;
@@ -240,14 +223,12 @@ static enum profd_status find_named(struct job *job, const char *build, uint64_t
 {
     struct work w;
     uint32_t found = 0;
-    enum profd_status status = make_report(job, &w, fresh, e);
-    if (status == PROFD_OK && !*fresh) {
-        status = function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &found, e);
-    }
-    if (status == PROFD_OK && !*fresh) {
+    TRY(make_report(job, &w, fresh, e));
+    if (!*fresh) {
+        TRY(function_find(w.report, build != NULL ? build : w.id.text, job->params->segments[5], &found, e));
         *address = w.report->functions[found].address;
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status series_show(struct job *job, struct profd_error *e)
@@ -256,20 +237,18 @@ enum profd_status series_show(struct job *job, struct profd_error *e)
     struct series s = {.job = job, .whole = &w};
     bool fresh = false;
     const char *build = params_find(job->params, "build_id");
-    enum profd_status status = steps_parse(job, STEPS_HOUR, &s.step, e);
-    if (status == PROFD_OK && !function_parse_address(job->params->segments[5], &s.address)) {
-        status = find_named(job, build, &s.address, &fresh, e);
+    TRY(steps_parse(job, STEPS_HOUR, &s.step, e));
+    if (!function_parse_address(job->params->segments[5], &s.address)) {
+        TRY(find_named(job, build, &s.address, &fresh, e));
     }
-    if (status != PROFD_OK || fresh) {
-        return status;
+    if (fresh) {
+        return PROFD_OK;
     }
-    status = work_begin(job, false, &w, &fresh, e);
-    if (status == PROFD_OK && !fresh) {
-        status = steps_find_span(&w, s.step, &s.begin, &s.end, e);
+    TRY(work_begin(job, false, &w, &fresh, e));
+    if (fresh) {
+        return PROFD_OK;
     }
-    if (status != PROFD_OK || fresh) {
-        return status;
-    }
+    TRY(steps_find_span(&w, s.step, &s.begin, &s.end, e));
     s.build = build != NULL ? build : w.id.text;
     return show(&s, e);
 }

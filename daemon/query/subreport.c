@@ -35,13 +35,8 @@ enum profd_status subreport_load(struct subreport *p, struct work *w, struct pro
 {
     bool moved;
     arena_reset(p->job.arena);
-    enum profd_status status = work_check_edges(&p->job, w, &moved, e);
-    if (status == PROFD_OK) {
-        status = work_load(&p->job, w, false, e);
-    }
-    if (status != PROFD_OK) {
-        return status;
-    }
+    TRY(work_check_edges(&p->job, w, &moved, e));
+    TRY(work_load(&p->job, w, false, e));
     const struct profile *profile = w->load.profile;
     uint64_t n = profile->arc_count;
     for (uint32_t i = 0; i < profile->histogram_count; i++) {
@@ -100,12 +95,9 @@ static enum profd_status find_object(struct subreport *p, const struct work *w, 
     keeping.arena = p->kept;
     p->objects = arena_extend(p->kept, p->objects, p->object_count, &p->object_capacity, sizeof *p->objects);
     const char *copy = arena_copy(p->kept, id, strlen(id));
-    enum profd_status status = work_find_object(&keeping, w, id, out, &disputed, e);
-    if (status == PROFD_OK) {
-        p->objects[p->object_count++] = (struct subreport_object){copy, *out};
-        status = go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
-    }
-    return status;
+    TRY(work_find_object(&keeping, w, id, out, &disputed, e));
+    p->objects[p->object_count++] = (struct subreport_object){copy, *out};
+    return go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
 }
 
 static enum profd_status find_objects(struct subreport *p, struct work *w, struct profd_error *e)
@@ -132,24 +124,17 @@ static enum profd_status build_report(struct subreport *p, struct work *w, struc
     request.ever = p->ever;
     request.dimension = subreport_dimension(&w->options);
     request.dimension_may_lack = true;
-    enum profd_status status = PROFD_OK;
     if (p->ever == NULL) {
-        status = work_load_ever(&p->job, w, &request.ever, e);
+        TRY(work_load_ever(&p->job, w, &request.ever, e));
     }
-    if (status == PROFD_OK) {
-        status = go_through(p, request.ever != NULL ? request.ever->arc_count : 0, e);
-    }
-    if (status == PROFD_OK) {
-        status = report_build(p->job.arena, &request, &w->report, e);
-    }
-    if (status == PROFD_OK) {
-        w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
-    }
-    return status == PROFD_OK ? go_through(p, w->report->function_count, e) : status;
+    TRY(go_through(p, request.ever != NULL ? request.ever->arc_count : 0, e));
+    TRY(report_build(p->job.arena, &request, &w->report, e));
+    w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
+    return go_through(p, w->report->function_count, e);
 }
 
 enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
 {
-    enum profd_status status = find_objects(p, w, e);
-    return status == PROFD_OK ? build_report(p, w, e) : status;
+    TRY(find_objects(p, w, e));
+    return build_report(p, w, e);
 }

@@ -100,8 +100,8 @@ static enum profd_status read_program(struct versions *v, struct profd_error *e)
                                         .as_program = true,
                                         .matcher_count = v->options.matcher_count,
                                         .matchers = v->options.matchers};
-    enum profd_status status = store_each_upload(s, &v->options.visible, &filter, take_upload, v, e);
-    return status == PROFD_OK ? store_pattern_judge(&filter, e) : status;
+    TRY(store_each_upload(s, &v->options.visible, &filter, take_upload, v, e));
+    return store_pattern_judge(&filter, e);
 }
 
 /* Reads builds of programs from that place on, until there are enough rows or PROGRAMS_A_PAGE builds were read; builds

@@ -171,16 +171,16 @@ enum profd_status when_parse_window(const char *since_text, const char *until_te
                                     int64_t *until, struct profd_error *e)
 {
     int64_t first = 0, last = 0;
-    enum profd_status status = since_text != NULL ? when_parse("since", since_text, now, &first, e) : PROFD_OK;
-    if (status == PROFD_OK && until_text != NULL) {
-        status = when_parse("until", until_text, now, &last, e);
+    if (since_text != NULL) {
+        TRY(when_parse("since", since_text, now, &first, e));
     }
-    if (status == PROFD_OK && since_text != NULL && until_text != NULL && first >= last) {
-        status = profd_error_set(e, PROFD_BAD_QUERY, "since=%s is not before until=%s", since_text, until_text);
+    if (until_text != NULL) {
+        TRY(when_parse("until", until_text, now, &last, e));
     }
-    if (status == PROFD_OK) {
-        *since = first;
-        *until = last;
+    if (since_text != NULL && until_text != NULL && first >= last) {
+        return profd_error_set(e, PROFD_BAD_QUERY, "since=%s is not before until=%s", since_text, until_text);
     }
-    return status;
+    *since = first;
+    *until = last;
+    return PROFD_OK;
 }

@@ -61,18 +61,13 @@ static enum profd_status find_edges(struct job *job, struct work *w, struct prof
 {
     const struct store_filter filter = work_make_filter(w);
     int64_t since = 0, until = 0;
-    enum profd_status status = PROFD_OK;
     if (filter.since != 0 || filter.until != 0) {
-        status = store_get_range(job->store, &w->options.visible, &filter, &since, &until, e);
+        TRY(store_get_range(job->store, &w->options.visible, &filter, &since, &until, e));
     }
-    if (status == PROFD_OK) {
-        status = store_pattern_judge(&filter, e);
-    }
-    if (status == PROFD_OK) {
-        w->used_since = since;
-        w->used_until = until;
-    }
-    return status;
+    TRY(store_pattern_judge(&filter, e));
+    w->used_since = since;
+    w->used_until = until;
+    return PROFD_OK;
 }
 
 enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved, struct profd_error *e)
@@ -103,13 +98,11 @@ static enum profd_status set_etag(struct job *job, const struct work *w, bool *f
 {
     struct store_epoch epoch;
     const struct options *o = &w->options;
-    enum profd_status status = store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e);
+    TRY(store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e));
     const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
-    if (status == PROFD_OK) {
-        job->build = w->id.text;
-        *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
-    }
-    return status;
+    job->build = w->id.text;
+    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
+    return PROFD_OK;
 }
 
 enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
@@ -117,21 +110,17 @@ enum profd_status work_find(struct job *job, const struct params *p, const char 
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);
-    enum profd_status status = options_parse(p, &r->scope, r->http, r->now, compat, job->arena, &w->options, e);
-    if (status == PROFD_OK) {
-        w->by_host = is_by_host(p, &w->options);
-        status = store_find_build(job->store, &w->options.visible, build, &w->id, e);
-    }
-    if (status == PROFD_OK) {
-        status = choose_scope(job, w, e);
-    }
-    return status == PROFD_OK ? find_edges(job, w, e) : status;
+    TRY(options_parse(p, &r->scope, r->http, r->now, compat, job->arena, &w->options, e));
+    w->by_host = is_by_host(p, &w->options);
+    TRY(store_find_build(job->store, &w->options.visible, build, &w->id, e));
+    TRY(choose_scope(job, w, e));
+    return find_edges(job, w, e);
 }
 
 enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
 {
-    enum profd_status status = work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e);
-    return status == PROFD_OK ? set_etag(job, w, fresh, e) : status;
+    TRY(work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e));
+    return set_etag(job, w, fresh, e);
 }
 
 static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)
@@ -176,17 +165,11 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     request.filter = work_make_filter(w);
     request.shares = w->shares;
     request.stacks = w->without_errors ? LOAD_STACKS_TOTALS : LOAD_STACKS_SHARES;
-    enum profd_status status;
     bool moved;
     do {
-        status = load_profile(&request, job->arena, &w->load, e);
-        if (status == PROFD_OK) {
-            status = work_check_edges(job, w, &moved, e);
-        }
-    } while (status == PROFD_OK && moved);
-    if (status != PROFD_OK) {
-        return status;
-    }
+        TRY(load_profile(&request, job->arena, &w->load, e));
+        TRY(work_check_edges(job, w, &moved, e));
+    } while (moved);
     coverage_make(w->load.profile, &w->coverage);
     if (w->options.empty_is_error && w->load.provenance.uploads == 0) {
         return refuse_empty(w, e);
@@ -255,10 +238,7 @@ enum profd_status work_find_objects(struct job *job, struct work *w, struct prof
     const struct object **objects = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const struct object *);
     const char **disputed = ARENA_ARRAY(job->arena, (size_t)p->build_count + 1, const char *);
     for (uint32_t i = 0; i < p->build_count; i++) {
-        enum profd_status status = work_find_object(job, w, p->builds[i], &objects[i], &disputed[i], e);
-        if (status != PROFD_OK) {
-            return status;
-        }
+        TRY(work_find_object(job, w, p->builds[i], &objects[i], &disputed[i], e));
     }
     w->objects = objects;
     w->disputed = disputed;
@@ -301,11 +281,9 @@ enum profd_status work_load_ever(struct job *job, const struct work *w, const st
     struct load load;
     struct load_request request = load_everything(job, w, false);
     request.arcs_only = true;
-    enum profd_status status = load_profile(&request, job->arena, &load, e);
-    if (status == PROFD_OK) {
-        *ever = load.profile;
-    }
-    return status;
+    TRY(load_profile(&request, job->arena, &load, e));
+    *ever = load.profile;
+    return PROFD_OK;
 }
 
 /* How many random groups have processes; 0: not known. */
@@ -336,42 +314,32 @@ enum profd_status work_build_report(struct job *job, struct work *w, struct prof
 {
     struct report_request request = work_begin_request(w);
     const char *focus = w->options.show.focus;
-    enum profd_status status = work_load_ever(job, w, &request.ever, e);
-    if (status == PROFD_OK) {
-        status = report_build(job->arena, &request, &w->report, e);
+    TRY(work_load_ever(job, w, &request.ever, e));
+    TRY(report_build(job->arena, &request, &w->report, e));
+    w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
+    if (w->options.empty_is_error && focus != NULL && w->options.show.view != RENDER_VIEW_NOT_CALLED &&
+        !render_find_focus(w->report, focus)) {
+        return profd_error_set(e, PROFD_NOTHING,
+                               "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)",
+                               focus);
     }
-    if (status == PROFD_OK) {
-        w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
-    }
-    if (status == PROFD_OK && w->options.empty_is_error && focus != NULL &&
-        w->options.show.view != RENDER_VIEW_NOT_CALLED && !render_find_focus(w->report, focus)) {
-        status =
-            profd_error_set(e, PROFD_NOTHING,
-                            "nothing matches: no function with calls or time has \"%.80s\" in its name (focus)", focus);
-    }
-    if (status == PROFD_OK) {
-        find_names(job, w);
-    }
-    return status;
+    find_names(job, w);
+    return PROFD_OK;
 }
 
 enum profd_status work_make_report(struct job *job, struct work *w, size_t *limit, bool *fresh, struct profd_error *e)
 {
     unsigned long long rows = job->request->http ? LIMIT_HTTP_ROWS : 0;
-    enum profd_status status = params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e);
-    if (status == PROFD_OK) {
-        status = work_begin(job, false, w, fresh, e);
-    }
-    if (status != PROFD_OK || *fresh) {
-        return status;
+    TRY(params_parse_number(job->params, "limit", 0, UINT32_MAX, &rows, e));
+    TRY(work_begin(job, false, w, fresh, e));
+    if (*fresh) {
+        return PROFD_OK;
     }
     w->options.empty_is_error = true;
     *limit = rows == 0 ? SIZE_MAX : (size_t)rows;
-    status = work_load(job, w, false, e);
-    if (status == PROFD_OK) {
-        status = work_find_objects(job, w, e);
-    }
-    return status == PROFD_OK ? work_build_report(job, w, e) : status;
+    TRY(work_load(job, w, false, e));
+    TRY(work_find_objects(job, w, e));
+    return work_build_report(job, w, e);
 }
 
 struct render_input work_make_input(const struct work *w)
