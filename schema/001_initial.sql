@@ -154,9 +154,9 @@ CREATE TABLE object_sender (
     name TEXT NOT NULL,
     note TEXT NOT NULL,
     received INTEGER NOT NULL,    -- time of the latest delivery
-    -- 1: an operator sent it for the tenant uid; it names functions of this tenant, whatever its hosts
-    -- attest.
+    -- 1: an operator sent it for the tenant uid; it names functions of this tenant instead of what hosts send.
     operator INTEGER NOT NULL,
+    host INTEGER NOT NULL,        -- fleet_host that sent it first for the tenant uid; 0: no host did
     PRIMARY KEY (object, uid)
 ) STRICT, WITHOUT ROWID;
 
@@ -480,25 +480,19 @@ CREATE TABLE deletion (
     before INTEGER NOT NULL       -- ns
 ) STRICT, WITHOUT ROWID;
 
--- The contents that hosts attest of builds.
-CREATE TABLE variant (
-    id INTEGER PRIMARY KEY,
-    build INTEGER NOT NULL,       -- build
-    hash BLOB NOT NULL,           -- 32 bytes: SHA-256 of the encoded object
-    hosts INTEGER NOT NULL,       -- number of hosts that attest it, not 0
-    UNIQUE (build, hash)
-) STRICT;
-
--- The builds that segments of a host named, and what the host attests of them.
-CREATE TABLE attestation (
+-- The builds that hosts have sent counts of, and what each host has of their symbols.
+CREATE TABLE host_build (
     build INTEGER NOT NULL,       -- build
     host INTEGER NOT NULL,        -- fleet_host
-    variant INTEGER NOT NULL,     -- 0: nothing
-    size INTEGER NOT NULL,        -- of the encoding, as the host says
+    -- 32 bytes: SHA-256 of the encoded object that the host has, if its tenant has no object with this
+    -- hash; NULL of others
+    hash BLOB,
+    size INTEGER NOT NULL,        -- of the encoding, as the host says; 0: it has none
     due INTEGER NOT NULL,         -- ns: when the host is asked for it again
     PRIMARY KEY (build, host)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX attestation_due ON attestation (host, due);
+CREATE INDEX host_build_due ON host_build (host, due);
+CREATE INDEX host_build_differs ON host_build (build, host) WHERE hash IS NOT NULL;
 
 -- Owners of what hosts send. Tenant n has the number 4294967294 - (n - 1) wherever a table says uid.
 CREATE TABLE tenant (

@@ -202,7 +202,6 @@ static void centre_print(const struct state *s)
         const char *last = json_string_value(json_object_get(c, "last_time"));
         const int64_t damaged = json_integer_value(json_object_get(c, "damaged_sums")),
                       quarantined = json_integer_value(json_object_get(c, "quarantined")),
-                      attested = json_integer_value(json_object_get(c, "attested_builds")),
                       disputed = json_integer_value(json_object_get(c, "disputed_builds"));
         char age[32];
         show_age_of(last ? last : "", (int64_t)time(NULL), age, sizeof age);
@@ -210,10 +209,11 @@ static void centre_print(const struct state *s)
                "%s%s\n",
                json_integer_value(json_object_get(c, "hosts")), amount_uploads(c, "counted"),
                json_integer_value(json_object_get(c, "segments")), last ? ", the last " : "", last ? age : "");
-        if (attested) {
-            printf("names    of %" PRId64 " %s come from hosts: for %" PRId64
-                   ", a quorum of hosts or an operator sent the same symbols; for %" PRId64 ", none did\n",
-                   attested, attested == 1 ? "build" : "builds", attested - disputed, disputed);
+        if (disputed) {
+            printf("disputed %" PRId64
+                   " %s: hosts have different symbols of a build-id, and the first name its functions; "
+                   "reports of %s name two hosts\n",
+                   disputed, disputed == 1 ? "build" : "builds", disputed == 1 ? "it" : "them");
         }
         if (damaged) {
             printf("CENTRE   stored sums that cannot be read: %" PRId64 "; see profctl verify\n", damaged);

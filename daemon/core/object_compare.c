@@ -15,61 +15,6 @@ static bool same_file(const struct object *a, const struct object *b)
            a->big_endian == b->big_endian && a->position_independent == b->position_independent;
 }
 
-static bool same_ranges(const struct object *a, const struct object *b)
-{
-    bool same = a->range_count == b->range_count;
-    for (uint32_t i = 0; i < a->range_count && same; i++) {
-        const struct object_range *x = &a->ranges[i], *y = &b->ranges[i];
-        same = x->low == y->low && x->high == y->high && x->kind == y->kind;
-    }
-    return same;
-}
-
-static bool same_symbols(const struct object *a, const struct object *b)
-{
-    bool same = a->symbol_count == b->symbol_count;
-    for (uint32_t i = 0; i < a->symbol_count && same; i++) {
-        const struct object_symbol *x = &a->symbols[i], *y = &b->symbols[i];
-        same = x->address == y->address && x->size == y->size && x->bind == y->bind && x->type == y->type &&
-               x->flags == y->flags && same_text(a, x->name, b, y->name) && same_text(a, x->demangled, b, y->demangled);
-    }
-    return same;
-}
-
-static bool same_calls(const struct object *a, const struct object *b)
-{
-    bool same = a->plt_count == b->plt_count && a->arc_count == b->arc_count;
-    for (uint32_t i = 0; i < a->plt_count && same; i++) {
-        const struct object_plt *x = &a->plt[i], *y = &b->plt[i];
-        same = x->address == y->address && x->size == y->size && same_text(a, x->import, b, y->import);
-    }
-    for (uint32_t i = 0; i < a->arc_count && same; i++) {
-        const struct object_arc *x = &a->arcs[i], *y = &b->arcs[i];
-        same = x->from == y->from && x->to == y->to && x->kind == y->kind && same_text(a, x->import, b, y->import);
-    }
-    return same;
-}
-
-static bool same_addresses(const uint64_t *a, uint32_t n, const uint64_t *b, uint32_t m)
-{
-    return n == m && (n == 0 || memcmp(a, b, n * sizeof *a) == 0);
-}
-
-static bool same_returns(const struct object *a, const struct object *b)
-{
-    return !a->knows_returns || !b->knows_returns ||
-           (same_addresses(a->returns, a->return_count, b->returns, b->return_count) &&
-            same_addresses(a->signal_returns, a->signal_return_count, b->signal_returns, b->signal_return_count));
-}
-
-bool object_compare_names(const struct object *a, const struct object *b)
-{
-    return same_file(a, b) && a->has_names == b->has_names && a->only_dynamic == b->only_dynamic &&
-           a->has_executable_start == b->has_executable_start && a->executable_start == b->executable_start &&
-           a->has_etext == b->has_etext && a->etext == b->etext && same_ranges(a, b) && same_symbols(a, b) &&
-           same_calls(a, b) && same_returns(a, b);
-}
-
 static uint64_t hash_symbol(const struct object *o, uint32_t i)
 {
     return table_hash_text(object_name(o, o->symbols[i].name), 0, o->symbols[i].address);

@@ -4,10 +4,6 @@
 
 #include "core/object.h"
 
-/* True if both give the same names to the same addresses and have the same calls: what is counted reads the same by
- * either. Source lines, files, inlined functions, instructions, notes and the rest may differ. O(bytes). */
-bool object_compare_names(const struct object *a, const struct object *b);
-
 /* *adds: o has something that `more` lacks: a symbol, or more lines, digests, inlined functions, calls or instructions;
  * or the two are no copies of one file. A copy without debug information, or without local symbols, adds nothing.
  * *adds is untouched unless OK. NO_MEMORY. O(symbols). */

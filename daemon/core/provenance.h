@@ -27,8 +27,6 @@ struct provenance {
     int64_t down_ns; /* not known; and their sum */
     uint32_t uid_count;
     const uint32_t *uids; /* ascending: the users with data in the sum */
-    uint64_t sender_count;
-    const char *const *senders; /* hosts that sent it to a centre: identities, 32 hex digits */
 };
 
 #endif

@@ -70,9 +70,10 @@ struct ingest_object {
     const uint8_t *answer;
     size_t answer_size;
     const char *failure;
-    const uint8_t *hash; /* of a host's: as in struct store_object; NULL of another */
+    const uint8_t *host; /* as in struct store_object */
 };
-/* Validates the bytes as untrusted, compares the id with the requested one (WRONG_BUILD), stores. */
+/* Validates the bytes as untrusted, compares the id with the requested one (WRONG_BUILD), stores as store_put_object
+ * does. If those of a host cannot be used, the host is asked for them again after STORE_OFFER_AGAIN. */
 enum profd_status ingest_object_store(struct store *s, const struct ingest_object *object, struct profd_error *e);
 
 #endif

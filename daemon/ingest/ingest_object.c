@@ -1,4 +1,5 @@
 /* What the object worker said about an executable: validated, compared with what is stored, and stored. */
+#include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static enum profd_status store_failure(struct store *s, const struct ingest_obje
 }
 
 /* *adds: the object has something that the stored one lacks which names functions for the same users. If not, it is
- * not stored: otherwise a stripped copy would take source lines away. What a host attests is always stored. */
+ * not stored: otherwise a stripped copy would take source lines away. The store
+ * decides about what a host sends. */
 static enum profd_status compare_stored(struct store *s, const struct ingest_object *o, const struct object *object,
                                         struct arena *a, bool *adds, struct profd_error *e)
 {
@@ -38,17 +40,25 @@ static enum profd_status compare_stored(struct store *s, const struct ingest_obj
     uint8_t *bytes = NULL;
     size_t size = 0;
     *adds = true;
-    if (o->hash || store_get_object(s, &of, object->id.text, &bytes, &size, &naming, NULL) != PROFD_OK) {
+    if (o->host || store_get_object(s, &of, object->id.text, &bytes, &size, &naming, NULL) != PROFD_OK) {
         return PROFD_OK; /* there is none; if the store has failed, the next verb says so */
     }
     const bool same = size == o->answer_size && memcmp(bytes, o->answer, size) == 0;
     enum profd_status status = PROFD_OK;
-    if (!same && (!o->by_operator || naming.by == STORE_NAMED_BY_OPERATORS) &&
-        object_decode(a, bytes, size, &stored, NULL) == PROFD_OK) {
+    if (!same && (!o->by_operator || naming.by_operators) && object_decode(a, bytes, size, &stored, NULL) == PROFD_OK) {
         status = object_compare_content(object, stored, a, adds, e);
     }
     free(bytes);
     return status;
+}
+
+/* What cannot be used is not asked for again soon. */
+static void withdraw(struct store *s, const struct ingest_object *o)
+{
+    struct store_offer nothing = {.build_id = o->build_id, .refused = true, .now = o->received};
+    struct store_offered ignored;
+    memcpy(nothing.host, o->host, sizeof nothing.host);
+    (void)store_offer(s, &nothing, 1, &ignored, NULL); /* if that fails, it is asked for again */
 }
 
 static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a,
@@ -62,7 +72,9 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
                                   .encoded_size = o->answer_size,
                                   .name = o->name,
                                   .received = o->received,
-                                  .hash = o->hash};
+                                  .host = o->host};
+    uint8_t hash[STORE_HASH_SIZE];
+    struct sha256_ctx sha;
     struct object_line *none;
     struct object_instruction *nothing;
     uint32_t count;
@@ -74,7 +86,7 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
         status = object_instructions_find(object, a, 0, 0, &nothing, &count, e);
     }
     if (status != PROFD_OK) {
-        return profd_error_wrap(e, status, "what %s about %s", o->hash ? "a host said" : "the worker said",
+        return profd_error_wrap(e, status, "what %s about %s", o->host ? "a host said" : "the worker said",
                                 o->name[0] ? o->name : "an executable");
     }
     if (o->build_id[0] != 0) {
@@ -93,6 +105,12 @@ static enum profd_status store_answer(struct store *s, const struct ingest_objec
     memcpy(stored.variant, object->variant, sizeof stored.variant);
     stored.has_names = object->has_names;
     stored.note = object->note;
+    if (o->host) {
+        sha256_init(&sha);
+        sha256_update(&sha, o->answer_size, o->answer);
+        sha256_digest(&sha, sizeof hash, hash);
+        stored.hash = hash;
+    }
     bool adds = true;
     status = compare_stored(s, o, object, a, &adds, e);
     if (status != PROFD_OK || !adds) {
@@ -117,5 +135,8 @@ enum profd_status ingest_object_store(struct store *s, const struct ingest_objec
     }
     enum profd_status status = store_answer(s, object, a, e);
     arena_free(a);
+    if (object->host && status != PROFD_OK && status != PROFD_CONFLICT && !profd_status_retry(status)) {
+        withdraw(s, object);
+    }
     return status;
 }

@@ -308,11 +308,6 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
                   c->damaged);
     metrics_value(out, "centre_quarantined", "gauge", "Segments that could not be read.", c->quarantined);
     metrics_value(out, "centre_arrivals_total", "counter", "Arrivals of hosts.", n->arrived);
-    metrics_head(out, "centre_attestations_total", "counter", "Parsed objects that hosts attested, by result.");
-    buffer_add_format(out,
-                      "profd_centre_attestations_total{result=\"accepted\"} %" PRIu64
-                      "\nprofd_centre_attestations_total{result=\"refused\"} %" PRIu64 "\n",
-                      n->attestations, n->attestations_refused);
     metrics_head(out, "centre_objects_total", "counter", "Parsed objects that hosts sent, by result.");
     buffer_add_format(out,
                       "profd_centre_objects_total{result=\"stored\"} %" PRIu64

@@ -47,9 +47,8 @@ struct delivery_counts {
 struct centre_counts {
     uint64_t arrived; /* ARRIVE */
     struct delivery_counts segments;
-    uint64_t attestations, attestations_refused; /* ATTEST with a hash */
-    uint64_t objects_stored, objects_refused;    /* parsed objects that were sent */
-    uint64_t interval_ms;                        /* in which each host comes once; 0: none has come */
+    uint64_t objects_stored, objects_refused; /* parsed objects that were sent */
+    uint64_t interval_ms;                     /* in which each host comes once; 0: none has come */
 };
 
 /* What one host has sent since the start. */

@@ -99,10 +99,7 @@ static json_t *status_make_centre(const struct pages_numbers *n, const struct st
     status_add_number(out, "repeats", n->centre.segments.again);
     status_add_number(out, "conflicts", n->centre.segments.conflicts);
     status_add_number(out, "refused", n->centre.segments.refused);
-    status_add_number(out, "attested_builds", c->attested);
     status_add_number(out, "disputed_builds", c->disputed);
-    status_add_number(out, "attestations", n->centre.attestations);
-    status_add_number(out, "attestations_refused", n->centre.attestations_refused);
     status_add_number(out, "objects", n->centre.objects_stored);
     status_add_number(out, "objects_refused", n->centre.objects_refused);
     return out;

@@ -17,7 +17,7 @@ struct loading {
     struct profile_sum *sum;
     struct rolled *rolled;
     struct load_shares *shares; /* NULL: not wanted */
-    struct set series, hosts, host_labels, users, senders;
+    struct set series, hosts, host_labels, users;
     const uint32_t **maps; /* per series: the sum's index of each build of its uploads */
     uint32_t map_capacity;
     const char **names; /* per build of the sum */
@@ -115,15 +115,11 @@ static void counts_keep_alone(struct counts *c, const uint32_t *map, uint32_t bu
     c->arc_count = n;
 }
 
-static void add_host(struct loading *l, uint32_t uid, const char *host)
+static void add_host(struct loading *l, const char *host)
 {
     bool added;
-    const size_t n = host != NULL ? strlen(host) : 0;
-    if (n > 0) {
-        set_add(&l->hosts, host, n, &added);
-    }
-    if (n > 0 && store_is_tenant(uid)) { /* with its NUL: it is used as text */
-        set_add(&l->senders, host, n + 1, &added);
+    if (host != NULL && host[0] != '\0') {
+        set_add(&l->hosts, host, strlen(host), &added);
     }
 }
 
@@ -139,9 +135,9 @@ static void add_source(struct loading *l, const struct store_row *row)
     p->first = first || row->start < p->first ? row->start : p->first;
     p->last = first || row->end > p->last ? row->end : p->last;
     set_add(&l->users, &row->uid, sizeof row->uid, &added);
-    add_host(l, row->uid, row->host);
+    add_host(l, row->host);
     for (size_t i = 0; i < row->host_count; i++) {
-        add_host(l, row->uid, row->hosts[i]);
+        add_host(l, row->hosts[i]);
     }
 }
 
@@ -189,13 +185,7 @@ static int uid_compare(const void *left, const void *right)
 
 static void finish_users(struct loading *l)
 {
-    const char **senders = ARENA_ARRAY(l->arena, (size_t)l->senders.count + 1, const char *);
     uint32_t *uids = ARENA_ARRAY(l->arena, (size_t)l->users.count + 1, uint32_t);
-    for (uint32_t i = 0; i < l->senders.count; i++) {
-        senders[i] = (const char *)l->senders.keys[i].bytes;
-    }
-    l->provenance.senders = senders;
-    l->provenance.sender_count = l->senders.count;
     for (uint32_t i = 0; i < l->users.count; i++) {
         memcpy(&uids[i], l->users.keys[i].bytes, sizeof *uids);
     }
@@ -284,7 +274,6 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
     set_init(&l.hosts, a);
     set_init(&l.host_labels, a);
     set_init(&l.users, a);
-    set_init(&l.senders, a);
     l.shares = request->shares != NULL ? load_shares_new(request->shares) : NULL;
     struct load result = {0};
     if (request->stacks != LOAD_STACKS_NONE) {

@@ -45,37 +45,17 @@ enum profd_status subreport_load(struct subreport *p, struct work *w, struct pro
     return go_through(p, n + 1000, e); /* a report of nothing costs something, too */
 }
 
-static bool same_senders(const struct subreport *p, const struct provenance *from)
-{
-    bool same = from->sender_count == p->sender_count;
-    for (uint64_t i = 0; same && i < p->sender_count; i++) {
-        same = strcmp(p->senders[i], from->senders[i]) == 0;
-    }
-    return same;
-}
-
-static void keep_senders(struct subreport *p, const struct provenance *from)
-{
-    p->senders = ARENA_ARRAY(p->kept, (size_t)from->sender_count + 1, const char *);
-    p->sender_count = 0;
-    for (uint64_t i = 0; i < from->sender_count; i++) {
-        p->senders[p->sender_count++] = arena_copy(p->kept, from->senders[i], strlen(from->senders[i]));
-    }
-}
-
-/* The senders of the counts determine which executables may name functions: others may get other objects. */
+/* The users of the counts determine which executables may name functions: others may get other objects. */
 static void see_users(struct subreport *p, const struct provenance *from)
 {
     size_t bytes = from->uid_count * sizeof *p->uids;
-    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0) &&
-        same_senders(p, from)) {
+    if (p->any && from->uid_count == p->uid_count && (bytes == 0 || memcmp(p->uids, from->uids, bytes) == 0)) {
         return;
     }
     arena_reset(p->kept);
     p->objects = NULL;
     p->object_count = p->object_capacity = 0;
     p->uids = ARENA_ARRAY(p->kept, (size_t)from->uid_count + 1, uint32_t);
-    keep_senders(p, from);
     memcpy(p->uids, from->uids, bytes);
     p->uid_count = from->uid_count;
     p->any = true;

@@ -23,8 +23,6 @@ struct subreport {
     uint32_t object_count, object_capacity;
     uint32_t *uids;
     uint32_t uid_count;
-    const char **senders; /* hosts */
-    uint64_t sender_count;
     bool any;
     const struct profile *ever; /* the caller's: arcs of all time; NULL: each report loads them */
     uint64_t gone_through;

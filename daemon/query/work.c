@@ -177,33 +177,6 @@ enum profd_status work_load(struct job *job, struct work *w, bool alone, struct 
     return PROFD_OK;
 }
 
-/* Why the names of a build, or that it has none, do not rest on a quorum of hosts; NULL: they do, or on no host. */
-static const char *explain_naming(struct arena *a, const struct store_naming *n, bool named)
-{
-    char text[256];
-    if ((n->attesting == 0 && n->operators == 0) || (named && n->by != STORE_NAMED_BY_HOSTS)) {
-        return NULL;
-    }
-    if (!named && n->operators > 0) {
-        snprintf(text, sizeof text,
-                 "it has no names: %" PRIu32
-                 " of the tenants of this report %s symbols from an operator, and the tenants "
-                 "do not accept the same",
-                 n->operators, noun_for(n->operators, "has", "have"));
-    } else if (named) {
-        snprintf(text, sizeof text,
-                 "its names rest on %" PRIu64 " %s, those of this report; a quorum is %u hosts and a majority of those "
-                 "that attest its symbols",
-                 n->hosts, noun_for(n->hosts, "host", "hosts"), STORE_QUORUM);
-    } else {
-        snprintf(text, sizeof text,
-                 "it has no names: %" PRIu64 " %s its symbols, but no quorum (%u hosts and a majority) attests the "
-                 "same, nor do all hosts of this report",
-                 n->attesting, noun_for(n->attesting, "host attests", "hosts attest"), STORE_QUORUM);
-    }
-    return arena_copy(a, text, strlen(text));
-}
-
 enum profd_status work_find_object(struct job *job, const struct work *w, const char *id, const struct object **out,
                                    const char **disputed, struct profd_error *e)
 {
@@ -211,8 +184,7 @@ enum profd_status work_find_object(struct job *job, const struct work *w, const 
     size_t size;
     struct store_naming naming = {.variants = 0};
     const struct provenance *p = &w->load.provenance;
-    const struct store_senders of = {
-        .uids = p->uids, .uid_count = p->uid_count, .hosts = p->senders, .host_count = p->sender_count};
+    const struct store_senders of = {.uids = p->uids, .uid_count = p->uid_count};
     struct object *object = NULL;
     enum profd_status status = store_get_object(job->store, &of, id, &bytes, &size, &naming, NULL);
     if (status != PROFD_OK && status != PROFD_NOT_FOUND) {
@@ -220,7 +192,9 @@ enum profd_status work_find_object(struct job *job, const struct work *w, const 
     }
     struct arena_deferred deferred;
     arena_defer(job->arena, &deferred, free, bytes);
-    *disputed = explain_naming(job->arena, &naming, status == PROFD_OK);
+    *disputed = naming.apart       ? "it has no names: the tenants of this report have not all sent the same symbols"
+                : *naming.disputed ? job_copy(job, naming.disputed)
+                                   : NULL;
     const bool found = status == PROFD_OK;
     status = found && size > 0 ? object_decode(job->arena, bytes, size, &object, e) : PROFD_OK;
     arena_undefer(job->arena, &deferred);

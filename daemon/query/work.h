@@ -31,7 +31,7 @@ struct work {
     const struct object *const *objects; /* one for each build of the profile, NULL if it was not sent */
     struct coverage coverage;            /* of the load */
     struct report *report;
-    const char *const *disputed;        /* likewise: why its names are no quorum's; NULL: they are, or no host's */
+    const char *const *disputed;        /* likewise: which hosts have different names; NULL: none do */
     const bool *has_names;              /* one per build of the report; the order is not that of the profile */
     const char *const *report_disputed; /* likewise */
 };

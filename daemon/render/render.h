@@ -57,7 +57,7 @@ struct render_input {
     const char *match;           /* only uploads with such labels: K="V", joined by ", "; NULL: all */
     uint32_t only;               /* 1 + the one function to show (its position); 0: all */
     const bool *has_names;       /* one per build of the report, in its order; NULL: as the functions' kinds tell */
-    const char *const *disputed; /* likewise: why its names are not those of a quorum of hosts; NULL: they are */
+    const char *const *disputed; /* likewise: which hosts have different names of it; NULL: none do */
     /* for format gprof only */
     const struct object *object;
     const struct counts *counts;

@@ -254,7 +254,9 @@ static void add_disputed(struct buffer *out, const struct render_input *in)
         if (in->disputed[i] != NULL) {
             buffer_add_text(out, "Disputed  ");
             name_add_safe(out, *name != '\0' ? name : in->report->builds[i]);
-            buffer_add_format(out, ": %s\n", in->disputed[i]);
+            buffer_add_text(out, ": ");
+            name_add_safe(out, in->disputed[i]);
+            buffer_add_text(out, "\n");
         }
     }
 }

@@ -24,7 +24,7 @@ void centre_object_free(struct centre_object *o)
 static void take_out(struct centre_objects *all, struct centre_object *o)
 {
     TAILQ_REMOVE(&all->list, o, next);
-    all->bytes -= o->attestation.size;
+    all->bytes -= o->offer.size;
 }
 
 void centre_objects_clear(struct centre_objects *all)
@@ -55,19 +55,19 @@ static bool make_place(struct centre_objects *all, uint64_t size, uint64_t now)
     return all->bytes + size <= LIMIT_ATTEST_HELD;
 }
 
-bool centre_await(struct centre_objects *all, const struct store_attestation *a, uint64_t now)
+bool centre_await(struct centre_objects *all, const struct store_offer *a, uint64_t now)
 {
     struct centre_object *o = TAILQ_FIRST(&all->list);
 
     while (o) {
         struct centre_object *following = TAILQ_NEXT(o, next);
         const bool same_build = strcmp(o->id.text, a->build_id) == 0,
-                   same_host = memcmp(o->attestation.host, a->host, sizeof a->host) == 0;
+                   same_host = memcmp(o->offer.host, a->host, sizeof a->host) == 0;
 
         if (now - o->touched > LIMIT_ATTEST_SECONDS * 1000u || (same_build && same_host)) {
             take_out(all, o);
             centre_object_free(o);
-        } else if (same_build && memcmp(o->attestation.hash, a->hash, sizeof a->hash) == 0) {
+        } else if (same_build && memcmp(o->offer.hash, a->hash, sizeof a->hash) == 0) {
             return false;
         }
         o = following;
@@ -79,11 +79,10 @@ bool centre_await(struct centre_objects *all, const struct store_attestation *a,
     if (!o) {
         return false;
     }
-    o->attestation = *a;
+    o->offer = *a;
     snprintf(o->id.text, sizeof o->id.text, "%s", a->build_id);
-    o->attestation.build_id = o->id.text;
+    o->offer.build_id = o->id.text;
     o->touched = o->began = now;
-    sha256_init(&o->digest);
     TAILQ_INSERT_TAIL(&all->list, o, next);
     all->bytes += a->size;
     return true;
@@ -95,7 +94,7 @@ static struct centre_object *find(const struct centre_objects *all, const struct
 
     TAILQ_FOREACH(o, &all->list, next)
     {
-        const struct store_attestation *a = &o->attestation;
+        const struct store_offer *a = &o->offer;
 
         if (m->host.size == sizeof a->host && memcmp(m->host.data, a->host, sizeof a->host) == 0 &&
             m->hash.size == sizeof a->hash && memcmp(m->hash.data, a->hash, sizeof a->hash) == 0 &&
@@ -110,7 +109,6 @@ enum profd_status centre_add_piece(struct centre_objects *all, const struct mess
                                    struct centre_object **whole, struct profd_error *e)
 {
     struct centre_object *o = find(all, m);
-    uint8_t hash[STORE_HASH_SIZE];
 
     *whole = NULL;
     if (!o) {
@@ -118,32 +116,26 @@ enum profd_status centre_add_piece(struct centre_objects *all, const struct mess
                                m->build_id);
     }
     if (m->offset != o->got || m->piece.size < 1 || m->piece.size > LIMIT_ATTEST_PIECE ||
-        m->piece.size > o->attestation.size - o->got) {
+        m->piece.size > o->offer.size - o->got) {
         profd_error_set(e, PROFD_MALFORMED,
                         "%zu bytes at %llu of the parsed object of build %s, which has %llu: %llu have come",
-                        m->piece.size, (unsigned long long)m->offset, o->id.text,
-                        (unsigned long long)o->attestation.size, (unsigned long long)o->got);
+                        m->piece.size, (unsigned long long)m->offset, o->id.text, (unsigned long long)o->offer.size,
+                        (unsigned long long)o->got);
         take_out(all, o);
         centre_object_free(o);
         return PROFD_MALFORMED;
     }
-    o->bytes = o->bytes ? o->bytes : malloc(o->attestation.size);
+    o->bytes = o->bytes ? o->bytes : malloc(o->offer.size);
     if (!o->bytes) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a parsed object");
     }
     memcpy(o->bytes + o->got, m->piece.data, m->piece.size);
-    sha256_update(&o->digest, m->piece.size, m->piece.data);
     o->got += m->piece.size;
     o->touched = now;
-    if (o->got < o->attestation.size) {
+    if (o->got < o->offer.size) {
         return PROFD_OK;
     }
     take_out(all, o);
     *whole = o;
-    sha256_digest(&o->digest, sizeof hash, hash);
-    if (memcmp(hash, o->attestation.hash, sizeof hash) != 0) {
-        return profd_error_set(e, PROFD_REFUSED, "the parsed object of build %s has another hash than its host attests",
-                               o->id.text);
-    }
     return PROFD_OK;
 }

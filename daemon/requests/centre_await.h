@@ -7,18 +7,15 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <nettle/sha2.h>
-
 #include "proto/message.h"
 #include "store/store.h"
 
 struct centre_object {
     TAILQ_ENTRY(centre_object) next;
-    struct store_attestation attestation; /* of the host that sends it; build_id is that below */
+    struct store_offer offer; /* of the host that sends it; build_id is that below */
     struct buildid id;
     uint64_t got;
-    uint8_t *bytes; /* of attestation.size, from the first piece on */
-    struct sha256_ctx digest;
+    uint8_t *bytes;          /* of offer.size, from the first piece on */
     uint64_t began, touched; /* ms of loop_now: when it was announced, and when a piece came last */
 };
 
@@ -30,13 +27,12 @@ struct centre_objects {
 void centre_objects_init(struct centre_objects *all);
 void centre_objects_clear(struct centre_objects *all);
 
-/* Shall the host send the object that it attests? Not while another host does, or too many bytes are awaited; of these,
+/* Shall the host send the object that it offers? Not while another host does, or too many bytes are awaited; of these,
  * what comes slowly is forgotten first. Forgets what was awaited too long. now: ms. */
-bool centre_await(struct centre_objects *all, const struct store_attestation *a, uint64_t now);
+bool centre_await(struct centre_objects *all, const struct store_offer *a, uint64_t now);
 
-/* Adds a piece. *whole: the object, when its last piece has come; it belongs to the caller, also when REFUSED says that
- * it has another hash than was attested. REFUSED, *whole NULL: it is not awaited from this host. MALFORMED: the piece
- * does not follow. */
+/* Adds a piece. *whole: the object, when its last piece has come; it belongs to the caller. REFUSED: it is not awaited
+ * from this host. MALFORMED: the piece does not follow. */
 enum profd_status centre_add_piece(struct centre_objects *all, const struct message_object_bytes *m, uint64_t now,
                                    struct centre_object **whole, struct profd_error *e);
 void centre_object_free(struct centre_object *o);

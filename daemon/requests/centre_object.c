@@ -1,6 +1,5 @@
 #include "requests/centre_object.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +22,9 @@ struct centre_attest {
     conn_id conn;
     uint32_t tag;
     uint64_t session_job;
-    struct store_attestation attestation;
-    struct store_attested result;
+    struct store_offer offer;
+    struct store_offered result;
+    struct buildid next;          /* that the host shall offer now; "": none */
     struct centre_object *object; /* of OBJECT_BYTES */
     enum profd_status status;
     struct profd_error error;
@@ -49,7 +49,7 @@ static void attest_answer(struct centre_attest *a, bool wanted)
 {
     struct centre_service *s = a->service;
     struct conn *c = conn_find(s->config.conns, a->conn);
-    const struct message m = {.type = FRAME_ATTESTED, .as.attested = {wanted, a->result.next.text}};
+    const struct message m = {.type = FRAME_ATTESTED, .as.attested = {wanted, a->next.text}};
 
     if (a->status == PROFD_FULL) {
         s->config.no_space(s->config.context);
@@ -67,74 +67,27 @@ static void attest_answer(struct centre_attest *a, bool wanted)
 
 static void attest_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
-    struct store_attestation *list = calloc(n, sizeof *list);
-    struct store_attested *results = calloc(n, sizeof *results);
-    struct profd_error e;
-    enum profd_status status =
-        list && results ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu attestations", n);
-
-    for (size_t i = 0; i < n && !status; i++) {
-        list[i] = attest_of(jobs[i])->attestation;
-    }
-    if (!status && full) {
-        status = PROFD_FULL;
-        e = *full;
-    }
-    if (!status) {
-        status = store_attest(store, list, n, results, &e);
-    }
     for (size_t i = 0; i < n; i++) {
         struct centre_attest *a = attest_of(jobs[i]);
+        size_t count;
 
-        a->status = status;
-        if (status) {
-            a->error = e;
-        } else {
-            a->result = results[i];
+        if (full) {
+            a->error = *full;
         }
-    }
-    free(list);
-    free(results);
-}
-
-/* Why an attestation that was read is refused. */
-static void attest_judge(struct centre_attest *a)
-{
-    const char *build_id = a->attestation.build_id;
-
-    if (a->attestation.refused) {
-        a->status = profd_error_set(&a->error, PROFD_TOO_LARGE,
-                                    "the parsed object of build %s has %" PRIu64 " bytes; one may have 1 to %u",
-                                    build_id, a->attestation.size, LIMIT_ATTEST_OBJECT);
-    } else if (a->result.verdict == STORE_ATTEST_UNASKED && *build_id) {
-        a->status = profd_error_set(&a->error, PROFD_REFUSED, "no segment of this host names build %s", build_id);
-    } else if (a->result.verdict == STORE_ATTEST_TOO_MANY) {
-        a->status = profd_error_set(&a->error, PROFD_LIMIT,
-                                    "the host attests %u parsed objects; that of build %s is one too many",
-                                    STORE_ATTEST_MOST, build_id);
-    } else if (a->result.verdict == STORE_ATTEST_TOO_LARGE) {
-        a->status =
-            profd_error_set(&a->error, PROFD_LIMIT,
-                            "with the parsed object of build %s, the host's would have more than %" PRIu64 " bytes",
-                            build_id, STORE_ATTEST_BYTES);
+        a->status = full                 ? PROFD_FULL
+                    : *a->offer.build_id ? store_offer(store, &a->offer, 1, &a->result, &a->error)
+                                         : PROFD_OK;
+        if (!a->status) {
+            a->status = store_wanted(store, a->offer.host, loop_clock(), &a->next, 1, &count, &a->error);
+        }
     }
 }
 
 static void attest_done(struct writer_job *job)
 {
     struct centre_attest *a = attest_of(job);
-    struct centre_service *s = a->service;
-    bool wanted = false;
 
-    if (!a->status) {
-        attest_judge(a);
-        s->counts->attestations_refused += a->status != PROFD_OK;
-    }
-    if (!a->status && a->attestation.has) {
-        s->counts->attestations++;
-        wanted = !a->result.stored && centre_await(&s->objects, &a->attestation, loop_now());
-    }
-    attest_answer(a, wanted);
+    attest_answer(a, !a->status && a->result.wanted && centre_await(&a->service->objects, &a->offer, loop_now()));
 }
 
 static void attest_drop(struct writer_job *job)
@@ -145,42 +98,23 @@ static void attest_drop(struct writer_job *job)
     attest_answer(a, false);
 }
 
-/* What cannot be used is not asked for again soon. */
-static void object_withdraw(struct centre_attest *a, struct store *store)
-{
-    struct store_attestation nothing = a->object->attestation;
-    struct store_attested ignored;
-    struct profd_error e;
-
-    nothing.has = false;
-    nothing.refused = true;
-    nothing.now = loop_clock();
-    (void)store_attest(store, &nothing, 1, &ignored, &e); /* if that fails, it is asked for again */
-}
-
 static void object_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct centre_attest *a = attest_of(jobs[i]);
         const struct centre_object *o = a->object;
-        const struct ingest_object given = {.uid = STORE_TENANT,
-                                            .received = loop_clock(),
+        const struct ingest_object given = {.received = loop_clock(),
                                             .build_id = o->id.text,
                                             .name = "a build's functions",
                                             .answer = o->bytes,
-                                            .answer_size = o->attestation.size,
-                                            .hash = o->attestation.hash};
+                                            .answer_size = o->offer.size,
+                                            .host = o->offer.host};
 
         if (full) {
             a->status = PROFD_FULL;
             a->error = *full;
-            continue;
-        }
-        if (!a->status) {
+        } else {
             a->status = ingest_object_store(store, &given, &a->error);
-        }
-        if (a->status && !profd_status_retry(a->status)) {
-            object_withdraw(a, store);
         }
     }
 }
@@ -232,7 +166,7 @@ static enum profd_status attest_put(struct centre_attest *a, struct conn *c, con
 static enum profd_status attest_read(struct centre_attest *a, struct profd_error *e)
 {
     const struct message_attest *m = &a->message.as.attest;
-    struct store_attestation *to = &a->attestation;
+    struct store_offer *to = &a->offer;
     struct buildid id;
     enum profd_status status = centre_copy(&m->host, "the host's identity", to->host, sizeof to->host, e);
 
@@ -246,10 +180,6 @@ static enum profd_status attest_read(struct centre_attest *a, struct profd_error
     to->build_id = m->ask ? "" : m->build_id;
     to->size = m->size;
     to->now = loop_clock();
-    if (to->has && (to->size < 1 || to->size > LIMIT_ATTEST_OBJECT)) {
-        to->has = false;
-        to->refused = true;
-    }
     return status;
 }
 
@@ -264,7 +194,7 @@ enum profd_status centre_receive_attest(void *context, struct conn *c, struct co
     }
     a = attest_new(s, c, f);
     if (!a) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an attestation");
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an offer of symbols");
     }
     status = body_decode(f, &a->message, e);
     if (!status) {
@@ -277,9 +207,9 @@ enum profd_status centre_receive_attest(void *context, struct conn *c, struct co
     return attest_put(a, c, &attest_type, e);
 }
 
-/* The whole object, or one with another hash (status REFUSED), goes to the writer. Takes over the object. */
+/* The whole object goes to the writer. Takes it over. */
 static enum profd_status object_put(struct centre_service *s, struct conn *c, const struct conn_frame *f,
-                                    struct centre_object *o, enum profd_status status, struct profd_error *e)
+                                    struct centre_object *o, struct profd_error *e)
 {
     struct centre_attest *a = attest_new(s, c, f);
 
@@ -288,11 +218,7 @@ static enum profd_status object_put(struct centre_service *s, struct conn *c, co
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a parsed object");
     }
     a->object = o;
-    a->job.item.weight = o->attestation.size;
-    a->status = status;
-    if (status) {
-        a->error = *e;
-    }
+    a->job.item.weight = o->offer.size;
     return attest_put(a, c, &object_type, e);
 }
 
@@ -308,7 +234,7 @@ enum profd_status centre_receive_object_bytes(void *context, struct conn *c, str
     enum profd_status status = centre_add_piece(&s->objects, &m.as.object_bytes, loop_now(), &whole, e);
     message_done(&m);
     if (whole) {
-        return object_put(s, c, f, whole, status, e);
+        return object_put(s, c, f, whole, e);
     }
     if (!status) {
         conn_answer(c, &more, 0, f->header.tag);

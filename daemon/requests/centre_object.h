@@ -1,4 +1,4 @@
-/* ATTEST and OBJECT_BYTES: hosts attest which parsed objects name their functions, and send those that the centre
+/* ATTEST and OBJECT_BYTES: hosts offer the parsed objects that name their functions, and send those that the centre
  * lacks. A content travels once, from one host at a time, in pieces that wait in memory until the last one has come. */
 #ifndef PROFD_REQUESTS_CENTRE_OBJECT_H
 #define PROFD_REQUESTS_CENTRE_OBJECT_H

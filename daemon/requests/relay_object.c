@@ -30,7 +30,7 @@ static struct fetch_object *fetch_of(struct writer_job *job)
     return container_of(job, struct fetch_object, job);
 }
 
-/* An object that is too large with its instructions may be attested without them. */
+/* An object that is too large with its instructions may be offered without them. */
 static void fetch_shrink(struct relay_object *o)
 {
     uint8_t *bytes;

@@ -1,4 +1,4 @@
-/* FETCH_OBJECT: profd-relay fetches the parsed object of a build that this host attests, in pieces. */
+/* FETCH_OBJECT: profd-relay fetches the parsed object of a build that this host offers, in pieces. */
 #ifndef PROFD_REQUESTS_RELAY_OBJECT_H
 #define PROFD_REQUESTS_RELAY_OBJECT_H
 

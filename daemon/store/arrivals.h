@@ -104,11 +104,11 @@ struct store_centre {
     bool counts_segments;    /* number is also how many segments have arrived */
     int64_t last;            /* ns: when a segment came last; 0: none has */
     struct store_amount counted, removed;
-    uint64_t hosts;              /* that have ever arrived */
-    uint64_t series;             /* of each host, together, in the hour that has more of the last two with any */
-    bool detail;                 /* the host stands in the series of what arrives now */
-    uint64_t damaged;            /* sums that could not be read and were put aside; verification says so */
-    uint64_t attested, disputed; /* builds of which hosts attest objects; of these, without a quorum or an operator's */
+    uint64_t hosts;    /* that have ever arrived */
+    uint64_t series;   /* of each host, together, in the hour that has more of the last two with any */
+    bool detail;       /* the host stands in the series of what arrives now */
+    uint64_t damaged;  /* sums that could not be read and were put aside; verification says so */
+    uint64_t disputed; /* builds of which another host than the first has other symbols (offers.h) */
     uint64_t quarantined, quarantine_bytes; /* segments that could not be read; bytes of those that are kept */
 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/status.h"
-#include "store/attestations.h"
+#include "store/offers.h"
 
 #define STORE_NAME_SIZE 256
 #define STORE_MACHINE_SIZE 64 /* of a machine-id or a version, with its NUL */

@@ -13,7 +13,6 @@
 #include "core/hashmap.h"
 #include "proto/limits.h"
 #include "store/outgoing.h"
-#include "store/same_names.h"
 #include "store/store.h"
 
 #define SQLITE_APPLICATION_ID 0x70726664 /* "prfd" */
@@ -289,10 +288,8 @@ struct sqlite_known {
  * failure that one of them (or a trusted sender) met; a new string, or NULL when there is nothing to say. */
 struct sqlite_choice {
     int64_t object;
-    bool has_names;
-    enum store_named_by by;
-    uint64_t hosts;     /* that attest it */
-    uint32_t operators; /* as in struct store_naming */
+    bool has_names, trusted;
+    bool by_operators, apart; /* as in struct store_naming */
     char *note;
 };
 enum profd_status sqlite_choose_object(struct store *s, int64_t build, const struct store_senders *of,
@@ -302,35 +299,46 @@ enum profd_status sqlite_choose_object(struct store *s, int64_t build, const str
 enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to,
                                       struct profd_error *e);
 
-/* --- sqlite_content.c, sqlite_naming.c */
+/* --- sqlite_content.c */
 
 /* The content of an object in the current row of q, which begins with size and encoded: a new block
  * that the caller frees. DAMAGED: it cannot be unpacked. */
 enum profd_status sqlite_take_content(struct store *s, sqlite3_stmt *q, uint8_t **bytes, size_t *size,
                                       struct profd_error *e);
 
-/* What hosts attest of a build without a quorum for one object, for the senders of a sum: read when it is needed. */
-struct sqlite_attested {
-    bool loaded;
-    struct same_names list[SAME_NAMES_MOST]; /* same_names_done */
-    size_t count;
-    uint64_t attesting, asked; /* as of same_names_judge */
-};
-/* May an object name functions of what these hosts have sent? a: zero at first, the same for the objects of a build. */
-enum profd_status sqlite_judge_hosts(struct store *s, int64_t build, int64_t object, const struct store_senders *of,
-                                     struct sqlite_attested *a, struct sqlite_choice *choice, bool *names,
-                                     struct profd_error *e);
-/* The number of hosts that attest any object of the build. */
-enum profd_status sqlite_count_attesting(struct store *s, int64_t build, uint64_t *hosts, struct profd_error *e);
-/* The variant of a build that a quorum of hosts attests; 0: none. */
-enum profd_status sqlite_find_quorum(struct store *s, int64_t build, int64_t *variant, struct profd_error *e);
-
 /* --- sqlite_token.c: the id of the tenant of a name, made if there is none; LIMIT: too many. In a transaction. */
 enum profd_status sqlite_find_tenant(struct store *s, const char *name, int64_t *id, struct profd_error *e);
 
-/* --- sqlite_attest.c */
+/* --- sqlite_offer.c. Inside a write transaction, but for sqlite_find_dispute */
 
-/* A segment of the host came, with builds of this series: the host shall attest them. Inside a write transaction. */
+/* A segment of the host came, with builds of this series: the host shall offer their symbols. */
 enum profd_status sqlite_await_objects(struct store *s, int64_t series, int64_t host, struct profd_error *e);
+
+/* A build of which the host has sent counts, with row ids. */
+struct sqlite_host_build {
+    int64_t build, host;
+    uint32_t uid;  /* of the host's tenant */
+    bool differs;  /* what it has, as it said last, is not stored */
+    bool stored;   /* its tenant has this object, */
+    bool kept_out; /* or another one that precedes it (sqlite_host_build_judge) */
+};
+/* *found: false if the host has sent no counts of the build. */
+enum profd_status sqlite_host_build_find(struct store *s, const uint8_t identity[STORE_HOST_SIZE], const char *build_id,
+                                         struct sqlite_host_build *out, bool *found, struct profd_error *e);
+/* Sets the verdict for an object of this size. */
+enum profd_status sqlite_host_build_limit(struct store *s, const struct sqlite_host_build *h, uint64_t size,
+                                          struct store_offered *out, struct profd_error *e);
+/* Sets stored and kept_out for an object with this hash. */
+enum profd_status sqlite_host_build_judge(struct store *s, struct sqlite_host_build *h, const uint8_t *hash,
+                                          bool has_names, struct profd_error *e);
+/* Records what the host has. hash: of what is not stored; NULL: it has nothing else. */
+enum profd_status sqlite_host_build_set(struct store *s, const struct sqlite_host_build *h, const uint8_t *hash,
+                                        uint64_t size, int64_t due, struct profd_error *e);
+/* The object (row id) of the host was stored: it replaces what this host sent before. */
+enum profd_status sqlite_host_build_stored(struct store *s, const struct sqlite_host_build *h, int64_t object,
+                                           const struct store_object *o, struct profd_error *e);
+/* The clause of struct store_naming about an object that names functions for these senders. */
+enum profd_status sqlite_find_dispute(struct store *s, int64_t object, const struct store_senders *of, char *text,
+                                      size_t size, struct profd_error *e);
 
 #endif

@@ -195,22 +195,18 @@ static enum profd_status get_counts(struct store *s, struct store_centre *out, s
     } counts[] = {{SQL_FLEET_HOST_COUNT, offsetof(struct store_centre, hosts)},
                   {SQL_TENANT_SERIES, offsetof(struct store_centre, series)},
                   {SQL_ROLLUP_ASIDE_COUNT, offsetof(struct store_centre, damaged)},
-                  {SQL_VARIANT_BUILDS, offsetof(struct store_centre, attested)},
-                  {SQL_VARIANT_DISPUTED, offsetof(struct store_centre, disputed)},
+                  {SQL_HOST_BUILDS_DISPUTED, offsetof(struct store_centre, disputed)},
                   {SQL_QUARANTINE_COUNT, offsetof(struct store_centre, quarantined)},
                   {SQL_QUARANTINE_BYTES, offsetof(struct store_centre, quarantine_bytes)}};
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0] && status == PROFD_OK; i++) {
         int64_t n = 0;
         bool found;
-        const bool series = counts[i].which == SQL_TENANT_SERIES, disputed = counts[i].which == SQL_VARIANT_DISPUTED;
+        const bool asks = counts[i].which == SQL_TENANT_SERIES || counts[i].which == SQL_HOST_BUILDS_DISPUTED;
         status = sqlite_find(s, counts[i].which,
-                             (const struct sqlite_value[]){INTEGER(disputed ? STORE_QUORUM : out->last / SQLITE_HOUR),
-                                                           INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)},
-                             series     ? 3
-                             : disputed ? 1
-                                        : 0,
-                             &n, &found, e);
+                             (const struct sqlite_value[]){INTEGER(out->last / SQLITE_HOUR), INTEGER(STORE_TENANT_LAST),
+                                                           INTEGER(STORE_TENANT)},
+                             asks ? 3 : 0, &n, &found, e);
         memcpy((char *)out + counts[i].at, &n, sizeof n);
     }
     return status;

@@ -1,26 +1,16 @@
-/* Labels and companions of a build. */
+/* Symbols, labels and companions of a build. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/labels.h"
 #include "store/sqlite.h"
 
-/* The senders that an object needs to name functions of a sum. */
-struct judging {
-    struct store *s;
-    const struct store_senders *of;
-    int64_t build;
-    struct sqlite_attested attested;
-    size_t tenants, ruled; /* of the users; of these those of which an operator has sent an object with names */
-};
-
 /* One object with a summary of its senders. */
 struct candidate {
     int64_t object;
-    struct sqlite_choice hosts; /* if hosts attest it: by, hosts */
     bool readable, has_names, trusted;
-    size_t users, operators; /* numbers of the users, without tenants, and of the tenants' operators that sent it */
-    int64_t delivered;       /* latest delivery by a trusted sender, one of the users, or hosts */
+    size_t users, operators; /* numbers of the users that accept it, and of these the tenants with operators that did */
+    int64_t delivered;       /* latest delivery by a trusted sender or one of the users */
     char *note;              /* of that delivery */
 };
 
@@ -36,22 +26,11 @@ static bool is_better(const struct candidate *c, const struct candidate *best, s
 }
 
 /* When all senders of an object were read: keeps the better of it and the best so far. */
-static enum profd_status judge_candidate(struct judging *x, struct candidate *c, struct candidate *best,
-                                         struct candidate *failure, struct profd_error *e)
+static void judge_candidate(struct candidate *c, size_t uid_count, struct candidate *best, struct candidate *failure)
 {
-    enum profd_status status = PROFD_OK;
-    size_t matched = c->users + c->operators;
-    bool by_hosts = false;
-    if (c->object != 0 && x->ruled < x->tenants) {
-        status = sqlite_judge_hosts(x->s, x->build, c->object, x->of, &x->attested, &c->hosts, &by_hosts, e);
-        matched += by_hosts ? x->tenants - x->ruled : 0;
-    }
-    if (c->operators > 0 && c->operators == x->of->uid_count) {
-        c->hosts.by = STORE_NAMED_BY_OPERATORS;
-    }
     struct candidate *target = NULL;
-    if (c->readable && (c->trusted || (x->of->uid_count > 0 && matched == x->of->uid_count))) {
-        target = is_better(c, best, x->of->uid_count) ? best : NULL;
+    if (c->readable && (c->trusted || (uid_count > 0 && c->users == uid_count))) {
+        target = is_better(c, best, uid_count) ? best : NULL;
     } else if (!c->readable && c->delivered > failure->delivered) {
         target = failure;
     }
@@ -62,7 +41,6 @@ static enum profd_status judge_candidate(struct judging *x, struct candidate *c,
     }
     free(c->note);
     c->note = NULL;
-    return status;
 }
 
 static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
@@ -80,7 +58,7 @@ static bool is_member(const uint32_t *uids, size_t n, uint32_t uid)
 }
 
 /* Adds a row of SQL_OBJECT_EACH to its object. */
-static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const struct store_senders *of,
+static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const struct store_senders *of, bool *apart,
                                      struct profd_error *e)
 {
     const uint32_t uid = (uint32_t)sqlite3_column_int64(q, 3);
@@ -89,9 +67,10 @@ static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const
     c->readable = sqlite3_column_int(q, 1) != 0;
     c->has_names = sqlite3_column_int(q, 2) != 0;
     c->trusted |= trusted;
-    c->users += member && !store_is_tenant(uid);
-    c->operators += member && c->has_names && sqlite3_column_int(q, 7) != 0;
-    if ((!trusted && !member && uid != STORE_TENANT) || delivered <= c->delivered) {
+    c->users += member && sqlite3_column_int(q, 8) != 0;
+    c->operators += member && sqlite3_column_int(q, 7) != 0;
+    *apart |= member && c->readable && store_is_tenant(uid);
+    if ((!trusted && !member) || delivered <= c->delivered) {
         return PROFD_OK;
     }
     c->delivered = delivered;
@@ -100,60 +79,52 @@ static enum profd_status fold_sender(struct candidate *c, sqlite3_stmt *q, const
     return c->note ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a sentence about an executable");
 }
 
-static enum profd_status count_ruled(struct judging *x, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    for (size_t i = 0; i < x->of->uid_count; i++) {
-        x->tenants += store_is_tenant(x->of->uids[i]);
-    }
-    if (x->tenants == 0) {
-        return PROFD_OK;
-    }
-    TRY(sqlite_start(x->s, SQL_OBJECT_OPERATORS, VALUES(INTEGER(x->build)), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(x->s, q, &status, e)) {
-        x->ruled += is_member(x->of->uids, x->of->uid_count, (uint32_t)sqlite3_column_int64(q, 0));
-    }
-    return status;
-}
-
 enum profd_status sqlite_choose_object(struct store *s, int64_t build, const struct store_senders *of,
                                        struct sqlite_choice *choice, struct profd_error *e)
 {
-    sqlite3_stmt *q = NULL;
-    struct judging x = {.s = s, .of = of, .build = build};
+    sqlite3_stmt *q;
     struct candidate current = {.object = 0}, best = {.object = 0}, failure = {.object = 0};
-    enum profd_status status = count_ruled(&x, e);
-    if (status == PROFD_OK) {
-        status = sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e);
-    }
+    bool apart = false;
+    TRY(sqlite_start(s, SQL_OBJECT_EACH, VALUES(INTEGER(build)), &q, e));
+    enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
         if (sqlite3_column_int64(q, 0) != current.object) {
-            status = judge_candidate(&x, &current, &best, &failure, e);
+            judge_candidate(&current, of->uid_count, &best, &failure);
             current = (struct candidate){.object = sqlite3_column_int64(q, 0)};
         }
-        if (status == PROFD_OK) {
-            status = fold_sender(&current, q, of, e);
-        }
+        status = fold_sender(&current, q, of, &apart, e);
     }
     if (status == PROFD_OK) {
-        status = judge_candidate(&x, &current, &best, &failure, e);
-    }
-    free(current.note);
-    same_names_done(x.attested.list, x.attested.count);
-    if (status == PROFD_OK) {
-        const bool by_users = best.trusted && best.hosts.by != STORE_NAMED_BY_OPERATORS;
+        judge_candidate(&current, of->uid_count, &best, &failure);
         choice->object = best.object;
-        choice->operators = (uint32_t)x.ruled;
         choice->has_names = best.has_names;
-        choice->by = by_users || best.object == 0 || of->uid_count > x.tenants ? STORE_NAMED_BY_USERS : best.hosts.by;
-        choice->hosts = by_users ? 0 : best.hosts.hosts;
+        choice->trusted = best.trusted;
+        choice->by_operators = best.operators > 0 && best.operators == of->uid_count;
+        choice->apart = apart && best.object == 0;
         choice->note = best.object != 0 ? best.note : failure.note;
         *(best.object != 0 ? &best.note : &failure.note) = NULL;
     }
+    free(current.note);
     free(best.note);
     free(failure.note);
     return status;
+}
+
+enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to, struct profd_error *e)
+{
+    static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
+    enum profd_status status = PROFD_OK;
+    int users = 0;
+    for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
+        status =
+            sqlite_run(s, touches[i], VALUES(INTEGER(build), INTEGER(from), INTEGER(to), INTEGER(s->state.number)), e);
+        users = sqlite3_changes(s->db);
+    }
+    struct sqlite_state *t = &s->state;
+    if (users > 0) {
+        t->list_epoch = t->number;
+    }
+    return status == PROFD_OK ? sqlite_save_state(s, e) : status;
 }
 
 static enum profd_status tally_labels(struct store *s, const struct store_scope *scope, const char *build_id,

@@ -55,7 +55,7 @@ static enum profd_status add_object(struct store *s, int64_t build, const struct
 
 /* Records the sender. *changed: answers to any user may change; *trusted: answers to all users. */
 static enum profd_status put_sender(struct store *s, int64_t build, int64_t object, const struct store_object *o,
-                                    bool *changed, bool *trusted, struct profd_error *e)
+                                    int64_t host, bool *changed, bool *trusted, struct profd_error *e)
 {
     sqlite3_stmt *q;
     bool known = false, found = false;
@@ -82,72 +82,105 @@ static enum profd_status put_sender(struct store *s, int64_t build, int64_t obje
     s->state.number++;
     return sqlite_run(s, SQL_OBJECT_SENDER_SET,
                       VALUES(INTEGER(object), INTEGER(o->uid), INTEGER(*trusted), INTEGER(s->state.number),
-                             TEXT(o->name), TEXT(o->note), INTEGER(o->received), INTEGER(by_operator)),
+                             TEXT(o->name), TEXT(o->note), INTEGER(o->received), INTEGER(by_operator), INTEGER(host)),
                       e);
 }
 
-enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t from, uint32_t to, struct profd_error *e)
+/* Sets the sentence why an object of a host is kept out: another one precedes it. */
+static enum profd_status keep_out(struct store *s, const struct sqlite_host_build *h, const struct store_object *o,
+                                  struct profd_error *e)
 {
-    static const enum sqlite_sql touches[] = {SQL_TOUCH_BUILD_USERS, SQL_TOUCH_BUILDS, SQL_TOUCH_USERS};
-    enum profd_status status = PROFD_OK;
-    int users = 0;
-    for (size_t i = 0; status == PROFD_OK && i < sizeof touches / sizeof touches[0]; i++) {
-        status =
-            sqlite_run(s, touches[i], VALUES(INTEGER(build), INTEGER(from), INTEGER(to), INTEGER(s->state.number)), e);
-        users = sqlite3_changes(s->db);
+    sqlite3_stmt *q;
+    bool row;
+    TRY(sqlite_host_build_set(s, h, o->hash, o->encoded_size, o->received + STORE_OFFER_AGAIN, e));
+    TRY(sqlite_first(s, SQL_HOST_BUILD_FIRST, VALUES(INTEGER(h->build), INTEGER(h->uid), INTEGER(h->host)), &q, &row,
+                     e));
+    if (!row) {
+        return profd_error_set(e, PROFD_INTERNAL, "the symbols of build %s vanished", o->id.text);
     }
-    struct sqlite_state *t = &s->state;
-    if (users > 0) {
-        t->list_epoch = t->number;
+    const char *mine = sqlite_text(q, 0), *first = sqlite_text(q, 1);
+    if (*first) {
+        profd_error_set(
+            e, PROFD_CONFLICT,
+            "the symbols of build %s that host %s has sent are kept out: they differ from those of host %s, "
+            "which came first",
+            o->id.text, mine, first);
+    } else {
+        profd_error_set(
+            e, PROFD_CONFLICT,
+            "the symbols of build %s that host %s has sent are kept out: an operator of its tenant has sent "
+            "others",
+            o->id.text, mine);
     }
-    return status == PROFD_OK ? sqlite_save_state(s, e) : status;
+    sqlite_finish(q);
+    return PROFD_OK;
+}
+
+/* Judges an object of a host. If h->kept_out, the object is only recorded, and *e says why. */
+static enum profd_status judge_host(struct store *s, const struct store_object *o, struct sqlite_host_build *h,
+                                    struct profd_error *e)
+{
+    struct store_offered offered;
+    TRY(sqlite_host_build_limit(s, h, o->encoded_size, &offered, e));
+    if (offered.verdict != STORE_OFFER_TAKEN) {
+        return profd_error_set(e, PROFD_LIMIT,
+                               "a host may have %u parsed objects of at most %u bytes, with %llu bytes in all; that of "
+                               "build %s has %zu bytes",
+                               STORE_OFFER_MOST, LIMIT_ATTEST_OBJECT, (unsigned long long)STORE_OFFER_BYTES, o->id.text,
+                               o->encoded_size);
+    }
+    TRY(sqlite_host_build_judge(s, h, o->hash, o->has_names, e));
+    return h->kept_out ? keep_out(s, h, o, e) : PROFD_OK;
+}
+
+static enum profd_status put_object(struct store *s, const struct store_object *o, struct sqlite_host_build *h,
+                                    struct profd_error *e)
+{
+    int64_t build = 0, id = 0;
+    bool changed = false, trusted = false;
+    if (o->host) {
+        TRY(judge_host(s, o, h, e));
+        if (h->kept_out) {
+            return PROFD_OK;
+        }
+    }
+    TRY(sqlite_intern_build(s, o->id.text, &build, e));
+    TRY(find_same(s, build, o, &id, e));
+    TRY(id == 0 ? add_object(s, build, o, &id, e) : PROFD_OK);
+    TRY(o->hash ? sqlite_run(s, SQL_OBJECT_HASH_SET, VALUES(INTEGER(id), BLOB(o->hash, STORE_HASH_SIZE)), e)
+                : PROFD_OK);
+    TRY(sqlite_count_object(s, id, -1, e));
+    TRY(put_sender(s, build, id, o, h->host, &changed, &trusted, e));
+    TRY(sqlite_count_object(s, id, 1, e));
+    TRY(o->host ? sqlite_host_build_stored(s, h, id, o, e) : PROFD_OK);
+    if (!changed) {
+        return PROFD_OK;
+    }
+    TRY(sqlite_touch_object(s, build, trusted ? 0 : o->uid, trusted ? UINT32_MAX : o->uid, e));
+    return o->has_names ? sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e) : PROFD_OK;
 }
 
 enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e)
 {
-    int64_t build = 0, id = 0;
-    bool changed = false, trusted = false;
+    struct sqlite_host_build h = {.host = 0};
+    struct store_object own = *object;
     struct store_use use;
-    TRY(store_get_use(s, object->uid, &use, e));
-    if (use.most != UINT64_MAX && use.bytes + object->encoded_size / OBJECT_SHRINKS + object->bounds_size > use.most) {
-        TRY(store_share_refuse(s, object->uid, e));
+    if (own.host) {
+        bool found;
+        TRY(sqlite_host_build_find(s, own.host, own.id.text, &h, &found, e));
+        if (!found) {
+            return profd_error_set(e, PROFD_FORBIDDEN, "this host has sent no counts of build %s", own.id.text);
+        }
+        own.uid = h.uid;
+    }
+    TRY(store_get_use(s, own.uid, &use, e));
+    if (use.most != UINT64_MAX && use.bytes + own.encoded_size / OBJECT_SHRINKS + own.bounds_size > use.most) {
+        return store_share_refuse(s, own.uid, e);
     }
     TRY(sqlite_store_begin(s, e));
-    enum profd_status status = sqlite_intern_build(s, object->id.text, &build, e);
-    if (status == PROFD_OK) {
-        status = find_same(s, build, object, &id, e);
-    }
-    if (status == PROFD_OK && id == 0) {
-        status = add_object(s, build, object, &id, e);
-    }
-    if (status == PROFD_OK && object->hash) {
-        status = sqlite_run(s, SQL_OBJECT_HASH_SET, VALUES(INTEGER(id), BLOB(object->hash, STORE_HASH_SIZE)), e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_count_object(s, id, -1, e);
-    }
-    if (status == PROFD_OK) {
-        status = put_sender(s, build, id, object, &changed, &trusted, e);
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_count_object(s, id, 1, e);
-    }
-    if (status == PROFD_OK && changed) { /* a host's may be attested by hosts of every tenant */
-        status = sqlite_touch_object(s, build,
-                                     trusted        ? 0
-                                     : object->hash ? STORE_TENANT_LAST
-                                                    : object->uid,
-                                     trusted        ? UINT32_MAX
-                                     : object->hash ? STORE_TENANT
-                                                    : object->uid,
-                                     e);
-    }
-    if (status == PROFD_OK && changed && object->has_names) {
-        status = sqlite_run(s, SQL_BUILD_NAMED_SET, VALUES(INTEGER(build)), e);
-    }
-    status = sqlite_store_end(s, status, e);
+    enum profd_status status = sqlite_store_end(s, put_object(s, &own, &h, e), e);
     hashmap_clear(&s->known); /* objects are stored rarely and queried often */
-    return status;
+    return status == PROFD_OK && h.kept_out ? PROFD_CONFLICT : status;
 }
 
 static enum profd_status load_known(struct store *s, uint32_t uid, const char *build_id, bool *known, int64_t *object,
@@ -276,10 +309,7 @@ static enum profd_status read_object(struct store *s, const struct store_senders
         status = sqlite_choose_object(s, build, of, &choice, e);
     }
     free(choice.note);
-    *naming = (struct store_naming){.by = choice.by, .hosts = choice.hosts, .operators = choice.operators};
-    if (status == PROFD_OK) {
-        TRY(sqlite_count_attesting(s, build, &naming->attesting, e));
-    }
+    *naming = (struct store_naming){.by_operators = choice.by_operators, .apart = choice.apart};
     if (status != PROFD_OK) {
         return status;
     }
@@ -288,10 +318,12 @@ static enum profd_status read_object(struct store *s, const struct store_senders
     }
     const struct store_scope *seen = of->seen ? of->seen : &(struct store_scope){.all = true};
     status = sqlite_find(s, SQL_OBJECT_VARIANTS,
-                         VALUES(INTEGER(build), INTEGER(seen->all), TEXT(sqlite_scope_format(seen, users)),
-                                INTEGER(STORE_TENANT_LAST), INTEGER(STORE_TENANT)),
-                         &variants, &found, e);
+                         VALUES(INTEGER(build), INTEGER(seen->all), TEXT(sqlite_scope_format(seen, users))), &variants,
+                         &found, e);
     naming->variants = (uint32_t)variants;
+    if (status == PROFD_OK && !choice.trusted && !choice.by_operators) {
+        status = sqlite_find_dispute(s, choice.object, of, naming->disputed, sizeof naming->disputed, e);
+    }
     if (status == PROFD_OK) {
         status = sqlite_start(s, SQL_OBJECT_GET, VALUES(INTEGER(choice.object)), &q, e);
     }

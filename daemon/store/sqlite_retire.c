@@ -80,8 +80,8 @@ static enum profd_status sqlite_series_remove(struct store *s, const struct sqli
 /* Removes the symbols of a build, and its row if nothing names it. */
 static enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, struct profd_error *e)
 {
-    static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_ATTESTATIONS_REMOVE,
-                                            SQL_VARIANTS_REMOVE,       SQL_BUILD_UNNAMED, SQL_BUILD_FORGET};
+    static const enum sqlite_sql steps[] = {SQL_OBJECT_SENDERS_REMOVE, SQL_OBJECT_REMOVE, SQL_HOST_BUILDS_REMOVE,
+                                            SQL_BUILD_UNNAMED, SQL_BUILD_FORGET};
     enum profd_status status = sqlite_count_objects_of(s, build, -1, e);
     for (size_t i = 0; status == PROFD_OK && i < sizeof steps / sizeof steps[0]; i++) {
         status = sqlite_run(s, steps[i], VALUES(INTEGER(build)), e);

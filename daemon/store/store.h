@@ -19,8 +19,8 @@
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
-#include "store/attestations.h"
 #include "store/enrolments.h"
+#include "store/offers.h"
 #include "store/segments.h"
 #include "store/tokens.h"
 #include "store/watches.h"
@@ -206,10 +206,14 @@ struct store_object {
     size_t bounds_size;
     const char *name, *note;
     int64_t received;
-    const uint8_t *hash; /* of a host's: STORE_HASH_SIZE bytes, that of encoded; NULL of another */
+    /* Of a host of a tenant: its identity (STORE_HOST_SIZE bytes), and the SHA-256 of encoded (STORE_HASH_SIZE bytes);
+     * uid is then that of the host's tenant, whatever the caller sets. NULL of another sender. */
+    const uint8_t *host, *hash;
 };
 /* Stores a delivery. FULL, with the sentence of store_share_refuse and without effect on the store's health: the sender
- * would exceed the share. */
+ * would exceed the share. Of a host, FORBIDDEN: it has sent no counts of the build. LIMIT: it has too much (offers.h).
+ * CONFLICT: the object is kept out, because an operator or another host has sent one before; what this host has is
+ * recorded, and the sentence names both. */
 enum profd_status store_put_object(struct store *s, const struct store_object *object, struct profd_error *e);
 
 /* Reads whether the executable of a build need not be requested for this uid: there is a trusted variant or one sent by
@@ -218,14 +222,13 @@ enum profd_status store_has_object(struct store *s, uint32_t uid, const char *bu
                                    struct profd_error *e);
 
 /* Reads the encoded object that names functions in a sum to which these senders contributed: a trusted variant, or one
- * that all of them sent. A tenant has sent those with names that its operators sent; if these sent none, one that a
- * quorum of hosts attests, or, if there is no quorum, that each of the hosts does. Objects with names come before those
- * without, then those of which all senders are tenants with operators, then trusted ones, then the latest delivered.
- * NOT_FOUND if there is none; then, too, *naming says how many hosts attest an object. *bytes is a new block that the
- * caller frees. */
+ * that all of them sent. A tenant has sent those with names that its operators sent; if these sent none, the first that
+ * a host sent (offers.h). Objects with names come before those without, then those of which all senders are tenants
+ * with operators, then trusted ones, then the latest delivered. NOT_FOUND if there is none; then, too, *naming is set.
+ * *bytes is a new block that the caller frees. */
 enum profd_status store_get_object(struct store *s, const struct store_senders *of, const char *build_id,
                                    uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e);
-/* Reads the object that a host attests of a build: a trusted variant, or one that every user of the build has sent. As
+/* Reads the object that a host offers of a build: a trusted variant, or one that every user of the build has sent. As
  * store_get_object. */
 enum profd_status store_get_shared_object(struct store *s, const char *build_id, uint8_t **bytes, size_t *size,
                                           struct profd_error *e);
@@ -472,10 +475,13 @@ void store_set_detail(struct store *s, const struct store_detail *detail);
  * stored, and receipts mean nothing. */
 enum profd_status store_put_segments(struct store *s, const struct store_delivery *list, size_t n,
                                      struct store_receipt *receipts, struct profd_error *e);
-/* Enters what hosts attest. out[i] says whether that is accepted, and what is asked for next. A host takes back what it
- * attested of a build before; an object that no host attests any more is removed. */
-enum profd_status store_attest(struct store *s, const struct store_attestation *list, size_t n,
-                               struct store_attested *out, struct profd_error *e);
+/* Records what hosts have of the symbols of builds (offers.h). out[i] says whether that is accepted, and whether the
+ * host shall send the object, because its tenant has none. */
+enum profd_status store_offer(struct store *s, const struct store_offer *list, size_t n, struct store_offered *out,
+                              struct profd_error *e);
+/* On any handle: at most `most` builds that the host shall offer now, those that have waited longest first. */
+enum profd_status store_wanted(struct store *s, const uint8_t host[STORE_HOST_SIZE], int64_t now, struct buildid *out,
+                               size_t most, size_t *count, struct profd_error *e);
 /* On any handle. */
 enum profd_status store_get_centre(struct store *s, struct store_centre *out, struct profd_error *e);
 /* On the writing handle: only what a host is told. series may be that of a second ago; counts of hosts, sums and

@@ -72,7 +72,7 @@ def overhead(d, folder):
           flush=True)
 
 
-SYMBOLS = ("object", "object_sender", "variant", "attestation")
+SYMBOLS = ("object", "object_sender", "host_build")
 
 
 def database_bytes(d):

@@ -150,7 +150,7 @@ class Fleet:
         return {f: found.get(f, 0) for f in FUNCTIONS}, report["provenance"]
 
     def named(self, version):
-        """Does a quorum of hosts name its functions? The centre never sees an executable."""
+        """Do hosts name its functions, and agree? The centre never sees an executable."""
         report = self.centre.json("report", self.programs[version], "--json")
         build = next(b for b in report["builds"] if b["build_id"] == report["build_id"])
         return build["has_names"] and "disputed" not in build
@@ -193,8 +193,8 @@ def story(f, centre, bed):
         print("not everything was acknowledged")
         return 1
     named = until(lambda: all(f.named(version) for version in VERSIONS))
-    print("Names of functions: " + ("what at least 3 hosts attest; the centre has no executable" if named
-                                    else "no quorum of hosts"))
+    print("Names of functions: " + ("what the first host sent; the centre has no executable" if named
+                                    else "none, or hosts have different ones"))
     say("profctl groups --by host, at the centre")
     for version in VERSIONS:
         print(centre.ctl("groups", f.programs[version], "--by", "host").stdout)
