@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #define DEFLATE_BLOCK_MAX (128u << 10)
 #define DEFLATE_BLOCK_MIN 4u
@@ -80,8 +81,8 @@ uint64_t deflate_content_max(size_t n)
     return ((uint64_t)n / DEFLATE_BLOCK_MIN + 1) * DEFLATE_BLOCK_MAX;
 }
 
-/* One frame of the current format with a checksum: what libzstd accepts besides is refused. */
-static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd_error *e)
+/* One frame of the current format, and with a checksum if checked: what libzstd accepts besides is refused. */
+static enum profd_status deflate_judge(const uint8_t *in, size_t n, bool checked, struct profd_error *e)
 {
     static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
     for (size_t i = 0; i < 4; i++) {
@@ -90,7 +91,7 @@ static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd
                                    "%zu bytes of compressed data do not begin with zstd's magic number", n);
         }
     }
-    if (n < 5 || !(in[4] & DEFLATE_CHECKSUM_FLAG)) {
+    if (checked && (n < 5 || !(in[4] & DEFLATE_CHECKSUM_FLAG))) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes have no checksum", n);
     }
     size_t frame = ZSTD_findFrameCompressedSize(in, n);
@@ -105,7 +106,7 @@ static enum profd_status deflate_judge(const uint8_t *in, size_t n, struct profd
 
 enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e)
 {
-    TRY(deflate_judge(in, n, e));
+    TRY(deflate_judge(in, n, true, e));
     unsigned long long stated = ZSTD_getFrameContentSize(in, n);
     if (stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes do not state their content size", n);
@@ -114,22 +115,52 @@ enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *siz
     return PROFD_OK;
 }
 
-enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e)
+/* Inflates what was judged; *size bytes, at most capacity. TOO_LARGE if there are more. */
+static enum profd_status deflate_inflate(const uint8_t *in, size_t n, uint8_t *out, size_t capacity, size_t *size,
+                                         struct profd_error *e)
 {
-    TRY(deflate_judge(in, n, e));
     ZSTD_DCtx *d = deflate_take_unpacker();
     if (d == NULL) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory to inflate %zu bytes", n);
     }
-    size_t result = ZSTD_decompressDCtx(d, out, size, in, n);
+    *size = ZSTD_decompressDCtx(d, out, capacity, in, n);
     deflate_give_unpacker(d);
-    if (ZSTD_isError(result)) {
-        return profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes, %zu inflated: %s", n, size,
-                               ZSTD_getErrorName(result));
+    if (ZSTD_isError(*size)) {
+        return profd_error_set(
+            e, ZSTD_getErrorCode(*size) == ZSTD_error_dstSize_tooSmall ? PROFD_TOO_LARGE : PROFD_MALFORMED,
+            "compressed data of %zu bytes, at most %zu inflated: %s", n, capacity, ZSTD_getErrorName(*size));
+    }
+    return PROFD_OK;
+}
+
+enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e)
+{
+    size_t result = 0;
+    TRY(deflate_judge(in, n, true, e));
+    enum profd_status status = deflate_inflate(in, n, out, size, &result, e);
+    if (status) {
+        return status == PROFD_TOO_LARGE ? PROFD_MALFORMED : status;
     }
     if (result != size) {
         return profd_error_set(e, PROFD_MALFORMED, "compressed data inflate to %zu bytes where %zu were stated", result,
                                size);
     }
     return PROFD_OK;
+}
+
+enum profd_status deflate_find_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e)
+{
+    TRY(deflate_judge(in, n, false, e));
+    const unsigned long long stated = ZSTD_getFrameContentSize(in, n);
+    *size = stated == ZSTD_CONTENTSIZE_UNKNOWN ? UINT64_MAX : stated;
+    return stated == ZSTD_CONTENTSIZE_ERROR
+               ? profd_error_set(e, PROFD_MALFORMED, "compressed data of %zu bytes have a damaged header", n)
+               : PROFD_OK;
+}
+
+enum profd_status deflate_unpack_foreign(const uint8_t *in, size_t n, uint8_t *out, size_t most, size_t *size,
+                                         struct profd_error *e)
+{
+    TRY(deflate_judge(in, n, false, e));
+    return deflate_inflate(in, n, out, most, size, e);
 }

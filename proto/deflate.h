@@ -27,4 +27,11 @@ enum profd_status deflate_stated_size(const uint8_t *in, size_t n, uint64_t *siz
  * otherwise. */
 enum profd_status deflate_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t size, struct profd_error *e);
 
+/* For a frame of another program, which may lack the checksum and the content size: the stated size, UINT64_MAX: none
+ * is stated. MALFORMED if the bytes are not exactly one frame. */
+enum profd_status deflate_find_size(const uint8_t *in, size_t n, uint64_t *size, struct profd_error *e);
+/* Inflates such a frame into at most `most` bytes. TOO_LARGE if there are more, MALFORMED if it is damaged. */
+enum profd_status deflate_unpack_foreign(const uint8_t *in, size_t n, uint8_t *out, size_t most, size_t *size,
+                                         struct profd_error *e);
+
 #endif

@@ -22,6 +22,7 @@ const char *http_phrase(int http_status)
         {411, "Length Required"},
         {413, "Content Too Large"},
         {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
         {417, "Expectation Failed"},
         {421, "Misdirected Request"},
         {422, "Unprocessable Content"},

@@ -152,10 +152,16 @@
 #define LIMIT_HTTP_HEADERS 8192u /* bytes of the header block */
 #define LIMIT_HTTP_FIELDS 64u
 #define LIMIT_HTTP_HEADER_SECONDS 2
-#define LIMIT_HTTP_REQUESTS 1000u   /* on one connection */
-#define LIMIT_HTTP_SECONDS 60       /* life of a connection */
-#define LIMIT_HTTP_PUT (256u << 20) /* bytes of a file */
-#define LIMIT_HTTP_PUTS 2u          /* files that are received or handled at once, one of a reader */
+#define LIMIT_HTTP_REQUESTS 1000u           /* on one connection */
+#define LIMIT_HTTP_SECONDS 60               /* life of a connection */
+#define LIMIT_HTTP_PUT (256u << 20)         /* bytes of a file */
+#define LIMIT_HTTP_PUTS 2u                  /* files that are received or handled at once, one of a reader */
+#define LIMIT_HTTP_POST (16u << 20)         /* bytes of a POST's body, as it is sent and when it is decoded */
+#define LIMIT_HTTP_POSTS (64u << 20)        /* of memory of all bodies of POST that are received or handled */
+#define LIMIT_HTTP_POSTS_OF_ONE (32u << 20) /* of those of one token */
+#define LIMIT_HTTP_POST_LEAST                                                                                          \
+    (256u << 10) /* for which the smallest counts, so that one token is not all connections                            \
+                  */
 
 /* the sender's side (DECISIONS 21) */
 #define LIMIT_SPOOL_BYTES (64u << 20)

@@ -41,8 +41,8 @@ struct endpoints_config {
     bool (*is_public)(const char *path, size_t n);
     http_admit admit;
     void *admit_context;
-    http_judge_put judge_put;
-    void *put_context;
+    http_judge_body judge_body;
+    void *body_context;
     void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
     http_handler request;
     void *request_context;

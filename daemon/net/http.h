@@ -1,5 +1,5 @@
-/* The HTTP server: a strict subset of HTTP/1.1 (RFC 9112) for untrusted clients. GET and HEAD only, and preflight
- * requests of the one configured origin. */
+/* The HTTP server: a strict subset of HTTP/1.1 (RFC 9112) for untrusted clients. GET and HEAD, preflight requests
+ * of the one configured origin, and PUT and POST where the owner of the listener admits them. */
 #ifndef PROFD_NET_HTTP_H
 #define PROFD_NET_HTTP_H
 
@@ -35,16 +35,20 @@ struct http_credentials {
  * number, 0: none, the rights are those of the connection. Else the status 401 or 403 with a sentence. */
 typedef int (*http_admit)(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e);
 
-/* A PUT of which the body was not read yet. */
-struct http_put {
+/* The head of a PUT or POST of which the body was not read yet. */
+struct http_body_head {
+    bool post;        /* false: PUT */
     const char *path; /* n bytes, no query */
     size_t n;
     uint64_t token; /* as of http_admit */
     bool sized;     /* Content-Length is given: size */
     uint64_t size;
+    const char *type; /* Content-Type, type_size bytes; 0: none */
+    size_t type_size;
 };
-/* Decides whether the body is to be read. Returns 0, or the status of the refusal, with a sentence. */
-typedef int (*http_judge_put)(void *context, const struct http_put *put, struct profd_error *e);
+/* Decides whether the body is to be read. Returns 0, or the status of the refusal, with a sentence. What every body
+ * must be (a POST has a length or chunks, at most LIMIT_HTTP_POST bytes, and a known coding) is judged afterwards. */
+typedef int (*http_judge_body)(void *context, const struct http_body_head *head, struct profd_error *e);
 
 /* What a listener admits. */
 struct closer;
@@ -57,8 +61,8 @@ struct http_server_config {
     bool (*is_public)(const char *path, size_t n);
     http_admit admit; /* NULL: every request is admitted */
     void *admit_context;
-    http_judge_put judge_put; /* NULL: no PUT is admitted */
-    void *put_context;
+    http_judge_body judge_body; /* NULL: neither PUT nor POST is admitted */
+    void *body_context;
     /* The one other origin with pages that may use the interface (CORS): "https://grafana.example". Outlives the
      * listener. NULL: none. */
     const char *origin;
@@ -71,8 +75,10 @@ struct http_server_config {
                               closed in place */
     unsigned header_ms;    /* from a request's first byte to its last */
     unsigned handle_ms;    /* from there to http_answer; then the server answers 504 itself */
-    unsigned write_ms; /* a reader must take something in this time, and in all LIMIT_FRAME_RATE bytes a second more */
-    unsigned life_ms;  /* of a connection */
+    /* A client must take something of an answer in this time, and in all LIMIT_FRAME_RATE bytes a second more. A body
+     * must have come in this time, and a second more for each LIMIT_FRAME_RATE bytes of it that have come. */
+    unsigned write_ms;
+    unsigned life_ms;      /* of a connection */
     unsigned requests_max; /* on one connection */
 };
 
@@ -85,8 +91,11 @@ struct http_request {
     bool coded_only;    /* it may not be sent as it is */
     struct http_peer peer;
     bool tcp;
-    uint64_t token; /* as of http_admit */
-    int body;       /* of a PUT: a file in memory, which the handler closes; −1: another method */
+    uint64_t token;       /* as of http_admit */
+    int body;             /* of a PUT: a file in memory, which the handler closes; −1: another method */
+    const uint8_t *bytes; /* of a POST: the decoded body, not NULL if it is empty; NULL: another method */
+    size_t size;
+    const char *content_type; /* "" if absent */
 };
 
 /* Called on the loop thread; must end in http_answer, now or later, from the loop thread. */

@@ -1,86 +1,339 @@
-/* The body of a PUT, which goes into a file in memory. */
+/* Bodies of requests: that of a PUT goes into a file in memory, that of a POST into memory, decoded when it is whole.
+ * What all bodies hold is bounded before it is taken. From top to bottom: what is held, framing, decoding. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libdeflate.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "net/closer.h"
 #include "net/http_internal.h"
+#include "proto/deflate.h"
 #include "proto/limits.h"
 
-#define PIECE 65536
+#define CHUNK_DIGITS 8
 
-/* Is another PUT of this token, or are too many of all tokens, received or handled? */
-static bool body_is_busy(const struct http_conn *c)
+/* Of all servers, which one thread runs. */
+static TAILQ_HEAD(, http_body) body_all = TAILQ_HEAD_INITIALIZER(body_all);
+
+/* For what a body counts that has `size` bytes of memory. */
+static size_t body_count(size_t size)
 {
-    const struct http_conn *other;
-    size_t all = 0;
-    bool same = false;
-    TAILQ_FOREACH(other, &c->server->conns, next)
-    {
-        const bool busy = other->state == HTTP_RECEIVING ||
-                          (other->state == HTTP_HANDLING && other->parser.head.method == HTTP_METHOD_PUT);
-        all += busy;
-        same |= busy && other->token == c->token;
-    }
-    return same || all >= LIMIT_HTTP_PUTS;
+    return size < LIMIT_HTTP_POST_LEAST ? LIMIT_HTTP_POST_LEAST : size;
 }
 
-static bool body_write(struct http_conn *c, const char *bytes, size_t n, struct http_refusal *out)
+/* May b have so much memory, beside all others? */
+static enum profd_status body_admit(const struct http_body *b, size_t size, struct profd_error *e)
+{
+    const struct http_body *other;
+    size_t own = body_count(size), all = own;
+
+    TAILQ_FOREACH(other, &body_all, next)
+    {
+        if (other != b && !other->put) {
+            all += body_count(other->capacity);
+            own += other->token == b->token ? body_count(other->capacity) : 0;
+        }
+    }
+    if (own > LIMIT_HTTP_POSTS_OF_ONE) {
+        return profd_error_set(e, PROFD_BUSY,
+                               "bodies of this token's requests would take %zu bytes, at most %u; try again", own,
+                               LIMIT_HTTP_POSTS_OF_ONE);
+    }
+    if (all > LIMIT_HTTP_POSTS) {
+        return profd_error_set(e, PROFD_BUSY, "bodies of all requests would take %zu bytes, at most %u; try again", all,
+                               LIMIT_HTTP_POSTS);
+    }
+    return PROFD_OK;
+}
+
+/* Is another PUT of this token, or are too many of all tokens, received or handled? */
+static enum profd_status body_admit_file(const struct http_body *b, struct profd_error *e)
+{
+    const struct http_body *other;
+    size_t all = 0;
+    bool same = false;
+
+    TAILQ_FOREACH(other, &body_all, next)
+    {
+        all += other->put;
+        same |= other->put && other->token == b->token;
+    }
+    if (same || all >= LIMIT_HTTP_PUTS) {
+        return profd_error_set(e, PROFD_BUSY, "a file of this token, or %u files of others, are being read; try again",
+                               LIMIT_HTTP_PUTS);
+    }
+    return PROFD_OK;
+}
+
+void http_body_free(struct http_body *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    TAILQ_REMOVE(&body_all, b, next);
+    if (b->file >= 0) {
+        close(b->file);
+    }
+    free(b->bytes);
+    free(b);
+}
+
+enum profd_status http_body_new(const struct http_head *head, uint64_t token, struct http_body **out,
+                                struct profd_error *e)
+{
+    const struct http_body begun = {.put = head->method == HTTP_METHOD_PUT,
+                                    .token = token,
+                                    .file = -1,
+                                    .coding = head->coding,
+                                    .chunked = head->transfer_encoding.at != 0,
+                                    .left = head->body};
+    struct http_body *b;
+
+    TRY(begun.put ? body_admit_file(&begun, e) : body_admit(&begun, 0, e));
+    b = malloc(sizeof *b);
+    if (b == NULL) {
+        return profd_no_memory(e);
+    }
+    *b = begun;
+    b->part = b->chunked ? HTTP_BODY_SIZE : b->left > 0 ? HTTP_BODY_BYTES : HTTP_BODY_WHOLE;
+    TAILQ_INSERT_TAIL(&body_all, b, next);
+    if (b->put && (b->file = memfd_create("profd-put", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0) {
+        http_body_free(b);
+        return profd_error_set(e, PROFD_BUSY, "no memory for the file: %s", strerror(errno));
+    }
+    *out = b;
+    return PROFD_OK;
+}
+
+static enum profd_status body_write(struct http_body *b, const char *bytes, size_t n, struct profd_error *e)
 {
     while (n > 0) {
-        const ssize_t written = write(c->body, bytes, n);
+        const ssize_t written = write(b->file, bytes, n);
         if (written < 0 && errno == EINTR) {
             continue;
         }
         if (written <= 0) {
-            out->status = 503;
-            profd_error_set(&out->error, PROFD_BUSY, "no memory for the file: %s", strerror(errno));
-            return false;
+            return profd_error_set(e, PROFD_BUSY, "no memory for the file: %s", strerror(errno));
         }
         bytes += written;
         n -= (size_t)written;
-        c->body_left -= (size_t)written;
     }
-    return true;
+    return PROFD_OK;
 }
 
-void http_body_begin(struct http_conn *c, struct http_refusal *out)
+/* Appends. The memory grows with what has come, not with what was announced, which is only the most that it grows to.
+ */
+static enum profd_status body_add(struct http_body *b, const char *bytes, size_t n, struct profd_error *e)
 {
-    if (body_is_busy(c)) {
-        out->status = 503;
-        profd_error_set(&out->error, PROFD_BUSY,
-                        "a file of this token, or %u files of others, are being read; try again", LIMIT_HTTP_PUTS);
-        return;
+    const size_t size = b->size + n, most = b->chunked ? LIMIT_HTTP_POST : b->size + (size_t)b->left;
+
+    if (size > b->capacity) {
+        size_t capacity = size + size / 4 + HTTP_INPUT_MAX;
+        capacity = capacity > most ? most : capacity;
+        TRY(body_admit(b, capacity, e));
+        uint8_t *grown = realloc(b->bytes, capacity);
+        if (grown == NULL) {
+            return profd_no_memory(e);
+        }
+        b->bytes = grown;
+        b->capacity = capacity;
     }
-    c->body = memfd_create("profd-put", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    c->body_left = c->parser.head.body;
-    if (c->body < 0) {
-        out->status = 503;
-        profd_error_set(&out->error, PROFD_BUSY, "no memory for the file: %s", strerror(errno));
-        return;
-    }
-    const size_t there = c->input_size - c->parser.at;
-    (void)body_write(c, c->input + c->parser.at, there < c->body_left ? there : (size_t)c->body_left, out);
+    memcpy(b->bytes + b->size, bytes, n);
+    b->size = size;
+    return PROFD_OK;
 }
 
-bool http_body_take(struct http_conn *c, bool *done, struct http_refusal *out)
+static int body_digit(char c)
 {
-    char bytes[PIECE];
-    const size_t most = c->body_left < sizeof bytes ? (size_t)c->body_left : sizeof bytes;
-    ssize_t n = most == 0 ? 0 : closer_receive(c->server->config.closer, c->peer.uid, c->fd, bytes, most);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        n = 0;
-    } else if (n < 0 || (n == 0 && most > 0)) {
-        return false;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* A byte of the size of a chunk, up to its carriage return. */
+static enum profd_status body_take_digit(struct http_body *b, char c, struct profd_error *e)
+{
+    const int digit = body_digit(c);
+
+    if (digit >= 0 && b->digits < CHUNK_DIGITS) {
+        b->digits++;
+        b->left = b->left * 16 + (unsigned)digit;
+        return PROFD_OK;
     }
-    if (!body_write(c, bytes, (size_t)n, out)) {
-        return false;
+    if (c != '\r' || b->digits == 0) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "a chunk does not begin with a size of 1 to %d hexadecimal digits and a line end, "
+                               "without extension (byte %llu of the body)",
+                               CHUNK_DIGITS, (unsigned long long)b->at);
     }
-    *done = c->body_left == 0;
-    if (*done) { /* the reader of executables takes no other file in memory; if it fails, that says so */
-        (void)fcntl(c->body, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    if (b->left > LIMIT_HTTP_POST - b->got) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the body has %llu bytes or more, at most %u are taken",
+                               (unsigned long long)(b->got + b->left), LIMIT_HTTP_POST);
     }
-    return true;
+    b->part = HTTP_BODY_SIZE_END;
+    return PROFD_OK;
+}
+
+/* A byte that the framing prescribes. */
+static enum profd_status body_take_mark(struct http_body *b, char c, struct profd_error *e)
+{
+    static const struct {
+        char wanted;
+        enum http_body_part next;
+        const char *rule;
+    } marks[] = {
+        [HTTP_BODY_SIZE_END] = {'\n', HTTP_BODY_BYTES, "the size of a chunk does not end in a line end"},
+        [HTTP_BODY_DATA_CR] = {'\r', HTTP_BODY_DATA_LF, "a chunk is longer than its size"},
+        [HTTP_BODY_DATA_LF] = {'\n', HTTP_BODY_SIZE, "a chunk does not end in a line end"},
+        [HTTP_BODY_LAST_CR] = {'\r', HTTP_BODY_LAST_LF, "fields after the last chunk are not accepted"},
+        [HTTP_BODY_LAST_LF] = {'\n', HTTP_BODY_WHOLE, "the body does not end in a line end"},
+    };
+    const bool last = b->part == HTTP_BODY_SIZE_END && b->left == 0;
+
+    if (c != marks[b->part].wanted) {
+        return profd_error_set(e, PROFD_MALFORMED, "%s (byte %llu of the body)", marks[b->part].rule,
+                               (unsigned long long)b->at);
+    }
+    b->part = last ? HTTP_BODY_LAST_CR : marks[b->part].next;
+    b->digits = 0;
+    return PROFD_OK;
+}
+
+/* Bytes of the body itself. */
+static enum profd_status body_take_bytes(struct http_body *b, const char *data, size_t n, struct profd_error *e)
+{
+    TRY(b->put ? body_write(b, data, n, e) : body_add(b, data, n, e));
+    b->left -= n;
+    b->got += n;
+    if (b->left == 0) {
+        b->part = b->chunked ? HTTP_BODY_DATA_CR : HTTP_BODY_WHOLE;
+    }
+    return PROFD_OK;
+}
+
+/* One gzip member and nothing behind it. TOO_LARGE: it holds more than `most` bytes. */
+static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, size_t most, size_t *size,
+                                      struct profd_error *e)
+{
+    struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+    enum libdeflate_result result;
+    size_t took = 0;
+
+    if (d == NULL) {
+        return profd_no_memory(e);
+    }
+    result = libdeflate_gzip_decompress_ex(d, b->bytes, b->size, out, most, &took, size);
+    libdeflate_free_decompressor(d);
+    if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
+        return PROFD_TOO_LARGE;
+    }
+    if (result != LIBDEFLATE_SUCCESS) {
+        return profd_error_set(e, PROFD_MALFORMED, "the gzip of %zu bytes is damaged or cut", b->size);
+    }
+    return took == b->size
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_MALFORMED, "%zu bytes follow the one gzip member that a body may have",
+                                 b->size - took);
+}
+
+/* The size of the content, as the end of a gzip member or the head of a zstd frame states it; else a bound. */
+static enum profd_status body_find_size(const struct http_body *b, uint64_t *size, struct profd_error *e)
+{
+    const uint8_t *end = b->bytes + b->size - 4;
+
+    if (b->size < 4) {
+        return profd_error_set(e, PROFD_MALFORMED, "the %s of %zu bytes is cut", coding_name(b->coding), b->size);
+    }
+    if (b->coding == CODING_GZIP) {
+        *size = end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
+        *size = *size < LIMIT_HTTP_POST ? *size : LIMIT_HTTP_POST; /* the end of what was cut states anything */
+        return PROFD_OK;
+    }
+    TRY(deflate_find_size(b->bytes, b->size, size, e));
+    if (*size == UINT64_MAX) {
+        *size = deflate_content_max(b->size) < LIMIT_HTTP_POST ? deflate_content_max(b->size) : LIMIT_HTTP_POST;
+    }
+    return PROFD_OK;
+}
+
+/* Decodes the whole body at once. What comes out is bounded before there is memory for it. */
+static enum profd_status body_decode(struct http_body *b, struct profd_error *e)
+{
+    uint64_t stated = 0;
+    size_t size = 0;
+    uint8_t *out, *fitting;
+    enum profd_status status;
+
+    TRY(body_find_size(b, &stated, e));
+    if (stated > LIMIT_HTTP_POST) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the body has %llu bytes when it is decoded, at most %u are taken",
+                               (unsigned long long)stated, LIMIT_HTTP_POST);
+    }
+    TRY(body_admit(b, b->capacity + (size_t)stated, e));
+    out = malloc(stated > 0 ? (size_t)stated : 1);
+    if (out == NULL) {
+        return profd_no_memory(e);
+    }
+    status = b->coding == CODING_GZIP ? body_inflate(b, out, (size_t)stated, &size, e)
+                                      : deflate_unpack_foreign(b->bytes, b->size, out, (size_t)stated, &size, e);
+    if (status == PROFD_TOO_LARGE) {
+        profd_error_set(e, stated < LIMIT_HTTP_POST ? PROFD_MALFORMED : PROFD_TOO_LARGE,
+                        "the %s holds more than %llu bytes, which %s", coding_name(b->coding),
+                        (unsigned long long)stated, stated < LIMIT_HTTP_POST ? "it states" : "a body may have");
+        status = stated < LIMIT_HTTP_POST ? PROFD_MALFORMED : PROFD_TOO_LARGE;
+    }
+    if (status) {
+        free(out);
+        return status;
+    }
+    free(b->bytes);
+    fitting = realloc(out, size > 0 ? size : 1);
+    b->bytes = fitting == NULL ? out : fitting;
+    b->capacity = fitting == NULL ? (size_t)stated : size;
+    b->size = size;
+    return PROFD_OK;
+}
+
+/* All bytes are there. */
+static enum profd_status body_end(struct http_body *b, struct profd_error *e)
+{
+    if (b->put) { /* the reader of executables takes no other file in memory; if it fails, that says so */
+        (void)fcntl(b->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+        return PROFD_OK;
+    }
+    if (b->coding != CODING_IDENTITY) {
+        return body_decode(b, e);
+    }
+    if (b->bytes == NULL) { /* an empty body is none of a GET */
+        b->bytes = malloc(1);
+    }
+    return b->bytes == NULL ? profd_no_memory(e) : PROFD_OK;
+}
+
+size_t http_body_wants(const struct http_body *b, size_t n)
+{
+    return !b->chunked && b->left < n ? (size_t)b->left : n;
+}
+
+enum profd_status http_body_take(struct http_body *b, const char *data, size_t n, size_t *took, struct profd_error *e)
+{
+    size_t at = 0;
+    enum profd_status status = PROFD_OK;
+
+    while (at < n && b->part != HTTP_BODY_WHOLE && !status) {
+        size_t run = 1;
+        if (b->part == HTTP_BODY_BYTES) {
+            run = n - at < b->left ? n - at : (size_t)b->left;
+            status = body_take_bytes(b, data + at, run, e);
+        } else {
+            status = b->part == HTTP_BODY_SIZE ? body_take_digit(b, data[at], e) : body_take_mark(b, data[at], e);
+        }
+        at += run;
+        b->at += run;
+    }
+    *took = at;
+    return status || b->part != HTTP_BODY_WHOLE ? status : body_end(b, e);
 }

@@ -5,6 +5,7 @@
 
 #include "net/http_internal.h"
 #include "net/http_target.h"
+#include "proto/limits.h"
 
 #define BASIC_MOST 1024u /* bytes of user and password, as base64 */
 
@@ -98,19 +99,6 @@ static bool check_token(const struct http_head *h, const char *data, uint8_t has
     return true;
 }
 
-/* What the owner of the listener says of a PUT. */
-static int check_put(const struct http_server_config *config, const struct http_head *h, const char *data,
-                     struct http_refusal *out)
-{
-    const char *path = data + h->target.at, *query = memchr(path, '?', h->target.size);
-    const struct http_put put = {.path = path,
-                                 .n = query == NULL ? h->target.size : (size_t)(query - path),
-                                 .token = out->token,
-                                 .sized = h->content_length.at != 0,
-                                 .size = h->body};
-    return config->judge_put(config->put_context, &put, &out->error);
-}
-
 /* 0, 401 or 403, with the sentence. */
 static int check_credentials(const struct http_server_config *config, const struct http_peer *peer,
                              const struct http_head *h, const char *data, struct http_refusal *out)
@@ -147,11 +135,48 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
     }
 }
 
+/* What the owner of the listener says of a PUT or POST, and what bodies must be. The body was not read yet. */
+static void check_body(const struct http_server_config *config, const struct http_head *h, const char *data,
+                       struct http_refusal *out)
+{
+    const char *path = data + h->target.at, *query = memchr(path, '?', h->target.size);
+    const bool post = h->method == HTTP_METHOD_POST, sized = h->content_length.at != 0;
+    const struct http_body_head head = {.post = post,
+                                        .path = path,
+                                        .n = query == NULL ? h->target.size : (size_t)(query - path),
+                                        .token = out->token,
+                                        .sized = sized,
+                                        .size = h->body,
+                                        .type = data + h->content_type.at,
+                                        .type_size = h->content_type.size};
+
+    out->status = config->judge_body(config->body_context, &head, &out->error);
+    if (out->status != 0) {
+        return;
+    }
+    if (!sized && !(post && h->transfer_encoding.at != 0)) {
+        out->status = 411;
+        profd_error_set(&out->error, PROFD_REFUSED,
+                        post ? "a POST needs a Content-Length or Transfer-Encoding: chunked"
+                             : "a PUT needs a Content-Length");
+    } else if (post && h->body > LIMIT_HTTP_POST) {
+        out->status = 413;
+        profd_error_set(&out->error, PROFD_TOO_LARGE, "the body has %llu bytes, at most %u are taken",
+                        (unsigned long long)h->body, LIMIT_HTTP_POST);
+    } else if (h->coding != CODING_IDENTITY && (!post || h->coding == CODING_NONE)) {
+        check_refuse(out, 415,
+                     post ? "a POST is identity, gzip or zstd; Content-Encoding"
+                          : "a PUT is not coded; Content-Encoding",
+                     data, h->content_encoding);
+    }
+}
+
 void http_check(const struct http_server_config *config, const struct http_peer *peer, const struct http_head *head,
                 const char *data, struct http_refusal *out)
 {
     static const struct http_span none = {0, 0};
-    const bool put = head->method == HTTP_METHOD_PUT && config->judge_put != NULL;
+    const bool bodied =
+        (head->method == HTTP_METHOD_PUT || head->method == HTTP_METHOD_POST) && config->judge_body != NULL;
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
     out->token = 0;
     const int verdict = check_credentials(config, peer, head, data, out);
@@ -164,14 +189,14 @@ void http_check(const struct http_server_config *config, const struct http_peer 
                      head->fetch_site);
     } else if (!from_origin && !check_origin(config, head, data)) {
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
-    } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight && !put) {
+    } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight && !bodied) {
         check_refuse(out, 405, "only GET and HEAD are supported", data, none);
-    } else if (head->body != 0 && !put) {
+    } else if (head->body != 0 && !bodied) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
-    } else if (verdict == 403 || (verdict != 0 && !preflight && (put || !check_public(config, head, data)))) {
+    } else if (verdict == 403 || (verdict != 0 && !preflight && (bodied || !check_public(config, head, data)))) {
         out->status = verdict;
-    } else if (put) {
-        out->status = check_put(config, head, data, out);
+    } else if (bodied) {
+        check_body(config, head, data, out);
     } else if (!preflight && coding_choose(&head->codings) == CODING_NONE) {
         check_refuse(out, 406, "Accept-Encoding refuses all supported codings: identity, gzip and zstd", data, none);
     }

@@ -12,7 +12,7 @@
 #include "proto/limits.h"
 
 #define HTTP_LINGER_MS 1000
-#define HTTP_LINGER_PUT_MS 10000 /* a client that sends a file reads the answer afterwards */
+#define HTTP_LINGER_BODY_MS 10000 /* a client that sends a body reads the answer afterwards */
 #define HTTP_LINGER_BYTES (256u << 10)
 #define HTTP_WRITE_PIECE (256 << 10) /* at once, so that a large report does not hold up the loop */
 
@@ -39,11 +39,22 @@ void http_conn_close(struct http_conn *c)
     event_free(c->timer);
     evbuffer_free(c->output);
     free(c->input);
-    if (c->body >= 0) {
-        close(c->body);
-    }
+    http_body_free(c->body);
     closer_close_connection(c->server->config.closer, c->peer.uid, c->fd);
     free(c);
+}
+
+/* The most bytes that a client may still send after its last answer. */
+static size_t conn_count_late(const struct http_conn *c)
+{
+    switch (c->parser.head.method) {
+    case HTTP_METHOD_PUT:
+        return LIMIT_HTTP_PUT;
+    case HTTP_METHOD_POST:
+        return LIMIT_HTTP_POST;
+    default:
+        return HTTP_LINGER_BYTES;
+    }
 }
 
 static void conn_linger(struct http_conn *c)
@@ -53,22 +64,32 @@ static void conn_linger(struct http_conn *c)
     shutdown(c->fd, SHUT_WR);
     event_del(c->writable);
     event_add(c->readable, NULL);
-    conn_arm(c, (int64_t)loop_now() + (c->parser.head.method == HTTP_METHOD_PUT ? HTTP_LINGER_PUT_MS : HTTP_LINGER_MS));
+    conn_arm(c, (int64_t)loop_now() + (conn_count_late(c) > HTTP_LINGER_BYTES ? HTTP_LINGER_BODY_MS : HTTP_LINGER_MS));
 }
 
 static void conn_rest(struct http_conn *c)
 {
-    free(c->input);
-    c->input = NULL;
-    c->input_size = 0;
+    const size_t behind = c->input_size - c->parser.at; /* a body, and come with it: of the next request */
+    if (behind > 0) {
+        memmove(c->input, c->input + c->parser.at, behind);
+    } else {
+        free(c->input);
+        c->input = NULL;
+    }
+    c->input_size = behind;
     c->parser = (struct http_parser){0};
-    c->state = HTTP_IDLE;
+    c->state = behind > 0 ? HTTP_READING : HTTP_IDLE;
     c->from_origin = false;
     TAILQ_REMOVE(&c->server->conns, c, next);
     TAILQ_INSERT_TAIL(&c->server->conns, c, next);
     event_del(c->writable);
     event_add(c->readable, NULL);
-    conn_arm(c, c->born + c->server->config.life_ms);
+    if (behind > 0) {
+        conn_arm(c, (int64_t)loop_now() + c->server->config.header_ms);
+        event_active(c->readable, EV_READ, 0);
+    } else {
+        conn_arm(c, c->born + c->server->config.life_ms);
+    }
 }
 
 /* Writes what the socket takes. The connection may be gone afterwards. */
@@ -150,25 +171,34 @@ static char *conn_copy(struct http_conn *c, struct http_span s, char *to)
 static void conn_handle(struct http_conn *c)
 {
     const struct http_head *h = &c->parser.head;
-    struct http_exchange *x = calloc(1, sizeof *x + h->target.size + h->if_none_match.size + 2u);
+    struct http_exchange *x = calloc(1, sizeof *x + h->target.size + h->if_none_match.size + h->content_type.size + 3u);
     if (x == NULL) {
         http_conn_close(c);
         return;
     }
     char *etag = conn_copy(c, h->target, x->text);
-    conn_copy(c, h->if_none_match, etag);
+    char *type = conn_copy(c, h->if_none_match, etag);
+    conn_copy(c, h->content_type, type);
     x->conn = c;
+    x->body = c->body;
     x->request = (struct http_request){.target = x->text,
                                        .if_none_match = etag,
                                        .head = h->method == HTTP_METHOD_HEAD,
                                        .peer = c->peer,
                                        .token = c->token,
-                                       .body = c->body,
+                                       .body = -1,
+                                       .content_type = type,
                                        .tcp = c->server->config.tcp};
+    if (x->body != NULL) {
+        x->request.body = x->body->file;
+        x->request.bytes = x->body->bytes;
+        x->request.size = x->body->size;
+        x->body->file = -1; /* the handler's */
+    }
     x->request.coding = coding_choose(&h->codings);
     x->request.coded_only = coding_refuses_identity(&h->codings);
     struct http_server *server = c->server;
-    c->body = -1;
+    c->body = NULL;
     c->exchange = x;
     c->state = HTTP_HANDLING;
     server->current = c;
@@ -180,35 +210,74 @@ static void conn_handle(struct http_conn *c)
     server->current = NULL;
 }
 
-/* What is there of the body of a PUT. The connection may be gone afterwards. */
+/* Answers why the request ends. An answer that may still come is dropped. */
+static void conn_give_up(struct http_conn *c, enum profd_status why, int status, const char *sentence)
+{
+    struct http_refusal refusal = {.status = status};
+    profd_error_set(&refusal.error, why, "%s", sentence);
+    http_body_free(c->body);
+    c->body = NULL;
+    if (c->exchange != NULL) {
+        c->exchange->conn = NULL;
+    }
+    c->exchange = NULL;
+    conn_refuse(c, &refusal);
+}
+
+/* What is there of the body, or comes. It follows the head in input. The connection may be gone afterwards. */
 static void conn_receive(struct http_conn *c)
 {
-    struct http_refusal refusal = {0};
-    bool done = false;
-    if (http_body_take(c, &done, &refusal)) {
-        if (done) {
-            conn_handle(c);
+    char *there = c->input + c->parser.at;
+    size_t n = c->input_size - c->parser.at, took = 0;
+    struct profd_error e;
+    if (n == 0 && c->body->part != HTTP_BODY_WHOLE) {
+        const ssize_t come = closer_receive(c->server->config.closer, c->peer.uid, c->fd, there,
+                                            http_body_wants(c->body, HTTP_INPUT_MAX - c->parser.at));
+        if (come < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
         }
-    } else if (refusal.status != 0) {
-        conn_refuse(c, &refusal);
-    } else {
-        http_conn_close(c);
+        if (come <= 0) {
+            http_conn_close(c);
+            return;
+        }
+        n = (size_t)come;
+    }
+    const enum profd_status status = http_body_take(c->body, there, n, &took, &e);
+    memmove(there, there + took, n - took);
+    c->input_size = c->parser.at + n - took;
+    if (status) {
+        conn_give_up(c, status, profd_status_http(status), e.sentence);
+    } else if (c->body->part == HTTP_BODY_WHOLE) {
+        conn_handle(c);
     }
 }
 
-/* The head of a PUT was admitted. */
-static void conn_take_put(struct http_conn *c)
+/* The body must have come by then. What has come gives it more time. */
+static int64_t conn_find_body_end(const struct http_conn *c)
 {
-    struct http_refusal refusal = {0};
-    http_body_begin(c, &refusal);
-    if (refusal.status != 0) {
-        conn_refuse(c, &refusal);
+    return c->body_begin + c->server->config.write_ms + (int64_t)(c->body->got / (LIMIT_FRAME_RATE / 1000));
+}
+
+/* The head of a PUT or POST was admitted. */
+static void conn_take_body(struct http_conn *c)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    const struct http_head *h = &c->parser.head;
+    struct profd_error e;
+    const enum profd_status status = http_body_new(h, c->token, &c->body, &e);
+    if (status) {
+        conn_give_up(c, status, profd_status_http(status), e.sentence);
         return;
     }
-    c->last = true; /* what follows is never read */
+    c->last = c->last || h->method == HTTP_METHOD_PUT; /* what follows a file is never read */
     c->state = HTTP_RECEIVING;
-    conn_arm(c,
-             (int64_t)loop_now() + c->server->config.header_ms + (int64_t)(c->body_left / (LIMIT_FRAME_RATE / 1000)));
+    c->body_begin = (int64_t)loop_now();
+    conn_arm(c, conn_find_body_end(c));
+    if (h->expect.at != 0 && h->minor > 0 && c->input_size == c->parser.at) {
+        evbuffer_add(c->output, go_on, sizeof go_on - 1); /* what is not written now goes before the answer */
+        const int n = evbuffer_write(c->output, c->fd);
+        c->server->counts.bytes += n > 0 ? (uint64_t)n : 0;
+    }
     conn_receive(c);
 }
 
@@ -228,14 +297,15 @@ static void conn_parse(struct http_conn *c)
         c->token = refusal.token;
         c->proven = c->proven || (refusal.status == 0 && !refusal.anonymous);
     }
-    /* Bytes after the request could be a smuggled second one: they are never read. */
-    c->last = c->last || c->parser.head.close || c->input_size > c->parser.at;
+    /* Bytes after a request without a body could be a smuggled second one: they are never read. */
+    const bool bodied = c->parser.head.method == HTTP_METHOD_PUT || c->parser.head.method == HTTP_METHOD_POST;
+    c->last = c->last || c->parser.head.close || (!bodied && c->input_size > c->parser.at);
     if (refusal.status != 0) {
         conn_refuse(c, &refusal);
     } else if (c->parser.head.method == HTTP_METHOD_OPTIONS) {
         http_conn_answer(c, &(struct http_answer){.status = 204}, false);
-    } else if (c->parser.head.method == HTTP_METHOD_PUT) {
-        conn_take_put(c);
+    } else if (bodied) {
+        conn_take_body(c);
     } else {
         conn_handle(c);
     }
@@ -319,8 +389,7 @@ static void conn_drop(struct http_conn *c)
         return;
     }
     c->lingered += n > 0 ? (size_t)n : 0;
-    const bool put = c->parser.head.method == HTTP_METHOD_PUT;
-    if (n <= 0 || c->lingered > (put ? LIMIT_HTTP_PUT : HTTP_LINGER_BYTES)) {
+    if (n <= 0 || c->lingered > conn_count_late(c)) {
         http_conn_close(c);
     }
 }
@@ -334,6 +403,8 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *context)
         conn_drop(c);
     } else if (c->state == HTTP_RECEIVING) {
         conn_receive(c);
+    } else if (c->state == HTTP_READING && c->input_size > c->parser.at) {
+        conn_parse(c); /* what came with a body */
     } else if (c->state == HTTP_IDLE || c->state == HTTP_READING) {
         conn_read_on(c);
     }
@@ -344,18 +415,6 @@ static void conn_on_writable(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     conn_flush(context);
-}
-
-/* The answer that may still come is dropped. */
-static void conn_give_up(struct http_conn *c, enum profd_status why, int status, const char *sentence)
-{
-    struct http_refusal refusal = {.status = status};
-    profd_error_set(&refusal.error, why, "%s", sentence);
-    if (c->exchange != NULL) {
-        c->exchange->conn = NULL;
-    }
-    c->exchange = NULL;
-    conn_refuse(c, &refusal);
 }
 
 void http_conn_end_token(struct http_conn *c)
@@ -380,13 +439,32 @@ static void conn_judge_reader(struct http_conn *c)
     conn_arm(c, now + c->server->config.write_ms);
 }
 
+/* A body that came too slowly is given up. */
+static void conn_judge_sender(struct http_conn *c)
+{
+    const int64_t now = (int64_t)loop_now(), end = conn_find_body_end(c);
+    struct profd_error e;
+    if (now < end) {
+        conn_arm(c, end);
+        return;
+    }
+    profd_error_set(&e, PROFD_TIMEOUT,
+                    "%llu bytes of the body have come in %lld ms; a body may take %u ms, and a second more for each %u "
+                    "bytes",
+                    (unsigned long long)c->body->got, (long long)(now - c->body_begin), c->server->config.write_ms,
+                    LIMIT_FRAME_RATE);
+    conn_give_up(c, PROFD_TIMEOUT, 408, e.sentence);
+}
+
 static void conn_on_timer(evutil_socket_t fd, short what, void *context)
 {
     struct http_conn *c = context;
     (void)fd;
     (void)what;
-    if (c->state == HTTP_READING || c->state == HTTP_RECEIVING) {
+    if (c->state == HTTP_READING) {
         conn_give_up(c, PROFD_TIMEOUT, 408, "the request was not complete in time");
+    } else if (c->state == HTTP_RECEIVING) {
+        conn_judge_sender(c);
     } else if (c->state == HTTP_HANDLING) {
         conn_give_up(c, PROFD_TIMEOUT, 504, "the answer was not ready in time");
     } else if (c->state == HTTP_WRITING) {
@@ -404,7 +482,6 @@ struct http_conn *http_conn_new(struct http_server *server, int fd, const struct
     }
     c->server = server;
     c->fd = fd;
-    c->body = -1;
     c->born = (int64_t)loop_now();
     if (peer != NULL) {
         c->peer = *peer;

@@ -15,8 +15,8 @@
 
 #define HTTP_INPUT_MAX 16384
 
-/* IDLE → READING → (of a PUT: RECEIVING →) HANDLING → WRITING → IDLE or LINGERING; from each to closed. LINGERING reads
- * what the client still sends, so that closing does not destroy the answer under way to it. */
+/* IDLE → READING → (of a PUT or POST: RECEIVING →) HANDLING → WRITING → IDLE or LINGERING; from each to closed.
+ * LINGERING reads what the client still sends, so that closing does not destroy the answer under way to it. */
 enum http_state { HTTP_IDLE, HTTP_READING, HTTP_RECEIVING, HTTP_HANDLING, HTTP_WRITING, HTTP_LINGERING };
 
 struct http_conn {
@@ -32,9 +32,9 @@ struct http_conn {
     struct http_exchange *exchange; /* while HANDLING */
     struct http_peer peer;
     uint64_t token;          /* of the request that was parsed last */
-    int body;                /* of a PUT: the file, while RECEIVING; else −1 */
-    uint64_t body_left;      /* bytes to come */
+    struct http_body *body;  /* while RECEIVING, else NULL */
     int64_t born, write_end; /* ms, monotonic */
+    int64_t body_begin;      /* ms: RECEIVING since */
     size_t unwritten;        /* of output when the write deadline was last looked at */
     unsigned requests;
     bool proven;      /* has made a request that was admitted with the token, or without one if none is required */
@@ -57,7 +57,8 @@ struct http_server {
 struct http_exchange {
     struct http_conn *conn; /* NULL when the client has gone */
     struct http_request request;
-    char text[]; /* target and If-None-Match */
+    struct http_body *body; /* of a PUT or POST, else NULL */
+    char text[];            /* target, If-None-Match and Content-Type */
 };
 
 /* An error answer of the server itself. */
@@ -97,11 +98,44 @@ bool http_conn_give_way(struct http_conn *c);
 /* The token of its latest request was removed: as http_server_end_token says. It may be closed. */
 void http_conn_end_token(struct http_conn *c);
 void http_conn_answer(struct http_conn *c, const struct http_answer *answer, bool head_only);
-/* http_body.c: begins to read the body of a PUT; out->status: why not. */
-void http_body_begin(struct http_conn *c, struct http_refusal *out);
-/* Takes the bytes that came with the head, or that are there now. *done: all are there. False: the connection is at its
- * end, or the file cannot be written, then out->status is set. */
-bool http_body_take(struct http_conn *c, bool *done, struct http_refusal *out);
+/* Which bytes of a body come next. All but BYTES and WHOLE are framing of chunks. */
+enum http_body_part {
+    HTTP_BODY_BYTES,
+    HTTP_BODY_SIZE,
+    HTTP_BODY_SIZE_END,
+    HTTP_BODY_DATA_CR,
+    HTTP_BODY_DATA_LF,
+    HTTP_BODY_LAST_CR,
+    HTTP_BODY_LAST_LF,
+    HTTP_BODY_WHOLE
+};
+
+/* A body that is received; then its exchange owns it until the answer. */
+struct http_body {
+    TAILQ_ENTRY(http_body) next; /* of all */
+    uint64_t token;
+    bool put, chunked;
+    enum coding coding;
+    enum http_body_part part;
+    unsigned digits;  /* of the size of a chunk */
+    uint64_t left;    /* bytes to come of the body, or of the chunk */
+    uint64_t at, got; /* bytes taken with and without framing */
+    int file;         /* of a PUT, until it is handed on; else −1 */
+    uint8_t *bytes;   /* of a POST: as they came, and in the end decoded */
+    size_t size, capacity;
+};
+
+/* http_body.c: the body of a head that was admitted. BUSY or NO_MEMORY: there is no memory for another one. */
+enum profd_status http_body_new(const struct http_head *head, uint64_t token, struct http_body **out,
+                                struct profd_error *e);
+/* Takes what belongs to the body of n bytes that follow the bytes taken before. The part is WHOLE when there is nothing
+ * to come; a POST is decoded then, and bytes is not NULL. However the bytes arrive, the result is the same. MALFORMED,
+ * TOO_LARGE, BUSY or NO_MEMORY: the body must be freed. */
+enum profd_status http_body_take(struct http_body *b, const char *data, size_t n, size_t *took, struct profd_error *e);
+/* Bytes that may be read without reading behind the body, at most n. */
+size_t http_body_wants(const struct http_body *b, size_t n);
+/* Accepts NULL. */
+void http_body_free(struct http_body *b);
 /* A refusal on the descriptor. Best effort: one write, no waiting. */
 void http_conn_say(struct http_server *server, int fd, enum profd_status status, int http_status, const char *sentence);
 void http_server_say_busy(struct http_server *server, int fd);

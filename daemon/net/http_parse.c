@@ -51,6 +51,8 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
         p->head.method = HTTP_METHOD_OPTIONS;
     } else if (method == 3 && memcmp(line, "PUT", 3) == 0) {
         p->head.method = HTTP_METHOD_PUT;
+    } else if (method == 4 && memcmp(line, "POST", 4) == 0) {
+        p->head.method = HTTP_METHOD_POST;
     }
     size_t target = method + 1;
     const char *space = memchr(line + target, ' ', n - target);
@@ -63,8 +65,7 @@ static enum http_parse_result parse_request_line(struct http_parser *p, const ch
         return result;
     }
     /* Targets of other methods (OPTIONS *, CONNECT host) do not matter: nothing is answered about them. */
-    bool known =
-        p->head.method == HTTP_METHOD_GET || p->head.method == HTTP_METHOD_HEAD || p->head.method == HTTP_METHOD_PUT;
+    bool known = p->head.method != HTTP_METHOD_OTHER && p->head.method != HTTP_METHOD_OPTIONS;
     const char *fault = known ? http_target_judge(line + target, size) : NULL;
     if (fault != NULL) {
         return parse_refuse(p, 400, fault);
@@ -126,6 +127,10 @@ static struct http_span *parse_single(struct http_head *h, const char *name, siz
         {"x-remote-user", &h->remote_user},
         {"if-none-match", &h->if_none_match},
         {"content-length", &h->content_length},
+        {"content-type", &h->content_type},
+        {"content-encoding", &h->content_encoding},
+        {"transfer-encoding", &h->transfer_encoding},
+        {"expect", &h->expect},
     };
     for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++) {
         if (strlen(singles[i].name) == n && strncasecmp(singles[i].name, name, n) == 0) {
@@ -140,15 +145,36 @@ static bool parse_is(const char *name, size_t n, const char *wanted)
     return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
 }
 
+/* What the fields of a body say, each by itself. */
+static enum http_parse_result parse_body_field(struct http_parser *p, const struct http_span *field, const char *value,
+                                               size_t n)
+{
+    struct http_head *h = &p->head;
+    const bool bodied = h->method == HTTP_METHOD_PUT || h->method == HTTP_METHOD_POST;
+    if (field == &h->content_length && !parse_number(value, n, &h->body)) {
+        return parse_refuse(p, 400, "Content-Length is not a number of decimal digits");
+    }
+    if (field == &h->transfer_encoding && !bodied) {
+        return parse_refuse(p, 400, "Transfer-Encoding is accepted with PUT and POST only");
+    }
+    if (field == &h->transfer_encoding && (!parse_is(value, n, "chunked") || h->minor == 0)) {
+        return parse_refuse(p, 400, "Transfer-Encoding is not chunked once, with HTTP/1.1");
+    }
+    if (field == &h->expect && (!bodied || !parse_is(value, n, "100-continue"))) {
+        return parse_refuse(p, 417, "Expect is not 100-continue, of a PUT or POST");
+    }
+    if (field == &h->content_encoding) {
+        h->coding = CODING_IDENTITY;
+        while (h->coding != CODING_NONE && !parse_is(value, n, coding_name(h->coding))) {
+            h->coding++;
+        }
+    }
+    return HTTP_PARSE_MORE;
+}
+
 static enum http_parse_result parse_known(struct http_parser *p, const char *name, size_t name_size, const char *value,
                                           size_t n, size_t at)
 {
-    if (parse_is(name, name_size, "transfer-encoding")) {
-        return parse_refuse(p, 400, "Transfer-Encoding is not accepted: requests have no body here");
-    }
-    if (parse_is(name, name_size, "expect")) {
-        return parse_refuse(p, 417, "Expect is not accepted: requests have no body here");
-    }
     if (parse_is(name, name_size, "upgrade")) {
         return parse_refuse(p, 400, "Upgrade is not accepted: only HTTP/1.1 is supported");
     }
@@ -169,10 +195,7 @@ static enum http_parse_result parse_known(struct http_parser *p, const char *nam
     if (single == &p->head.host && !http_host_valid(value, n)) {
         return parse_refuse(p, 400, "Host is not a host name or address with or without a port");
     }
-    if (single == &p->head.content_length && !parse_number(value, n, &p->head.body)) {
-        return parse_refuse(p, 400, "Content-Length is not a number of decimal digits");
-    }
-    return HTTP_PARSE_MORE;
+    return parse_body_field(p, single, value, n);
 }
 
 static enum http_parse_result parse_field(struct http_parser *p, const char *data, size_t line, size_t n)
@@ -211,6 +234,9 @@ static enum http_parse_result parse_line(struct http_parser *p, const char *data
     }
     if (p->head.host.at == 0) {
         return parse_refuse(p, 400, "the request has no Host");
+    }
+    if (p->head.content_length.at != 0 && p->head.transfer_encoding.at != 0) {
+        return parse_refuse(p, 400, "the request has both Content-Length and Transfer-Encoding");
     }
     p->done = true;
     return HTTP_PARSE_DONE;

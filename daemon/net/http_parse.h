@@ -1,5 +1,5 @@
 /* The head of one HTTP request (RFC 9112, a strict subset), byte by byte. Pure: no sockets, no memory taken. What is
- * not clearly a GET, HEAD or PUT of a well-behaved client is refused here, before anything acts on it. */
+ * not clearly a GET, HEAD, PUT or POST of a well-behaved client is refused here, before anything acts on it. */
 #ifndef PROFD_NET_HTTP_PARSE_H
 #define PROFD_NET_HTTP_PARSE_H
 
@@ -18,15 +18,24 @@ struct http_span {
     uint16_t at, size;
 };
 
-enum http_method { HTTP_METHOD_OTHER, HTTP_METHOD_GET, HTTP_METHOD_HEAD, HTTP_METHOD_OPTIONS, HTTP_METHOD_PUT };
+enum http_method {
+    HTTP_METHOD_OTHER,
+    HTTP_METHOD_GET,
+    HTTP_METHOD_HEAD,
+    HTTP_METHOD_OPTIONS,
+    HTTP_METHOD_PUT,
+    HTTP_METHOD_POST
+};
 
 struct http_head {
     enum http_method method;
     unsigned minor; /* HTTP/1.minor: 0 or 1 */
-    struct http_span target, host, origin, fetch_site, authorization, remote_user, if_none_match, content_length;
+    struct http_span target, host, origin, fetch_site, authorization, remote_user, if_none_match, content_length,
+        content_type, content_encoding, transfer_encoding, expect;
     struct coding_wish codings;
-    uint64_t body; /* value of Content-Length, 0 if absent */
-    bool close;    /* Connection: close, or version 1.0 */
+    uint64_t body;      /* value of Content-Length, 0 if absent */
+    enum coding coding; /* of the body; NONE: one that is not known */
+    bool close;         /* Connection: close, or version 1.0 */
 };
 
 enum http_parse_result { HTTP_PARSE_MORE, HTTP_PARSE_DONE, HTTP_PARSE_BAD };

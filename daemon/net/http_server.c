@@ -186,6 +186,7 @@ void http_answer(struct http_exchange *x, const struct http_answer *answer)
     if (c != NULL) {
         c->exchange = NULL;
     }
+    http_body_free(x->body);
     free(x);
     if (c != NULL) {
         http_conn_answer(c, answer, head_only);

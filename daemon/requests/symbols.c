@@ -25,25 +25,26 @@ struct symbols_put {
     char token[STORE_NAME_MOST + 1]; /* its name */
 };
 
-/* The build-id of the path. METHOD: it is another path. */
-static enum profd_status symbols_find_id(const char *path, size_t n, struct buildid *id, struct profd_error *e)
+/* The build-id of the path. METHOD: it is another path, or not a PUT. */
+static enum profd_status symbols_find_id(bool put, const char *path, size_t n, struct buildid *id,
+                                         struct profd_error *e)
 {
     const size_t before = sizeof BEFORE - 1, after = sizeof AFTER - 1;
 
-    if (n <= before + after || memcmp(path, BEFORE, before) != 0 || memcmp(path + n - after, AFTER, after) != 0 ||
-        memchr(path + before, '/', n - before - after)) {
+    if (!put || n <= before + after || memcmp(path, BEFORE, before) != 0 ||
+        memcmp(path + n - after, AFTER, after) != 0 || memchr(path + before, '/', n - before - after)) {
         return profd_error_set(e, PROFD_METHOD,
                                "only GET and HEAD are supported here; PUT is, for " BEFORE "{id}" AFTER);
     }
     return buildid_parse(path + before, n - before - after, id, e);
 }
 
-int symbols_judge(void *context, const struct http_put *put, struct profd_error *e)
+int symbols_judge(void *context, const struct http_body_head *head, struct profd_error *e)
 {
     const struct symbols *s = context;
-    const struct store_token *t = tokens_find(s->tokens, put->token);
+    const struct store_token *t = tokens_find(s->tokens, head->token);
     struct buildid id;
-    const enum profd_status status = symbols_find_id(put->path, put->n, &id, e);
+    const enum profd_status status = symbols_find_id(!head->post, head->path, head->n, &id, e);
 
     if (status) {
         return status == PROFD_METHOD ? 405 : 400;
@@ -55,13 +56,13 @@ int symbols_judge(void *context, const struct http_put *put, struct profd_error 
                         t ? ", which token " : "", t ? t->name : "", t ? " does not have" : "");
         return 403;
     }
-    if (!put->sized || !put->size) {
-        profd_error_set(e, PROFD_MALFORMED, "a PUT needs a body, and its Content-Length");
-        return put->sized ? 400 : 411;
+    if (head->sized && !head->size) {
+        profd_error_set(e, PROFD_MALFORMED, "the PUT has no body");
+        return 400;
     }
-    if (put->size > LIMIT_HTTP_PUT) {
+    if (head->size > LIMIT_HTTP_PUT) {
         profd_error_set(e, PROFD_TOO_LARGE, "the file has %llu bytes, at most %u are taken over HTTP",
-                        (unsigned long long)put->size, LIMIT_HTTP_PUT);
+                        (unsigned long long)head->size, LIMIT_HTTP_PUT);
         return 413;
     }
     return 0;
@@ -111,7 +112,7 @@ void symbols_receive(const struct symbols *s, struct http_exchange *x, const str
     struct profd_error e;
     enum profd_status status = PROFD_OK;
 
-    if (!p || symbols_find_id(request->target, strcspn(request->target, "?"), &p->id, &e)) {
+    if (!p || symbols_find_id(true, request->target, strcspn(request->target, "?"), &p->id, &e)) {
         status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for an executable");
         close(request->body);
     } else {

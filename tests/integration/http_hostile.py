@@ -4,6 +4,7 @@ served. The tables are those of the threat model: DNS rebinding (W1), forged req
 programs (W4), odd peers (U1), frames (U2), memory (U3), drips (U4), crowds (U5), and the forms that other servers take
 (6.1)."""
 import collections
+import gzip
 import json
 import os
 import socket
@@ -19,6 +20,7 @@ GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "s
          "referrer-policy": "no-referrer", "cache-control": "no-store",
          "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
 MB = 1 << 20
+POSTS = None  # (path, Content-Type) of a route that takes POST; without one the refusals are tested by unit tests
 # Every method and every Origin that a page could make a browser send (W2).
 METHODS = "POST PUT DELETE PATCH OPTIONS TRACE CONNECT PROPFIND LINK get Get GETX X".split()
 
@@ -103,9 +105,44 @@ def forms():
     yield "endless fields", request(fields="X: y\r\n" * 50000), {431}
     for method in METHODS:
         yield f"{method}", request(line=f"{method} /api/v1/builds HTTP/1.1"), {405}
+        yield f"{method} with chunks", request(line=f"{method} /api/v1/builds HTTP/1.1",
+                                               fields="Transfer-Encoding: chunked\r\n",
+                                               body=b"2\r\n{}\r\n0\r\n\r\n"), {
+                                                   405 if method in ("POST", "PUT") else 400}
         yield f"{method} with a body", request(line=f"{method} /api/v1/builds HTTP/1.1",
                                                fields="Content-Type: text/plain\r\nContent-Length: 2\r\n",
                                                body=b"{}"), {405}
+
+
+def bodies(target, kind):
+    """(name, bytes, statuses that are right) of POST to a path that takes such bodies. A well framed body reaches
+    the handler, which refuses what it holds."""
+    line, fields = f"POST {target} HTTP/1.1", f"Content-Type: {kind}\r\n"
+    chunked, junk = fields + "Transfer-Encoding: chunked\r\n", b"\xff\xfe\xff\xfe"
+    smuggled = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    def coded(coding, body):
+        return request(line, fields + f"Content-Encoding: {coding}\r\nContent-Length: {len(body)}\r\n", body)
+    yield "no length", request(line, fields), {411}
+    yield "a length of 16 MiB and 1", request(line, fields + "Content-Length: 16777217\r\n"), {413}
+    yield "chunks and length", request(line, chunked + "Content-Length: 4\r\n", b"0\r\n\r\n" + smuggled), {400}
+    yield "chunked twice", request(line, chunked + "Transfer-Encoding: chunked\r\n", b"0\r\n\r\n" + smuggled), {400}
+    for size in ("", "x", "-1", "+4", "0x4", "4 ", "4;x=y", "000000004", "f" * 16, "4\n"):
+        yield f"a chunk of {size!r}", request(line, chunked,
+                                              size.encode() + b"\r\n" + junk + b"\r\n0\r\n\r\n"), {400}
+    yield "a chunk of 4 GiB", request(line, chunked, b"ffffffff\r\n" + junk), {413}
+    yield "a chunk that is longer", request(line, chunked, b"3\r\n" + junk + b"\r\n0\r\n\r\n"), {400}
+    yield "a trailer", request(line, chunked, b"4\r\n" + junk + b"\r\n0\r\nX: y\r\n\r\n"), {400}
+    yield "another expectation", request(line, fields + "Content-Length: 4\r\nExpect: x\r\n", junk), {417}
+    for coding in ("br", "gzip, zstd", "deflate", ""):
+        yield f"Content-Encoding: {coding!r}", coded(coding, junk), {415}
+    bomb = gzip.compress(bytes(32 * MB))
+    yield "a bomb", coded("gzip", bomb), {413}
+    yield "a bomb that states little", coded("gzip", bomb[:-4] + b"\x10\0\0\0"), {400}
+    yield "gzip that is cut", coded("gzip", gzip.compress(junk)[:-1]), {400}
+    yield "two members", coded("gzip", gzip.compress(junk) * 2), {400}
+    yield "gzip that is none", coded("gzip", junk * 8), {400}
+    yield "zstd that is none", coded("zstd", junk * 8), {400}
 
 
 def forgeries():
@@ -194,7 +231,7 @@ def tables(tap, d, port):
     count = 0
     for listener, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
         bad, n = [], 0
-        for name, data, statuses in forms():
+        for name, data, statuses in (*forms(), *(bodies(*POSTS) if POSTS else ())):
             if listener == "Unix socket":  # where the token of the other listener is that of no reader
                 data = data.replace(f"Authorization: Bearer {TOKEN}\r\n".encode(), b"")
             fault = judged(address, port, data, statuses | ({421} if listener == "TCP"
@@ -369,7 +406,8 @@ def floods(tap, d, port):
     during = state(d)
     for s in idle:
         s.close()
-    tap.point(all(sent < 8 * MB for _, sent in rows) and during[1] - before[1] < 64 * MB,
+    tap.point(all(sent < (20 if "chunks" in name else 8) * MB for name, sent in rows)
+              and during[1] - before[1] < 64 * MB,
               f"floods end early: {rows}, {(during[1] - before[1]) >> 20} MB more", (before, during))
 
 

@@ -304,7 +304,9 @@ def symbols_refused(tap, d, port, tokens, build, exes):
             ("of no bytes", lambda: put(port, build, b"", tokens["admin"]), 400, "body"),
             ("too large", lambda: put(port, build, b"", tokens["admin"], length=1 << 30), 413, "at most"),
             ("in chunks", lambda: put(port, build, b"0\r\n\r\n", tokens["admin"], "Transfer-Encoding: chunked\r\n",
-                                      length=""), 400, "Transfer-Encoding"),
+                                      length=""), 411, "Content-Length"),
+            ("that is coded", lambda: put(port, build, content, tokens["admin"], "Content-Encoding: gzip\r\n"), 415,
+             "not coded"),
             ("with an id that is none", lambda: put(port, "%2e%2e", content, tokens["admin"]), 400, ""),
             ("for another path", lambda: put(port, build + "/x", content, tokens["admin"]), 405, "PUT")):
         said = asked()

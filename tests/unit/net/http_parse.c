@@ -387,6 +387,7 @@ Test(net_http_parse, other_methods_are_recognized_as_such)
         cr_assert_eq(o.head.method,
                      strncmp(methods[i], "OPTIONS ", 8) == 0 ? HTTP_METHOD_OPTIONS
                      : strncmp(methods[i], "PUT ", 4) == 0   ? HTTP_METHOD_PUT
+                     : strncmp(methods[i], "POST ", 5) == 0  ? HTTP_METHOD_POST
                                                              : HTTP_METHOD_OTHER,
                      "%s", methods[i]);
         cr_assert_eq(o.head.body, 5);

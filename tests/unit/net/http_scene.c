@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <nettle/sha2.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GOT_MAX (8u << 20)
@@ -35,6 +37,32 @@ void scene_answer(struct scene *s, struct http_exchange *x)
     cr_assert_null(body.data, "the body's memory is taken over");
 }
 
+void scene_hash(const void *bytes, size_t n, char hash[65])
+{
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx context;
+    sha256_init(&context);
+    sha256_update(&context, n, bytes);
+    sha256_digest(&context, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++) {
+        sprintf(hash + 2 * i, "%02x", digest[i]);
+    }
+}
+
+/* The file in memory is whole, and nobody can change it. */
+static void take_file(struct scene *s, int file)
+{
+    struct stat about;
+    cr_assert_eq(fstat(file, &about), 0);
+    cr_assert_eq(fcntl(file, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    s->size = (size_t)about.st_size;
+    char *bytes = malloc(s->size + 1);
+    cr_assert_eq(pread(file, bytes, s->size + 1, 0), about.st_size);
+    scene_hash(bytes, s->size, s->hash);
+    free(bytes);
+    close(file);
+}
+
 static void handle(void *context, struct http_exchange *x, const struct http_request *request)
 {
     struct scene *s = context;
@@ -45,6 +73,16 @@ static void handle(void *context, struct http_exchange *x, const struct http_req
     s->coding = request->coding;
     s->coded_only = request->coded_only;
     s->peer = request->peer;
+    s->size = request->size;
+    s->bytes = request->bytes;
+    s->file = request->body >= 0;
+    snprintf(s->type, sizeof s->type, "%s", request->content_type);
+    cr_assert_not(s->file && s->bytes != NULL);
+    if (s->file) {
+        take_file(s, request->body);
+    } else if (s->bytes != NULL) {
+        scene_hash(s->bytes, s->size, s->hash);
+    }
     if (s->later) {
         s->waiting = x;
     } else {

@@ -9,7 +9,8 @@
 
 struct event_base;
 
-/* The handler remembers what it was asked, and answers with status and body bytes at once or, if later, on demand. */
+/* The handler remembers what it was asked, and answers with status and body bytes at once or, if later, on demand. Of a
+ * PUT or POST it remembers size and hash of the body. */
 struct scene {
     struct event_base *base;
     struct http_server *server;
@@ -20,6 +21,10 @@ struct scene {
     enum coding coding; /* asked for; the answer says that it is so coded */
     bool coded_only;
     struct http_peer peer;
+    size_t size;
+    char hash[65], type[100];
+    const uint8_t *bytes; /* of a POST, until it is answered */
+    bool file;            /* it was a PUT */
     struct http_exchange *waiting;
     int status;
     size_t body;
@@ -48,6 +53,8 @@ void scene_pump(struct scene *s, size_t heads);
 void scene_receive(struct scene *s);
 /* Lets the server do what can be done at once. */
 void scene_settle(struct scene *s);
+/* SHA-256 in hexadecimal digits. */
+void scene_hash(const void *bytes, size_t n, char hash[65]);
 /* Answers an exchange that was kept for later. */
 void scene_answer(struct scene *s, struct http_exchange *x);
 
