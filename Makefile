@@ -511,7 +511,7 @@ INSTALL ?= install
 .PHONY: install install-collect uninstall
 EXAMPLES := schema/prometheus-alerts.yaml systemd/nginx.conf systemd/haproxy.cfg
 UNITS := $(wildcard systemd/*.service systemd/*.socket)
-MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/signer/profd-signer.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7 proto/profd-segment.5
+MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/signer/profd-signer.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
 $(sbindir)/profd $(sbindir)/profd-relay $(sbindir)/profd-gate $(sbindir)/profd-signer $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \

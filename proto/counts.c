@@ -99,7 +99,7 @@ enum profd_status counts_take_block(struct counts *c, const struct counts_sizes 
                             .tree_count = sizes->trees,
                             .node_count = sizes->nodes,
                             .sorted = sizes->sorted};
-    const size_t size = block_fill(&result, sizes, NULL);
+    const size_t size = counts_weigh(sizes);
     char *block = memory != NULL ? memory->take(memory->context, size) : malloc(size);
     if (block == NULL) {
         return profd_no_memory(e);
@@ -110,10 +110,15 @@ enum profd_status counts_take_block(struct counts *c, const struct counts_sizes 
     return PROFD_OK;
 }
 
+size_t counts_weigh(const struct counts_sizes *sizes)
+{
+    return block_fill(&(struct counts){0}, sizes, NULL);
+}
+
 enum profd_status counts_init_sizes(struct counts *c, const struct counts_sizes *sizes, struct profd_error *e)
 {
     TRY(counts_take_block(c, sizes, NULL, e));
-    memset(c->block, 0, block_fill(&(struct counts){0}, sizes, NULL));
+    memset(c->block, 0, counts_weigh(sizes));
     return PROFD_OK;
 }
 

@@ -116,6 +116,8 @@ enum profd_status counts_init_sizes(struct counts *c, const struct counts_sizes 
 /* The same without trees. */
 enum profd_status counts_init(struct counts *c, uint32_t histograms, uint32_t bins, uint32_t arcs,
                               struct profd_error *e);
+/* The bytes of that block. */
+size_t counts_weigh(const struct counts_sizes *sizes);
 /* Frees the block. Accepts a zeroed struct. */
 void counts_done(struct counts *c);
 
@@ -126,6 +128,11 @@ enum profd_status counts_encode(const struct counts *c, uint8_t **out, size_t *o
 /* The shares, without what the totals say already, in an encoding of their own: most readers do not need them. */
 enum profd_status counts_encode_shares(const struct counts *c, const struct counts_shares *shares, uint8_t **out,
                                        size_t *out_size, struct profd_error *e);
+
+/* What the head of encoded counts states: their sizes, and the bytes of all sections once they are unpacked. MALFORMED
+ * or TOO_LARGE if counts_decode would refuse the head, or OK. O(1), takes no memory. */
+enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts_sizes *out, uint64_t *raw,
+                                      struct profd_error *e);
 
 /* What of the counts is decoded; the rest is left empty without being unpacked. */
 #define COUNTS_ARCS 1u
@@ -148,7 +155,8 @@ enum profd_status counts_decode_parts(const uint8_t *in, size_t n, uint32_t buil
                                       const struct counts_memory *memory, struct counts *c, struct profd_error *e);
 /* All parts, in a block of their own. */
 enum profd_status counts_decode(const uint8_t *in, size_t n, uint32_t builds, struct counts *c, struct profd_error *e);
-/* The shares of these counts, of which all parts were decoded. Likewise. */
+/* The shares of these counts, of which all parts were decoded. Likewise, but memory NULL: they are checked and *out
+ * stays unchanged; all of them would take COUNTS_GROUPS numbers for each row. */
 enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in, size_t n,
                                        const struct counts_memory *memory, struct counts_shares *out,
                                        struct profd_error *e);

@@ -108,6 +108,17 @@ static enum profd_status decode_head(struct counts_reader *r, struct head *h, st
     return decode_sizes(n, h, e);
 }
 
+enum profd_status counts_decode_sizes(const uint8_t *in, size_t n, struct counts_sizes *out, uint64_t *raw,
+                                      struct profd_error *e)
+{
+    struct counts_reader r = {in, n == 0 ? in : in + n};
+    struct head h = {0};
+    TRY(decode_head(&r, &h, e));
+    *out = h.sizes;
+    *raw = h.raw[0] + h.raw[1] + h.raw[2];
+    return PROFD_OK;
+}
+
 /* Arrays for the places of the largest section, and its raw bytes. */
 struct work {
     struct counts_places places;

@@ -70,6 +70,12 @@ static size_t rows_count(const struct counts *c)
     return (size_t)c->bin_count + c->arc_count + c->node_count;
 }
 
+/* Most bytes of the columns. */
+static size_t raw_bound(size_t rows, size_t shares)
+{
+    return KINDS * counts_column_bound(rows) + counts_column_bound(shares);
+}
+
 /* Masks and shares have space for all rows and all shares. */
 static uint8_t *encode_rows(const struct rows rows[KINDS], const uint64_t *masks, uint64_t *shares, size_t count,
                             uint8_t *p)
@@ -95,7 +101,7 @@ static enum profd_status encode_raw(const struct counts *c, const struct counts_
         count += encode_masks(x->shares, x->numbers, x->n, masks + done);
     }
     if (masks != NULL) {
-        raw = malloc(KINDS * counts_column_bound(n) + counts_column_bound(count));
+        raw = malloc(raw_bound(n, count));
         numbers = calloc(count + 1, sizeof *numbers);
     }
     if (raw != NULL && numbers != NULL) {
@@ -195,8 +201,10 @@ static bool count_shares(const uint64_t *masks, const uint64_t *numbers, uint32_
 static enum profd_status decode_rows(const struct rows *rows, const uint64_t *masks, struct shares_reader *next,
                                      struct profd_error *e)
 {
+    uint64_t row[COUNTS_GROUPS]; /* where shares are only checked */
     for (uint32_t i = 0; i < rows->n; i++) {
-        if (decode_row(masks[i], rows->numbers[i], next, rows->shares + (size_t)i * COUNTS_GROUPS)) {
+        if (decode_row(masks[i], rows->numbers[i], next,
+                       rows->shares != NULL ? rows->shares + (size_t)i * COUNTS_GROUPS : row)) {
             continue;
         }
         return next->ends_early
@@ -256,18 +264,21 @@ enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in
                                        struct profd_error *e)
 {
     struct counts_reader r = {in, n == 0 ? in : in + n};
-    struct counts_shares result;
+    struct counts_shares result = {NULL, NULL, NULL};
     uint64_t size;
     if (n < 1 || *r.at++ != COUNTS_SHARES_FORMAT || !varint_get(&r.at, r.end, &size)) {
         return profd_error_set(e, PROFD_MALFORMED, "shares of %zu bytes in format %u: only %d is known", n,
                                n < 1 ? 0u : in[0], COUNTS_SHARES_FORMAT);
     }
     const size_t packed = (size_t)(r.end - r.at);
-    if (size > LIMIT_COUNTS_RAW || size > deflate_content_max(packed)) {
-        return profd_error_set(e, PROFD_MALFORMED, "shares of %llu bytes stated in %zu", (unsigned long long)size,
-                               packed);
+    const size_t most = raw_bound(rows_count(c), rows_count(c) * COUNTS_GROUPS);
+    if (size > LIMIT_COUNTS_RAW || size > most || size > deflate_content_max(packed)) {
+        return profd_error_set(e, PROFD_MALFORMED, "shares of %zu rows: %llu bytes stated in %zu", rows_count(c),
+                               (unsigned long long)size, packed);
     }
-    TRY(take_shares(c, memory, &result, e));
+    if (memory != NULL) {
+        TRY(take_shares(c, memory, &result, e));
+    }
     uint64_t *masks = calloc(rows_count(c) + 1, sizeof *masks);
     uint8_t *raw = malloc((size_t)size + 1);
     enum profd_status status =
@@ -279,7 +290,7 @@ enum profd_status counts_decode_shares(const struct counts *c, const uint8_t *in
     }
     free(masks);
     free(raw);
-    if (!status) {
+    if (!status && memory != NULL) {
         *out = result;
     }
     return status;

@@ -34,7 +34,7 @@ const char *frame_type_name(unsigned type)
     case number:                                                                                                       \
         return #name;
 #define MESSAGE(name, number, member, type, fields) EMPTY(name, number)
-        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , , )
 #undef MESSAGE
 #undef EMPTY
     default:

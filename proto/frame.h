@@ -16,7 +16,7 @@
 enum frame_type {
 #define MESSAGE(name, number, member, type, fields) FRAME_##name = number,
 #define EMPTY(name, number) FRAME_##name = number,
-    MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+    MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , , )
 #undef MESSAGE
 #undef EMPTY
 };

@@ -57,10 +57,10 @@
 #define LIMIT_ID_DAYS 30                     /* upload ids are remembered this long */
 #define LIMIT_BUILDS_PER_HOUR_PER_UID 10000u /* builds one user may name for the first time; then BUSY */
 
-/* segments (profd-segment(5)). The limit of rows implies the others: whatever has no more rows can be sent */
+/* what a host sends to a centre (segment.h). The limit of rows implies the others: whatever has no more can be sent */
 #define LIMIT_SEGMENT_ROWS (1u << 18)     /* bins and arcs, and LIMIT_SEGMENT_HISTOGRAM for each histogram */
 #define LIMIT_SEGMENT_HISTOGRAM 64u       /* rows that a histogram counts as */
-#define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of the content; compressed, it fits into a frame */
+#define LIMIT_SEGMENT_CONTENT (56u << 20) /* bytes of its counts once decompressed */
 #define LIMIT_SEGMENTS_SEALED 512u        /* of one host that the centre has not acknowledged */
 #define LIMIT_SEGMENTS_AT_ONCE 8u         /* that are sealed in one transaction */
 #define LIMIT_BATCH_UPLOADS 512u          /* of one request of a host */

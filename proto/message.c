@@ -33,26 +33,31 @@ static bool weight_field(const uint8_t **at, const uint8_t *end, unsigned wire, 
     return *size <= (uint64_t)(end - *at);
 }
 
-size_t message_upload_weight(const uint8_t *payload, size_t n)
+struct message_bytes message_upload_counts(const uint8_t *payload, size_t n)
 {
     const uint8_t *at = payload, *end = n == 0 ? payload : payload + n;
-    size_t weight = n;
-    for (unsigned fields = 0; at < end; fields++) {
-        uint64_t key, size, stated;
-        if (fields == WEIGHT_FIELDS_MAX) {
-            return weight + LIMIT_COUNTS_RAW;
-        }
+    struct message_bytes counts = {NULL, 0};
+    uint64_t key, size;
+    for (unsigned fields = 0; at < end && fields < WEIGHT_FIELDS_MAX; fields++) { /* of more, nothing is unpacked */
         if (!varint_get(&at, end, &key) || !weight_field(&at, end, (unsigned)(key & 7), &size)) {
-            return weight; /* refused without being unpacked */
+            break;
         }
-        const uint8_t *inside = at + 1; /* after the format byte */
-        if (key == (WEIGHT_COUNTS << 3 | 2) && size > 1 && varint_get(&inside, at + size, &stated) &&
-            stated <= LIMIT_COUNTS_RAW) {
-            weight += (size_t)stated;
+        if (key == (WEIGHT_COUNTS << 3 | 2)) {
+            counts = (struct message_bytes){at, (size_t)size};
         }
         at += size;
     }
-    return weight;
+    return counts;
+}
+
+size_t message_upload_weight(const uint8_t *payload, size_t n)
+{
+    const struct message_bytes counts = message_upload_counts(payload, n);
+    const uint8_t *at = counts.data + (counts.size > 0); /* after the format byte */
+    uint64_t stated;
+    const bool fits =
+        counts.size > 1 && varint_get(&at, counts.data + counts.size, &stated) && stated <= LIMIT_COUNTS_RAW;
+    return n + (fits ? (size_t)stated : 0);
 }
 
 static const struct {

@@ -47,7 +47,10 @@ struct message_label {
 #define TEXTS(count, field)                                                                                            \
     size_t count;                                                                                                      \
     const char *const *field;
-MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS)
+#define NUMBERS(count, field)                                                                                          \
+    size_t count;                                                                                                      \
+    const uint64_t *field;
+MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS, NUMBERS)
 #undef MESSAGE
 #undef U32
 #undef U64
@@ -57,6 +60,7 @@ MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS)
 #undef BUILDS
 #undef LABELS
 #undef TEXTS
+#undef NUMBERS
 
 enum message_inexact {
     INEXACT_THREADS_UNKNOWN = 1,
@@ -107,7 +111,7 @@ struct message {
     unsigned type;
     union {
 #define MESSAGE(name, number, member, type, fields) struct message_##member member;
-        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , , )
 #undef MESSAGE
 #undef EMPTY
     } as;
@@ -126,8 +130,11 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
                                  struct profd_error *e);
 void message_done(struct message *m);
 
-/* Estimates the bytes of an UPLOAD's payload after its counts are decompressed, before anything is decoded: a few bytes
- * may expand to half a gigabyte. If it cannot be estimated cheaply, it is the maximum. O(1), no error. */
+/* The counts in an UPLOAD's payload before anything is decoded; size 0 if there are none, or it would be refused. A
+ * view of the payload. O(fields). */
+struct message_bytes message_upload_counts(const uint8_t *payload, size_t n);
+/* Bytes of an UPLOAD's payload after its counts are decompressed, before anything is decoded: a few bytes may expand to
+ * half a gigabyte. O(fields). */
 size_t message_upload_weight(const uint8_t *payload, size_t n);
 
 #endif

@@ -168,7 +168,7 @@ static const ProtobufCMessageDescriptor *decode_descriptor(unsigned type)
     case FRAME_##name:                                                                                                 \
         return &profd__wire__##member##__descriptor;
 #define EMPTY(name, number)
-        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+        MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , , )
 #undef MESSAGE
 #undef EMPTY
     default:
@@ -216,6 +216,9 @@ static bool decode_view(const void *wire, struct decode_block *block, struct mes
 #define TEXTS(count, field)                                                                                            \
     to->count = from->n_##field;                                                                                       \
     to->field = (const char *const *)from->field;
+#define NUMBERS(count, field)                                                                                          \
+    to->count = from->n_##field;                                                                                       \
+    to->field = from->field;
 #define MESSAGE(name, number, member, type, fields)                                                                    \
     case FRAME_##name: {                                                                                               \
         const Profd__Wire__##type *from = wire;                                                                        \
@@ -226,7 +229,7 @@ static bool decode_view(const void *wire, struct decode_block *block, struct mes
         return fits;                                                                                                   \
     }
 #define EMPTY(name, number)
-        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, PLAIN, BYTES, BUILDS, LABELS, TEXTS)
+        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, PLAIN, BYTES, BUILDS, LABELS, TEXTS, NUMBERS)
     default:
         return false;
     }

@@ -13,7 +13,7 @@ union wire {
     ProtobufCMessage base;
 #define MESSAGE(name, number, member, type, fields) Profd__Wire__##type member;
 #define EMPTY(name, number)
-    MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , )
+    MESSAGE_LIST(MESSAGE, EMPTY, , , , , , , , , )
 #undef MESSAGE
 #undef EMPTY
 };
@@ -44,6 +44,15 @@ static char **wire_texts(const char *const *texts)
         const char *const *from;
         char **to;
     } cast = {.from = texts};
+    return cast.to;
+}
+
+static uint64_t *wire_numbers(const uint64_t *numbers)
+{
+    union {
+        const uint64_t *from;
+        uint64_t *to;
+    } cast = {.from = numbers};
     return cast.to;
 }
 
@@ -100,6 +109,9 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
 #define TEXTS(count, field)                                                                                            \
     to->n_##field = from->count;                                                                                       \
     to->field = wire_texts(from->field);
+#define NUMBERS(count, field)                                                                                          \
+    to->n_##field = from->count;                                                                                       \
+    to->field = wire_numbers(from->field);
 #define MESSAGE(name, number, member, type, fields)                                                                    \
     case FRAME_##name: {                                                                                               \
         const struct message_##member *from = &m->as.member;                                                           \
@@ -114,7 +126,7 @@ static enum profd_status wire_fill(const struct message *m, union wire *w, bool 
     case FRAME_##name:                                                                                                 \
         *empty = true;                                                                                                 \
         return PROFD_OK;
-        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, TEXT, BYTES, BUILDS, NOTHING, TEXTS)
+        MESSAGE_LIST(MESSAGE, EMPTY, PLAIN, PLAIN, PLAIN, TEXT, BYTES, BUILDS, NOTHING, TEXTS, NUMBERS)
     default:
         return profd_error_set(e, PROFD_UNKNOWN_TYPE, "message type %u cannot be encoded", m->type);
     }

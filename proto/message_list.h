@@ -6,9 +6,9 @@
 /* MESSAGE(NAME, number, member, Type, fields): a type with the protobuf message Type as its payload. member is its name
  * in struct message and, as the protobuf compiler spells it, in generated functions. EMPTY(NAME, number): a type
  * without payload. Numbers are never reused. Meaning and size of each field: profd.proto; fields have the same names
- * there. U32, U64, FLAG, TEXT, BYTES(name)  one value; FLAG is a bool; TEXT is never NULL BUILDS, LABELS, TEXTS(count,
- * name) an array and its length */
-#define MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS)                               \
+ * there. U32, U64, FLAG, TEXT, BYTES(name)  one value; FLAG is a bool; TEXT is never NULL BUILDS, LABELS, TEXTS,
+ * NUMBERS(count, name) an array and its length */
+#define MESSAGE_LIST(MESSAGE, EMPTY, U32, U64, FLAG, TEXT, BYTES, BUILDS, LABELS, TEXTS, NUMBERS)                      \
     /* client → daemon: versions, name of the program */                                                             \
     MESSAGE(HELLO, 1, hello, Hello, U32(version_oldest) U32(version_newest) TEXT(client))                              \
     /* daemon → client: version chosen, limits; run and refused are 0 from an older daemon, which does not say */    \
@@ -18,7 +18,8 @@
     MESSAGE(UPLOAD, 3, upload, Upload,                                                                                 \
             BYTES(sender) U32(sequence) U64(start) U64(end) U32(program) BUILDS(build_count, builds)                   \
                 LABELS(label_count, labels) BYTES(counts) U32(inexact) U32(processes_started) TEXT(host)               \
-                    BYTES(process) FLAG(claimed) U32(uid))                                                             \
+                    BYTES(process) FLAG(claimed) U32(uid) U32(kind) BYTES(shares) U64(uploads)                         \
+                        NUMBERS(group_count, processes) U64(ended) TEXT(boot) BYTES(checksum))                         \
     /* daemon → client: committed and fsynced; run and refused are those of a SYNC */                                \
     MESSAGE(ACK, 4, ack, Ack, FLAG(duplicate) U64(run) U64(refused))                                                   \
     /* both directions: status and sentence; tag 0: for the connection as a whole */                                   \

@@ -1,69 +1,51 @@
 #include "proto/segment.h"
 
+#include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/buildid.h"
 #include "proto/collector.h"
-#include "proto/counts_tree.h"
+#include "proto/frame.h"
 #include "proto/label.h"
-#include "proto/segment_internal.h"
-#include "proto/utf8.h"
-
-enum profd_status segment_judge_sizes(const struct segment_sizes *n, struct profd_error *e)
-{
-    const uint64_t most = LIMIT_SEGMENT_ROWS, rows = n->bins + n->arcs + n->nodes;
-    if (n->histograms > most || n->bins > most || n->arcs > most || n->trees > most || n->nodes > most ||
-        (n->histograms + n->trees) * LIMIT_SEGMENT_HISTOGRAM + rows > most) {
-        return profd_error_set(e, PROFD_TOO_LARGE,
-                               "a segment of %llu histograms, %llu bins, %llu arcs, and %llu trees of stacks with %llu "
-                               "nodes: they count as more than %u rows",
-                               (unsigned long long)n->histograms, (unsigned long long)n->bins,
-                               (unsigned long long)n->arcs, (unsigned long long)n->trees, (unsigned long long)n->nodes,
-                               LIMIT_SEGMENT_ROWS);
-    }
-    if (n->shares > rows * SEGMENT_GROUPS) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment of %llu rows with %llu shares, at most %u in each",
-                               (unsigned long long)rows, (unsigned long long)n->shares, SEGMENT_GROUPS);
-    }
-    return PROFD_OK;
-}
+#include "proto/process_group.h"
 
 static enum profd_status check_key(const struct segment *s, struct profd_error *e)
 {
     if ((unsigned)s->kind >= SEGMENT_KINDS) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment of kind %u: there are %u", (unsigned)s->kind,
+        return profd_error_set(e, PROFD_MALFORMED, "an upload of kind %u: there are %u", (unsigned)s->kind,
                                SEGMENT_KINDS);
     }
-    if (s->sequence < 1 || s->sequence > SEGMENT_COUNT_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment with sequence %llu: it must be 1 to 2^63-1",
+    if (s->sequence < 1 || s->sequence > UINT32_MAX) {
+        return profd_error_set(e, PROFD_MALFORMED, "an upload with sequence %llu: it must be 1 to 2^32-1",
                                (unsigned long long)s->sequence);
-    }
-    if (s->hour < 0 || s->hour > SEGMENT_HOUR_MAX) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment of hour %lld: it must be 0 to %lld", (long long)s->hour,
-                               (long long)SEGMENT_HOUR_MAX);
     }
     return PROFD_OK;
 }
 
 static enum profd_status check_sums(const struct segment *s, struct profd_error *e)
 {
-    if (s->first < 0 || s->first > s->ended || s->ended > s->last || s->ended / SEGMENT_HOUR != s->hour ||
-        s->last / SEGMENT_HOUR != s->hour) {
+    if (s->first < 0 || s->ended < 0 || s->ended > s->last || s->ended / SEGMENT_HOUR != s->last / SEGMENT_HOUR) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "a segment from %lld to %lld ns in hour %lld that ended first at %lld ns: its ends must "
-                               "be in that hour, and its start not after its ends",
-                               (long long)s->first, (long long)s->last, (long long)s->hour, (long long)s->ended);
+                               "an upload from %lld to %lld ns that ended first at %lld ns: both ends must be in one "
+                               "hour after 1970, and the first not after the last",
+                               (long long)s->first, (long long)s->last, (long long)s->ended);
     }
     if ((s->inexact & ~(uint32_t)INEXACT_SENT) != 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment with reasons 0x%x: known are 0x%x", s->inexact,
+        return profd_error_set(e, PROFD_MALFORMED, "an upload with reasons 0x%x: known are 0x%x", s->inexact,
                                (unsigned)INEXACT_SENT);
     }
     bool large = s->uploads > SEGMENT_COUNT_MAX;
     for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
         large |= s->processes[g] > SEGMENT_COUNT_MAX;
     }
-    return large ? profd_error_set(e, PROFD_MALFORMED, "a segment of more than 2^63-1 uploads or processes") : PROFD_OK;
+    if (large) {
+        return profd_error_set(e, PROFD_MALFORMED, "a sum of more than 2^63-1 uploads or processes");
+    }
+    return s->boot != NULL && strlen(s->boot) > SEGMENT_BOOT_MAX
+               ? profd_error_set(e, PROFD_TOO_LARGE, "a boot-id of %zu bytes, at most %u", strlen(s->boot),
+                                 SEGMENT_BOOT_MAX)
+               : PROFD_OK;
 }
 
 static int compare_builds(const void *a, const void *b)
@@ -72,228 +54,302 @@ static int compare_builds(const void *a, const void *b)
                   (*(const struct message_build *const *)b)->build_id);
 }
 
-static enum profd_status check_twins(const struct segment *s, struct profd_error *e)
-{
-    const struct message_build *sorted[LIMIT_BUILDS] = {NULL};
-    for (size_t i = 0; i < s->build_count; i++) {
-        sorted[i] = &s->builds[i];
-    }
-    qsort(sorted, s->build_count, sizeof sorted[0], compare_builds);
-    for (size_t i = 1; i < s->build_count; i++) {
-        if (strcmp(sorted[i - 1]->build_id, sorted[i]->build_id) == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "a segment with build %s twice", sorted[i]->build_id);
-        }
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status check_builds(const struct segment *s, struct profd_error *e)
 {
+    const struct message_build *sorted[LIMIT_BUILDS] = {NULL};
     if (s->build_count < 1 || s->build_count > LIMIT_BUILDS || s->program >= s->build_count) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment of program %u of %zu builds: there are 1 to %u",
+        return profd_error_set(e, PROFD_MALFORMED, "an upload of program %u of %zu builds: there are 1 to %u",
                                s->program, s->build_count, LIMIT_BUILDS);
     }
     for (size_t i = 0; i < s->build_count; i++) {
         struct buildid id;
-        const struct message_build *b = &s->builds[i];
-        size_t name = strlen(b->name);
-        if (buildid_parse(b->build_id, strlen(b->build_id), &id, NULL) != PROFD_OK ||
-            strcmp(id.text, b->build_id) != 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "build %zu of a segment: its build-id is none", i);
+        const struct message_build *b = sorted[i] = &s->builds[i];
+        if (buildid_parse(b->build_id, strlen(b->build_id), &id, NULL) || strcmp(id.text, b->build_id) != 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "build %zu of an upload: its build-id is none", i);
         }
-        if (name > LIMIT_BUILD_NAME || !utf8_valid((const uint8_t *)b->name, name)) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "build %zu of a segment: a name of %zu bytes, at most %u of UTF-8", i, name,
-                                   LIMIT_BUILD_NAME);
+        if (strlen(b->name) > LIMIT_BUILD_NAME) {
+            return profd_error_set(e, PROFD_TOO_LARGE, "build %zu of an upload: a name of %zu bytes, at most %u", i,
+                                   strlen(b->name), LIMIT_BUILD_NAME);
         }
     }
-    return check_twins(s, e);
-}
-
-static enum profd_status check_labels(const struct segment *s, struct profd_error *e)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < s->label_count && i < LIMIT_LABELS; i++) {
-        const struct message_label *l = &s->labels[i];
-        size_t name = strlen(l->name), value = strlen(l->value);
-        if (label_judge(l->name, name, l->value, value) != LABEL_GOOD || value == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "label %zu of a segment breaks the rules for labels", i);
-        }
-        if (i > 0 && strcmp(s->labels[i - 1].name, l->name) >= 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "label %zu of a segment: names do not ascend", i);
-        }
-        bytes += name + value;
-    }
-    if (s->label_count > LIMIT_LABELS || bytes > LIMIT_LABEL_BYTES) {
-        return profd_error_set(e, PROFD_TOO_LARGE, "a segment with %zu labels of %zu bytes, at most %u of %u",
-                               s->label_count, bytes, LIMIT_LABELS, LIMIT_LABEL_BYTES);
-    }
-    return PROFD_OK;
-}
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static enum profd_status check_bins(const struct segment *s, const struct counts_histogram *h, uint32_t at,
-                                    struct profd_error *e)
-{
-    for (uint32_t i = h->first; i < h->first + h->used; i++) {
-        const uint32_t *index = s->counts.bin_index;
-        if (index[i] >= h->bins || (i > h->first && index[i] <= index[i - 1])) {
-            return profd_error_set(e, PROFD_MALFORMED,
-                                   "histogram %u of a segment: bin %u is out of order or not below %u", at, index[i],
-                                   h->bins);
-        }
-        if (s->counts.groups[i] == 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a segment: bin %u is zero", at, index[i]);
+    qsort(sorted, s->build_count, sizeof sorted[0], compare_builds);
+    for (size_t i = 1; i < s->build_count; i++) {
+        if (strcmp(sorted[i - 1]->build_id, sorted[i]->build_id) == 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "an upload with build %s twice", sorted[i]->build_id);
         }
     }
     return PROFD_OK;
 }
 
-static enum profd_status check_histograms(const struct segment *s, struct profd_error *e)
+/* Rows are limited before memory is taken for them. */
+static enum profd_status check_sizes(const struct counts_sizes *n, uint64_t raw, struct profd_error *e)
 {
-    const struct segment_counts *c = &s->counts;
-    uint64_t bins = 0;
+    const uint64_t heads = (uint64_t)n->histograms + n->trees, rows = (uint64_t)n->bins + n->arcs + n->nodes;
+    return heads * LIMIT_SEGMENT_HISTOGRAM + rows > LIMIT_SEGMENT_ROWS || raw > LIMIT_SEGMENT_CONTENT
+               ? profd_error_set(e, PROFD_TOO_LARGE,
+                                 "an upload of %llu histograms and clocks, %llu bins, arcs and nodes, and %llu bytes: "
+                                 "they count as more than %u rows, or are more than %u bytes",
+                                 (unsigned long long)heads, (unsigned long long)rows, (unsigned long long)raw,
+                                 LIMIT_SEGMENT_ROWS, LIMIT_SEGMENT_CONTENT)
+               : PROFD_OK;
+}
+
+/* Of sorted counts, the order of a sum: the centre adds its own to the ranks. */
+static enum profd_status check_counts(const struct segment *s, struct profd_error *e)
+{
+    const struct counts *c = &s->counts;
+    bool ordered = true;
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         const struct counts_histogram *h = &c->histograms[i];
-        TRY(counts_judge_histogram(h, i, e));
-        if (h->build >= s->build_count || (collector_is_dimension(h->dimension) && h->build != s->program)) {
-            return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a segment: build %u of %zu", i, h->build,
-                                   s->build_count);
+        if (collector_is_dimension(h->dimension) && h->build != s->program) {
+            return profd_error_set(e, PROFD_MALFORMED,
+                                   "histogram %u of dimension " COLLECTOR_DIMENSION
+                                   " is of build number %u: it must be of the program, number %u",
+                                   i, h->build, s->program);
         }
-        if (i > 0 && counts_compare_geometry(&h[-1].geometry, &h->geometry) >= 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a segment is out of order", i);
-        }
-        if (h->first != bins || h->used > c->bin_count - bins) {
-            return profd_error_set(e, PROFD_MALFORMED, "histogram %u of a segment: bins %u to %u of %u", i, h->first,
-                                   h->first + h->used, c->bin_count);
-        }
-        bins += h->used;
-        TRY(check_bins(s, h, i, e));
+        ordered &= !c->sorted || (h->order.commit == 0 && h->order.rank < LIMIT_SEGMENT_ROWS);
     }
-    return bins == c->bin_count ? PROFD_OK
-                                : profd_error_set(e, PROFD_MALFORMED, "a segment of %u bins: histograms have %llu",
-                                                  c->bin_count, (unsigned long long)bins);
+    for (uint32_t i = 0; i < c->arc_count && c->sorted; i++) {
+        ordered &= c->commit[i] == 0 && c->rank[i] < LIMIT_SEGMENT_ROWS;
+    }
+    if (!ordered) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "rows of a sum that arrived in other uploads than number 0, or in a position from %u on",
+                               LIMIT_SEGMENT_ROWS);
+    }
+    return s->shares.size > 0 && !c->sorted
+               ? profd_error_set(e, PROFD_MALFORMED, "an upload that has shares, and rows that are not sorted")
+               : PROFD_OK;
 }
 
-static enum profd_status check_arcs(const struct segment *s, struct profd_error *e)
+enum profd_status segment_encode(const struct segment *s, uint8_t **out, size_t *out_size, struct profd_error *e)
 {
-    const struct segment_counts *c = &s->counts;
-    for (uint32_t i = 0; i < c->arc_count; i++) {
-        if ((c->from_build[i] >= s->build_count && c->from_build[i] != COUNTS_NOWHERE) ||
-            (c->to_build[i] >= s->build_count && c->to_build[i] != COUNTS_NOWHERE)) {
-            return profd_error_set(e, PROFD_MALFORMED, "arc %u of a segment: build %u or %u of %zu", i,
-                                   c->from_build[i], c->to_build[i], s->build_count);
+    struct message m = {.type = FRAME_UPLOAD};
+    struct message_upload *u = &m.as.upload;
+    uint8_t digest[SEGMENT_DIGEST_SIZE] = {0}, *counts = NULL, *frame = NULL;
+    size_t n = 0;
+    TRY(check_key(s, e));
+    u->kind = s->kind;
+    u->sender = (struct message_bytes){s->epoch, sizeof s->epoch};
+    u->sequence = (uint32_t)s->sequence;
+    u->end = (uint64_t)s->last;
+    u->checksum = (struct message_bytes){digest, SEGMENT_CHECKSUM_SIZE};
+    if (s->kind == SEGMENT_COUNTS) {
+        const struct counts *c = &s->counts;
+        const struct counts_sizes sizes = {.histograms = c->histogram_count,
+                                           .bins = c->bin_count,
+                                           .arcs = c->arc_count,
+                                           .trees = c->tree_count,
+                                           .nodes = c->node_count};
+        TRY(check_sums(s, e));
+        TRY(check_builds(s, e));
+        TRY(check_sizes(&sizes, 0, e));
+        TRY(check_counts(s, e));
+        u->start = (uint64_t)s->first;
+        u->ended = s->ended == s->last ? 0 : (uint64_t)s->ended;
+        u->uid = s->uid;
+        u->inexact = s->inexact;
+        u->uploads = s->uploads;
+        u->group_count = SEGMENT_GROUPS;
+        u->processes = s->processes;
+        u->program = s->program;
+        u->build_count = s->build_count;
+        u->builds = s->builds;
+        u->label_count = s->label_count;
+        u->labels = s->labels;
+        u->boot = s->boot;
+        u->shares = s->shares;
+        TRY(counts_encode(c, &counts, &n, e));
+        u->counts = (struct message_bytes){counts, n};
+    }
+    enum profd_status status = message_encode(&m, 0, 0, &frame, &n, e);
+    free(counts);
+    TRY(status);
+    n -= FRAME_HEADER_SIZE;
+    memmove(frame, frame + FRAME_HEADER_SIZE, n);
+    segment_digest(frame, n - SEGMENT_CHECKSUM_FIELD, digest);
+    memcpy(frame + n - SEGMENT_CHECKSUM_SIZE, digest, SEGMENT_CHECKSUM_SIZE);
+    *out = frame;
+    *out_size = n;
+    return PROFD_OK;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct message_label *)a)->name, ((const struct message_label *)b)->name);
+}
+
+/* The labels sorted, without empty values, which say the same as none. */
+static enum profd_status take_labels(const struct message_upload *u, struct segment *s, struct profd_error *e)
+{
+    size_t bytes = 0;
+    struct message_label *labels = s->block = calloc(u->label_count + 1, sizeof *labels);
+    if (labels == NULL) {
+        return profd_no_memory(e);
+    }
+    for (size_t i = 0; i < u->label_count; i++) {
+        const struct message_label *l = &u->labels[i];
+        bytes += strlen(l->name) + strlen(l->value);
+        if (label_check(l->name, l->value, e) || bytes > LIMIT_LABEL_BYTES) {
+            return bytes > LIMIT_LABEL_BYTES
+                       ? profd_error_set(e, PROFD_TOO_LARGE, "labels of more than %u bytes", LIMIT_LABEL_BYTES)
+                       : PROFD_MALFORMED;
         }
-        if (i == 0) {
-            continue;
+        labels[s->label_count] = *l;
+        s->label_count += l->value[0] != 0;
+    }
+    qsort(labels, s->label_count, sizeof *labels, compare_labels);
+    for (size_t i = 1; i < s->label_count; i++) {
+        if (strcmp(labels[i - 1].name, labels[i].name) == 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "label \"%s\" is given twice", labels[i].name);
         }
-        int order = compare_numbers(c->from_build[i - 1], c->from_build[i]);
-        order = order != 0 ? order : compare_numbers(c->from[i - 1], c->from[i]);
-        order = order != 0 ? order : compare_numbers(c->to_build[i - 1], c->to_build[i]);
-        order = order != 0 ? order : compare_numbers(c->to[i - 1], c->to[i]);
-        if (order >= 0) {
-            return profd_error_set(e, PROFD_MALFORMED, "arc %u of a segment is out of order", i);
-        }
+    }
+    s->labels = labels;
+    return PROFD_OK;
+}
+
+/* Of an upload: its group, as on the Unix socket. */
+static enum profd_status take_process(const struct message_upload *u, struct segment *s, struct profd_error *e)
+{
+    uint8_t own[UPLOAD_SENDER_SIZE + sizeof u->sequence]; /* an upload without a key is its process's only one */
+    struct message_bytes key = u->process;
+    if (key.size > LIMIT_PROCESS) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "the key of a process of %zu bytes, at most %u", key.size,
+                               LIMIT_PROCESS);
+    }
+    if (key.size == 0) {
+        memcpy(own, s->epoch, sizeof s->epoch);
+        memcpy(own + sizeof s->epoch, &u->sequence, sizeof u->sequence);
+        key = (struct message_bytes){own, sizeof own};
+    }
+    s->uploads = 1;
+    s->group = process_group_find(u->host, u->uid, key.data, key.size);
+    s->processes[s->group] = u->processes_started;
+    return PROFD_OK;
+}
+
+static enum profd_status take_sums(const struct message_upload *u, struct segment *s, struct profd_error *e)
+{
+    s->uid = u->uid;
+    s->first = u->start == 0 || u->start > u->end ? s->last : (int64_t)u->start;
+    s->ended = u->ended == 0 || u->ended > INT64_MAX ? s->last : (int64_t)u->ended;
+    s->inexact = u->inexact | (u->start > u->end ? (uint32_t)INEXACT_CLOCK : 0);
+    s->program = u->program;
+    s->build_count = u->build_count;
+    s->builds = u->builds;
+    s->boot = u->boot;
+    s->shares = u->shares;
+    if (s->shares.size == 0) {
+        return take_process(u, s, e);
+    }
+    if (u->group_count != 0 && u->group_count != SEGMENT_GROUPS) {
+        return profd_error_set(e, PROFD_MALFORMED, "processes of %zu groups: there are %u", u->group_count,
+                               SEGMENT_GROUPS);
+    }
+    s->uploads = u->uploads;
+    for (size_t g = 0; g < u->group_count; g++) {
+        s->processes[g] = u->processes[g];
     }
     return PROFD_OK;
 }
 
-/* A node has ticks if it has shares: that is what the rules on ticks need to know. */
-static enum profd_status check_stacks(const struct segment *s, struct profd_error *e)
+static enum profd_status take_counts(const struct message_upload *u, struct segment *s, struct profd_error *e)
 {
-    const struct segment_counts *c = &s->counts;
-    if (c->tree_count == 0 && c->node_count == 0) {
+    struct counts_sizes sizes;
+    uint64_t raw;
+    if (u->counts.size > 0 && u->counts.data[0] > SEGMENT_VERSION) {
+        return profd_error_set(e, PROFD_UNKNOWN_VERSION, "counts of version %u: only %d is known", u->counts.data[0],
+                               SEGMENT_VERSION);
+    }
+    TRY(counts_decode_sizes(u->counts.data, u->counts.size, &sizes, &raw, e));
+    TRY(check_sizes(&sizes, raw, e));
+    TRY(counts_decode(u->counts.data, u->counts.size, (uint32_t)u->build_count, &s->counts, e));
+    TRY(check_counts(s, e));
+    return s->shares.size > 0 ? counts_decode_shares(&s->counts, s->shares.data, s->shares.size, NULL, NULL, e)
+                              : PROFD_OK;
+}
+
+/* Sums and keys have a checksum over all that is before it. */
+static enum profd_status check_bytes(const struct message_upload *u, const uint8_t *in, size_t n, struct profd_error *e)
+{
+    uint8_t digest[SEGMENT_DIGEST_SIZE];
+    if (u->kind == SEGMENT_COUNTS && u->shares.size == 0 && u->checksum.size == 0) {
         return PROFD_OK;
     }
-    uint64_t *ticks = calloc((size_t)c->node_count + 1, sizeof *ticks);
-    if (ticks == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check %u nodes of stacks", c->node_count);
+    if (u->checksum.size != SEGMENT_CHECKSUM_SIZE || n < SEGMENT_CHECKSUM_FIELD) {
+        return profd_error_set(e, PROFD_MALFORMED, "a checksum of %zu bytes, not %u", u->checksum.size,
+                               SEGMENT_CHECKSUM_SIZE);
     }
-    for (uint32_t i = 0; i < c->node_count; i++) {
-        ticks[i] = c->groups[c->bin_count + c->arc_count + i];
-    }
-    const struct counts_nodes nodes = {c->node_depth, c->node_kind, c->node_build, c->node_address, ticks};
-    enum profd_status status =
-        counts_judge_trees(c->trees, c->tree_count, &nodes, c->node_count, (uint32_t)s->build_count, e);
-    free(ticks);
-    return status == PROFD_OK ? status : profd_error_wrap(e, status, "a segment");
+    segment_digest(in, n - SEGMENT_CHECKSUM_FIELD, digest);
+    return memcmp(digest, in + n - SEGMENT_CHECKSUM_SIZE, SEGMENT_CHECKSUM_SIZE) == 0
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_MALFORMED, "the checksum is not that of the %zu bytes before it",
+                                 n - SEGMENT_CHECKSUM_FIELD);
 }
 
-/* Each of 0 … n−1 is there once. */
-static enum profd_status check_ranks(const uint32_t *ranks, uint32_t n, const char *what, struct profd_error *e)
+static enum profd_status take_all(struct segment *s, const uint8_t *in, size_t n, struct profd_error *e)
 {
-    uint8_t *seen = calloc((size_t)n + 1, 1);
-    bool bad = false;
-    if (seen == NULL) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory to check %u ranks", n);
+    const struct message_upload *u = &s->message.as.upload;
+    if (u->sender.size != SEGMENT_EPOCH_SIZE || u->end > INT64_MAX) {
+        return profd_error_set(e, PROFD_MALFORMED, "an upload of a sender of %zu bytes until %llu ns", u->sender.size,
+                               (unsigned long long)u->end);
     }
-    for (uint32_t i = 0; i < n && !bad; i++) {
-        bad = ranks[i] >= n || seen[ranks[i]] != 0;
-        seen[bad ? n : ranks[i]] = 1;
-    }
-    free(seen);
-    return bad ? profd_error_set(e, PROFD_MALFORMED, "the ranks of a segment's %u %s are no order of them", n, what)
-               : PROFD_OK;
-}
-
-static enum profd_status check_shares(const struct segment *s, struct profd_error *e)
-{
-    const struct segment_counts *c = &s->counts;
-    const uint32_t rows = c->bin_count + c->arc_count + c->node_count;
-    uint64_t at = 0;
-    bool bad = false, stopped = false;
-    for (uint32_t i = 0; i < rows; i++) {
-        at += (uint64_t)__builtin_popcount(c->groups[i]);
-    }
-    if (at != c->share_count) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment of %u shares: its rows have %llu", c->share_count,
-                               (unsigned long long)at);
-    }
-    const uint64_t *share = c->shares;
-    for (uint32_t i = 0; i < rows; i++) {
-        uint64_t left = SEGMENT_COUNT_MAX;
-        for (unsigned groups = c->groups[i]; groups != 0; groups &= groups - 1, share++) {
-            bad |= *share - 1 >= SEGMENT_COUNT_MAX;
-            stopped |= *share > left;
-            left -= *share > left ? left : *share;
-        }
-    }
-    if (bad) {
-        return profd_error_set(e, PROFD_MALFORMED, "a segment with a share of 0, or above 2^63-1");
-    }
-    return stopped && !s->saturated
-               ? profd_error_set(e, PROFD_MALFORMED, "a segment stops at 2^63-1 and does not say so")
-               : PROFD_OK;
-}
-
-enum profd_status segment_check(const struct segment *s, struct profd_error *e)
-{
-    const struct segment_counts *c = &s->counts;
-    const struct segment_sizes sizes = {c->histogram_count, c->bin_count,  c->arc_count,
-                                        c->share_count,     c->tree_count, c->node_count};
+    memcpy(s->epoch, u->sender.data, sizeof s->epoch);
+    s->sequence = u->sequence;
+    s->kind = (enum segment_kind)u->kind;
+    s->last = (int64_t)u->end;
+    s->hour = s->last / SEGMENT_HOUR;
     TRY(check_key(s, e));
+    TRY(check_bytes(u, in, n, e));
     if (s->kind != SEGMENT_COUNTS) {
         return PROFD_OK;
     }
-    TRY(segment_judge_sizes(&sizes, e));
+    TRY(take_sums(u, s, e));
     TRY(check_sums(s, e));
     TRY(check_builds(s, e));
-    TRY(check_labels(s, e));
-    TRY(check_histograms(s, e));
-    TRY(check_arcs(s, e));
-    TRY(check_stacks(s, e));
-    TRY(check_shares(s, e));
-    TRY(check_ranks(c->histogram_rank, c->histogram_count, "histograms", e));
-    return check_ranks(c->rank, c->arc_count, "arcs", e);
+    TRY(take_labels(u, s, e));
+    return take_counts(u, s, e);
+}
+
+enum profd_status segment_decode(const uint8_t *in, size_t n, struct segment *s, struct profd_error *e)
+{
+    struct segment result = {.kind = SEGMENT_COUNTS};
+    enum profd_status status = message_decode(FRAME_UPLOAD, in, n, &result.message, e);
+    if (!status) {
+        status = take_all(&result, in, n, e);
+    }
+    if (status) {
+        struct segment key = {.sequence = result.sequence};
+        memcpy(key.epoch, result.epoch, sizeof key.epoch);
+        segment_done(&result);
+        result = key;
+    }
+    *s = result;
+    return status;
 }
 
 void segment_done(struct segment *s)
 {
+    counts_done(&s->counts);
+    message_done(&s->message);
     free(s->block);
-    free(s->text);
     *s = (struct segment){.kind = SEGMENT_COUNTS};
+}
+
+void segment_digest(const uint8_t *in, size_t n, uint8_t out[SEGMENT_DIGEST_SIZE])
+{
+    struct sha256_ctx c;
+    sha256_init(&c);
+    sha256_update(&c, n, in);
+    sha256_digest(&c, SEGMENT_DIGEST_SIZE, out);
+}
+
+size_t segment_weight(const uint8_t *in, size_t n)
+{
+    struct message_bytes counts = message_upload_counts(in, n);
+    struct counts_sizes sizes;
+    uint64_t raw;
+    return counts_decode_sizes(counts.data, counts.size, &sizes, &raw, NULL) || check_sizes(&sizes, raw, NULL)
+               ? 0
+               : n + counts_weigh(&sizes);
 }

@@ -58,9 +58,10 @@ enum profd_status rollup_sum_finish(struct rollup_sum *s, struct counts *out, st
  * their order. It lives in the arena scratch, which is reset. TOO_LARGE: it exceeds the limits of an upload. */
 enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, const struct counts *more,
                               struct counts *out, struct profd_error *e);
-/* Positions of a sum's arcs and histograms in order of first arrival: permutations, in the arena. O(n) for each byte in
- * which the orders differ. */
-void rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms);
+/* The orders of first arrival of a sum's arcs and histograms become their positions in it, as if all had come with
+ * upload 0: so equal sums have equal bytes. The arena is for arrays meanwhile. O(n) for each byte in which the orders
+ * differ. */
+void rollup_rank(struct counts *r, struct arena *a);
 
 /* Histograms, arcs, totals and saturated of a profile, all the rest of which stays as it is. O(n). */
 void rollup_make_profile(const struct counts *r, struct arena *a, struct profile *p);

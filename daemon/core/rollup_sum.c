@@ -266,11 +266,10 @@ static int compare_histogram_orders(const void *context, uint32_t x, uint32_t y)
     return a.commit != b.commit ? (a.commit < b.commit ? -1 : 1) : a.rank < b.rank ? -1 : a.rank > b.rank;
 }
 
-void rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint32_t **histograms)
+void rollup_rank(struct counts *r, struct arena *a)
 {
     const uint32_t n = r->arc_count, heads = r->histogram_count;
     struct sort_item *items = ARENA_ARRAY(a, 2 * (size_t)n, struct sort_item);
-    uint32_t *arc_ranks = ARENA_ARRAY(a, n, uint32_t), *head_ranks = ARENA_ARRAY(a, heads, uint32_t);
     uint32_t *order = ARENA_ARRAY(a, 2 * (size_t)heads, uint32_t);
     for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct sort_item){r->rank[i], i};
@@ -281,17 +280,16 @@ void rollup_rank(const struct counts *r, struct arena *a, uint32_t **arcs, uint3
     }
     sort_radix(items, items + n, n);
     for (uint32_t i = 0; i < n; i++) {
-        arc_ranks[items[i].value] = i;
+        r->commit[items[i].value] = 0;
+        r->rank[items[i].value] = i;
     }
     for (uint32_t i = 0; i < heads; i++) {
         order[i] = i;
     }
     sort_merge(order, order + heads, heads, compare_histogram_orders, r->histograms);
     for (uint32_t i = 0; i < heads; i++) {
-        head_ranks[order[i]] = i;
+        r->histograms[order[i]].order = (struct counts_order){0, i};
     }
-    *arcs = arc_ranks;
-    *histograms = head_ranks;
 }
 
 /* How many clocks the trees of both have. */
@@ -313,7 +311,6 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
 {
     ARENA_BOUNDARY(scratch, profd_no_memory(e));
     struct counts sum;
-    uint32_t *arcs, *histograms;
     if (count_clocks(old, more) > LIMIT_STACK_TREES) {
         return profd_error_set(e, PROFD_TOO_LARGE, "stacks of more than %u clocks", LIMIT_STACK_TREES);
     }
@@ -323,14 +320,7 @@ enum profd_status rollup_grow(struct arena *scratch, const struct counts *old, c
     TRY(rollup_sum_add_upload(s, more, 1, 0, e));
     TRY(rollup_sum_finish(s, &sum, NULL, e));
     TRY(counts_judge_sizes(sum.histogram_count, sum.bin_count, sum.arc_count, e));
-    rollup_rank(&sum, scratch, &arcs, &histograms);
-    for (uint32_t i = 0; i < sum.arc_count; i++) {
-        sum.commit[i] = 0;
-        sum.rank[i] = arcs[i];
-    }
-    for (uint32_t i = 0; i < sum.histogram_count; i++) {
-        sum.histograms[i].order = (struct counts_order){0, histograms[i]};
-    }
+    rollup_rank(&sum, scratch);
     *out = sum;
     return PROFD_OK;
 }

@@ -54,14 +54,3 @@ bool share_add_counts(struct share *shares, const struct counts *c)
     add_calls(shares, c->to_build, c->calls, c->arc_count, &saturated);
     return saturated;
 }
-
-bool share_add_rollup(struct share *shares, const struct counts *r)
-{
-    bool saturated = false;
-    for (uint32_t i = 0; i < r->histogram_count; i++) {
-        const struct counts_histogram *h = &r->histograms[i];
-        add_bins(&shares[h->build], r->bin_ticks + h->first, h->used, h->dimension, h->rate, &saturated);
-    }
-    add_calls(shares, r->to_build, r->calls, r->arc_count, &saturated);
-    return saturated;
-}

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/rollup.h"
 #include "proto/counts.h"
 
 struct share {
@@ -15,7 +14,5 @@ struct share {
 
 /* Adds to shares[i] what is build i's. True if a sum stopped at 2^63−1. O(bins + arcs). */
 bool share_add_counts(struct share *shares, const struct counts *c);
-/* Of a sum: nanoseconds are rounded down once a histogram, not once an upload. */
-bool share_add_rollup(struct share *shares, const struct counts *r);
 
 #endif

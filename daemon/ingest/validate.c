@@ -238,6 +238,12 @@ enum profd_status validate_upload(uint32_t uid, int64_t received, const struct m
                                .processes_started = m->processes_started,
                                .counts = m->counts.data,
                                .counts_size = m->counts.size};
+    if (m->kind != 0 || m->shares.size > 0) {
+        return profd_error_set(e, PROFD_REFUSED,
+                               "an upload of kind %" PRIu32
+                               " with shares of %zu bytes: only hosts send those, to a centre",
+                               m->kind, m->shares.size);
+    }
     TRY(validate_id(m, u, e));
     TRY(validate_host(m->host, u, e));
     TRY(validate_process(m, u, e));

@@ -59,12 +59,12 @@ static void item_decode(struct intake_item *x)
     struct store_delivery *d = &x->delivery;
     const enum profd_status status = segment_decode(d->bytes, d->size, &x->segment, &x->error);
 
-    if (status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION || (status && !x->keyed)) {
+    if (status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION || (!x->keyed && x->segment.sequence == 0)) {
         x->status = status;
         return;
     }
     x->decoded = !status;
-    if (!status && !x->keyed) {
+    if (!x->keyed) {
         memcpy(d->epoch, x->segment.epoch, sizeof d->epoch);
         d->sequence = x->segment.sequence;
     }
@@ -74,11 +74,7 @@ static void item_decode(struct intake_item *x)
         d->segment = &x->segment;
     }
     d->fault = d->segment ? NULL : x->error.sentence;
-    if (d->size > SEGMENT_DIGEST_AT) {
-        const size_t n = d->size - SEGMENT_DIGEST_AT;
-
-        memcpy(d->digest, d->bytes + SEGMENT_DIGEST_AT, n < sizeof d->digest ? n : sizeof d->digest);
-    }
+    segment_digest(d->bytes, d->size, d->digest);
 }
 
 /* A segment that may be read another time must not be lost: then nothing of its parcel is stored. */
@@ -361,7 +357,7 @@ static void take_from_share(struct intake *n, const void *key, size_t size, size
     }
 }
 
-/* Bytes of memory: as received, and as its content says it is when it is not compressed. */
+/* Bytes of memory: as received, and as their counts say they are when they are decoded. */
 static size_t parcel_weigh(const struct intake_parcel *p)
 {
     size_t weight = sizeof *p;
@@ -369,7 +365,7 @@ static size_t parcel_weigh(const struct intake_parcel *p)
     for (size_t i = 0; i < p->count; i++) {
         const struct store_delivery *d = &p->items[i].delivery;
 
-        weight += sizeof *p->items + d->size + segment_content_size(d->bytes, d->size);
+        weight += sizeof *p->items + d->size + segment_weight(d->bytes, d->size);
     }
     return weight;
 }

@@ -1,4 +1,4 @@
-/* What a centre accepts from hosts (profd-segment(5)): part of the contract of store.h, which includes this.
+/* What a centre accepts from hosts (proto/segment.h): part of the contract of store.h, which includes this.
  *
  * A host arrives before its segments do. A segment is counted once: its key, its digest and its sums are stored in one
  * transaction. A key is that of a tenant, an epoch and a sequence, whichever host of the tenant sends it. Always:

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/rollup_segment.h"
 #include "core/share.h"
 #include "core/sum.h"
 
@@ -58,9 +57,9 @@ static void set_window(const struct store_delivery *d, int64_t clock, struct sto
     const struct segment *s = d->segment;
     u->start = correct(s->first, clock);
     u->end = correct(s->last, clock);
-    u->inexact =
-        s->inexact | (s->saturated ? (uint32_t)INEXACT_SATURATED : 0) | (is_off(clock) ? (uint32_t)INEXACT_CLOCK : 0);
-    if (u->end > d->received + STORE_CLOCK_MOST) { /* the clock was wrong when the segment was made */
+    u->inexact = s->inexact | (s->counts.saturated ? (uint32_t)INEXACT_SATURATED : 0) |
+                 (is_off(clock) ? (uint32_t)INEXACT_CLOCK : 0);
+    if (s->last == 0 || u->end > d->received + STORE_CLOCK_MOST) { /* the clock was wrong when the segment was made */
         u->end = d->received;
         u->start = u->start < u->end ? u->start : u->end;
         u->inexact |= (uint32_t)INEXACT_CLOCK;
@@ -136,6 +135,35 @@ static enum profd_status set_labels(struct arena *a, const struct segment *s, co
     return PROFD_OK;
 }
 
+enum profd_status incoming_sum(const struct segment *s, const struct counts_order *at, struct arena *a,
+                               struct counts *r, struct counts_shares *spread, struct profd_error *e)
+{
+    ARENA_BOUNDARY(a, profd_no_memory(e));
+    struct counts out = s->counts;
+    if (s->shares.size > 0) {
+        TRY(rollup_decode_spread(a, &s->counts, s->shares.data, s->shares.size, spread, e));
+    } else {
+        struct rollup_sum *sum = rollup_sum_new(a);
+        TRY(rollup_sum_add_upload(sum, &s->counts, 0, s->group, e));
+        TRY(rollup_sum_finish(sum, &out, spread, e));
+    }
+    const uint32_t *rank = out.rank;
+    const struct counts_histogram *histograms = out.histograms;
+    out.commit = ARENA_ARRAY(a, out.arc_count, uint64_t);
+    out.rank = ARENA_ARRAY(a, out.arc_count, uint32_t);
+    out.histograms = ARENA_ARRAY(a, out.histogram_count, struct counts_histogram);
+    for (uint32_t i = 0; i < out.arc_count; i++) {
+        out.commit[i] = at->commit;
+        out.rank[i] = at->rank + rank[i];
+    }
+    for (uint32_t i = 0; i < out.histogram_count; i++) {
+        out.histograms[i] = histograms[i];
+        out.histograms[i].order = (struct counts_order){at->commit, at->rank + histograms[i].order.rank};
+    }
+    *r = out;
+    return PROFD_OK;
+}
+
 static enum profd_status set_builds(struct arena *a, const struct segment *s, struct incoming *out,
                                     struct profd_error *e)
 {
@@ -145,7 +173,7 @@ static enum profd_status set_builds(struct arena *a, const struct segment *s, st
         return profd_no_memory(e);
     }
     memset(shares, 0, s->build_count * sizeof *shares);
-    if (share_add_rollup(shares, &out->counts)) {
+    if (share_add_counts(shares, &out->counts)) {
         out->upload.inexact |= (uint32_t)INEXACT_SATURATED;
     }
     for (size_t i = 0; i < s->build_count; i++) {
@@ -161,16 +189,6 @@ static enum profd_status set_builds(struct arena *a, const struct segment *s, st
     return PROFD_OK;
 }
 
-void incoming_count_processes(const struct segment *s, struct random_groups *groups, uint64_t *processes, bool *stopped)
-{
-    *groups = (struct random_groups){.unknown = 0};
-    *processes = 0;
-    for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
-        groups->of[g] = s->processes[g];
-        sum_add(processes, s->processes[g], stopped);
-    }
-}
-
 enum profd_status incoming_read(struct arena *a, const struct store_delivery *d, const char *name, bool detail,
                                 int64_t clock, uint32_t uid, struct incoming *out, struct profd_error *e)
 {
@@ -183,12 +201,15 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     out->width = width_of(d, clock, out);
     out->ended = out->width < SEGMENT_HOUR ? correct(d->segment->ended, clock) : 0;
     out->order = incoming_order(out->hour, d->epoch, d->sequence);
-    TRY(rollup_from_segment(d->segment, &out->order, a, &out->counts, NULL, e));
+    out->counts = d->segment->counts;
     TRY(set_labels(a, d->segment, name, detail, out, e));
     TRY(set_builds(a, d->segment, out, e));
     bool stopped = false;
     out->uploads = d->segment->uploads;
-    incoming_count_processes(d->segment, &out->groups, &out->processes, &stopped);
+    for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
+        out->groups.of[g] = d->segment->processes[g];
+        sum_add(&out->processes, d->segment->processes[g], &stopped);
+    }
     out->upload.inexact |= stopped ? (uint32_t)INEXACT_SATURATED : 0;
     counts_totals(&out->counts, &u->ticks, &u->calls);
     u->stack_ticks = sum_all(out->counts.node_ticks, out->counts.node_count);

@@ -3,11 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rollup_segment.h"
 #include "core/sum.h"
 #include "proto/utf8.h"
-
-static const struct counts_order first_of_all = {0, 0};
 
 /* Data that was valid and cannot be read again is damaged. */
 static enum profd_status damaged(enum profd_status status, struct profd_error *e)
@@ -36,6 +33,19 @@ static const char *name_of(const struct store_build *b)
     return utf8_valid((const uint8_t *)b->name, strlen(b->name)) ? b->name : "";
 }
 
+/* Encodes a segment with its counts and their shares; s->shares is not valid after the call. */
+static enum profd_status encode_sum(struct segment *s, const struct counts_shares *spread, uint8_t **out, size_t *size,
+                                    struct profd_error *e)
+{
+    uint8_t *shares = NULL;
+    size_t n = 0;
+    TRY(counts_encode_shares(&s->counts, spread, &shares, &n, e));
+    s->shares = (struct message_bytes){shares, n};
+    const enum profd_status status = segment_encode(s, out, size, e);
+    free(shares);
+    return status;
+}
+
 enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoch[SEGMENT_EPOCH_SIZE],
                                 uint64_t sequence, uint8_t **out, size_t *size, struct profd_error *e)
 {
@@ -51,7 +61,6 @@ enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoc
     if (status == PROFD_OK) {
         struct segment s = {.kind = SEGMENT_COUNTS,
                             .sequence = sequence,
-                            .hour = u->end / SEGMENT_HOUR,
                             .uid = u->uid,
                             .first = u->start,
                             .last = u->end,
@@ -62,7 +71,8 @@ enum profd_status outgoing_open(const struct store_upload *u, const uint8_t epoc
                             .label_count = u->label_count,
                             .labels = labels};
         memcpy(s.epoch, epoch, sizeof s.epoch);
-        status = segment_encode(&s, out, size, e);
+        s.counts.sorted = true;
+        status = encode_sum(&s, &(struct counts_shares){NULL, NULL, NULL}, out, size, e);
     }
     free(builds);
     free(labels);
@@ -97,7 +107,7 @@ void outgoing_slice(struct outgoing_pace *p, const struct store_upload *u, int64
 enum profd_status outgoing_mark(enum segment_kind kind, const uint8_t epoch[SEGMENT_EPOCH_SIZE], uint64_t sequence,
                                 int64_t hour, uint8_t **out, size_t *size, struct profd_error *e)
 {
-    struct segment s = {.kind = kind, .sequence = sequence, .hour = hour};
+    struct segment s = {.kind = kind, .sequence = sequence, .last = hour * SEGMENT_HOUR};
     memcpy(s.epoch, epoch, sizeof s.epoch);
     return segment_encode(&s, out, size, e);
 }
@@ -255,17 +265,17 @@ enum profd_status outgoing_split(struct arena *a, const struct store_upload *u, 
 
 enum profd_status outgoing_sum_begin(struct outgoing_sum *s, const uint8_t *bytes, size_t size, struct profd_error *e)
 {
-    struct counts r;
     struct counts_shares spread;
+    const struct message_bytes *shares = &s->segment.shares;
     *s = (struct outgoing_sum){.arena = arena_new(0)};
-    enum profd_status status = s->arena != NULL ? segment_decode(bytes, size, &s->segment, e) : profd_no_memory(e);
-    if (status != PROFD_OK) {
-        return damaged(status, e);
-    }
+    TRY(s->arena != NULL ? damaged(segment_decode(bytes, size, &s->segment, e), e) : profd_no_memory(e));
     s->sum = rollup_sum_new(s->arena);
-    TRY(s->sum != NULL ? rollup_from_segment(&s->segment, &first_of_all, s->arena, &r, &spread, e)
-                       : profd_no_memory(e));
-    return rollup_sum_add(s->sum, &r, &spread, e);
+    TRY(s->sum != NULL ? PROFD_OK : profd_no_memory(e));
+    if (s->segment.kind != SEGMENT_COUNTS) {
+        return PROFD_OK;
+    }
+    TRY(rollup_decode_spread(s->arena, &s->segment.counts, shares->data, shares->size, &spread, e));
+    return rollup_sum_add(s->sum, &s->segment.counts, &spread, e);
 }
 
 enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing_part *part, struct profd_error *e)
@@ -291,25 +301,16 @@ enum profd_status outgoing_sum_add(struct outgoing_sum *s, const struct outgoing
 enum profd_status outgoing_sum_finish(struct outgoing_sum *s, uint8_t **out, size_t *size, uint32_t *weight,
                                       struct profd_error *e)
 {
-    struct counts r;
+    ARENA_BOUNDARY(s->arena, profd_no_memory(e));
+    struct segment sum = s->segment;
     struct counts_shares spread;
-    enum profd_status status = rollup_sum_finish(s->sum, &r, &spread, e);
-    if (status == PROFD_OK) {
-        s->stack_ticks = sum_all(r.node_ticks, r.node_count);
-        s->clocks_full = r.tree_count == LIMIT_STACK_TREES;
-    }
-    if (status == PROFD_OK) {
-        status = rollup_make_segment(&r, &spread, s->arena, &s->segment, e);
-    }
-    s->segment.inexact |= s->segment.saturated ? (uint32_t)INEXACT_SATURATED : 0;
-    if (status == PROFD_OK) {
-        TRY(segment_encode(&s->segment, out, size, e));
-    }
-    if (status == PROFD_OK) {
-        *weight = (uint32_t)weight_of((uint64_t)r.histogram_count + r.tree_count,
-                                      (uint64_t)r.bin_count + r.arc_count + r.node_count);
-    }
-    return status;
+    TRY(rollup_sum_finish(s->sum, &sum.counts, &spread, e));
+    rollup_rank(&sum.counts, s->arena);
+    sum.inexact |= sum.counts.saturated ? (uint32_t)INEXACT_SATURATED : 0;
+    s->stack_ticks = sum_all(sum.counts.node_ticks, sum.counts.node_count);
+    s->clocks_full = sum.counts.tree_count == LIMIT_STACK_TREES;
+    *weight = (uint32_t)weight_of_counts(&sum.counts);
+    return encode_sum(&sum, &spread, out, size, e);
 }
 
 void outgoing_sum_done(struct outgoing_sum *s)
@@ -322,20 +323,10 @@ enum profd_status outgoing_measure(const uint8_t *bytes, size_t size, struct sto
                                    uint64_t *stack_ticks, struct profd_error *e)
 {
     struct segment s;
-    struct counts r;
-    struct counts_shares spread;
-    enum profd_status status = segment_decode(bytes, size, &s, e);
-    if (status != PROFD_OK) {
-        return damaged(status, e);
-    }
-    struct arena *a = arena_new(0);
-    status = a != NULL ? rollup_from_segment(&s, &first_of_all, a, &r, &spread, e) : profd_no_memory(e);
-    if (status == PROFD_OK) {
-        amount->uploads = s.uploads;
-        counts_totals(&r, &amount->ticks, &amount->calls);
-        *stack_ticks = sum_all(r.node_ticks, r.node_count);
-    }
-    arena_free(a);
+    TRY(damaged(segment_decode(bytes, size, &s, e), e));
+    amount->uploads = s.uploads;
+    counts_totals(&s.counts, &amount->ticks, &amount->calls);
+    *stack_ticks = sum_all(s.counts.node_ticks, s.counts.node_count);
     segment_done(&s);
-    return status;
+    return PROFD_OK;
 }

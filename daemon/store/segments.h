@@ -1,4 +1,4 @@
-/* What a host forwards to a centre (profd-segment(5)): part of the contract of store.h, which includes this.
+/* What a host forwards to a centre (proto/segment.h): part of the contract of store.h, which includes this.
  *
  * After store_relay_begin, the transaction that accepts an upload or the difference of a harvest also adds it to the
  * open segment of its series and hour. A segment has its key from its opening, is sealed when it is to be sent, is sent

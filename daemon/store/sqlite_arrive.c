@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/rollup_segment.h"
 #include "core/sum.h"
 #include "proto/hex.h"
 #include "store/incoming.h"
@@ -345,7 +344,7 @@ static enum profd_status flush_fold(struct arriving *a, const struct fold_key *k
     for (struct fold_part *p = f->parts; p; p = p->next) {
         struct folded *row = &p->row;
         arena_reset(numbers);
-        TRY(rollup_from_segment(p->segment, &p->order, numbers, &row->counts, &row->spread, e));
+        TRY(incoming_sum(p->segment, &p->order, numbers, &row->counts, &row->spread, e));
         TRY(folding_add(&folding, row, e));
     }
     TRY(folding_finish(&folding, e));

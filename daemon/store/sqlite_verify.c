@@ -417,7 +417,7 @@ static enum profd_status add_sum(struct verifying *v, const struct sqlite_identi
     counts_totals(&row.counts, &one.ticks, &one.calls);
     one.stack_ticks = sum_all(row.counts.node_ticks, row.counts.node_count);
     h->clocks_full |= row.counts.tree_count == LIMIT_STACK_TREES;
-    (void)share_add_rollup(one.shares, &row.counts);
+    (void)share_add_counts(one.shares, &row.counts);
     compare(v, where, "ticks", "column of the hour's sum", row.ticks, "sum itself", one.ticks);
     compare(v, where, "calls", "column of the hour's sum", row.calls, "sum itself", one.calls);
     if (!spread_fits(row.counts.bin_ticks, row.spread.bins, row.counts.bin_count) ||

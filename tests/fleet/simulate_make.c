@@ -109,46 +109,52 @@ void simulate_epoch(size_t host, uint8_t out[SEGMENT_EPOCH_SIZE])
     }
 }
 
-/* Arrays that do not change, once. */
-static struct segment_counts *shape(unsigned arcs)
+/* Rows of which only the numbers change, once. */
+static struct counts *shape(unsigned arcs)
 {
-    static uint32_t zeros[ARCS_MOST], positions[ARCS_MOST], none;
-    static uint64_t from[ARCS_MOST], to[ARCS_MOST], shares[2 * ARCS_MOST];
-    static uint16_t groups[2 * ARCS_MOST];
-    static struct counts_histogram histogram = {
-        .geometry = {0, 4 * ARCS_MOST, 0x1000, 0x1000 + 16 * ARCS_MOST, 100, "seconds", 's'}};
-    static struct segment_counts c;
+    static struct counts c;
 
-    c = (struct segment_counts){.histogram_count = 1,
-                                .bin_count = arcs / 2,
-                                .arc_count = arcs,
-                                .share_count = arcs / 2 + arcs,
-                                .histograms = &histogram,
-                                .histogram_rank = &none,
-                                .bin_index = positions,
-                                .from_build = zeros,
-                                .to_build = zeros,
-                                .from = from,
-                                .to = to,
-                                .rank = positions,
-                                .groups = groups,
-                                .shares = shares};
-    histogram.used = c.bin_count;
+    if (c.block) {
+        return &c;
+    }
+    if (counts_init_sizes(&c, &(struct counts_sizes){.histograms = 1, .bins = arcs / 2, .arcs = arcs, .sorted = true},
+                          NULL)) {
+        must(NULL, "no memory");
+    }
+    c.histograms[0] = (struct counts_histogram){
+        .geometry = {0, 4 * ARCS_MOST, 0x1000, 0x1000 + 16 * ARCS_MOST, 100, "seconds", 's'}, .used = arcs / 2};
     for (unsigned i = 0; i < arcs; i++) {
-        positions[i] = i;
-        from[i] = 0x1010 + 48 * i;
-        to[i] = 0x1000 + 16 * (i * 7 % arcs);
+        c.rank[i] = i;
+        c.from[i] = 0x1010 + 48 * i;
+        c.to[i] = 0x1000 + 16 * (i * 7 % arcs);
+        if (i < c.bin_count) {
+            c.bin_index[i] = i;
+        }
     }
     return &c;
 }
 
+/* All of the numbers is of one group. */
+static void fill(uint64_t *numbers, uint32_t n, uint64_t first, size_t group, uint64_t *shares)
+{
+    memset(shares, 0, n * COUNTS_GROUPS * sizeof *shares);
+    for (uint32_t i = 0; i < n; i++) {
+        numbers[i] = shares[i * COUNTS_GROUPS + group] = 1 + (first + i) % 100;
+    }
+}
+
 void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigned arcs, uint8_t **out, size_t *size)
 {
+    static uint64_t bin_shares[ARCS_MOST * COUNTS_GROUPS], arc_shares[ARCS_MOST * COUNTS_GROUPS];
     char id[41];
     const struct message_build build = {id, "/usr/bin/simulated"};
+    const struct counts_shares spread = {bin_shares, arc_shares, NULL};
+    const size_t group = host % SEGMENT_GROUPS;
+    struct counts *c = shape(arcs < ARCS_MOST ? arcs : ARCS_MOST);
     struct timespec now;
     struct segment s = {.kind = SEGMENT_COUNTS, .sequence = sequence, .uid = 1000, .build_count = 1, .builds = &build};
     struct profd_error e = {""};
+    uint8_t *shares = NULL;
 
     clock_gettime(CLOCK_REALTIME, &now);
     simulate_epoch(host, s.epoch);
@@ -156,15 +162,17 @@ void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigne
     s.last = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     s.first = s.last - 1000000000;
     s.ended = s.last;
-    s.hour = s.last / SEGMENT_HOUR;
     s.uploads = 1;
-    s.processes[host % SEGMENT_GROUPS] = sequence % programs == 0;
-    s.counts = *shape(arcs < ARCS_MOST ? arcs : ARCS_MOST);
-    for (uint32_t i = 0; i < s.counts.share_count; i++) {
-        s.counts.groups[i] = (uint16_t)(1u << host % SEGMENT_GROUPS);
-        s.counts.shares[i] = 1 + (host + sequence + i) % 100;
+    s.processes[group] = sequence % programs == 0;
+    fill(c->bin_ticks, c->bin_count, host + sequence, group, bin_shares);
+    fill(c->calls, c->arc_count, host + sequence + c->bin_count, group, arc_shares);
+    s.counts = *c;
+    if (counts_encode_shares(c, &spread, &shares, &s.shares.size, &e)) {
+        must(NULL, e.sentence);
     }
+    s.shares.data = shares;
     if (segment_encode(&s, out, size, &e)) {
         must(NULL, e.sentence);
     }
+    free(shares);
 }

@@ -1,10 +1,12 @@
 # not a test
-"""Segments as profd-segment(5) specifies them: a reader that shares nothing with profd's own."""
+"""Uploads of a host as profd-protocol(7) specifies them: a reader that shares nothing with profd's own."""
 import ctypes
 import hashlib
+import struct
 
 KINDS = ("counts", "withdrawn", "dropped")
 HOUR = 3600 * 10**9
+NOWHERE = None
 
 
 class Bad(ValueError):
@@ -27,17 +29,15 @@ class Reader:
 
     def number(self):
         value = shift = 0
-        start = self.at
         while True:
-            byte = self.data[self.at]
-            self.at += 1
+            byte = self.take(1)[0]
             value |= (byte & 0x7f) << shift
             shift += 7
             if byte < 0x80:
-                break
-        if byte == 0 and self.at - start > 1:
-            raise Bad("a number with more bytes than it needs")
-        return value
+                return value
+
+    def numbers(self, n):
+        return [self.number() for _ in range(n)]
 
     def signed(self):
         n = self.number()
@@ -54,77 +54,171 @@ class Reader:
         return self.take(self.number()).decode()
 
     def column(self, n):
-        return [self.number() for _ in range(n)]
+        out = []
+        while len(out) < n:
+            count = min(4096, n - len(out))
+            planes = [self.take(count) for _ in range(self.take(1)[0])]
+            out += [sum(plane[i] << 8 * k for k, plane in enumerate(planes)) for i in range(count)]
+        return out
+
+    def places(self):
+        """(build, address) of each place."""
+        count, runs = self.numbers(2)
+        heads = [self.numbers(3) for _ in range(runs)]
+        gaps, out = iter(self.column(count)), []
+        for length, build, address in heads:
+            for _ in range(length):
+                address = (address + next(gaps)) % 2**64
+                out.append((NOWHERE if build == 0 else build - 1, address))
+        if len(out) != count:
+            raise Bad("places")
+        return out
+
+    def end(self):
+        if self.at != len(self.data):
+            raise Bad("surplus bytes")
 
 
-def addresses(r, n):
+def unzigzag(n):
+    return n >> 1 ^ -(n & 1)
+
+
+def ascending(differences):
     out, at = [], 0
-    for _ in range(n):
-        at = (at + r.signed()) % 2**64
+    for d in differences:
+        at += unzigzag(d)
         out.append(at)
     return out
+
+
+def arcs(r, s, n, ordered):
+    callers = r.places()
+    callers = [callers[i] for i in ascending(r.column(n))]
+    callees = r.places()
+    callees = [callees[i] for i in r.column(n)]
+    if ordered:
+        first, commits, ranks = r.number(), r.column(n), ascending(r.column(n))
+        if first or any(commits) or sorted(ranks) != list(range(n)):
+            raise Bad("the order of a sum's arcs")
+        if [(a, b) for a, b in zip(callers, callees)] != sorted(
+                zip(callers, callees), key=lambda arc: [x for b, a in arc for x in (2**32 if b is NOWHERE else b, a)]):
+            raise Bad("arcs are not sorted")
+    s["arcs"] = {a + b: calls for a, b, calls in zip(callers, callees, r.column(n))}
+
+
+def histograms(r, s, n, bins, ordered):
+    s["histograms"] = []
+    for _ in range(n):
+        build, count, low, span, rate = r.numbers(5)
+        h = {"build": build, "bins": count, "low": low, "high": low + span, "rate": rate, "dimension": r.text(),
+             "abbreviation": r.take(1).decode(), "used": r.number(), "ticks": {}}
+        if ordered:
+            h["commit"], h["rank"] = r.numbers(2)
+        s["histograms"].append(h)
+    gaps, ticks = r.column(bins), r.column(bins)
+    at = 0
+    for h in s["histograms"]:
+        index = -1
+        for _ in range(h["used"]):
+            index += 1 + gaps[at]
+            h["ticks"][index] = ticks[at]
+            at += 1
+    if at != bins:
+        raise Bad("bins")
 
 
 def stacks(r, s, trees, nodes):
     s["trees"] = [{"rate": r.number(), "dimension": r.text(), "abbreviation": r.take(1).decode(), "used": r.number()}
                   for _ in range(trees)]
-    if sum(t["used"] for t in s["trees"]) != nodes:
-        raise Bad("nodes")
-    s["nodes"] = list(zip(r.column(nodes), r.column(nodes), r.column(nodes), addresses(r, nodes)))
+    r.column(nodes)
+    s["node_ticks"] = r.column(nodes)
+    table = r.places()
+    s["nodes"] = [(i & 1, *table[i >> 1]) for i in r.column(nodes)]
 
 
-def rows(r, s):
-    histograms, bins, arcs, shares, trees, nodes = r.column(6)
-    s["histograms"] = []
-    for _ in range(histograms):
-        build, count, low, span, rate = r.column(5)
-        s["histograms"].append({"build": build, "bins": count, "low": low, "high": low + span, "rate": rate,
-                                "dimension": r.text(), "abbreviation": r.take(1).decode(), "used": r.number(),
-                                "rank": r.number(), "ticks": {}})
-    indices = []
-    for h in s["histograms"]:
-        at = -1
-        for _ in range(h["used"]):
-            at += 1 + r.number()
-            indices.append((h, at))
-    from_build, from_address = r.column(arcs), addresses(r, arcs)
-    to_build, to_address, ranks = r.column(arcs), addresses(r, arcs), addresses(r, arcs)
-    stacks(r, s, trees, nodes)
-    groups = r.column(bins + arcs + nodes)
-    numbers = [sum(r.number() for _ in range(bin(g).count("1"))) for g in groups]
-    if sum(bin(g).count("1") for g in groups) != shares:
-        raise Bad("shares")
-    for (h, index), ticks in zip(indices, numbers):
-        h["ticks"][index] = ticks
-    s["arcs"] = {(from_build[i], from_address[i], to_build[i], to_address[i]): numbers[bins + i] for i in range(arcs)}
-    s["node_ticks"] = numbers[bins + arcs:]
-    if sorted(ranks) != list(range(arcs)):
-        raise Bad("ranks")
+def counts(data, s):
+    r = Reader(data)
+    if r.take(1) != b"\1":
+        raise Bad("format")
+    total, flags = r.number(), r.take(1)[0]
+    n_arcs, n_histograms, bins, trees, nodes = r.numbers(5)
+    sizes = [r.numbers(2) for _ in range(3 if trees else 2)]
+    if sum(raw for raw, _ in sizes) != total:
+        raise Bad("sizes")
+    sections = [Reader(inflate(r.take(packed), raw)) for raw, packed in sizes]
+    r.end()
+    s["sorted"], s["saturated"] = bool(flags & 1), bool(flags & 2)
+    s["trees"] = s["nodes"] = s["node_ticks"] = []
+    arcs(sections[0], s, n_arcs, s["sorted"])
+    histograms(sections[1], s, n_histograms, bins, s["sorted"])
+    if trees:
+        stacks(sections[2], s, trees, nodes)
+    for section in sections:
+        section.end()
+
+
+def shares(data, s):
+    """The shares of each row, {group: number}: rows are bins, arcs and nodes."""
+    r = Reader(data)
+    if r.take(1) != b"\2":
+        raise Bad("format of shares")
+    size = r.number()
+    r = Reader(inflate(data[r.at:], size))
+    numbers = ([n for h in s["histograms"] for n in h["ticks"].values()], list(s["arcs"].values()), s["node_ticks"])
+    masks = [m for part in numbers for m in r.column(len(part))]
+    numbers = [n for part in numbers for n in part]
+    stored = [bin(m).count("1") - (m != 0 and n != 2**63 - 1) for m, n in zip(masks, numbers)]
+    values, rows = iter(r.column(sum(stored))), []
+    r.end()
+    for mask, number, count in zip(masks, numbers, stored):
+        row = [next(values) for _ in range(count)]
+        groups = [g for g in range(16) if mask >> g & 1]
+        row += [number - sum(row)] * (len(groups) - count)
+        if min(row, default=1) < 1 or (number < 2**63 - 1 and sum(row) != number):
+            raise Bad("shares do not add up")
+        rows.append(dict(zip(groups, row)))
+    return rows
+
+
+def upload(data):
+    """number → list of values, of the message."""
+    r, out = Reader(data), {}
+    while r.at < len(data):
+        key = r.number()
+        value = (r.number() if key & 7 == 0 else struct.unpack("<Q", r.take(8))[0] if key & 7 == 1
+                 else r.take(r.number()))
+        out.setdefault(key >> 3, []).append(value)
+    return out
+
+
+def resealed(data):
+    """The same fields but the last, the checksum, which is made anew."""
+    return data[:-8] + hashlib.sha256(data[:-11]).digest()[:8]
+
+
+def pairs(messages):
+    return [tuple(m.get(i, [b""])[-1].decode() for i in (1, 2)) for m in map(upload, messages)]
 
 
 def read(data):
-    """A dictionary of what is in the segment."""
-    if data[0] != 1:
-        raise Bad(f"version {data[0]}")
-    r = Reader(data[33:])
-    size = r.number()
-    content = inflate(r.data[r.at:], size)
-    if hashlib.sha256(data[:1] + content).digest() != data[1:33]:
-        raise Bad("digest")
-    r = Reader(content)
-    s = {"kind": KINDS[r.number()], "epoch": r.take(12), "sequence": r.number(), "hour": r.number(),
-         "digest": data[1:33]}
+    """A dictionary of what is in the upload."""
+    m = upload(data)
+
+    def last(number, default=0):
+        return m.get(number, [default])[-1]
+
+    if data != resealed(data):
+        raise Bad("checksum")
+    s = {"kind": KINDS[last(15)], "epoch": last(1), "sequence": last(2), "hour": last(4) // HOUR,
+         "digest": hashlib.sha256(data).digest()}
+    if len(s["epoch"]) != 12:
+        raise Bad("epoch")
     if s["kind"] == "counts":
-        s["uid"] = r.number()
-        s["last"] = s["hour"] * HOUR + r.number()
-        s["first"] = s["last"] - r.number()
-        s["ended"] = s["last"] - r.number()
-        s["inexact"], s["saturated"], s["uploads"] = r.column(3)
-        s["processes"] = r.column(16)
-        builds, s["program"] = r.column(2)
-        s["builds"] = [(r.text(), r.text()) for _ in range(builds)]
-        s["labels"] = [(r.text(), r.text()) for _ in range(r.number())]
-        rows(r, s)
-    if r.at != len(content):
-        raise Bad("bytes behind the content")
+        s.update(first=last(3) or last(4), last=last(4), ended=last(19) or last(4), inexact=last(9), uid=last(14),
+                 program=last(5), builds=pairs(m[6]), labels=pairs(m.get(7, [])), boot=last(20, b"").decode(),
+                 uploads=last(17), processes=Reader(last(18, bytes(16))).numbers(16))
+        counts(last(8), s)
+        if not s["sorted"]:
+            raise Bad("a sum is not sorted")
+        s["shares"] = shares(last(16), s)
     return s

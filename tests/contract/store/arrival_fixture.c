@@ -19,7 +19,7 @@ static bool take(void *context, const struct store_segment *x)
                                  .received = NOON + DAY};
     memcpy(d->host, s->identity, sizeof d->host);
     memcpy(d->epoch, x->epoch, sizeof d->epoch);
-    memcpy(d->digest, x->bytes + SEGMENT_DIGEST_AT, sizeof d->digest);
+    segment_digest(x->bytes, x->size, d->digest);
     s->n++;
     return true;
 }

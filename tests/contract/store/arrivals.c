@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/frame.h"
 #include "tests/contract/store/arrival_fixture.h"
 
 #define MINUTE (HOUR / 60)
@@ -210,6 +211,47 @@ STORE_TEST(arrival_that_cannot_be_read)
     const struct store_centre c = centre_of(f);
     cr_assert(c.quarantined == 1 && c.quarantine_bytes == bad.size && c.counted.uploads == 3);
     cr_assert_eq(marks(f, NOON + DAY - HOUR, NOON + DAY + HOUR, NULL), INEXACT_SEGMENT_MISSING);
+    close_sender(s);
+}
+
+/* An upload as clients send it counts as a sum of one process does. */
+STORE_TEST(arrival_of_an_upload)
+{
+    struct sender *s = open_sender(7);
+    struct made m;
+    struct message x = {.type = FRAME_UPLOAD};
+    struct message_build builds[2];
+    struct segment segment;
+    uint8_t *frame;
+    size_t n;
+    make_counted(&m, 1, 1, 1, NOON, 5);
+    for (size_t i = 0; i < 2; i++) {
+        builds[i] = (struct message_build){m.u.builds[i].id.text, m.u.builds[i].name};
+    }
+    x.as.upload = (struct message_upload){.sender = {m.u.sender, sizeof m.u.sender},
+                                          .sequence = m.u.sequence,
+                                          .start = (uint64_t)m.u.start,
+                                          .end = (uint64_t)m.u.end,
+                                          .build_count = m.u.build_count,
+                                          .builds = builds,
+                                          .counts = {m.u.counts, m.u.counts_size},
+                                          .processes_started = 1};
+    cr_assert_eq(m.u.build_count, 2);
+    OK(f, message_encode(&x, 0, 0, &frame, &n, &f->e));
+    OK(f, segment_decode(frame + FRAME_HEADER_SIZE, n - FRAME_HEADER_SIZE, &segment, &f->e));
+    struct store_delivery d = {.sequence = 1, .segment = &segment, .bytes = frame, .size = n, .received = NOON};
+    memcpy(d.host, s->identity, sizeof d.host);
+    memcpy(d.epoch, segment.epoch, sizeof d.epoch);
+    admit(f, s, "a.example", 0, 24);
+    cr_assert_eq(deliver(f, &d).outcome, STORE_SEGMENT_COUNTED);
+    cr_assert(deliver(f, &d).again);
+    const struct seen got = look(f, everybody, &(struct store_filter){PROGRAM});
+    cr_assert(got.uploads == 1 && got.ticks == m.u.ticks && got.calls == m.u.calls && got.processes == 1);
+    cr_assert_eq(got.stacks, m.u.stack_ticks);
+    centre_of(f);
+    segment_done(&segment);
+    free(frame);
+    free((void *)(uintptr_t)m.u.counts);
     close_sender(s);
 }
 

@@ -100,11 +100,24 @@ static void damage_sum(const struct blobs *in, enum content what, struct blobs *
 static void damage_segment(const struct blobs *in, struct blobs *out)
 {
     struct segment s;
+    struct counts_shares spread;
+    struct arena *a = arena_new(0);
+    uint8_t *shares;
     OK(&f, segment_decode(in->counts, in->counts_size, &s, &f.e));
     cr_assert_gt(s.counts.node_count, 0);
-    s.counts.shares[s.counts.share_count - 1]++;
+    OK(&f, rollup_decode_spread(a, &s.counts, s.shares.data, s.shares.size, &spread, &f.e));
+    uint64_t *row = spread.nodes + (size_t)(s.counts.node_count - 1) * COUNTS_GROUPS;
+    while (*row == 0) {
+        row++;
+    }
+    ++*row;
+    s.counts.node_ticks[s.counts.node_count - 1]++;
+    OK(&f, counts_encode_shares(&s.counts, &spread, &shares, &s.shares.size, &f.e));
+    s.shares.data = shares;
     OK(&f, segment_encode(&s, &out->counts, &out->counts_size, &f.e));
+    free(shares);
     segment_done(&s);
+    arena_free(a);
 }
 
 static void damage(const struct blobs *in, enum content what, struct blobs *out)

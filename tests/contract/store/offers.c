@@ -37,7 +37,7 @@ static bool deliver_one(void *context, const struct store_segment *x)
         .sequence = x->sequence, .segment = &segment, .bytes = x->bytes, .size = x->size, .received = NOW};
     memset(d.host, o->identity, sizeof d.host);
     memcpy(d.epoch, x->epoch, sizeof d.epoch);
-    memcpy(d.digest, x->bytes + SEGMENT_DIGEST_AT, sizeof d.digest);
+    segment_digest(x->bytes, x->size, d.digest);
     OK(o->centre, store_put_segments(o->centre->w, &d, 1, &r, &o->centre->e));
     cr_assert_not(r.unknown);
     segment_done(&segment);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/rollup.h"
 #include "core/share.h"
 #include "core/sum.h"
 #include "tests/contract/store/harvest_fixture.h"
@@ -49,18 +50,14 @@ static bool add_sent(void *context, const struct store_segment *x)
     cr_assert_eq(segment_decode(x->bytes, x->size, s, &e), PROFD_OK, "%s", e.sentence);
     cr_assert(s->sequence == x->sequence && memcmp(s->epoch, x->epoch, sizeof s->epoch) == 0);
     cr_assert(sent->n == 0 || sent->id[sent->n - 1] < x->id);
-    memcpy(sent->digest[sent->n], x->bytes + SEGMENT_DIGEST_AT, SEGMENT_DIGEST_SIZE);
+    segment_digest(x->bytes, x->size, sent->digest[sent->n]);
     sent->id[sent->n++] = x->id;
     sent->uploads += s->uploads;
     for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
         sent->processes += s->processes[g];
     }
-    const uint64_t *share = s->counts.shares;
-    for (uint32_t i = 0; i < s->counts.bin_count + s->counts.arc_count; i++) {
-        for (int k = __builtin_popcount(s->counts.groups[i]); k > 0; k--) {
-            *(i < s->counts.bin_count ? &sent->ticks : &sent->calls) += *share++;
-        }
-    }
+    sent->ticks += sum_all(s->counts.bin_ticks, s->counts.bin_count);
+    sent->calls += sum_all(s->counts.calls, s->counts.arc_count);
     return true;
 }
 
@@ -172,7 +169,11 @@ STORE_TEST(segment_holds_what_was_accepted_of_a_series_and_hour)
     cr_assert_str_eq(s->builds[0].build_id, full_id("aa01"));
     cr_assert_str_eq(s->builds[0].name, "/usr/bin/program");
     cr_assert(s->counts.histogram_count == 1 && s->counts.bin_count == 4 && s->counts.bin_index[0] == 3);
-    cr_assert(s->counts.groups[0] == 6 && s->counts.shares[0] == 1 && s->counts.shares[1] == 2);
+    struct arena *a = arena_new(0);
+    struct counts_shares spread;
+    OK(f, rollup_decode_spread(a, &s->counts, s->shares.data, s->shares.size, &spread, &f->e));
+    cr_assert(s->counts.bin_ticks[0] == 3 && spread.bins[1] == 1 && spread.bins[2] == 2);
+    arena_free(a);
     cr_assert(sent->s[1].sequence == 2 && sent->s[1].hour == NOON / HOUR - 1 && sent->s[2].uid == 2);
     /* What comes after the sealing is in another one. */
     put_at(f, 1, 1, 3, NOON, 9);
@@ -204,7 +205,7 @@ STORE_TEST(segment_order_of_arrival)
     ledger(f);
     cr_assert_eq(seal(f, UINT64_MAX), 1);
     struct sent *sent = list_sent(f, 0);
-    const struct segment_counts *c = &sent->s[0].counts;
+    const struct counts *c = &sent->s[0].counts;
     cr_assert(sent->s[0].uploads == 408 && c->arc_count == 8);
     uint64_t arrived[8] = {0};
     for (uint32_t i = 0; i < 8; i++) {
@@ -450,7 +451,7 @@ STORE_TEST(segment_of_a_large_upload)
     struct sent *sent = list_sent(f, 0);
     cr_assert(sent->uploads == 2 && sent->ticks == r.accepted.ticks && sent->calls == r.accepted.calls);
     for (size_t i = 0; i < sent->n; i++) {
-        cr_assert(sent->s[i].uploads <= 1 && sent->s[i].counts.share_count > 0);
+        cr_assert(sent->s[i].uploads <= 1 && sent->s[i].counts.bin_count + sent->s[i].counts.arc_count > 0);
     }
     ledger(f);
     free_sent(sent);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "core/rollup.h"
-#include "core/rollup_segment.h"
 #include "core/tree_sum.h"
 #include "proto/counts_stacks.h"
 #include "proto/limits.h"
+#include "proto/segment.h"
 
 #define UPLOADS 20
 #define BUILDS 5
@@ -440,29 +440,31 @@ Test(rollup_stacks, through_a_segment)
         struct sample u[4] = {0};
         struct naive all = naive_new();
         struct arena *a = arena_new(0);
-        struct counts r, back;
+        struct counts r;
         struct counts_shares spread, shares;
         struct segment s = {.kind = SEGMENT_COUNTS, .sequence = 1, .build_count = BUILDS, .builds = builds}, read;
-        struct counts_order at = {3, 0};
         struct profd_error e = {""};
-        uint8_t *bytes, *first, *second;
+        uint8_t *bytes, *first, *second, *encoded;
         size_t size, first_size, second_size;
         state = 77 + round;
         struct rollup_sum *sum = rollup_sum_new(a);
         for (uint32_t i = 0; i < 4; i++) {
             make_upload(&u[i], below(300), 20, &all);
-            u[i].counts.arc_count = 0; /* their order of arrival becomes ranks */
             add_upload(sum, &u[i]);
         }
         cr_assert_eq(rollup_sum_finish(sum, &r, &spread, &e), PROFD_OK, "%s", e.sentence);
-        cr_assert_eq(rollup_make_segment(&r, &spread, a, &s, &e), PROFD_OK, "%s", e.sentence);
+        rollup_rank(&r, a);
+        cr_assert_eq(counts_encode_shares(&r, &spread, &encoded, &s.shares.size, &e), PROFD_OK, "%s", e.sentence);
+        s.shares.data = encoded;
+        s.counts = r;
         cr_assert_eq(segment_encode(&s, &bytes, &size, &e), PROFD_OK, "%s", e.sentence);
         cr_assert_eq(segment_decode(bytes, size, &read, &e), PROFD_OK, "%s", e.sentence);
-        cr_assert_eq(rollup_from_segment(&read, &at, a, &back, &shares, &e), PROFD_OK, "%s", e.sentence);
+        cr_assert_eq(rollup_decode_spread(a, &read.counts, read.shares.data, read.shares.size, &shares, &e), PROFD_OK);
         cr_assert_eq(counts_encode(&r, &first, &first_size, NULL), PROFD_OK);
-        cr_assert_eq(counts_encode(&back, &second, &second_size, NULL), PROFD_OK);
+        cr_assert_eq(counts_encode(&read.counts, &second, &second_size, NULL), PROFD_OK);
         cr_assert(first_size == second_size && memcmp(first, second, first_size) == 0);
         cr_assert_eq(memcmp(spread.nodes, shares.nodes, (size_t)r.node_count * COUNTS_GROUPS * sizeof(uint64_t)), 0);
+        free(encoded);
         segment_done(&read);
         free(bytes);
         free(first);

@@ -2,7 +2,9 @@
 #ifndef PROFD_TESTS_PROTO_SEGMENT_SAMPLE_H
 #define PROFD_TESTS_PROTO_SEGMENT_SAMPLE_H
 
+#include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "proto/segment.h"
 
@@ -42,13 +44,15 @@ struct sample {
     struct message_build builds[BUILDS];
     struct message_label labels[2];
     struct counts_histogram histograms[HISTOGRAMS];
-    uint32_t histogram_rank[HISTOGRAMS], bin_index[BINS], from_build[ARCS], to_build[ARCS], rank[ARCS];
+    uint32_t bin_index[BINS], from_build[ARCS], to_build[ARCS], rank[ARCS];
     struct counts_tree trees[TREES];
     uint8_t node_depth[NODES], node_kind[NODES];
     uint32_t node_build[NODES];
-    uint64_t node_address[NODES];
-    uint64_t from[ARCS], to[ARCS], shares[ROWS * SEGMENT_GROUPS];
-    uint16_t groups[ROWS];
+    uint64_t node_address[NODES], node_ticks[NODES];
+    uint64_t bin_ticks[BINS], from[ARCS], to[ARCS], calls[ARCS], commit[ARCS];
+    uint64_t bins[BINS * COUNTS_GROUPS], arcs[ARCS * COUNTS_GROUPS], nodes[NODES * COUNTS_GROUPS];
+    struct counts_shares shares; /* of these */
+    uint8_t *encoded;            /* the shares, owned */
 };
 
 static inline void shuffle(uint32_t *ranks, uint32_t n)
@@ -62,7 +66,7 @@ static inline void shuffle(uint32_t *ranks, uint32_t n)
 
 static inline void fill_histograms(struct sample *x)
 {
-    struct segment_counts *c = &x->s.counts;
+    struct counts *c = &x->s.counts;
     c->histogram_count = below(HISTOGRAMS + 1);
     for (uint32_t i = 0; i < c->histogram_count; i++) {
         struct counts_histogram *h = &x->histograms[i];
@@ -83,7 +87,7 @@ static inline void fill_histograms(struct sample *x)
 
 static inline void fill_arcs(struct sample *x)
 {
-    struct segment_counts *c = &x->s.counts;
+    struct counts *c = &x->s.counts;
     const uint32_t most = below(ARCS + 1);
     uint32_t build = 0;
     uint64_t from = draw() >> 30, to = draw() >> 10;
@@ -101,7 +105,7 @@ static inline void fill_arcs(struct sample *x)
 /* Addresses ascend over all nodes, and so among siblings. */
 static inline void fill_stacks(struct sample *x)
 {
-    struct segment_counts *c = &x->s.counts;
+    struct counts *c = &x->s.counts;
     c->tree_count = below(2) * (1 + below(TREES));
     for (uint32_t t = 0; t < c->tree_count; t++) {
         uint32_t most = 0;
@@ -139,21 +143,42 @@ static inline bool is_leaf(const struct sample *x, uint32_t node)
     return x->node_depth[node + 1] <= x->node_depth[node];
 }
 
+/* The shares of a row, and their sum. */
+static inline uint64_t fill_row(struct sample *x, uint64_t *row, bool some)
+{
+    uint64_t sum = 0;
+    unsigned groups = below(3) == 0 ? (unsigned)draw() & 0xffff : 1u << below(16);
+    for (unsigned g = 0; g < COUNTS_GROUPS; g++) {
+        row[g] = groups >> g & 1 || (some && groups == 0 && g == 0) ? draw_count() : 0;
+        x->s.counts.saturated |= row[g] > SEGMENT_COUNT_MAX - sum;
+        sum = row[g] > SEGMENT_COUNT_MAX - sum ? SEGMENT_COUNT_MAX : sum + row[g];
+    }
+    return sum;
+}
+
+/* An arc may have no calls, and a return address no ticks. */
 static inline void fill_shares(struct sample *x)
 {
-    struct segment_counts *c = &x->s.counts;
-    const uint32_t nodes = c->bin_count + c->arc_count;
-    for (uint32_t i = 0; i < nodes + c->node_count; i++) {
-        uint64_t sum = 0;
-        x->groups[i] = (uint16_t)(below(3) == 0 ? draw() : 1u << below(16));
-        /* An arc may have no calls, and a return address no ticks. */
-        x->groups[i] = (uint16_t)(x->groups[i] | (i < c->bin_count || (i >= nodes && is_leaf(x, i - nodes))));
-        for (int n = __builtin_popcount(x->groups[i]); n > 0; n--) {
-            uint64_t share = draw_count();
-            x->shares[c->share_count++] = share;
-            x->s.saturated |= share > SEGMENT_COUNT_MAX - sum;
-            sum = share > SEGMENT_COUNT_MAX - sum ? SEGMENT_COUNT_MAX : sum + share;
-        }
+    const struct counts *c = &x->s.counts;
+    for (uint32_t i = 0; i < c->bin_count; i++) {
+        x->bin_ticks[i] = fill_row(x, x->bins + i * COUNTS_GROUPS, true);
+    }
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        x->calls[i] = fill_row(x, x->arcs + i * COUNTS_GROUPS, false);
+    }
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        x->node_ticks[i] = fill_row(x, x->nodes + i * COUNTS_GROUPS, is_leaf(x, i));
+    }
+    x->shares = (struct counts_shares){x->bins, x->arcs, x->nodes};
+}
+
+static inline void fill_ranks(struct sample *x)
+{
+    uint32_t ranks[HISTOGRAMS];
+    shuffle(ranks, x->s.counts.histogram_count);
+    shuffle(x->rank, x->s.counts.arc_count);
+    for (uint32_t i = 0; i < x->s.counts.histogram_count; i++) {
+        x->histograms[i].order.rank = ranks[i];
     }
 }
 
@@ -161,20 +186,23 @@ static inline void fill(struct sample *x)
 {
     static const char *const ids[] = {"0123456789abcdef", "aa", "ff00",
                                       "sha256-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
-    *x = (struct sample){.s = {.kind = SEGMENT_COUNTS, .sequence = draw_count(), .hour = below(600000)}};
+    free(x->encoded);
+    *x = (struct sample){.s = {.kind = SEGMENT_COUNTS, .sequence = 1 + below(UINT32_MAX), .hour = below(600000)}};
     struct segment *s = &x->s;
+    size_t n = 0;
     for (unsigned i = 0; i < SEGMENT_EPOCH_SIZE; i++) {
         s->epoch[i] = (uint8_t)draw();
     }
     s->uid = (uint32_t)draw();
-    s->last = s->hour * SEGMENT_HOUR + (int64_t)(draw() % (uint64_t)SEGMENT_HOUR);
-    s->ended = s->last - (int64_t)(draw() % (uint64_t)(s->last % SEGMENT_HOUR + 1));
-    s->first = (int64_t)(draw() % ((uint64_t)s->ended + 1));
+    s->last = 1 + s->hour * SEGMENT_HOUR + (int64_t)(draw() % ((uint64_t)SEGMENT_HOUR - 1));
+    s->ended = s->last - (int64_t)(draw() % (uint64_t)(s->last % SEGMENT_HOUR));
+    s->first = 1 + (int64_t)(draw() % (uint64_t)s->last);
     s->inexact = (uint32_t)draw() & INEXACT_SENT;
     s->uploads = draw_count();
     for (unsigned g = 0; g < SEGMENT_GROUPS; g++) {
         s->processes[g] = below(3) == 0 ? draw_count() : 0;
     }
+    s->boot = below(2) ? "" : "01234567-89ab-cdef-0123-456789abcdef";
     s->build_count = 1 + below(BUILDS);
     s->program = below((uint32_t)s->build_count);
     for (unsigned i = 0; i < BUILDS; i++) {
@@ -189,24 +217,27 @@ static inline void fill(struct sample *x)
     fill_arcs(x);
     fill_stacks(x);
     fill_shares(x);
-    shuffle(x->histogram_rank, s->counts.histogram_count);
-    shuffle(x->rank, s->counts.arc_count);
-    struct segment_counts *c = &s->counts;
+    fill_ranks(x);
+    struct counts *c = &s->counts;
+    c->sorted = true;
     c->histograms = x->histograms;
-    c->histogram_rank = x->histogram_rank;
     c->bin_index = x->bin_index;
+    c->bin_ticks = x->bin_ticks;
     c->from_build = x->from_build;
     c->to_build = x->to_build;
     c->from = x->from;
     c->to = x->to;
+    c->calls = x->calls;
+    c->commit = x->commit;
     c->rank = x->rank;
     c->trees = x->trees;
     c->node_depth = x->node_depth;
     c->node_kind = x->node_kind;
     c->node_build = x->node_build;
     c->node_address = x->node_address;
-    c->groups = x->groups;
-    c->shares = x->shares;
+    c->node_ticks = x->node_ticks;
+    cr_assert_eq(counts_encode_shares(c, &x->shares, &x->encoded, &n, NULL), PROFD_OK);
+    s->shares = (struct message_bytes){x->encoded, n};
 }
 
 #endif

@@ -151,7 +151,7 @@ Test(coverage, words_at_their_end_spoil_no_sum, .init = setup)
     cr_assert(!p.saturated && p.ticks == 21000 && c.saturated && c.counters[COLLECTOR_CPU_NS] == SUM_MAX);
     cr_assert(!share_add_counts(shares, &upload.counts) && shares[0].nanoseconds == 0 &&
               shares[1].nanoseconds == UINT64_C(7000000000));
-    cr_assert(!share_add_rollup(shares, &r) && shares[0].nanoseconds == 0);
+    cr_assert(!share_add_counts(shares, &r) && shares[0].nanoseconds == 0);
     arena_free(a);
 }
 

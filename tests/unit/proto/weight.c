@@ -70,13 +70,15 @@ Test(proto_weight, cut_anywhere_it_stays_inside)
     free(frame);
 }
 
-Test(proto_weight, too_many_fields_weigh_the_most)
+Test(proto_weight, of_too_many_fields_nothing_is_unpacked)
 {
     uint8_t fields[2 * 9000];
     for (size_t i = 0; i < sizeof fields; i += 2) {
         fields[i] = 2 << 3;
         fields[i + 1] = 1;
     }
-    cr_assert_eq(message_upload_weight(fields, sizeof fields), sizeof fields + LIMIT_COUNTS_RAW);
+    cr_assert_eq(message_upload_weight(fields, sizeof fields), sizeof fields);
+    struct message m;
+    cr_assert_eq(message_decode(FRAME_UPLOAD, fields, sizeof fields, &m, NULL), PROFD_TOO_LARGE);
     cr_assert_eq(message_upload_weight(NULL, 0), 0);
 }

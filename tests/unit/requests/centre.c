@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "proto/segment.h"
+#include "proto/varint.h"
 #include "tests/unit/requests/bed.h"
 
 TestSuite(centre, .init = bed_setup, .fini = bed_teardown, .timeout = 300);
@@ -50,26 +51,27 @@ static uint8_t *make_segment(uint64_t sequence, uint64_t calls, size_t *n)
 {
     static int64_t when;
     const struct message_build build = {BED_BUILD, "/usr/bin/program"};
-    uint32_t zero = 0;
-    uint64_t from = 0x1100, to = 0x1200;
-    uint16_t group = 1;
     struct segment s = {.kind = SEGMENT_COUNTS, .sequence = sequence, .uid = 1000, .uploads = 1, .build_count = 1};
-    uint8_t *out = NULL;
+    uint64_t row[COUNTS_GROUPS] = {calls};
+    uint8_t *out = NULL, *shares;
 
     memcpy(s.epoch, epoch, sizeof s.epoch);
     when = when ? when : loop_clock();
     s.last = s.ended = when;
     s.first = s.last - 1000;
-    s.hour = s.last / SEGMENT_HOUR;
     s.processes[0] = 1;
     s.builds = &build;
-    s.counts = (struct segment_counts){.arc_count = 1, .share_count = 1, .from_build = &zero, .to_build = &zero};
-    s.counts.from = &from;
-    s.counts.to = &to;
-    s.counts.rank = &zero;
-    s.counts.groups = &group;
-    s.counts.shares = &calls;
+    cr_assert_eq(counts_init_sizes(&s.counts, &(struct counts_sizes){.arcs = 1, .sorted = true}, NULL), PROFD_OK);
+    *s.counts.from = 0x1100;
+    *s.counts.to = 0x1200;
+    *s.counts.calls = calls;
+    cr_assert_eq(
+        counts_encode_shares(&s.counts, &(struct counts_shares){NULL, row, NULL}, &shares, &s.shares.size, NULL),
+        PROFD_OK);
+    s.shares.data = shares;
     cr_assert_eq(segment_encode(&s, &out, n, NULL), PROFD_OK);
+    free(shares);
+    counts_done(&s.counts);
     return out;
 }
 
@@ -195,18 +197,24 @@ Test(centre, nothing_is_acknowledged_that_a_failed_store_does_not_have)
     close(gate);
 }
 
-/* Of this size they say that they could be inflated to 12 MiB. */
-#define LARGE (16u << 10)
-
-static const uint8_t *make_large(void)
+/* The counts in these few bytes say that they take 11 MB of memory. */
+static const uint8_t *make_large(size_t *size)
 {
-    static uint8_t large[LARGE];
+    static uint8_t large[16384];
+    struct counts c;
+    uint8_t *bytes, *p = large;
+    size_t n;
 
-    large[0] = SEGMENT_VERSION; /* the size comes after the digest */
-    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE] = 0x80;
-    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 1] = 0x80;
-    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 2] = 0x80;
-    large[SEGMENT_DIGEST_AT + SEGMENT_DIGEST_SIZE + 3] = 6;
+    cr_assert_eq(counts_init_sizes(&c, &(struct counts_sizes){.arcs = LIMIT_SEGMENT_ROWS, .sorted = true}, NULL),
+                 PROFD_OK);
+    cr_assert_eq(counts_encode(&c, &bytes, &n, NULL), PROFD_OK);
+    counts_done(&c);
+    *p++ = 8 << 3 | 2;
+    p = varint_put(p, n);
+    cr_assert_leq(n, (size_t)(large + sizeof large - p));
+    memcpy(p, bytes, n);
+    free(bytes);
+    *size = n + (size_t)(p - large);
     return large;
 }
 
@@ -214,17 +222,18 @@ static const uint8_t *make_large(void)
 Test(centre, a_host_does_not_take_the_memory_of_all)
 {
     const int gate = join_gate();
-    const uint8_t *large = make_large();
+    size_t size;
+    const uint8_t *large = make_large(&size);
 
     arrive(gate, host, "a.example");
     arrive(gate, other, "b.example");
-    put_bytes(gate, 2, host, 1, large, LARGE);
-    put_bytes(gate, 3, host, 2, large, LARGE);
-    put_bytes(gate, 4, other, 1, large, LARGE);
+    put_bytes(gate, 2, host, 1, large, size);
+    put_bytes(gate, 3, host, 2, large, size);
+    put_bytes(gate, 4, other, 1, large, size);
     bed_expect_nack(gate, 3, PROFD_BUSY);
     expect_outcome(gate, 2, STORE_SEGMENT_PUT_ASIDE, 1);
     expect_outcome(gate, 4, STORE_SEGMENT_PUT_ASIDE, 1); /* it waited */
-    put_bytes(gate, 5, host, 2, large, LARGE);
+    put_bytes(gate, 5, host, 2, large, size);
     expect_outcome(gate, 5, STORE_SEGMENT_PUT_ASIDE, 2);
     close(gate);
 }
@@ -283,7 +292,8 @@ Test(centre, a_tenant_does_not_take_the_memory_of_all)
 {
     static const uint8_t of_bank[] = "identity-of-bank", key[32] = "key";
     const int gate = join_gate();
-    const uint8_t *large = make_large();
+    size_t size;
+    const uint8_t *large = make_large(&size);
     uint8_t identities[5][16] = {{0}};
 
     enrol_at_bank(of_bank, key);
@@ -303,9 +313,9 @@ Test(centre, a_tenant_does_not_take_the_memory_of_all)
             1);
     expect(gate, 1, FRAME_ADMIT);
     for (uint8_t i = 0; i < 4; i++) {
-        put_bytes(gate, 2u + i, identities[i], 1, large, LARGE);
+        put_bytes(gate, 2u + i, identities[i], 1, large, size);
     }
-    put_bytes(gate, 6, of_bank, 1, large, LARGE);
+    put_bytes(gate, 6, of_bank, 1, large, size);
     bed_expect_nack(gate, 5, PROFD_BUSY);
     expect_outcome(gate, 2, STORE_SEGMENT_PUT_ASIDE, 1);
     expect_outcome(gate, 3, STORE_SEGMENT_PUT_ASIDE, 1); /* these waited */
