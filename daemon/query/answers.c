@@ -51,8 +51,6 @@ static size_t make_key(const struct query_request *r, struct answers_key *key)
     key->scope.all = r->scope.all;
     if (!r->scope.all) {
         key->scope.uid = r->scope.uid;
-        key->scope.other_count = r->scope.other_count;
-        memcpy(key->scope.others, r->scope.others, r->scope.other_count * sizeof r->scope.others[0]);
     }
     key->http = r->http;
     key->coded_only = r->coded_only;

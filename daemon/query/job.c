@@ -31,10 +31,7 @@ bool job_set_etag(struct job *job, const void *resolved, size_t n, const struct 
     buffer_init(&b, 65536);
     buffer_add_format(&b, "%s %s %" PRIu32 " %d", PROFD_VERSION, r->scope.all ? "all" : "uid",
                       r->scope.all ? 0 : r->scope.uid, r->http);
-    for (uint32_t i = 0; i < r->scope.other_count; i++) {
-        buffer_add_format(&b, " %" PRIu32, r->scope.others[i]);
-    }
-    buffer_add_format(&b, "\n");
+    buffer_add_char(&b, '\n');
     params_add_canonical(job->params, job->build, &b);
     buffer_add(&b, resolved, n);
     if (add_unread(job, &b) && !b.failed) { /* without a validator the answer is still right */

@@ -272,8 +272,8 @@ static enum profd_status parse_uid(const struct params *p, struct options *o, st
         return PROFD_OK;
     }
     if (!store_scope_has(&o->visible, (uint32_t)uid)) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32 "%s", uid,
-                               o->visible.uid, o->visible.other_count > 0 ? " and of your other tenants" : "");
+        return profd_error_set(e, PROFD_FORBIDDEN, "uid=%llu: you may read only the uploads of uid %" PRIu32, uid,
+                               o->visible.uid);
     }
     o->visible = (struct store_scope){.uid = (uint32_t)uid};
     return PROFD_OK;

@@ -125,9 +125,7 @@ struct sqlite_value {
 #define TEXT(t) ((struct sqlite_value){.kind = SQLITE_VALUE_TEXT, .data = (t)})
 #define BLOB(p, n) ((struct sqlite_value){.kind = SQLITE_VALUE_BLOB, .data = (p), .size = (n)})
 #define NOTHING ((struct sqlite_value){.kind = SQLITE_VALUE_NULL})
-#define SQLITE_SCOPE_TEXT (12u * (STORE_SCOPE_OTHERS + 1) + 3)
-/* The users of a scope as a parameter for IN_SCOPE. Returns text. */
-const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLITE_SCOPE_TEXT]);
+#define SCOPE(s) INTEGER((s)->all ? -1 : (int64_t)(s)->uid) /* No user has the number -1. */
 #define VALUES(...)                                                                                                    \
     (const struct sqlite_value[]){__VA_ARGS__},                                                                        \
         sizeof((const struct sqlite_value[]){__VA_ARGS__}) / sizeof(struct sqlite_value)

@@ -6,7 +6,6 @@
 
 #include "core/sum.h"
 #include "proto/message.h"
-#include "store/scope.h"
 #include "store/sqlite_sums.h"
 #include "store/sqlite_users.h"
 
@@ -19,9 +18,8 @@ static enum profd_status find_builds(struct store *s, const struct store_scope *
     sqlite3_stmt *q;
     bool row = false;
     size_t n = 0;
-    char users[SQLITE_SCOPE_TEXT];
     /* The statements over all users' builds have one parameter. */
-    const struct sqlite_value values[] = {TEXT(prefix), TEXT(sqlite_scope_format(scope, users))};
+    const struct sqlite_value values[] = {TEXT(prefix), SCOPE(scope)};
     TRY(sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e));
     enum profd_status status = PROFD_OK;
     while (n < 2 && (status = sqlite_next(s, q, &row, e)) == PROFD_OK && row) {
@@ -77,9 +75,7 @@ enum profd_status store_find_build(struct store *s, const struct store_scope *sc
     }
     if (count == 0) {
         char owner[32] = "";
-        if (!scope->all && scope->other_count > 0) {
-            (void)snprintf(owner, sizeof owner, " for your tenants");
-        } else if (!scope->all) {
+        if (!scope->all) {
             (void)snprintf(owner, sizeof owner, " for user %u", scope->uid);
         }
         return profd_error_set(e, PROFD_NOT_FOUND,
@@ -221,8 +217,7 @@ static enum profd_status list_builds(struct store *s, enum sqlite_sql which, con
     struct building b = {.row_id = 0};
     sqlite3_stmt *q;
     bool row = true, more = true;
-    char users[SQLITE_SCOPE_TEXT];
-    const struct sqlite_value values[] = {TEXT(text), TEXT(sqlite_scope_format(scope, users))};
+    const struct sqlite_value values[] = {TEXT(text), SCOPE(scope)};
     enum profd_status status = sqlite_start(s, which, values, scope->all ? 1 : 2, &q, e);
     if (status != PROFD_OK) {
         return status;
@@ -279,49 +274,32 @@ enum profd_status store_get_build(struct store *s, const struct store_scope *sco
 }
 
 /* number NULL: the list of all users' builds. */
-static enum profd_status make_epoch(struct store *s, const uint64_t *number, struct store_epoch *epoch,
+static enum profd_status make_epoch(struct store *s, const int64_t *number, struct store_epoch *epoch,
                                     struct profd_error *e)
 {
     struct sqlite_state state;
     TRY(sqlite_load_state(s, &state, e));
-    *epoch = (struct store_epoch){.number = number ? *number : (uint64_t)state.list_epoch,
+    *epoch = (struct store_epoch){.number = (uint64_t)(number ? *number : state.list_epoch),
                                   .salt = (uint64_t)state.salt ^ s->salt};
     return PROFD_OK;
-}
-
-/* The epochs of the users of a scope; the statement's rows are epoch, user. */
-static enum profd_status find_epoch(struct store *s, enum sqlite_sql which, const char *build_id,
-                                    const struct store_scope *scope, uint64_t *number, struct profd_error *e)
-{
-    char users[SQLITE_SCOPE_TEXT];
-    sqlite3_stmt *q;
-    *number = 0;
-    TRY(sqlite_start(s, which, VALUES(TEXT(build_id), TEXT(sqlite_scope_format(scope, users))), &q, e));
-    enum profd_status status = PROFD_OK;
-    while (sqlite_row(s, q, &status, e)) {
-        *number =
-            store_scope_mix(scope, *number, (uint32_t)sqlite3_column_int64(q, 1), (uint64_t)sqlite3_column_int64(q, 0));
-    }
-    return status;
 }
 
 enum profd_status store_epoch(struct store *s, const struct store_scope *scope, const char *build_id,
                               struct store_epoch *epoch, struct profd_error *e)
 {
-    uint64_t number = 0;
-    int64_t all = 0;
+    int64_t number = 0;
     bool found = false;
-    TRY(scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &all, &found, e)
-                   : find_epoch(s, SQL_EPOCH_UID, build_id, scope, &number, e));
-    number = scope->all ? (uint64_t)all : number;
+    TRY(scope->all ? sqlite_find(s, SQL_EPOCH_ALL, VALUES(TEXT(build_id)), &number, &found, e)
+                   : sqlite_find(s, SQL_EPOCH_UID, VALUES(TEXT(build_id), SCOPE(scope)), &number, &found, e));
     return make_epoch(s, &number, epoch, e);
 }
 
 enum profd_status store_epoch_all(struct store *s, const struct store_scope *scope, struct store_epoch *epoch,
                                   struct profd_error *e)
 {
-    uint64_t number = 0;
-    TRY(scope->all ? PROFD_OK : find_epoch(s, SQL_LIST_EPOCH_UID, "", scope, &number, e));
+    int64_t number = 0;
+    bool found = false;
+    TRY(scope->all ? PROFD_OK : sqlite_find(s, SQL_LIST_EPOCH_UID, VALUES(SCOPE(scope)), &number, &found, e));
     return make_epoch(s, scope->all ? NULL : &number, epoch, e);
 }
 

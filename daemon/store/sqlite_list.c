@@ -130,13 +130,9 @@ enum profd_status sqlite_touch_object(struct store *s, int64_t build, uint32_t f
 static enum profd_status tally_labels(struct store *s, const struct store_scope *scope, const char *build_id,
                                       struct label_tally *tally, struct profd_error *e)
 {
-    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    TRY(build_id
-            ? sqlite_start(s, SQL_LABELS_BUILD,
-                           VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), TEXT(build_id)), &q, e)
-            : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q,
-                           e));
+    TRY(build_id ? sqlite_start(s, SQL_LABELS_BUILD, VALUES(INTEGER(scope->all), SCOPE(scope), TEXT(build_id)), &q, e)
+                 : sqlite_start(s, SQL_LABELS_ALL, VALUES(INTEGER(scope->all), SCOPE(scope)), &q, e));
     enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
         size_t n;
@@ -173,10 +169,8 @@ static int compare_companions(const void *a, const void *b)
 static enum profd_status collect_rows(struct store *s, const struct store_scope *scope, int64_t build,
                                       struct hashmap *rows, struct profd_error *e)
 {
-    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
-    TRY(sqlite_start(s, SQL_COMPANION_SETS,
-                     VALUES(INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)), INTEGER(build)), &q, e));
+    TRY(sqlite_start(s, SQL_COMPANION_SETS, VALUES(INTEGER(scope->all), SCOPE(scope), INTEGER(build)), &q, e));
     enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {
         size_t n;
@@ -195,12 +189,9 @@ static enum profd_status collect_rows(struct store *s, const struct store_scope 
 static enum profd_status read_companion(struct store *s, const struct store_scope *scope, uint32_t build,
                                         struct companion *c, struct profd_error *e)
 {
-    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    TRY(sqlite_first(s, SQL_BUILD_NAME,
-                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, &row,
-                     e));
+    TRY(sqlite_first(s, SQL_BUILD_NAME, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row, e));
     if (!row) {
         return profd_error_set(e, PROFD_DAMAGED, "database %s: a build's row is missing", s->path);
     }

@@ -69,14 +69,12 @@ enum profd_status store_each_mark(struct store *s, const struct store_scope *sco
     bool fine = true;
     const int64_t from = filter->since > 0 ? filter->since / SQLITE_HOUR : 0,
                   to = filter->until > 0 ? (filter->until - 1) / SQLITE_HOUR : INT64_MAX;
-    char users[SQLITE_SCOPE_TEXT];
     if (!store_scope_has_tenants(scope)) {
         return PROFD_OK;
     }
-    enum profd_status status = sqlite_start(s, SQL_HOUR_MARKS,
-                                            VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all),
-                                                   TEXT(sqlite_scope_format(scope, users)), INTEGER(STORE_TENANT)),
-                                            &q, e);
+    enum profd_status status = sqlite_start(
+        s, SQL_HOUR_MARKS, VALUES(INTEGER(from), INTEGER(to), INTEGER(scope->all), SCOPE(scope), INTEGER(STORE_TENANT)),
+        &q, e);
     while (fine && sqlite_row(s, q, &status, e)) {
         const struct store_mark m = {.host = sqlite3_column_type(q, 1) == SQLITE_NULL ? NULL : sqlite_text(q, 1),
                                      .hour = sqlite3_column_int64(q, 2),

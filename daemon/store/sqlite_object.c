@@ -299,7 +299,6 @@ enum profd_status store_get_bounds(struct store *s, uint32_t uid, const char *bu
 static enum profd_status read_object(struct store *s, const struct store_senders *of, const char *build_id,
                                      uint8_t **bytes, size_t *size, struct store_naming *naming, struct profd_error *e)
 {
-    char users[SQLITE_SCOPE_TEXT];
     int64_t build = 0, variants = 0;
     bool found = false, row = false;
     sqlite3_stmt *q;
@@ -317,8 +316,7 @@ static enum profd_status read_object(struct store *s, const struct store_senders
         return profd_error_set(e, PROFD_NOT_FOUND, "no trusted user has sent the executable of build %s", build_id);
     }
     const struct store_scope *seen = of->seen ? of->seen : &(struct store_scope){.all = true};
-    status = sqlite_find(s, SQL_OBJECT_VARIANTS,
-                         VALUES(INTEGER(build), INTEGER(seen->all), TEXT(sqlite_scope_format(seen, users))), &variants,
+    status = sqlite_find(s, SQL_OBJECT_VARIANTS, VALUES(INTEGER(build), INTEGER(seen->all), SCOPE(seen)), &variants,
                          &found, e);
     naming->variants = (uint32_t)variants;
     if (status == PROFD_OK && !choice.trusted && !choice.by_operators) {

@@ -426,16 +426,14 @@ enum profd_status store_get_living(struct store *s, enum store_living_kind kind,
                                    const struct store_filter *filter, struct store_living *out, struct profd_error *e)
 {
     const char *build = filter->build_id ? filter->build_id : "";
-    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     *out = (struct store_living){.processes = 0};
     if (s->run == 0) {
         return PROFD_OK;
     }
     TRY(sqlite_start(s, kind == STORE_READ ? SQL_INSTANCE_READ : SQL_INSTANCE_UNREAD,
-                     VALUES(INTEGER(s->run), INTEGER(filter->until), INTEGER(scope->all),
-                            TEXT(sqlite_scope_format(scope, users)), TEXT(build), INTEGER(filter->as_program),
-                            INTEGER(kind == STORE_READ ? filter->since : 0)),
+                     VALUES(INTEGER(s->run), INTEGER(filter->until), INTEGER(scope->all), SCOPE(scope), TEXT(build),
+                            INTEGER(filter->as_program), INTEGER(kind == STORE_READ ? filter->since : 0)),
                      &q, e));
     enum profd_status status = PROFD_OK;
     while (sqlite_row(s, q, &status, e)) {

@@ -94,11 +94,9 @@ static enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, s
 static enum profd_status refuse(struct store *s, const struct store_scope *scope, const char *build_id, int64_t build,
                                 struct profd_error *e)
 {
-    char users[SQLITE_SCOPE_TEXT];
     sqlite3_stmt *q;
     bool row = false;
-    TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY,
-                     VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))), &q, &row,
+    TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row,
                      e));
     if (!row) {
         return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
@@ -140,13 +138,11 @@ static enum profd_status doom_series(struct store *s, struct arena *a, int64_t i
 static enum profd_status doom_program(struct store *s, const struct store_scope *scope, int64_t build,
                                       struct hashmap *w, uint64_t *uploads, bool *any, struct profd_error *e)
 {
-    char users[SQLITE_SCOPE_TEXT];
     struct arena *a = arena_new(0);
     enum profd_status status = a ? PROFD_OK : profd_no_memory(e);
     for (bool found = true; status == PROFD_OK && found;) {
         int64_t series = 0;
-        status = sqlite_find(s, SQL_SERIES_OF_PROGRAM,
-                             VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users))),
+        status = sqlite_find(s, SQL_SERIES_OF_PROGRAM, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)),
                              &series, &found, e);
         if (status != PROFD_OK || !found) {
             break;

@@ -207,12 +207,10 @@ enum profd_status sqlite_select_series(struct reading *r, const struct store_sco
     r->until = r->filter->until;
     TRY(sqlite_find(r->s, SQL_BUILD_FIND, VALUES(TEXT(r->filter->build_id)), &build, &found, e));
     if (found) {
-        char users[SQLITE_SCOPE_TEXT];
         sqlite3_stmt *q;
         TRY(sqlite_start(r->s, SQL_SERIES_OF_BUILD,
-                         VALUES(INTEGER(build), INTEGER(scope->all), TEXT(sqlite_scope_format(scope, users)),
-                                INTEGER(r->filter->as_program)),
-                         &q, e));
+                         VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope), INTEGER(r->filter->as_program)), &q,
+                         e));
         enum profd_status status = PROFD_OK;
         while (sqlite_row(r->s, q, &status, e)) {
             status = take_series(r, q, e);

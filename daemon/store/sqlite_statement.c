@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,21 +33,6 @@ enum profd_status sqlite_status_of(int extended)
     default:
         return PROFD_INTERNAL;
     }
-}
-
-const char *sqlite_scope_format(const struct store_scope *scope, char text[SQLITE_SCOPE_TEXT])
-{
-    size_t n = 0;
-    if (scope->all) {
-        snprintf(text, SQLITE_SCOPE_TEXT, "[]");
-        return text;
-    }
-    n += (size_t)snprintf(text, SQLITE_SCOPE_TEXT, "[%" PRIu32, scope->uid);
-    for (uint32_t i = 0; i < scope->other_count; i++) {
-        n += (size_t)snprintf(text + n, SQLITE_SCOPE_TEXT - n, ",%" PRIu32, scope->others[i]);
-    }
-    snprintf(text + n, SQLITE_SCOPE_TEXT - n, "]");
-    return text;
 }
 
 void sqlite_break(struct store *s, enum profd_status status, const char *why)

@@ -2,7 +2,7 @@
 #include "store/sqlite.h"
 
 /* For live processes, by series: their number, and the earliest and latest of their latest harvests. */
-#define IN_SCOPE(n) " IN (SELECT value FROM json_each(?" #n "))" /* ?n: sqlite_scope_format */
+#define IN_SCOPE(n) "=?" #n /* ?n: SCOPE */
 #define LIVING_OF(INSTANCES)                                                                                           \
     "SELECT s.labels, i.n, i.earliest, i.latest FROM (SELECT series, sum(n) AS n, min(seen) AS earliest, "             \
     "max(seen) AS latest FROM " INSTANCES " WHERE (?2<=0 OR seen<?2) AND seen>=?7 GROUP BY series) i "                 \

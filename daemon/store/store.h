@@ -28,17 +28,14 @@
 struct store;
 struct store_filter;
 struct store_pattern;
-/* What a verb may read or remove: the data of all users, of one, or of several. */
-#define STORE_SCOPE_OTHERS 31u
+/* What a verb may read or remove: the data of all users, or of one. */
 struct store_scope {
-    bool all;             /* of all users */
-    uint32_t uid;         /* else of this one */
-    uint32_t other_count; /* and of these; ascending from uid on, none twice */
-    uint32_t others[STORE_SCOPE_OTHERS];
+    bool all;     /* of all users and tenants */
+    uint32_t uid; /* else of this one */
 };
-/* True if the scope contains the data of this user. O(others). */
+/* True if the scope contains the data of this user. */
 bool store_scope_has(const struct store_scope *scope, uint32_t uid);
-/* True if it contains the data of tenants, or of some of them. */
+/* True if it contains the data of all tenants, or of one. */
 bool store_scope_has_tenants(const struct store_scope *scope);
 /* True if both contain the same. */
 bool store_scope_equal(const struct store_scope *a, const struct store_scope *b);

@@ -118,7 +118,7 @@ static const char *companions(struct fixture *f, struct store_scope scope, const
 
 static void check_lists(struct fixture *f)
 {
-    const struct store_scope both = {.uid = SECOND, .other_count = 1, .others = {FIRST}};
+    const struct store_scope first = only(FIRST);
     struct buildid id;
     struct build_row r = get(f, everybody, "aa01");
     cr_assert_str_eq(r.name, "/usr/bin/program");
@@ -135,10 +135,10 @@ static void check_lists(struct fixture *f)
     cr_assert(r.uploads == 1 && r.processes == 1 && strcmp(r.name, "/opt/program") == 0);
     cr_assert_str_eq(list_builds(f, everybody, "", 9),
                      "aa01=/usr/bin/program:7 bb02=libone.so:8 cc03=/usr/bin/other:1 ");
-    cr_assert_str_eq(list_builds(f, both, full_id("aa01"), 1), "bb02=libone.so:8 ");
+    cr_assert_str_eq(list_builds(f, everybody, full_id("aa01"), 1), "bb02=libone.so:8 ");
     cr_assert_str_eq(list_builds(f, only(SECOND), "", 9), "aa01=/opt/program:1 bb02=libone.so:1 ");
     cr_assert_str_eq(list_builds(f, only(5), "", 9), "");
-    OK(f, store_find_build(f->r, &both, "cc03", &id, &f->e));
+    OK(f, store_find_build(f->r, &first, "cc03", &id, &f->e));
     cr_assert_str_eq(id.text, full_id("cc03"));
     const struct store_scope second = only(SECOND);
     FAILS(f, PROFD_NOT_FOUND, store_find_build(f->r, &second, "cc03", &id, &f->e));

@@ -1,4 +1,4 @@
-/* A scope of several users: what they have together, and nothing that others do. */
+/* Scopes: what one user or tenant has, and nothing that others do. Tokens, which have one. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #define FIRST STORE_TENANT
 #define SECOND (STORE_TENANT - 1)
 #define THIRD (STORE_TENANT - 2)
-
-static const struct store_scope both = {.uid = SECOND, .other_count = 1, .others = {FIRST}};
 
 static void put_program(struct fixture *f, uint32_t uid, uint32_t sequence, const char *id, const char *label)
 {
@@ -29,60 +27,42 @@ static bool add_text(void *context, const struct label_row *row)
     return true;
 }
 
-STORE_TEST(a_scope_of_several_users_has_what_they_have_together)
+STORE_TEST(a_scope_has_what_its_user_has)
 {
+    const struct store_scope mine = only(SECOND);
     char labels[64] = "";
     struct buildid id;
     uint64_t removed;
     put_program(f, FIRST, 1, "aa01", "one");
     put_program(f, SECOND, 1, "aa01", "two");
     put_program(f, SECOND, 2, "cc03", "two");
-    put_program(f, THIRD, 1, "aa01", "three");
-    put_program(f, THIRD, 2, "dd04", "three");
-    cr_assert_str_eq(list_builds(f, both, "", 9), "aa01=aa01:2 bb02=libone.so:3 cc03=cc03:1 ");
-    cr_assert_str_eq(list_builds(f, both, full_id("aa01"), 1), "bb02=libone.so:3 ");
-    cr_assert_str_eq(list_all(f, both), "1:u4294967294 s1 n1 2:u4294967293 s1 n1 ");
-    OK(f, store_each_label(f->r, &both, NULL, add_text, labels, &f->e));
-    cr_assert_str_eq(labels, "one two ");
-    OK(f, store_find_build(f->r, &both, "aa01", &id, &f->e));
-    OK(f, store_find_build(f->r, &both, full_id("cc03"), &id, &f->e));
-    FAILS(f, PROFD_NOT_FOUND, store_find_build(f->r, &both, "dd04", &id, &f->e));
-    FAILS(f, PROFD_NOT_FOUND, store_find_build(f->r, &both, full_id("dd04"), &id, &f->e));
-    FAILS(f, PROFD_NOT_FOUND, store_delete_build(f->w, &both, full_id("dd04"), &removed, &f->e));
-    OK(f, store_delete_build(f->w, &both, full_id("aa01"), &removed, &f->e));
-    cr_assert_eq(removed, 2);
-    cr_assert_str_eq(list_all(f, everybody), "4:u4294967292 s1 n1 ", "the third has its own");
+    put_program(f, FIRST, 2, "dd04", "one");
+    cr_assert_str_eq(list_builds(f, mine, "", 9), "aa01=aa01:1 bb02=libone.so:2 cc03=cc03:1 ");
+    cr_assert_str_eq(list_builds(f, mine, full_id("aa01"), 1), "bb02=libone.so:2 ");
+    OK(f, store_each_label(f->r, &mine, NULL, add_text, labels, &f->e));
+    cr_assert_str_eq(labels, "two ");
+    OK(f, store_find_build(f->r, &mine, "aa01", &id, &f->e));
+    FAILS(f, PROFD_NOT_FOUND, store_find_build(f->r, &mine, "dd04", &id, &f->e));
+    FAILS(f, PROFD_NOT_FOUND, store_delete_build(f->w, &mine, full_id("dd04"), &removed, &f->e));
+    OK(f, store_delete_build(f->w, &mine, full_id("aa01"), &removed, &f->e));
+    cr_assert_eq(removed, 1);
+    cr_assert_str_eq(list_builds(f, only(FIRST), "", 9), "aa01=aa01:1 bb02=libone.so:2 dd04=dd04:1 ");
 }
 
-/* Of the program and of the list of builds. */
-struct epochs {
-    uint64_t program, list;
-};
-
-static struct epochs epochs_now(struct fixture *f)
+STORE_TEST(the_epoch_of_a_scope_changes_with_its_user_alone)
 {
-    struct store_epoch list;
-    OK(f, store_epoch_all(f->r, &both, &list, &f->e));
-    return (struct epochs){.program = epoch_of(f, both, "aa01"), .list = list.number};
-}
-
-STORE_TEST(epochs_of_several_users_change_with_each_of_them_and_with_no_other)
-{
-    const struct store_scope first = only(FIRST);
-    struct epochs before, after;
-    uint64_t removed;
+    const struct store_scope mine = only(FIRST);
+    struct store_epoch before, after;
+    uint64_t program;
     put_program(f, FIRST, 1, "aa01", "one");
-    before = epochs_now(f);
+    program = epoch_of(f, mine, "aa01");
+    OK(f, store_epoch_all(f->r, &mine, &before, &f->e));
     put_program(f, SECOND, 1, "aa01", "two");
-    after = epochs_now(f);
-    cr_assert(after.program != before.program && after.list != before.list);
-    put_program(f, THIRD, 1, "aa01", "three");
-    cr_assert_eq(epochs_now(f).program, after.program);
-    cr_assert_eq(epochs_now(f).list, after.list);
-    OK(f, store_delete_build(f->w, &first, full_id("aa01"), &removed, &f->e));
-    before = epochs_now(f);
-    cr_assert_neq(before.program, after.program, "the user with the smaller epoch is gone");
-    cr_assert_neq(before.list, after.list);
+    OK(f, store_epoch_all(f->r, &mine, &after, &f->e));
+    cr_assert(epoch_of(f, mine, "aa01") == program && after.number == before.number);
+    put_program(f, FIRST, 2, "aa01", "one");
+    OK(f, store_epoch_all(f->r, &mine, &after, &f->e));
+    cr_assert(epoch_of(f, mine, "aa01") != program && after.number != before.number);
 }
 
 STORE_TEST(a_tenant_counts_no_variants_that_another_has_sent)
@@ -109,16 +89,16 @@ STORE_TEST(a_tenant_counts_no_variants_that_another_has_sent)
 
 Test(store_scope, only_the_numbers_of_tenants_are_tenants)
 {
-    const struct store_scope local = {.uid = 1000}, all = {.all = true}, same = {.uid = SECOND};
+    const struct store_scope local = {.uid = 1000}, all = {.all = true}, tenant = {.uid = SECOND};
     cr_assert(store_is_tenant(STORE_TENANT) && store_is_tenant(STORE_TENANT_LAST));
     cr_assert_not(store_is_tenant(STORE_TENANT_LAST - 1));
     cr_assert_not(store_is_tenant(UINT32_MAX), "no user at all");
-    cr_assert(store_scope_has_tenants(&both) && store_scope_has_tenants(&all));
+    cr_assert(store_scope_has_tenants(&tenant) && store_scope_has_tenants(&all));
     cr_assert_not(store_scope_has_tenants(&local));
-    cr_assert(store_scope_has(&both, FIRST) && store_scope_has(&both, SECOND) && store_scope_has(&all, 5));
-    cr_assert_not(store_scope_has(&both, THIRD));
-    cr_assert(store_scope_equal(&both, &both) && store_scope_equal(&all, &all));
-    cr_assert_not(store_scope_equal(&both, &same) || store_scope_equal(&all, &local));
+    cr_assert(store_scope_has(&tenant, SECOND) && store_scope_has(&all, 5));
+    cr_assert_not(store_scope_has(&tenant, THIRD));
+    cr_assert(store_scope_equal(&tenant, &tenant) && store_scope_equal(&all, &all));
+    cr_assert_not(store_scope_equal(&tenant, &local) || store_scope_equal(&all, &local));
 }
 
 static bool add_token_text(void *context, const struct store_token *t)
