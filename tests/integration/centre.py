@@ -168,7 +168,7 @@ def refused(tap):
         found = g.fetch_all()
         g.deliver(w, *found[0])
         kind, _, _, m = w.take()
-        tap.point(kind == "NACK" and b"has not sent ARRIVE" in m[4], "a host arrives before its segments", m)
+        tap.point(kind == "NACK" and b"has not arrived" in m[4], "a host arrives before its segments", m)
         tap.point(g.arrive(w)[0] == "ADMIT", "then it is admitted")
         g.deliver(w, *found[0])
         tap.point(w.take()[0] == "ACKNOWLEDGE", "and its segments are")
