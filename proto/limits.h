@@ -159,9 +159,7 @@
 #define LIMIT_HTTP_POST (16u << 20)         /* bytes of a POST's body, as it is sent and when it is decoded */
 #define LIMIT_HTTP_POSTS (64u << 20)        /* of memory of all bodies of POST that are received or handled */
 #define LIMIT_HTTP_POSTS_OF_ONE (32u << 20) /* of those of one token */
-#define LIMIT_HTTP_POST_LEAST                                                                                          \
-    (256u << 10) /* for which the smallest counts, so that one token is not all connections                            \
-                  */
+#define LIMIT_HTTP_POST_LEAST (256u << 10)  /* for which a smaller body counts: no token has all connections */
 
 /* the sender's side (DECISIONS 21) */
 #define LIMIT_SPOOL_BYTES (64u << 20)

@@ -242,12 +242,11 @@ static enum profd_status body_inflate(const struct http_body *b, uint8_t *out, s
 /* The size of the content, as the end of a gzip member or the head of a zstd frame states it; else a bound. */
 static enum profd_status body_find_size(const struct http_body *b, uint64_t *size, struct profd_error *e)
 {
-    const uint8_t *end = b->bytes + b->size - 4;
-
     if (b->size < 4) {
         return profd_error_set(e, PROFD_MALFORMED, "the %s of %zu bytes is cut", coding_name(b->coding), b->size);
     }
     if (b->coding == CODING_GZIP) {
+        const uint8_t *end = b->bytes + b->size - 4;
         *size = end[0] | (uint32_t)end[1] << 8 | (uint32_t)end[2] << 16 | (uint32_t)end[3] << 24;
         *size = *size < LIMIT_HTTP_POST ? *size : LIMIT_HTTP_POST; /* the end of what was cut states anything */
         return PROFD_OK;

@@ -24,10 +24,16 @@ struct text {
     size_t size;
 };
 
+/* The data may be the text's own. */
 static void text_add(struct text *t, const void *data, size_t n)
 {
-    t->data = realloc(t->data, t->size + n + 1);
-    memcpy(t->data + t->size, data, n);
+    char *grown = malloc(t->size + n + 1);
+    if (t->size > 0) {
+        memcpy(grown, t->data, t->size);
+    }
+    memcpy(grown + t->size, data, n);
+    free(t->data);
+    t->data = grown;
     t->size += n;
 }
 
