@@ -95,7 +95,9 @@ static enum profd_status round_fetch(struct round *r, const struct message_fetch
 
     r->batch.number = segment->as.segment.number;
     r->batch.held = segment->as.segment.held;
-    r->batch.oldest = segment->as.segment.oldest;
+    if (!fetch->through) { /* otherwise it is not looked for */
+        r->batch.oldest = segment->as.segment.oldest;
+    }
     return PROFD_OK;
 }
 

@@ -127,7 +127,9 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
             store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, &r->error);
     }
     if (!r->status) {
-        r->status = store_get_relay(store, &r->ledger, &r->error); /* what was held may not be so any longer */
+        /* What was held may not be so any longer. All segments are counted once in a round. */
+        r->status = r->through ? store_get_relay_head(store, &r->ledger, &r->error)
+                               : store_get_relay(store, &r->ledger, &r->error);
     }
     r->through = r->through ? r->through : r->ledger.newest;
     if (!r->status) {

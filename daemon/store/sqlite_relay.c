@@ -413,7 +413,8 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
     return status;
 }
 
-static enum profd_status get_relay(struct store *s, struct store_relay *out, struct profd_error *e)
+/* head: only number and held. */
+static enum profd_status get_relay(struct store *s, bool head, struct store_relay *out, struct profd_error *e)
 {
     struct sqlite_relay r;
     struct sqlite_state state;
@@ -425,7 +426,7 @@ static enum profd_status get_relay(struct store *s, struct store_relay *out, str
     TRY(sqlite_load_state(s, &state, e));
     out->number = (uint64_t)state.number;
     out->held = r.held ? r.held : s->relay_unresolved ? out->number + 1 : 0;
-    if (!r.known) {
+    if (!r.known || head) {
         return PROFD_OK;
     }
     out->active = r.active;
@@ -457,5 +458,12 @@ enum profd_status store_get_relay(struct store *s, struct store_relay *out, stru
 {
     bool began;
     TRY(sqlite_read_begin(s, &began, e));
-    return sqlite_read_end(s, began, get_relay(s, out, e), e);
+    return sqlite_read_end(s, began, get_relay(s, false, out, e), e);
+}
+
+enum profd_status store_get_relay_head(struct store *s, struct store_relay *out, struct profd_error *e)
+{
+    bool began;
+    TRY(sqlite_read_begin(s, &began, e));
+    return sqlite_read_end(s, began, get_relay(s, true, out, e), e);
 }

@@ -457,6 +457,8 @@ enum profd_status store_keep_segments(struct store *s, const struct store_policy
                                       struct store_progress *progress, struct profd_error *e);
 /* On any handle. */
 enum profd_status store_get_relay(struct store *s, struct store_relay *out, struct profd_error *e);
+/* Only number and held of it. O(1). */
+enum profd_status store_get_relay_head(struct store *s, struct store_relay *out, struct profd_error *e);
 
 /* --- What a centre accepts from hosts (arrivals.h). On the writing handle, each call one transaction --- */
 
