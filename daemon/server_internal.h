@@ -31,6 +31,7 @@
 #include "requests/sync.h"
 #include "requests/tokens.h"
 #include "requests/upload.h"
+#include "requests/uploads.h"
 #include "store/store.h"
 #include "watch/watcher.h"
 #include "writer/file_check.h"
@@ -82,7 +83,9 @@ struct server {
     struct admin_service *admin;
     struct relay_service *relay;
     uint8_t relay_epoch[SEGMENT_EPOCH_SIZE]; /* that this start drew, if something is forwarded */
+    struct store_centre was;                 /* the centre in the database at the start */
     struct intake *intake;
+    struct uploads_service *batches;
     struct centre_service *centre;
     struct enrol_service *enrol;
     struct sync_config sync;

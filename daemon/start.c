@@ -127,6 +127,9 @@ static enum profd_status server_open_store(struct server *s, struct profd_error 
         status = tokens_load(&s->tokens, s->write_store, e);
     }
     if (!status) {
+        status = store_get_centre(s->write_store, &s->was, e);
+    }
+    if (!status) {
         status = store_sqlite_open_reader(s->path, &s->check_store, e);
     }
     if (!status) {
@@ -386,7 +389,10 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->batches = writer_batches(s->writer);
     n->relay = *relay_service_get_counts(s->relay);
     n->centre = *intake_get_counts(s->intake);
-    n->hosts = s->config->gate ? intake_get_hosts(s->intake) : NULL;
+    n->hosts = intake_get_hosts(s->intake);
+    if (!s->config->gate && !s->was.hosts && !n->hosts->count) {
+        n->hosts = NULL; /* no host has ever come */
+    }
     n->gate = enrol_service_get_gate(s->enrol);
 }
 
@@ -401,6 +407,7 @@ static enum profd_status server_make_queries(struct server *s, struct profd_erro
                                            .live = s->live,
                                            .replies = &s->replies,
                                            .symbols = &s->symbols,
+                                           .uploads = s->batches,
                                            .tokens = &s->tokens,
                                            .database = s->path,
                                            .run = s->run,
@@ -495,13 +502,19 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                    .writer = s->writer,
                                    .no_space = server_on_no_space,
                                    .context = s};
+    struct uploads_config batches = {.relays = s->config->relay != NULL, .tokens = &s->tokens, .writer = s->writer};
     memcpy(relay.epoch, s->relay_epoch, sizeof relay.epoch);
+    memcpy(batches.centre, s->was.name, sizeof batches.centre);
     status = relay_service_new(&relay, &s->relay, e);
     if (!status) {
         status = server_make_enrolment(s, e);
     }
     if (!status) {
         status = intake_new(&intake, &s->intake, e);
+    }
+    if (!status) {
+        batches.intake = s->intake;
+        status = uploads_service_new(&batches, &s->batches, e);
     }
     if (!status) {
         centre.intake = s->intake;
@@ -520,6 +533,13 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
         status = admin_service_new(&admin, &s->admin, e);
     }
     return status ? status : server_make_queries(s, e);
+}
+
+static int server_judge_body(void *context, const struct http_body_head *head, struct profd_error *e)
+{
+    struct server *s = context;
+
+    return uploads_are(head) ? uploads_judge(s->batches, head, e) : symbols_judge(&s->symbols, head, e);
 }
 
 static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
@@ -545,8 +565,8 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .is_public = web_has,
                                          .admit = tokens_admit,
                                          .admit_context = &s->tokens,
-                                         .judge_body = symbols_judge,
-                                         .body_context = &s->symbols,
+                                         .judge_body = server_judge_body,
+                                         .body_context = s,
                                          .write_problem = render_problem,
                                          .request = query_receive_http,
                                          .request_context = s->queries,

@@ -113,6 +113,7 @@ void server_end(struct server *s)
     admin_service_free(s->admin);
     relay_service_free(s->relay);
     centre_service_free(s->centre);
+    uploads_service_free(s->batches);
     enrol_service_free(s->enrol);
     upload_service_free(s->uploads);
     object_service_free(s->objects);

@@ -137,4 +137,28 @@ struct message_bytes message_upload_counts(const uint8_t *payload, size_t n);
  * half a gigabyte. O(fields). */
 size_t message_upload_weight(const uint8_t *payload, size_t n);
 
+/* The body of POST /api/v1/uploads: what a host sends to a centre (Batch of profd.proto). It is no frame. */
+struct message_offer {
+    const char *build_id;
+    struct message_bytes hash; /* of the symbols that the host has; size 0: it has none */
+    uint64_t size;
+};
+
+/* Meaning and units: profd.proto. Absent texts and bytes are empty. */
+struct message_batch {
+    struct message_bytes centre, incarnation;
+    const char *host, *machine, *boot, *version;
+    uint64_t clock, number, held, oldest;
+    size_t upload_count;
+    const struct message_bytes *uploads;
+    size_t offer_count;
+    const struct message_offer *offers;
+    void *block; /* owns everything */
+};
+
+/* Decodes; message_batch_done frees. MALFORMED or TOO_LARGE with the rule and the value, NO_MEMORY or OK; on failure
+ * *out is unchanged. Takes a little more memory than the bytes. O(n). */
+enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct message_batch *out, struct profd_error *e);
+void message_batch_done(struct message_batch *b);
+
 #endif

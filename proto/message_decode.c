@@ -299,3 +299,69 @@ enum profd_status message_decode(unsigned type, const uint8_t *payload, size_t n
     *m = result;
     return PROFD_OK;
 }
+
+/* False when the block is too small. */
+static bool batch_view(const Profd__Wire__Batch *from, struct decode_block *block, struct message_batch *to)
+{
+    struct message_bytes *uploads = decode_take(block, from->n_uploads * sizeof *uploads);
+    struct message_offer *offers = decode_take(block, from->n_offers * sizeof *offers);
+    if (uploads == NULL || offers == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < from->n_uploads; i++) {
+        uploads[i] = decode_bytes(from->uploads[i]);
+    }
+    for (size_t i = 0; i < from->n_offers; i++) {
+        const Profd__Wire__Offer *o = from->offers[i];
+        offers[i] = (struct message_offer){o->build_id, decode_bytes(o->hash), o->size};
+    }
+    *to = (struct message_batch){.centre = decode_bytes(from->centre),
+                                 .incarnation = decode_bytes(from->incarnation),
+                                 .host = from->host,
+                                 .machine = from->machine,
+                                 .boot = from->boot,
+                                 .version = from->version,
+                                 .clock = from->clock,
+                                 .number = from->number,
+                                 .held = from->held,
+                                 .oldest = from->oldest,
+                                 .upload_count = from->n_uploads,
+                                 .uploads = uploads,
+                                 .offer_count = from->n_offers,
+                                 .offers = offers,
+                                 .block = block->data};
+    return true;
+}
+
+enum profd_status message_decode_batch(const uint8_t *in, size_t n, struct message_batch *out, struct profd_error *e)
+{
+    static const uint8_t nothing[1];
+    const ProtobufCMessageDescriptor *d = &profd__wire__batch__descriptor;
+    struct message_scan scan = {0};
+    struct message_batch result;
+    in = in == NULL ? nothing : in;
+    TRY(message_scan(d, in, n, &scan, e));
+    if (scan.fields > MESSAGE_FIELDS_MAX) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "a batch of %zu fields, at most %d: send fewer uploads at once",
+                               scan.fields, MESSAGE_FIELDS_MAX);
+    }
+    struct decode_block block = {.capacity = DECODE_BASE + n + scan.fields * DECODE_PER_FIELD};
+    block.data = malloc(block.capacity);
+    if (block.data == NULL) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a batch of %zu bytes", n);
+    }
+    ProtobufCAllocator allocator = {decode_take, decode_give, &block};
+    const ProtobufCMessage *wire = protobuf_c_message_unpack(d, &allocator, n, in);
+    if (wire == NULL || !batch_view((const Profd__Wire__Batch *)wire, &block, &result)) {
+        free(block.data);
+        return profd_error_set(e, PROFD_MALFORMED, "the batch of %zu bytes does not fit its definition", n);
+    }
+    *out = result;
+    return PROFD_OK;
+}
+
+void message_batch_done(struct message_batch *b)
+{
+    free(b->block);
+    *b = (struct message_batch){.block = NULL};
+}

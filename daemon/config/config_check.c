@@ -308,7 +308,7 @@ static enum profd_status config_check_gate(struct config *c, struct profd_error 
         return profd_error_set(e, PROFD_CONFIG, "gate and relay exclude each other: a centre forwards nothing");
     }
     c->has_gate_user = c->gate && config_find_user("profd-gate", &c->gate_user);
-    if (!c->gate) { /* then it is profd-relay's */
+    if (c->values[CONFIG_relay]) { /* then the interval is profd-relay's */
         return PROFD_OK;
     }
     return config_check_interval("relay-interval", config_or(c->values[CONFIG_relay_interval], "60s"),

@@ -351,8 +351,10 @@ void metrics_format_fleet(const struct status_setup *setup, const struct pages_n
     if (setup->relay) {
         metrics_relay(&n->relay, &store->relay, out);
     }
-    if (setup->gate) {
+    if (n->hosts) {
         metrics_centre(&n->centre, &store->centre, out);
+    }
+    if (setup->gate) {
         metrics_gate(&n->gate, out);
     }
 }

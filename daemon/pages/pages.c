@@ -132,7 +132,10 @@ void pages_make_status(struct pages *p, const struct status_store *store, struct
 
 bool pages_tells_hosts(const struct pages *p)
 {
-    return p->config.setup.gate;
+    struct pages_numbers n;
+
+    pages_get_numbers(p, &n);
+    return n.hosts != NULL;
 }
 
 enum profd_status pages_begin_hosts(const struct pages *p, int64_t now, struct metrics_hosts *hosts,

@@ -141,6 +141,6 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_number(out, "verified_mismatches", n->verified.round_mismatches);
     status_add_http(out, setup, n);
     json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, &store->relay) : json_null());
-    json_object_set_new(out, "centre", setup->gate ? status_make_centre(n, &store->centre) : json_null());
+    json_object_set_new(out, "centre", n->hosts ? status_make_centre(n, &store->centre) : json_null());
     document_write(out, to);
 }

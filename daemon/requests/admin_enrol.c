@@ -189,7 +189,7 @@ enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e)
 {
     const struct admin_config *c = &a->service->config;
 
-    if (!c->revocations) {
+    if (!c->revocations && a->request.verb != REQUEST_HOSTS) {
         return profd_error_set(e, PROFD_CONFIG, "this daemon is no centre: gate is not configured");
     }
     if (a->request.verb == REQUEST_ENROL_TOKEN && !c->signer) {

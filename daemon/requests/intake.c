@@ -12,7 +12,7 @@
 #define WAIT_QUIET_MS 50u /* nothing more has come for so long: what waits is all that there is */
 #define WAIT_MOST_MS 10000u
 #define FLUSH_BYTES (16u << 20)
-#define FLUSH_PARCELS (LIMIT_GATE_CONNECTIONS / 2)
+#define FLUSH_PARCELS (LIMIT_HTTP_CONNECTIONS / 2) /* each holds a connection */
 #define HELD_MOST (64u << 20)
 #define HELD_MOST_OF_HOST (16u << 20)
 #define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
@@ -123,6 +123,7 @@ static enum profd_status flush_store(struct intake_flush *f, struct store *store
     STAILQ_FOREACH(p, &f->parcels, next)
     {
         p->centre = centre;
+        TRY(store_wanted(store, p->host, loop_clock(), p->wanted, INTAKE_WANTED, &p->wanted_count, e));
         for (size_t i = 0; i < p->count; i++) {
             if (item_goes(p, &p->items[i])) {
                 p->items[i].receipt = receipts[n++];

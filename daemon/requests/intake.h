@@ -14,6 +14,8 @@
 #include "proto/status.h"
 #include "store/store.h"
 
+#define INTAKE_WANTED 32u
+
 struct intake;
 struct loop;
 struct writer;
@@ -53,7 +55,9 @@ struct intake_parcel {
     size_t weight;            /* bytes of memory */
     enum profd_status status; /* why nothing of it is stored */
     struct profd_error error;
-    struct store_centre centre; /* after the commit: as of store_get_greeting */
+    struct store_centre centre;           /* after the commit: as of store_get_greeting */
+    struct buildid wanted[INTAKE_WANTED]; /* then: of these the host shall say which symbols it has */
+    size_t wanted_count;
 };
 
 enum profd_status intake_new(const struct intake_config *config, struct intake **out, struct profd_error *e);

@@ -16,6 +16,7 @@
 #include "requests/session.h"
 #include "requests/sync.h"
 #include "requests/tokens.h"
+#include "requests/uploads.h"
 #include "store/store.h"
 #include "writer/writer.h"
 
@@ -425,6 +426,10 @@ void query_receive_http(void *context, struct http_exchange *x, const struct htt
 
     if (request->body >= 0) {
         symbols_receive(s->config.symbols, x, request);
+        return;
+    }
+    if (request->bytes) {
+        uploads_receive(s->config.uploads, x, request);
         return;
     }
     r.scope = (struct store_scope){.all = request->tcp || request->peer.may_read_all,

@@ -20,6 +20,7 @@ struct loop;
 struct query_service;
 struct sync_config;
 struct tokens;
+struct uploads_service;
 struct writer;
 
 /* All parts outlive the service. */
@@ -30,8 +31,9 @@ struct query_service_config {
     struct writer *writer; /* its generation says whether an answer is still true */
     struct live *live;     /* lists its processes */
     struct pages *pages;
-    const struct symbols *symbols; /* takes the bodies of PUT */
-    const struct tokens *tokens;   /* as HTTP admits them */
+    const struct symbols *symbols;   /* takes the bodies of PUT */
+    struct uploads_service *uploads; /* takes the bodies of POST */
+    const struct tokens *tokens;     /* as HTTP admits them */
     struct replies *replies;
     const char *database;                                /* path of the database, for query_service_start only */
     uint64_t run;                                        /* store_set_run */

@@ -96,6 +96,9 @@ def routes(tap):
         parts = re.findall(r'^#define (?:BEFORE|AFTER) "(.*)"', source.read(), re.M)
     puts = [path for path, item in DOCUMENT["paths"].items() if "put" in item]
     tap.point(puts == ["{id}".join(parts)], "so is the one that takes PUT", (puts, parts))
+    with open(os.path.join(ROOT, "daemon/requests/uploads.c"), encoding="utf-8") as source:
+        posts = re.findall(r'char path\[\] = "(.*)"', source.read())
+    tap.point(posts == [path for path, item in DOCUMENT["paths"].items() if "post" in item], "and that of POST", posts)
     tap.point(table == described, "the paths are those of the route table", sorted(table ^ described))
     asked = set()
     for path in glob.glob(os.path.join(ROOT, "client/profctl/*.c")):

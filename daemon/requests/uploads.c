@@ -1,0 +1,481 @@
+#include "requests/uploads.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <nettle/sha2.h>
+
+#include "core/container.h"
+#include "log/log.h"
+#include "net/loop.h"
+#include "pages/page.h"
+#include "proto/hex.h"
+#include "proto/label.h"
+#include "proto/message.h"
+#include "render/document.h"
+#include "requests/body.h"
+#include "requests/intake.h"
+#include "requests/reply.h"
+#include "requests/tokens.h"
+#include "writer/writer.h"
+
+#define NUMBER_MOST (UINT64_C(1) << 62) /* of a host's database */
+#define ANSWER_MOST (16u << 20)
+#define LOG_MS 60000u /* refusals of one status cost a line in this time */
+#define LOG_STATUSES 100u
+#define HOST_NAME_SIZE 256u
+
+struct uploads_service {
+    struct uploads_config config;
+    uint64_t logged[LOG_STATUSES]; /* ms of loop_now, by HTTP status less 400: when it was last in the log */
+};
+
+/* A request until it is answered. */
+struct posting {
+    struct writer_job job; /* its admission */
+    struct uploads_service *service;
+    struct http_exchange *exchange;
+    struct message_batch batch;                            /* owns the uploads */
+    char token[STORE_NAME_MOST + 1], name[HOST_NAME_SIZE]; /* name of the token; of the host, "" until it is known */
+    struct store_arrival arrival;
+    struct store_admission admission;
+    struct intake_parcel parcel; /* its centre is set by the admission, too */
+    bool reserved;
+    struct buildid send[INTAKE_WANTED]; /* the host shall send their symbols */
+    size_t send_count;
+    enum profd_status status; /* why the host is not admitted */
+    struct profd_error error;
+};
+
+static struct posting *posting_of(struct writer_job *job)
+{
+    return container_of(job, struct posting, job);
+}
+
+static void posting_free(struct posting *p)
+{
+    if (p->reserved) {
+        intake_leave(p->service->config.intake, &p->parcel);
+    }
+    message_batch_done(&p->batch);
+    free(p->parcel.items);
+    free(p);
+}
+
+/* What a host does wrong, it does with each batch. */
+static void log_refusal(struct uploads_service *s, const char *token, int http_status, const char *sentence)
+{
+    const unsigned i = (unsigned)http_status - 400;
+    const uint64_t now = loop_now();
+
+    if (i < LOG_STATUSES && (!s->logged[i] || now - s->logged[i] >= LOG_MS)) {
+        s->logged[i] = now;
+        log_write(LOG_LEVEL_WARNING, NULL,
+                  "uploads with token %s are refused (status %d; at most one such line a minute): %s", token,
+                  http_status, sentence);
+    }
+}
+
+/* Answers by a problem, and frees the request. */
+static void posting_refuse(struct posting *p, int http_status, enum profd_status status, const char *sentence)
+{
+    struct page page;
+
+    log_refusal(p->service, p->token, http_status, sentence);
+    page_problem(&page, http_status, status, sentence);
+    reply_tell(p->exchange, &page);
+    posting_free(p);
+}
+
+/* The entry of an upload in the answer. */
+static json_t *item_make(const struct intake_item *x)
+{
+    static const char *const outcomes[] = {[STORE_SEGMENT_COUNTED] = "counted",
+                                           [STORE_SEGMENT_PUT_ASIDE] = "put-aside",
+                                           [STORE_SEGMENT_CONFLICT] = "conflict"};
+    const struct store_delivery *d = &x->delivery;
+    const struct store_receipt *r = &x->receipt;
+    char sender[2 * SEGMENT_EPOCH_SIZE + 1];
+    const char *outcome = "refused", *detail = "";
+
+    hex_put(sender, d->epoch, sizeof d->epoch);
+    if (x->status) {
+        detail = x->error.sentence;
+    } else {
+        outcome = r->outcome == STORE_SEGMENT_COUNTED && r->again ? "known" : outcomes[r->outcome];
+        detail = r->outcome == STORE_SEGMENT_PUT_ASIDE  ? d->fault ? d->fault : "it came before, and cannot be read"
+                 : r->outcome == STORE_SEGMENT_CONFLICT ? "another upload with this sender and sequence was counted"
+                                                        : "";
+    }
+    return json_pack("{s:s, s:I, s:s, s:I, s:o}", "sender", d->sequence ? sender : "", "sequence",
+                     (json_int_t)d->sequence, "outcome", outcome, "number", (json_int_t)r->number, "detail",
+                     document_text(detail));
+}
+
+static json_t *hex_make(const uint8_t *bytes, size_t n)
+{
+    char text[2 * STORE_CENTRE_SIZE + 1];
+
+    hex_put(text, bytes, n);
+    return json_string(text);
+}
+
+static json_t *builds_make(const struct buildid *ids, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) { /* what is left out is asked for another time */
+        (void)json_array_append_new(list, json_string(ids[i].text));
+    }
+    return list;
+}
+
+/* The host is admitted, and what it sent is committed. Frees the request. */
+static void posting_answer(struct posting *p)
+{
+    const struct store_centre *c = &p->parcel.centre;
+    const uint32_t wait = intake_get_wait(p->service->config.intake, p->arrival.host, p->arrival.now, c->series);
+    json_t *uploads = json_array();
+    struct page page;
+    bool cut = false;
+
+    for (size_t i = 0; i < p->parcel.count; i++) {
+        cut |= json_array_append_new(uploads, item_make(&p->parcel.items[i])) != 0;
+    }
+    page_init(&page, 200, "application/json; charset=utf-8");
+    buffer_done(&page.body);
+    buffer_init(&page.body, ANSWER_MOST);
+    document_write(
+        json_pack("{s:o, s:o, s:I, s:I, s:b, s:I, s:o, s:o, s:o}", "centre", hex_make(c->name, sizeof c->name),
+                  "incarnation", hex_make(c->incarnation, sizeof c->incarnation), "backed_up", (json_int_t)c->backup,
+                  "wait_ms", (json_int_t)wait, "went_back", p->arrival.held && p->admission.restored, "number",
+                  (json_int_t)p->admission.number, "uploads", uploads, "wanted",
+                  builds_make(p->parcel.wanted, p->parcel.wanted_count), "send", builds_make(p->send, p->send_count)),
+        &page.body);
+    if (cut || page.body.failed) { /* the host sends the batch again, and learns that it is known */
+        buffer_done(&page.body);
+        page_problem(&page, 503, PROFD_NO_MEMORY, "the answer exceeds memory");
+    }
+    reply_tell(p->exchange, &page);
+    posting_free(p);
+}
+
+static void parcel_done(struct intake_parcel *parcel)
+{
+    struct posting *p = container_of(parcel, struct posting, parcel);
+
+    p->reserved = false;
+    if (parcel->status) {
+        posting_refuse(p, profd_status_http(parcel->status), parcel->status, parcel->error.sentence);
+    } else {
+        posting_answer(p);
+    }
+}
+
+/* The symbols that a host offers: p->send gets the builds of which it shall send them. Offers that cannot be read are
+ * passed over. */
+static enum profd_status take_offers(struct posting *p, struct store *store, struct profd_error *e)
+{
+    for (size_t i = 0; i < p->batch.offer_count; i++) {
+        const struct message_offer *from = &p->batch.offers[i];
+        struct store_offer offer = {.has = from->hash.size > 0, .size = from->size, .now = p->arrival.now};
+        struct store_offered result;
+        struct buildid id;
+
+        if (buildid_parse(from->build_id, strlen(from->build_id), &id, NULL) ||
+            (offer.has && from->hash.size != sizeof offer.hash)) {
+            continue;
+        }
+        offer.build_id = id.text;
+        memcpy(offer.host, p->arrival.host, sizeof offer.host);
+        memcpy(offer.hash, from->hash.data, from->hash.size);
+        TRY(store_offer(store, &offer, 1, &result, e));
+        if (result.wanted && p->send_count < INTAKE_WANTED) {
+            p->send[p->send_count++] = id;
+        }
+    }
+    return store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
+                        &p->parcel.wanted_count, e);
+}
+
+static void admission_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    struct store_arrival *list = calloc(n, sizeof *list);
+    struct store_admission *admissions = calloc(n, sizeof *admissions);
+    struct store_centre centre = {.number = 0};
+    struct profd_error e;
+    enum profd_status status =
+        list && admissions ? PROFD_OK : profd_error_set(&e, PROFD_NO_MEMORY, "no memory for %zu hosts", n);
+
+    if (!status && full) {
+        status = PROFD_FULL;
+        e = *full;
+    }
+    for (size_t i = 0; i < n && !status; i++) {
+        list[i] = posting_of(jobs[i])->arrival;
+    }
+    if (!status) {
+        status = store_admit_hosts(store, list, n, admissions, &e);
+    }
+    if (!status) {
+        status = store_get_greeting(store, &centre, &e);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct posting *p = posting_of(jobs[i]);
+
+        p->status = status;
+        p->parcel.centre = centre;
+        if (status) {
+            p->error = e;
+        } else {
+            p->admission = admissions[i];
+            p->status = take_offers(p, store, &p->error);
+        }
+    }
+    free(list);
+    free(admissions);
+}
+
+static void admission_done(struct writer_job *job)
+{
+    struct posting *p = posting_of(job);
+
+    intake_arrived(p->service->config.intake, &(struct intake_arrival){.host = p->arrival.host,
+                                                                       .name = p->name,
+                                                                       .tenant = p->arrival.tenant,
+                                                                       .status = p->status,
+                                                                       .restored = p->admission.restored,
+                                                                       .clock = p->batch.clock,
+                                                                       .oldest = p->batch.oldest});
+    if (p->status) {
+        posting_refuse(p, profd_status_http(p->status), p->status, p->error.sentence);
+    } else if (p->parcel.count) {
+        intake_put(p->service->config.intake, &p->parcel);
+    } else {
+        posting_answer(p);
+    }
+}
+
+static void admission_drop(struct writer_job *job)
+{
+    struct posting *p = posting_of(job);
+
+    p->status = profd_error_set(&p->error, PROFD_STOPPING, "the daemon is stopping");
+    admission_done(job);
+}
+
+static const struct writer_job_type admission_type = {
+    .run = admission_run, .done = admission_done, .drop = admission_drop};
+
+/* A host's identity: of its tenant and its name. */
+static void make_identity(uint32_t tenant, const char *name, uint8_t out[STORE_HOST_SIZE])
+{
+    struct sha256_ctx context;
+    char head[40];
+    const int n = snprintf(head, sizeof head, "profd host%c%" PRId64, 0, store_tenant_id(tenant));
+
+    sha256_init(&context);
+    sha256_update(&context, (size_t)n + 1, (const uint8_t *)head); /* with its NUL */
+    sha256_update(&context, strlen(name), (const uint8_t *)name);
+    sha256_digest(&context, STORE_HOST_SIZE, out);
+}
+
+/* The sender: the name of the token, or with a token for several hosts the name in the batch. */
+static enum profd_status read_name(struct posting *p, const struct store_token *token, struct profd_error *e)
+{
+    const char *name = *token->hosts ? p->batch.host : token->name;
+    const size_t n = strlen(name);
+
+    if (!*token->hosts && *p->batch.host && strcmp(p->batch.host, name) != 0) {
+        return profd_error_set(e, PROFD_FORBIDDEN,
+                               "the batch is of host %.100s, and the token is that of host %s: a token for several "
+                               "hosts is added with --hosts",
+                               p->batch.host, name);
+    }
+    if (!n || n >= sizeof p->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "the batch has a host's name of %zu bytes: with token %s it must be the value of a "
+                               "label, at most %zu",
+                               n, token->name, sizeof p->name - 1);
+    }
+    if (*token->hosts && fnmatch(token->hosts, name, 0) != 0) {
+        return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts named %s, not for %s", token->name,
+                               token->hosts, name);
+    }
+    memcpy(p->name, name, n + 1);
+    return PROFD_OK;
+}
+
+static enum profd_status read_size(const struct message_bytes *bytes, size_t size, const char *what,
+                                   struct profd_error *e)
+{
+    return !bytes->size || bytes->size == size
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_MALFORMED, "%s in the batch has %zu bytes: it must have %zu, or be absent",
+                                 what, bytes->size, size);
+}
+
+static enum profd_status read_head(struct posting *p, const struct store_token *token, struct profd_error *e)
+{
+    const struct message_batch *b = &p->batch;
+    struct store_arrival *a = &p->arrival;
+    TRY(read_size(&b->centre, STORE_CENTRE_SIZE, "the name of the centre", e));
+    TRY(read_size(&b->incarnation, STORE_INCARNATION_SIZE, "the incarnation of the centre", e));
+    if (b->upload_count && !b->centre.size) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "a batch with uploads must name the centre: a first one without uploads gets its name");
+    }
+    if (b->clock > INT64_MAX || b->number > NUMBER_MOST || b->held > NUMBER_MOST) {
+        return profd_error_set(e, PROFD_MALFORMED,
+                               "in a batch, clock must be at most 2^63-1, number and held at most 2^62");
+    }
+    TRY(body_check_text("the machine-id", b->machine, STORE_MACHINE_SIZE, e));
+    TRY(body_check_text("the boot-id", b->boot, STORE_MACHINE_SIZE, e));
+    TRY(body_check_text("the version", b->version, STORE_MACHINE_SIZE, e));
+    TRY(read_name(p, token, e));
+    a->name = p->name;
+    a->now = loop_clock();
+    a->clock = (int64_t)b->clock - a->now;
+    a->number = b->number;
+    a->held = b->held;
+    a->machine = b->machine;
+    a->version = b->version;
+    a->boot = b->boot;
+    a->tenant = token->uid;
+    make_identity(a->tenant, p->name, a->host);
+    return PROFD_OK;
+}
+
+static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
+{
+    struct intake_parcel *parcel = &p->parcel;
+
+    memcpy(parcel->host, p->arrival.host, sizeof parcel->host);
+    parcel->tenant = p->arrival.tenant;
+    parcel->name = p->name;
+    parcel->done = parcel_done;
+    parcel->count = p->batch.upload_count;
+    parcel->items = calloc(parcel->count ? parcel->count : 1, sizeof *parcel->items);
+    if (!parcel->items) {
+        parcel->count = 0;
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %zu uploads", p->batch.upload_count);
+    }
+    for (size_t i = 0; i < parcel->count; i++) {
+        struct store_delivery *d = &parcel->items[i].delivery;
+
+        memcpy(d->host, parcel->host, sizeof d->host);
+        d->bytes = p->batch.uploads[i].data;
+        d->size = p->batch.uploads[i].size;
+        d->received = p->arrival.now;
+    }
+    TRY(intake_reserve(p->service->config.intake, parcel, e));
+    p->reserved = true;
+    return PROFD_OK;
+}
+
+bool uploads_are(const struct http_body_head *head)
+{
+    static const char path[] = "/api/v1/uploads";
+
+    return head->post && head->n == sizeof path - 1 && !memcmp(head->path, path, head->n);
+}
+
+int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e)
+{
+    static const char type[] = "application/x-protobuf";
+    const struct store_token *t = tokens_find(s->config.tokens, head->token);
+
+    if (!t) {
+        profd_error_set(e, PROFD_UNAUTHORIZED,
+                        "uploads are taken with a token that has the right write; profctl token add NAME --write at "
+                        "the centre makes one");
+        return 401;
+    }
+    if (!(t->rights & STORE_MAY_WRITE) || t->all) {
+        profd_error_set(e, PROFD_FORBIDDEN, "token %s does not have the right write%s", t->name,
+                        t->rights & STORE_MAY_WRITE ? " for one tenant" : "");
+        log_refusal(s, t->name, 403, e->sentence);
+        return 403;
+    }
+    if (head->type_size != sizeof type - 1 || memcmp(head->type, type, head->type_size) != 0) {
+        profd_error_set(e, PROFD_REFUSED, "uploads have Content-Type: %s, not '%.*s'", type,
+                        (int)(head->type_size < 100 ? head->type_size : 100), head->type);
+        log_refusal(s, t->name, 415, e->sentence);
+        return 415;
+    }
+    return 0;
+}
+
+/* Reads all of the request, and gives it to the writer. */
+static enum profd_status posting_begin(struct posting *p, const struct http_request *r, const struct store_token *token,
+                                       int *http_status, struct profd_error *e)
+{
+    const struct uploads_config *c = &p->service->config;
+
+    if (c->relays) {
+        *http_status = 409;
+        return profd_error_set(e, PROFD_CONFLICT,
+                               "this daemon forwards its uploads (relay is configured): it is no centre");
+    }
+    TRY(message_decode_batch(r->bytes, r->size, &p->batch, e));
+    TRY(read_head(p, token, e));
+    if (p->batch.centre.size && memcmp(p->batch.centre.data, c->centre, sizeof c->centre) != 0) {
+        *http_status = 421;
+        return profd_error_set(e, PROFD_REFUSED,
+                               "the batch is for another centre: if host %s shall move to this one, profctl relay "
+                               "move on the host says so",
+                               p->name);
+    }
+    TRY(read_uploads(p, e));
+    return writer_submit(c->writer, &p->job, &admission_type, e);
+}
+
+void uploads_receive(struct uploads_service *s, struct http_exchange *x, const struct http_request *request)
+{
+    const struct store_token *token = tokens_find(s->config.tokens, request->token); /* may be removed by now */
+    struct posting *p = calloc(1, sizeof *p);
+    struct profd_error e;
+    struct page page;
+    int http_status = 0;
+    enum profd_status status = PROFD_OK;
+
+    if (!p || !token) {
+        status = token ? PROFD_NO_MEMORY : PROFD_UNAUTHORIZED;
+        page_problem(&page, profd_status_http(status), status,
+                     token ? "no memory for uploads" : "the token was removed");
+        reply_tell(x, &page);
+        free(p);
+        return;
+    }
+    p->service = s;
+    p->exchange = x;
+    memcpy(p->token, token->name, sizeof p->token);
+    status = posting_begin(p, request, token, &http_status, &e);
+    if (status) {
+        intake_refuse(s->config.intake, p->arrival.host, p->batch.upload_count);
+        posting_refuse(p, http_status ? http_status : profd_status_http(status), status, e.sentence);
+        return;
+    }
+    intake_get_counts(s->config.intake)->arrived++;
+}
+
+enum profd_status uploads_service_new(const struct uploads_config *config, struct uploads_service **out,
+                                      struct profd_error *e)
+{
+    struct uploads_service *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a centre");
+    }
+    s->config = *config;
+    *out = s;
+    return PROFD_OK;
+}
+
+void uploads_service_free(struct uploads_service *s)
+{
+    free(s);
+}

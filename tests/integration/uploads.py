@@ -1,0 +1,425 @@
+#!/usr/bin/python3
+"""POST /api/v1/uploads at a centre, over its HTTP socket: whatever is sent twice, cut off, refused or sent while the
+centre is killed, each upload counts once, and only an answer after the commit says so. `uploads.py SECONDS SEED` goes
+on longer."""
+import concurrent.futures
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+
+from harness import LONG, Daemon, Tap, parse_response, run, until
+from judge import calls_of
+from relaying import body, window
+from wire import field, sender_number, varint
+
+BUILDS = [f"{i:02x}" * 20 for i in range(1, 6)]
+PATH = "/api/v1/uploads"
+
+
+def fixed(number, value):
+    return varint(number << 3 | 1) + value.to_bytes(8, "little") if value else b""
+
+
+def batch(centre=b"", uploads=(), incarnation=b"", host="", machine="", boot="", clock=None, number=1, held=0, oldest=0,
+          version="1"):
+    """The body of a POST."""
+    return (field(1, centre) + field(2, incarnation) + field(3, host) + field(4, machine) + field(5, boot)
+            + fixed(6, time.time_ns() if clock is None else clock) + field(7, number) + field(8, held)
+            + fixed(9, oldest) + field(10, version) + b"".join(field(11, u) for u in uploads))
+
+
+def request(token, data, **headers):
+    fields = {"Host": "localhost", "Content-Type": "application/x-protobuf", "Content-Length": len(data), **headers}
+    if token:
+        fields["Authorization"] = f"Bearer {token}"
+    lines = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in fields.items())
+    return f"POST {PATH} HTTP/1.1\r\n{lines}\r\n".encode() + data
+
+
+def connect(d):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(LONG)
+    s.connect(d.http)
+    return s
+
+
+def finish(s):
+    """(status, JSON of the body) of the one answer on a connection that then ends."""
+    data = b""
+    while piece := s.recv(65536):
+        data += piece
+    s.close()
+    status, _, text = parse_response(data)
+    return status, json.loads(text)
+
+
+def post(d, token, data, **headers):
+    s = connect(d)
+    s.sendall(request(token, data, Connection="close", **headers))
+    return finish(s)
+
+
+def add_token(d, *arguments):
+    done = d.ctl("token", "add", *arguments)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return done.stdout.split()[-1]
+
+
+def make(sender, sequence, calls, build=BUILDS[0]):
+    """An upload, encoded."""
+    return body(sender, sequence, build, 1, calls) + window(int(time.time()))
+
+
+class Host:
+    """Sends with one token."""
+
+    def __init__(self, d, *arguments, token=None, **head):
+        self.d, self.head = d, head
+        self.token = token or add_token(d, *arguments)
+        self.centre = bytes.fromhex(self.post()[1]["centre"])
+
+    def post(self, uploads=(), **head):
+        centre = getattr(self, "centre", b"")
+        return post(self.d, self.token, batch(**{"centre": centre, "uploads": uploads, **self.head, **head}))
+
+    def send(self, *uploads, **head):
+        """[(outcome, number)] of the answer."""
+        status, answer = self.post(uploads, **head)
+        if status != 200:
+            raise RuntimeError(answer)
+        return [(u["outcome"], u["number"]) for u in answer["uploads"]]
+
+
+def number_of(d):
+    return d.json("status", "--json")["store"]["centre"]["segments"]
+
+
+def hosts(d):
+    return {h["name"]: h for h in d.json("hosts", "--json")["rows"]}
+
+
+def simple(tap):
+    with Daemon() as d:
+        token = add_token(d, "web-17", "--write")
+        status, first = post(d, token, batch())
+        keys = ["centre", "incarnation", "backed_up", "wait_ms", "went_back", "number", "uploads", "wanted", "send"]
+        tap.point(status == 200 and list(first) == keys
+                  and all(re.fullmatch("[0-9a-f]{32}", first[k]) for k in keys[:2])
+                  and not first["uploads"] and not first["went_back"], "an empty batch gets the centre's name", first)
+        tap.point(15000 <= first["wait_ms"] <= 90000, "and when to come again", first["wait_ms"])
+        centre, sender = bytes.fromhex(first["centre"]), sender_number()
+        sent = [make(sender, i, i, BUILDS[i % 2]) for i in range(1, 6)]
+        data = batch(centre, sent, oldest=time.time_ns() - 10**9, boot="a" * 32, machine="b" * 32)
+        status, answer = post(d, token, data)
+        rows = answer["uploads"]
+        tap.point(status == 200 and [(u["sequence"], u["outcome"], u["detail"]) for u in rows]
+                  == [(i, "counted", "") for i in range(1, 6)], "each upload has an entry, in its order", answer)
+        tap.point(all(u["sender"] == sender.to_bytes(8, "little").hex() + "07000000" for u in rows)
+                  and [u["number"] for u in rows] == list(range(1, 6)), "with its id and its number", rows)
+        want = {BUILDS[1]: (9, 9, 9), BUILDS[0]: (6, 6, 6)}
+        tap.point(calls_of(d) == want, "the report has them", calls_of(d))
+        status, again = post(d, token, data)
+        tap.point([(u["outcome"], u["number"]) for u in again["uploads"]] == [("known", i) for i in range(1, 6)]
+                  and calls_of(d) == want, "a repeat changes nothing", again)
+        row = hosts(d)["web-17"]
+        tap.point(row["tenant"] == "default" and row["machine_id"] == "b" * 32 and row["version"] == "1"
+                  and row["last_segment"] and not row["two_machines"], "the token's name is that of the host", row)
+        groups = {r["label_host"]: r["calls"] for r in d.json("groups", BUILDS[0], "--by", "host", "--json")["rows"]}
+        tap.point(groups == {"web-17": 6}, "and its label", groups)
+        metrics = d.get("/metrics")[2].decode()
+        wanted = ("profd_centre_hosts 1", "profd_centre_uploads_total 5",
+                  'profd_centre_segments_total{result="counted"} 5', 'profd_centre_segments_total{result="repeat"} 5')
+        tap.point(all(f"\n{line}\n" in metrics for line in wanted), "metrics count it", metrics)
+        d.stop(signal.SIGKILL)
+        d.start()
+        status, again = post(d, token, data)
+        tap.point([u["outcome"] for u in again["uploads"]] == ["known"] * 5 and calls_of(d) == want
+                  and again["incarnation"] == first["incarnation"] and again["centre"] == first["centre"],
+                  "all of it is durable", again)
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def refused(tap):
+    with Daemon() as d:
+        h = Host(d, "web-1", "--write")
+        tokens = {"none": None, "a wrong one": "profd_" + "0" * 43, "the right read": add_token(d, "r", "--read"),
+                  "the right admin": add_token(d, "a", "--admin")}
+        upload = make(sender_number(), 1, 5)
+        good = batch(h.centre, [upload])
+        for name, token in tokens.items():
+            status, answer = post(d, token, good)
+            wanted = 403 if name.startswith("the right") else 401
+            tap.point(status == wanted == answer["status"] and "write" in answer["detail"] or wanted == 401 == status,
+                      f"with {name} nothing is taken", answer)
+        for name, wanted, data in (
+                ("is no protobuf", 400, b"\xff"), ("names another centre", 421, batch(b"x" * 16, [upload])),
+                ("has a centre of another size", 400, batch(b"x" * 15)),
+                ("has an incarnation of another size", 400, batch(h.centre, incarnation=b"x")),
+                ("has uploads for no centre", 400, batch(b"", [upload])),
+                ("has a clock beyond 2^63", 400, batch(h.centre, [upload], clock=2**63)),
+                ("has a number beyond 2^62", 400, batch(h.centre, [upload], number=2**62 + 1)),
+                ("has a boot-id with spaces", 400, batch(h.centre, [upload], boot="a b")),
+                ("has a long machine-id", 400, batch(h.centre, [upload], machine="a" * 64)),
+                ("has a text that is not UTF-8", 400, batch(h.centre, [upload]) + field(10, b"\xff")),
+                ("is of another host", 403, batch(h.centre, [upload], host="web-2")),
+                ("has too many fields", 413, batch(h.centre, [b""] * 9000)),
+                ("is too large", 413, batch(h.centre, [upload]) + field(99, b"x" * (16 << 20)))):
+            status, answer = post(d, h.token, data)
+            tap.point(status == wanted == answer["status"] and len(answer["detail"]) > 20,
+                      f"a batch that {name} is refused with {wanted}", answer)
+        tap.point(number_of(d) == 0 and not calls_of(d), "nothing of them is stored")
+        said = [line for line in d.logged().splitlines() if "uploads with token" in line]
+        for _ in range(50):
+            post(d, tokens["the right read"], good)
+            h.post([upload], host="web-2")
+        again = [line for line in d.logged().splitlines() if "uploads with token" in line]
+        tap.point(len(said) == len(again) == 4, "the log has one line a minute for each status", "\n".join(again))
+        tap.point(h.send(upload) == [("counted", 1)], "the same upload in a good batch counts")
+        s = connect(d)
+        s.sendall(request(h.token, batch(h.centre)))
+        first = s.recv(65536)
+        done = d.ctl("token", "remove", "web-1")
+        s.sendall(request(h.token, batch(h.centre, [make(sender_number(), 1, 5)]), Connection="close"))
+        status, answer = finish(s)
+        tap.point(b" 200 " in first[:20] and done.returncode == 0 and status == 401 and number_of(d) == 1,
+                  "a token that is removed counts no more, on an open connection, too", (done.stderr, answer))
+    with Daemon("--relay", "https://c:1", start=False) as d, contextlib.suppress(RuntimeError):
+        d.start()
+        status, answer = post(d, add_token(d, "web-1", "--write"), batch())
+        tap.point(status == 409 and "relay" in answer["detail"], "a daemon that forwards is no centre", answer)
+
+
+def names(tap):
+    """Which host a batch is of; and what a host sends under another name, or with another token, is the same upload."""
+    with Daemon() as d:
+        sender = sender_number()
+        uploads = [make(sender, i, i) for i in range(1, 4)]
+        one, other = Host(d, "web-1", "--write"), Host(d, "web-2", "--write")
+        tap.point(one.send(uploads[0], host="web-1") == [("counted", 1)], "a host may say its own name")
+        tap.point(other.send(*uploads[:2]) == [("known", 1), ("counted", 2)],
+                  "another token of the tenant doubles nothing")
+        bank = Host(d, "vault", "--write", "--tenant", "bank")
+        tap.point(bank.send(*uploads[:2]) == [("counted", 3), ("counted", 4)],
+                  "the same ids of another tenant count by themselves")
+        many = add_token(d, "pods", "--write", "--hosts", "pod-*")
+        for name, wanted in (("", 400), ("web-1", 403), ("x" * 256, 400)):
+            status, answer = post(d, many, batch(host=name))
+            tap.point(status == wanted, f"of a token for pod-*, host {name[:8]!r} gets {wanted}", answer)
+        pods = [Host(d, token=many, host=f"pod-{i}") for i in range(2)]
+        tap.point(pods[0].send(uploads[2]) == [("counted", 5)] and pods[1].send(uploads[2]) == [("known", 5)],
+                  "hosts within the pattern send")
+        rows = hosts(d)
+        tap.point({n: r["tenant"] for n, r in rows.items() if n in ("web-1", "web-2", "vault", "pod-0")}
+                  == {"web-1": "default", "web-2": "default", "vault": "bank", "pod-0": "default"},
+                  "and are listed", rows)
+        groups = {r["label_host"]: r["calls"] for r in d.json("groups", BUILDS[0], "--by", "host", "--json")["rows"]}
+        tap.point(groups == {"web-1": 1, "web-2": 2, "vault": 3, "pod-0": 3}, "each upload is of who sent it first",
+                  groups)
+        labelled = [make(sender, 10 + i, 1) + field(7, field(1, "host") + field(2, "forged")) for i in range(3)]
+        for upload in labelled:
+            one.send(upload)
+        said = [line for line in d.logged().splitlines() if "forged" in line]
+        tap.point(len(said) == 1 and "web-1" in said[0], "another label host is said once, with both names", said)
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def poison(tap):
+    with Daemon() as d:
+        h, sender = Host(d, "web-1", "--write"), sender_number()
+        good = [make(sender, i, i) for i in range(1, 4)]
+        cut = make(sender, 9, 9) + field(8, b"\1no counts")
+        status, answer = h.post([good[0], b"\xffpoison", b"", cut, make(sender, 1, 77), good[1], cut])
+        outcomes = [u["outcome"] for u in answer["uploads"]]
+        tap.point(status == 200 and outcomes == ["counted", "refused", "refused", "put-aside", "conflict", "counted",
+                                                 "put-aside"], "each upload is judged by itself", answer)
+        rows = answer["uploads"]
+        tap.point(all(rows[i]["detail"] and not rows[i]["sender"] and not rows[i]["number"] for i in (1, 2))
+                  and rows[3]["sequence"] == 9 and rows[3]["detail"] and rows[3]["number"] == rows[6]["number"] > 0
+                  and rows[4]["number"] == rows[0]["number"], "what has an id is answered with it", rows)
+        status = d.json("status", "--json")["store"]["centre"]
+        tap.point(calls_of(d) == {BUILDS[0]: (3, 3, 3)} and status["quarantined"] == 1 and status["conflicts"] == 1,
+                  "the good ones count", status)
+        tap.point("put aside" in d.logged() and "of host web-1" in d.logged(), "the log names the host")
+        tap.point(h.send(cut, make(sender, 1, 77), good[0], good[2])
+                  == [("put-aside", rows[3]["number"]), ("conflict", 1), ("known", 1), ("counted", 4)],
+                  "a repeat gets the same answers")
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def repeated(tap):
+    """In flight twice, and after answers that were cut off at every byte."""
+    with Daemon() as d:
+        h, sender = Host(d, "web-1", "--write"), sender_number()
+        data = batch(h.centre, [make(sender, i, i) for i in range(1, 6)])
+        two = [connect(d) for _ in range(2)]
+        for s in two:
+            s.sendall(request(h.token, data, Connection="close"))
+        answers = [finish(s)[1]["uploads"] for s in two]
+        outcomes = sorted(tuple(u["outcome"] for u in a) for a in answers)
+        tap.point(outcomes == [("counted",) * 5, ("known",) * 5]
+                  and [u["number"] for u in answers[0]] == [u["number"] for u in answers[1]],
+                  "a batch that is in flight twice counts once", answers)
+        whole = len(ask_whole(d, h))
+        uploads = [make(sender, 100 + i, 1) for i in range(whole)]
+
+        def cut(i):
+            data = request(h.token, batch(h.centre, [uploads[i]]), Connection="close")
+            s = connect(d)
+            s.sendall(data)
+            got = b""
+            while len(got) < i and (piece := s.recv(i - len(got))):
+                got += piece
+            s.close()
+            return h.send(uploads[i])[0][0]
+
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            outcomes = list(pool.map(cut, range(whole)))
+        tap.point(set(outcomes) <= {"counted", "known"} and outcomes.count("known") > whole // 2,
+                  f"an answer that is cut off at any of {whole} bytes is followed by a repeat", outcomes)
+        data = request(h.token, batch(h.centre, [make(sender, 9999, 1)]), Connection="close")
+        for i in range(0, len(data), 7):
+            s = connect(d)
+            s.sendall(data[:i])
+            s.close()
+        calls = {BUILDS[0]: (15 + whole,) * 3, BUILDS[4]: (1, 1, 1)}
+        tap.point(calls_of(d) == calls, "each upload counts once; a request that is cut off stores nothing",
+                  calls_of(d))
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def ask_whole(d, h):
+    """The bytes of an answer to one upload."""
+    s = connect(d)
+    s.sendall(request(h.token, batch(h.centre, [make(sender_number(), 1, 1, BUILDS[4])]), Connection="close"))
+    data = b""
+    while piece := s.recv(65536):
+        data += piece
+    s.close()
+    return data
+
+
+def full(tap):
+    """Large uploads of a host wait: it is told to come again, other tenants and hosts are not."""
+    with Daemon() as d:
+        h, other = Host(d, "web-1", "--write"), Host(d, "web-2", "--write", "--tenant", "bank")
+        sender = sender_number()
+        large = [make(sender, i, 1) + field(99, b"x" * (6 << 20)) for i in range(1, 9)]
+        connections = []
+        for upload in large:
+            s = connect(d)
+            connections.append(s)
+            threading.Thread(target=s.sendall, daemon=True,
+                             args=(request(h.token, batch(h.centre, [upload]), Connection="close"),)).start()
+        outcome = other.send(make(sender, 1, 1))
+        answers = [finish(s) for s in connections]
+        stored = [i for i, (status, _) in enumerate(answers) if status == 200]
+        tap.point(outcome[0][0] == "counted" and {status for status, _ in answers} <= {200, 503},
+                  "what is too much gets 503, others are served", [a[0] for a in answers])
+        for i in range(8):
+            outcomes = until(lambda: (lambda a: a[0] == 200 and a[1])(h.post([large[i]])))["uploads"]
+            if (outcomes[0]["outcome"] == "known") != (i in stored):
+                tap.point(False, "an upload whose batch got 503 was stored, or one was lost", (i, outcomes))
+        tap.point(calls_of(d) == {BUILDS[0]: (9, 9, 9)}, "each counts once")
+
+
+def clones(tap):
+    with Daemon() as d:
+        h = Host(d, "web-1", "--write")
+        seen = []
+        for boot in ("a" * 32, "b" * 32, "b" * 32, "c" * 32, "b" * 32):
+            h.post(boot=boot)
+            seen.append(hosts(d)["web-1"]["two_machines"])
+        tap.point(seen == [False] * 4 + [True], "boot-ids that come in turns are two machines", seen)
+        tap.point("two machines" in d.ctl("hosts").stdout and 'profd_host_two_machines{host="web-1"' in
+                  d.get("/metrics")[2].decode(), "profctl hosts and metrics say so", d.ctl("hosts").stdout)
+
+
+def restored(tap):
+    """A host whose database went back is told; a centre that was restored gets again what it lacks."""
+    with Daemon() as d:
+        h, sender, copy = Host(d, "web-1", "--write"), sender_number(), os.path.join(d.folder, "copy")
+        h.send(make(sender, 1, 1), number=10)
+        _, answer = h.post(held=11, number=12)
+        tap.point(not answer["went_back"] and answer["number"] == 10, "a host whose number is as before is as it was",
+                  answer)
+        _, answer = h.post(held=8, number=12)
+        tap.point(answer["went_back"] and answer["number"] == 10, "one that starts with an older one went back", answer)
+        _, repeat = h.post(held=8, number=12)
+        tap.point(repeat["went_back"], "it may ask again")
+        tap.point(hosts(d)["web-1"]["restored"] is not None and "host web-1 was restored" in d.logged(), "it is said")
+        tap.point(d.ctl("backup", copy).returncode == 0 and h.post()[1]["backed_up"] == 1, "hosts learn of a backup")
+        first = h.send(make(sender, 2, 2))
+        before = h.post()[1]
+        d.stop()
+        done = run(*d.command(), "--restore", copy)
+        d.start()
+        after = h.post()[1]
+        tap.point(done.returncode == 0 and after["centre"] == before["centre"]
+                  and after["incarnation"] != before["incarnation"],
+                  "a restored centre has its name and another incarnation", (done.stderr, before, after))
+        tap.point(h.send(make(sender, 1, 1), make(sender, 2, 2)) == [("known", 1), ("counted", 2)]
+                  and first == [("counted", 2)], "and takes again what it lost")
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def killed(tap, seconds, dice):
+    """Hosts send and repeat until they are answered, while the centre is killed."""
+    with Daemon() as d:
+        names = [Host(d, f"web-{i}", "--write") for i in range(4)]
+        sent, ended = {}, threading.Event()
+
+        def go(h, seed):
+            own, sender, sequence = random.Random(seed), sender_number(), 0
+            while not ended.is_set():
+                uploads = []
+                for _ in range(own.randrange(1, 5)):
+                    sequence += 1
+                    uploads.append((own.choice(BUILDS), own.randrange(1, 9), sequence))
+                data = [make(sender, s, n, b) for b, n, s in uploads]
+                while True:
+                    with contextlib.suppress(OSError, ValueError, IndexError):
+                        if h.post(data)[0] == 200:
+                            break
+                    time.sleep(0.02)
+                for build, n, _ in uploads:
+                    sent[build, h] = sent.get((build, h), 0) + n
+
+        threads = [threading.Thread(target=go, args=(h, dice.random())) for h in names]
+        for t in threads:
+            t.start()
+        kills, until_then = 0, time.monotonic() + seconds
+        while time.monotonic() < until_then or kills < 3:
+            time.sleep(dice.random() * 0.5)
+            d.stop(signal.SIGKILL)
+            d.start()
+            kills += 1
+        ended.set()
+        for t in threads:
+            t.join()
+        want = {b: sum(n for (build, _), n in sent.items() if build == b) for b in BUILDS}
+        got = {b: calls[0] for b, calls in calls_of(d).items()}
+        tap.point(got == {b: n for b, n in want.items() if n}, f"after {kills} kills each upload counts once",
+                  (want, got))
+        tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
+    print(f"# seed {seed}", flush=True)
+    with Tap() as tap:
+        for part in (simple, refused, names, poison, repeated, full, clones, restored):
+            part(tap)
+        killed(tap, seconds, random.Random(seed))
+
+
+if __name__ == "__main__":
+    main()
