@@ -21,7 +21,8 @@ import https_bed
 import segment
 from harness import BUILD, Daemon, Tap, profile, programs, run, until
 from https_bed import Nginx
-from relaying import BUILDS, body, equation
+from judge import difference, sums
+from relaying import BUILDS, Sender, body, equation
 from wire import Wire, encoded, field, sender_number
 
 RELAY = os.path.join(BUILD, "profd-relay")
@@ -583,6 +584,126 @@ def symbols(tap):
                   and len(sent) == offers[0][3][0], "what is asked for is put", (said, list(centre.symbols), len(sent)))
 
 
+class Bed:
+    """A real centre behind nginx, and hosts."""
+
+    def __init__(self):
+        self.centre, self.hosts = Daemon(*https_bed.proxied()), []
+        self.proxy = Nginx(self.centre).start()
+
+    def token(self, name, centre=None):
+        return (centre or self.centre).json("token", "add", name, "--write", "--json")["token"]
+
+    def host(self, name):
+        host = Host(self.proxy.at, self.token(name), self.proxy.ca)
+        host.d.start()
+        self.hosts.append(host)
+        return host
+
+    def settle(self):
+        """Until the centre has all. Returns what differs then between the centre's reports and those of the hosts."""
+        for host in self.hosts:
+            until(lambda: host.once()[0] == 0 and host.has_sent_all())
+        return difference(sums(*(h.d for h in self.hosts)), sums(self.centre))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for host in self.hosts:
+            host.__exit__()
+        self.proxy.__exit__()
+        self.centre.__exit__()
+
+
+def fleet(tap):
+    """Two hosts, a centre and nginx, each killed while programs upload."""
+    with Bed() as bed:
+        dice = random.Random(2)
+        for name in ("web-1", "web-2"):
+            bed.host(name).upload(5)
+        wrong = bed.settle()
+        tap.point(not wrong, "a centre has what its hosts have", wrong)
+        senders = [Sender(h.d, random.Random(i), pause=0.01) for i, h in enumerate(bed.hosts)]
+        for h, s in zip(bed.hosts, senders):
+            h.start()
+            s.start()
+        for kill in range(12):
+            time.sleep(dice.random() * 0.5)
+            victim = (bed.centre, bed.hosts[0].d, bed.proxy, bed.hosts[1])[kill % 4]
+            victim.stop(signal.SIGKILL)
+            time.sleep(dice.random() * 0.2)
+            victim.start()
+            for h in bed.hosts:
+                h.hurry()
+        for s in senders:
+            s.ended = True
+        for h, s in zip(bed.hosts, senders):
+            s.join(60)
+            h.stop()
+        wrong, counted = bed.settle(), sum(s.uploads for s in senders)
+        relays = [h.ledger() for h in bed.hosts]
+        tap.point(not wrong and counted > 50, f"12 kills, {counted} uploads: nothing lost, nothing doubled", wrong)
+        tap.point(all(equation(r) and r["acknowledged"]["uploads"] == r["accepted"]["uploads"] for r in relays)
+                  and bed.centre.ctl("verify").returncode == 0, "and the ledgers agree", relays)
+
+
+def restores(tap):
+    with Bed() as bed:
+        host, copy = bed.host("web-1"), os.path.join(bed.centre.folder, "copy")
+        host.upload(4)
+        bed.settle()
+        bed.centre.ctl("backup", copy)
+        host.upload(5)
+        bed.settle()
+        bed.centre.stop()
+        done = run(*bed.centre.command(), "--restore", copy)
+        bed.centre.start()
+        before = difference(sums(host.d), sums(bed.centre))
+        wrong = bed.settle()
+        tap.point(done.returncode == 0 and before and not wrong, "a restored centre gets again what it has lost",
+                  (done.stderr, before, wrong))
+        host.d.ctl("backup", copy + "-of-host")
+        kept = sums(bed.centre)
+        host.upload(3)
+        bed.settle()
+        host.d.stop()
+        done = run(*host.d.command(), "--restore", copy + "-of-host")
+        host.d.start()
+        whole = sums(bed.centre)
+        status, said = host.once()
+        tap.point(done.returncode == 0 and status == 0 and kept != whole and not difference(whole, sums(bed.centre)),
+                  "a restored host sends nothing twice", (said, difference(whole, sums(bed.centre))))
+        host.sender = sender_number()
+        host.sent = 0
+        host.upload(2, calls=1)
+        host.once()
+        added = {k: v[0] - whole[k][0] for k, v in sums(bed.centre).items()}
+        tap.point(sum(added.values()) == 2 and host.has_sent_all(), "and goes on", (added, host.ledger()))
+
+
+def moves(tap):
+    """Another centre behind the name."""
+    with Bed() as bed, Daemon(*https_bed.proxied()) as other:
+        host = bed.host("web-1")
+        host.upload(4)
+        bed.settle()
+        bed.proxy.change(bed.centre.http, other.http)
+        bed.proxy.stop()
+        bed.proxy.start()
+        host.write_token(bed.token("web-1", other))
+        host.upload(3)
+        status, said = host.once()
+        tap.point(status == 65 and "profctl relay move takes it" in said and not sums(other),
+                  "another centre gets nothing", (status, said))
+        host.d.ctl("relay", "move")
+        status, said = host.once()
+        relay, got = host.has_sent_all(), sums(other)
+        tap.point(status == 0 and relay and equation(relay) and relay["withdrawn"]["uploads"] == 0
+                  and not difference(sums(host.d), sums(bed.centre, other)), "until relay move, then what is new",
+                  (said, relay, got))
+
+
 def main():
     with Tap() as tap:
         why = https_bed.why_not()
@@ -590,7 +711,7 @@ def main():
             tap.skip("profd-relay over HTTPS", why)
             return
         for part in (simple, answers, disturbed, outcomes, tokens, too_large, many, other_centre, restored_centre,
-                     tunnel, symbols):
+                     tunnel, symbols, fleet, restores, moves):
             if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
                 part(tap)
 
