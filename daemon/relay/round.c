@@ -1,5 +1,6 @@
 #include "relay/round.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,13 +395,19 @@ static enum profd_status round_read_object(struct round *r, const char *build, u
 static enum profd_status round_put(struct round *r, const struct buildid *build, struct profd_error *refused,
                                    struct profd_error *e)
 {
-    char path[sizeof "/api/v1/builds//symbols" + BUILDID_TEXT_SIZE];
+    char path[sizeof "/api/v1/builds//symbols?host=" + BUILDID_TEXT_SIZE + 3 * LIMIT_LABEL_VALUE], *to;
     struct https_request request = {.method = "PUT", .path = path, .type = SYMBOLS_TYPE};
     const struct round_pause before = r->report->pause;
     struct https_answer answer;
     uint8_t *bytes = NULL;
 
-    (void)snprintf(path, sizeof path, "/api/v1/builds/%s/symbols", build->text);
+    to = path + snprintf(path, sizeof path, "/api/v1/builds/%s/symbols", build->text);
+    if (*r->batch.host) { /* as in the batch */
+        to = stpcpy(to, "?host=");
+        for (const char *c = r->batch.host; *c && to + 3 < path + sizeof path; c++) {
+            to += snprintf(to, 4, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+        }
+    }
     TRY(round_read_object(r, build->text, &bytes, &request.size, e));
     if (!bytes) {
         return PROFD_OK;

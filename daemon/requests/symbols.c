@@ -4,25 +4,40 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/container.h"
+#include "ingest/ingest.h"
 #include "log/log.h"
+#include "net/loop.h"
 #include "pages/page.h"
 #include "proto/buildid.h"
 #include "proto/limits.h"
 #include "query/params.h"
 #include "render/document.h"
+#include "requests/intake.h"
 #include "requests/object.h"
 #include "requests/reply.h"
 #include "requests/tokens.h"
+#include "requests/uploads.h"
 #include "store/store.h"
+#include "writer/writer.h"
 
 #define BEFORE "/api/v1/builds/"
 #define AFTER "/symbols"
 
+#define PARSED "application/vnd.profd.symbols"
+
 /* One of them, until it is answered. */
 struct symbols_put {
+    struct writer_job job; /* of a parsed object */
+    const struct symbols *service;
     struct http_exchange *exchange;
     struct buildid id;
     char token[STORE_NAME_MOST + 1]; /* its name */
+    struct uploads_host host;        /* that sent the parsed object */
+    uint8_t *bytes;                  /* of that */
+    size_t size;
+    enum profd_status status;
+    struct profd_error error;
 };
 
 /* The build-id of the path. METHOD: it is another path, or not a PUT. */
@@ -43,26 +58,30 @@ int symbols_judge(void *context, const struct http_body_head *head, struct profd
 {
     const struct symbols *s = context;
     const struct store_token *t = tokens_find(s->tokens, head->token);
+    const bool parsed = head->type_size == sizeof PARSED - 1 && !memcmp(head->type, PARSED, head->type_size);
+    const unsigned right = parsed ? STORE_MAY_WRITE : STORE_MAY_ADMIN;
+    const uint64_t most = parsed ? LIMIT_ATTEST_OBJECT : LIMIT_HTTP_PUT;
     struct buildid id;
     const enum profd_status status = symbols_find_id(!head->post, head->path, head->n, &id, e);
 
     if (status) {
         return status == PROFD_METHOD ? 405 : 400;
     }
-    if (!t || !(t->rights & STORE_MAY_ADMIN)) {
+    if (!t || !(t->rights & right) || (parsed && t->all)) {
         profd_error_set(e, PROFD_FORBIDDEN,
-                        "symbols are taken with a token that has the right admin%s%s%s; on the daemon's machine, "
-                        "use profctl symbols with a Unix socket",
-                        t ? ", which token " : "", t ? t->name : "", t ? " does not have" : "");
+                        "symbols are taken with a token that has the right %s%s%s%s; on the daemon's machine, use "
+                        "profctl symbols with a Unix socket",
+                        parsed ? "write, if they are " PARSED : "admin", t ? ", which token " : "", t ? t->name : "",
+                        t ? " does not have" : "");
         return 403;
     }
     if (head->sized && !head->size) {
         profd_error_set(e, PROFD_MALFORMED, "the PUT has no body");
         return 400;
     }
-    if (head->size > LIMIT_HTTP_PUT) {
-        profd_error_set(e, PROFD_TOO_LARGE, "the file has %llu bytes, at most %u are taken over HTTP",
-                        (unsigned long long)head->size, LIMIT_HTTP_PUT);
+    if (head->size > most) {
+        profd_error_set(e, PROFD_TOO_LARGE, "the body has %llu bytes, at most %llu are taken over HTTP",
+                        (unsigned long long)head->size, (unsigned long long)most);
         return 413;
     }
     return 0;
@@ -80,10 +99,92 @@ static void symbols_answer(void *context, enum profd_status status, const char *
         page.cache_control = "no-store";
         document_write(json_pack("{s:s, s:b}", "build_id", p->id.text, "names", true), &page.body);
     }
-    log_write(LOG_LEVEL_NOTICE, NULL, "token %s sent symbols of build %s: %s", p->token, p->id.text,
-              status ? sentence : "stored");
+    log_write(LOG_LEVEL_NOTICE, p->bytes ? "symbols of hosts" : NULL, "token %s sent symbols of build %s: %s", p->token,
+              p->id.text, status ? sentence : "stored");
     reply_tell(p->exchange, &page);
+    free(p->bytes);
     free(p);
+}
+
+static struct symbols_put *put_of(struct writer_job *job)
+{
+    return container_of(job, struct symbols_put, job);
+}
+
+static void parsed_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct symbols_put *p = put_of(jobs[i]);
+        const struct ingest_object given = {.received = loop_clock(),
+                                            .build_id = p->id.text,
+                                            .name = "a build's functions",
+                                            .answer = p->bytes,
+                                            .answer_size = p->size,
+                                            .host = p->host.identity};
+
+        p->status = full ? profd_error_set(&p->error, PROFD_FULL, "%s", full->sentence)
+                         : ingest_object_store(store, &given, &p->error);
+    }
+}
+
+static void parsed_done(struct writer_job *job)
+{
+    struct symbols_put *p = put_of(job);
+    struct centre_counts *counts = intake_get_counts(p->service->intake);
+
+    counts->objects_stored += !p->status;
+    counts->objects_refused += p->status != PROFD_OK;
+    symbols_answer(p, p->status, p->error.sentence);
+}
+
+static void parsed_drop(struct writer_job *job)
+{
+    struct symbols_put *p = put_of(job);
+
+    p->status = profd_error_set(&p->error, PROFD_STOPPING, "the daemon is stopping");
+    parsed_done(job);
+}
+
+static const struct writer_job_type parsed_type = {
+    .run = parsed_run, .done = parsed_done, .drop = parsed_drop, .changes_objects = true};
+
+/* The host's name in the target, which only a token for several hosts needs. */
+static enum profd_status parsed_read_host(const char *target, const struct store_token *t, struct uploads_host *out,
+                                          struct profd_error *e)
+{
+    static const char *const allowed[] = {"host", NULL};
+    struct params *p = malloc(sizeof *p);
+    enum profd_status status = p ? params_parse(target, p, e) : profd_no_memory(e);
+    const char *host;
+
+    if (!status) {
+        status = params_check(p, allowed, NULL, e);
+    }
+    if (!status) {
+        host = params_find(p, "host");
+        status = uploads_find_host(t, host ? host : "", out, e);
+    }
+    free(p);
+    return status;
+}
+
+/* Reads the file, and gives it to the writer. */
+static enum profd_status parsed_put(struct symbols_put *p, const struct http_request *request,
+                                    const struct store_token *t, struct profd_error *e)
+{
+    const off_t size = lseek(request->body, 0, SEEK_END);
+    TRY(parsed_read_host(request->target, t, &p->host, e));
+
+    p->size = size > 0 ? (size_t)size : 0;
+    p->bytes = malloc(p->size + 1);
+    if (!p->bytes) {
+        return profd_no_memory(e);
+    }
+    if (pread(request->body, p->bytes, p->size, 0) != (ssize_t)p->size) {
+        return profd_error_set(e, PROFD_IO, "the body of %zu bytes cannot be read", p->size);
+    }
+    p->job.item.weight = p->size;
+    return writer_submit(p->service->writer, &p->job, &parsed_type, e);
 }
 
 /* The parameters of the target. */
@@ -116,18 +217,27 @@ void symbols_receive(const struct symbols *s, struct http_exchange *x, const str
         status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for an executable");
         close(request->body);
     } else {
+        p->service = s;
         p->exchange = x;
         memcpy(p->token, t->name, sizeof p->token);
-        put.tenant = t->all ? 0 : t->uid;
-        put.build_id = p->id.text;
-        status = symbols_read_target(request->target, &put, &e);
-        if (status) {
+        if (!strcmp(request->content_type, PARSED)) {
+            status = parsed_put(p, request, t, &e);
             close(request->body);
         } else {
-            status = object_put(s->objects, &put, &e);
+            put.tenant = t->all ? 0 : t->uid;
+            put.build_id = p->id.text;
+            status = symbols_read_target(request->target, &put, &e);
+            if (status) {
+                close(request->body);
+            } else {
+                status = object_put(s->objects, &put, &e);
+            }
         }
     }
     if (status) {
+        if (p) {
+            free(p->bytes);
+        }
         free(p);
         page_problem(&page, profd_status_http(status), status, e.sentence);
         reply_tell(x, &page);

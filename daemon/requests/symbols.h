@@ -1,16 +1,21 @@
-/* PUT /api/v1/builds/{id}/symbols: an executable, by a token with the right admin. It names functions of the token's
- * tenant, or for all users if the token is for all. On the loop's thread. */
+/* PUT /api/v1/builds/{id}/symbols: an executable, by a token with the right admin, which names functions of the token's
+ * tenant, or for all users if the token is for all; or the parsed object of a build of which a host has sent counts, by
+ * its token with the right write. On the loop's thread. */
 #ifndef PROFD_REQUESTS_SYMBOLS_H
 #define PROFD_REQUESTS_SYMBOLS_H
 
 #include "net/http.h"
 
+struct intake;
 struct object_service;
 struct tokens;
+struct writer;
 
 struct symbols {
     struct object_service *objects;
     const struct tokens *tokens;
+    struct intake *intake;
+    struct writer *writer;
 };
 
 /* http_judge_body; the context is a struct symbols. */

@@ -26,7 +26,6 @@
 #define ANSWER_MOST (16u << 20)
 #define LOG_MS 60000u /* refusals of one status cost a line in this time */
 #define LOG_STATUSES 100u
-#define HOST_NAME_SIZE 256u
 
 struct uploads_service {
     struct uploads_config config;
@@ -38,8 +37,9 @@ struct posting {
     struct writer_job job; /* its admission */
     struct uploads_service *service;
     struct http_exchange *exchange;
-    struct message_batch batch;                            /* owns the uploads */
-    char token[STORE_NAME_MOST + 1], name[HOST_NAME_SIZE]; /* name of the token; of the host, "" until it is known */
+    struct message_batch batch;      /* owns the uploads */
+    char token[STORE_NAME_MOST + 1]; /* its name */
+    struct uploads_host host;        /* name "" until it is known */
     struct store_arrival arrival;
     struct store_admission admission;
     struct intake_parcel parcel; /* its centre is set by the admission, too */
@@ -244,7 +244,7 @@ static void admission_done(struct writer_job *job)
     struct posting *p = posting_of(job);
 
     intake_arrived(p->service->config.intake, &(struct intake_arrival){.host = p->arrival.host,
-                                                                       .name = p->name,
+                                                                       .name = p->host.name,
                                                                        .tenant = p->arrival.tenant,
                                                                        .status = p->status,
                                                                        .restored = p->admission.restored,
@@ -283,29 +283,30 @@ static void make_identity(uint32_t tenant, const char *name, uint8_t out[STORE_H
     sha256_digest(&context, STORE_HOST_SIZE, out);
 }
 
-/* The sender: the name of the token, or with a token for several hosts the name in the batch. */
-static enum profd_status read_name(struct posting *p, const struct store_token *token, struct profd_error *e)
+enum profd_status uploads_find_host(const struct store_token *token, const char *stated, struct uploads_host *out,
+                                    struct profd_error *e)
 {
-    const char *name = *token->hosts ? p->batch.host : token->name;
+    const char *name = *token->hosts ? stated : token->name;
     const size_t n = strlen(name);
 
-    if (!*token->hosts && *p->batch.host && strcmp(p->batch.host, name) != 0) {
+    if (!*token->hosts && *stated && strcmp(stated, name) != 0) {
         return profd_error_set(e, PROFD_FORBIDDEN,
-                               "the batch is of host %.100s, and the token is that of host %s: a token for several "
+                               "the request is of host %.100s, and the token is that of host %s: a token for several "
                                "hosts is added with --hosts",
-                               p->batch.host, name);
+                               stated, name);
     }
-    if (!n || n >= sizeof p->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
+    if (!n || n >= sizeof out->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "the batch has a host's name of %zu bytes: with token %s it must be the value of a "
+                               "the request states a host's name of %zu bytes: with token %s it must be the value of a "
                                "label, at most %zu",
-                               n, token->name, sizeof p->name - 1);
+                               n, token->name, sizeof out->name - 1);
     }
     if (*token->hosts && fnmatch(token->hosts, name, 0) != 0) {
         return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts named %s, not for %s", token->name,
                                token->hosts, name);
     }
-    memcpy(p->name, name, n + 1);
+    memcpy(out->name, name, n + 1);
+    make_identity(token->uid, name, out->identity);
     return PROFD_OK;
 }
 
@@ -335,8 +336,8 @@ static enum profd_status read_head(struct posting *p, const struct store_token *
     TRY(body_check_text("the machine-id", b->machine, STORE_MACHINE_SIZE, e));
     TRY(body_check_text("the boot-id", b->boot, STORE_MACHINE_SIZE, e));
     TRY(body_check_text("the version", b->version, STORE_MACHINE_SIZE, e));
-    TRY(read_name(p, token, e));
-    a->name = p->name;
+    TRY(uploads_find_host(token, b->host, &p->host, e));
+    a->name = p->host.name;
     a->now = loop_clock();
     a->clock = (int64_t)b->clock - a->now;
     a->number = b->number;
@@ -345,7 +346,7 @@ static enum profd_status read_head(struct posting *p, const struct store_token *
     a->version = b->version;
     a->boot = b->boot;
     a->tenant = token->uid;
-    make_identity(a->tenant, p->name, a->host);
+    memcpy(a->host, p->host.identity, sizeof a->host);
     return PROFD_OK;
 }
 
@@ -355,7 +356,7 @@ static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
 
     memcpy(parcel->host, p->arrival.host, sizeof parcel->host);
     parcel->tenant = p->arrival.tenant;
-    parcel->name = p->name;
+    parcel->name = p->host.name;
     parcel->done = parcel_done;
     parcel->count = p->batch.upload_count;
     parcel->items = calloc(parcel->count ? parcel->count : 1, sizeof *parcel->items);
@@ -427,7 +428,7 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
         return profd_error_set(e, PROFD_REFUSED,
                                "the batch is for another centre: if host %s shall move to this one, profctl relay "
                                "move on the host says so",
-                               p->name);
+                               p->host.name);
     }
     TRY(read_uploads(p, e));
     return writer_submit(c->writer, &p->job, &admission_type, e);

@@ -29,6 +29,15 @@ enum profd_status uploads_service_new(const struct uploads_config *config, struc
 /* After the intake. Accepts NULL. */
 void uploads_service_free(struct uploads_service *s);
 
+struct uploads_host {
+    char name[256];
+    uint8_t identity[STORE_HOST_SIZE];
+};
+/* The host of a request with a write token: that of the token's name, or with a token for several hosts the one that
+ * the request states, else "". FORBIDDEN: the token is not for it; MALFORMED: it cannot be one. */
+enum profd_status uploads_find_host(const struct store_token *token, const char *stated, struct uploads_host *out,
+                                    struct profd_error *e);
+
 /* Is it a POST to this path? */
 bool uploads_are(const struct http_body_head *head);
 /* http_judge_body, of such a POST: it needs a token with the right write. */

@@ -20,7 +20,6 @@ GUARD = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "s
          "referrer-policy": "no-referrer", "cache-control": "no-store",
          "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
 MB = 1 << 20
-POSTS = None  # (path, Content-Type) of a route that takes POST; without one the refusals are tested by unit tests
 # Every method and every Origin that a page could make a browser send (W2).
 METHODS = "POST PUT DELETE PATCH OPTIONS TRACE CONNECT PROPFIND LINK get Get GETX X".split()
 
@@ -114,10 +113,10 @@ def forms():
                                                body=b"{}"), {405}
 
 
-def bodies(target, kind):
-    """(name, bytes, statuses that are right) of POST to a path that takes such bodies. A well framed body reaches
-    the handler, which refuses what it holds."""
-    line, fields = f"POST {target} HTTP/1.1", f"Content-Type: {kind}\r\n"
+def bodies():
+    """(name, bytes, statuses that are right) of POST to the path that takes bodies. A well framed body reaches the
+    handler, which refuses what it holds."""
+    line, fields = "POST /api/v1/uploads HTTP/1.1", "Content-Type: application/x-protobuf\r\n"
     chunked, junk = fields + "Transfer-Encoding: chunked\r\n", b"\xff\xfe\xff\xfe"
     smuggled = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -228,10 +227,11 @@ def settled(d, before):
 
 
 def tables(tap, d, port):
-    count = 0
+    count, writes = 0, d.token("writes", "--write")
     for listener, address in (("Unix socket", d.http), ("TCP", ("127.0.0.1", port))):
         bad, n = [], 0
-        for name, data, statuses in (*forms(), *(bodies(*POSTS) if POSTS else ())):
+        for name, data, statuses in (*forms(), *((n, b.replace(TOKEN.encode(), writes.encode()), s)
+                                                 for n, b, s in bodies())):
             if listener == "Unix socket":  # where the token of the other listener is that of no reader
                 data = data.replace(f"Authorization: Bearer {TOKEN}\r\n".encode(), b"")
             fault = judged(address, port, data, statuses | ({421} if listener == "TCP"

@@ -14,10 +14,10 @@ import sys
 import threading
 import time
 
-from harness import LONG, Daemon, Tap, parse_response, run, until
+from harness import LONG, ROOT, Daemon, Tap, free_port, parse_response, profile, programs, run, until
 from judge import calls_of
 from relaying import body, window
-from wire import field, sender_number, varint
+from wire import Wire, field, sender_number, varint
 
 BUILDS = [f"{i:02x}" * 20 for i in range(1, 6)]
 PATH = "/api/v1/uploads"
@@ -36,10 +36,11 @@ def batch(centre=b"", uploads=(), incarnation=b"", host="", machine="", boot="",
 
 
 def request(token, data, **headers):
-    fields = {"Host": "localhost", "Content-Type": "application/x-protobuf", "Content-Length": len(data), **headers}
+    fields = {"Host": "localhost", "Content-Type": "application/x-protobuf", "Content-Length": len(data),
+              **{k.replace("_", "-"): v for k, v in headers.items()}}
     if token:
         fields["Authorization"] = f"Bearer {token}"
-    lines = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in fields.items())
+    lines = "".join(f"{k}: {v}\r\n" for k, v in fields.items())
     return f"POST {PATH} HTTP/1.1\r\n{lines}\r\n".encode() + data
 
 
@@ -66,13 +67,6 @@ def post(d, token, data, **headers):
     return finish(s)
 
 
-def add_token(d, *arguments):
-    done = d.ctl("token", "add", *arguments)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return done.stdout.split()[-1]
-
-
 def make(sender, sequence, calls, build=BUILDS[0]):
     """An upload, encoded."""
     return body(sender, sequence, build, 1, calls) + window(int(time.time()))
@@ -83,7 +77,7 @@ class Host:
 
     def __init__(self, d, *arguments, token=None, **head):
         self.d, self.head = d, head
-        self.token = token or add_token(d, *arguments)
+        self.token = token or d.token(*arguments)
         self.centre = bytes.fromhex(self.post()[1]["centre"])
 
     def post(self, uploads=(), **head):
@@ -108,7 +102,7 @@ def hosts(d):
 
 def simple(tap):
     with Daemon() as d:
-        token = add_token(d, "web-17", "--write")
+        token = d.token("web-17", "--write")
         status, first = post(d, token, batch())
         keys = ["centre", "incarnation", "backed_up", "wait_ms", "went_back", "number", "uploads", "wanted", "send"]
         tap.point(status == 200 and list(first) == keys
@@ -150,8 +144,8 @@ def simple(tap):
 def refused(tap):
     with Daemon() as d:
         h = Host(d, "web-1", "--write")
-        tokens = {"none": None, "a wrong one": "profd_" + "0" * 43, "the right read": add_token(d, "r", "--read"),
-                  "the right admin": add_token(d, "a", "--admin")}
+        tokens = {"none": None, "a wrong one": "profd_" + "0" * 43, "the right read": d.token("r", "--read"),
+                  "the right admin": d.token("a", "--admin")}
         upload = make(sender_number(), 1, 5)
         good = batch(h.centre, [upload])
         for name, token in tokens.items():
@@ -193,7 +187,7 @@ def refused(tap):
                   "a token that is removed counts no more, on an open connection, too", (done.stderr, answer))
     with Daemon("--relay", "https://c:1", start=False) as d, contextlib.suppress(RuntimeError):
         d.start()
-        status, answer = post(d, add_token(d, "web-1", "--write"), batch())
+        status, answer = post(d, d.token("web-1", "--write"), batch())
         tap.point(status == 409 and "relay" in answer["detail"], "a daemon that forwards is no centre", answer)
 
 
@@ -209,7 +203,7 @@ def names(tap):
         bank = Host(d, "vault", "--write", "--tenant", "bank")
         tap.point(bank.send(*uploads[:2]) == [("counted", 3), ("counted", 4)],
                   "the same ids of another tenant count by themselves")
-        many = add_token(d, "pods", "--write", "--hosts", "pod-*")
+        many = d.token("pods", "--write", "--hosts", "pod-*")
         for name, wanted in (("", 400), ("web-1", 403), ("x" * 256, 400)):
             status, answer = post(d, many, batch(host=name))
             tap.point(status == wanted, f"of a token for pod-*, host {name[:8]!r} gets {wanted}", answer)
@@ -346,7 +340,8 @@ def restored(tap):
     """A host whose database went back is told; a centre that was restored gets again what it lacks."""
     with Daemon() as d:
         h, sender, copy = Host(d, "web-1", "--write"), sender_number(), os.path.join(d.folder, "copy")
-        h.send(make(sender, 1, 1), number=10)
+        uploads = [make(sender, i, i) for i in (1, 2)]
+        h.send(uploads[0], number=10)
         _, answer = h.post(held=11, number=12)
         tap.point(not answer["went_back"] and answer["number"] == 10, "a host whose number is as before is as it was",
                   answer)
@@ -356,7 +351,7 @@ def restored(tap):
         tap.point(repeat["went_back"], "it may ask again")
         tap.point(hosts(d)["web-1"]["restored"] is not None and "host web-1 was restored" in d.logged(), "it is said")
         tap.point(d.ctl("backup", copy).returncode == 0 and h.post()[1]["backed_up"] == 1, "hosts learn of a backup")
-        first = h.send(make(sender, 2, 2))
+        first = h.send(uploads[1])
         before = h.post()[1]
         d.stop()
         done = run(*d.command(), "--restore", copy)
@@ -365,9 +360,61 @@ def restored(tap):
         tap.point(done.returncode == 0 and after["centre"] == before["centre"]
                   and after["incarnation"] != before["incarnation"],
                   "a restored centre has its name and another incarnation", (done.stderr, before, after))
-        tap.point(h.send(make(sender, 1, 1), make(sender, 2, 2)) == [("known", 1), ("counted", 2)]
+        tap.point(h.send(*uploads) == [("known", 1), ("counted", 2)]
                   and first == [("counted", 2)], "and takes again what it lost")
         tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
+
+
+def manual(tap):
+    """The examples of profd-protocol(7), as they are printed."""
+    with open(os.path.join(ROOT, "proto/profd-protocol.7"), encoding="utf-8") as f:
+        blocks = [b.replace("\\e", "\\") for b in re.findall(r"^\.Bd -literal\n(.*?)^\.Ed$", f.read(), re.S | re.M)]
+    curl, python = [b for b in blocks if "CENTRE" in b]
+    port = free_port()
+    with Daemon("--http", f"127.0.0.1:{port}") as d:
+        env = dict(d.env, TOKEN=d.token("web-1", "--write"), CENTRE=f"http://127.0.0.1:{port}")
+        done = run("bash", "-c", curl.removeprefix("$ "), env=env)
+        tap.point(len(json.loads(done.stdout or "{}").get("centre", "")) == 32, "curl gets the centre's name", done)
+        done = run("/usr/bin/python3", "-c", python, env=env)
+        tap.point("'outcome': 'counted', 'number': 1" in done.stdout and calls_of(d) == {"ab" * 20: (0, 5, 0)},
+                  "a short program sends an upload", (done.stdout, done.stderr, calls_of(d)))
+
+
+def symbols(tap):
+    """Hosts are asked for the symbols of what they sent, offer them, and put them."""
+    with Daemon() as d, Daemon("--relay", "https://c:1") as source:
+        exe = os.path.join(programs(source.folder), "sorter")
+        done = source.ctl("upload", "-e", exe, profile(source.folder, exe, (), 1))
+        build = source.json("builds", "--json")["rows"][0]["build_id"]
+        with Wire(source.socket) as w:
+            w.send("FETCH_OBJECT", field(1, build))
+            parsed = w.take()[3]
+        tap.point(done.returncode == 0 and len(parsed[3]) == parsed[2], "a host has parsed symbols", done.stderr)
+        h, other = Host(d, "web-1", "--write"), Host(d, "web-2", "--write")
+        status, answer = h.post([make(sender_number(), 1, 5, build)])
+        tap.point(answer["wanted"] == [build] and not answer["send"], "those of a new build are wanted", answer)
+        data = batch(h.centre) + field(12, field(1, build) + field(2, parsed[1]) + field(3, parsed[2]))
+        status, answer = post(d, h.token, data)
+        tap.point(answer["send"] == [build] and not answer["wanted"], "an offer of them is taken", answer)
+
+        def put(host, kind="application/vnd.profd.symbols", query=""):
+            s = connect(d)
+            head = request(host.token, parsed[3], Connection="close", Content_Type=kind)
+            s.sendall(head.replace(f"POST {PATH}".encode(), f"PUT /api/v1/builds/{build}/symbols{query}".encode(), 1))
+            return finish(s)
+
+        status, answer = put(h, kind="application/octet-stream")
+        tap.point(status == 403 and "right admin" in answer["detail"], "no executable of a host is taken", answer)
+        status, answer = put(other)
+        tap.point(status == 403, "nor symbols of another host's build", answer)
+        status, answer = put(h, query="?host=web-2")
+        tap.point(status == 403, "nor as another host", answer)
+        status, answer = put(h)
+        tap.point(status == 200 and answer["build_id"] == build, "the host's own are stored", answer)
+        named = json.loads(d.get(f"/api/v1/builds/{build}/functions?name=main")[2])["rows"]
+        tap.point(len(named) == 1, "and name functions", named)
+        status, answer = post(d, h.token, data)
+        tap.point(status == 200 and not answer["send"], "they are not asked for again", answer)
 
 
 def killed(tap, seconds, dice):
@@ -416,7 +463,7 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**32)
     print(f"# seed {seed}", flush=True)
     with Tap() as tap:
-        for part in (simple, refused, names, poison, repeated, full, clones, restored):
+        for part in (simple, refused, names, poison, repeated, full, clones, restored, symbols, manual):
             part(tap)
         killed(tap, seconds, random.Random(seed))
 
