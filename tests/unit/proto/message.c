@@ -450,3 +450,60 @@ Test(proto_message, reasons_have_names)
     cr_assert_null(message_inexact_name(0));
     cr_assert_null(message_inexact_name(3));
 }
+
+static size_t put_text(uint8_t *to, uint8_t field, const char *text)
+{
+    const size_t n = strlen(text);
+    to[0] = (uint8_t)(field << 3 | 2);
+    to[1] = (uint8_t)n;
+    memcpy(to + 2, text, n);
+    return n + 2;
+}
+
+/* The body of POST /api/v1/uploads. Cut anywhere it is another batch, or refused. */
+Test(proto_message, a_batch)
+{
+    uint8_t in[256];
+    size_t n = put_text(in, 1, "0123456789abcdef");
+    struct message_batch b;
+    struct profd_error e;
+    n += put_text(in + n, 3, "web-1");
+    n += put_text(in + n, 11, "first");
+    n += put_text(in + n, 12, "\n\002ab\022\001h\030\005"); /* build_id, hash, size */
+    n += put_text(in + n, 11, "");
+    cr_assert_eq(message_decode_batch(in, n, &b, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert(b.centre.size == 16 && b.incarnation.size == 0 && !strcmp(b.host, "web-1") && !*b.boot && b.clock == 0);
+    cr_assert(b.upload_count == 2 && b.uploads[0].size == 5 && b.uploads[1].size == 0);
+    cr_assert(b.offer_count == 1 && !strcmp(b.offers[0].build_id, "ab") && b.offers[0].hash.size == 1);
+    cr_assert_eq(b.offers[0].size, 5);
+    message_batch_done(&b);
+    for (size_t k = 0; k < n; k++) {
+        uint8_t *cut = malloc(k + 1); /* so that a sanitizer sees what is read behind it */
+        memcpy(cut, in, k);
+        if (message_decode_batch(cut, k, &b, &e) == PROFD_OK) {
+            cr_assert_leq(b.upload_count, 2);
+            message_batch_done(&b);
+        }
+        free(cut);
+    }
+    in[n - 2] = 3 << 3 | 2; /* the text of the host again, cut */
+    in[n - 1] = 9;
+    cr_assert_eq(message_decode_batch(in, n, &b, &e), PROFD_MALFORMED);
+}
+
+/* Fields cost more memory than their bytes, so that their number is bounded. */
+Test(proto_message, a_batch_of_too_many_fields)
+{
+    enum { MOST = 8192 };
+    uint8_t *in = calloc(MOST + 1, 2);
+    struct message_batch b;
+    struct profd_error e;
+    for (size_t i = 0; i <= MOST; i++) {
+        in[2 * i] = 11 << 3 | 2;
+    }
+    cr_assert_eq(message_decode_batch(in, (size_t)2 * MOST, &b, &e), PROFD_OK, "%s", e.sentence);
+    cr_assert_eq(b.upload_count, MOST);
+    message_batch_done(&b);
+    cr_assert_eq(message_decode_batch(in, (size_t)2 * (MOST + 1), &b, &e), PROFD_TOO_LARGE);
+    free(in);
+}
