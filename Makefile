@@ -330,7 +330,7 @@ demo:
 	$(Q)sh tests/deps.sh demo
 	$(call SUB_LINE,all)
 	$(Q)PROFD_BUILD=$(B) bash tests/demo/demo.sh
-# A centre and six hosts over TLS: the report over all of them beside what the programs counted. RUNS of each program in each phase.
+# A centre behind nginx and six hosts: the report over all of them beside what the programs counted. RUNS of each program in each phase.
 RUNS ?= 4
 demo-fleet:
 	$(Q)sh tests/deps.sh demo-fleet
@@ -381,7 +381,7 @@ EIO ?= 5
 STEP ?= 7
 crash: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so
 	$(Q)$(B)/tests/crash-campaign $(B)/profd $(B)/tests/crash-fault.so kills=$(N) cuts=$(CUTS) eio=$(EIO) points=$(STEP) $(if $(SEED),seed=$(SEED))
-# make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, gate and centre are killed, restored from backups and cut
+# make fleet N=10000 HOSTS=50 RESTORES=500 PARTITIONS=1000: hosts, relays, nginx and centre are killed, restored from backups and cut
 # off while programs upload. SEED repeats a run. Then the negative controls: what its judge must find.
 HOSTS ?= 3
 RESTORES ?= 30
@@ -391,12 +391,10 @@ fleet: all
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/fleet.py kills=$(N) hosts=$(HOSTS) restores=$(RESTORES) partitions=$(PARTITIONS) \
 	  seed=$(FLEET_SEED)
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/controls.py
-# make bench-fleet: 10,000 simulated hosts over TLS, segments a second and a herd; what relaying costs a host; 1,000
-# hosts that enrol and send.
+# make bench-fleet: 10,000 simulated hosts over HTTPS through nginx, uploads a second and a herd; what relaying costs a host.
 bench-fleet: all $(B)/tests/simulate
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=20 interval=60
+	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/herd.py hosts=10000 connections=256 seconds=60
 	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/overhead.py seconds=10 rounds=3
-	$(Q)PROFD_BUILD=$(B) /usr/bin/python3 tests/fleet/enrolling.py hosts=1000
 # make soak T=600: everything at once, for T seconds.
 T ?= 60
 soak: all $(B)/tests/crash-campaign $(B)/tests/crash-fault.so

@@ -23,7 +23,7 @@ build) wanted=$build ;;
 demo) wanted="$build $demo" ;;
 check) wanted="$build $check $deb" ;;
 lint) wanted="$build $check $lint $deb" ;;
-demo-fleet) wanted="$build $demo python3 openssl" ;;
+demo-fleet) wanted="$build $demo python3 openssl nginx-light" ;;
 nspawn) wanted="$build $nspawn" ;;
 deb) wanted="$build $deb" ;;
 *) echo "deps.sh: unknown set '$1': build, demo, demo-fleet, check, lint, nspawn or deb" >&2; exit 64 ;;

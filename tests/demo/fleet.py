@@ -1,5 +1,5 @@
-"""make demo-fleet: a centre and six hosts on temporary folders, each with a state directory, a certificate and a relay
-of its own. Two versions of a program run everywhere; one host is cut off and comes back, the centre is killed and
+"""make demo-fleet: a centre behind nginx and six hosts on temporary folders, each with a state directory, a token and a
+relay of its own. Two versions of a program run everywhere; one host is cut off and comes back, the centre is killed and
 started.
 In the end the centre's report over all hosts is compared with what the programs counted themselves.
 Usage: fleet.py [RUNS of the program on each host in each phase, 4]"""
@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 from harness import Daemon, run, until  # noqa: E402
-from tls_bed import Bed  # noqa: E402
+from https_bed import Nginx, Relay, proxied  # noqa: E402
 
 HOSTS = 6
 CUT_OFF = 5  # host-5
@@ -75,11 +76,11 @@ class Network:
 
 
 class Host:
-    def __init__(self, number, bed):
-        self.name, self.network = f"host-{number}.example", Network(bed.port)
-        self.daemon = Daemon("--relay", f"tls://centre.example:{self.network.port}", "--harvest-interval", "1s")
-        pair = bed.authority.host(self.name)
-        self.relay = bed.relay(self.daemon, self.name, pair, relay=f"tls://127.0.0.1:{self.network.port}").start()
+    def __init__(self, number, centre, nginx):
+        self.name, self.network = f"host-{number}", Network(nginx.port)
+        url = f"https://localhost:{self.network.port}"
+        self.daemon = Daemon("--relay", url, "--harvest-interval", "1s")
+        self.relay = Relay(self.daemon, url, centre.token(self.name, "--write"), nginx.ca).start()
 
     def run(self, program, version, orders, truth):
         done = self.daemon.ctl("run", "-l", "service=shop", "-l", f"version={version}", program, orders,
@@ -101,8 +102,8 @@ class Host:
 
 
 class Fleet:
-    def __init__(self, runs, centre, bed, folder):
-        self.runs, self.centre, self.bed, self.processes = runs, centre, bed, 0
+    def __init__(self, runs, centre, nginx, folder):
+        self.runs, self.centre, self.processes = runs, centre, 0
         self.truth, self.programs = {}, {}
         for version, number in VERSIONS.items():
             self.truth[version] = os.path.join(folder, f"truth-{version}")
@@ -110,7 +111,7 @@ class Fleet:
             self.programs[version] = os.path.join(folder, f"shop-{version}")
             subprocess.run(["gcc", "-O1", "-pg", "-fno-inline", "-fno-optimize-sibling-calls", f"-DVERSION={number}",
                             "-o", self.programs[version], os.path.join(HERE, "shop.c")], check=True)
-        self.hosts = [Host(n, bed) for n in range(1, HOSTS + 1)]
+        self.hosts = [Host(n, centre, nginx) for n in range(1, HOSTS + 1)]
 
     def work(self, phase):
         """Runs the program on all hosts: version 1.2 on the first ones, 1.3 on the others; more hosts update later."""
@@ -127,7 +128,13 @@ class Fleet:
         print(f"{self.runs} processes on each of {HOSTS} hosts have ended")
 
     def settle(self, hosts):
-        ended = until(lambda: all(h.settled() for h in hosts))
+        def all_settled():
+            late = [h for h in hosts if not h.settled()]
+            for h in late:
+                h.relay.hurry()
+            time.sleep(0.5 if late else 0)
+            return not late
+        ended = until(all_settled)
         for h in hosts:
             r = h.ledger()
             print(f"{h.name}: calls accepted {r['accepted']['calls']:,} = acknowledged {r['acknowledged']['calls']:,} "
@@ -170,7 +177,7 @@ class Fleet:
         return equal, calls
 
 
-def story(f, centre, bed):
+def story(f, centre):
     say("All hosts run the program and send what they count to the centre")
     f.work(0)
     f.settle(f.hosts)
@@ -215,15 +222,12 @@ def story(f, centre, bed):
 def main():
     folder = tempfile.mkdtemp(prefix="profd-fleet-")
     f = None
-    say("Starting a centre (profd and profd-gate), and six hosts (profd and profd-relay each)")
+    say("Starting a centre (profd behind nginx), and six hosts (profd and profd-relay each, with a token)")
     try:
-        with Daemon("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
-            if not bed.start():
-                print(bed.gate.logged())
-                return 1
+        with Daemon("--relay-interval", "1s", *proxied()) as centre, Nginx(centre) as nginx:
             try:
-                f = Fleet(int(sys.argv[1]) if len(sys.argv) > 1 else 4, centre, bed, folder)
-                return story(f, centre, bed)
+                f = Fleet(int(sys.argv[1]) if len(sys.argv) > 1 else 4, centre, nginx, folder)
+                return story(f, centre)
             finally:
                 for h in f.hosts if f else ():
                     h.end()

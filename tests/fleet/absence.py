@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 
-from bed import Bed, Host, Machine, certificate, equation, until
+from bed import Centre, Host, equation, until
 from clocks import FAKETIME
 from relaying import body
 from segment import HOUR
@@ -28,12 +28,12 @@ def calls_in(d, build, hour):
 class Absent:
     """One host, and its absence."""
 
-    def __init__(self, bed, number, seed):
+    def __init__(self, centre, number, seed):
         self.dice, self.truth, self.uploads, self.kills = random.Random(seed), Counter(), 0, 0
         self.builds = [f"{2 * number + i + 1:04x}" * 10 for i in range(2)]
         self.begin = -self.dice.randrange(7 * 24 + 1, 21 * 24)  # hours
         self.host = None
-        self.bed, self.name, self.seed = bed, f"absent-{number}", seed
+        self.centre, self.name, self.seed = centre, f"absent-{number}", seed
 
     def set_clock(self, path, hours):
         """To the middle of an hour that lies so many hours before or behind now; 0: the true time."""
@@ -45,8 +45,7 @@ class Absent:
     def run(self, path):
         sender, sequence = sender_number(), 0
         self.set_clock(path, self.begin)
-        self.host = h = Host(self.bed, self.name, certificate(self.bed, f"{self.name}.example"), self.seed, builds=(),
-                             clock=path)
+        self.host = h = Host(self.centre, self.name, self.seed, builds=(), clock=path)
         h.proxy.refuses = True
         for hours in sorted(self.dice.sample(range(self.begin, 0), STEPS)):
             hour = self.set_clock(path, hours)
@@ -88,12 +87,9 @@ class Absent:
 
 
 def batch(numbers, seed, counts, wrong):
-    with Machine("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
-        if not bed.start():
-            wrong.append(bed.gate.logged())
-            return
+    with Centre(seed, rate=0.3) as centre:
         for i in numbers:
-            a = Absent(bed, i, f"{seed}/{i}")
+            a = Absent(centre, i, f"{seed}/{i}")
             try:
                 settled = a.run(f"{centre.folder}/clock-{i}")
                 wrong += a.judge(centre) if settled else [f"{a.name}: not acknowledged: {a.host.relay.logged()[-300:]}"]

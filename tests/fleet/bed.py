@@ -1,20 +1,21 @@
 # not a test
-"""A fleet of real programs: the profd of a centre, profd-gate, and hosts with profd, profd-relay and a program that
-uploads and counts its own calls. Between relay and gate is a proxy."""
+"""A fleet of real programs: the profd of a centre behind nginx, and hosts with profd, profd-relay and a program that
+uploads and counts its own calls. Between relay and nginx is something that disturbs connections, and between nginx and
+the centre something that disturbs requests."""
 import os
 import random
 import signal
 import sys
-import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 from clocks import moved_as  # noqa: E402
 from harness import BUILD, LONG, PROFCTL, PROFD, Daemon, Tap, run, until  # noqa: E402,F401
+from https_bed import Nginx, Relay, proxied, why_not  # noqa: E402,F401
 from judge import calls_of, difference, sums  # noqa: E402,F401
 from memory import Counter  # noqa: E402
+from between import Between, Meddler  # noqa: E402,F401
 from proxy import Proxy  # noqa: E402
 from relaying import Sender, equation  # noqa: E402,F401
-from tls_bed import GATE, Bed  # noqa: E402,F401
 from wire import Wire  # noqa: E402
 
 ARCS = [f"{i:02x}" * 20 for i in range(1, 21)]  # builds with one arc each: a report's calls are those of an arc
@@ -51,16 +52,36 @@ class Machine(Daemon):
         self.start()
 
 
+class Centre(Machine):
+    """A centre and its nginx. rate: the part of requests that is disturbed between the two. between: what is there
+    instead of that, made from a path to listen on and the path of the centre's socket."""
+
+    def __init__(self, seed=0, rate=0.0, between=None, interval="1s", **more):
+        super().__init__("--relay-interval", interval, *proxied(), **more)
+        path = os.path.join(self.folder, "between")
+        self.between = between(path, self.http) if between else Meddler(path, self.http, seed, rate)
+        self.proxy = Nginx(path).start()
+        self.port, self.ca = self.proxy.port, self.proxy.ca
+
+    def restart_proxy(self):
+        self.proxy.stop(signal.SIGKILL)
+        self.proxy.start()
+
+    def __exit__(self, *_):
+        self.proxy.__exit__()
+        self.between.stop()
+        super().__exit__()
+
+
 class Host:
-    """port: of the gate, or of a proxy in front of it. start: the program begins to upload at once, unless builds is
+    """port: of nginx, or of something in front of it. start: the program begins to upload at once, unless builds is
     empty. live: builds of processes that count while they live."""
 
-    def __init__(self, bed, name, pair, seed, port=None, builds=ARCS, live=(), pause=0.0, rate=0.5,
-                 start=True, **more):
-        self.name, self.bed, self.proxy = name, bed, Proxy(port or bed.port, seed, rate)
-        self.daemon = Machine("--relay", f"tls://localhost:{self.proxy.port}", "--harvest-interval", "1s",
-                              **more)
-        self.relay = bed.relay(self.daemon, f"relay-{name}", pair, relay=f"tls://localhost:{self.proxy.port}")
+    def __init__(self, centre, name, seed, port=None, builds=ARCS, live=(), pause=0.0, rate=0.5, start=True, **more):
+        self.name, self.centre, self.proxy = name, centre, Proxy(port or centre.port, seed, rate)
+        url = f"https://localhost:{self.proxy.port}"
+        self.daemon = Machine("--relay", url, "--harvest-interval", "1s", **more)
+        self.relay = Relay(self.daemon, url, centre.token(name, "--write"), centre.ca)
         self.sender = Sender(self.daemon, random.Random(seed), builds, 1, pause)
         self.live = [Counter(self.daemon.socket, f"{seed}/{b}", build_id=b) for b in live]
         self.builds, self.counted = [*builds, *live], {}
@@ -68,8 +89,8 @@ class Host:
             self.sender.start()
 
     def flush(self):
-        """One flush. Returns its exit status."""
-        return run(self.relay.program, "--config", self.relay.file, "--once").returncode
+        """One round of the relay. Returns its exit status."""
+        return self.relay.once().returncode
 
     def ledger(self):
         return self.daemon.json("status", "--json")["store"]["relay"]
@@ -98,10 +119,6 @@ class Host:
         self.proxy.stop()
         self.daemon.stop()
         self.daemon.__exit__()
-
-
-def certificate(bed, name):
-    return bed.authority.host(name, uuid.uuid4().int)
 
 
 def truth_of(hosts):

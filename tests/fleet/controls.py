@@ -5,10 +5,10 @@ programs makes these mistakes; the same course of events without them is found t
 import os
 import signal
 
-from bed import (ARCS, Bed, Daemon, Host, Tap, calls, calls_of, certificate, excess, stacks, stacks_of, sums, truth_of,
-                 until)
+from bed import (ARCS, Centre, Host, Tap, calls, calls_of, excess, stacks, stacks_of, sums, truth_of, until, why_not)
+from between import Early
 from relaying import body
-from shim import Early, Keys, OneEpoch, WhenSealed
+from shim import Keys, OneEpoch, WhenSealed
 from wire import Wire
 
 
@@ -34,37 +34,26 @@ def judge(h, centre):
     return excess(host, got), excess(got, truth)
 
 
-def quiet_host(bed):
-    return Host(bed, "control", certificate(bed, "control.example"), 0, rate=0, builds=())
-
-
-def put_between(h, shim):
-    """Between the host's daemon and its relay."""
-    with open(h.relay.file, encoding="utf-8") as f:
-        text = f.read().replace(f"socket = {h.daemon.socket}\n", f"socket = {shim.path}\n")
-    with open(h.relay.file, "w", encoding="utf-8") as f:
-        f.write(text)
+def quiet_host(centre):
+    return Host(centre, "control", 0, rate=0, builds=())
 
 
 def early(tap, mistake):
     """The centre is killed after an acknowledgement."""
-    with Daemon("--gate", "--relay-interval", "1s") as centre:
-        shim = Early(os.path.join(centre.folder, "shim"), centre.socket)
-        shim.early = mistake
-        with Bed(shim.path) as bed:
-            bed.start()
-            h = quiet_host(bed)
-            try:
-                upload(h, ARCS[0], 5)
-                settle(h)
-                centre.stop(signal.SIGKILL)
-                shim.early = False
-                centre.start()
-                upload(h, ARCS[1], 7)
-                settle(h)
-                lacks, doubled = judge(h, centre)
-            finally:
-                h.end()
+    with Centre(between=Early) as centre:
+        centre.between.early = mistake
+        h = quiet_host(centre)
+        try:
+            upload(h, ARCS[0], 5)
+            settle(h)
+            centre.stop(signal.SIGKILL)
+            centre.between.early = False
+            centre.start()
+            upload(h, ARCS[1], 7)
+            settle(h)
+            lacks, doubled = judge(h, centre)
+        finally:
+            h.end()
     want = 5 if mistake else 0
     tap.point((lacks, doubled) == (want, 0), f"acknowledged {'before' if mistake else 'after'} the commit: {lacks} "
               f"calls are found lost, {doubled} doubled", (lacks, doubled))
@@ -72,12 +61,11 @@ def early(tap, mistake):
 
 def rolled_back(tap, kind, what, want):
     """A host is restored from a backup that has an open segment, after that one and others were sent."""
-    with Daemon("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
-        bed.start()
-        h = quiet_host(bed)
+    with Centre() as centre:
+        h = quiet_host(centre)
         try:
             shim = kind(os.path.join(h.daemon.folder, "shim"), h.daemon.socket)
-            put_between(h, shim)
+            h.relay.configure(socket=shim.path)
             upload(h, ARCS[0], 3)
             h.daemon.back_up()
             shim.save()
@@ -98,9 +86,8 @@ def rolled_back(tap, kind, what, want):
 
 def stackless(tap, mistake):
     """All calls arrive, and no stacks."""
-    with Daemon("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
-        bed.start()
-        h = quiet_host(bed)
+    with Centre() as centre:
+        h = quiet_host(centre)
         try:
             for build in ARCS[:5]:
                 upload(h, build, 20, not mistake)
@@ -117,6 +104,9 @@ def stackless(tap, mistake):
 
 def main():
     with Tap() as tap:
+        if why_not():
+            tap.skip("the judge of a fleet", why_not())
+            return
         stackless(tap, False)
         stackless(tap, True)
         early(tap, False)

@@ -6,7 +6,7 @@ every database. Prints TAP. fleet.py [hosts=N] [kills=N] [restores=N] [partition
 import sys
 
 from absence import absences
-from bed import Tap
+from bed import Tap, why_not
 from kills import kills
 from restores import restores
 
@@ -24,6 +24,9 @@ def wishes():
 def main():
     w = wishes()
     with Tap() as tap:
+        if why_not():
+            tap.skip("a fleet", why_not())
+            return
         print(f"# seed={w['seed']}", flush=True)
         kills(tap, w["hosts"], w["kills"], w["seed"])
         restores(tap, w["restores"], w["seed"])

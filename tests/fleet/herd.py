@@ -1,20 +1,24 @@
 #!/usr/bin/python3
-"""Simulated hosts, thousands of them, with real TLS, a real gate and a real centre: what the centre acknowledges, it
-counts once. Prints how many segments a second are stored, beside the handshakes a second of openssl s_time with the
-same gate, how long a herd takes after the centre was killed, and memory. herd.py [hosts=N] [connections=M] [seconds=T]
-[segments=K] [arcs=A] [interval=T]: the hosts' interval"""
+"""Simulated hosts, thousands of them, over HTTPS through the real nginx to a real centre: what the centre acknowledges,
+it counts once. Prints how many uploads a second are stored, beside the handshakes a second of openssl s_time with the
+same nginx, how long a herd takes after the centre was killed, and memory. herd.py [hosts=N] [connections=M] [seconds=T]
+[uploads=K] [batches=B] [arcs=A] [proxy=nginx|haproxy]: K uploads in a batch, B batches on a connection."""
+import hashlib
 import os
 import re
+import secrets
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 
-from bed import BUILD, LONG, Bed, Daemon, Tap, certificate, run
+from bed import BUILD, LONG, Daemon, Tap, proxied, run, why_not
+from https_bed import Haproxy, Nginx
 
 SIMULATE = os.path.join(BUILD, "tests", "simulate")
-FLEET = {"hosts": 300, "connections": 100, "seconds": 3, "segments": 20, "arcs": 100, "interval": 2}
+FLEET = {"hosts": 300, "connections": 100, "seconds": 3, "uploads": 20, "batches": 5, "arcs": 100, "proxy": "nginx"}
 
 
 def family(pid):
@@ -67,91 +71,117 @@ class Watch(threading.Thread):
         return ", ".join(f"RssAnon of the {name} {most:.0f} MB" for name, most in self.most.items())
 
 
-def simulate(bed, w, **more):
-    """What it printed: name → number."""
-    options = [f"{k}={v}" for k, v in {**{k: w[k] for k in ("hosts", "connections", "segments", "arcs")},
-                                       **more}.items()]
-    done = run(SIMULATE, bed.port, bed.authority.ca, bed.authority.key, *options, timeout=10 * LONG)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return {line.split()[0]: float(line.split()[1]) for line in done.stdout.splitlines()}, done.stderr.strip()
+def make_tokens(centre, hosts):
+    """The path of a file with a token for each host. One is made by profctl, the others by SQL: there are thousands."""
+    centre.token("simulated", "--write")
+    centre.stop()
+    texts = ["profd_" + secrets.token_urlsafe(32) for _ in range(hosts)]
+    with sqlite3.connect(os.path.join(centre.state, "profd.db")) as db:
+        db.executemany("INSERT INTO token (name, rights, tenant, hosts, hash, expires, created) SELECT ?, rights, "
+                       "tenant, hosts, ?, expires, created FROM token WHERE name='simulated'",
+                       [(f"simulated-{i}", hashlib.sha256(t.encode()).digest()) for i, t in enumerate(texts)])
+    db.close()
+    centre.start()
+    path = os.path.join(centre.folder, "tokens")
+    with open(path, "w") as f:
+        f.write("\n".join(texts) + "\n")
+    return path
 
 
-def handshakes(bed, seconds):
-    """Of openssl's client, one after the other, with a certificate, a second."""
-    pair = certificate(bed, "yardstick.example")
-    done = run("openssl", "s_time", "-connect", f"localhost:{bed.port}", "-CAfile", bed.authority.ca, "-cert", pair[0],
-               "-key", pair[1], "-new", "-time", seconds)
-    found = re.search(r"(\d+) connections in (\d+) real seconds", done.stdout)
-    return int(found[1]) / int(found[2]) if found else 0.0
+class Herd:
+    def __init__(self, tap, w, centre, proxy, tokens):
+        self.tap, self.w, self.centre, self.proxy, self.tokens, self.centre_name = tap, w, centre, proxy, tokens, ""
 
+    def command(self, **more):
+        options = {**{k: self.w[k] for k in ("hosts", "connections", "uploads", "batches", "arcs")}, **more}
+        return [SIMULATE, str(self.proxy.port), self.proxy.ca, self.tokens, *(f"{k}={v}" for k, v in options.items())]
 
-def counted(centre):
-    return centre.json("status", "--json")["store"]["centre"]["counted"]["uploads"]
+    def handshakes(self, seconds):
+        """Of openssl's client, one after the other, a second."""
+        done = run("openssl", "s_time", "-connect", f"localhost:{self.proxy.port}", "-CAfile", self.proxy.ca, "-new",
+                   "-time", seconds)
+        found = re.search(r"(\d+) connections in (\d+) real seconds", done.stdout)
+        return int(found[1]) / int(found[2]) if found else 0.0
 
+    def counted(self):
+        centre = self.centre.json("status", "--json")["store"]["centre"]
+        return centre["counted"]["uploads"] if centre else 0  # before the first batch it is no centre
 
-def settled(centre):
-    """What is counted when the last segments of closed connections are, too: the number stays for two seconds."""
-    last, since = counted(centre), time.monotonic()
-    while time.monotonic() < since + 2:
-        time.sleep(0.1)
-        now = counted(centre)
-        if now != last:
-            last, since = now, time.monotonic()
-    return last
+    def settled(self):
+        """What is counted when the last batches of closed connections are, too: the number stays for two seconds."""
+        last, since = self.counted(), time.monotonic()
+        while time.monotonic() < since + 2:
+            time.sleep(0.1)
+            now = self.counted()
+            if now != last:
+                last, since = now, time.monotonic()
+        return last
 
+    def simulate(self, process):
+        """What it printed, name → number, with the CPU seconds of the centre and of the proxy; and what it said."""
+        watch = Watch(proxy=self.proxy.process, centre=self.centre.process)
+        cpu = cpu_of(self.centre.process.pid), cpu_of(self.proxy.process.pid)
+        out, err = process.communicate(timeout=10 * LONG)
+        if process.returncode:
+            raise RuntimeError(err)
+        got = dict(line.split() for line in out.splitlines())
+        self.centre_name = got.pop("centre")
+        got = {name: float(number) for name, number in got.items()}
+        got["figures"] = (f"{got['requests']:.0f} requests, {got['handshakes']:.0f} handshakes, {got['refused']:.0f} "
+                          f"refused, {got['failed']:.0f} broken, of these {got['unopened']:.0f} in the handshake; "
+                          f"CPU of centre "
+                          f"{cpu_of(self.centre.process.pid) - cpu[0]:.1f} s, {self.w['proxy']} "
+                          f"{cpu_of(self.proxy.process.pid) - cpu[1]:.1f} s, simulator {got['cpu']:.1f} s; "
+                          f"{watch.stop()}")
+        if err:
+            print(f"# {err.strip()[:500]}", flush=True)
+        return got, err.strip()
 
-def sustained(tap, w, centre, bed):
-    yardstick = handshakes(bed, max(1, w["seconds"] // 3))
-    watch, before = Watch(gate=bed.gate.process, centre=centre.process), counted(centre)
-    cpu = cpu_of(centre.process.pid), cpu_of(bed.gate.process.pid)
-    got, said = simulate(bed, w, seconds=w["seconds"])
-    cpu = cpu_of(centre.process.pid) - cpu[0], cpu_of(bed.gate.process.pid) - cpu[1]
-    stored = counted(centre) - before
-    tap.point(got["segments"] <= stored <= got["segments"] + 8 * w["connections"] and got["segments"] > 0,
-              f"{got['segments']:.0f} segments in {got['seconds']:.1f} s, {w['segments']} a connection: "
-              f"{got['segments_per_second']:.0f}/s; openssl s_time {yardstick:.0f} handshakes/s: "
-              f"{got['segments_per_second'] / max(yardstick, 1):.1f} ×; CPU of centre {cpu[0]:.1f} s, gate "
-              f"{cpu[1]:.1f} s, simulator {got['cpu']:.1f} s; "
-              f"refused {got['refused']:.0f}, broken {got['failed']:.0f}; "
-              f"{watch.stop()}", (got, said, stored))
+    def start(self, **more):
+        return subprocess.Popen(self.command(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
+    def sustained(self):
+        w, yardstick, before = self.w, self.handshakes(max(1, self.w["seconds"] // 6)), self.counted()
+        got, said = self.simulate(self.start(seconds=w["seconds"]))
+        stored = self.settled() - before
+        more = w["uploads"] * w["connections"]
+        self.tap.point(0 < got["uploads"] <= stored <= got["uploads"] + more,
+                       f"{got['uploads']:.0f} uploads in {got['seconds']:.1f} s, {w['uploads']} in a batch, "
+                       f"{w['batches']} batches on a connection: {got['uploads_per_second']:.0f}/s; openssl s_time "
+                       f"{yardstick:.0f} handshakes/s; {got['figures']}", (got, said, stored))
 
-def herd(tap, w, centre, bed):
-    centre.stop(signal.SIGKILL)
-    options = [f"{k}={w[k]}" for k in ("hosts", "segments", "arcs", "interval")] + [f"connections={w['hosts']}"]
-    with subprocess.Popen([SIMULATE, str(bed.port), bed.authority.ca, bed.authority.key, *options],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as herd_of:
+    def herd(self):
+        w, before, want = self.w, self.settled(), self.w["hosts"] * self.w["uploads"]
+        self.centre.stop(signal.SIGKILL)
+        herd = self.start(herd=1, connections=w["hosts"], centre=self.centre_name)
         time.sleep(1)
-        centre.start()
-        began, before = time.monotonic(), counted(centre)
-        watch, gate = Watch(gate=bed.gate.process, centre=centre.process), cpu_of(bed.gate.process.pid)
-        out, err = herd_of.communicate(timeout=10 * LONG)
+        self.centre.start()
+        began = time.monotonic()
+        got, said = self.simulate(herd)
         took = time.monotonic() - began
-    if herd_of.returncode:
-        raise RuntimeError(f"simulate: {herd_of.returncode} {err}")
-    got = dict(line.split() for line in out.splitlines())
-    stored, want = counted(centre), w["hosts"] * w["segments"]
-    tap.point(herd_of.returncode == 0 and int(got["segments"]) == want and stored - before <= want,
-              f"{w['hosts']} hosts with {w['segments']} segments each reach a centre that was killed: all {want} are "
-              f"acknowledged {took:.1f} s after its start; CPU of centre {cpu_of(centre.process.pid):.1f} s, gate "
-              f"{cpu_of(bed.gate.process.pid) - gate:.1f} s, simulator {got['cpu']} s; {got['refused']} refused, "
-              f"{got['failed']} broken; "
-              f"{watch.stop()}", (got, err, stored, before))
+        self.tap.point(int(got["uploads"]) == want,
+                       f"{w['hosts']} hosts with {w['uploads']} uploads each reach a centre that was killed: all "
+                       f"{want} are acknowledged {took:.1f} s after its start; {got['figures']}",
+                       (got, said))
+        self.tap.point(self.counted() == before + want and self.centre.ctl("verify").returncode == 0,
+                       "each upload is counted once", (before, want, self.counted()))
 
 
 def main():
     w = dict(FLEET)
     for argument in sys.argv[1:]:
         name, _, value = argument.partition("=")
-        w[name] = int(value)
-    with Tap() as tap, Daemon("--gate") as centre, Bed(centre.socket) as bed:
-        if tap.point(bed.start(), "profd-gate listens", bed.gate.logged()):
-            sustained(tap, w, centre, bed)
-            before = settled(centre)
-            herd(tap, w, centre, bed)
-            tap.point(counted(centre) == before + w["hosts"] * w["segments"] and centre.ctl("verify").returncode == 0,
-                      "each segment is counted once", (before, counted(centre)))
+        w[name] = value if name == "proxy" else int(value)
+    with Tap() as tap:
+        if why_not():
+            tap.skip("a herd", why_not())
+            return
+        with Daemon(*proxied()) as centre:
+            tokens = make_tokens(centre, w["hosts"])
+            with (Haproxy if w["proxy"] == "haproxy" else Nginx)(centre) as proxy:
+                h = Herd(tap, w, centre, proxy, tokens)
+                h.sustained()
+                h.herd()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ without profd-relay, in turn. overhead.py [seconds=T] [rate=N] [rounds=N]. Print
 import sys
 import time
 
-from bed import ARCS, Bed, Daemon, Host, Machine, Tap, calls, calls_of, certificate, until
+from bed import ARCS, Centre, Daemon, Host, Tap, calls, calls_of, until, why_not
 from herd import cpu_of, status_of
 from relaying import body
 from wire import Wire, sender_number
@@ -37,15 +37,9 @@ def add(total, sent):
         total[build] = total.get(build, 0) + n
 
 
-def main():
-    w = {"seconds": 2, "rate": 100, "rounds": 1}
-    for argument in sys.argv[1:]:
-        name, _, value = argument.partition("=")
-        w[name] = int(value)
-    with Tap() as tap, Daemon() as plain, Machine("--gate", "--relay-interval", "10s") as centre, \
-            Bed(centre.socket) as bed:
-        bed.start()
-        h = Host(bed, "host", certificate(bed, "host.example"), 0, port=bed.port, builds=(), rate=0)
+def compare(tap, w):
+    with Daemon() as plain, Centre(interval="10s") as centre:
+        h = Host(centre, "host", 0, builds=(), rate=0)
         try:
             h.relay.start()
             truth, without, with_relay = {}, [], []
@@ -62,6 +56,18 @@ def main():
                       f"{b['memory']:.1f} MB: {b['memory'] - a['memory']:+.1f} MB", (truth, calls_of(centre)))
         finally:
             h.end()
+
+
+def main():
+    w = {"seconds": 2, "rate": 100, "rounds": 1}
+    for argument in sys.argv[1:]:
+        name, _, value = argument.partition("=")
+        w[name] = int(value)
+    with Tap() as tap:
+        if why_not():
+            tap.skip("what relaying costs", why_not())
+            return
+        compare(tap, w)
 
 
 if __name__ == "__main__":

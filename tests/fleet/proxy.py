@@ -1,6 +1,7 @@
 # not a test
-"""A TCP proxy between the relay of a host and the gate. It drops, delays, doubles, half-closes and cuts connections,
-and partitions the network. What happens to the n-th connection follows from the seed and n."""
+"""Something between the relay of a host and nginx that knows TCP and the records of TLS. It drops, delays, doubles,
+half-closes and cuts connections, and partitions the network. What happens to the n-th connection follows from the seed
+and n."""
 import random
 import select
 import socket
@@ -12,7 +13,8 @@ from collections import Counter
 from harness import LONG
 
 FAULTS = ("drop", "delay", "twice", "half", "cut", "cut", "lose", "lose", "lose")  # the last: an answer is thrown away
-RECORDS = 20  # of the centre, within which a connection is cut: 9 are the handshake and the welcome
+RECORDS = 20  # of nginx, within which a connection is cut: some are of the handshake
+LIFE = 200    # records at most, after which a connection ends that nothing else disturbs, while there are disturbances
 HELD = 1.0    # seconds for which a half-closed connection stays
 
 
@@ -106,7 +108,7 @@ class Proxy:
         return was
 
     def pump(self, near, far, again, fault, dice):
-        records, last, until_end = Records(), dice.randrange(1, RECORDS + 1), None
+        records, last, until_end = Records(), dice.randrange(1, (RECORDS if fault else LIFE) + 1), None
         halved = None
         while until_end is None or time.monotonic() < until_end:
             ready = select.select([s for s in (near, far) if s is not halved], [], [], 0.05)[0]
@@ -125,21 +127,24 @@ class Proxy:
                     if again:
                         again.sendall(data)
                     continue
-                for record in records.add(data) if fault in ("cut", "lose", "half") else ():
+                for record in records.add(data) if fault in ("cut", "lose", "half", "") else ():
                     last -= 1
+                    if last <= 0 and fault == "" and self.rate:
+                        self.counts["ended"] += 1
+                        return
                     if last == 0 and fault == "half":
                         self.counts["half-closed"] += 1
                         halved = dice.choice((near, far))
                         (far if halved is near else near).shutdown(socket.SHUT_WR)
                         until_end = time.monotonic() + HELD * dice.random()
-                    elif last == 0:
+                    elif last == 0 and fault:
                         self.counts["cut before an answer" if fault == "lose" else "cut behind an answer"] += 1
                         if fault == "cut":
                             near.sendall(record)
                         return
                     if halved is not far:
                         near.sendall(record)
-                if fault not in ("cut", "lose", "half"):
+                if fault not in ("cut", "lose", "half", ""):
                     near.sendall(data)
 
     def stop(self):

@@ -7,8 +7,7 @@ import random
 import time
 from collections import Counter
 
-from bed import (ARCS, LONG, MARKS, Bed, Host, Machine, calls, calls_of, certificate, equation, excess, sums, truth_of,
-                 until)
+from bed import ARCS, LONG, MARKS, Centre, Host, calls, calls_of, equation, excess, sums, truth_of, until
 from wire import Wire
 
 STEPS = 12
@@ -38,15 +37,10 @@ class Round:
 
     def __init__(self, seed):
         self.dice, self.counts = random.Random(seed), Counter()
-        self.centre = Machine("--gate", "--relay-interval", "1s")
-        self.bed = Bed(self.centre.socket)
-        self.hosts = []
-        self.started = self.bed.start()
+        self.centre, self.hosts = Centre(seed, rate=0.3), []
         for i in range(2):
-            name = f"host-{i}"
-            self.hosts.append(Host(self.bed, name, certificate(self.bed, f"{name}.example"), f"{seed}/{i}",
-                                   builds=ARCS[10 * i:10 * i + 9], live=ARCS[10 * i + 9:10 * i + 10],
-                                   pause=0.02))
+            self.hosts.append(Host(self.centre, f"host-{i}", f"{seed}/{i}", builds=ARCS[10 * i:10 * i + 9],
+                                   live=ARCS[10 * i + 9:10 * i + 10], pause=0.02))
 
     def step(self):
         h = self.dice.choice(self.hosts)
@@ -69,6 +63,7 @@ class Round:
         self.restore(kind)
         for _ in range(self.dice.randrange(STEPS)):
             self.step()
+        self.centre.between.rate = 0
         for h in self.hosts:
             h.sender.ended = True
             h.proxy.rate = 0
@@ -110,8 +105,6 @@ class Round:
     def end(self):
         for h in self.hosts:
             h.end()
-        self.bed.__exit__()
-        self.centre.stop()
         self.centre.__exit__()
 
 
@@ -122,7 +115,7 @@ def restores(tap, number, seed):
         kind = ("host", "centre", "both")[i % 3]
         r = Round(f"{seed}/{i}")
         try:
-            settled = r.started and r.run(kind)
+            settled = r.run(kind)
             faults = r.judge(kind) if settled else ["segments are not acknowledged"]
         finally:
             r.end()

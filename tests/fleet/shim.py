@@ -6,7 +6,7 @@ import struct
 import threading
 
 from segment import resealed
-from wire import NAMES, TYPES, field, fields
+from wire import NAMES, field, fields
 
 
 def pieces(s):
@@ -71,28 +71,6 @@ class Shim:
                 pass
 
 
-class Early(Shim):
-    """Of the centre's socket: acknowledges what has not been committed, as long as early is True."""
-
-    def __init__(self, path, target):
-        self.early, self.incarnation, self.count = True, b"", 0
-        super().__init__(path, target)
-
-    def answered(self, kind, payload):
-        if kind == "ADMIT":
-            self.incarnation = fields(payload)[1]
-        return payload
-
-    def asked(self, kind, payload, tag, near):
-        if kind != "DELIVER" or not self.early:
-            return payload
-        m = fields(payload)
-        self.count += 1
-        answer = field(1, m[2]) + field(2, m[3]) + field(3, self.incarnation) + field(4, self.count)
-        near.sendall(struct.pack("<IBBHI", len(answer), 1, TYPES["ACKNOWLEDGE"], 0, tag) + answer)
-        return None  # it would have been committed later
-
-
 def rekeyed(data, epoch, sequence):
     """The same segment with another key: the last of two fields counts."""
     return resealed(data[:-11] + field(1, epoch) + field(2, sequence) + data[-11:])
@@ -100,7 +78,8 @@ def rekeyed(data, epoch, sequence):
 
 class Keys(Shim):
     """Of a host's socket: gives segments other keys than profd. key(id, epoch, sequence) says which. What it remembers
-    belongs to the host's database: save and restore go with the database's backup."""
+    belongs to the host's database: save and restore go with the database's backup. Of two fields with the same number
+    the last one counts."""
 
     def __init__(self, path, target):
         self.known, self.saved = {}, {}
@@ -127,15 +106,14 @@ class Keys(Shim):
         if ours not in self.known:
             self.known[ours] = self.key(m[1], *ours)
         epoch, sequence = self.known[ours]
-        return (field(1, m[1]) + field(2, epoch) + field(3, sequence) + field(4, rekeyed(m[4], epoch, sequence))
-                + field(5, m.get(5, 0)) + field(6, m.get(6, 0)))
+        return payload + field(2, epoch) + field(3, sequence) + field(4, rekeyed(m[4], epoch, sequence))
 
     def asked(self, kind, payload, tag, near):
         if kind != "ACKNOWLEDGE":
             return payload
         m = fields(payload)
         theirs = {v: k for k, v in self.known.items()}.get((m[1], m[2]), (m[1], m[2]))
-        return (field(1, theirs[0]) + field(2, theirs[1]) + field(3, m[3]) + field(4, m[4]) + field(5, m.get(5, 0)))
+        return payload + field(1, theirs[0]) + field(2, theirs[1])
 
 
 class OneEpoch(Keys):

@@ -1,34 +1,22 @@
-/* Thousands of hosts in one process, which reach a centre through its gate. */
+/* Thousands of hosts in one process, which reach a centre through its proxy. */
 #ifndef PROFD_TESTS_FLEET_SIMULATE_H
 #define PROFD_TESTS_FLEET_SIMULATE_H
 
-#include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/segment.h"
-
-#define SIMULATE_PER_CONNECTION 20u /* segments, as profd-relay */
-
-/* A host: its segments have the sequences from first + 1 on; a set bit of acknowledged is one of these. */
-struct simulate_host {
-    X509 *certificate;
-    EVP_PKEY *key;
+/* A batch of one host: its uploads have the sequences from first + 1 on. */
+struct simulate_batch {
+    const uint8_t *centre; /* 16 bytes, or NULL: not known yet */
+    bool named;            /* the batch says the name of the host, simulated-N */
+    size_t host;
     uint64_t first;
-    uint32_t acknowledged;
-    uint64_t due; /* ms of the monotonic clock: it does not come before */
-    bool busy;
+    unsigned uploads, programs, arcs;
 };
 
-/* Certificates of count hosts. from: the key of the CA, which signs them, and they share a key; or a directory where
- * host-N/relay.crt and relay.key are those of host N. Ends the process with a sentence if it cannot. */
-void simulate_certify(const char *ca, const char *from, struct simulate_host *hosts, size_t count);
-
-/* The epoch of a host: the same in each run of the process. */
-void simulate_epoch(size_t host, uint8_t out[SEGMENT_EPOCH_SIZE]);
-/* A segment of the current hour, of one of `programs` programs, with as many arcs, and half as many bins. The caller
- * frees *out. */
-void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigned arcs, uint8_t **out, size_t *size);
+/* Message Batch, with uploads of the current hour, of `programs` programs in turn, each with as many arcs, and half as
+ * many bins. A host has the same epoch in each run of the process. The caller frees *out. */
+void simulate_make_batch(const struct simulate_batch *batch, uint8_t **out, size_t *size);
 
 #endif

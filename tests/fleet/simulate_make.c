@@ -1,12 +1,10 @@
-/* What a simulated host has: a certificate, and segments. */
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
+/* What a simulated host sends: batches of uploads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
+#include "proto/segment.h"
 #include "tests/fleet/simulate.h"
 
 #define ARCS_MOST 4096u
@@ -20,84 +18,8 @@ static void *must(void *p, const char *what)
     return p;
 }
 
-static FILE *open_file(const char *path)
-{
-    return must(fopen(path, "r"), path);
-}
-
-static X509 *certify(size_t i, X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key)
-{
-    char name[64], alternatives[160];
-    X509 *x = must(X509_new(), "X509_new");
-    X509_NAME *subject = must(X509_NAME_new(), "X509_NAME_new");
-    X509_EXTENSION *extension;
-
-    snprintf(name, sizeof name, "simulated-%zu.example", i);
-    snprintf(alternatives, sizeof alternatives, "DNS:%s,URI:urn:uuid:5150f1ee-0000-4000-8000-%012zx", name, i);
-    X509_set_version(x, X509_VERSION_3);
-    ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), i + 1);
-    X509_gmtime_adj(X509_getm_notBefore(x), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(x), 86400);
-    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
-    X509_set_subject_name(x, subject);
-    X509_NAME_free(subject);
-    X509_set_issuer_name(x, X509_get_subject_name(issuer));
-    X509_set_pubkey(x, key);
-    extension = must(X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, alternatives), "subjectAltName");
-    X509_add_ext(x, extension, -1);
-    X509_EXTENSION_free(extension);
-    if (!X509_sign(x, issuer_key, EVP_sha256())) {
-        must(NULL, "X509_sign");
-    }
-    return x;
-}
-
-static void sign_all(const char *ca, const char *ca_key, struct simulate_host *hosts, size_t count)
-{
-    FILE *f = open_file(ca), *g = open_file(ca_key);
-    X509 *issuer = must(PEM_read_X509(f, NULL, NULL, NULL), ca);
-    EVP_PKEY *issuer_key = must(PEM_read_PrivateKey(g, NULL, NULL, NULL), ca_key);
-    EVP_PKEY *key = must(EVP_EC_gen("P-256"), "EVP_EC_gen");
-
-    fclose(f);
-    fclose(g);
-    for (size_t i = 0; i < count; i++) {
-        hosts[i].certificate = certify(i, issuer, issuer_key, key);
-        hosts[i].key = key;
-    }
-    X509_free(issuer);
-    EVP_PKEY_free(issuer_key);
-}
-
-static void read_all(const char *directory, struct simulate_host *hosts, size_t count)
-{
-    char path[4096];
-    FILE *f;
-
-    for (size_t i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/host-%zu/relay.crt", directory, i);
-        f = open_file(path);
-        hosts[i].certificate = must(PEM_read_X509(f, NULL, NULL, NULL), path);
-        fclose(f);
-        snprintf(path, sizeof path, "%s/host-%zu/relay.key", directory, i);
-        f = open_file(path);
-        hosts[i].key = must(PEM_read_PrivateKey(f, NULL, NULL, NULL), path);
-        fclose(f);
-    }
-}
-
-void simulate_certify(const char *ca, const char *from, struct simulate_host *hosts, size_t count)
-{
-    struct stat st;
-
-    if (!stat(from, &st) && S_ISDIR(st.st_mode)) {
-        read_all(from, hosts, count);
-    } else {
-        sign_all(ca, from, hosts, count);
-    }
-}
-
-void simulate_epoch(size_t host, uint8_t out[SEGMENT_EPOCH_SIZE])
+/* The same in each run of the process. */
+static void make_epoch(size_t host, uint8_t out[SEGMENT_EPOCH_SIZE])
 {
     static uint32_t start;
 
@@ -143,7 +65,7 @@ static void fill(uint64_t *numbers, uint32_t n, uint64_t first, size_t group, ui
     }
 }
 
-void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigned arcs, uint8_t **out, size_t *size)
+static void make_upload(size_t host, uint64_t sequence, unsigned programs, unsigned arcs, uint8_t **out, size_t *size)
 {
     static uint64_t bin_shares[ARCS_MOST * COUNTS_GROUPS], arc_shares[ARCS_MOST * COUNTS_GROUPS];
     char id[41];
@@ -157,7 +79,7 @@ void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigne
     uint8_t *shares = NULL;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    simulate_epoch(host, s.epoch);
+    make_epoch(host, s.epoch);
     snprintf(id, sizeof id, "%08x%032x", (unsigned)(sequence % programs), 0x51u);
     s.last = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     s.first = s.last - 1000000000;
@@ -175,4 +97,69 @@ void simulate_segment(size_t host, uint64_t sequence, unsigned programs, unsigne
         must(NULL, e.sentence);
     }
     free(shares);
+}
+
+/* Appends to a message of protobuf. */
+struct writing {
+    uint8_t *bytes;
+    size_t size, capacity;
+};
+
+static void put(struct writing *w, const void *bytes, size_t n)
+{
+    if (w->size + n > w->capacity) {
+        w->capacity = 2 * (w->size + n) + 4096;
+        w->bytes = must(realloc(w->bytes, w->capacity), "realloc");
+    }
+    memcpy(w->bytes + w->size, bytes, n);
+    w->size += n;
+}
+
+static void put_number(struct writing *w, uint64_t n)
+{
+    do {
+        const uint8_t byte = (uint8_t)(n & 127) | (n > 127 ? 128 : 0);
+
+        put(w, &byte, 1);
+        n >>= 7;
+    } while (n);
+}
+
+static void put_bytes(struct writing *w, unsigned field, const void *bytes, size_t n)
+{
+    put_number(w, field << 3 | 2);
+    put_number(w, n);
+    put(w, bytes, n);
+}
+
+void simulate_make_batch(const struct simulate_batch *batch, uint8_t **out, size_t *size)
+{
+    struct writing w = {NULL, 0, 0};
+    struct timespec now;
+    char name[64];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t clock = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+
+    if (batch->centre) {
+        put_bytes(&w, 1, batch->centre, 16);
+    }
+    if (batch->named) {
+        put_bytes(&w, 3, name, (size_t)snprintf(name, sizeof name, "simulated-%zu", batch->host));
+    }
+    put_number(&w, 6 << 3 | 1);
+    put(&w, &clock, sizeof clock);
+    put_number(&w, 7 << 3);
+    put_number(&w, batch->first + batch->uploads + 1);
+    put_bytes(&w, 10, "simulate", 8);
+    for (unsigned i = 0; i < batch->uploads; i++) {
+        uint8_t *bytes = NULL;
+        size_t n = 0;
+
+        make_upload(batch->host, batch->first + i + 1, batch->programs, batch->arcs, &bytes, &n);
+        put_bytes(&w, 11, bytes, n);
+        free(bytes);
+    }
+    *out = w.bytes;
+    *size = w.size;
 }

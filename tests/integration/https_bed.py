@@ -18,9 +18,10 @@ import subprocess
 import tempfile
 from collections import namedtuple
 
-from harness import LONG, NODE_MODULES, ROOT, free_port, run, until
+from harness import BUILD, LONG, NODE_MODULES, ROOT, free_port, run, until
 
 NGINX, HAPROXY = (shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("nginx", "haproxy"))
+RELAY = os.path.join(BUILD, "profd-relay")
 CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
 NAME, USER = "profd.example", "www-data"
 NAMES = (f"DNS:{NAME}", "DNS:localhost", "IP:127.0.0.1")
@@ -56,7 +57,7 @@ def certificate(folder, name="server", names=NAMES, days=10):
 
 
 def why_not():
-    """Why the proxies cannot run here, or "". A proxy must have another user than the daemon."""
+    """Why the proxies cannot run here as another user than the daemon, or ""."""
     try:
         pwd.getpwnam(USER)
     except KeyError:
@@ -65,8 +66,9 @@ def why_not():
 
 
 def proxied():
-    """Options of a daemon behind a proxy: who the proxy is, and that it may open the socket."""
-    return "--proxy-user", USER, "--read-group", USER
+    """Options of a daemon behind a proxy: who the proxy is, and that it may open the socket. Without root the proxy
+    runs as the daemon's user, and what it asks without a token is that user's."""
+    return ("--proxy-user", USER, "--read-group", USER) if os.geteuid() == 0 else ()
 
 
 class HttpsProxy:
@@ -112,9 +114,11 @@ class HttpsProxy:
         """Returns when it listens."""
         command = self.command()
         open(self.log, "ab").close()
-        run("chown", "-R", USER, self.folder)
-        os.chmod(self.folder, 0o755)
-        as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+        as_user = []
+        if os.geteuid() == 0:
+            run("chown", "-R", USER, self.folder)
+            os.chmod(self.folder, 0o755)
+            as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*as_user, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             cwd=self.folder, start_new_session=True)
@@ -183,7 +187,7 @@ class Nginx(HttpsProxy):
         return (("/run/profd/http.sock", self.upstream), ("/etc/ssl/profd.example.crt", self.certificate),
                 ("/etc/ssl/private/profd.example.key", self.key),
                 ("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
-                ("    listen [::]:443 ssl http2;\n", ""), ("    listen [::]:80;\n", ""),
+                ("    listen [::]:443 ssl http2 backlog=4096;\n", ""), ("    listen [::]:80;\n", ""),
                 ("listen 80;", f"listen 127.0.0.1:{self.plain_port};"),
                 (f"server_name {NAME};", f"server_name {NAME} localhost;"),
                 ("/var/log/nginx/profd.log profd buffer=64k flush=5s", f"{self.folder}/access.log profd"))
@@ -216,6 +220,48 @@ class Haproxy(HttpsProxy):
 
     def accesses(self):
         return self.logged()
+
+
+class Relay:
+    """profd-relay beside the daemon of a host, with a file of its configuration and one of its token."""
+
+    def __init__(self, daemon, url, token, ca, **keys):
+        self.folder, self.process = daemon.folder, None
+        self.file, self.log, self.token = (os.path.join(daemon.folder, f"relay.{end}")
+                                           for end in ("conf", "log", "token"))
+        with open(os.open(self.token, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+            f.write(f"{token}\n")
+        self.keys = {"socket": daemon.socket, "relay": url, "relay_token": self.token, "relay_ca": ca,
+                     "relay_interval": "1s"}
+        self.configure(**keys)
+
+    def configure(self, **keys):
+        self.keys.update(keys)
+        with open(self.file, "w") as f:
+            f.write("".join(f"{k.replace('_', '-')} = {v}\n" for k, v in self.keys.items() if v is not None))
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([RELAY, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log)
+        return self
+
+    def once(self):
+        """One round, as a finished command."""
+        return run(RELAY, "--config", self.file, "--once")
+
+    def hurry(self):
+        """It comes again within its interval, however long it wanted to wait."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGHUP)
+
+    def logged(self):
+        return open(self.log, errors="replace").read() if os.path.exists(self.log) else ""
+
+    def stop(self, how=signal.SIGKILL):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(LONG) if self.process else None
 
 
 def dashboard(proxy, build, user, password, shot=""):

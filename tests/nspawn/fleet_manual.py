@@ -1,12 +1,13 @@
 """profd-fleet(7), walked to the letter: the commands of the page run in three booted containers with a fresh Debian 12,
-a centre and two hosts, with the packages of make deb. Then these are upgraded under load, removed and purged.
+a centre behind nginx and two hosts, with the packages of make deb. Then these are upgraded under load, a token is
+removed, and the packages are removed and purged.
 
 fleet_manual.py ROOT DEBS [OLD]    ROOT as tests/nspawn/root.sh makes it; DEBS has the packages. OLD has those that are
                                    installed first; without it, the packages of DEBS with a lower version.
 
 Prints TAP with every command, and the figures of the upgrade. Needs root and a Debian mirror. The containers share the
-network of this machine, so the ports 80, 443, 7655 and 9090 must be free. What differs from the page: relay-interval is
-2s, the names are in /etc/hosts, and words in capitals are replaced. Not part of make check: `make packages` runs it."""
+network of this machine, so the ports 80, 443 and 9090 must be free. What differs from the page: relay-interval is 2s,
+the names are in /etc/hosts, and words in capitals are replaced. Not part of make check: `make packages` runs it."""
 import glob
 import json
 import os
@@ -22,8 +23,9 @@ from bed import Bed
 from harness import Tap, programs
 
 PAGE = os.path.join(ROOT, "daemon/profd-fleet.7")
-SECTIONS = ("PACKAGES", "THE CENTRE", "HOSTS", "READERS", "PROMETHEUS", "BACKUP AND RESTORE", "UPGRADE", "REVOCATION",
-            "WHEN SOMETHING IS WRONG", "REMOVAL", "ANOTHER KEY FOR THE CA")
+SECTIONS = ("THE CENTRE", "A HOST", "THE FIRST REPORT", "BACKUP, RESTORE, UPGRADE, REMOVAL")
+PROMETHEUS = "/usr/share/doc/profd/examples/prometheus-alerts.yaml"
+UPGRADE = "cd /root/profd && apt-get install -y $(ls ./*.deb | grep -E '{}')"
 APT = 1200
 
 
@@ -70,9 +72,10 @@ class Place(Container):
         super().__init__(root, where)
         self.name = name
         self.copy(debs)
+        self.token = ""
         shutil.copytree(test, os.path.join(self.root, "opt/test"))
         for path, text in (("etc/hostname", name + "\n"),
-                           ("etc/hosts", f"127.0.0.1 localhost {name} centre.example profd.example\n"),
+                           ("etc/hosts", f"127.0.0.1 localhost {name} centre.example\n"),
                            ("etc/profd.conf", "relay-interval = 2s\n"),
                            ("etc/apt/apt.conf.d/99quiet", 'Dpkg::Use-Pty "0";\nAPT::Install-Recommends "0";\n'),
                            ("etc/apt/sources.list", "deb http://deb.debian.org/debian bookworm main\n")):
@@ -108,7 +111,7 @@ class Place(Container):
 class Walk:
     def __init__(self, tap, centre, hosts):
         self.tap, self.centre, self.hosts = tap, centre, hosts
-        self.page, self.token, self.before = sections(PAGE), "", {}
+        self.page, self.said, self.count = sections(PAGE), "", 0
 
     def section(self, name, **hooks):
         """Runs its commands. hooks: beginning of a command → what is called before it."""
@@ -120,17 +123,21 @@ class Walk:
                 self.command(name, side, command)
 
     def command(self, name, side, command):
-        text = re.sub(r"\bTOKEN\b", self.token, command)
-        for word, value in (("COMMAND", "/opt/test/cycle 40"), ("PROGRAM", "/opt/test/cycle"), ("PASSWORD", "secret"),
-                            ("NAME", self.hosts[-1].name)):
-            text = re.sub(rf"\b{word}\b", value, text)
         for c in [self.centre] if side == "centre" else self.hosts:
+            text = re.sub(r"\bTOKEN\b", c.token, command)
+            for word, value in (("COMMAND", "/opt/test/cycle 40"), ("PROGRAM", "/opt/test/cycle"), ("NAME", "ci"),
+                                ("HOSTS", " ".join(h.name for h in self.hosts))):
+                text = re.sub(rf"\b{word}\b", value, text)
             done = c.shell(text)
+            self.count += 1
             self.tap.point(done.returncode == 0, f"{name}: {c.name}# {command.splitlines()[0]}",
                            (done.stdout + done.stderr)[-3000:])
-            tokens = re.findall(r"profd1-\S+|profd_[0-9a-f]+", done.stdout)
-            self.token = tokens[-1] if tokens else self.token
             self.said = done.stdout
+            for line in done.stdout.splitlines():  # "NAME TOKEN" of each host, or a TOKEN that the next command uses
+                for h in self.hosts:
+                    h.token = line.split()[1] if line.startswith(f"{h.name} profd_") else h.token
+                if line.startswith("profd_"):
+                    self.centre.token = line
 
 
 def equal(w):
@@ -139,29 +146,41 @@ def equal(w):
 
 
 def set_up(tap, w):
-    w.section("PACKAGES")
-    for c in (w.centre, *w.hosts):
-        units = c.do("systemctl", "list-unit-files", "--state=enabled", "--no-legend", "profd*").stdout
-        users = [c.do("getent", "passwd", f"profd{u}").returncode for u in ("", "-relay", "-gate", "-signer")]
-        tap.point(not units and users == [0] * 4 and c.show("ActiveState") == "inactive",
-                  f"{c.name}: the packages make the users, enable nothing and start nothing", (units, users))
     w.section("THE CENTRE")
-    w.section("HOSTS", before={"profctl hosts": lambda: wait_for(lambda: all(h.settled() for h in w.hosts))})
+    for h in w.hosts:  # as the page says of a certificate that is made for a trial
+        os.makedirs(os.path.join(h.root, "etc/profd"), exist_ok=True)
+        shutil.copy(os.path.join(w.centre.root, "etc/ssl/centre.example.crt"),
+                    os.path.join(h.root, "etc/profd/centre.crt"))
+        h.shell("echo 'relay-ca = /etc/profd/centre.crt' >> /etc/profd.conf")
+
+    def installed():
+        for h in w.hosts:
+            units = h.do("systemctl", "list-unit-files", "--state=enabled", "--no-legend", "profd*").stdout
+            users = [h.do("getent", "passwd", f"profd{u}").returncode for u in ("", "-relay")]
+            tap.point(not units and users == [0, 0] and h.show("ActiveState") == "inactive",
+                      f"{h.name}: the packages make the users, enable nothing and start nothing", (units, users))
+    w.section("A HOST", before={"echo TOKEN": installed})
+
+    def sent():
+        print(f"# {w.count} commands before the first report", flush=True)
+        wait_for(lambda: all(h.settled() for h in w.hosts))
+    w.section("THE FIRST REPORT", before={"profctl hosts": sent})
     tap.point(wait_for(lambda: equal(w)), "the centre's report has the calls of both hosts",
               [c.calls("cycle") for c in (w.centre, *w.hosts)])
     rows = w.centre.json("hosts").get("rows", [])
     tap.point(sorted(r["name"] for r in rows) == sorted(h.name for h in w.hosts) and {r["tenant"] for r in rows}
-              == {"shop"}, "profctl hosts has both, of the tenant", rows)
-
-
-def read(tap, w):
-    w.section("READERS")
+              == {"default"}, "profctl hosts has both, of the tenant", rows)
     tap.point("/opt/test/cycle" in w.said, "a program with a token reads the builds through nginx", w.said[:500])
-    done = w.centre.shell("curl -sS --http2 -w ' %{http_code} %{http_version}' -u alice:secret --cacert "
-                          "/etc/ssl/profd.example.crt https://profd.example/api/v1/builds")
-    tap.point("/opt/test/cycle" in done.stdout and done.stdout.endswith(" 200 2"), "Alice, with her password, too",
-              done)
-    w.section("PROMETHEUS")
+    done = w.centre.shell(f"curl -sS --http2 -w ' %{{http_code}} %{{http_version}}' -u anybody:{w.centre.token} "
+                          "--cacert /etc/ssl/centre.example.crt https://centre.example/api/v1/builds")
+    tap.point("/opt/test/cycle" in done.stdout and done.stdout.endswith(" 200 2"), "and with it as a password", done)
+
+
+def prometheus(tap, w):
+    """The commands that the head of prometheus-alerts.yaml has."""
+    text = open(os.path.join(w.centre.root, PROMETHEUS.lstrip("/"))).read()
+    done = w.centre.shell("set -e\n" + "\n".join(re.findall(r"^#     (.*)", text, re.M)))
+    tap.point(done.returncode == 0, "the commands for Prometheus", (done.stdout + done.stderr)[-3000:])
 
     def lags():
         done = w.centre.shell("curl -sS 'http://127.0.0.1:9090/api/v1/query?query=profd_host_lag_seconds'")
@@ -179,7 +198,7 @@ def restore(tap, w):
             h.shell("profctl run /opt/test/cycle 20")
         wait_for(lambda: equal(w))
     tap.point(wait_for(lambda: equal(w)), "before the backup the centre has what the hosts have")
-    w.section("BACKUP AND RESTORE", before={"systemctl stop profd-gate.socket": more})
+    w.section("BACKUP, RESTORE, UPGRADE, REMOVAL", before={"systemctl stop": more})
     tap.point(wait_for(lambda: equal(w)) and w.centre.do("profctl", "verify").returncode == 0,
               "after the restore the centre gets again what the backup lacks",
               [c.calls("cycle") for c in (w.centre, *w.hosts)])
@@ -228,7 +247,10 @@ def upgrade(tap, w, debs):
     for c in places:
         c.copy(debs)
     began = time.monotonic()
-    w.section("UPGRADE")
+    for c, wanted in ((w.centre, "/(profd|profctl)_"), *((h, "/(profd|profd-relay|profctl|libprofd0|profd-collect)_")
+                                                         for h in w.hosts)):
+        done = c.shell(UPGRADE.format(wanted))
+        tap.point(done.returncode == 0, f"upgrade: {c.name}", (done.stdout + done.stderr)[-3000:])
     took = time.monotonic() - began
     wait_for(lambda: len(truths(w.hosts[0])) > at + 20)
     load.end()
@@ -249,31 +271,28 @@ def upgrade(tap, w, debs):
 
 
 def end(tap, w):
-    w.section("REVOCATION")
-    lost = w.hosts[-1]
-    tap.point(wait_for(lambda: "revoked" in lost.do("profctl", "status").stdout), "the revoked host is refused, and "
-              "says so", lost.do("profctl", "status").stdout)
-    w.section("WHEN SOMETHING IS WRONG")
-    h = w.hosts[0]
-    state = {}
-
-    def removed():
-        state["removed"] = h.shell("ls -d /var/lib/profd/profd.db /etc/profd.conf /var/lib/profd-relay/relay.key; "
-                                   "systemctl list-units --no-legend 'profd*'").stdout
-    w.section("REMOVAL", before={"apt-get purge": removed})
-    tap.point(state["removed"].split() == ["/etc/profd.conf", "/var/lib/profd-relay/relay.key",
-                                           "/var/lib/profd/profd.db"],
-              "after the removal no unit runs, and the data is there", state)
-    left = h.shell("ls -d /var/lib/profd* /var/spool/profd /etc/profd.conf /run/profd /lib/systemd/system/profd* "
-                   "2>/dev/null; getent passwd profd profd-relay | wc -l").stdout.split()
-    tap.point(left == ["2"], "after the purge only the users are there", left)
-    done = h.shell("cd /root/profd && apt-get install -y ./profd_*.deb && systemctl enable --now profd.socket && "
+    lost, h = w.hosts[-1], w.hosts[0]
+    removed = w.centre.shell(f"profctl token remove {lost.name}")
+    lost.shell("profctl run /opt/test/cycle 20; systemctl restart profd-relay")
+    tap.point(removed.returncode == 0 and wait_for(lambda: "401" in lost.do("profctl", "status").stdout or
+              "token" in lost.do("profctl", "status").stdout), "a host whose token is removed is refused, and says so",
+              lost.do("profctl", "status").stdout)
+    token = w.centre.shell(f"profctl token add {lost.name} --write").stdout.strip()
+    lost.shell(f"echo {token} > /etc/profd/relay.token && systemctl restart profd-relay")
+    tap.point(wait_for(lambda: equal(w)), "with a new one it sends all, and none twice",
+              [c.calls("cycle") for c in (w.centre, *w.hosts)])
+    done = h.shell("apt-get remove -y profd profd-relay")
+    left = h.shell("ls -d /var/lib/profd/profd.db /etc/profd.conf /etc/profd/relay.token; systemctl list-units "
+                   "--no-legend 'profd*'").stdout.split()
+    tap.point(done.returncode == 0 and left == ["/etc/profd.conf", "/etc/profd/relay.token", "/var/lib/profd/profd.db"],
+              "after the removal no unit runs, and the data is there", (done, left))
+    done = h.shell("apt-get purge -y profd profd-relay")
+    left = h.shell("ls -d /var/lib/profd* /var/spool/profd /etc/profd.conf /etc/profd/relay.token /run/profd "
+                   "/lib/systemd/system/profd* 2>/dev/null; getent passwd profd profd-relay | wc -l").stdout.split()
+    tap.point(done.returncode == 0 and left == ["2"], "after the purge only the users are there", (done, left))
+    done = h.shell("cd /root/profd && apt-get install -y ./profd_*.deb && systemctl enable --now profd.service && "
                    "profctl status")
     tap.point(done.returncode == 0, "it can be installed again", (done.stdout + done.stderr)[-1000:])
-    w.section("ANOTHER KEY FOR THE CA")
-    done = w.centre.shell("openssl verify -CAfile /etc/profd/gate-ca.crt /etc/profd/gate.crt; grep -c BEGIN "
-                          "/etc/profd/gate-ca.crt; profctl invite --tenant shop --uses 1 --expires 1h")
-    tap.point("OK\n1\nprofd1-" in done.stdout, "the centre has another CA, and tokens name it", done)
 
 
 def prepare(folder):
@@ -303,7 +322,7 @@ def main():
             w = Walk(tap, places[0], places[1:])
             tap.point(all(w.page.get(s) for s in SECTIONS), "the page has the sections", list(w.page))
             set_up(tap, w)
-            read(tap, w)
+            prometheus(tap, w)
             restore(tap, w)
             upgrade(tap, w, new)
             end(tap, w)

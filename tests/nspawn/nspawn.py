@@ -18,7 +18,7 @@ from bed import Bed  # noqa: E402
 from container import Container, wait_for, write  # noqa: E402
 from example_gmon import example  # noqa: E402
 from harness import Tap, programs, run  # noqa: E402
-from tls_bed import Authority  # noqa: E402
+from https_bed import certificate  # noqa: E402
 
 UNITS = ("profd.socket", "profd-http.socket", "profd.service")
 
@@ -213,81 +213,34 @@ def records(tap, c):
     tap.point(c.show("Result", unit) == "success", "and systemctl stop ends it in order", c.show("Result", unit))
 
 
-def enrols(tap, c, centre, counted):
-    """profd's own CA in place of the site's: the host enrols by the shipped units."""
-    site = c.do("profctl", "enroll", "tls://127.0.0.1:7655", "--token", "profd1-" + "A" * 76)
-    tap.point(site.returncode == 73 and "remove it first" in site.stderr,
-              "a host with a site's certificate is not enrolled", site)
-    for where, side in ((centre, "gate"), (c, "relay")):
-        for end in (".crt", ".key", "-ca.crt"):
-            os.unlink(os.path.join(where.root, f"etc/profd/{side}{end}"))
-    made = centre.do("profctl", "ca", "init", "localhost", "127.0.0.1")
-    write(centre, "etc/profd.conf", "gate = yes\nrelay-interval = 1s\nsigner = /run/profd-signer.sock\n")
-    started = [centre.do("systemctl", *command) for command in (
-        ("enable", "--now", "profd-signer.socket", "profd-signer.service"), ("restart", "profd.service"),
-        ("restart", "profd-gate.service"))]
-    tap.point(made.returncode == 0 and not any(s.returncode for s in started) and
-              centre.show("ActiveState", "profd-signer.service") == "active",
-              "ca init makes the keys, and profd-signer.service starts", (made, started))
-    said = centre.do("stat", "-c", "%U %a %n", "/etc/profd/ca.key", "/etc/profd/gate.key", "/etc/profd/gate.crt",
-                     "/run/profd-signer.sock").stdout.splitlines()
-    tap.point([line.rsplit(" ", 1)[0] for line in said] ==
-              ["profd-signer 600", "profd-gate 600", "root 644", "profd 600"],
-              "the keys belong to the users that read them, and the signer's socket to profd alone", said)
-    ask = "import socket; socket.socket(socket.AF_UNIX).connect('/run/profd-signer.sock')"
-    refused = centre.as_user("nobody", "python3", "-c", ask)
-    tap.point(refused.returncode != 0 and "PermissionError" in refused.stderr, "another user cannot connect to it",
-              refused)
-    spaces = centre.do("sh", "-c", "readlink /proc/$(systemctl show -P MainPID profd-signer)/ns/net /proc/1/ns/net")
-    tap.point(len(set(spaces.stdout.split())) == 2, "the signer has no network of others", spaces)
-    done = centre.do("systemd-analyze", "security", "--no-pager", "--threshold=5", "profd-signer.service")
-    tap.point(done.returncode == 0, f"profd-signer.service: {(done.stdout.strip().splitlines() or ['?'])[-1]}",
-              done.stdout[-1500:])
-    token = centre.do("profctl", "invite", "--tenant", "shop")
-    done = c.do("profctl", "enroll", "tls://127.0.0.1:7655", "--token", token.stdout.strip(), "--name",
-                "host-2.example")
-    again = c.do("systemctl", "restart", "profd-relay.service")
-    said = c.do("stat", "-c", "%U %a", "/var/lib/profd-relay", "/var/lib/profd-relay/relay.key").stdout.split("\n")
-    tap.point(done.returncode == 0 and again.returncode == 0 and said[:2] == ["profd-relay 755", "profd-relay 600"],
-              "profctl enroll gives the host a certificate", (token.stderr, done, again, said))
-    before = counted()
-    sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
-    wait_for(lambda: counted() > before)
-    hosts = {h["name"]: h for h in json.loads(centre.do("profctl", "hosts", "--json").stdout)["rows"]}
-    own = open(os.path.join(c.root, "etc/machine-id")).read().strip()
-    row = hosts.get("host-2.example", {})
-    tap.point(sent.returncode == 0 and counted() > before and row.get("tenant") == "shop" and row["machine_id"] == own,
-              "and what it sends reaches the centre", (sent, hosts, own, c.do("profctl", "status").stdout))
-
-
 def fleet(tap, c, root):
-    """A second container with profd-gate is the centre; both have one network. The units are used as they are shipped;
-    only certificates and profd.conf are an operator's."""
+    """A second container, with nginx, is the centre; both have one network. The units and nginx.conf are used as they
+    are shipped; only certificate, token and profd.conf are an operator's."""
     folder = tempfile.mkdtemp(prefix="profd-nspawn-centre-")
     centre = Container(root, folder, UNITS)
     try:
         tap.point(centre.boot(f"--network-namespace-path=/proc/{c.leader}/ns/net"), "a second container boots",
                   open(os.path.join(folder, "console"), errors="replace").read()[-2000:])
-        authority = Authority(folder)
-        sides = ((centre, "gate", authority.issue("centre", ("DNS:localhost", "IP:127.0.0.1", "IP:::1"))),
-                 (c, "relay", authority.host("host-1.example")))
-        for where, side, pair in sides:
-            write(where, f"etc/profd/{side}.crt", open(pair[0]).read())
-            write(where, f"etc/profd/{side}.key", open(pair[1]).read(), f"profd-{side}", 0o600)
-            write(where, f"etc/profd/{side}-ca.crt", open(authority.ca).read())
-        write(centre, "etc/profd.conf", "gate = yes\nrelay-interval = 1s\n")
-        write(c, "etc/profd.conf", "relay = tls://127.0.0.1:7655\nrelay-interval = 1s\n")
-        started = [where.do("systemctl", *command) for where, command in (
-            (centre, ("restart", "profd.service")), (centre, ("enable", "--now", "profd-gate.service")),
-            (c, ("restart", "profd.service")), (c, ("enable", "--now", "profd-relay.service")))]
-        active = [centre.show("ActiveState", "profd-gate.socket"), centre.show("ActiveState", "profd-gate.service"),
-                  c.show("ActiveState", "profd-relay.service")]
-        tap.point(not any(s.returncode for s in started) and set(active) == {"active"},
-                  "profd-gate.socket, profd-gate.service and profd-relay.service start", (started, active))
-        for where, unit, most in ((centre, "profd-gate.service", 7), (c, "profd-relay.service", 13)):
-            done = where.do("systemd-analyze", "security", "--no-pager", f"--threshold={most}", unit)
-            tap.point(done.returncode == 0, f"{unit}: {(done.stdout.strip().splitlines() or ['?'])[-1]}",
-                      done.stdout[-1500:])
+        pair = certificate(folder)
+        write(centre, "etc/ssl/profd.example.crt", open(pair[0]).read())
+        write(centre, "etc/ssl/private/profd.example.key", open(pair[1]).read(), mode=0o600)
+        write(centre, "etc/profd.conf", "proxy-user = www-data\nrelay-interval = 1s\n")
+        started = [centre.do(*command) for command in (
+            ("usermod", "-aG", "profd-read", "www-data"), ("systemctl", "restart", "profd.service"),
+            ("cp", "/usr/share/doc/profd/examples/nginx.conf", "/etc/nginx/sites-enabled/profd"),
+            ("systemctl", "restart", "nginx"))]
+        token = centre.do("profctl", "token", "add", "host-1", "--write", "--tenant", "shop").stdout
+        write(c, "etc/profd/relay.token", token, mode=0o600)
+        write(c, "etc/profd/centre.crt", open(pair[0]).read())
+        write(c, "etc/profd.conf", "relay = https://localhost\nrelay-ca = /etc/profd/centre.crt\nrelay-interval = 1s\n")
+        unit = "profd-relay.service"
+        started += [c.do("systemctl", *command)
+                    for command in (("restart", "profd.service"), ("enable", "--now", unit))]
+        tap.point(not any(s.returncode for s in started) and c.show("ActiveState", unit) == "active",
+                  f"nginx and {unit} start", started)
+        done = c.do("systemd-analyze", "security", "--no-pager", "--threshold=13", unit)
+        tap.point(done.returncode == 0, f"{unit}: {(done.stdout.strip().splitlines() or ['?'])[-1]}",
+                  done.stdout[-1500:])
         sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
 
         def counted():
@@ -297,19 +250,22 @@ def fleet(tap, c, root):
         relay = wait_for(lambda: (r := json.loads(c.do("profctl", "status", "--json").stdout)["store"]["relay"])
                          ["acknowledged"]["uploads"] == r["accepted"]["uploads"] and r)
         tap.point(bool(relay), "and the host knows that it is there", relay)
-        for where, unit in ((centre, "profd-gate.service"), (c, "profd-relay.service")):
-            before = where.show("MainPID", unit)
-            where.do("systemctl", "kill", "-s", "KILL", "--kill-whom=main", unit)
-            tap.point(wait_for(lambda: where.show("ActiveState", unit) == "active"
-                               and where.show("MainPID", unit) not in ("0", before)),
-                      f"{unit}, killed, is started again by systemd", where.show("ActiveState", unit))
+        hosts = {h["name"]: h for h in json.loads(centre.do("profctl", "hosts", "--json").stdout)["rows"]}
+        own = open(os.path.join(c.root, "etc/machine-id")).read().strip()
+        row = hosts.get("host-1", {})
+        tap.point(row.get("tenant") == "shop" and row["machine_id"] == own, "the centre knows the host", hosts)
+        before = c.show("MainPID", unit)
+        c.do("systemctl", "kill", "-s", "KILL", "--kill-whom=main", unit)
+        tap.point(wait_for(lambda: c.show("ActiveState", unit) == "active" and c.show("MainPID", unit)
+                           not in ("0", before)), f"{unit}, killed, is started again by systemd",
+                  c.show("ActiveState", unit))
         before = counted()
         sent = c.as_user("nobody", "profctl", "upload", "-e", "/opt/test/cycle", "/opt/test/cycle.gmon")
-        tap.point(sent.returncode == 0 and wait_for(lambda: counted() > before), "and segments go on to arrive",
+        tap.point(sent.returncode == 0 and wait_for(lambda: counted() > before), "and uploads go on to arrive",
                   (sent, counted()))
-        enrols(tap, c, centre, counted)
     finally:
-        said = centre.do("journalctl", "-b", "--no-pager", "-o", "short-monotonic", "-u", "profd*").stdout
+        said = centre.do("journalctl", "-b", "--no-pager", "-o", "short-monotonic", "-u", "profd*", "-u",
+                         "nginx").stdout
         print("".join(f"# centre: {line}\n" for line in said.splitlines()[-60:]))
         centre.stop()
         shutil.rmtree(folder, ignore_errors=True)
