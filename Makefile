@@ -42,11 +42,11 @@ LDFLAGS_ALL = -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE),-Wl,-z,relro,-z,n
 # "client" is the library, libprofd; "gprof" is the local command, "import" the files of other tools, "record" the sampling of
 # a host, "profctl" the program.
 COMPONENTS := proto core compat elf ingest query render store admin net config log writer live requests pages watch client gprof import record profctl \
-              tls relay gate signer
+              relay
 DIR_proto := proto
 DIR_client := client/lib
 $(foreach r,gprof import record profctl,$(eval DIR_$(r) := client/$(r)))
-$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch tls relay gate signer,$(eval DIR_$(r) := daemon/$(r)))
+$(foreach r,core compat elf ingest query render store admin net config log writer live requests pages watch relay,$(eval DIR_$(r) := daemon/$(r)))
 $(foreach r,$(COMPONENTS),$(eval SRC_$(r) := $(wildcard $(DIR_$(r))/*.c)))
 # The collector's interpreter of unwind entries, compiled like other code.
 SRC_record += client/collect/cfi.c client/collect/frame_entry.c
@@ -54,8 +54,6 @@ SRC_server := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 SRC_main := daemon/main.c
 SRC_profctl := $(filter-out client/profctl/main.c,$(SRC_profctl))
 SRC_relay := $(filter-out daemon/relay/main.c,$(SRC_relay))
-SRC_gate := $(filter-out daemon/gate/main.c,$(SRC_gate))
-SRC_signer := $(filter-out daemon/signer/main.c,$(SRC_signer))
 
 NEEDS_proto := proto
 NEEDS_core := core proto
@@ -74,10 +72,7 @@ NEEDS_record := record client elf core proto
 NEEDS_profctl := profctl record gprof import client compat elf core proto
 NEEDS_config := config log net core proto
 NEEDS_log := log proto
-NEEDS_tls := tls proto
-NEEDS_relay := relay config log tls net core proto
-NEEDS_gate := gate config elf log tls net core proto
-NEEDS_signer := signer log tls proto
+NEEDS_relay := relay config log net core proto
 NEEDS_server := server requests live pages watch writer config log query ingest admin render compat elf net store core proto
 NEEDS_writer := writer log admin net store core proto
 NEEDS_watch := watch writer log admin query render compat net store core proto
@@ -93,7 +88,6 @@ LIBS_elf := -ldw -lelf -lnettle -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic
 LIBS_store := -lsqlite3 -lpcre2-8
 LIBS_render := -ljansson
 LIBS_config := -lnettle
-LIBS_tls := -lssl -lcrypto
 LIBS_relay := -lcurl -ljansson
 LIBS_net := -levent_core -lnettle -ldeflate
 LIBS_query := -lnettle -ldeflate
@@ -112,7 +106,7 @@ endif
 COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprofd-collect.so $(B)/libprofd-collect.a)
 
 .PHONY: all
-all: $(B)/profd $(B)/profd-relay $(B)/profd-gate $(B)/profd-signer $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
+all: $(B)/profd $(B)/profd-relay $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
 PBC := $(B)/gen/proto/profd.pb-c
@@ -159,10 +153,6 @@ $(B)/profd: $(SRC_main:%.c=$(B)/%.o) $(call archives_of,server)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,server) -Wl,--end-group $(call libs_of,server)
 $(B)/profd-relay: $(B)/daemon/relay/main.o $(call archives_of,relay)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,relay) -Wl,--end-group -Wl,--as-needed $(call libs_of,relay)
-$(B)/profd-gate: $(B)/daemon/gate/main.o $(call archives_of,gate)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,gate) -Wl,--end-group -Wl,--as-needed $(call libs_of,gate)
-$(B)/profd-signer: $(B)/daemon/signer/main.o $(call archives_of,signer)
-	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,signer) -Wl,--end-group -Wl,--as-needed $(call libs_of,signer)
 $(B)/profctl: $(B)/client/profctl/main.o $(call archives_of,profctl)
 	$(Q)$(CC) $(LDFLAGS_ALL) -pie -o $@ $< -Wl,--start-group $(call archives_of,profctl) -Wl,--end-group $(call libs_of,profctl)
 $(B)/libprofd.so: $(call archives_of,client) client/libprofd.map
@@ -313,7 +303,7 @@ tests: $(TESTS) $(if $(SANITIZE),$(FUZZ_NAMES:%=$(B)/tests/replay-%)) # after th
 SRC_tests := $(wildcard $(SUITES:%=tests/%/*/*.c) $(foreach d,fuzz crash fleet collect record bench,tests/$(d)/*.c))
 .PHONY: objects
 objects: $(foreach r,$(COMPONENTS) server,$(OBJ_$(r))) $(B)/gen/proto/profd.pb-c.o $(OBJ_collect) $(B)/collect/interpose.o $(B)/collect/own_exec.o \
-         $(patsubst %.c,$(B)/%.o,$(SRC_main) $(foreach d,daemon/relay daemon/gate daemon/signer client/profctl,$(d)/main.c) $(SRC_tests))
+         $(patsubst %.c,$(B)/%.o,$(SRC_main) $(foreach d,daemon/relay client/profctl,$(d)/main.c) $(SRC_tests))
 
 # --- what the README tells people to type -------------------------------------------------------------------
 JOBS := -j$(shell nproc 2>/dev/null || echo 2)
@@ -509,10 +499,10 @@ INSTALL ?= install
 .PHONY: install install-collect uninstall
 EXAMPLES := schema/prometheus-alerts.yaml systemd/nginx.conf systemd/haproxy.cfg
 UNITS := $(wildcard systemd/*.service systemd/*.socket)
-MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/gate/profd-gate.8 daemon/signer/profd-signer.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
+MANUALS := daemon/profd.8 daemon/profd-fleet.7 daemon/relay/profd-relay.8 daemon/profd.conf.5 client/profctl.1 client/libprofd.3 proto/profd-protocol.7
 manual_path = $(mandir)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 define INSTALLED
-$(sbindir)/profd $(sbindir)/profd-relay $(sbindir)/profd-gate $(sbindir)/profd-signer $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
+$(sbindir)/profd $(sbindir)/profd-relay $(bindir)/profctl $(libdir)/libprofd.so $(libdir)/libprofd.so.$(PROTOCOL_ABI) \
 $(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(libdir)/libprofd.a $(libdir)/pkgconfig/libprofd.pc \
 $(foreach f,.so .so.$(PROTOCOL_ABI) .so.$(PROTOCOL_ABI).$(VERSION) .a,$(libdir)/libprofd-collect$(f)) \
 $(libdir)/pkgconfig/libprofd-collect.pc $(call manual_path,client/collect/profd-collect.7) \
@@ -531,7 +521,7 @@ install-collect: all
 	$(package_config) client/collect/libprofd-collect.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libprofd-collect.pc
 install: all $(if $(COLLECT),install-collect)
 	$(INSTALL) -d $(DESTDIR)$(sbindir)
-	$(INSTALL) -m 755 $(B)/profd $(B)/profd-relay $(B)/profd-gate $(B)/profd-signer $(DESTDIR)$(sbindir)
+	$(INSTALL) -m 755 $(B)/profd $(B)/profd-relay $(DESTDIR)$(sbindir)
 	$(INSTALL) -D -m 755 $(B)/profctl $(DESTDIR)$(bindir)/profctl
 	$(INSTALL) -D -m 644 $(B)/libprofd.so $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI).$(VERSION)
 	ln -sf libprofd.so.$(PROTOCOL_ABI).$(VERSION) $(DESTDIR)$(libdir)/libprofd.so.$(PROTOCOL_ABI)

@@ -18,7 +18,7 @@ struct store_policy server_get_policy(const struct config *c)
 struct status_setup server_get_setup(const struct config *c)
 {
     return (struct status_setup){
-        .http = c->http, .http_open = c->http_open, .user_share = c->user_share, .relay = c->relay, .gate = c->gate};
+        .http = c->http, .http_open = c->http_open, .user_share = c->user_share, .relay = c->relay};
 }
 
 struct store_detail server_get_detail(const struct config *c)
@@ -49,8 +49,6 @@ struct endpoints_access server_get_access(const struct config *c)
                                                 .admin_group = c->admin_group,
                                                 .has_relay_user = c->has_relay_user,
                                                 .relay_user = c->relay_user,
-                                                .has_gate_user = c->has_gate_user,
-                                                .gate_user = c->gate_user,
                                                 .has_record_user = c->has_record_user,
                                                 .record_user = c->record_user,
                                                 .has_proxy_user = c->has_http_proxy_user,

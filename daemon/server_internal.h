@@ -19,8 +19,6 @@
 #include "pages/pages.h"
 #include "proto/limits.h"
 #include "requests/admin.h"
-#include "requests/centre.h"
-#include "requests/enrol.h"
 #include "requests/handlers.h"
 #include "requests/intake.h"
 #include "requests/object.h"
@@ -86,8 +84,6 @@ struct server {
     struct store_centre was;                 /* the centre in the database at the start */
     struct intake *intake;
     struct uploads_service *batches;
-    struct centre_service *centre;
-    struct enrol_service *enrol;
     struct sync_config sync;
     struct endpoints *endpoints;
 

@@ -390,10 +390,9 @@ static void server_get_numbers(void *context, struct pages_numbers *n)
     n->relay = *relay_service_get_counts(s->relay);
     n->centre = *intake_get_counts(s->intake);
     n->hosts = intake_get_hosts(s->intake);
-    if (!s->config->gate && !s->was.hosts && !n->hosts->count) {
+    if (!s->was.hosts && !n->hosts->count) {
         n->hosts = NULL; /* no host has ever come */
     }
-    n->gate = enrol_service_get_gate(s->enrol);
 }
 
 static enum profd_status server_make_queries(struct server *s, struct profd_error *e)
@@ -445,18 +444,6 @@ static void server_on_end_token(void *context, uint64_t id)
     endpoints_end_token(s->endpoints, id);
 }
 
-static enum profd_status server_make_enrolment(struct server *s, struct profd_error *e)
-{
-    const struct enrol_config enrol = {.active = s->config->gate,
-                                       .signer = s->config->signer,
-                                       .state_dir = s->config->state_dir,
-                                       .conns = s->conns,
-                                       .sync = &s->sync,
-                                       .writer = s->writer};
-
-    return enrol_service_new(&enrol, &s->enrol, e);
-}
-
 static enum profd_status server_make_services(struct server *s, struct profd_error *e)
 {
     const struct object_config objects = {.loop = s->loop,
@@ -483,7 +470,6 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                  .replies = &s->replies,
                                  .tokens = &s->tokens,
                                  .state_dir = s->config->state_dir,
-                                 .signer = s->config->signer,
                                  .reload = server_on_reload,
                                  .end_token = server_on_end_token,
                                  .context = s};
@@ -497,19 +483,10 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
                                          .writer = s->writer,
                                          .no_space = server_on_no_space,
                                          .context = s};
-    struct centre_config centre = {.active = s->config->gate,
-                                   .conns = s->conns,
-                                   .sync = &s->sync,
-                                   .writer = s->writer,
-                                   .no_space = server_on_no_space,
-                                   .context = s};
     struct uploads_config batches = {.relays = s->config->relay != NULL, .tokens = &s->tokens, .writer = s->writer};
     memcpy(relay.epoch, s->relay_epoch, sizeof relay.epoch);
     memcpy(batches.centre, s->was.name, sizeof batches.centre);
     status = relay_service_new(&relay, &s->relay, e);
-    if (!status) {
-        status = server_make_enrolment(s, e);
-    }
     if (!status) {
         status = intake_new(&intake, &s->intake, e);
     }
@@ -518,12 +495,7 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
         status = uploads_service_new(&batches, &s->batches, e);
     }
     if (!status) {
-        centre.intake = s->intake;
         admin.relay = s->relay;
-        centre.revocations = admin.revocations = enrol_service_get_revocations(s->enrol);
-        status = centre_service_new(&centre, &s->centre, e);
-    }
-    if (!status) {
         status = object_service_start(&objects, &s->objects, e);
     }
     uploads.objects = s->objects;
@@ -552,9 +524,7 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                                .sync = &s->sync,
                                                .admin = s->admin,
                                                .live = s->live,
-                                               .relay = s->relay,
-                                               .centre = s->centre,
-                                               .enrol = s->enrol};
+                                               .relay = s->relay};
     struct endpoints_config endpoints = {.loop = s->loop,
                                          .closer = s->closer,
                                          .conns = s->conns,

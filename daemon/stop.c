@@ -112,9 +112,7 @@ void server_end(struct server *s)
     conn_group_free(s->conns);
     admin_service_free(s->admin);
     relay_service_free(s->relay);
-    centre_service_free(s->centre);
     uploads_service_free(s->batches);
-    enrol_service_free(s->enrol);
     upload_service_free(s->uploads);
     object_service_free(s->objects);
     query_service_free(s->queries);

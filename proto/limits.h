@@ -67,21 +67,8 @@
 #define LIMIT_BATCH_BYTES (4u << 20)      /* of these uploads, unless it is one */
 
 /* parsed objects on their way to a centre */
-#define LIMIT_ATTEST_OBJECT (32u << 20) /* bytes of one */
-#define LIMIT_ATTEST_PIECE (256u << 10) /* of one message */
-#define LIMIT_ATTEST_HELD (64u << 20)   /* that a centre waits for at a time, of all hosts */
-#define LIMIT_ATTEST_SECONDS 60         /* without the next piece; then another host may send it */
-
-/* profd-gate */
-#define LIMIT_GATE_CONNECTIONS 1024u           /* TLS; more wait in the backlog */
-#define LIMIT_GATE_CONNECTIONS_PER_HOST 8u     /* of one identity; then the oldest is closed */
-#define LIMIT_GATE_HANDSHAKES_PER_ADDRESS 512u /* unfinished ones of one IPv4 address or IPv6 network */
-#define LIMIT_GATE_HANDSHAKE_SECONDS 10        /* from accept to the end of the handshake */
-#define LIMIT_GATE_IDLE_SECONDS 60             /* without a request */
-#define LIMIT_GATE_IN_FLIGHT 32u               /* unanswered requests of one connection; then it isn't read */
-#define LIMIT_GATE_BYTES (24u << 20)           /* of requests of up to LIMIT_FRAME_SMALL, of all connections */
-#define LIMIT_GATE_BYTES_PER_HOST (4u << 20)   /* of these, of the connections of one host; then it waits */
-#define LIMIT_GATE_LARGE_BYTES (65u << 20)     /* of larger ones, beside that: one of any size, or several */
+#define LIMIT_PARSED_OBJECT (32u << 20) /* bytes of one */
+#define LIMIT_PARSED_PIECE (256u << 10) /* of one message */
 
 /* live processes (DECISIONS 23–25) */
 #define LIMIT_ATTACH_RESIDENT                                                                                          \
@@ -92,10 +79,7 @@
 #define LIMIT_ATTACH_NEWS (1u << 20)  /* changed slots in one harvest; the others are in the next */
 
 /* executables (DECISIONS 33) */
-#define LIMIT_GATE_WITHOUT_CERTIFICATE 128u  /* connections without one; then one of these is closed */
-#define LIMIT_GATE_ENROLMENTS_PER_SECOND 40u /* ENROLL of all addresses; and as many RENEW, one of each host */
-#define LIMIT_GATE_ENROLMENTS_PER_ADDRESS_AND_SECOND 20u /* of one IPv4 address or IPv6 network */
-#define LIMIT_OBJECT_BYTES (4ull << 30)                  /* size of an executable */
+#define LIMIT_OBJECT_BYTES (4ull << 30) /* size of an executable */
 #define LIMIT_SYMBOLS 4000000u
 #define LIMIT_SYMBOL_NAME 4096u         /* bytes of one name, raw or demangled */
 #define LIMIT_NAME_BYTES (512u << 20)   /* of all names of one object */

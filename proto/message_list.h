@@ -42,8 +42,8 @@
     MESSAGE(ADMIN, 13, admin, Admin, TEXT(verb) TEXTS(argument_count, arguments))                                      \
     /* relay → daemon: the next sealed segment; incarnation of size 0: the centre has not answered */                \
     MESSAGE(FETCH, 14, fetch, Fetch,                                                                                   \
-            BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) BYTES(conflict) FLAG(went_back)         \
-                U64(number) BYTES(centre) U64(moves))                                                                  \
+            BYTES(incarnation) U64(backup) U64(after) U64(through) TEXT(error) FLAG(went_back) U64(number)             \
+                BYTES(centre) U64(moves))                                                                              \
     /* daemon → relay: a sealed segment; id 0: there is none */                                                      \
     MESSAGE(SEGMENT, 15, segment, Segment,                                                                             \
             U64(id) BYTES(epoch) U64(sequence) BYTES(segment) U64(through) U64(number) U64(held) U64(oldest)           \
@@ -51,44 +51,9 @@
     /* relay → daemon: the centre has committed a segment; ACK answers */                                            \
     MESSAGE(ACKNOWLEDGE, 16, acknowledge, Acknowledge,                                                                 \
             BYTES(epoch) U64(sequence) BYTES(incarnation) U64(number) U32(outcome))                                    \
-    /* relay → gate → daemon of the centre: a host is there; host and name are set by the gate */                  \
-    MESSAGE(ARRIVE, 17, arrive, Arrive,                                                                                \
-            BYTES(host) TEXT(name) U64(clock) U64(number) U32(segment_oldest) U32(segment_newest) BYTES(key)           \
-                TEXT(tenant) TEXT(machine) TEXT(version) U64(not_after) U64(held) U64(oldest))                         \
-    /* daemon → gate → relay: what the centre says of itself, and when to come again */                            \
-    MESSAGE(ADMIT, 18, admit, Admit,                                                                                   \
-            BYTES(incarnation) U64(backup) U32(wait_ms) BYTES(conflict) FLAG(attests) FLAG(renew) FLAG(went_back)      \
-                U64(number))                                                                                           \
-    /* relay → gate → daemon: a segment; ACKNOWLEDGE answers. host is set by the gate */                           \
-    MESSAGE(DELIVER, 19, deliver, Deliver, BYTES(host) BYTES(epoch) U64(sequence) BYTES(segment) U64(number))          \
-    /* relay → daemon: a piece of the parsed object that this host attests */                                        \
-    MESSAGE(FETCH_OBJECT, 20, fetch_object, FetchObject, TEXT(build_id) U64(offset))                                   \
+    /* relay → daemon: a piece of the parsed object that names functions here */                                     \
+    MESSAGE(FETCH_OBJECT, 17, fetch_object, FetchObject, TEXT(build_id) U64(offset))                                   \
     /* daemon → relay: hash of size 0: there is none */                                                              \
-    MESSAGE(PARSED, 21, parsed, Parsed, BYTES(hash) U64(size) BYTES(piece))                                            \
-    /* relay → gate → daemon: ATTESTED answers. host is set by the gate */                                         \
-    MESSAGE(ATTEST, 22, attest, Attest, BYTES(host) TEXT(build_id) BYTES(hash) U64(size) FLAG(ask))                    \
-    /* daemon → gate → relay: what the centre waits for */                                                         \
-    MESSAGE(ATTESTED, 23, attested, Attested, FLAG(wanted) TEXT(next))                                                 \
-    /* relay → gate → daemon: bytes that it waits for; ATTESTED answers. host is set by the gate */                \
-    MESSAGE(OBJECT_BYTES, 24, object_bytes, ObjectBytes,                                                               \
-            BYTES(host) TEXT(build_id) BYTES(hash) U64(offset) BYTES(piece))                                           \
-    /* host → gate → daemon: ENROLLED answers. The gate replaces request by key */                                 \
-    MESSAGE(ENROLL, 25, enroll, Enroll,                                                                                \
-            BYTES(request) BYTES(key) BYTES(secret) TEXT(name) TEXT(machine) TEXT(version))                            \
-    /* relay → gate → daemon: the next certificate; ENROLLED answers. key is set by the gate */                    \
-    MESSAGE(RENEW, 26, renew, Renew, BYTES(key) TEXT(machine) TEXT(version))                                           \
-    /* daemon → gate → host: the certificate, and those that issue the centre's */                                 \
-    MESSAGE(ENROLLED, 27, enrolled, Enrolled,                                                                          \
-            BYTES(certificate) BYTES(ca) BYTES(host) TEXT(name) TEXT(tenant) U64(not_after))                           \
-    /* daemon → signer: a certificate for this key; without key: what the signer says of itself */                   \
-    MESSAGE(SIGN, 28, sign, Sign, BYTES(key) BYTES(host) TEXT(name) TEXT(tenant))                                      \
-    /* signer → daemon */                                                                                            \
-    MESSAGE(ISSUED, 29, issued, Issued, BYTES(certificate) BYTES(ca) BYTES(pin) U64(not_after))                        \
-    /* gate → daemon: the keys that were revoked after the first `after` of them; and counts of the gate */          \
-    MESSAGE(LIST_REVOKED, 30, list_revoked, ListRevoked,                                                               \
-            U64(after) U64(connections) U64(handshakes) U64(failed) U64(untrusted) U64(revoked) U64(late)              \
-                U64(crowded))                                                                                          \
-    /* daemon → gate: hashes of 32 bytes, one after the other */                                                     \
-    MESSAGE(REVOKED, 31, revoked, Revoked, U64(next) BYTES(keys))
+    MESSAGE(PARSED, 18, parsed, Parsed, BYTES(hash) U64(size) BYTES(piece))
 
 #endif

@@ -384,12 +384,11 @@ CREATE TABLE centre (
 ) STRICT;
 INSERT INTO centre VALUES (1, randomblob(16), 0, 0, 0, 0, 0, 0, 0, 0, 0, randomblob(16));
 
--- The hosts that have arrived, by the identity in their certificates, with what each said of itself and its
--- certificate at its latest arrival.
+-- The hosts that have arrived, with what each said of itself at its latest arrival.
 CREATE TABLE fleet_host (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    identity BLOB NOT NULL UNIQUE, -- 16 bytes
-    name TEXT NOT NULL,           -- in the latest certificate: value of the label `host`
+    identity BLOB NOT NULL UNIQUE, -- 16 bytes: of its tenant and its name
+    name TEXT NOT NULL,           -- value of the label `host`
     first INTEGER NOT NULL,       -- ns: of its arrivals
     last INTEGER NOT NULL,
     clock INTEGER NOT NULL,       -- ns: how far its clock is ahead of the centre's
@@ -400,7 +399,6 @@ CREATE TABLE fleet_host (
     boot TEXT NOT NULL DEFAULT '', -- boot-id of its kernel, as it said last; '' if it has not
     boot_before TEXT NOT NULL DEFAULT '', -- the one before that
     version TEXT NOT NULL,
-    not_after INTEGER NOT NULL,   -- ns: end of the certificate
     delivered INTEGER NOT NULL DEFAULT 0, -- ns: when a segment came last
     copied INTEGER NOT NULL DEFAULT 0, -- ns: when two machines were last seen with this identity
     epoch INTEGER NOT NULL DEFAULT 0, -- its newest, and
@@ -500,31 +498,6 @@ CREATE TABLE tenant (
     name TEXT NOT NULL UNIQUE
 ) STRICT;
 INSERT INTO tenant VALUES (1, 'default');
-
--- Tokens with which hosts enrol.
-CREATE TABLE enrol_token (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    hash BLOB NOT NULL UNIQUE,    -- 32 bytes: SHA-256 of the secret
-    tenant INTEGER NOT NULL,      -- tenant
-    uses INTEGER NOT NULL,        -- left
-    expires INTEGER NOT NULL,     -- ns
-    created INTEGER NOT NULL,     -- ns
-    name TEXT NOT NULL            -- said by the operator; may be empty
-) STRICT;
-
--- Hosts to which the centre gave a certificate.
-CREATE TABLE enrolment (
-    identity BLOB PRIMARY KEY,    -- 16 random bytes, in the certificate
-    tenant INTEGER NOT NULL,      -- tenant
-    token INTEGER NOT NULL,       -- id of the enrol_token; its row may be gone
-    name TEXT NOT NULL,           -- in the certificate
-    machine TEXT NOT NULL,        -- machine-id as the host says; may be empty
-    key BLOB NOT NULL UNIQUE,     -- 32 bytes: SHA-256 of the DER form of the public key
-    version TEXT NOT NULL,        -- of profd on the host, as it says; may be empty
-    not_after INTEGER NOT NULL,   -- ns: end of the latest certificate
-    enrolled INTEGER NOT NULL,    -- ns
-    revoked INTEGER NOT NULL      -- ns; 0: is not
-) STRICT, WITHOUT ROWID;
 
 -- Tokens of the HTTP API.
 CREATE TABLE token (

@@ -4,10 +4,10 @@
 # cannot.
 set -eu
 build="gcc make pkg-config libc6-dev libevent-dev libsqlite3-dev libjansson-dev libelf-dev libcapstone-dev
-libcurl4-openssl-dev libdebuginfod-dev libdw-dev libssl-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev
+libcurl4-openssl-dev libdebuginfod-dev libdw-dev libprotobuf-c-dev protobuf-c-compiler libzstd-dev
 libdeflate-dev libpcre2-dev nettle-dev g++ node-dagre-layout"
 demo="gfortran binutils procps"
-check="$demo dwz libcriterion-dev clang python3-clang-14 libclang-rt-14-dev gcc-aarch64-linux-gnu
+check="$demo dwz libcriterion-dev libssl-dev clang python3-clang-14 libclang-rt-14-dev gcc-aarch64-linux-gnu
 libc6-dev-arm64-cross qemu-user python3 python3-jsonschema
 golang-1.19-go libgoogle-perftools4 graphviz valgrind mandoc openssl sqlite3 curl util-linux strace
 git e2fsprogs mount faketime jq zstd musl-tools wrk linux-perf chromium zsh fish less systemd clang-format

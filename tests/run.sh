@@ -199,8 +199,8 @@ for part in $parts; do
         done ;;
     daemons) # whole programs under the sanitizers; what they report lands in the daemon's log, which the harness shows
         compiled
-        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects gate \
-            enrol enrol_flood readers centre; do
+        for t in example profctl daemon refused rights upkeep http http_hostile attach attach_hostile objects \
+            tokens uploads centre; do
             script "asan $t.py" env ATTACH_KILLS=5 PROFD_BUILD="$B-asan" /usr/bin/python3 "tests/integration/$t.py"
         done
         for t in example daemon upkeep http attach; do

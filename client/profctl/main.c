@@ -8,11 +8,11 @@
 #include "profctl/profctl_side.h"
 
 static const struct profctl_verb *const verbs[] = {
-    &verb_run_command,  &verb_record, &verb_ps,     &verb_pause,      &verb_upload,    &verb_symbols, &verb_builds,
-    &verb_report,       &verb_export, &verb_groups, &verb_diff,       &verb_functions, &verb_callers, &verb_annotate,
-    &verb_never_called, &verb_cycles, &verb_labels, &verb_status,     &verb_gprof,     &verb_top,     &verb_delete,
-    &verb_verify,       &verb_backup, &verb_reload, &verb_retention,  &verb_ca,        &verb_token,   &verb_enroll,
-    &verb_hosts,        &verb_invite, &verb_relay,  &verb_completion,
+    &verb_run_command, &verb_record,   &verb_ps,           &verb_pause,  &verb_upload,     &verb_symbols,
+    &verb_builds,      &verb_report,   &verb_export,       &verb_groups, &verb_diff,       &verb_functions,
+    &verb_callers,     &verb_annotate, &verb_never_called, &verb_cycles, &verb_labels,     &verb_status,
+    &verb_gprof,       &verb_top,      &verb_delete,       &verb_verify, &verb_backup,     &verb_reload,
+    &verb_retention,   &verb_token,    &verb_hosts,        &verb_relay,  &verb_completion,
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 

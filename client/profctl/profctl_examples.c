@@ -61,11 +61,7 @@ static const struct {
                "  profctl backup - | zstd > profd.copy.zst    compressed\n"},
     {"reload", "  profctl reload              print which keys were applied, and which need a restart\n"},
     {"retention", "  profctl retention --confirm-clock    the date is right: remove by it again\n"},
-    {"ca", "  profctl ca init centre.example 192.0.2.7    as root, at the centre, once\n"},
-    {"invite", "  profctl invite --tenant shop --uses 20 --expires 1h   for 20 hosts, within the hour\n"},
-    {"enroll", "  profctl enroll tls://centre.example:7655 --token TOKEN    as root, on a host\n"},
-    {"hosts", "  profctl hosts                    every host that has enrolled or sent something\n"
-              "  profctl hosts revoke web-7       refuse it from now on\n"},
+    {"hosts", "  profctl hosts               every host that has sent something\n"},
     {"relay",
      "  profctl relay move          after `relay` was changed: the next centre that answers is the right one\n"},
     {"token", "  profctl token add grafana --read                              for a data source\n"

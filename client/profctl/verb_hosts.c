@@ -35,31 +35,24 @@ static void hosts_print(const struct rows *rows)
 {
     const size_t n = rows_count(rows);
 
-    printf("%-24s %-32s %-12s %-18s %-18s %8s %-12s %-32s %s\n", "host", "identity", "tenant", "certificate until",
-           "last segment", "lag", "version", "machine-id", "remarks");
+    printf("%-24s %-32s %-12s %-18s %8s %-12s %-32s %s\n", "host", "identity", "tenant", "last segment", "lag",
+           "version", "machine-id", "remarks");
     for (size_t i = 0; i < n; i++) {
-        char name[64], tenant[64], version[32], machine[64], until[32], last[32], lag[24] = "-";
-        char revoked[96], copied[96], restored[96];
-        const bool seen = rows_number(rows, i, "last_seen") > 0;
+        char name[64], tenant[64], version[32], machine[64], last[32], copied[96], restored[96];
 
         profctl_clean(rows_text(rows, i, "name"), name, sizeof name);
         profctl_clean(rows_text(rows, i, "tenant"), tenant, sizeof tenant);
         profctl_clean(rows_text(rows, i, "version"), version, sizeof version);
         profctl_clean(rows_text(rows, i, "machine_id"), machine, sizeof machine);
-        if (seen) {
-            (void)snprintf(lag, sizeof lag, "%" PRIu64 "s", rows_number(rows, i, "lag_seconds"));
-        }
-        printf("%-24s %-32s %-12s %-18s %-18s %8s %-12s %-32s %s%s%s%s%s\n", name, rows_text(rows, i, "identity"),
-               tenant, hosts_time(rows_number(rows, i, "certificate_end"), until),
-               hosts_time(rows_number(rows, i, "last_segment"), last), lag, *version ? version : "-",
-               *machine ? machine : "-", rows_flag(rows, i, "enrolled") ? "" : "other CA; ",
-               hosts_remark("revoked ", rows_number(rows, i, "revoked"), revoked),
+        printf("%-24s %-32s %-12s %-18s %7" PRIu64 "s %-12s %-32s %s%s\n", name, rows_text(rows, i, "identity"), tenant,
+               hosts_time(rows_number(rows, i, "last_segment"), last), rows_number(rows, i, "lag_seconds"),
+               *version ? version : "-", *machine ? machine : "-",
                hosts_remark("two machines with one identity, seen ", rows_number(rows, i, "two_machines_seen"), copied),
-               hosts_remark("restored ", rows_number(rows, i, "restored"), restored), seen ? "" : "never seen; ");
+               hosts_remark("restored ", rows_number(rows, i, "restored"), restored));
     }
 }
 
-static enum profd_status hosts_list(const struct profctl_call *call, struct profd_error *e)
+static enum profd_status hosts_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct rows *rows = NULL;
     char *text = NULL;
@@ -79,51 +72,15 @@ static enum profd_status hosts_list(const struct profctl_call *call, struct prof
     return status;
 }
 
-static enum profd_status hosts_revoke(const struct profctl_call *call, struct profd_error *e)
-{
-    const char *const arguments[] = {call->arguments[1]};
-    struct rows *rows = NULL;
-    char *text = NULL;
-    size_t n;
-    enum profd_status status = admin_read(call, "revoke", arguments, 1, "revoking", &text, &n, e);
-
-    if (!status && call->json) {
-        (void)fwrite(text, 1, n, stdout);
-    } else if (!status) {
-        status = rows_parse(text, n, &rows, e);
-        for (size_t i = 0; !status && i < rows_count(rows); i++) {
-            printf("revoked: %s, identity %s, tenant %s\n", rows_text(rows, i, "name"), rows_text(rows, i, "identity"),
-                   rows_text(rows, i, "tenant"));
-        }
-        rows_free(rows);
-    }
-    free(text);
-    return status;
-}
-
-static enum profd_status hosts_run(const struct profctl_call *call, struct profd_error *e)
-{
-    if (call->argument_count == 0) {
-        return hosts_list(call, e);
-    }
-    if (strcmp(call->arguments[0], "revoke") != 0 || call->argument_count != 2) {
-        return profd_error_set(e, PROFD_USAGE, "hosts takes no arguments, or: revoke NAME|IDENTITY");
-    }
-    return hosts_revoke(call, e);
-}
-
 const struct profctl_verb verb_hosts = {
     .name = "hosts",
-    .arguments = "[revoke NAME|IDENTITY]",
-    .summary = "List the hosts of a centre, or revoke one",
-    .details =
-        "lag is the time since the host was last connected. revoke refuses the key of the host with this name or\n"
-        "identity from now on, also after a restore of the centre; if several hosts have the name, state the "
-        "identity.\n"
-        "For root, the daemon's user and members of its admin group.\n",
+    .arguments = "",
+    .summary = "List the hosts of a centre",
+    .details = "lag is the time since the host was last connected.\n"
+               "For root, the daemon's user and members of its admin group.\n",
     .options = NULL,
     .option_count = 0,
     .arguments_least = 0,
-    .arguments_most = 2,
+    .arguments_most = 0,
     .run = hosts_run,
 };

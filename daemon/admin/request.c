@@ -9,8 +9,6 @@
 #define INSTANCE_PREFIX 4u
 #define PID_DIGITS 7u /* numbers of processes are below 4194304; what is longer begins an instance */
 #define RATE "rate="
-#define ENROL_USES_MAX 100000u
-#define ENROL_SECONDS_MAX (30u * 86400)
 #define TOKEN_SECONDS_MAX 3155760000u /* 100 years */
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-"
 
@@ -24,34 +22,6 @@ static enum profd_status request_parse_build(const char *text, struct request *o
     }
     memcpy(out->build, text, size + 1);
     return PROFD_OK;
-}
-
-/* Printable ASCII without spaces. */
-static enum profd_status request_parse_host(const char *text, struct request *out, struct profd_error *e)
-{
-    const size_t size = strlen(text);
-
-    if (!size || size >= sizeof out->build) {
-        return profd_error_set(e, PROFD_USAGE, "the name or identity of a host has %zu bytes; it must have 1 to %zu",
-                               size, sizeof out->build - 1);
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] <= ' ' || text[i] > '~') {
-            return profd_error_set(e, PROFD_USAGE,
-                                   "the name or identity of a host has characters other than printable ASCII");
-        }
-    }
-    memcpy(out->build, text, size + 1);
-    return PROFD_OK;
-}
-
-static bool request_parse_number(const char *text, uint32_t most, uint32_t *out)
-{
-    const size_t n = strspn(text, "0123456789");
-    const unsigned long value = n && n < 10 && !text[n] ? strtoul(text, NULL, 10) : 0;
-
-    *out = (uint32_t)value;
-    return value > 0 && value <= most;
 }
 
 /* 1 to STORE_NAME_MOST characters of those allowed; what is the subject of the sentence. */
@@ -73,23 +43,6 @@ static enum profd_status request_parse_tenant(const char *text, char out[STORE_N
 {
     return strcmp(text, "all") ? request_parse_name("the name of a tenant,", text, NAME_CHARACTERS, out, e)
                                : profd_error_set(e, PROFD_USAGE, "\"all\" is every tenant, and the name of none");
-}
-
-/* Tenant, uses, seconds. */
-static enum profd_status request_parse_enrolment(const char *const *arguments, struct request *out,
-                                                 struct profd_error *e)
-{
-    TRY(request_parse_tenant(arguments[0], out->build, e));
-
-    if (!request_parse_number(arguments[1], ENROL_USES_MAX, &out->uses)) {
-        return profd_error_set(e, PROFD_USAGE, "enrol-token: \"%.100s\" is not 1 to %u uses", arguments[1],
-                               ENROL_USES_MAX);
-    }
-    if (!request_parse_number(arguments[2], ENROL_SECONDS_MAX, &out->seconds)) {
-        return profd_error_set(e, PROFD_USAGE, "enrol-token: \"%.100s\" is not 1 to %u seconds", arguments[2],
-                               ENROL_SECONDS_MAX);
-    }
-    return PROFD_OK;
 }
 
 /* Words of "read", "write" and "admin" with commas. The right admin includes read. */
@@ -245,9 +198,7 @@ static const struct {
              {"resume", REQUEST_RESUME, 0},
              {"reload", REQUEST_RELOAD, 0},
              {"confirm-clock", REQUEST_CONFIRM_CLOCK, 0},
-             {"enrol-token", REQUEST_ENROL_TOKEN, 3},
              {"hosts", REQUEST_HOSTS, 0},
-             {"revoke", REQUEST_REVOKE, 1},
              {"token-add", REQUEST_TOKEN_ADD, 6},
              {"token-list", REQUEST_TOKEN_LIST, 0},
              {"token-remove", REQUEST_TOKEN_REMOVE, 1},
@@ -276,8 +227,7 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
                                "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "confirm-clock, enrol-token, hosts, revoke, token-add, token-list, token-remove "
-                               "and relay-move",
+                               "confirm-clock, hosts, token-add, token-list, token-remove and relay-move",
                                verb);
     }
     r.verb = verbs[i].verb;
@@ -286,10 +236,6 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     } else if (n != verbs[i].arguments) {
         status = profd_error_set(e, PROFD_USAGE, "%s takes %zu %s, not %zu", verb, verbs[i].arguments,
                                  noun_for(verbs[i].arguments, "argument", "arguments"), n);
-    } else if (r.verb == REQUEST_ENROL_TOKEN) {
-        status = request_parse_enrolment(arguments, &r, e);
-    } else if (r.verb == REQUEST_REVOKE) {
-        status = request_parse_host(arguments[0], &r, e);
     } else if (r.verb == REQUEST_TOKEN_ADD) {
         status = request_parse_token(arguments, &r, e);
     } else if (r.verb == REQUEST_TOKEN_REMOVE) {

@@ -18,9 +18,7 @@ enum request_verb {
     REQUEST_RESUME,
     REQUEST_RELOAD,
     REQUEST_CONFIRM_CLOCK,
-    REQUEST_ENROL_TOKEN,
     REQUEST_HOSTS,
-    REQUEST_REVOKE,
     REQUEST_TOKEN_ADD,
     REQUEST_TOKEN_LIST,
     REQUEST_TOKEN_REMOVE,
@@ -42,10 +40,7 @@ struct request_selector {
 
 struct request {
     enum request_verb verb;
-    /* DELETE: a build-id or a prefix of one, not yet looked for. ENROL_TOKEN: the tenant. REVOKE: name or identity of a
-     * host. Else "". */
-    char build[160];
-    uint32_t uses, seconds; /* ENROL_TOKEN: how often, and for how long */
+    char build[160]; /* DELETE: a build-id or a prefix of one, not yet looked for. Else "" */
     /* PAUSE and RESUME: one of the pids and instances, if any are given, with all of the labels. At least one selector.
      */
     size_t selector_count;

@@ -268,7 +268,7 @@ static enum profd_status config_place(const struct config *config, enum profd_st
 
 enum profd_status config_check_all(enum config_program program, struct config *config, struct profd_error *e)
 {
-    enum profd_status status = program == OF_PROFD ? config_check(config, e) : config_check_network(program, config, e);
+    enum profd_status status = program == OF_PROFD ? config_check(config, e) : config_check_network(config, e);
 
     return status ? config_place(config, status, e) : PROFD_OK;
 }
@@ -295,10 +295,8 @@ enum profd_status config_load(enum config_program program, int argc, char *const
 static void config_print_help(enum config_program program)
 {
     printf("%s", program == OF_RELAY ? "usage: profd-relay [OPTION]...\nSends what profd collects for a centre.\n\n"
-                 : program == OF_GATE
-                     ? "usage: profd-gate [OPTION]...\nReceives for profd what hosts send over TLS.\n\n"
-                     : "usage: profd [OPTION]...\n"
-                       "Collects call-graph profiles from processes and serves reports.\n\n");
+                                     : "usage: profd [OPTION]...\n"
+                                       "Collects call-graph profiles from processes and serves reports.\n\n");
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
         char left[64];
 
@@ -314,7 +312,7 @@ static void config_print_help(enum config_program program)
 enum profd_status config_start(enum config_program program, int argc, char *const argv[], struct config *config,
                                bool *run, struct profd_error *e)
 {
-    const char *name = program == OF_RELAY ? "profd-relay" : program == OF_GATE ? "profd-gate" : "profd";
+    const char *name = program == OF_RELAY ? "profd-relay" : "profd";
     enum profd_status status;
 
     *run = false;

@@ -1,4 +1,4 @@
-/* The configuration of profd, profd-relay and profd-gate: the command line overrides the file, the file overrides
+/* The configuration of profd and profd-relay: the command line overrides the file, the file overrides
  * defaults. One table (CONFIG_LIST) generates the long options, the keys of profd.conf(5), the text of --help and the
  * fields below. */
 #ifndef PROFD_DAEMON_CONFIG_H
@@ -13,7 +13,7 @@
 
 /* X(field, name, kind, programs, argument, help). Names of kind ONLY_… are options only; every other name is also a
  * key. A LIST may be repeated: its values are lines of one text, and those of the command line replace the file's. The
- * three programs read one file: an option belongs to the programs named, a key of another is ignored. */
+ * two programs read one file: an option belongs to the programs named, a key of another is ignored. */
 #define CONFIG_LIST(X)                                                                                                 \
     X(config, "config", ONLY_OPTION, OF_ALL, "FILE", "read FILE instead of the default profd.conf")                    \
     X(state_dir, "state-dir", TEXT, OF_PROFD, "DIR", "directory for all data")                                         \
@@ -38,13 +38,8 @@
     X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL", "send to the centre at https://HOST[:PORT][/PREFIX]")          \
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
       "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
-    X(gate, "gate", FLAG, OF_PROFD, NULL, "be a centre: accept segments of hosts from profd-gate")                     \
-    X(signer, "signer", TEXT, OF_PROFD | OF_GATE, "PATH", "Unix socket of profd-signer: hosts may enrol")              \
     X(host_detail, "host-detail", TEXT, OF_PROFD, "WHEN",                                                              \
       "keep functions per host at a centre: auto (default), always or never")                                          \
-    X(relay_certificate, "relay-certificate", TEXT, OF_RELAY, "FILE",                                                  \
-      "certificate of this host, and those that issued it (PEM)")                                                      \
-    X(relay_key, "relay-key", TEXT, OF_RELAY, "FILE", "private key of that certificate (PEM, mode 0600)")              \
     X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE",                                                                    \
       "certificates that issue the centre's (PEM; default: the system's)")                                             \
     X(relay_token, "relay-token", TEXT, OF_RELAY, "FILE", "token of this host (mode 0600)")                            \
@@ -53,12 +48,6 @@
     X(relay_interval, "relay-interval", TEXT, OF_PROFD | OF_RELAY, "TIME",                                             \
       "time between connections of a host, unless the centre states one (default 60s)")                                \
     X(relay_once, "once", ONLY_FLAG, OF_RELAY, NULL, "send what there is once, and exit")                              \
-    X(gate_certificate, "gate-certificate", TEXT, OF_GATE, "FILE",                                                     \
-      "certificate of the centre, and those that issued it (PEM)")                                                     \
-    X(gate_key, "gate-key", TEXT, OF_GATE, "FILE", "private key of that certificate (PEM, mode 0600)")                 \
-    X(gate_ca, "gate-ca", TEXT, OF_GATE, "FILE", "certificates that issue those of hosts (PEM)")                       \
-    X(gate_revoked, "gate-revoked", TEXT, OF_GATE, "FILE", "keys and serial numbers of hosts that are refused")        \
-    X(gate_listen, "gate-listen", TEXT, OF_GATE, "ADDR:PORT", "listen there, if no socket is passed in")               \
     X(harvest_interval, "harvest-interval", TEXT, OF_PROFD, "TIME",                                                    \
       "interval between harvests of a live process (default 10s)")                                                     \
     X(watch, "watch", LIST, OF_PROFD, "LABELS:FUNCTIONS",                                                              \
@@ -70,7 +59,7 @@
     X(help, "help", ONLY_FLAG, OF_ALL, NULL, "print this text")                                                        \
     X(version, "version", ONLY_FLAG, OF_ALL, NULL, "print the version")
 
-enum config_program { OF_PROFD = 1, OF_RELAY = 2, OF_GATE = 4, OF_ALL = 7 };
+enum config_program { OF_PROFD = 1, OF_RELAY = 2, OF_ALL = 3 };
 
 enum config_option {
 #define X(field, name, kind, programs, argument, help) CONFIG_##field,
@@ -80,8 +69,6 @@ enum config_option {
 };
 
 #define CONFIG_HOST_MAX 256
-/* Where `profctl enroll` stores key and certificates; profd-relay uses them unless there is /etc/profd/relay.crt. */
-#define CONFIG_RELAY_DIRECTORY "/var/lib/profd-relay"
 #define CONFIG_PATH_MAX 4096 /* bytes of the name of a file */
 
 /* HOST:PORT, taken apart; an IPv6 address without its brackets. */
@@ -117,27 +104,19 @@ struct config {
     uint64_t relay_keep_bytes;
     bool has_relay_user; /* there is a user of the name profd-relay */
     uint32_t relay_user;
-    const char *signer; /* NULL: no host can be enrolled */
-    bool gate;          /* this daemon is a centre */
     enum { CONFIG_DETAIL_AUTO, CONFIG_DETAIL_ALWAYS, CONFIG_DETAIL_NEVER } host_detail; /* of a centre */
     bool has_http_proxy_user;                                                           /* of proxy-user */
     uint32_t http_proxy_user;
     bool has_record_user; /* there is a user of the name profd-record */
     uint32_t record_user;
-    bool has_gate_user; /* there is a user of the name profd-gate */
-    uint32_t gate_user;
 
-    /* of profd-relay and profd-gate */
-    const char *certificate, *key, *ca; /* paths */
-    struct config_address centre;       /* of relay */
-    bool relay_https;                   /* relay is https://, not tls:// */
-    const char *token, *relay_host;     /* path; name, NULL: none. Without relay_https, not set */
+    /* of profd-relay */
+    const char *ca;                 /* path; NULL: the system's certificates */
+    const char *token, *relay_host; /* path; name, NULL: none */
     bool has_proxy;
     struct config_address proxy;
-    const char *proxy_user;            /* USER:PASSWORD; NULL: none. Belongs into no log */
-    int64_t relay_interval;            /* nanoseconds */
-    const char *revoked, *gate_listen; /* NULL: none */
-    struct config_address listen;      /* of gate_listen */
+    const char *proxy_user; /* USER:PASSWORD; NULL: none. Belongs into no log */
+    int64_t relay_interval; /* nanoseconds */
 };
 
 /* Reads the options and the file, fills in defaults and checks all values. Opens and creates nothing. USAGE: an unknown
@@ -165,13 +144,11 @@ struct config_change {
  * keep their text and its address. Errors as of config_load; then nothing has changed. Uses the name service. */
 enum profd_status config_reload(enum config_program program, int argc, char *const argv[], struct config *config,
                                 struct config *old, struct config_change *change, struct profd_error *e);
-/* Takes back a config_reload that the program refuses. */
-void config_reload_undo(enum config_program program, struct config *config, struct config *old);
 /* Logs what config_reload did. */
 void config_log_change(const struct config_change *change);
 
-/* Fills in and checks what profd-relay or profd-gate needs. CONFIG names key and value. */
-enum profd_status config_check_network(enum config_program program, struct config *config, struct profd_error *e);
+/* Fills in and checks what profd-relay needs. CONFIG names key and value. */
+enum profd_status config_check_network(struct config *config, struct profd_error *e);
 
 /* The beginning of each program: names it in the log, loads the configuration, opens the log, and answers --help and
  * --version. *run: it was neither of these. Errors as of config_load; the log is open then, too. The caller calls

@@ -298,16 +298,8 @@ static enum profd_status config_check_detail(struct config *c, struct profd_erro
     return PROFD_OK;
 }
 
-static enum profd_status config_check_gate(struct config *c, struct profd_error *e)
+static enum profd_status config_check_hosts_interval(struct config *c, struct profd_error *e)
 {
-    const char *gate = c->values[CONFIG_gate];
-
-    c->gate = gate && !strcmp(gate, "yes");
-    c->signer = c->values[CONFIG_signer];
-    if (c->gate && c->values[CONFIG_relay]) {
-        return profd_error_set(e, PROFD_CONFIG, "gate and relay exclude each other: a centre forwards nothing");
-    }
-    c->has_gate_user = c->gate && config_find_user("profd-gate", &c->gate_user);
     if (c->values[CONFIG_relay]) { /* then the interval is profd-relay's */
         return PROFD_OK;
     }
@@ -350,8 +342,8 @@ static enum profd_status config_check_watch(struct config *c, struct profd_error
 enum profd_status config_check(struct config *config, struct profd_error *e)
 {
     static enum profd_status (*const checks[])(struct config *, struct profd_error *) = {
-        config_check_gate,   config_check_detail, config_check_proxy, config_check_relay,
-        config_check_origin, config_check_http,   config_check_watch};
+        config_check_hosts_interval, config_check_detail, config_check_proxy, config_check_relay,
+        config_check_origin,         config_check_http,   config_check_watch};
     const char *open = config->values[CONFIG_http_open];
     enum profd_status status = config_check_level(config, e);
 

@@ -44,8 +44,7 @@ static void config_file_default(char *name, size_t size)
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
     const struct passwd *own = getpwuid(geteuid());
-    const bool system = !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay") ||
-                                               !strcmp(own->pw_name, "profd-gate")));
+    const bool system = !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay")));
 
     if (!system && xdg && *xdg == '/') {
         snprintf(name, size, "%s/profd/profd.conf", xdg);

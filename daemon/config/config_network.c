@@ -1,4 +1,4 @@
-/* What profd-relay and profd-gate need of the configuration. */
+/* What profd-relay needs of the configuration. */
 #include "config/config_network.h"
 
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "net/listen.h"
 
 #define RELAY_INTERVAL_MIN INT64_C(1000000000)
-#define RELAY_PATH_SIZE 256
 #define RELAY_PREFIX_MOST 200 /* bytes */
 #define RELAY_INTERVAL_MAX INT64_C(86400000000000)
 
@@ -42,17 +41,15 @@ bool config_parse_address(const char *text, struct config_address *out)
     return true;
 }
 
-/* SCHEME://HOST:PORT with a port that one can connect to. */
-static bool config_parse_url(const char *url, const char *scheme, struct config_address *out)
-{
-    return !strncmp(url, scheme, strlen(scheme)) && config_parse_address(url + strlen(scheme), out) &&
-           *out->port != '0';
-}
-
 /* https://HOST[:PORT][/PREFIX], of the characters that need no encoding, without "." and "..". */
 static bool config_check_https(const char *url)
 {
-    const char *host = url + strlen("https://"), *path = host + strcspn(host, "/");
+    static const char scheme[] = "https://";
+
+    if (strncmp(url, scheme, strlen(scheme)) != 0) {
+        return false;
+    }
+    const char *host = url + strlen(scheme), *path = host + strcspn(host, "/");
 
     if (!http_host_valid(host, (size_t)(path - host)) || strlen(path) > RELAY_PREFIX_MOST) {
         return false;
@@ -72,20 +69,12 @@ static bool config_check_https(const char *url)
 enum profd_status config_check_relay_url(struct config *config, struct profd_error *e)
 {
     config->relay = config->values[CONFIG_relay];
-    config->relay_https = !strncmp(config->relay, "https://", strlen("https://"));
-    if (config->relay_https) {
-        return config_check_https(config->relay)
-                   ? PROFD_OK
-                   : profd_error_set(e, PROFD_CONFIG,
-                                     "relay is \"%s\", not https://HOST[:PORT][/PREFIX] without user, query and "
-                                     "encoded characters",
-                                     config->relay);
-    }
-    if (!config_parse_url(config->relay, "tls://", &config->centre)) {
-        return profd_error_set(e, PROFD_CONFIG, "relay is \"%s\", not https://HOST[:PORT][/PREFIX] or tls://HOST:PORT",
-                               config->relay);
-    }
-    return PROFD_OK;
+    return config_check_https(config->relay)
+               ? PROFD_OK
+               : profd_error_set(e, PROFD_CONFIG,
+                                 "relay is \"%s\", not https://HOST[:PORT][/PREFIX] without user, query and encoded "
+                                 "characters",
+                                 config->relay);
 }
 
 /* Decodes %XX in place. False: two digits are missing, or a control character comes out. */
@@ -148,14 +137,6 @@ static enum profd_status config_take_path(struct config *config, enum config_opt
     return *path ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for the configuration");
 }
 
-/* Files that an administrator has put into /etc come before those of `profctl enroll`. */
-static const char *config_relay_path(const char *name, char path[RELAY_PATH_SIZE])
-{
-    (void)snprintf(path, RELAY_PATH_SIZE, "%s/%s",
-                   access(SYSCONFDIR "/profd/relay.crt", F_OK) ? CONFIG_RELAY_DIRECTORY : SYSCONFDIR "/profd", name);
-    return path;
-}
-
 /* systemd's copy of the token comes before the file in /etc. */
 static enum profd_status config_check_token(struct config *c, struct profd_error *e)
 {
@@ -173,7 +154,6 @@ static enum profd_status config_check_token(struct config *c, struct profd_error
 
 static enum profd_status config_check_relay_program(struct config *c, struct profd_error *e)
 {
-    char path[RELAY_PATH_SIZE];
     const char *interval = c->values[CONFIG_relay_interval];
     enum profd_status status;
 
@@ -190,37 +170,10 @@ static enum profd_status config_check_relay_program(struct config *c, struct pro
     if (!status && c->values[CONFIG_relay_proxy]) {
         status = config_check_proxy(c, c->values[CONFIG_relay_proxy], e);
     }
-    if (c->relay_https) {
-        return status ? status : config_check_token(c, e);
-    }
-    if (!status) {
-        status =
-            config_take_path(c, CONFIG_relay_certificate, config_relay_path("relay.crt", path), &c->certificate, e);
-    }
-    if (!status) {
-        status = config_take_path(c, CONFIG_relay_key, config_relay_path("relay.key", path), &c->key, e);
-    }
-    return status ? status : config_take_path(c, CONFIG_relay_ca, config_relay_path("relay-ca.crt", path), &c->ca, e);
+    return status ? status : config_check_token(c, e);
 }
 
-static enum profd_status config_check_gate_program(struct config *c, struct profd_error *e)
-{
-    enum profd_status status =
-        config_take_path(c, CONFIG_gate_certificate, SYSCONFDIR "/profd/gate.crt", &c->certificate, e);
-
-    c->revoked = c->values[CONFIG_gate_revoked];
-    c->signer = c->values[CONFIG_signer];
-    c->gate_listen = c->values[CONFIG_gate_listen];
-    if (!status && c->gate_listen && !config_parse_address(c->gate_listen, &c->listen)) {
-        status = profd_error_set(e, PROFD_CONFIG, "gate-listen is \"%s\", not ADDR:PORT with numbers", c->gate_listen);
-    }
-    if (!status) {
-        status = config_take_path(c, CONFIG_gate_key, SYSCONFDIR "/profd/gate.key", &c->key, e);
-    }
-    return status ? status : config_take_path(c, CONFIG_gate_ca, SYSCONFDIR "/profd/gate-ca.crt", &c->ca, e);
-}
-
-enum profd_status config_check_network(enum config_program program, struct config *config, struct profd_error *e)
+enum profd_status config_check_network(struct config *config, struct profd_error *e)
 {
     enum profd_status status = config_check_level(config, e);
 
@@ -230,8 +183,5 @@ enum profd_status config_check_network(enum config_program program, struct confi
     if (!status) {
         status = listen_parse_unix(config->socket, e);
     }
-    if (status) {
-        return status;
-    }
-    return program == OF_RELAY ? config_check_relay_program(config, e) : config_check_gate_program(config, e);
+    return status ? status : config_check_relay_program(config, e);
 }

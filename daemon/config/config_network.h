@@ -12,8 +12,7 @@ enum profd_status config_check_level(struct config *config, struct profd_error *
  * bytes; port 0 is one. False: text is not that; *out is untouched. O(n). */
 bool config_parse_address(const char *text, struct config_address *out);
 
-/* CONFIG unless relay is https://HOST[:PORT][/PREFIX] or tls://HOST:PORT, with an IPv6 address in brackets. It must
- * have been given. */
+/* CONFIG unless relay is https://HOST[:PORT][/PREFIX], with an IPv6 address in brackets. It must have been given. */
 enum profd_status config_check_relay_url(struct config *config, struct profd_error *e);
 
 #endif

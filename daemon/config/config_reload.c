@@ -6,22 +6,17 @@
 #include "config/config_internal.h"
 #include "log/log.h"
 
-/* What a program cannot change while it runs. */
-static const struct {
-    enum config_option option;
-    unsigned programs;
-} fixed[] = {{CONFIG_state_dir, OF_PROFD},   {CONFIG_socket, OF_PROFD | OF_GATE},
-             {CONFIG_http_socket, OF_PROFD}, {CONFIG_http, OF_PROFD},
-             {CONFIG_relay, OF_PROFD},       {CONFIG_gate, OF_PROFD},
-             {CONFIG_gate_listen, OF_GATE}};
+/* What profd cannot change while it runs. */
+static const enum config_option fixed[] = {CONFIG_state_dir, CONFIG_socket, CONFIG_http_socket, CONFIG_http,
+                                           CONFIG_relay};
 
 #define FIXED_COUNT (sizeof fixed / sizeof *fixed)
 
 static bool config_is_fixed(enum config_program program, enum config_option option)
 {
     for (size_t i = 0; i < FIXED_COUNT; i++) {
-        if (fixed[i].option == option) {
-            return (fixed[i].programs & program) != 0;
+        if (fixed[i] == option) {
+            return program == OF_PROFD;
         }
     }
     return false;
@@ -55,13 +50,11 @@ static void config_compare(enum config_program program, const struct config *old
 /* Exchanges the values that need a restart. */
 static void config_exchange_fixed(enum config_program program, struct config *a, struct config *b)
 {
-    for (size_t i = 0; i < FIXED_COUNT; i++) {
-        char *value = a->values[fixed[i].option];
+    for (size_t i = 0; i < FIXED_COUNT && program == OF_PROFD; i++) {
+        char *value = a->values[fixed[i]];
 
-        if (fixed[i].programs & program) {
-            a->values[fixed[i].option] = b->values[fixed[i].option];
-            b->values[fixed[i].option] = value;
-        }
+        a->values[fixed[i]] = b->values[fixed[i]];
+        b->values[fixed[i]] = value;
     }
 }
 
@@ -90,15 +83,6 @@ enum profd_status config_reload(enum config_program program, int argc, char *con
     *old = *config;
     *config = fresh;
     return PROFD_OK;
-}
-
-void config_reload_undo(enum config_program program, struct config *config, struct config *old)
-{
-    struct config fresh = *config;
-
-    *config = *old;
-    config_exchange_fixed(program, config, &fresh);
-    config_done(&fresh);
 }
 
 static void config_log_names(const char *what, const char *const *names, size_t n)

@@ -26,8 +26,7 @@ struct build_row {
 /* One host of a centre. Times: ns since the epoch, 0: never. */
 struct fleet_row {
     const char *name, *identity, *tenant, *machine, *version;
-    bool enrolled; /* else its certificate is of another CA */
-    int64_t certificate_end, revoked, first, last, delivered, restored;
+    int64_t first, last, delivered, restored;
     int64_t two_machines; /* when two machines were last seen with this identity */
 };
 

@@ -91,8 +91,6 @@ enum profd_status peer_read(int fd, const struct peer_policy *policy, struct pee
         (policy->has_admin_group && (cred.gid == policy->admin_group || peer_in_group(fd, policy->admin_group)));
     peer->may_relay =
         cred.uid == 0 || cred.uid == policy->own_uid || (policy->has_relay_user && cred.uid == policy->relay_user);
-    peer->may_deliver =
-        cred.uid == 0 || cred.uid == policy->own_uid || (policy->has_gate_user && cred.uid == policy->gate_user);
     peer->may_claim = cred.uid == 0 || (policy->has_record_user && cred.uid == policy->record_user);
     const bool proxy = policy->has_proxy_user && cred.uid == policy->proxy_user;
     peer->may_read_all = peer->may_admin || (!proxy && policy->has_read_group &&

@@ -11,7 +11,6 @@ struct peer {
     uint32_t uid, gid, pid;
     bool may_admin;    /* root, the daemon's own user, or a member of the admin group */
     bool may_relay;    /* root, the daemon's own user, or that of profd-relay */
-    bool may_deliver;  /* root, the daemon's own user, or that of profd-gate */
     bool may_claim;    /* counts of other users: root, or the user profd-record */
     bool may_read_all; /* administrators and members of the read group: users who may make a backup may read everything
                         */
@@ -24,8 +23,6 @@ struct peer_policy {
     uint32_t read_group, admin_group;
     bool has_relay_user;
     uint32_t relay_user;
-    bool has_gate_user;
-    uint32_t gate_user;
     bool has_record_user;
     uint32_t record_user;
     bool has_proxy_user; /* has no rights of its own to read what others have sent */

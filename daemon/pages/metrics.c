@@ -324,27 +324,6 @@ static void metrics_centre(const struct centre_counts *n, const struct store_cen
                       n->segments.refused);
 }
 
-/* A gate that has told nothing yet may have counted already: 0 would be wrong. */
-static void metrics_gate(const struct gate_counts *g, struct buffer *out)
-{
-    const struct {
-        const char *result;
-        uint64_t value;
-    } results[] = {{"ok", g->handshakes},   {"failed", g->failed}, {"untrusted", g->untrusted},
-                   {"revoked", g->revoked}, {"late", g->late},     {"crowded", g->crowded}};
-
-    metrics_value(out, "gate_up", "gauge", "1: profd-gate has told its counts within the last 5 seconds.", g->up);
-    if (!g->told) {
-        return;
-    }
-    metrics_value(out, "gate_connections", "gauge", "Connections of hosts to profd-gate.", g->connections);
-    metrics_head(out, "gate_handshakes_total", "counter", "TLS handshakes since the start of profd-gate, by result.");
-    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
-        buffer_add_format(out, "profd_gate_handshakes_total{result=\"%s\"} %" PRIu64 "\n", results[i].result,
-                          results[i].value);
-    }
-}
-
 void metrics_format_fleet(const struct status_setup *setup, const struct pages_numbers *n,
                           const struct status_store *store, struct buffer *out)
 {
@@ -353,8 +332,5 @@ void metrics_format_fleet(const struct status_setup *setup, const struct pages_n
     }
     if (n->hosts) {
         metrics_centre(&n->centre, &store->centre, out);
-    }
-    if (setup->gate) {
-        metrics_gate(&n->gate, out);
     }
 }

@@ -14,7 +14,7 @@
 
 struct host_row {
     char *labels;
-    int64_t last, delivered, not_after; /* ns */
+    int64_t last, delivered; /* ns */
     bool two_machines;
     const struct host_counts *counts;
 };
@@ -25,7 +25,7 @@ struct host_rows {
     struct arena *arena;
     struct host_row *rows;
     uint32_t count, capacity;
-    uint64_t unlisted, absent, not_arrived, revoked;
+    uint64_t unlisted, absent;
     bool failed;
 };
 
@@ -79,12 +79,12 @@ static char *make_labels(struct arena *arena, const struct store_fleet_host *h)
 /* Is the host listed? Counts it if it is not. */
 static bool judge_host(struct host_rows *r, const struct store_fleet_host *h)
 {
-    const bool revoked = h->revoked != 0, new = !h->last, absent = r->m->now - h->last > AGE_NS;
+    const bool absent = r->m->now - h->last > AGE_NS;
 
-    if (!revoked && !new && !absent && r->count < METRICS_HOSTS_MOST) {
+    if (!absent && r->count < METRICS_HOSTS_MOST) {
         return true;
     }
-    *(revoked ? &r->revoked : new ? &r->not_arrived : absent ? &r->absent : &r->unlisted) += 1;
+    *(absent ? &r->absent : &r->unlisted) += 1;
     return false;
 }
 
@@ -107,7 +107,6 @@ static bool take_host(void *context, const struct store_fleet_host *h)
     rows[r->count] = (struct host_row){.labels = make_labels(r->arena, h),
                                        .last = h->last,
                                        .delivered = h->delivered,
-                                       .not_after = h->not_after,
                                        .two_machines = h->copied && r->m->now - h->copied < DAY_NS,
                                        .counts = counted ? &counted->counts : &host_counts_none};
     r->failed = !rows[r->count++].labels;
@@ -133,13 +132,6 @@ static bool get_delivered(const struct host_row *h, int64_t now, double *out)
     (void)now;
     *out = (double)h->delivered / NS;
     return h->delivered != 0;
-}
-
-static bool get_end(const struct host_row *h, int64_t now, double *out)
-{
-    (void)now;
-    *out = (double)h->not_after / NS;
-    return h->not_after != 0;
 }
 
 static bool get_refusals(const struct host_row *h, int64_t now, double *out)
@@ -173,7 +165,6 @@ static void add_families(const struct host_rows *r, struct buffer *out)
          "say or has not arrived since the start.",
          get_backlog},
         {"host_last_segment_timestamp_seconds", "gauge", "When a segment of the host came last.", get_delivered},
-        {"host_certificate_expiry_timestamp_seconds", "gauge", "End of the host's certificate.", get_end},
         {"host_refusals_total", "counter", "Arrivals and segments of the host that were refused since start.",
          get_refusals},
         {"host_two_machines", "gauge", "1: two machines came as this host within a day.", get_two}};
@@ -227,8 +218,6 @@ static void add_others(const struct host_rows *r, struct buffer *out)
     buffer_add_format(out, "profd_hosts{state=\"listed\"} %u\n", (unsigned)r->count);
     buffer_add_format(out, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r->unlisted);
     buffer_add_format(out, "profd_hosts{state=\"absent\"} %llu\n", (unsigned long long)r->absent);
-    buffer_add_format(out, "profd_hosts{state=\"not-arrived\"} %llu\n", (unsigned long long)r->not_arrived);
-    buffer_add_format(out, "profd_hosts{state=\"revoked\"} %llu\n", (unsigned long long)r->revoked);
 }
 
 enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *store, const struct store_scope *scope,

@@ -45,7 +45,7 @@ struct delivery_counts {
 
 /* What hosts have sent since the start. */
 struct centre_counts {
-    uint64_t arrived; /* ARRIVE */
+    uint64_t arrived; /* batches of hosts */
     struct delivery_counts segments;
     uint64_t objects_stored, objects_refused; /* parsed objects that were sent */
     uint64_t interval_ms;                     /* in which each host comes once; 0: none has come */
@@ -58,12 +58,6 @@ struct host_counts {
     uint64_t refused; /* arrivals */
     int64_t backlog;  /* ns: age of its oldest segment that was not acknowledged, when it arrived last; -1: unknown */
     bool relabelled;  /* the log has said that it sends another label `host` */
-};
-
-/* What the gate has told. */
-struct gate_counts {
-    bool told, up; /* since the start; within the last seconds */
-    uint64_t connections, handshakes, failed, untrusted, revoked, late, crowded;
 };
 
 struct pages_numbers {
@@ -87,7 +81,6 @@ struct pages_numbers {
     struct http_server_counts http;
     struct relay_counts relay;
     struct centre_counts centre;
-    struct gate_counts gate;
     const struct hashmap *hosts; /* identity → struct host_counts; NULL: no centre */
     struct upkeep_counts upkeep;
     struct verifier_counts verified;

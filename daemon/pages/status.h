@@ -12,7 +12,6 @@ struct status_setup {
     bool http_open;      /* no token is asked for */
     unsigned user_share; /* percent */
     const char *relay;   /* URL of the centre; NULL: nothing is forwarded */
-    bool gate;           /* there is a gate */
 };
 
 /* What the store says. */

@@ -1,5 +1,5 @@
-/* profd-relay: see profd-relay(8). A signal ends it at any point: a segment that profd does not know to be committed is
- * delivered again, and the centre counts it once. */
+/* profd-relay: see profd-relay(8). A signal ends it at any point: an upload that profd does not know to be committed is
+ * sent again, and the centre counts it once. */
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,12 +9,9 @@
 #include "log/log.h"
 #include "log/notify.h"
 #include "proto/noun.h"
-#include "relay/enrol.h"
-#include "relay/flush.h"
 #include "relay/round.h"
 #include "relay/stream.h"
 #include "relay/wait.h"
-#include "tls/tls_context.h"
 
 static uint32_t relay_draw(void)
 {
@@ -34,7 +31,7 @@ static bool relay_sleep(uint64_t ms)
     return sigtimedwait(&hup, NULL, &t) == SIGHUP;
 }
 
-/* On an error, the configuration of before stays. Files of certificates are read for each connection. */
+/* On an error, the configuration of before stays. Token and certificates are read for each connection. */
 static void relay_reload(int argc, char *const argv[], struct config *c)
 {
     struct config_change change;
@@ -91,7 +88,7 @@ static bool relay_is_said(struct relay_said *s, const char *sentence)
 static void relay_log(struct relay_said *s, enum profd_status status, const struct profd_error *e, const char *symbols)
 {
     if (status && !relay_is_said(s, e->sentence)) {
-        log_write(LOG_LEVEL_WARNING, "flush", "%s", e->sentence);
+        log_write(LOG_LEVEL_WARNING, "round", "%s", e->sentence);
     } else if (!status && *s->last.sentence) {
         log_write(LOG_LEVEL_NOTICE, NULL, "the centre answers again");
     }
@@ -121,67 +118,6 @@ static enum profd_status relay_round(struct round *round, const struct config *c
     return status;
 }
 
-/* One flush; what changed is logged. */
-static enum profd_status relay_flush(const struct config *c, struct relay_said *said, struct flush *f)
-{
-    struct profd_error e = {""};
-    const enum profd_status status = flush_run(c, said->last.sentence, f, &e);
-
-    relay_log(said, status, &e, f->symbols.sentence);
-    if (f->delivered) {
-        log_write(LOG_LEVEL_INFO, NULL, "%u of %u %s acknowledged", f->acknowledged, f->delivered,
-                  noun_for(f->delivered, "segment was", "segments were"));
-    }
-    return status;
-}
-
-/* False: it is tried again after the next flush. */
-static bool relay_renew(const struct config *c)
-{
-    struct profd_error e;
-
-    if (enrol_renew(c, &e)) {
-        log_write(LOG_LEVEL_WARNING, "renewal", "%s", e.sentence);
-        return false;
-    }
-    log_write(LOG_LEVEL_NOTICE, NULL, "the certificate of this host was renewed");
-    return true;
-}
-
-/* What fails is in the log. */
-static enum profd_status relay_run_once(struct round *round, const struct config *c)
-{
-    struct relay_said said = {.count = 0};
-    struct round_pause pause;
-    struct flush f;
-
-    if (c->relay_https) {
-        return relay_round(round, c, &said, &pause);
-    }
-    enum profd_status status = relay_flush(c, &said, &f);
-    if (f.renew && relay_renew(c) && status) {
-        status = relay_flush(c, &said, &f); /* the certificate had expired */
-    }
-    return status;
-}
-
-/* One attempt. Returns the time until the next one, in ms. */
-static uint64_t relay_try(struct round *round, const struct config *c, struct relay_said *said)
-{
-    struct round_pause pause;
-    struct flush f;
-
-    if (c->relay_https) {
-        (void)relay_round(round, c, said, &pause);
-        return wait_round(&pause, relay_draw());
-    }
-    (void)relay_flush(c, said, &f);
-    if (f.renew) {
-        (void)relay_renew(c);
-    }
-    return wait_next(&f, c->relay_interval, relay_draw());
-}
-
 static _Noreturn void relay_run(int argc, char *const argv[], struct round *round, struct config *c)
 {
     struct relay_said said = {.count = 0};
@@ -194,7 +130,10 @@ static _Noreturn void relay_run(int argc, char *const argv[], struct round *roun
     notify_send("READY=1");
     relay_wait(argc, argv, c, wait_first(c->relay_interval, relay_draw()));
     for (;;) {
-        relay_wait(argc, argv, c, relay_try(round, c, &said));
+        struct round_pause pause;
+
+        (void)relay_round(round, c, &said, &pause);
+        relay_wait(argc, argv, c, wait_round(&pause, relay_draw()));
         log_flush();
     }
 }
@@ -207,9 +146,6 @@ int main(int argc, char *argv[])
     bool run;
     enum profd_status status;
 
-    if (argc > 1 && !strcmp(argv[1], "--enroll")) {
-        return enrol_main(argc, argv);
-    }
     status = config_start(OF_RELAY, argc, argv, &config, &run, &e);
     if (!status && run) {
         status = round_new(&round, &e);
@@ -217,11 +153,13 @@ int main(int argc, char *argv[])
     if (status) {
         log_write(LOG_LEVEL_ERROR, NULL, "%s", e.sentence);
     } else if (run) {
-        tls_init();
+        struct relay_said said = {.count = 0};
+        struct round_pause pause;
+
         if (!config.values[CONFIG_relay_once]) {
             relay_run(argc, argv, round, &config);
         }
-        status = relay_run_once(round, &config);
+        status = relay_round(round, &config, &said, &pause); /* what fails is in the log */
     }
     round_free(round);
     config_done(&config);

@@ -365,7 +365,7 @@ static enum profd_status round_read_object(struct round *r, const char *build, u
     while (more && !(status = round_fetch_object(r, build, got, &piece, e))) {
         const struct message_parsed *p = &piece.as.parsed;
 
-        if (!whole && p->hash.size == sizeof hash && p->size && p->size <= LIMIT_ATTEST_OBJECT) {
+        if (!whole && p->hash.size == sizeof hash && p->size && p->size <= LIMIT_PARSED_OBJECT) {
             *size = (size_t)p->size;
             memcpy(hash, p->hash.data, sizeof hash);
             whole = malloc(*size);

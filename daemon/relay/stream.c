@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tls/tls_context.h"
-
 int64_t stream_now(void)
 {
     struct timespec t;
@@ -19,7 +17,7 @@ int64_t stream_now(void)
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-enum profd_status stream_wait(int fd, short events, int64_t deadline, struct profd_error *e)
+static enum profd_status stream_wait(int fd, short events, int64_t deadline, struct profd_error *e)
 {
     struct pollfd p = {.fd = fd, .events = events};
     int64_t left;
@@ -63,55 +61,12 @@ enum profd_status stream_open_unix(const char *path, struct stream *out, struct 
     return status;
 }
 
-/* After a call of OpenSSL that did not succeed: waits if that is what it needs. errno is that of the call. */
-static enum profd_status stream_continue(struct stream *s, int result, int64_t deadline, struct profd_error *e)
-{
-    const int failed = errno, why = SSL_get_error(s->ssl, result);
-
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
-        return stream_wait(s->fd, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline, e);
-    }
-    errno = failed;
-    return tls_explain(s->ssl, result, e);
-}
-
-enum profd_status stream_secure(struct stream *s, SSL *ssl, int64_t deadline, struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-
-    s->ssl = ssl;
-    if (SSL_set_fd(ssl, s->fd) != 1) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a TLS connection");
-    }
-    while (!status) {
-        errno = 0;
-        const int result = SSL_connect(ssl);
-
-        if (result == 1) {
-            return PROFD_OK;
-        }
-        status = stream_continue(s, result, deadline, e);
-    }
-    return status;
-}
-
 /* Bytes moved by one call, or −1: status says whether to go on. */
 static ssize_t stream_move(struct stream *s, bool writes, void *data, size_t n, int64_t deadline,
                            enum profd_status *status, struct profd_error *e)
 {
-    const int most = n < INT32_MAX ? (int)n : INT32_MAX;
-    ssize_t done;
+    const ssize_t done = writes ? send(s->fd, data, n, MSG_NOSIGNAL) : recv(s->fd, data, n, 0);
 
-    errno = 0;
-    if (s->ssl) {
-        done = writes ? SSL_write(s->ssl, data, most) : SSL_read(s->ssl, data, most);
-        if (done <= 0) {
-            *status = stream_continue(s, (int)done, deadline, e);
-            return -1;
-        }
-        return done;
-    }
-    done = writes ? send(s->fd, data, n, MSG_NOSIGNAL) : recv(s->fd, data, n, 0);
     if (done > 0) {
         return done;
     }
@@ -149,19 +104,8 @@ enum profd_status stream_read(struct stream *s, void *data, size_t n, int64_t de
     return stream_move_all(s, false, data, n, deadline, e);
 }
 
-bool stream_is_readable(struct stream *s)
-{
-    struct pollfd p = {.fd = s->fd, .events = POLLIN};
-
-    return (s->ssl && SSL_pending(s->ssl) > 0) || poll(&p, 1, 0) > 0;
-}
-
 void stream_close(struct stream *s)
 {
-    if (s->ssl) {
-        (void)SSL_shutdown(s->ssl);
-        SSL_free(s->ssl);
-    }
     if (s->fd >= 0) {
         close(s->fd);
     }

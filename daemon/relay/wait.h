@@ -5,16 +5,11 @@
 #include <stdint.h>
 
 #include "proto/status.h"
-#include "relay/flush.h"
 #include "relay/round.h"
 
-/* Milliseconds until the first flush, so that hosts that start together do not connect together: uniformly below the
- * interval and 10 seconds. random as below. */
+/* Milliseconds until the first round, so that hosts that start together do not connect together: uniformly below the
+ * interval and 10 seconds. random is one of 2^32 equally likely numbers. */
 uint64_t wait_first(int64_t interval_ns, uint32_t random);
-
-/* Milliseconds until the next flush. The centre's slot if it gave one, at most a day; otherwise between a twentieth of
- * the interval and the interval, uniformly: random is one of 2^32 equally likely numbers. */
-uint64_t wait_next(const struct flush *f, int64_t interval_ns, uint32_t random);
 
 /* Milliseconds until the next round: what the centre has said after one that succeeded, at least 100 and at most a day;
  * after failures, half to all of one second, doubled for each failure in a row before, at most 5 minutes; if the centre

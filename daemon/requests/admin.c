@@ -157,10 +157,8 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
         return writer_submit(a->service->config.writer, &a->job, &admin_move_type, e);
     case REQUEST_VERIFY:
         return admin_begin_verify(a, e);
-    case REQUEST_ENROL_TOKEN:
     case REQUEST_HOSTS:
-    case REQUEST_REVOKE:
-        return admin_begin_enrol(a, e);
+        return admin_begin_hosts(a, e);
     case REQUEST_TOKEN_ADD:
     case REQUEST_TOKEN_LIST:
     case REQUEST_TOKEN_REMOVE:

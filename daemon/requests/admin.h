@@ -11,7 +11,6 @@
 
 struct admin_service;
 struct live;
-struct revocations;
 struct loop;
 struct space;
 struct upkeep_job;
@@ -40,8 +39,6 @@ struct admin_config {
     struct tokens *tokens;
     struct relay_service *relay;
     const char *state_dir;
-    const char *signer;              /* socket of profd-signer; NULL: no host can be enrolled */
-    struct revocations *revocations; /* NULL: the daemon is no centre */
     /* Requests in flight that this removed token was admitted for are to be refused. */
     void (*end_token)(void *context, uint64_t id);
     /* Reads the configuration again. On an error nothing has changed. */

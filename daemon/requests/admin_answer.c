@@ -22,7 +22,6 @@ void admin_free(struct admin *a)
     verify_done(&a->check.verify);
     backup_done(&a->backup);
     json_decref(a->answer);
-    free(a->keys);
     loop_timer_free(a->timer);
     free(a);
 }

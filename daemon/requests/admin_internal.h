@@ -48,11 +48,8 @@ struct admin {
     struct loop_timer *timer;
     bool whole, cancelled;
     uint64_t took_ms;
-    json_t *answer;  /* TOKEN_…, ENROL_TOKEN, HOSTS, REVOKE */
-    bool cut;        /* TOKEN_LIST, HOSTS: a row is missing */
-    int64_t expires; /* ENROL_TOKEN */
-    uint8_t *keys;   /* REVOKE: hashes */
-    size_t key_count;
+    json_t *answer; /* TOKEN_…, HOSTS */
+    bool cut;       /* TOKEN_LIST, HOSTS: a row is missing */
 };
 
 /* admin_answer.c */
@@ -69,10 +66,10 @@ void admin_answer(struct admin *a, struct page *page);
 void admin_drop(struct writer_job *job);
 void admin_free(struct admin *a);
 
-/* admin_backup.c, admin_verify.c, admin_enrol.c, admin_token.c: begin it. */
+/* admin_backup.c, admin_verify.c, admin_hosts.c, admin_token.c: begin it. */
 enum profd_status admin_begin_token(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
-enum profd_status admin_begin_enrol(struct admin *a, struct profd_error *e);
+enum profd_status admin_begin_hosts(struct admin *a, struct profd_error *e);
 
 #endif

@@ -5,9 +5,6 @@
 #include "live/live.h"
 #include "proto/frame.h"
 #include "requests/admin.h"
-#include "requests/centre.h"
-#include "requests/centre_object.h"
-#include "requests/enrol.h"
 #include "requests/object.h"
 #include "requests/query.h"
 #include "requests/relay.h"
@@ -27,14 +24,7 @@ void handlers_fill(const struct handlers_services *s, struct conn_handler out[HA
         {FRAME_ADMIN, true, 0, 0, admin_receive, s->admin, true},
         {FRAME_FETCH, true, 0, 0, relay_receive_fetch, s->relay, true},
         {FRAME_ACKNOWLEDGE, true, 0, 0, relay_receive_acknowledge, s->relay, false},
-        {FRAME_ARRIVE, true, 0, 0, centre_receive_arrive, s->centre, true},
-        {FRAME_DELIVER, true, 0, 0, centre_receive_deliver, s->centre, false},
         {FRAME_FETCH_OBJECT, true, 0, 0, relay_receive_fetch_object, s->relay, true},
-        {FRAME_ATTEST, true, 0, 0, centre_receive_attest, s->centre, false},
-        {FRAME_OBJECT_BYTES, true, 0, 0, centre_receive_object_bytes, s->centre, false},
-        {FRAME_ENROLL, true, 0, 0, enrol_receive_enroll, s->enrol, false},
-        {FRAME_RENEW, true, 0, 0, enrol_receive_renew, s->enrol, false},
-        {FRAME_LIST_REVOKED, true, 0, 0, enrol_receive_list, s->enrol, false},
         {FRAME_ATTACH, true, 1, 1, live_attach, s->live, false},
     };
 

@@ -5,8 +5,6 @@
 #include "net/conn.h"
 
 struct admin_service;
-struct centre_service;
-struct enrol_service;
 struct live;
 struct object_service;
 struct query_service;
@@ -14,7 +12,7 @@ struct relay_service;
 struct sync_config;
 struct upload_service;
 
-#define HANDLERS_COUNT 20 /* rows; those that no type needs are zero, which is no type */
+#define HANDLERS_COUNT 12 /* rows; those that no type needs are zero, which is no type */
 
 /* What answers the types; all outlive the connections. */
 struct handlers_services {
@@ -25,8 +23,6 @@ struct handlers_services {
     struct admin_service *admin;
     struct live *live;
     struct relay_service *relay;
-    struct centre_service *centre;
-    struct enrol_service *enrol;
 };
 
 /* For conn_config. */

@@ -59,21 +59,15 @@ static void item_decode(struct intake_item *x)
     struct store_delivery *d = &x->delivery;
     const enum profd_status status = segment_decode(d->bytes, d->size, &x->segment, &x->error);
 
-    if (status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION || (!x->keyed && x->segment.sequence == 0)) {
+    if (status == PROFD_NO_MEMORY || status == PROFD_UNKNOWN_VERSION || x->segment.sequence == 0) {
         x->status = status;
         return;
     }
     x->decoded = !status;
-    if (!x->keyed) {
-        memcpy(d->epoch, x->segment.epoch, sizeof d->epoch);
-        d->sequence = x->segment.sequence;
-    }
-    if (!status && (x->segment.sequence != d->sequence || memcmp(x->segment.epoch, d->epoch, sizeof d->epoch) != 0)) {
-        profd_error_set(&x->error, PROFD_MALFORMED, "a segment with another key than its message");
-    } else if (!status) {
-        d->segment = &x->segment;
-    }
-    d->fault = d->segment ? NULL : x->error.sentence;
+    memcpy(d->epoch, x->segment.epoch, sizeof d->epoch);
+    d->sequence = x->segment.sequence;
+    d->segment = status ? NULL : &x->segment;
+    d->fault = status ? x->error.sentence : NULL;
     segment_digest(d->bytes, d->size, d->digest);
 }
 

@@ -32,8 +32,7 @@ struct intake_config {
 
 /* A segment until it is answered. */
 struct intake_item {
-    struct store_delivery delivery; /* the owner sets bytes and size, which stay its own; and the key, if keyed */
-    bool keyed; /* the key came beside the bytes, which must have the same; else they alone say it */
+    struct store_delivery delivery; /* the owner sets bytes and size, which stay its own */
     struct segment segment;
     bool decoded;
     enum profd_status status; /* why it is refused; OK: receipt says what became of it */

@@ -32,10 +32,8 @@ struct relay_request {
     uint8_t centre[STORE_CENTRE_SIZE], incarnation[STORE_INCARNATION_SIZE];
     uint64_t moves; /* since the start, as the relay knows it; then as it is */
     uint64_t backup, after, through;
-    bool has_conflict;
-    uint8_t conflict[SEGMENT_EPOCH_SIZE]; /* an epoch in which two machines sent segments */
-    bool renewed;                         /* it was the current one: there is a new one now */
-    struct store_verdict verdict;         /* of the centre, about the database */
+    bool renewed;                 /* it was the current one: there is a new one now */
+    struct store_verdict verdict; /* of the centre, about the database */
     uint64_t sealed;
     bool apart;                 /* what was held counts here only */
     struct store_relay ledger;  /* after that, before anything is sealed */
@@ -116,12 +114,7 @@ static void relay_fetch_one(struct relay_request *r, struct store *store)
         r->status = profd_error_set(&r->error, PROFD_BUSY, "this host moves to another centre: ask that one first");
         return;
     }
-    if (r->has_conflict) {
-        relay_leave_epoch(r, store, r->conflict);
-    }
-    if (!r->status) {
-        r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
-    }
+    r->status = store_relay_resolve(store, &r->verdict, &r->apart, &r->error);
     if (!r->status) {
         r->status =
             store_relay_meet(store, r->has_centre ? r->centre : NULL, r->incarnation, r->backup, &r->again, &r->error);
@@ -184,8 +177,8 @@ static void relay_log_renewed(const struct relay_request *r)
     if (r->renewed) {
         log_write(
             LOG_LEVEL_ERROR, NULL,
-            "two machines have the identity of this host: what follows is sent under a new epoch; give one of them "
-            "a certificate of its own");
+            "another machine has sent uploads as this host: what follows is sent under a new epoch; give each machine "
+            "a token of its own");
     }
 }
 
@@ -274,7 +267,7 @@ enum profd_status relay_check(const struct relay_service *s, const struct conn *
 
     if (!peer->may_relay) {
         return profd_error_set(e, PROFD_FORBIDDEN,
-                               "user %u may not fetch segments; only root, the daemon's user and relay-user may",
+                               "user %u may not fetch segments; only root, the daemon's user and profd-relay may",
                                peer->uid);
     }
     if (!s->config.active) {
@@ -307,10 +300,6 @@ static enum profd_status relay_read_fetch(struct relay_request *r, const struct 
     }
     if (m->backup > INT64_MAX || m->after > INT64_MAX || m->through > INT64_MAX) {
         return profd_error_set(e, PROFD_MALFORMED, "a number of FETCH is above 2^63-1");
-    }
-    r->has_conflict = m->conflict.size > 0;
-    if (r->has_conflict && relay_copy(&m->conflict, "the epoch of a conflict", r->conflict, sizeof r->conflict, e)) {
-        return PROFD_MALFORMED;
     }
     r->has_centre = m->centre.size > 0;
     if (r->has_centre && relay_copy(&m->centre, "the centre's name", r->centre, sizeof r->centre, e)) {

@@ -36,7 +36,7 @@ static void fetch_shrink(struct relay_object *o)
     uint8_t *bytes;
     size_t size;
 
-    if (o->size > LIMIT_ATTEST_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
+    if (o->size > LIMIT_PARSED_OBJECT && !object_instructions_remove(o->bytes, o->size, &bytes, &size, NULL)) {
         free(o->bytes);
         o->bytes = bytes;
         o->size = size;
@@ -76,7 +76,7 @@ static void send_piece(struct conn *c, uint32_t tag, const struct relay_object *
     if (o->bytes) {
         m.as.parsed.hash = (struct message_bytes){o->hash, sizeof o->hash};
         m.as.parsed.piece =
-            (struct message_bytes){o->bytes + at, rest < LIMIT_ATTEST_PIECE ? (size_t)rest : LIMIT_ATTEST_PIECE};
+            (struct message_bytes){o->bytes + at, rest < LIMIT_PARSED_PIECE ? (size_t)rest : LIMIT_PARSED_PIECE};
     }
     conn_answer(c, &m, 0, tag);
 }
@@ -87,7 +87,7 @@ static void keep_object(struct relay_service *s, struct relay_object *o, uint64_
     if (o->bytes != s->object.bytes) {
         free(s->object.bytes);
     }
-    if (o->size > LIMIT_ATTEST_OBJECT || o->size <= LIMIT_ATTEST_PIECE || offset >= o->size - LIMIT_ATTEST_PIECE) {
+    if (o->size > LIMIT_PARSED_OBJECT || o->size <= LIMIT_PARSED_PIECE || offset >= o->size - LIMIT_PARSED_PIECE) {
         free(o->bytes);
         *o = (struct relay_object){.bytes = NULL};
     }

@@ -60,7 +60,7 @@ int symbols_judge(void *context, const struct http_body_head *head, struct profd
     const struct store_token *t = tokens_find(s->tokens, head->token);
     const bool parsed = head->type_size == sizeof PARSED - 1 && !memcmp(head->type, PARSED, head->type_size);
     const unsigned right = parsed ? STORE_MAY_WRITE : STORE_MAY_ADMIN;
-    const uint64_t most = parsed ? LIMIT_ATTEST_OBJECT : LIMIT_HTTP_PUT;
+    const uint64_t most = parsed ? LIMIT_PARSED_OBJECT : LIMIT_HTTP_PUT;
     struct buildid id;
     const enum profd_status status = symbols_find_id(!head->post, head->path, head->n, &id, e);
 

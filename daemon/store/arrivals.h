@@ -14,6 +14,7 @@
 #include "store/segments.h"
 
 #define STORE_HOST_SIZE 16
+#define STORE_MACHINE_SIZE 64 /* of a machine-id, a boot-id or a version, with its NUL */
 /* The users of everything that comes from hosts: a user of a host is not a user of this machine. Each tenant is one:
  * tenant n has the number STORE_TENANT − (n − 1), down to STORE_TENANT_LAST. No user of this machine may have one of
  * these numbers. */
@@ -69,7 +70,6 @@ struct store_arrival {
     uint32_t tenant;               /* its number for rights; 0: STORE_TENANT */
     const char *machine, *version; /* of the host, as it says; NULL: it does not */
     const char *boot;              /* boot-id of its kernel; NULL: it does not say */
-    int64_t not_after;             /* ns: end of its certificate; 0: unknown */
 };
 struct store_admission {
     bool restored;
@@ -95,6 +95,15 @@ struct store_receipt {
     uint64_t number;                    /* of the arrival that has the key */
     bool again;
     bool relabelled; /* it had another label `host` than its host's name */
+};
+
+/* A host as the centre knows it. Texts live until the callback returns. */
+struct store_fleet_host {
+    uint8_t host[STORE_HOST_SIZE];
+    const char *name, *tenant, *machine, *version;
+    uint32_t uid;                             /* of the tenant: store_is_tenant */
+    int64_t first, last, delivered, restored; /* ns; 0: never */
+    int64_t copied;                           /* ns: when two machines were last seen with this identity; 0: never */
 };
 
 struct store_centre {

@@ -31,7 +31,7 @@ struct store_offer {
     bool has;                      /* false: it has no object of the build, or none that can be used */
     bool refused;                  /* with has=false: what it has cannot be used */
     uint8_t hash[STORE_HASH_SIZE]; /* SHA-256 of the encoded object */
-    uint64_t size;                 /* of it; more than LIMIT_ATTEST_OBJECT cannot be used */
+    uint64_t size;                 /* of it; more than LIMIT_PARSED_OBJECT cannot be used */
     int64_t now;                   /* ns */
 };
 struct store_offered {

@@ -151,7 +151,7 @@ static enum profd_status admit_host(struct store *s, const struct store_arrival 
                    VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now),
                           INTEGER(late ? met.clock : a->clock), INTEGER(a->held || late ? met.number : a->number),
                           INTEGER(out->restored), INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1),
-                          TEXT(a->machine ? a->machine : ""), TEXT(a->version ? a->version : ""), INTEGER(a->not_after),
+                          TEXT(a->machine ? a->machine : ""), TEXT(a->version ? a->version : ""),
                           TEXT(a->boot ? a->boot : "")),
                    e));
     if (!out->restored) {
@@ -184,6 +184,35 @@ enum profd_status store_admit_hosts(struct store *s, const struct store_arrival 
         status = sqlite_space_judge(s, e);
     }
     return sqlite_upkeep_end(s, status, e);
+}
+
+enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
+                                  void *context, struct profd_error *e)
+{
+    sqlite3_stmt *q;
+    bool goes_on = true;
+    TRY(sqlite_start(s, SQL_FLEET_HOST_EACH, NULL, 0, &q, e));
+    enum profd_status status = PROFD_OK;
+    while (goes_on && sqlite_row(s, q, &status, e)) {
+        size_t n = 0;
+        const uint8_t *identity = sqlite_blob(q, 0, &n);
+        struct store_fleet_host host = {.name = sqlite_text(q, 1),
+                                        .tenant = sqlite_text(q, 2),
+                                        .machine = sqlite_text(q, 3),
+                                        .version = sqlite_text(q, 4),
+                                        .first = sqlite3_column_int64(q, 5),
+                                        .last = sqlite3_column_int64(q, 6),
+                                        .delivered = sqlite3_column_int64(q, 7),
+                                        .restored = sqlite3_column_int64(q, 8),
+                                        .uid = store_tenant_uid(sqlite3_column_int64(q, 9)),
+                                        .copied = sqlite3_column_int64(q, 10)};
+        memcpy(host.host, identity, n < sizeof host.host ? n : sizeof host.host);
+        goes_on = each(context, &host);
+    }
+    if (status == PROFD_OK && !goes_on) {
+        sqlite_finish(q);
+    }
+    return status;
 }
 
 /* Numbers of the centre that its row does not have. */

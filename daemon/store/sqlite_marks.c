@@ -37,8 +37,6 @@ enum profd_status store_sqlite_renew(struct store *s, struct profd_error *e)
     TRY(sqlite_direct_run(s->db, sql, "cannot set the incarnation of a centre", e));
     TRY(sqlite_relay_mark_gap(s, e));
     TRY(sqlite_centre_mark_gap(s, e));
-    /* of tokens that were used since, the backup knows nothing */
-    TRY(sqlite_direct_run(s->db, "UPDATE enrol_token SET expires=0", "cannot end the tokens", e));
     return store_sqlite_resalt(s, e);
 }
 

@@ -126,7 +126,7 @@ static enum profd_status judge_host(struct store *s, const struct store_object *
         return profd_error_set(e, PROFD_LIMIT,
                                "a host may have %u parsed objects of at most %u bytes, with %llu bytes in all; that of "
                                "build %s has %zu bytes",
-                               STORE_OFFER_MOST, LIMIT_ATTEST_OBJECT, (unsigned long long)STORE_OFFER_BYTES, o->id.text,
+                               STORE_OFFER_MOST, LIMIT_PARSED_OBJECT, (unsigned long long)STORE_OFFER_BYTES, o->id.text,
                                o->encoded_size);
     }
     TRY(sqlite_host_build_judge(s, h, o->hash, o->has_names, e));

@@ -30,7 +30,7 @@ enum profd_status sqlite_host_build_limit(struct store *s, const struct sqlite_h
 {
     sqlite3_stmt *q;
     bool row;
-    out->verdict = size < 1 || size > LIMIT_ATTEST_OBJECT ? STORE_OFFER_TOO_LARGE : STORE_OFFER_TAKEN;
+    out->verdict = size < 1 || size > LIMIT_PARSED_OBJECT ? STORE_OFFER_TOO_LARGE : STORE_OFFER_TAKEN;
     TRY(sqlite_first(s, SQL_HOST_BUILD_USE, VALUES(INTEGER(h->host), INTEGER(h->build)), &q, &row, e));
     if (row) {
         if (sqlite3_column_int64(q, 0) >= STORE_OFFER_MOST) {

@@ -19,7 +19,7 @@
 #include "proto/buildid.h"
 #include "proto/message.h"
 #include "proto/status.h"
-#include "store/enrolments.h"
+#include "store/offers.h"
 #include "store/offers.h"
 #include "store/segments.h"
 #include "store/tokens.h"
@@ -486,6 +486,9 @@ enum profd_status store_get_centre(struct store *s, struct store_centre *out, st
 /* On the writing handle: only what a host is told. series may be that of a second ago; counts of hosts, sums and
  * quarantine are 0. O(1), but for one pass over the series and hosts of two hours in a second. */
 enum profd_status store_get_greeting(struct store *s, struct store_centre *out, struct profd_error *e);
+/* On any handle: every host that has arrived, by name. each returns false to stop. */
+enum profd_status store_each_host(struct store *s, bool (*each)(void *context, const struct store_fleet_host *host),
+                                  void *context, struct profd_error *e);
 /* The reasons for which hours of the filter are marked, of hosts that its matchers of the label `host` select: bits of
  * enum message_inexact. On any handle. */
 enum profd_status store_get_marks(struct store *s, const struct store_scope *scope, const struct store_filter *filter,

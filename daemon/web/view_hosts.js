@@ -1,4 +1,4 @@
-// The hosts of a fleet: lag, silence, and the end of certificates.
+// The hosts of a fleet: lag and silence.
 import * as api from "./api.js";
 import { el, replace, say } from "./dom.js";
 import * as format from "./format.js";
@@ -9,28 +9,19 @@ import { matcher, NARROW } from "./view_report.js";
 
 const LATE = 120; // seconds of lag from which a host lags
 const LOST = 86400; // from which it is not heard of
-const SOON = 14 * 86400e3; // ms before the end of a certificate
 const FEW = ["state", "lag"]; // columns where there is little space
 
 /** What is wrong with a host: a sign, a word and what it means. The worst comes first. */
 function stateOf(host) {
-  if (host.revoked)
-    return { rank: 4, kind: "same", sign: "×", text: "revoked", about: `Revoked ${format.both(host.revoked)}` };
-  if (host.lag_seconds === null)
-    return { rank: 1, kind: "more", sign: "?", text: "never seen", about: "Enrolled, but has not arrived." };
   if (host.lag_seconds >= LOST)
     return { rank: 0, kind: "more", sign: "▲", text: "not heard of", about: "It has not arrived for a day or longer." };
   if (host.lag_seconds >= LATE)
-    return { rank: 2, kind: "more", sign: "▲", text: "lags", about: "It is late by more than two minutes." };
-  return { rank: 3, kind: "same", sign: "✓", text: "up to date", about: "It arrived within the last two minutes." };
+    return { rank: 1, kind: "more", sign: "▲", text: "lags", about: "It is late by more than two minutes." };
+  return { rank: 2, kind: "same", sign: "✓", text: "up to date", about: "It arrived within the last two minutes." };
 }
 
 const remarks = (host) =>
   [
-    host.enrolled ? "" : "certificate of another CA",
-    host.certificate_end && Date.parse(host.certificate_end) - Date.now() < SOON && !host.revoked
-      ? `certificate ends ${format.ago(host.certificate_end)}`
-      : "",
     host.two_machines_seen ? `two machines with one identity, seen ${format.ago(host.two_machines_seen)}` : "",
     host.restored ? `restored ${format.ago(host.restored)}` : "",
   ]
@@ -74,7 +65,7 @@ function columns(rows, state) {
       key: "state",
       title: "State",
       width: 9.2,
-      value: (i) => `${stateOf(rows[i]).rank}${String(1e9 - (rows[i].lag_seconds ?? 0)).padStart(10, "0")}`,
+      value: (i) => `${stateOf(rows[i]).rank}${String(1e9 - rows[i].lag_seconds).padStart(10, "0")}`,
       cell: (i) => {
         const { kind, sign, text: word, about } = stateOf(rows[i]);
         return el(
@@ -91,8 +82,8 @@ function columns(rows, state) {
       hint: "time since the host arrived last",
       width: 4.2,
       numeric: true,
-      value: (i) => rows[i].lag_seconds ?? Number.NaN,
-      cell: (i) => (rows[i].lag_seconds === null ? "–" : lag(rows[i].lag_seconds)),
+      value: (i) => rows[i].lag_seconds,
+      cell: (i) => lag(rows[i].lag_seconds),
     },
     {
       key: "segment",
@@ -105,14 +96,6 @@ function columns(rows, state) {
     },
     text("version", "profd", 6, (i) => rows[i].version || "–"),
     text("tenant", "Tenant", 7, (i) => rows[i].tenant),
-    {
-      key: "certificate",
-      hint: "when it ends",
-      title: "Certificate",
-      width: 9.5,
-      value: (i) => rows[i].certificate_end ?? "",
-      cell: (i) => time(rows[i].certificate_end),
-    },
     text("remarks", "Remarks", 16, (i) => remarks(rows[i])),
   ];
 }
@@ -136,7 +119,7 @@ export async function draw(main, state, signal) {
   const title = el("h1", {}, "Hosts");
   if (rows.length === 0) {
     const none =
-      "No other host sends profiles to this daemon. A centre receives them; profd-gate(8) says how hosts are enrolled.";
+      "No other host sends profiles to this daemon. A centre receives them; profd-fleet(7) says how hosts send them.";
     replace(main, el("div", { class: "toolbar" }, title), el("p", { class: "empty" }, none));
     return;
   }

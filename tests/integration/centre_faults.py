@@ -4,45 +4,32 @@ what it has acknowledged it reports."""
 import os
 import time
 
-from centre import ARCS, Gate, upload
+from centre import ARCS, Relay, upload
 from harness import Daemon, Tap, private_mounts, run, until
 from judge import calls_of
 from space import mount, occupy
-from wire import Wire, sender_number
+from wire import sender_number
 
 
 def answers(g, found):
-    """What the centre answers to ARRIVE and to each of the segments."""
-    with Wire(g.centre.socket) as c:
-        kind, m = g.arrive(c)
-        out = [(kind, m.get(1) if kind == "NACK" else 0, m.get(4, b"") if kind == "NACK" else b"")]
-        for i, s in enumerate(found):
-            g.deliver(c, *s, tag=i + 1)
-        for _ in found:
-            kind, _, _, m = c.take()
-            out.append((kind, m.get(1) if kind == "NACK" else m.get(5, 0), m.get(4, b"")))
-        return out
+    """What the centre answers: the outcome of each segment, or the status of HTTP."""
+    status, answer = g.deliver(*(data for _, _, data in found))
+    return [u["outcome"] for u in answer["uploads"]] if status == 200 else status
 
 
 def clocks(tap):
     """Hosts whose clocks are years off, in both directions."""
     year = 365 * 86400 * 10**9
-    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
-        sender, g = sender_number(), Gate(host, centre, "clock.example")
+    with Daemon("--relay", "https://c") as host, Daemon() as centre:
+        sender, g = sender_number(), Relay(host, centre, "clock.example")
         for i, (what, clock) in enumerate((("in 1970", 1), ("30 years behind", time.time_ns() - 30 * year),
                                            ("200 years ahead", time.time_ns() + 200 * year),
                                            ("at the end of time", 2**63 - 1))):
             upload(host, sender, i + 1, ARCS[i], 7)
-            with Wire(centre.socket) as c:
-                g.arrive(c)
-            found = g.fetch_all()
-            with Wire(centre.socket) as c:
-                g.arrive(c, clock=clock)
-                for s in found:
-                    g.deliver(c, *s)
-                    kind, _, _, m = c.take()
-                    tap.point(kind == "ACKNOWLEDGE" and not m.get(5, 0), f"a clock {what}: the segment counts",
-                              (kind, m))
+            g.arrive()
+            status, answer = g.deliver(*(data for _, _, data in g.fetch_all()), clock=clock)
+            tap.point(status == 200 and [u["outcome"] for u in answer["uploads"]] == ["counted"],
+                      f"a clock {what}: the segment counts", answer)
             tap.point(calls_of(centre).get(ARCS[i], (0, 0))[0] == 7, "and is reported", calls_of(centre))
             g.settle()
         report = centre.json("report", ARCS[0], "--json")
@@ -54,8 +41,8 @@ def clocks(tap):
 def removed(tap):
     """The database of the centre is removed, or another file is put in its place, while segments come."""
     for what in ("removed", "replaced"):
-        with Daemon("--relay", "tls://c:1") as host, Daemon("--gate") as centre:
-            g, sender = Gate(host, centre, "a.example"), sender_number()
+        with Daemon("--relay", "https://c") as host, Daemon() as centre:
+            g, sender = Relay(host, centre, "a.example"), sender_number()
             upload(host, sender, 1, ARCS[0], 1)
             g.settle()
             upload(host, sender, 2, ARCS[0], 2)
@@ -66,16 +53,16 @@ def removed(tap):
             if what == "replaced":
                 run("cp", kept, path)
             got = answers(g, found)
-            tap.point(all(a[0] == "NACK" for a in got[1:]), f"the database is {what}: no segment is acknowledged", got)
+            tap.point(got == 500, f"the database is {what}: no segment is acknowledged", got)
             os.rename(kept, path)
 
 
 def full(tap):
     """The disk of the centre is full while segments come: they are refused, and count when there is space again."""
-    with Daemon("--relay", "tls://c:1") as host, Daemon("--gate", start=False) as centre:
+    with Daemon("--relay", "https://c") as host, Daemon(start=False) as centre:
         mount(centre, "64m")
         centre.start()
-        g, sender = Gate(host, centre, "a.example"), sender_number()
+        g, sender = Relay(host, centre, "a.example"), sender_number()
         upload(host, sender, 1, ARCS[0], 1)
         until(lambda: os.path.exists(os.path.join(centre.state, "reserve")))
         g.settle()
@@ -84,10 +71,10 @@ def full(tap):
         found = g.fetch_all()
         got = answers(g, found)
         relay = host.json("status", "--json")["store"]["relay"]
-        tap.point(found and all(a[:2] == ("NACK", 16) for a in got[1:]) and relay["sealed"]["uploads"] == 1,
+        tap.point(found and got == 507 and relay["sealed"]["uploads"] == 1,
                   "the disk is full: segments are refused", (got, relay))
         os.unlink(os.path.join(centre.state, "foreign"))
-        tap.point(until(lambda: answers(g, found)[-1][:2] == ("ACKNOWLEDGE", 0)), "with space again they count")
+        tap.point(until(lambda: answers(g, found) == ["counted"]), "with space again they count")
         g.settle()
         tap.point(calls_of(centre) == calls_of(host) and centre.ctl("verify").returncode == 0,
                   "and the reports agree", (calls_of(centre), calls_of(host)))

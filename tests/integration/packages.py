@@ -7,8 +7,7 @@ import tempfile
 
 from harness import BUILD, ROOT, Tap, run
 
-PACKAGES = {"profd", "profd-relay", "profd-gate", "profd-record", "profctl", "profd-collect", "libprofd0",
-            "libprofd-dev"}
+PACKAGES = {"profd", "profd-relay", "profd-record", "profctl", "profd-collect", "libprofd0", "libprofd-dev"}
 DEB = os.path.join(ROOT, "build/deb-of-check")
 FROM = {"./usr/share/doc/profd/LICENSE"}  # Debian has /usr/share/doc/PACKAGE/copyright instead
 

@@ -1,4 +1,4 @@
-"""SIGHUP and profctl reload: profd, profd-relay and profd-gate take over a changed configuration while they run, say
+"""SIGHUP and profctl reload: profd and profd-relay take over a changed configuration while they run, say
 what needs a restart, and keep the old one if the new one has an error."""
 import os
 import shutil
@@ -9,11 +9,9 @@ import tempfile
 import threading
 import time
 
-from centre import Gate
+from centre import Relay
 from example_gmon import example
-from harness import AS_NOBODY, LONG, PROFCTL, Daemon, Tap, free_port, programs, readable_copy, run, until
-from tls_bed import Bed, TlsWire
-from wire import Wire
+from harness import AS_NOBODY, BUILD, LONG, PROFCTL, Daemon, Tap, programs, readable_copy, run, until
 
 
 class Configured(Daemon):
@@ -63,7 +61,7 @@ def values(tap, d, exe, gmon):
 
 
 def restarts(tap, d):
-    done = d.reload(relay="tls://centre.example:7655", socket="/run/elsewhere", user_share="40%")
+    done = d.reload(relay="https://centre.example", socket="/run/elsewhere", user_share="40%")
     said(tap, done, "user-share", "relay", "keys that need a restart are named, and the others applied; an option of "
                                            "the command line still overrides the file")
     tap.point(d.json("status", "--json")["store"]["relay"] is None, "what needs a restart has not changed")
@@ -75,7 +73,6 @@ ERRORS = (("user-share = 41%\nraw-age = soon\n", ":2: raw-age is \"soon\""),
           ("user-share = 41%\n\n# a comment\ncolour = red\n", ":4: unknown key \"colour\""),
           ("user-share = 41%\nuser-share = 42%\n", ":2: the key \"user-share\" occurs twice"),
           ("user-share = 41%\nkeep-age = 1h\nraw-age = 2h\n", ":2: keep-age 1h is less than raw-age 2h"),
-          ("user-share = 41%\ngate = yes\nrelay = tls://a.example:1\n", ":2: gate and relay exclude each other"),
           ("user-share = 41%\nread-group = no-such-group\n", ":2: read-group: "),
           ("user-share = 41%\nrelay = http://centre\n", ":2: relay is \"http://centre\""))
 
@@ -159,78 +156,54 @@ def load(tap, exe, gmon):
 
 def centre(tap):
     """relay-interval and host-detail of a centre."""
-    with Configured(gate="yes", relay_interval="3600s") as c, Daemon() as host:
-        g = Gate(host, c, "host-1")
-        with Wire(c.socket) as w:
-            g.arrive(w)
-        long = g.wait
-        done = c.reload(gate="yes", relay_interval="1s", host_detail="never")
+    with Configured(relay_interval="3600s") as c, Daemon() as host:
+        relay = Relay(host, c, "host-1")
+        relay.arrive()
+        long = relay.wait
+        done = c.reload(relay_interval="1s", host_detail="never")
         said(tap, done, "host-detail, relay-interval", "", "relay-interval and host-detail of a centre are applied")
-        with Wire(c.socket) as w:
-            g.arrive(w)
-        tap.point(long > 1500 * 1000 > 2000 > g.wait, "hosts are told the new interval", (long, g.wait))
-        done = c.reload()
-        said(tap, done, "host-detail, relay-interval", "gate", "gate needs a restart")
-        with Wire(c.socket) as w:
-            tap.point(g.arrive(w)[0] == "ADMIT", "until then it stays a centre")
+        relay.arrive()
+        tap.point(long > 1500 * 1000 > 2000 > relay.wait, "hosts are told the new interval", (long, relay.wait))
 
 
 def network(tap):
-    """profd-gate and profd-relay."""
-    with Configured(gate="yes", relay_interval="1s") as c, Bed(c.socket) as bed, \
-            Daemon("--relay", "tls://localhost:1") as host:
-        tap.point(bed.start(), "a gate listens", bed.gate.logged())
-        pair = bed.authority.host("host-1.example")
-        r = bed.relay(host, "relay", pair, relay_interval="1h", relay_ca="/nonexistent/ca.crt")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
-            ready.bind(os.path.join(bed.folder, "notify"))
-            ready.settimeout(LONG)
-            r.start(env=dict(os.environ, NOTIFY_SOCKET=ready.getsockname()))
-            tap.point(ready.recv(100) == b"READY=1", "profd-relay has read its configuration")
+    """profd-relay."""
+    with Daemon("--relay", "https://localhost:1") as host, socket.create_server(("127.0.0.1", 0)) as listener, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+        file, token, log = (os.path.join(host.folder, name) for name in ("relay.conf", "relay.token", "relay.log"))
 
-        def arrived():
-            return int(next(line.split()[1] for line in c.get("/metrics")[2].decode().splitlines()
-                            if line.startswith("profd_centre_arrivals_total ")))
-        for text in ("relay = tls://localhost:1\nrelay-interval = never\n", "relay = http://x\n"):
-            with open(r.file, "w") as f:
-                f.write(text)
-            before = r.logged().count("stays as it was")
-            until(lambda: (r.process.send_signal(signal.SIGHUP), time.sleep(0.05),
-                           r.logged().count("stays as it was") > before)[-1])
-            tap.point(f"{r.file}:" in r.logged() and r.process.poll() is None,
-                      "profd-relay logs file and line of an error, and goes on", r.logged())
-        good = bed.relay(host, "relay", pair)
-        r.process.send_signal(signal.SIGHUP)
-        tap.point(good.file == r.file and until(arrived), "with a good configuration it reaches the centre",
-                  r.logged())
-        r.stop()
-        gate(tap, c, bed, pair)
+        def write(**keys):
+            keys = {"relay": "https://localhost:1", "socket": host.socket, "relay-token": token, **keys}
+            with open(file, "w") as f:
+                f.write("".join(f"{k.replace('_', '-')} = {v}\n" for k, v in keys.items()))
 
-
-def gate(tap, c, bed, pair):
-    other = type(bed.authority)(bed.folder, "other")
-    theirs = other.host("host-2.example")
-
-    def admitted(who):
+        def logged():
+            return open(log, errors="replace").read()
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write("a-token-of-twenty-bytes-or-more\n")
+        write(relay_interval="1h")
+        ready.bind(os.path.join(host.folder, "notify"))
+        ready.settimeout(LONG)
+        listener.settimeout(LONG)
+        with open(log, "ab") as out:
+            p = subprocess.Popen([os.path.join(BUILD, "profd-relay"), "--config", file], stdin=subprocess.DEVNULL,
+                                 stdout=out, stderr=out, env=dict(os.environ, NOTIFY_SOCKET=ready.getsockname()))
         try:
-            with TlsWire(bed, who) as w:
-                return w.welcome[0] == "WELCOME"
-        except OSError:
-            return False
-    tap.point(admitted(pair) and not admitted(theirs), "the gate admits hosts of its CA only")
-    bed.gate.configure(**dict(bed.keys, gate_ca=other.ca, gate_listen="[::]:1"))
-    bed.gate.process.send_signal(signal.SIGHUP)
-    tap.point(until(lambda: admitted(theirs)) and not admitted(pair), "SIGHUP: another file of gate-ca is used",
-              bed.gate.logged())
-    tap.point("these changes need a restart: gate-listen" in bed.gate.logged(), "gate-listen needs a restart",
-              bed.gate.logged())
-    for keys, sentence in (({"gate_ca": "/nonexistent/ca.crt"}, "/nonexistent/ca.crt"),
-                           ({"log_level": "loud"}, "log-level is \"loud\"")):
-        before = bed.gate.logged().count("stays as it was")
-        bed.gate.configure(**dict(bed.keys, **keys))
-        bed.gate.process.send_signal(signal.SIGHUP)
-        tap.point(until(lambda: bed.gate.logged().count("stays as it was") > before) and sentence in bed.gate.logged()
-                  and admitted(theirs), f"an error changes nothing: {sentence}", bed.gate.logged())
+            tap.point(ready.recv(100) == b"READY=1", "profd-relay has read its configuration")
+            for keys in ({"relay_interval": "never"}, {"relay": "http://x"}):
+                write(**keys)
+                before = logged().count("stays as it was")
+                until(lambda: (p.send_signal(signal.SIGHUP), time.sleep(0.05),
+                               logged().count("stays as it was") > before)[-1])
+                tap.point(f"{file}:" in logged() and p.poll() is None,
+                          "profd-relay logs file and line of an error, and goes on", logged())
+            write(relay=f"https://localhost:{listener.getsockname()[1]}", relay_interval="1s")
+            p.send_signal(signal.SIGHUP)
+            listener.accept()[0].close()
+            tap.point(True, "with a good configuration it goes to the centre")
+        finally:
+            p.kill()
+            p.wait()
 
 
 def main():

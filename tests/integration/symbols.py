@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Function names at a centre that never sees an executable: the first host names functions for all of them, and what
-another host has is kept out and shown as disputed. Real hosts: profd and profd-relay, over TLS to profd-gate."""
+another host has is kept out and shown as disputed. Real hosts: profd and profd-relay, through nginx."""
 import hashlib
 import json
 import os
@@ -8,8 +8,11 @@ import shutil
 import subprocess
 import tempfile
 
+import https_bed
+import relay_https
 from harness import Daemon, Tap, run, until
-from tls_bed import Bed, TlsWire, relay_once
+from https_bed import Nginx, proxied
+from uploads import batch, connect, finish, post, request
 from wire import Wire, field
 
 ID = "ab" * 20
@@ -29,19 +32,19 @@ def program(folder, name):
 
 
 class Host:
-    def __init__(self, bed, name, path):
-        self.daemon, self.name, self.path = Daemon("--relay", f"tls://localhost:{bed.port}").__enter__(), name, path
-        self.pair = bed.authority.host(f"{name}.example")
-        self.relay = bed.relay(self.daemon, name, self.pair)
+    def __init__(self, centre, proxy, name, path):
+        self.token, self.path = centre.token(f"{name}.example", "--write"), path
+        self.relay = relay_https.Host(proxy.at, self.token, proxy.ca).__enter__()
+        self.daemon = self.relay.d
 
     def work(self):
         """Runs the program once, and sends what it counted and what names it."""
         done = self.daemon.ctl("run", self.path, env=self.daemon.env)
         until(lambda: report(self.daemon)[0])  # its executable is parsed
-        sent = relay_once(self.relay)
-        if done.returncode or sent.returncode:
-            raise RuntimeError(done.stderr + sent.stderr)
-        return sent.stderr
+        status, said = self.relay.once()
+        if done.returncode or status:
+            raise RuntimeError(done.stderr + said)
+        return said
 
 
 def report(centre, host=None):
@@ -92,39 +95,31 @@ def first(tap, centre, hosts):
               [line for line in metrics.splitlines() if line.startswith("profd_centre")])
 
 
-def lies(tap, bed, centre, host):
-    """What a host with a good certificate may not say. It is the first one, which may replace what it has sent."""
+def lies(tap, centre, host):
+    """What a host with a token may not say. It is the first one, which may replace what it has sent."""
     before = report(centre), centre_counts(centre)["objects"]
-    honest = hashlib.sha256(b"hello").digest()
+    honest, version = hashlib.sha256(b"hello").digest(), centre.json("hosts", "--json")["rows"][0]["version"]
 
-    def ask(w, kind, *fields):
-        w.send(kind, b"".join(fields), tag=5)
-        answer = w.take()
-        return answer[0], answer[3].get(1, 0), answer[3].get(4, b"")
+    def offer(build, hash_, size):
+        offered = field(12, field(1, build) + field(2, hash_) + field(3, size))
+        status, answer = post(centre, host.token, batch(number=2**40, version=version) + offered)
+        return status, answer["send"]
 
-    with TlsWire(bed, host.pair) as w:
-        w.send("ARRIVE", field(5, 1) + field(6, 1))
-        w.take()
+    def put(data):
+        s = connect(centre)
+        head = request(host.token, data, Connection="close", Content_Type="application/vnd.profd.symbols")
+        s.sendall(head.replace(b"POST /api/v1/uploads", f"PUT /api/v1/builds/{ID}/symbols".encode(), 1))
+        return finish(s)
 
-        def attest(build, hash_, size):
-            return ask(w, "ATTEST", field(2, build), field(3, hash_), field(4, size))
-
-        def send(hash_, offset, data):
-            return ask(w, "OBJECT_BYTES", field(2, ID), field(3, hash_), field(4, offset), field(5, data))
-
-        got = attest("cd" * 20, honest, 5)
-        tap.point(got[:2] == ("ATTESTED", 0), "a build of which it has sent nothing", got)
-        got = attest(ID, honest, 2**40)
-        tap.point(got[:2] == ("ATTESTED", 0), "an object of 2^40 bytes", got)
-        got = attest(ID, b"short", 5)
-        tap.point(got[:2] == ("NACK", 1) and b"5 bytes, not 32" in got[2], "a hash of five bytes", got)
-        got = send(honest, 0, b"hello")
-        tap.point(got[:2] == ("NACK", 6) and b"is not awaited from this host" in got[2], "bytes not asked for", got)
-        got = attest(ID, honest, 5), send(honest, 3, b"lo")
-        tap.point(got[0][:2] == ("ATTESTED", 1) and got[1][:2] == ("NACK", 1), "a piece that does not follow", got)
-        got = attest(ID, honest, 5), send(honest, 0, b"hello")
-        tap.point(got[1][0] == "NACK" and b"what a host said about" in got[1][2], "bytes that are no object",
-                  got)
+    for what, arguments in (("a build of which it has sent nothing", ("cd" * 20, honest, 5)),
+                            ("symbols of 2^40 bytes", (ID, honest, 2**40)),
+                            ("a hash of five bytes", (ID, b"short", 5))):
+        got = offer(*arguments)
+        tap.point(got == (200, []), f"it offers {what}: they are not asked for", got)
+    got = put(b"hello")
+    tap.point(400 <= got[0] < 500, "bytes that it has not offered", got)
+    got = offer(ID, honest, 5), put(b"hello")
+    tap.point(got[0] == (200, [ID]) and 400 <= got[1][0] < 500, "bytes that are no symbols", got)
     tap.point((report(centre), centre_counts(centre)["objects"]) == before, "nothing of this was stored",
               (before, report(centre), centre_counts(centre)))
 
@@ -135,7 +130,7 @@ def again(tap, centre, hosts, copy):
     centre.stop()
     done = run(*centre.command(), "--restore", copy)
     centre.start()
-    until(lambda: all(relay_once(h.relay).returncode == 0 for h in hosts))
+    until(lambda: all(h.relay.once()[0] == 0 for h in hosts))
     tap.point(done.returncode == 0 and report(centre) == want,
               "a restored centre gets again what names functions", (done.stderr, report(centre)))
     done = centre.ctl("delete", "--yes", ID)
@@ -148,19 +143,22 @@ def again(tap, centre, hosts, copy):
 def main():
     folder, hosts = tempfile.mkdtemp(prefix="profd-symbols-"), []
     try:
-        with Tap() as tap, Daemon("--gate", "--relay-interval", "1s") as centre, Bed(centre.socket) as bed:
-            honest, liar = program(folder, "honest"), program(folder, "liar")
-            tap.point(bed.start(), "profd-gate listens", bed.gate.logged())
-            copy = os.path.join(folder, "copy")
-            centre.ctl("backup", copy)
-            for name in "abcd":
-                hosts.append(Host(bed, name, liar if name == "d" else honest))
-            first(tap, centre, hosts)
-            lies(tap, bed, centre, hosts[0])
-            again(tap, centre, hosts, copy)
+        with Tap() as tap:
+            if why := https_bed.why_not():
+                tap.skip("names at a centre", why)
+                return
+            with Daemon("--relay-interval", "1s", *proxied()) as centre, Nginx(centre) as proxy:
+                honest, liar = program(folder, "honest"), program(folder, "liar")
+                for name in "abcd":
+                    hosts.append(Host(centre, proxy, name, liar if name == "d" else honest))
+                copy = os.path.join(folder, "copy")
+                centre.ctl("backup", copy)  # with the tokens
+                first(tap, centre, hosts)
+                lies(tap, centre, hosts[0])
+                again(tap, centre, hosts, copy)
     finally:
         for h in hosts:
-            h.daemon.__exit__()
+            h.relay.__exit__()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -7,9 +7,7 @@ import socket
 import struct
 
 TYPES = {n: i + 1 for i, n in enumerate("HELLO WELCOME UPLOAD ACK NACK WANT_OBJECT OBJECT DECLINE QUERY REPLY SYNC "
-                                     "ATTACH ADMIN FETCH SEGMENT ACKNOWLEDGE ARRIVE ADMIT DELIVER FETCH_OBJECT PARSED "
-                                     "ATTEST ATTESTED OBJECT_BYTES ENROLL RENEW ENROLLED SIGN ISSUED "
-                                     "LIST_REVOKED REVOKED".split())}
+                                     "ATTACH ADMIN FETCH SEGMENT ACKNOWLEDGE FETCH_OBJECT PARSED".split())}
 NAMES = {v: k for k, v in TYPES.items()}
 LAST = 1
 

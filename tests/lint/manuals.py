@@ -5,8 +5,7 @@ import subprocess
 from tree import point
 
 CONFIG = "daemon/config/config.h"
-PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.8",
-            "OF_GATE": "daemon/gate/profd-gate.8"}
+PROGRAMS = {"OF_PROFD": "daemon/profd.8", "OF_RELAY": "daemon/relay/profd-relay.8"}
 VERBS = r"client/profctl/[a-z_]+\.c$"
 COMMON = "client/profctl/profctl_parse.c"
 GPROF = "client/gprof/gprof_options.c"

@@ -96,8 +96,9 @@ STORE_TEST(arrival_keys_are_of_the_tenant)
     struct store_admission admission;
     struct store_arrival a = {.name = "a.example", .number = 24, .now = NOON + DAY, .tenant = STORE_TENANT - 1};
     memcpy(a.host, stranger->identity, sizeof a.host);
-    const struct store_enrol_token t = {.tenant = "bank", .name = "", .uses = 1, .expires = NOON, .created = 1};
-    OK(f, store_put_enrol_token(f->w, &t, &f->e));
+    struct store_token t = {.name = "c.example", .rights = STORE_MAY_WRITE, .tenant = "bank", .has_hash = true};
+    OK(f, store_add_token(f->w, &t, &f->e));
+    cr_assert_eq(t.uid, a.tenant);
     OK(f, store_admit_hosts(f->w, &a, 1, &admission, &f->e));
     struct store_receipt r = deliver(f, &s->list[0]);
     cr_assert(!r.unknown && !r.again);

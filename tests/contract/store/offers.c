@@ -417,7 +417,7 @@ STORE_TEST(host_without_counts_of_the_build_is_refused)
 
 STORE_TEST(host_offers_no_more_than_its_share)
 {
-    const uint64_t most = LIMIT_ATTEST_OBJECT;
+    const uint64_t most = LIMIT_PARSED_OBJECT;
     run_on(f, 1);
     run_on(f, 2);
     cr_assert_eq(offer_at(f, 1, "aa01", HASH(1), most + 1, NOW).verdict, STORE_OFFER_TOO_LARGE);

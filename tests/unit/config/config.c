@@ -69,13 +69,13 @@ Test(config, options_become_fields)
 
     write_file("", 0600);
     cr_assert_eq(LOAD(&config, &e, "--config", file, "--state-dir", "/x/y", "--socket=/x/s", "--log-level", "debug",
-                      "--read-group", "4711", "--http", "127.0.0.1:0", "--http-open", "--gate"),
+                      "--read-group", "4711", "--http", "127.0.0.1:0", "--http-open"),
                  PROFD_OK, "%s", e.sentence);
     cr_assert_str_eq(config.state_dir, "/x/y");
     cr_assert_str_eq(config.socket, "/x/s");
     cr_assert_null(config.http_socket, "who moves the one socket does not get the other by default");
     cr_assert_str_eq(config.http, "127.0.0.1:0");
-    cr_assert(config.http_open && config.has_read_group && config.read_group == 4711 && config.gate);
+    cr_assert(config.http_open && config.has_read_group && config.read_group == 4711);
     cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
     config_done(&config);
 }
@@ -91,7 +91,6 @@ Test(config, the_command_line_is_stronger_than_the_file)
     cr_assert_str_eq(config.state_dir, "/from/line");
     cr_assert_str_eq(config.socket, "/from/file.sock");
     cr_assert_eq(config.log_level, LOG_LEVEL_ERROR);
-    cr_assert(!config.gate && !config.has_gate_user, "a centre is one only if it is told so");
     config_done(&config);
 }
 
@@ -370,34 +369,27 @@ Test(config, a_restore_needs_no_socket)
     cr_assert_not_null(strstr(e.sentence, "unknown key \"restore\""), "%s", e.sentence);
 }
 
-Test(config, the_programs_of_the_network_read_the_same_file)
+Test(config, profd_relay_reads_the_same_file)
 {
     static const char *const wrong[][3] = {{"--relay-interval", "0s", "not 1s to 1d"},
                                            {"--relay-proxy", "proxy:3128", "not http://HOST:PORT"},
                                            {"--relay-proxy", "http://proxy:0", "not http://HOST:PORT"},
-                                           {"--relay", "tls://centre:0", "tls://HOST:PORT"},
-                                           {"--relay", "http://centre:1", "tls://HOST:PORT"}};
+                                           {"--relay", "tls://centre:1", "https://HOST[:PORT]"},
+                                           {"--relay", "http://centre:1", "https://HOST[:PORT]"}};
     struct profd_error e;
     struct config config;
 
-    write_file("relay = tls://centre:7655\nraw-age = 1h\ngate-key = /k\nrelay-proxy = http://[::1]:3128\n", 0600);
-    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay-key", "/r"), PROFD_OK, "%s", e.sentence);
-    cr_assert_str_eq(config.relay, "tls://centre:7655");
-    cr_assert_str_eq(config.key, "/r");
-    cr_assert_str_eq(config.certificate, CONFIG_RELAY_DIRECTORY "/relay.crt");
+    write_file("relay = https://centre:7655\nraw-age = 1h\nrelay-proxy = http://[::1]:3128\n", 0600);
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay-token", "/r"), PROFD_OK, "%s", e.sentence);
+    cr_assert_str_eq(config.relay, "https://centre:7655");
+    cr_assert_str_eq(config.token, "/r");
     cr_assert(config.has_proxy && !config.proxy_user);
     cr_assert_str_eq(config.proxy.host, "::1");
     cr_assert_str_eq(config.proxy.port, "3128");
-    cr_assert_str_eq(config.centre.host, "centre");
     cr_assert_eq(config.relay_interval, INT64_C(60000000000));
     config_done(&config);
-    cr_assert_eq(LOAD_OF(OF_GATE, &config, &e, "--config", file, "--gate-listen", "[::1]:0"), PROFD_OK);
-    cr_assert_str_eq(config.key, "/k");
-    cr_assert_str_eq(config.gate_listen, "[::1]:0");
-    cr_assert_null(config.revoked);
-    config_done(&config);
     cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--raw-age", "1h"), PROFD_USAGE);
-    cr_assert_eq(LOAD(&config, &e, "--config", file, "--relay-key", "/r"), PROFD_USAGE);
+    cr_assert_eq(LOAD(&config, &e, "--config", file, "--relay-token", "/r"), PROFD_USAGE);
     write_file("", 0600);
     cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_CONFIG);
     cr_assert_not_null(strstr(e.sentence, "https://HOST"), "%s", e.sentence);
@@ -406,7 +398,7 @@ Test(config, the_programs_of_the_network_read_the_same_file)
         const bool url = !strcmp(wrong[i][0], "--relay");
 
         cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, wrong[i][0], wrong[i][1], url ? NULL : "--relay",
-                             "tls://centre:1"),
+                             "https://centre:1"),
                      PROFD_CONFIG);
         cr_assert_not_null(strstr(e.sentence, wrong[i][2]), "%s", e.sentence);
     }
@@ -452,19 +444,19 @@ Test(config, the_password_of_a_proxy_is_in_no_sentence)
     struct config config;
     char line[200];
 
-    write_file("relay = tls://centre:1\nrelay-proxy = http://me:se%3acret%40@proxy:3128\n", 0600);
+    write_file("relay = https://centre:1\nrelay-proxy = http://me:se%3acret%40@proxy:3128\n", 0600);
     cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_OK, "%s", e.sentence);
     cr_assert_str_eq(config.proxy_user, "me:se:cret@");
     cr_assert_str_eq(config.proxy.host, "proxy");
     config_done(&config);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        snprintf(line, sizeof line, "relay = tls://centre:1\nrelay-proxy = %s\n", wrong[i]);
+        snprintf(line, sizeof line, "relay = https://centre:1\nrelay-proxy = %s\n", wrong[i]);
         write_file(line, 0600);
         cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file), PROFD_CONFIG, "%s", wrong[i]);
         cr_assert(strstr(e.sentence, "relay-proxy") && !strstr(e.sentence, "me:secret"), "%s", e.sentence);
     }
     write_file("", 0600);
-    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay", "tls://centre:1", "--relay-proxy",
+    cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--config", file, "--relay", "https://centre:1", "--relay-proxy",
                          "http://me:secret@proxy:1"),
                  PROFD_USAGE);
     cr_assert(strstr(e.sentence, "other users could see") && !strstr(e.sentence, "secret"), "%s", e.sentence);
@@ -485,7 +477,7 @@ Test(config, a_centre_over_https)
     unsetenv("CREDENTIALS_DIRECTORY");
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cr_assert_eq(LOAD_OF(OF_RELAY, &config, &e, "--relay", good[i]), PROFD_OK, "%s", e.sentence);
-        cr_assert(config.relay_https && !config.ca && !config.relay_host);
+        cr_assert(!config.ca && !config.relay_host);
         cr_assert_str_eq(config.relay, good[i]);
         cr_assert_str_eq(config.token, "/etc/profd/relay.token");
         config_done(&config);

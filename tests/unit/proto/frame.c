@@ -75,10 +75,8 @@ Test(proto_frame, type_names)
     cr_assert_str_eq(frame_type_name(13), "ADMIN");
     cr_assert_null(frame_type_name(0));
     cr_assert_str_eq(frame_type_name(16), "ACKNOWLEDGE");
-    cr_assert_str_eq(frame_type_name(19), "DELIVER");
-    cr_assert_str_eq(frame_type_name(24), "OBJECT_BYTES");
-    cr_assert_str_eq(frame_type_name(31), "REVOKED");
-    cr_assert_null(frame_type_name(32));
+    cr_assert_str_eq(frame_type_name(18), "PARSED");
+    cr_assert_null(frame_type_name(19));
 }
 
 struct inflated {

@@ -116,7 +116,6 @@ static void bed_start_writer(void)
     cr_assert_eq(store_sqlite_open_reader(bed.path, &bed.check_store, NULL), PROFD_OK);
     cr_assert_eq(build_cache_new(bed.check_store, &bed.builds, NULL), PROFD_OK);
     cr_assert_eq(health_new(bed.directory, &bed.health, NULL), PROFD_OK);
-    cr_assert_eq(revocations_open(bed.directory, &bed.revocations, NULL), PROFD_OK);
     writer.store = bed.store;
     writer.health = bed.health;
     cr_assert_eq(writer_new(&writer, &bed.writer, NULL), PROFD_OK);
@@ -189,16 +188,8 @@ static void bed_start_services(void)
 
     const struct intake_config intake = {
         .interval = INT64_C(60000000000), .loop = bed.loop, .writer = bed.writer, .no_space = bed_ignore};
-    struct centre_config centre = {.active = true,
-                                   .revocations = bed.revocations,
-                                   .conns = bed.conns,
-                                   .sync = &bed.sync,
-                                   .writer = bed.writer,
-                                   .no_space = bed_ignore};
 
     cr_assert_eq(intake_new(&intake, &bed.intake, NULL), PROFD_OK);
-    centre.intake = bed.intake;
-    cr_assert_eq(centre_service_new(&centre, &bed.centre, NULL), PROFD_OK);
     cr_assert_eq(live_new(&live, &bed.live, NULL), PROFD_OK);
     cr_assert_eq(pages_new(&pages, &bed.pages, NULL), PROFD_OK);
     cr_assert_eq(object_service_start(&objects, &bed.objects, NULL), PROFD_OK);
@@ -227,7 +218,6 @@ void bed_setup(void)
                                                .queries = bed.queries,
                                                .sync = &bed.sync,
                                                .admin = bed.admin,
-                                               .centre = bed.centre,
                                                .live = bed.live};
 
     handlers_fill(&services, bed.handlers);
@@ -248,8 +238,6 @@ void bed_teardown(void)
     live_free(bed.live);
     conn_group_free(bed.conns);
     admin_service_free(bed.admin);
-    centre_service_free(bed.centre);
-    revocations_close(bed.revocations);
     upload_service_free(bed.uploads);
     object_service_free(bed.objects);
     query_service_free(bed.queries);

@@ -8,13 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "admin/revocations.h"
 #include "live/live.h"
 #include "net/conn.h"
 #include "net/loop.h"
 #include "pages/pages.h"
 #include "requests/admin.h"
-#include "requests/centre.h"
 #include "requests/handlers.h"
 #include "requests/intake.h"
 #include "requests/object.h"
@@ -34,7 +32,6 @@ extern struct requests_bed {
     struct loop *loop;
     struct loop_timer *timer;
     struct closer *closer;
-    struct revocations *revocations;
     struct store *store, *check_store;
     struct build_cache *builds;
     struct health *health;
@@ -54,7 +51,6 @@ extern struct requests_bed {
     struct query_service *queries;
     struct admin_service *admin;
     struct intake *intake;
-    struct centre_service *centre;
     unsigned hung_up; /* connections that hung up behind a request in flight */
 } bed;
 
