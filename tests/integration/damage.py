@@ -80,6 +80,7 @@ def ours(tap):
                     tap.point(len(aside(d)) == kept and put(d) == ["NACK"],
                               f"{name}: the file keeps its place until an upload needs the page", d.logged()[-500:])
                     d.stop()
+                    before = content(path)  # upkeep may have written to other pages meanwhile
                     d.start()
             except RuntimeError as e:
                 tap.point(False, f"{name}: the daemon starts", e)
