@@ -48,6 +48,7 @@ struct connection {
     uint8_t *out, *in; /* in: INPUT bytes, elsewhere, so that a look at all connections is quick */
     size_t out_size, out_at, in_size;
     unsigned batches; /* that were answered on it */
+    bool made;        /* out is the batch that the host sends, or sends again */
     uint64_t deadline;
 };
 
@@ -94,8 +95,8 @@ static void host_fail(struct host *h)
     h->failures++;
 }
 
-/* The next batch of the host; the same one until it is acknowledged. Before the centre is known, it is empty. */
-static void connection_ask(struct simulation *s, struct connection *c)
+/* The next batch of the host. Before the centre is known, it is empty. */
+static void connection_make(struct simulation *s, struct connection *c)
 {
     const struct host *h = &s->host[c->host];
     uint8_t *bytes = NULL;
@@ -115,7 +116,7 @@ static void connection_ask(struct simulation *s, struct connection *c)
                            "Content-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
                            s->port, s->token[c->host % s->token_count], size);
     c->out_size = (size_t)n + size;
-    c->out_at = c->in_size = 0;
+    c->made = true;
     c->out = realloc(c->out, c->out_size);
     if (!c->out) {
         abort();
@@ -123,6 +124,14 @@ static void connection_ask(struct simulation *s, struct connection *c)
     memcpy(c->out, head, (size_t)n);
     memcpy(c->out + n, bytes, size);
     free(bytes);
+}
+
+static void connection_ask(struct simulation *s, struct connection *c)
+{
+    if (!c->made) {
+        connection_make(s, c);
+    }
+    c->out_at = c->in_size = 0;
     c->phase = ASKING;
     c->deadline = now_ms() + PATIENCE_MS;
 }
@@ -167,11 +176,13 @@ static bool connection_take(struct simulation *s, struct connection *c, unsigned
     c->deadline = UINT64_MAX;
     if (status == 200 && learns) {
         s->has_centre = read_centre(body, "\"centre\":\"", s->centre);
+        c->made = false;
     } else if (status == 200 && n == s->uploads) {
         s->acknowledged += n;
         h->first += n;
         h->failures = 0;
         c->batches++;
+        c->made = false;
         if (s->herd || c->batches == s->batches) {
             h->done = s->herd;
             s->done++;
@@ -288,6 +299,7 @@ static void connection_open(struct simulation *s, struct connection *c, size_t h
     c->ssl = SSL_new(s->context);
     c->out_size = c->out_at = c->in_size = 0;
     c->batches = 0;
+    c->made = false;
     c->deadline = now_ms() + PATIENCE_MS;
     s->host[host].busy = true;
     if (c->fd < 0 || !c->ssl || (connect(c->fd, (const struct sockaddr *)&to, sizeof to) && errno != EINPROGRESS) ||
