@@ -219,6 +219,11 @@ def fleet(tap, c, root):
     folder = tempfile.mkdtemp(prefix="profd-nspawn-centre-")
     centre = Container(root, folder, UNITS)
     try:
+        shutil.copy("/etc/resolv.conf", os.path.join(centre.root, "etc/resolv.conf"))
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+        done = [run("chroot", centre.root, "apt-get", *command, env=env, timeout=1200) for command in
+                (("update",), ("install", "-y", "--no-install-recommends", "nginx-light"))]
+        tap.point(not done[-1].returncode, "nginx is installed", done)
         tap.point(centre.boot(f"--network-namespace-path=/proc/{c.leader}/ns/net"), "a second container boots",
                   open(os.path.join(folder, "console"), errors="replace").read()[-2000:])
         pair = certificate(folder)

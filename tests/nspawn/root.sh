@@ -4,7 +4,7 @@
 set -eu
 root=${1:?usage: root.sh DIRECTORY}
 [ ! -e "$root/usr/lib/systemd/systemd" ] || exit 0
-packages=systemd,systemd-sysv,dbus,procps,python3-minimal,nginx-light
+packages=systemd,systemd-sysv,dbus,procps,python3-minimal
 packages=$packages,libevent-core-2.1-7,libsqlite3-0,libjansson4,libelf1,libdw1,libcapstone4
 packages=$packages,libprotobuf-c1,libzstd1,libdeflate0,libpcre2-8-0,libnettle8,libssl3,libcurl4
 packages=$packages,libdebuginfod1
