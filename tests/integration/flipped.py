@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -29,8 +30,8 @@ def fill(d, exe, spin):
         if age:
             assert settled(d)
     builds = [shop.build_id(exe), shop.build_id(spin)]
-    process = subprocess.Popen([PROFCTL, "run", "--", spin], env=d.env, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([PROFCTL, "run", "--", spin], env=d.env, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, start_new_session=True)
     until(lambda: any(r["build_id"] == builds[1] for r in d.json("builds", "--json")["rows"]))
     return builds, process
 
@@ -160,8 +161,8 @@ def main():
         builds, process = fill(d, exe, spin)
         d.options = ("--raw-age", "10h")
         d.stop()
-        process.kill()
-        process.wait()
+        os.killpg(process.pid, signal.SIGKILL)  # profctl and the program, which would attach again
+        process.communicate()
         d.start()  # once without the process, so that nothing is left to be noted of it
         until(lambda: not d.json("ps", "--json")["rows"])
         d.stop()
