@@ -31,7 +31,7 @@ static bool relay_sleep(uint64_t ms)
     return sigtimedwait(&hup, NULL, &t) == SIGHUP;
 }
 
-/* On an error, the configuration of before stays. Token and certificates are read for each connection. */
+/* On an error, the configuration of before stays. The token is read for each request. */
 static void relay_reload(int argc, char *const argv[], struct config *c)
 {
     struct config_change change;

@@ -175,30 +175,54 @@ static void parcel_done(struct intake_parcel *parcel)
     }
 }
 
-/* The symbols that a host offers: p->send gets the builds of which it shall send them. Offers that cannot be read are
- * passed over. */
+/* The symbols that a host offers, in one transaction: p->send gets the builds of which it shall send them. Offers that
+ * cannot be read are passed over. */
 static enum profd_status take_offers(struct posting *p, struct store *store, struct profd_error *e)
 {
-    for (size_t i = 0; i < p->batch.offer_count; i++) {
-        const struct message_offer *from = &p->batch.offers[i];
-        struct store_offer offer = {.has = from->hash.size > 0, .size = from->size, .now = p->arrival.now};
-        struct store_offered result;
-        struct buildid id;
+    const size_t most = p->batch.offer_count;
+    struct buildid *ids = calloc(most, sizeof *ids);
+    struct store_offer *list = calloc(most, sizeof *list);
+    struct store_offered *results = calloc(most, sizeof *results);
+    size_t n = 0;
+    enum profd_status status = ids && list && results ? PROFD_OK : profd_no_memory(e);
 
-        if (buildid_parse(from->build_id, strlen(from->build_id), &id, NULL) ||
-            (offer.has && from->hash.size != sizeof offer.hash)) {
+    for (size_t i = 0; i < most && !status; i++) {
+        const struct message_offer *from = &p->batch.offers[i];
+        struct store_offer *o = &list[n];
+
+        if (buildid_parse(from->build_id, strlen(from->build_id), &ids[n], NULL) ||
+            (from->hash.size && from->hash.size != sizeof o->hash)) {
             continue;
         }
-        offer.build_id = id.text;
-        memcpy(offer.host, p->arrival.host, sizeof offer.host);
-        memcpy(offer.hash, from->hash.data, from->hash.size);
-        TRY(store_offer(store, &offer, 1, &result, e));
-        if (result.wanted && p->send_count < INTAKE_WANTED) {
-            p->send[p->send_count++] = id;
+        *o = (struct store_offer){
+            .build_id = ids[n].text, .has = from->hash.size > 0, .size = from->size, .now = p->arrival.now};
+        memcpy(o->host, p->arrival.host, sizeof o->host);
+        if (o->has) {
+            memcpy(o->hash, from->hash.data, sizeof o->hash);
+        }
+        n++;
+    }
+    if (!status && n) {
+        status = store_offer(store, list, n, results, e);
+    }
+    for (size_t i = 0; i < n && !status && p->send_count < INTAKE_WANTED; i++) {
+        if (results[i].wanted) {
+            p->send[p->send_count++] = ids[i];
         }
     }
-    return store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
-                        &p->parcel.wanted_count, e);
+    free(ids);
+    free(list);
+    free(results);
+    return status;
+}
+
+/* What a host says of symbols. With uploads, the intake finds what is wanted after their commit. */
+static enum profd_status take_symbols(struct posting *p, struct store *store, struct profd_error *e)
+{
+    TRY(p->batch.offer_count ? take_offers(p, store, e) : PROFD_OK);
+    return p->parcel.count ? PROFD_OK
+                           : store_wanted(store, p->arrival.host, p->arrival.now, p->parcel.wanted, INTAKE_WANTED,
+                                          &p->parcel.wanted_count, e);
 }
 
 static void admission_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
@@ -232,7 +256,7 @@ static void admission_run(struct store *store, const struct profd_error *full, s
             p->error = e;
         } else {
             p->admission = admissions[i];
-            p->status = take_offers(p, store, &p->error);
+            p->status = take_symbols(p, store, &p->error);
         }
     }
     free(list);

@@ -1,5 +1,6 @@
-/* POST /api/v1/uploads at a centre: a host says that it is there, and sends a batch of uploads (proto/batch.h) with a
- * write token, which names its tenant and the host. It is answered after the commit. On the loop's thread. */
+/* POST /api/v1/uploads at a centre: a host says that it is there, and sends a batch of uploads (Batch of
+ * proto/profd.proto) with a write token, which names its tenant and the host. It is answered after the commit. On the
+ * loop's thread. */
 #ifndef PROFD_REQUESTS_UPLOADS_H
 #define PROFD_REQUESTS_UPLOADS_H
 

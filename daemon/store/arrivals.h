@@ -86,7 +86,6 @@ struct store_delivery {
     const char *fault;             /* then: why */
     const uint8_t *bytes;          /* as it came */
     size_t size;
-    uint64_t number;  /* last of the host's database before the segment was sealed; 0: it did not say */
     int64_t received; /* ns */
 };
 struct store_receipt {

@@ -48,7 +48,6 @@ struct origin {
     int64_t host, epoch, clock;
     uint32_t uid; /* of its tenant */
     const char *name;
-    uint64_t number;            /* greatest that is known of its database */
     uint64_t mark, mark_number; /* of the epoch */
     int64_t newest, began;      /* epoch of the host, and when its first segment came: ns */
 };
@@ -74,7 +73,6 @@ static enum profd_status find_host(struct arriving *a, const struct store_delive
     const char *name = sqlite_text(q, 1);
     o->host = sqlite3_column_int64(q, 0);
     o->clock = sqlite3_column_int64(q, 2);
-    o->number = (uint64_t)sqlite3_column_int64(q, 3);
     o->uid = store_tenant_uid(sqlite3_column_int64(q, 5));
     o->newest = sqlite3_column_int64(q, 6);
     o->began = sqlite3_column_int64(q, 7);
@@ -306,9 +304,6 @@ static enum profd_status put_new(struct arriving *a, const struct store_delivery
 {
     static const struct store_amount nothing = {0, 0, 0};
     r->outcome = d->segment ? STORE_SEGMENT_COUNTED : STORE_SEGMENT_PUT_ASIDE;
-    if (d->number > o->number) {
-        TRY(sqlite_run(a->s, SQL_FLEET_HOST_NUMBER, VALUES(INTEGER(o->host), INTEGER(d->number)), e));
-    }
     if (is_counts(d)) {
         return put_counts(a, d, o, r, e);
     }
