@@ -1,5 +1,6 @@
 #include "profctl/profctl_admin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,4 +58,22 @@ enum profd_status admin_read(const struct profctl_call *call, const char *verb, 
     *text = a.bytes;
     *size = a.size;
     return PROFD_OK;
+}
+
+enum profd_status admin_ask(const struct profctl_call *call, const char *verb, const char *const *arguments, size_t n,
+                            const char *word, bool list, struct rows **out, struct profd_error *e)
+{
+    char *text;
+    size_t size;
+    enum profd_status status = PROFD_OK;
+    *out = NULL;
+    TRY(admin_read(call, verb, arguments, n, word, &text, &size, e));
+    if (call->json) {
+        (void)fwrite(text, 1, size, stdout);
+    } else {
+        status = list ? rows_parse(text, size, out, e) : rows_parse_object(text, size, out, e);
+    }
+    explicit_bzero(text, size); /* it may hold a token */
+    free(text);
+    return status;
 }

@@ -1,7 +1,6 @@
 /* profctl delete: removes a program's uploads. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,29 +67,19 @@ static enum profd_status victim_confirm(const struct victim *v, struct profd_err
 static enum profd_status delete_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct victim v = {.uploads = 0};
-    struct rows *answer = NULL;
-    char *text = NULL;
-    size_t n = 0;
-    enum profd_status status = victim_find(call, &v, e);
-    if (status == PROFD_OK && !profctl_value(call, "yes")) {
-        status = victim_confirm(&v, e);
+    const char *const arguments[] = {v.id};
+    struct rows *answer;
+    TRY(victim_find(call, &v, e));
+    if (!profctl_value(call, "yes")) {
+        TRY(victim_confirm(&v, e));
     }
-    if (status == PROFD_OK) {
-        const char *const arguments[] = {v.id};
-        status = admin_read(call, "delete", arguments, 1, "deleting", &text, &n, e);
+    TRY(admin_ask(call, "delete", arguments, 1, "deleting", false, &answer, e));
+    if (answer) {
+        const uint64_t gone = rows_number(answer, 0, "uploads");
+        printf("deleted %s, build %s: %" PRIu64 " %s\n", v.name, v.id, gone, noun_for(gone, "upload", "uploads"));
     }
-    if (status == PROFD_OK && call->json) {
-        (void)fwrite(text, 1, n, stdout);
-    } else if (status == PROFD_OK) {
-        status = rows_parse_object(text, n, &answer, e);
-        if (status == PROFD_OK) {
-            const uint64_t gone = rows_number(answer, 0, "uploads");
-            printf("deleted %s, build %s: %" PRIu64 " %s\n", v.name, v.id, gone, noun_for(gone, "upload", "uploads"));
-        }
-        rows_free(answer);
-    }
-    free(text);
-    return status;
+    rows_free(answer);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_delete = {

@@ -68,26 +68,14 @@ static void answer_print(const struct profctl_call *call, const struct rows *row
 static enum profd_status request_send(const struct profctl_call *call, const struct request *r, unsigned long rate,
                                       struct profd_error *e)
 {
-    char *text;
-    size_t n;
     struct rows *rows;
     const char *verb = profctl_value(call, "off") ? "resume" : "pause";
-    enum profd_status status = admin_read(call, verb, r->words, r->count, call->verb->name, &text, &n, e);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    status = rows_parse(text, n, &rows, e);
-    free(text);
-    if (status != PROFD_OK) {
-        return status;
-    }
-    if (call->json) {
-        status = rows_print_json(rows, e);
-    } else {
+    TRY(admin_ask(call, verb, r->words, r->count, call->verb->name, true, &rows, e));
+    if (rows) {
         answer_print(call, rows, rate);
     }
     rows_free(rows);
-    return status;
+    return PROFD_OK;
 }
 
 /* Sends one command, followed by the rate. */

@@ -1,7 +1,6 @@
 /* profctl relay: an operator makes a host send to another centre. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "profctl/profctl.h"
@@ -11,27 +10,19 @@
 
 static enum profd_status relay_run(const struct profctl_call *call, struct profd_error *e)
 {
-    char *text = NULL;
-    size_t n = 0;
-    struct rows *answer = NULL;
+    struct rows *answer;
     if (strcmp(call->arguments[0], "move") != 0) {
         return profd_error_set(e, PROFD_USAGE, "\"%s\" is not move", call->arguments[0]);
     }
-    enum profd_status status = admin_read(call, "relay-move", NULL, 0, "moving", &text, &n, e);
-    if (status == PROFD_OK && call->json) {
-        (void)fwrite(text, 1, n, stdout);
-    } else if (status == PROFD_OK) {
-        status = rows_parse_object(text, n, &answer, e);
-    }
+    TRY(admin_ask(call, "relay-move", NULL, 0, "moving", false, &answer, e));
     if (answer) {
         const uint64_t withdrawn = rows_number(answer, 0, "withdrawn");
         printf("The next centre that answers is the centre of this host\n"
                "withdrawn  %" PRIu64 " %s, which the centre before may have counted\n",
                withdrawn, noun_for(withdrawn, "upload", "uploads"));
-        rows_free(answer);
     }
-    free(text);
-    return status;
+    rows_free(answer);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_relay = {

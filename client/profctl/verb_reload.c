@@ -1,6 +1,5 @@
 /* profctl reload: the daemon reads its configuration again. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_admin.h"
@@ -17,15 +16,8 @@ static void reload_print(const char *what, const char *list)
 
 static enum profd_status reload_run(const struct profctl_call *call, struct profd_error *e)
 {
-    char *text = NULL;
-    size_t n = 0;
-    struct rows *whole = NULL;
-    enum profd_status status = admin_read(call, "reload", NULL, 0, "reading", &text, &n, e);
-    if (status == PROFD_OK && call->json) {
-        (void)fwrite(text, 1, n, stdout);
-    } else if (status == PROFD_OK) {
-        status = rows_parse_object(text, n, &whole, e);
-    }
+    struct rows *whole;
+    TRY(admin_ask(call, "reload", NULL, 0, "reading", false, &whole, e));
     if (whole) {
         char applied[LIST_MAX], restart[LIST_MAX];
         rows_join(whole, 0, "applied", applied, sizeof applied);
@@ -35,10 +27,9 @@ static enum profd_status reload_run(const struct profctl_call *call, struct prof
         if (!*applied && !*restart) {
             puts("No key of the configuration has changed; the files that it names were read again");
         }
-        rows_free(whole);
     }
-    free(text);
-    return status;
+    rows_free(whole);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_reload = {

@@ -1,6 +1,5 @@
 /* profctl retention: an operator confirms the clock by which stored data is removed. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "profctl/profctl.h"
 #include "profctl/profctl_admin.h"
@@ -12,28 +11,20 @@ static const struct profctl_option options[] = {
 
 static enum profd_status retention_run(const struct profctl_call *call, struct profd_error *e)
 {
-    char *text = NULL;
-    size_t n = 0;
-    struct rows *whole = NULL;
+    struct rows *whole;
     if (!profctl_value(call, "confirm-clock")) {
         return profd_error_set(e, PROFD_USAGE,
                                "retention needs --confirm-clock; profctl status says if the clock is "
                                "ahead");
     }
-    enum profd_status status = admin_read(call, "confirm-clock", NULL, 0, "confirming", &text, &n, e);
-    if (status == PROFD_OK && call->json) {
-        (void)fwrite(text, 1, n, stdout);
-    } else if (status == PROFD_OK) {
-        status = rows_parse_object(text, n, &whole, e);
-    }
+    TRY(admin_ask(call, "confirm-clock", NULL, 0, "confirming", false, &whole, e));
     if (whole) {
         printf("Data and ids of uploads are removed by the clock again, which is %.1f days ahead of the time that was "
                "used before\n",
                rows_real(whole, 0, "clock_ahead_seconds") / 86400);
-        rows_free(whole);
     }
-    free(text);
-    return status;
+    rows_free(whole);
+    return PROFD_OK;
 }
 
 const struct profctl_verb verb_retention = {

@@ -1,6 +1,5 @@
 /* profctl token: tokens of the HTTP API, with their rights and tenants. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "profctl/profctl.h"
@@ -16,23 +15,6 @@ static const struct profctl_option options[] = {
     {"expires", 0, "TIME|AGE", "add: its end, as 2027-01-31, or how long it is valid, as 90d or 12h (default: no end)"},
     {"proxy", 0, NULL, "add: it is not shown; a proxy names it"},
 };
-
-static enum profd_status ask(const struct profctl_call *call, const char *verb, const char *const *arguments, size_t n,
-                             struct rows **out, struct profd_error *e)
-{
-    char *text = NULL;
-    size_t size = 0;
-    TRY(admin_read(call, verb, arguments, n, verb, &text, &size, e));
-    enum profd_status status = PROFD_OK;
-    if (call->json) {
-        (void)fwrite(text, 1, size, stdout);
-    } else {
-        status = n == 0 ? rows_parse(text, size, out, e) : rows_parse_object(text, size, out, e);
-    }
-    explicit_bzero(text, size);
-    free(text);
-    return status;
-}
 
 /* A time has a "-", an age has none. */
 static enum profd_status read_end(const struct profctl_call *call, char end[64], struct profd_error *e)
@@ -72,7 +54,7 @@ static enum profd_status add(const struct profctl_call *call, struct profd_error
     }
     TRY(read_end(call, end, e));
     const char *const arguments[] = {name, rights, tenant, end, proxy ? "proxy" : "token", hosts ? hosts : ""};
-    TRY(ask(call, "token-add", arguments, sizeof arguments / sizeof arguments[0], &answer, e));
+    TRY(admin_ask(call, "token-add", arguments, sizeof arguments / sizeof *arguments, "adding", false, &answer, e));
     if (answer && proxy) {
         printf("added token %s, which a proxy names\n", name);
     } else if (answer) {
@@ -86,7 +68,7 @@ static enum profd_status add(const struct profctl_call *call, struct profd_error
 static enum profd_status list(const struct profctl_call *call, struct profd_error *e)
 {
     struct rows *answer = NULL;
-    TRY(call->argument_count == 1 ? ask(call, "token-list", NULL, 0, &answer, e)
+    TRY(call->argument_count == 1 ? admin_ask(call, "token-list", NULL, 0, "asking", true, &answer, e)
                                   : profd_error_set(e, PROFD_USAGE, "token list: no argument is expected"));
     if (answer) {
         printf("%-24s %-16s %-16s %-5s %-24s %s\n", "NAME", "RIGHTS", "TENANT", "BY", "EXPIRES", "HOSTS");
@@ -107,7 +89,7 @@ static enum profd_status remove_token(const struct profctl_call *call, struct pr
 {
     struct rows *answer = NULL;
     const char *const name = call->argument_count == 2 ? call->arguments[1] : NULL;
-    TRY(name ? ask(call, "token-remove", &name, 1, &answer, e)
+    TRY(name ? admin_ask(call, "token-remove", &name, 1, "removing", false, &answer, e)
              : profd_error_set(e, PROFD_USAGE, "token remove: give one name"));
     if (answer) {
         printf("removed token %s\n", name);

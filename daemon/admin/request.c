@@ -198,7 +198,6 @@ static const struct {
              {"resume", REQUEST_RESUME, 0},
              {"reload", REQUEST_RELOAD, 0},
              {"confirm-clock", REQUEST_CONFIRM_CLOCK, 0},
-             {"hosts", REQUEST_HOSTS, 0},
              {"token-add", REQUEST_TOKEN_ADD, 6},
              {"token-list", REQUEST_TOKEN_LIST, 0},
              {"token-remove", REQUEST_TOKEN_REMOVE, 1},
@@ -227,7 +226,7 @@ enum profd_status request_parse(const char *verb, const char *const *arguments, 
     if (i == sizeof verbs / sizeof *verbs) {
         return profd_error_set(e, PROFD_METHOD,
                                "unknown command \"%.100s\"; known are delete, verify, backup, pause, resume, reload, "
-                               "confirm-clock, hosts, token-add, token-list, token-remove and relay-move",
+                               "confirm-clock, token-add, token-list, token-remove and relay-move",
                                verb);
     }
     r.verb = verbs[i].verb;

@@ -40,7 +40,7 @@ struct round {
     /* of this round: */
     const struct config *config;
     struct round_report *report;
-    struct talk profd;
+    struct stream profd;
     struct message_fetch fetch; /* the next one; its bytes are those of batch.centre and batch.incarnation */
     uint64_t moves;
     bool end;                  /* profd has no more */
@@ -479,7 +479,7 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
 
         status = talk_take(&r->profd, 60000, &ack, &tag, e);
         if (!status && ack.type == FRAME_NACK) {
-            status = talk_explain_nack(&r->profd, &ack, e);
+            status = talk_explain_nack(&ack, e);
         }
         if (!status || ack.type == FRAME_NACK) {
             message_done(&ack);
@@ -557,7 +557,7 @@ static void round_begin(struct round *r, const struct config *c, struct round_re
     *out = (struct round_report){.pause = {.kind = ROUND_FAILED, .failures = r->failures}};
     r->config = c;
     r->report = out;
-    r->profd = talk_of("profd", LIMIT_FRAME_PAYLOAD);
+    r->profd = (struct stream){.fd = -1};
     r->fetch = (struct message_fetch){.error = ""};
     r->refused = PROFD_OK;
     r->offered_count = r->sent_count = 0;
@@ -575,7 +575,7 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
     bool reached;
 
     round_begin(r, c, out);
-    status = stream_open_unix(c->socket, &r->profd.stream, e);
+    status = stream_open_unix(c->socket, &r->profd, e);
     if (!status) {
         status = talk_greet(&r->profd, e);
     }
@@ -599,6 +599,6 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
     if (status && reached) {
         (void)round_tell(r, e->sentence, &ignored); /* if profd has gone, there is no one to tell */
     }
-    stream_close(&r->profd.stream);
+    stream_close(&r->profd);
     return status;
 }

@@ -61,47 +61,32 @@ enum profd_status stream_open_unix(const char *path, struct stream *out, struct 
     return status;
 }
 
-/* Bytes moved by one call, or −1: status says whether to go on. */
-static ssize_t stream_move(struct stream *s, bool writes, void *data, size_t n, int64_t deadline,
-                           enum profd_status *status, struct profd_error *e)
+static enum profd_status stream_move(struct stream *s, bool writes, uint8_t *data, size_t n, int64_t deadline,
+                                     struct profd_error *e)
 {
-    const ssize_t done = writes ? send(s->fd, data, n, MSG_NOSIGNAL) : recv(s->fd, data, n, 0);
-
-    if (done > 0) {
-        return done;
-    }
-    if (done < 0 && (errno == EAGAIN || errno == EINTR)) {
-        *status = stream_wait(s->fd, writes ? POLLOUT : POLLIN, deadline, e);
-    } else {
-        *status = profd_error_set(e, PROFD_UNAVAILABLE, "%s", done ? strerror(errno) : "the connection was closed");
-    }
-    return -1;
-}
-
-static enum profd_status stream_move_all(struct stream *s, bool writes, uint8_t *data, size_t n, int64_t deadline,
-                                         struct profd_error *e)
-{
-    enum profd_status status = PROFD_OK;
-
-    while (n && !status) {
-        const ssize_t done = stream_move(s, writes, data, n, deadline, &status, e);
+    while (n) {
+        const ssize_t done = writes ? send(s->fd, data, n, MSG_NOSIGNAL) : recv(s->fd, data, n, 0);
 
         if (done > 0) {
             data += done;
             n -= (size_t)done;
+        } else if (done < 0 && (errno == EAGAIN || errno == EINTR)) {
+            TRY(stream_wait(s->fd, writes ? POLLOUT : POLLIN, deadline, e));
+        } else {
+            return profd_error_set(e, PROFD_UNAVAILABLE, "%s", done ? strerror(errno) : "the connection was closed");
         }
     }
-    return status;
+    return PROFD_OK;
 }
 
 enum profd_status stream_write(struct stream *s, const void *data, size_t n, int64_t deadline, struct profd_error *e)
 {
-    return stream_move_all(s, true, (uint8_t *)(uintptr_t)data, n, deadline, e);
+    return stream_move(s, true, (uint8_t *)(uintptr_t)data, n, deadline, e);
 }
 
 enum profd_status stream_read(struct stream *s, void *data, size_t n, int64_t deadline, struct profd_error *e)
 {
-    return stream_move_all(s, false, data, n, deadline, e);
+    return stream_move(s, false, data, n, deadline, e);
 }
 
 void stream_close(struct stream *s)

@@ -10,12 +10,7 @@
 #define MESSAGE_MS 60000 /* for one message, after its first byte; when one is sent, LIMIT_FRAME_RATE gives more */
 #define ANSWER_MS 60000  /* for an answer to begin */
 
-struct talk talk_of(const char *peer, uint32_t most)
-{
-    return (struct talk){.stream = {.fd = -1}, .peer = peer, .most = most};
-}
-
-enum profd_status talk_send(struct talk *t, const struct message *m, uint32_t tag, struct profd_error *e)
+enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t tag, struct profd_error *e)
 {
     uint8_t *frame;
     size_t n;
@@ -23,14 +18,14 @@ enum profd_status talk_send(struct talk *t, const struct message *m, uint32_t ta
 
     if (!status) {
         status =
-            stream_write(&t->stream, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
+            stream_write(s, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
         free(frame);
     }
-    return status ? profd_error_wrap(e, status, "%s", t->peer) : PROFD_OK;
+    return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;
 }
 
 /* The body of a frame, inflated if it is compressed. The caller frees *body. */
-static enum profd_status talk_take_body(struct talk *t, const struct frame *f, int64_t deadline, uint8_t **body,
+static enum profd_status talk_take_body(struct stream *s, const struct frame *f, int64_t deadline, uint8_t **body,
                                         size_t *n, struct profd_error *e)
 {
     uint8_t *plain, *data = malloc((size_t)f->length + 1);
@@ -38,11 +33,11 @@ static enum profd_status talk_take_body(struct talk *t, const struct frame *f, i
         data ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for a message of %u bytes", f->length);
 
     if (!status) {
-        status = stream_read(&t->stream, data, f->length, deadline, e);
+        status = stream_read(s, data, f->length, deadline, e);
     }
     *n = f->length;
     if (!status && (f->flags & FRAME_FLAG_COMPRESSED)) {
-        status = frame_inflate(data, f->length, t->most, &plain, n, e);
+        status = frame_inflate(data, f->length, LIMIT_FRAME_PAYLOAD, &plain, n, e);
         if (!status) {
             free(data);
             data = plain;
@@ -56,30 +51,30 @@ static enum profd_status talk_take_body(struct talk *t, const struct frame *f, i
     return PROFD_OK;
 }
 
-static enum profd_status talk_take_frame(struct talk *t, int64_t wait_ms, struct message *m, uint32_t *tag,
+static enum profd_status talk_take_frame(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag,
                                          struct profd_error *e)
 {
     uint8_t head[FRAME_HEADER_SIZE], *body = NULL;
     struct frame f = {.flags = 0};
     size_t n;
-    enum profd_status status = stream_read(&t->stream, head, 1, stream_now() + wait_ms, e);
+    enum profd_status status = stream_read(s, head, 1, stream_now() + wait_ms, e);
     const int64_t deadline = stream_now() + MESSAGE_MS;
 
     if (!status) {
-        status = stream_read(&t->stream, head + 1, sizeof head - 1, deadline, e);
+        status = stream_read(s, head + 1, sizeof head - 1, deadline, e);
     }
     if (!status) {
         status = frame_decode(head, &f, e);
     }
-    if (!status && f.length > t->most) {
-        status =
-            profd_error_set(e, PROFD_TOO_LARGE, "a message of %u bytes, at most %u are expected", f.length, t->most);
+    if (!status && f.length > LIMIT_FRAME_PAYLOAD) {
+        status = profd_error_set(e, PROFD_TOO_LARGE, "a message of %u bytes, at most %u are expected", f.length,
+                                 LIMIT_FRAME_PAYLOAD);
     }
     if (!status && frame_fds(&f)) {
         status = profd_error_set(e, PROFD_PROTOCOL, "a message with descriptors, which a relay does not expect");
     }
     if (!status) {
-        status = talk_take_body(t, &f, deadline, &body, &n, e);
+        status = talk_take_body(s, &f, deadline, &body, &n, e);
     }
     if (!status) {
         status = message_decode(f.type, body, n, m, e);
@@ -89,57 +84,57 @@ static enum profd_status talk_take_frame(struct talk *t, int64_t wait_ms, struct
     return status;
 }
 
-enum profd_status talk_take(struct talk *t, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e)
+enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e)
 {
-    const enum profd_status status = talk_take_frame(t, wait_ms, m, tag, e);
+    const enum profd_status status = talk_take_frame(s, wait_ms, m, tag, e);
 
-    return status ? profd_error_wrap(e, status, "%s", t->peer) : PROFD_OK;
+    return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;
 }
 
-enum profd_status talk_explain_nack(const struct talk *t, const struct message *nack, struct profd_error *e)
+enum profd_status talk_explain_nack(const struct message *nack, struct profd_error *e)
 {
     const struct message_nack *n = &nack->as.nack;
     const bool known = profd_status_known(n->status) && n->status != PROFD_OK;
 
-    return profd_error_set(e, known ? (enum profd_status)n->status : PROFD_INTERNAL, "%s: %s", t->peer, n->sentence);
+    return profd_error_set(e, known ? (enum profd_status)n->status : PROFD_INTERNAL, "profd: %s", n->sentence);
 }
 
-enum profd_status talk_ask(struct talk *t, const struct message *request, unsigned expected, struct message *answer,
+enum profd_status talk_ask(struct stream *s, const struct message *request, unsigned expected, struct message *answer,
                            struct profd_error *e)
 {
     uint32_t tag;
-    enum profd_status status = talk_send(t, request, 1, e);
+    enum profd_status status = talk_send(s, request, 1, e);
 
     if (!status) {
-        status = talk_take(t, ANSWER_MS, answer, &tag, e);
+        status = talk_take(s, ANSWER_MS, answer, &tag, e);
     }
     if (status || answer->type == expected) {
         return status;
     }
     if (answer->type == FRAME_NACK) {
-        status = talk_explain_nack(t, answer, e);
+        status = talk_explain_nack(answer, e);
     } else {
-        status = profd_error_set(e, PROFD_PROTOCOL, "%s answered %s with %s", t->peer, frame_type_name(request->type),
+        status = profd_error_set(e, PROFD_PROTOCOL, "profd answered %s with %s", frame_type_name(request->type),
                                  frame_type_name(answer->type));
     }
     message_done(answer);
     return status;
 }
 
-enum profd_status talk_greet(struct talk *t, struct profd_error *e)
+enum profd_status talk_greet(struct stream *s, struct profd_error *e)
 {
     const struct message hello = {.type = FRAME_HELLO,
                                   .as.hello = {FRAME_VERSION, FRAME_VERSION, "profd-relay " PROFD_VERSION}};
     struct message welcome;
-    enum profd_status status = talk_ask(t, &hello, FRAME_WELCOME, &welcome, e);
+    enum profd_status status = talk_ask(s, &hello, FRAME_WELCOME, &welcome, e);
 
     if (status) {
         return status;
     }
     if (welcome.as.welcome.version != FRAME_VERSION) {
         status =
-            profd_error_set(e, PROFD_UNKNOWN_VERSION, "%s chose version %u of the protocol, this program speaks %d",
-                            t->peer, welcome.as.welcome.version, FRAME_VERSION);
+            profd_error_set(e, PROFD_UNKNOWN_VERSION, "profd chose version %u of the protocol, this program speaks %d",
+                            welcome.as.welcome.version, FRAME_VERSION);
     }
     message_done(&welcome);
     return status;

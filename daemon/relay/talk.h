@@ -1,4 +1,4 @@
-/* Frames and messages on a stream. */
+/* Frames and messages on the stream to profd. */
 #ifndef PROFD_RELAY_TALK_H
 #define PROFD_RELAY_TALK_H
 
@@ -6,30 +6,21 @@
 #include "proto/status.h"
 #include "relay/stream.h"
 
-struct talk {
-    struct stream stream;
-    const char *peer; /* "profd" or "the centre", for sentences */
-    uint32_t most;    /* bytes of a message that it may send */
-};
-
-/* One that is not connected yet. A larger message of the peer than of most bytes is refused before memory is taken. */
-struct talk talk_of(const char *peer, uint32_t most);
-
-/* HELLO; the peer must answer with WELCOME. */
-enum profd_status talk_greet(struct talk *t, struct profd_error *e);
+/* HELLO; profd must answer with WELCOME. */
+enum profd_status talk_greet(struct stream *s, struct profd_error *e);
 
 /* Sends a message. */
-enum profd_status talk_send(struct talk *t, const struct message *m, uint32_t tag, struct profd_error *e);
+enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t tag, struct profd_error *e);
 
 /* Takes the next message, which message_done frees. TIMEOUT if none has begun after wait_ms. MALFORMED and the like:
  * the stream is to be closed. */
-enum profd_status talk_take(struct talk *t, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e);
+enum profd_status talk_take(struct stream *s, int64_t wait_ms, struct message *m, uint32_t *tag, struct profd_error *e);
 
 /* Sends a request and takes its answer, of type expected. A NACK is returned as its status and sentence. */
-enum profd_status talk_ask(struct talk *t, const struct message *request, unsigned expected, struct message *answer,
+enum profd_status talk_ask(struct stream *s, const struct message *request, unsigned expected, struct message *answer,
                            struct profd_error *e);
 
 /* The status of a NACK, with its sentence. */
-enum profd_status talk_explain_nack(const struct talk *t, const struct message *nack, struct profd_error *e);
+enum profd_status talk_explain_nack(const struct message *nack, struct profd_error *e);
 
 #endif

@@ -23,90 +23,49 @@
 
 #define PROCESSES_MAX (64u << 20) /* bytes of an answer */
 
-static void admin_delete_one(struct admin *a, struct store *store)
+/* Removing may write although the disk is full. */
+static enum profd_status delete_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                    struct profd_error *e)
 {
     const struct store_scope all = {.all = true};
+    enum profd_status status;
 
-    if (atomic_load(&a->gone)) {
-        a->status = profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE);
-        return;
-    }
-    a->status = store_find_build(store, &all, a->request.build, &a->build, &a->error);
-    if (!a->status) {
-        a->status = store_delete_build(store, &all, a->build.text, &a->uploads, &a->error);
-    }
-    if (a->status == PROFD_FULL && space_give_up(a->service->config.space)) {
-        a->status = store_delete_build(store, &all, a->build.text, &a->uploads, &a->error);
-    }
-}
-
-/* Removing may write although the disk is full. */
-static void admin_delete_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                             size_t n)
-{
     (void)full;
-    for (size_t i = 0; i < n; i++) {
-        admin_delete_one(container_of(jobs[i], struct admin, job), store);
+    TRY(store_find_build(store, &all, a->request.build, &a->build, e));
+    status = store_delete_build(store, &all, a->build.text, &a->uploads, e);
+    if (status == PROFD_FULL && space_give_up(a->service->config.space)) {
+        status = store_delete_build(store, &all, a->build.text, &a->uploads, e);
     }
+    return status;
 }
 
-static void admin_delete_done(struct writer_job *job)
+static enum profd_status delete_done(struct admin *a, struct profd_error *e)
 {
-    struct admin *a = container_of(job, struct admin, job);
-    struct page page;
-
-    if (a->status) {
-        admin_refuse(a, a->status, a->error.sentence);
-        return;
-    }
+    (void)e;
     log_write(LOG_LEVEL_NOTICE, NULL, "user %u deleted build %s: %" PRIu64 " %s", a->uid, a->build.text, a->uploads,
               noun_for(a->uploads, "upload", "uploads"));
     upkeep_job_hurry(a->service->config.upkeep);
-    page_init(&page, 200, "application/json; charset=utf-8");
-    document_write(json_pack("{s:s, s:I}", "build_id", a->build.text, "uploads", (json_int_t)a->uploads), &page.body);
-    admin_answer(a, &page);
-}
-
-/* The build's symbols may go with it. */
-static const struct writer_job_type admin_delete_type = {
-    .run = admin_delete_run, .done = admin_delete_done, .drop = admin_drop, .changes_objects = true};
-
-static enum profd_status admin_delete(struct admin *a, struct profd_error *e)
-{
-    return writer_submit(a->service->config.writer, &a->job, &admin_delete_type, e);
+    a->answer = json_pack("{s:s, s:I}", "build_id", a->build.text, "uploads", (json_int_t)a->uploads);
+    return PROFD_OK;
 }
 
 /* It may write although the disk is full: it removes more. */
-static void admin_move_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs,
-                           size_t n)
+static enum profd_status move_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                  struct profd_error *e)
 {
     (void)full;
-    for (size_t i = 0; i < n; i++) {
-        struct admin *a = container_of(jobs[i], struct admin, job);
-
-        a->status = relay_move(a->service->config.relay, store, &a->uploads, &a->error);
-    }
+    return relay_move(a->service->config.relay, store, &a->uploads, e);
 }
 
-static void admin_move_done(struct writer_job *job)
+static enum profd_status move_done(struct admin *a, struct profd_error *e)
 {
-    struct admin *a = container_of(job, struct admin, job);
-    struct page page;
-
-    if (a->status) {
-        admin_refuse(a, a->status, a->error.sentence);
-        return;
-    }
+    (void)e;
     log_write(LOG_LEVEL_NOTICE, NULL,
               "user %u moved this host to another centre: %" PRIu64 " %s sealed for the one before count here only",
               a->uid, a->uploads, noun_for(a->uploads, "upload", "uploads"));
-    page_init(&page, 200, "application/json; charset=utf-8");
-    document_write(json_pack("{s:I}", "withdrawn", (json_int_t)a->uploads), &page.body);
-    admin_answer(a, &page);
+    a->answer = json_pack("{s:I}", "withdrawn", (json_int_t)a->uploads);
+    return PROFD_OK;
 }
-
-static const struct writer_job_type admin_move_type = {
-    .run = admin_move_run, .done = admin_move_done, .drop = admin_drop};
 
 static enum profd_status admin_check(const struct admin_service *s, const struct conn *c, const struct message_admin *m,
                                      struct request *request, struct profd_error *e)
@@ -152,13 +111,11 @@ static enum profd_status admin_begin(struct admin *a, struct profd_error *e)
 {
     switch (a->request.verb) {
     case REQUEST_DELETE:
-        return admin_delete(a, e);
+        return admin_submit(a, delete_run, delete_done, e);
     case REQUEST_RELAY_MOVE:
-        return writer_submit(a->service->config.writer, &a->job, &admin_move_type, e);
+        return admin_submit(a, move_run, move_done, e);
     case REQUEST_VERIFY:
         return admin_begin_verify(a, e);
-    case REQUEST_HOSTS:
-        return admin_begin_hosts(a, e);
     case REQUEST_TOKEN_ADD:
     case REQUEST_TOKEN_LIST:
     case REQUEST_TOKEN_REMOVE:
@@ -190,6 +147,15 @@ static enum profd_status admin_control(struct admin_service *s, struct conn *c, 
     return status;
 }
 
+static void admin_send(struct admin_service *s, struct conn *c, uint32_t tag, json_t *answer)
+{
+    struct page page;
+
+    page_init(&page, 200, "application/json; charset=utf-8");
+    document_write(answer, &page.body);
+    reply_send(s->config.replies, c, tag, &page);
+}
+
 static json_t *admin_list_keys(const char *const *keys, size_t n)
 {
     json_t *list = json_array();
@@ -204,17 +170,14 @@ static json_t *admin_list_keys(const char *const *keys, size_t n)
 static enum profd_status admin_reload(struct admin_service *s, struct conn *c, uint32_t tag, struct profd_error *e)
 {
     struct admin_reload change;
-    struct page page;
     enum profd_status status;
 
     log_write(LOG_LEVEL_NOTICE, "administration", "user %u requested reload", conn_get_peer(c)->uid);
     status = s->config.reload(s->config.context, &change, e);
     if (!status) {
-        page_init(&page, 200, "application/json; charset=utf-8");
-        document_write(json_pack("{s:o, s:o}", "applied", admin_list_keys(change.applied, change.applied_count),
-                                 "restart", admin_list_keys(change.restart, change.restart_count)),
-                       &page.body);
-        reply_send(s->config.replies, c, tag, &page);
+        admin_send(s, c, tag,
+                   json_pack("{s:o, s:o}", "applied", admin_list_keys(change.applied, change.applied_count), "restart",
+                             admin_list_keys(change.restart, change.restart_count)));
     }
     return status;
 }
@@ -224,7 +187,6 @@ static enum profd_status admin_confirm_clock(struct admin_service *s, struct con
                                              struct profd_error *e)
 {
     const double ahead = upkeep_job_confirm_clock(s->config.upkeep);
-    struct page page;
 
     if (ahead <= 0) {
         return profd_error_set(e, PROFD_REFUSED, "the clock is not ahead: removals use it already");
@@ -233,9 +195,7 @@ static enum profd_status admin_confirm_clock(struct admin_service *s, struct con
               "user %u confirmed the clock, which is %.1f days ahead: from now on data and ids of uploads are removed "
               "by it",
               conn_get_peer(c)->uid, ahead / 86400);
-    page_init(&page, 200, "application/json; charset=utf-8");
-    document_write(json_pack("{s:f}", "clock_ahead_seconds", ahead), &page.body);
-    reply_send(s->config.replies, c, tag, &page);
+    admin_send(s, c, tag, json_pack("{s:f}", "clock_ahead_seconds", ahead));
     return PROFD_OK;
 }
 

@@ -71,3 +71,46 @@ void admin_drop(struct writer_job *job)
 {
     admin_refuse(container_of(job, struct admin, job), PROFD_STOPPING, "the daemon is stopping");
 }
+
+#define ANSWER_MAX (64u << 20) /* bytes */
+
+static void work_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct admin *a = container_of(jobs[i], struct admin, job);
+
+        a->status = atomic_load(&a->gone)
+                        ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
+                        : a->run(a, store, full, &a->error);
+    }
+}
+
+static void work_done(struct writer_job *job)
+{
+    struct admin *a = container_of(job, struct admin, job);
+    struct page page;
+
+    if (!a->status) {
+        a->status = a->done(a, &a->error);
+    }
+    if (a->status) {
+        admin_refuse(a, a->status, a->error.sentence);
+        return;
+    }
+    page_init(&page, 200, "application/json; charset=utf-8");
+    page.body.limit = ANSWER_MAX;
+    document_write(a->answer, &page.body);
+    a->answer = NULL;
+    admin_answer(a, &page);
+}
+
+/* Symbols of a build that is deleted may go with it. */
+static const struct writer_job_type work_type = {
+    .run = work_run, .done = work_done, .drop = admin_drop, .changes_objects = true};
+
+enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done, struct profd_error *e)
+{
+    a->run = run;
+    a->done = done;
+    return writer_submit(a->service->config.writer, &a->job, &work_type, e);
+}

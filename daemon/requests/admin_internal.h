@@ -27,8 +27,17 @@ struct admin_service {
     bool stopped;
 };
 
+struct admin;
+/* Does the work on the writer's thread, and then what the loop has to do; a->answer becomes the answer's document. full
+ * as in writer/writer.h. */
+typedef enum profd_status admin_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                    struct profd_error *e);
+typedef enum profd_status admin_done(struct admin *a, struct profd_error *e);
+
 struct admin {
-    struct writer_job job;     /* delete and backup */
+    struct writer_job job;     /* all but verify */
+    admin_run *run;            /* admin_submit */
+    admin_done *done;
     struct verification check; /* verify */
     struct admin_service *service;
     LIST_ENTRY(admin) of_all;
@@ -48,8 +57,7 @@ struct admin {
     struct loop_timer *timer;
     bool whole, cancelled;
     uint64_t took_ms;
-    json_t *answer; /* TOKEN_…, HOSTS */
-    bool cut;       /* TOKEN_LIST, HOSTS: a row is missing */
+    json_t *answer; /* of admin_submit */
 };
 
 /* admin_answer.c */
@@ -65,11 +73,12 @@ void admin_answer(struct admin *a, struct page *page);
 /* The drop of a job (writer/writer.h): refuses it, because the daemon is stopping. */
 void admin_drop(struct writer_job *job);
 void admin_free(struct admin *a);
+/* Gives the request to the writer. It is answered by a NACK or by a->answer. */
+enum profd_status admin_submit(struct admin *a, admin_run *run, admin_done *done, struct profd_error *e);
 
-/* admin_backup.c, admin_verify.c, admin_hosts.c, admin_token.c: begin it. */
+/* admin_backup.c, admin_token.c: begin it. */
 enum profd_status admin_begin_token(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_backup(struct admin *a, struct profd_error *e);
 enum profd_status admin_begin_verify(struct admin *a, struct profd_error *e);
-enum profd_status admin_begin_hosts(struct admin *a, struct profd_error *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* ADMIN token-add, token-list and token-remove. What HTTP judges by is changed before the answer is sent. */
+/* ADMIN token-add, token-list and token-remove. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -66,72 +66,55 @@ static bool token_list(void *context, const struct store_token *t)
 {
     struct admin *a = context;
 
-    a->cut = json_array_append_new(json_object_get(a->answer, "rows"), token_describe(t)) != 0;
-    return !a->cut;
+    if (json_array_append_new(json_object_get(a->answer, "rows"), token_describe(t))) {
+        json_decref(a->answer); /* no memory: a list without this row would look whole */
+        a->answer = NULL;
+    }
+    return a->answer;
 }
 
-static void token_run_one(struct admin *a, struct store *store, const struct profd_error *full)
+static enum profd_status token_run(struct admin *a, struct store *store, const struct profd_error *full,
+                                   struct profd_error *e)
 {
     struct store_token *t = &a->request.token;
 
-    if (atomic_load(&a->gone)) {
-        a->status = profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE);
-    } else if (a->request.verb == REQUEST_TOKEN_REMOVE) {
-        a->status = store_remove_token(store, t->name, &t->id, &a->error);
+    if (a->request.verb == REQUEST_TOKEN_REMOVE) {
+        TRY(store_remove_token(store, t->name, &t->id, e));
         a->answer = json_pack("{s:s}", "name", t->name);
     } else if (a->request.verb == REQUEST_TOKEN_LIST) {
         a->answer = json_pack("{s:[]}", "rows");
-        a->status = a->answer ? store_each_token(store, token_list, a, &a->error) : PROFD_NO_MEMORY;
+        TRY(store_each_token(store, token_list, a, e));
     } else if (full) {
-        a->status = PROFD_FULL;
-        a->error = *full;
+        *e = *full;
+        return PROFD_FULL;
     } else {
-        a->status = store_add_token(store, t, &a->error);
+        TRY(store_add_token(store, t, e));
         a->answer = token_describe(t);
         json_object_set_new(a->answer, "token", t->has_hash ? json_string(a->token) : json_null());
     }
-    if (!a->status && (a->cut || !a->answer)) {
-        a->status = profd_error_set(&a->error, PROFD_NO_MEMORY, "no memory for an answer about tokens");
-    }
+    explicit_bzero(a->token, sizeof a->token);
+    return PROFD_OK;
 }
 
-static void token_run(struct store *store, const struct profd_error *full, struct writer_job *const *jobs, size_t n)
+/* What HTTP judges by is changed before the answer is sent. */
+static enum profd_status token_done(struct admin *a, struct profd_error *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        token_run_one(container_of(jobs[i], struct admin, job), store, full);
-    }
-}
-
-static void token_done(struct writer_job *job)
-{
-    struct admin *a = container_of(job, struct admin, job);
     const struct admin_config *config = &a->service->config;
     const struct store_token *t = &a->request.token;
-    const bool add = a->request.verb == REQUEST_TOKEN_ADD;
-    struct page page;
 
-    explicit_bzero(a->token, sizeof a->token);
-    if (add && t->id && !a->status) {
-        a->status = tokens_add(config->tokens, t, &a->error);
-    } else if (!add && t->id) {
+    if (a->request.verb == REQUEST_TOKEN_LIST) {
+        return PROFD_OK;
+    }
+    if (a->request.verb == REQUEST_TOKEN_ADD) {
+        TRY(tokens_add(config->tokens, t, e));
+    } else {
         tokens_remove(config->tokens, t->id);
         config->end_token(config->context, t->id);
     }
-    if (a->status) {
-        admin_refuse(a, a->status, a->error.sentence);
-        return;
-    }
-    if (a->request.verb != REQUEST_TOKEN_LIST) {
-        log_write(LOG_LEVEL_NOTICE, NULL, "user %u %s token %s", a->uid, add ? "added" : "removed", t->name);
-    }
-    page_init(&page, 200, "application/json; charset=utf-8");
-    page.body.limit = 64u << 20;
-    document_write(a->answer, &page.body);
-    a->answer = NULL;
-    admin_answer(a, &page);
+    log_write(LOG_LEVEL_NOTICE, NULL, "user %u %s token %s", a->uid,
+              a->request.verb == REQUEST_TOKEN_ADD ? "added" : "removed", t->name);
+    return PROFD_OK;
 }
-
-static const struct writer_job_type token_type = {.run = token_run, .done = token_done, .drop = admin_drop};
 
 enum profd_status admin_begin_token(struct admin *a, struct profd_error *e)
 {
@@ -151,5 +134,5 @@ enum profd_status admin_begin_token(struct admin *a, struct profd_error *e)
     if (add && t->has_hash) {
         TRY(token_draw(a, e));
     }
-    return writer_submit(a->service->config.writer, &a->job, &token_type, e);
+    return admin_submit(a, token_run, token_done, e);
 }

@@ -130,7 +130,7 @@ def simple(tap):
                   and calls_of(d) == want, "a repeat changes nothing", again)
         row = hosts(d)["web-17"]
         tap.point(row["tenant"] == "default" and row["machine_id"] == "b" * 32 and row["version"] == "1"
-                  and row["last_segment"] and not row["two_machines"], "the token's name is that of the host", row)
+                  and row["last_segment"] and not row["two_machines_seen"], "the token's name is that of the host", row)
         groups = {r["label_host"]: r["calls"] for r in d.json("groups", BUILDS[0], "--by", "host", "--json")["rows"]}
         tap.point(groups == {"web-17": 6}, "and its label", groups)
         metrics = d.get("/metrics")[2].decode()
@@ -337,7 +337,7 @@ def clones(tap):
         seen = []
         for boot in ("a" * 32, "b" * 32, "b" * 32, "c" * 32, "b" * 32):
             h.post(boot=boot)
-            seen.append(hosts(d)["web-1"]["two_machines"])
+            seen.append(bool(hosts(d)["web-1"]["two_machines_seen"]))
         tap.point(seen == [False] * 4 + [True], "boot-ids that come in turns are two machines", seen)
         tap.point("two machines" in d.ctl("hosts").stdout and 'profd_host_two_machines{host="web-1"' in
                   d.get("/metrics")[2].decode(), "profctl hosts and metrics say so", d.ctl("hosts").stdout)

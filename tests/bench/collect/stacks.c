@@ -1,6 +1,6 @@
-/* stacks: microseconds of CPU of one tick, printed by name: of a signal that the collector does not take for a tick, of
- * a tick on a stack that it does not know, and of one whose stack has 30 frames; with warm caches, and after other data
- * has displaced the collector's. Ticks are sent to the program itself, as copies of one from its timer. */
+/* stacks: microseconds of CPU of one tick, printed by name: of another signal, whose handler does nothing, of a tick on
+ * a stack that it does not know, and of one whose stack has 30 frames; with warm caches, and after other data has
+ * displaced the collector's. Ticks are sent to the program itself, as copies of one from its timer. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +28,12 @@ static double now(void)
 
 static void deliver(siginfo_t *info)
 {
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGPROF, info);
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), info->si_signo, info);
+}
+
+static void nothing(int number)
+{
+    (void)number;
 }
 
 static void displace(void)
@@ -118,7 +123,8 @@ int main(void)
         return 1;
     }
     siginfo_t other = tick;
-    other.si_value.sival_ptr = &other;
+    other.si_signo = SIGUSR1;
+    signal(SIGUSR1, nothing);
     measure(&other, "signal");
     getcontext(&inside);
     inside.uc_stack.ss_sp = stack;
