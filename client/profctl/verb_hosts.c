@@ -64,8 +64,8 @@ const struct profctl_verb verb_hosts = {
     .name = "hosts",
     .arguments = "",
     .summary = "List the hosts of a centre",
-    .details = "lag is the time since the host was last connected. A user sees the hosts of the tenants that he may "
-               "read.\n",
+    .details = "lag is the time since the host was last connected.\n"
+               "Only hosts of tenants that the user may read are listed.\n",
     .arguments_least = 0,
     .arguments_most = 0,
     .run = hosts_run,
