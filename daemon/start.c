@@ -21,7 +21,7 @@
 #define DESCRIPTORS_ENOUGH (2 * (LIMIT_CONNECTIONS + 2 * LIMIT_ATTACHED))
 #define HEAP_SPARE (32 << 20) /* bytes */
 #define HEAP_STEP (1 << 20)
-#define HEAP_MMAP (1 << 20) /* larger blocks are mapped, and unmapped when freed */
+#define HEAP_MMAP (16 << 20) /* larger blocks are mapped, and unmapped when freed */
 
 /* Raises the soft limit of descriptors to the hard limit: each connection needs one, and each may send some. */
 static void server_raise_descriptors(void)
