@@ -508,13 +508,6 @@ static enum profd_status server_make_services(struct server *s, struct profd_err
     return status ? status : server_make_queries(s, e);
 }
 
-static int server_judge_body(void *context, const struct http_body_head *head, struct profd_error *e)
-{
-    struct server *s = context;
-
-    return uploads_are(head) ? uploads_judge(s->batches, head, e) : symbols_judge(&s->symbols, head, e);
-}
-
 static enum profd_status server_open_endpoints(struct server *s, struct profd_error *e)
 {
     const struct config *config = s->config;
@@ -533,12 +526,13 @@ static enum profd_status server_open_endpoints(struct server *s, struct profd_er
                                          .http_socket = config->http_socket,
                                          .http_given = config->http_given,
                                          .http = config->http,
-                                         .is_public = web_has,
-                                         .admit = tokens_admit,
-                                         .admit_context = &s->tokens,
-                                         .judge_body = server_judge_body,
-                                         .body_context = s,
-                                         .write_problem = render_problem,
+                                         .web = {.is_public = web_has,
+                                                 .admit = tokens_admit,
+                                                 .admit_context = &s->tokens,
+                                                 .find_methods = query_find_methods,
+                                                 .judge_body = query_judge_body,
+                                                 .body_context = s->queries,
+                                                 .write_problem = render_problem},
                                          .request = query_receive_http,
                                          .request_context = s->queries,
                                          .warn = server_on_warning,

@@ -88,20 +88,14 @@ static void endpoints_on_exhausted(void *context, const char *why)
 static enum profd_status endpoints_make_http(struct endpoints *n, struct endpoint_listener *l, struct profd_error *e)
 {
     const struct endpoints_config *config = &n->config;
-    struct http_server_config http = {.tcp = l->which == ENDPOINT_HTTP_TCP,
-                                      .port = n->http_port,
-                                      .open = config->access.http_open,
-                                      .is_public = config->is_public,
-                                      .admit = config->admit,
-                                      .admit_context = config->admit_context,
-                                      .judge_body = config->judge_body,
-                                      .body_context = config->body_context,
-                                      .write_problem = config->write_problem,
-                                      .origin = config->access.origin,
-                                      .connections_max = LIMIT_HTTP_CONNECTIONS,
-                                      .closer = config->closer};
+    struct http_server_config web = config->web;
 
-    l->http = http_server_new(loop_get_base(config->loop), &http, config->request, config->request_context);
+    web.tcp = l->which == ENDPOINT_HTTP_TCP;
+    web.port = n->http_port;
+    web.open = config->access.http_open;
+    web.origin = config->access.origin;
+    web.closer = config->closer;
+    l->http = http_server_new(loop_get_base(config->loop), &web, config->request, config->request_context);
     return l->http ? PROFD_OK : profd_error_set(e, PROFD_NO_MEMORY, "no memory for HTTP");
 }
 

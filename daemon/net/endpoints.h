@@ -37,13 +37,7 @@ struct endpoints_config {
     bool http_given;         /* make the HTTP socket also beside an upload socket that was passed in */
     const char *http;        /* ADDR:PORT; NULL: no TCP */
 
-    /* This and the next seven: as in struct http_server_config. */
-    bool (*is_public)(const char *path, size_t n);
-    http_admit admit;
-    void *admit_context;
-    http_judge_body judge_body;
-    void *body_context;
-    void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
+    struct http_server_config web; /* what both HTTP endpoints share; the rest of it follows from the other fields */
     http_handler request;
     void *request_context;
 

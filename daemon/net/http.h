@@ -61,7 +61,10 @@ struct http_server_config {
     bool (*is_public)(const char *path, size_t n);
     http_admit admit; /* NULL: every request is admitted */
     void *admit_context;
-    http_judge_body judge_body; /* NULL: neither PUT nor POST is admitted */
+    /* The methods of a path (n bytes, no query), as the field Allow has them: "GET, HEAD" or others of GET, HEAD, PUT
+     * and POST. NULL: each path has these two. */
+    const char *(*find_methods)(const char *path, size_t n);
+    http_judge_body judge_body; /* of PUT and POST, where a path has them */
     void *body_context;
     /* The one other origin with pages that may use the interface (CORS): "https://grafana.example". Outlives the
      * listener. NULL: none. */

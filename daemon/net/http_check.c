@@ -116,11 +116,16 @@ static int check_credentials(const struct http_server_config *config, const stru
     return config->admit == NULL ? 0 : config->admit(config->admit_context, &c, &out->token, &out->error);
 }
 
-static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
+/* Bytes of the target without its query. */
+static size_t check_path(const struct http_head *h, const char *data)
 {
     const char *query = memchr(data + h->target.at, '?', h->target.size);
-    size_t n = query == NULL ? h->target.size : (size_t)(query - (data + h->target.at));
-    return config->is_public != NULL && config->is_public(data + h->target.at, n);
+    return query == NULL ? h->target.size : (size_t)(query - (data + h->target.at));
+}
+
+static bool check_public(const struct http_server_config *config, const struct http_head *h, const char *data)
+{
+    return config->is_public != NULL && config->is_public(data + h->target.at, check_path(h, data));
 }
 
 static void check_refuse(struct http_refusal *out, int status, const char *rule, const char *data,
@@ -139,11 +144,10 @@ static void check_refuse(struct http_refusal *out, int status, const char *rule,
 static void check_body(const struct http_server_config *config, const struct http_head *h, const char *data,
                        struct http_refusal *out)
 {
-    const char *path = data + h->target.at, *query = memchr(path, '?', h->target.size);
     const bool post = h->method == HTTP_METHOD_POST, sized = h->content_length.at != 0;
     const struct http_body_head head = {.post = post,
-                                        .path = path,
-                                        .n = query == NULL ? h->target.size : (size_t)(query - path),
+                                        .path = data + h->target.at,
+                                        .n = check_path(h, data),
                                         .token = out->token,
                                         .sized = sized,
                                         .size = h->body,
@@ -174,11 +178,11 @@ static void check_body(const struct http_server_config *config, const struct htt
 void http_check(const struct http_server_config *config, const struct http_peer *peer, const struct http_head *head,
                 const char *data, struct http_refusal *out)
 {
-    static const struct http_span none = {0, 0};
-    const bool bodied =
-        (head->method == HTTP_METHOD_PUT || head->method == HTTP_METHOD_POST) && config->judge_body != NULL;
+    const bool bodied = head->method == HTTP_METHOD_PUT || head->method == HTTP_METHOD_POST;
     bool from_origin = http_check_from_origin(config, head, data), preflight = check_preflight(head, from_origin);
     out->token = 0;
+    out->methods = config->find_methods == NULL ? "GET, HEAD"
+                                                : config->find_methods(data + head->target.at, check_path(head, data));
     const int verdict = check_credentials(config, peer, head, data, out);
     out->status = 0;
     out->anonymous = verdict != 0;
@@ -189,8 +193,9 @@ void http_check(const struct http_server_config *config, const struct http_peer 
                      head->fetch_site);
     } else if (!from_origin && !check_origin(config, head, data)) {
         check_refuse(out, 403, "requests from pages of other origins are not answered; Origin", data, head->origin);
-    } else if (head->method != HTTP_METHOD_GET && head->method != HTTP_METHOD_HEAD && !preflight && !bodied) {
-        check_refuse(out, 405, "only GET and HEAD are supported", data, none);
+    } else if (!preflight && (head->method == HTTP_METHOD_OTHER || !strstr(out->methods, http_methods[head->method]))) {
+        out->status = 405;
+        profd_error_set(&out->error, PROFD_METHOD, "only %s can be asked here", out->methods);
     } else if (head->body != 0 && !bodied) {
         check_refuse(out, 413, "a GET or HEAD must not have a body; Content-Length", data, head->content_length);
     } else if (verdict == 403 || (verdict != 0 && !preflight && (bodied || !check_public(config, head, data)))) {
@@ -198,6 +203,8 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     } else if (bodied) {
         check_body(config, head, data, out);
     } else if (!preflight && coding_choose(&head->codings) == CODING_NONE) {
-        check_refuse(out, 406, "Accept-Encoding refuses all supported codings: identity, gzip and zstd", data, none);
+        out->status = 406;
+        profd_error_set(&out->error, PROFD_REFUSED,
+                        "Accept-Encoding refuses all supported codings: identity, gzip and zstd");
     }
 }

@@ -63,9 +63,10 @@ struct http_exchange {
 
 /* An error answer of the server itself. */
 struct http_refusal {
-    int status;     /* 0: admitted */
-    bool anonymous; /* admitted without the required token, because the target is public */
-    uint64_t token; /* as of http_admit */
+    int status;          /* 0: admitted */
+    bool anonymous;      /* admitted without the required token, because the target is public */
+    uint64_t token;      /* as of http_admit */
+    const char *methods; /* of the path */
     struct profd_error error;
 };
 
@@ -82,6 +83,7 @@ struct http_manner {
     bool head_only, last;
     const char *origin; /* of the listener, NULL: none */
     bool from_origin, preflight;
+    const char *methods; /* of the path; NULL: not needed */
     void (*write_problem)(enum profd_status status, int http_status, const char *sentence, struct buffer *out);
 };
 /* http_write.c: append a whole answer to out. False when out of memory (out is then unusable). The body's memory is

@@ -37,22 +37,18 @@ static enum http_parse_result parse_version(struct http_parser *p, const char *t
     return HTTP_PARSE_MORE;
 }
 
+const char *const http_methods[] = {"", "GET", "HEAD", "OPTIONS", "PUT", "POST"};
+
 static enum http_parse_result parse_request_line(struct http_parser *p, const char *line, size_t n)
 {
     size_t method = parse_token(line, n);
     if (method == 0 || method >= n || line[method] != ' ') {
         return parse_refuse(p, 400, "the request does not begin with a method and one space");
     }
-    if (method == 3 && memcmp(line, "GET", 3) == 0) {
-        p->head.method = HTTP_METHOD_GET;
-    } else if (method == 4 && memcmp(line, "HEAD", 4) == 0) {
-        p->head.method = HTTP_METHOD_HEAD;
-    } else if (method == 7 && memcmp(line, "OPTIONS", 7) == 0) {
-        p->head.method = HTTP_METHOD_OPTIONS;
-    } else if (method == 3 && memcmp(line, "PUT", 3) == 0) {
-        p->head.method = HTTP_METHOD_PUT;
-    } else if (method == 4 && memcmp(line, "POST", 4) == 0) {
-        p->head.method = HTTP_METHOD_POST;
+    for (enum http_method m = HTTP_METHOD_GET; m <= HTTP_METHOD_POST; m++) {
+        if (strlen(http_methods[m]) == method && memcmp(line, http_methods[m], method) == 0) {
+            p->head.method = m;
+        }
     }
     size_t target = method + 1;
     const char *space = memchr(line + target, ' ', n - target);

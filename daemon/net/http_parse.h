@@ -27,6 +27,8 @@ enum http_method {
     HTTP_METHOD_POST
 };
 
+extern const char *const http_methods[]; /* their names; "": another one */
+
 struct http_head {
     enum http_method method;
     unsigned minor; /* HTTP/1.minor: 0 or 1 */

@@ -63,7 +63,7 @@ static void write_security(struct buffer *out, const char *csp)
 static void write_by_status(struct buffer *out, int status, const struct http_manner *manner)
 {
     if (status == 405) {
-        write_field(out, "Allow", manner->origin != NULL ? "GET, HEAD, OPTIONS" : "GET, HEAD");
+        buffer_add_format(out, "Allow: %s%s\r\n", manner->methods, manner->origin != NULL ? ", OPTIONS" : "");
     }
     if (status == 401) {
         write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
@@ -201,5 +201,6 @@ bool http_write_refusal(struct evbuffer *out, const struct http_refusal *refusal
                                  .body = &body,
                                  .retry_after_ms = refusal->status == 503 ? 1000 : 0};
     manner.last = true;
+    manner.methods = refusal->methods;
     return http_write_answer(out, &answer, &manner);
 }

@@ -66,6 +66,8 @@ const char *query_kind_name(enum query_kind kind);
 /* Finds the path of a target in the one table of routes, whatever its parameters. NONE and OTHER: it is not there; if
  * it lies below /api/, query_run says so. O(routes). */
 enum query_source query_find_source(const char *target, enum query_kind *kind);
+/* The methods of a path of n bytes, as the field Allow has them. Static. O(routes). */
+const char *query_find_methods(const char *path, size_t n);
 
 struct query_request {
     const char *target;                  /* origin-form: "/api/v1/builds?limit=5", percent-encoded */

@@ -65,6 +65,11 @@ static const struct route ROUTES[] = {
     {"/readyz", QUERY_READY, QUERY_OTHER, NULL, NONE, false},
 };
 
+/* And those that take a body. They are no queries. */
+static const struct {
+    const char *pattern, *methods;
+} BODIES[] = {{"/api/v1/builds/{}/symbols", "PUT"}, {"/api/v1/uploads", "POST"}};
+
 const char *query_kind_name(enum query_kind kind)
 {
     static const char *const names[QUERY_KINDS] = {"builds",    "build",  "report", "counts", "groups",
@@ -95,44 +100,40 @@ static bool route_has_path(const char *pattern, const char *path, size_t n)
     return !*pattern && path == end;
 }
 
-enum query_source query_find_source(const char *target, enum query_kind *kind)
+static const struct route *route_of(const char *target)
 {
     const size_t n = strcspn(target, "?");
 
     for (size_t i = 0; i < sizeof ROUTES / sizeof *ROUTES; i++) {
         if (route_has_path(ROUTES[i].pattern, target, n)) {
-            *kind = ROUTES[i].kind;
-            return ROUTES[i].source;
+            return &ROUTES[i];
         }
     }
-    *kind = QUERY_OTHER;
-    return QUERY_NONE;
+    return NULL;
 }
 
-static bool route_match(const char *pattern, const struct params *p)
+enum query_source query_find_source(const char *target, enum query_kind *kind)
 {
-    for (size_t i = 0; i < p->segment_count; i++) {
-        if (*pattern++ != '/') {
-            return false;
-        }
-        size_t n = strcspn(pattern, "/");
-        bool any = n == 2 && strncmp(pattern, "{}", 2) == 0;
-        if (any ? p->segments[i][0] == '\0' : strlen(p->segments[i]) != n || strncmp(pattern, p->segments[i], n) != 0) {
-            return false;
-        }
-        pattern += n;
-    }
-    return *pattern == '\0';
+    const struct route *r = route_of(target);
+
+    *kind = r ? r->kind : QUERY_OTHER;
+    return r ? r->source : QUERY_NONE;
 }
 
-enum profd_status route_find(const struct params *p, const struct route **out, struct profd_error *e)
+const char *query_find_methods(const char *path, size_t n)
 {
-    for (size_t i = 0; i < sizeof ROUTES / sizeof *ROUTES; i++) {
-        if (ROUTES[i].handler != NULL && route_match(ROUTES[i].pattern, p)) {
-            *out = &ROUTES[i];
-            return PROFD_OK;
+    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+        if (route_has_path(BODIES[i].pattern, path, n)) {
+            return BODIES[i].methods;
         }
     }
-    return profd_error_set(e, PROFD_NOT_FOUND, "not found: /%s%s%s", p->segments[0], p->segment_count > 1 ? "/" : "",
-                           p->segment_count > 1 ? p->segments[1] : "");
+    return "GET, HEAD";
+}
+
+enum profd_status route_find(const char *target, const struct route **out, struct profd_error *e)
+{
+    *out = route_of(target);
+    return *out && (*out)->handler ? PROFD_OK
+                                   : profd_error_set(e, PROFD_NOT_FOUND, "not found: %.*s; see /openapi.json",
+                                                     (int)strcspn(target, "?"), target);
 }

@@ -19,6 +19,6 @@ struct route {
 };
 
 /* NOT_FOUND, naming the path, if no route has it. */
-enum profd_status route_find(const struct params *p, const struct route **out, struct profd_error *e);
+enum profd_status route_find(const char *target, const struct route **out, struct profd_error *e);
 
 #endif

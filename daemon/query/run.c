@@ -88,7 +88,7 @@ static bool takes_partial(const struct route *route)
 static enum profd_status handle(struct job *job, const struct params *params, struct profd_error *e)
 {
     const struct route *route;
-    enum profd_status status = route_find(params, &route, e);
+    enum profd_status status = route_find(job->request->target, &route, e);
     if (!is_of_now(params)) {
         job->answers = job->request->answers;
     }

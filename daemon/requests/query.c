@@ -411,6 +411,13 @@ enum profd_status query_receive(void *context, struct conn *c, struct conn_frame
     return PROFD_OK;
 }
 
+int query_judge_body(void *context, const struct http_body_head *head, struct profd_error *e)
+{
+    const struct query_service *s = context;
+
+    return head->post ? uploads_judge(s->config.uploads, head, e) : symbols_judge(s->config.symbols, head, e);
+}
+
 void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request)
 {
     struct query_service *s = context;

@@ -59,9 +59,10 @@ void query_service_join(struct query_service *s);
 /* After the HTTP connections. Accepts NULL. */
 void query_service_free(struct query_service *s);
 
-/* For conn_handler and http_server_new; the context is the service. */
+/* For conn_handler, http_server_new and http_judge_body; the context is the service. */
 enum profd_status query_receive(void *context, struct conn *c, struct conn_frame *f, struct profd_error *e);
 void query_receive_http(void *context, struct http_exchange *x, const struct http_request *request);
+int query_judge_body(void *context, const struct http_body_head *head, struct profd_error *e);
 
 /* QUERY_KINDS of them: from the request to its answer. */
 const struct durations *query_service_get_durations(const struct query_service *s);

@@ -21,9 +21,6 @@
 #include "store/store.h"
 #include "writer/writer.h"
 
-#define BEFORE "/api/v1/builds/"
-#define AFTER "/symbols"
-
 #define PARSED "application/vnd.profd.symbols"
 
 /* One of them, until it is answered. */
@@ -40,32 +37,24 @@ struct symbols_put {
     struct profd_error error;
 };
 
-/* The build-id of the path. METHOD: it is another path, or not a PUT. */
-static enum profd_status symbols_find_id(bool put, const char *path, size_t n, struct buildid *id,
-                                         struct profd_error *e)
+/* The build-id of the path, which is one that the table of routes has. */
+static enum profd_status symbols_find_id(const char *path, size_t n, struct buildid *id, struct profd_error *e)
 {
-    const size_t before = sizeof BEFORE - 1, after = sizeof AFTER - 1;
+    const size_t before = sizeof "/api/v1/builds/" - 1;
 
-    if (!put || n <= before + after || memcmp(path, BEFORE, before) != 0 ||
-        memcmp(path + n - after, AFTER, after) != 0 || memchr(path + before, '/', n - before - after)) {
-        return profd_error_set(e, PROFD_METHOD,
-                               "only GET and HEAD are supported here; PUT is, for " BEFORE "{id}" AFTER);
-    }
-    return buildid_parse(path + before, n - before - after, id, e);
+    return buildid_parse(path + before, n - before - (sizeof "/symbols" - 1), id, e);
 }
 
-int symbols_judge(void *context, const struct http_body_head *head, struct profd_error *e)
+int symbols_judge(const struct symbols *s, const struct http_body_head *head, struct profd_error *e)
 {
-    const struct symbols *s = context;
     const struct store_token *t = tokens_find(s->tokens, head->token);
     const bool parsed = head->type_size == sizeof PARSED - 1 && !memcmp(head->type, PARSED, head->type_size);
     const unsigned right = parsed ? STORE_MAY_WRITE : STORE_MAY_ADMIN;
     const uint64_t most = parsed ? LIMIT_PARSED_OBJECT : LIMIT_HTTP_PUT;
     struct buildid id;
-    const enum profd_status status = symbols_find_id(!head->post, head->path, head->n, &id, e);
 
-    if (status) {
-        return status == PROFD_METHOD ? 405 : 400;
+    if (symbols_find_id(head->path, head->n, &id, e)) {
+        return 400;
     }
     if (!t || !(t->rights & right) || (parsed && t->all)) {
         profd_error_set(e, PROFD_FORBIDDEN,
@@ -213,7 +202,7 @@ void symbols_receive(const struct symbols *s, struct http_exchange *x, const str
     struct profd_error e;
     enum profd_status status = PROFD_OK;
 
-    if (!p || symbols_find_id(true, request->target, strcspn(request->target, "?"), &p->id, &e)) {
+    if (!p || symbols_find_id(request->target, strcspn(request->target, "?"), &p->id, &e)) {
         status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory for an executable");
         close(request->body);
     } else {

@@ -18,8 +18,8 @@ struct symbols {
     struct writer *writer;
 };
 
-/* http_judge_body; the context is a struct symbols. */
-int symbols_judge(void *context, const struct http_body_head *head, struct profd_error *e);
+/* http_judge_body, of a PUT. */
+int symbols_judge(const struct symbols *s, const struct http_body_head *head, struct profd_error *e);
 /* Answers a PUT that was judged so, later. Takes over the body. */
 void symbols_receive(const struct symbols *s, struct http_exchange *x, const struct http_request *request);
 

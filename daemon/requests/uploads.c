@@ -401,13 +401,6 @@ static enum profd_status read_uploads(struct posting *p, struct profd_error *e)
     return PROFD_OK;
 }
 
-bool uploads_are(const struct http_body_head *head)
-{
-    static const char path[] = "/api/v1/uploads";
-
-    return head->post && head->n == sizeof path - 1 && !memcmp(head->path, path, head->n);
-}
-
 int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e)
 {
     static const char type[] = "application/x-protobuf";

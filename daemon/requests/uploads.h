@@ -39,9 +39,7 @@ struct uploads_host {
 enum profd_status uploads_find_host(const struct store_token *token, const char *stated, struct uploads_host *out,
                                     struct profd_error *e);
 
-/* Is it a POST to this path? */
-bool uploads_are(const struct http_body_head *head);
-/* http_judge_body, of such a POST: it needs a token with the right write. */
+/* http_judge_body, of a POST: it needs a token with the right write. */
 int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e);
 /* Answers a POST that was judged so, later. */
 void uploads_receive(struct uploads_service *s, struct http_exchange *x, const struct http_request *request);

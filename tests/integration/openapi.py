@@ -90,15 +90,13 @@ class Book:
 def routes(tap):
     """Each path of the table that dispatch and metrics read is described, and nothing else."""
     with open(os.path.join(ROOT, "daemon/query/route.c"), encoding="utf-8") as source:
-        table = set(re.findall(r'^    \{"(/[^"]*)", QUERY_', source.read(), re.M))
+        text = source.read()
+    table = set(re.findall(r'^    \{"(/[^"]*)", QUERY_', text, re.M))
     described = {re.sub(r"\{\w+\}", "{}", path) for path, item in DOCUMENT["paths"].items() if "get" in item}
-    with open(os.path.join(ROOT, "daemon/requests/symbols.c"), encoding="utf-8") as source:
-        parts = re.findall(r'^#define (?:BEFORE|AFTER) "(.*)"', source.read(), re.M)
-    puts = [path for path, item in DOCUMENT["paths"].items() if "put" in item]
-    tap.point(puts == ["{id}".join(parts)], "so is the one that takes PUT", (puts, parts))
-    with open(os.path.join(ROOT, "daemon/requests/uploads.c"), encoding="utf-8") as source:
-        posts = re.findall(r'char path\[\] = "(.*)"', source.read())
-    tap.point(posts == [path for path, item in DOCUMENT["paths"].items() if "post" in item], "and that of POST", posts)
+    bodies = set(re.findall(r'\{"(/[^"]*)", "([A-Z]+)"\}', text))
+    described_bodies = {(re.sub(r"\{\w+\}", "{}", path), method.upper()) for path, item in DOCUMENT["paths"].items()
+                        for method in item if method in ("put", "post")}
+    tap.point(bodies == described_bodies, "so are those that take a body", sorted(bodies ^ described_bodies))
     tap.point(table == described, "the paths are those of the route table", sorted(table ^ described))
     asked = set()
     for path in glob.glob(os.path.join(ROOT, "client/profctl/*.c")):

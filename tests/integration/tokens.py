@@ -13,6 +13,7 @@ import time
 import harness
 from harness import PROFCTL, Daemon, Tap, as_user, free_port, programs, run, until
 from http_client import Client
+from uploads import batch
 
 PROXY, OTHER, FIRST, SECOND = 60131, 60132, 60133, 60134  # users; the last two become tenants
 MOVED = {FIRST: 4294967293, SECOND: 4294967292}  # tenants 2 and 3
@@ -308,7 +309,7 @@ def symbols_refused(tap, d, port, tokens, build, exes):
             ("that is coded", lambda: put(port, build, content, tokens["admin"], "Content-Encoding: gzip\r\n"), 415,
              "not coded"),
             ("with an id that is none", lambda: put(port, "%2e%2e", content, tokens["admin"]), 400, ""),
-            ("for another path", lambda: put(port, build + "/x", content, tokens["admin"]), 405, "PUT")):
+            ("for another path", lambda: put(port, build + "/x", content, tokens["admin"]), 405, "GET, HEAD")):
         said = asked()
         tap.point(said[0] == status and words in said[1], f"symbols {name}: {status}", said)
     first = put(port, build, b"", tokens["admin"], length=len(content), finish=False)
@@ -324,6 +325,49 @@ def symbols_refused(tap, d, port, tokens, build, exes):
     until(lambda: put(port, build, content, tokens["red-admin"])[0] == 200)
     until(lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) <= before)
     tap.point(True, "no descriptor is left")
+
+
+def bodies(tap, d, port, tokens, build, content):
+    """What takes a body, by its method and type, with every kind of credentials; and what other methods get. 400: the
+    credentials are good, and the body is not."""
+    uploads, symbols = "/api/v1/uploads", f"/api/v1/builds/{build}/symbols"
+    ways = (("POST", uploads, "application/x-protobuf", batch(b"no name")),
+            ("PUT", symbols, "application/octet-stream", content),
+            ("PUT", symbols, "application/vnd.profd.symbols", content))
+    removed = d.token("removed", "--read", "--write", "--admin", "--tenant", "red")
+    d.ctl("token", "remove", "removed")
+    client, wrong = Client(port), []
+
+    def ask(token, method, path, kind, body, **fields):
+        client.socket = None  # a refusal ends the connection
+        head = client.request(path, method, token=token, Content_Type=kind, Content_Length=len(body), **fields)
+        return client.ask(path, method, raw=head + body)
+    for name, token, statuses in (
+            ("no token", None, (401, 401, 401)), ("a wrong one", WRONG, (401, 401, 401)),
+            ("one that was removed", removed, (401, 401, 401)),
+            ("one that has ended and could read and write", tokens["expired-agent"], (401, 401, 401)),
+            ("one that has ended and could administer", tokens["expired"], (401, 401, 401)),
+            ("read", tokens["first"], (403, 403, 403)), ("everything", tokens["all"], (403, 403, 403)),
+            ("write", tokens["write"], (400, 403, 400)), ("read and write", tokens["agent"], (400, 403, 400)),
+            ("admin", tokens["admin"], (403, 200, 403)), ("admin of another tenant", tokens["blue-admin"],
+                                                           (403, 200, 403))):
+        for way, wanted in zip(ways, statuses):
+            for path in (way[1], f"{way[1]}?host=x") if wanted == 401 else (way[1],):
+                said = ask(token, way[0], path, *way[2:])
+                if said[0] != wanted or wanted != 200 and len(json.loads(said[2])["detail"]) < 20:
+                    wrong.append((name, way[:3], wanted, said))
+        said = ask(token, "POST", uploads, ways[0][2], batch(), X_Remote_User="alice")
+        if said[0] != 403:
+            wrong.append((name, "X-Remote-User", said))
+    tap.point(not wrong, "paths that take a body judge each kind of credentials", wrong)
+    wrong = []
+    for path, allowed in ((uploads, ["POST"]), (symbols, ["PUT"]), ("/api/v1/builds", ["GET", "HEAD"]),
+                          (f"{uploads}/", ["GET", "HEAD"]), (f"{symbols}/x", ["GET", "HEAD"]), ("/", ["GET", "HEAD"])):
+        for method in {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "QUERY", "get"} - set(allowed):
+            said = ask(tokens["write"], method, path, ways[0][2], b"")
+            if said[0] != 405 or said[1].get("allow") != ", ".join(allowed):
+                wrong.append((method, path, said))
+    tap.point(not wrong, "another method gets 405, with the methods that the path has", wrong)
 
 
 def hostile(tap, d, port, tokens):
@@ -440,6 +484,7 @@ def main():
                 ("admin", "--admin", "--tenant", "red"), ("write", "--write", "--tenant", "red"),
                 ("agent", "--read", "--write", "--tenant", "red"), ("all", "--read"),
                 ("expired", "--admin", "--tenant", "red", "--expires", "1s"),
+                ("expired-agent", "--read", "--write", "--tenant", "red", "--expires", "1s"),
                 ("blue-admin", "--admin", "--tenant", "blue"), ("red-admin", "--admin", "--tenant", "red"))}
             d.token("alice", "--read", "--tenant", "red", "--proxy")
             upload(d, FIRST, exes[2], [], "orange-service")
@@ -450,6 +495,8 @@ def main():
             tags(tap, d, tokens, first)
             symbols(tap, d, port, tokens, unnamed, exes[2])
             symbols_refused(tap, d, port, tokens, unnamed, exes)
+            with open(exes[2], "rb") as f:
+                bodies(tap, d, port, tokens, unnamed, f.read())
             hostile(tap, d, port, tokens)
             refusals(tap, d)
             shown(tap, d)

@@ -269,7 +269,8 @@ Test(net_http_admission, no_other_origin_and_no_other_method_because_of_it)
          "GET\r\n\r\n",
          "'https://x'"},
         {405, "OPTIONS / HTTP/1.1\r\nHost: localhost:9461\r\n\r\n", "Allow: GET, HEAD, OPTIONS"},
-        {405, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: same-origin\r\n\r\n", "only GET and HEAD"},
+        {405, "POST / HTTP/1.1\r\nHost: localhost:9461\r\nSec-Fetch-Site: same-origin\r\n\r\n",
+         "only GET, HEAD can be asked here"},
         {421, "OPTIONS / HTTP/1.1\r\nHost: evil:9461\r\nOrigin: https://grafana.example\r\n\r\n", "'evil:9461'"},
     };
     struct http_server_config config = tcp_server(false);

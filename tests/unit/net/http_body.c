@@ -336,15 +336,20 @@ static int judge(void *context, const struct http_body_head *head, struct profd_
     snprintf(context, 300, "%s %.*s %c %d %llu %.*s", head->post ? "POST" : "PUT", (int)head->n, head->path,
              head->token != 0 ? (char)head->token : '-', head->sized, (unsigned long long)head->size,
              (int)head->type_size, head->type);
-    if ((head->n != 3 || memcmp(head->path, "/up", 3) != 0) && (head->n != 5 || memcmp(head->path, "/file", 5) != 0)) {
-        profd_error_set(e, PROFD_METHOD, "not here");
-        return 405;
-    }
+    (void)e;
     return 0;
 }
 
+static const char *find_methods(const char *path, size_t n)
+{
+    return n == 3 && memcmp(path, "/up", 3) == 0     ? "GET, HEAD, POST"
+           : n == 5 && memcmp(path, "/file", 5) == 0 ? "POST, PUT"
+                                                     : "GET, HEAD";
+}
+
 static char judged[300];
-static const struct http_server_config server = {.admit = admit, .judge_body = judge, .body_context = judged};
+static const struct http_server_config server = {
+    .admit = admit, .find_methods = find_methods, .judge_body = judge, .body_context = judged};
 
 #define PUT_FILE "PUT /file HTTP/1.1\r\nHost: a\r\n"
 
@@ -354,8 +359,13 @@ Test(net_http_body, what_cannot_be_a_body_is_refused_before_it_is_read)
         int status;
         const char *request, *word;
     } rows[] = {
-        {405, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "not here"},
-        {405, "POST /up/ HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", "not here"},
+        {405, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "Allow: GET, HEAD\r\n"},
+        {405, "POST /up/ HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+         "Allow: GET, HEAD\r\n"},
+        {405, "PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "Allow: GET, HEAD, POST\r\n"},
+        {405, "GET /file?x HTTP/1.1\r\nHost: a\r\n\r\n", "Allow: POST, PUT\r\n"},
+        {405, "POS /file HTTP/1.1\r\nHost: a\r\n\r\n", "Allow: POST, PUT\r\n"},
+        {405, "OPTIONS /file HTTP/1.1\r\nHost: a\r\n\r\n", "Allow: POST, PUT\r\n"},
         {401, HEAD "X-Remote-User: x\r\nContent-Length: 5\r\n\r\nhello", "nobody knows"},
         {403, HEAD "Origin: http://b\r\nContent-Length: 5\r\n\r\nhello", "'http://b'"},
         {411, HEAD "\r\n", "Content-Length or Transfer-Encoding"},
@@ -583,7 +593,7 @@ Test(net_http_body, a_refused_sender_reads_the_answer)
     scene_say(&s, "POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 4194304\r\n\r\n", 60);
     scene_say(&s, flood, 4 << 20);
     scene_pump(&s, 0);
-    scene_assert_problem(&s, 405, "not here");
+    scene_assert_problem(&s, 405, "Allow: GET, HEAD\r\n");
     cr_assert_eq(s.handled, 0);
     free(flood);
     scene_close(&s);
