@@ -17,8 +17,7 @@ enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t 
     enum profd_status status = message_encode(m, 0, tag, &frame, &n, e);
 
     if (!status) {
-        status =
-            stream_write(s, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
+        status = stream_write(s, frame, n, stream_now() + MESSAGE_MS + (int64_t)n * 1000 / LIMIT_FRAME_RATE, e);
         free(frame);
     }
     return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;

@@ -79,9 +79,8 @@ static void work_run(struct store *store, const struct profd_error *full, struct
     for (size_t i = 0; i < n; i++) {
         struct admin *a = container_of(jobs[i], struct admin, job);
 
-        a->status = atomic_load(&a->gone)
-                        ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
-                        : a->run(a, store, full, &a->error);
+        a->status = atomic_load(&a->gone) ? profd_error_set(&a->error, PROFD_STOPPING, "not begun, because " ADMIN_GONE)
+                                          : a->run(a, store, full, &a->error);
     }
 }
 

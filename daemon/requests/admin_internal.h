@@ -35,8 +35,8 @@ typedef enum profd_status admin_run(struct admin *a, struct store *store, const 
 typedef enum profd_status admin_done(struct admin *a, struct profd_error *e);
 
 struct admin {
-    struct writer_job job;     /* all but verify */
-    admin_run *run;            /* admin_submit */
+    struct writer_job job; /* all but verify */
+    admin_run *run;        /* admin_submit */
     admin_done *done;
     struct verification check; /* verify */
     struct admin_service *service;
