@@ -13,6 +13,8 @@ JOBS=${PROFD_TEST_JOBS:-$(($(nproc) + 1))}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mkdir "$work/shared" # tests put there what others can use, too
+export PROFD_TEST_SHARED=$work/shared
 export PROFD_BUILD=$B ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
 # These load every core by themselves, and their deadlines are those of a program that has the machine: nothing runs

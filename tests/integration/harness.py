@@ -318,11 +318,14 @@ def private_mounts():
 
 
 def until(condition, seconds=LONG):
-    """Waits for what condition gives to be true; returns it, or what it gave last."""
+    """Waits for what condition gives to be true; returns it, or what it gave last. A pause is as long as the look
+    before it, so that looks that start programs leave the core to what is waited for."""
     deadline = time.monotonic() + seconds
-    while not (got := condition()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return got
+    while True:
+        began = time.monotonic()
+        if (got := condition()) or (now := time.monotonic()) >= deadline:
+            return got
+        time.sleep(min(max(now - began, 0.02), 0.2))
 
 
 def symbols(executable):
@@ -342,7 +345,19 @@ def bounds(executable):
 
 
 def programs(folder):
-    """Builds tests/programs into the folder."""
+    """tests/programs, built, in the folder. Tests of one run of run.sh copy what the first of them has built."""
+    shared = os.environ.get("PROFD_TEST_SHARED")
+    if not shared:
+        return build_programs(folder)
+    built = os.path.join(shared, "programs")
+    with open(built + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.isdir(built):
+            os.rename(build_programs(built + ".new"), built)
+    return shutil.copytree(built, folder, dirs_exist_ok=True)
+
+
+def build_programs(folder):
     done = run("bash", os.path.join(ROOT, "tests/programs/build.sh"), folder)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
