@@ -37,16 +37,16 @@
       "remove the oldest days when the database exceeds SIZE (default 0: never)")                                      \
     X(relay, "relay", TEXT, OF_PROFD | OF_RELAY, "URL", "send to the centre at https://HOST[:PORT][/PREFIX]")          \
     X(relay_keep_bytes, "relay-keep-bytes", TEXT, OF_PROFD, "SIZE",                                                    \
-      "acknowledged segments kept for a centre that is restored (default 1G)")                                         \
+      "acknowledged uploads kept in case the centre is restored (default 1G)")                                         \
     X(host_detail, "host-detail", TEXT, OF_PROFD, "WHEN",                                                              \
       "keep functions per host at a centre: auto (default), always or never")                                          \
     X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE",                                                                    \
       "certificates that issue the centre's (PEM; default: the system's)")                                             \
     X(relay_token, "relay-token", TEXT, OF_RELAY, "FILE", "token of this host (mode 0600)")                            \
-    X(relay_host, "relay-host", TEXT, OF_RELAY, "NAME", "name of this host, if its token is that of a group")          \
+    X(relay_host, "relay-host", TEXT, OF_RELAY, "NAME", "name of this host, if the token is for several hosts")         \
     X(relay_proxy, "relay-proxy", TEXT, OF_RELAY, "URL", "connect through the HTTP proxy at http://HOST:PORT")         \
     X(relay_interval, "relay-interval", TEXT, OF_PROFD | OF_RELAY, "TIME",                                             \
-      "time between connections of a host, unless the centre states one (default 60s)")                                \
+      "interval in which each host connects once to a centre (default 60s)")                                           \
     X(relay_once, "once", ONLY_FLAG, OF_RELAY, NULL, "send what there is once, and exit")                              \
     X(harvest_interval, "harvest-interval", TEXT, OF_PROFD, "TIME",                                                    \
       "interval between harvests of a live process (default 10s)")                                                     \
