@@ -6,14 +6,14 @@
 #include "profctl/profctl_ask.h"
 #include "profctl/profctl_rows.h"
 
-/* The minute of a time of the daemon's JSON, or "-" where there is none. */
+/* Shortens a time of the daemon's JSON to minutes; "-" for no time. */
 static const char *hosts_time(const char *text, char out[32])
 {
     (void)snprintf(out, 32, *text ? "%.16sZ" : "-", text);
     return out;
 }
 
-/* "WHAT TIME; ", or "" if it never was. */
+/* Returns "WHAT TIME; ", or "" if there is no time. */
 static const char *hosts_remark(const char *what, const char *text, char out[96])
 {
     char when[32];
@@ -64,8 +64,8 @@ const struct profctl_verb verb_hosts = {
     .name = "hosts",
     .arguments = "",
     .summary = "List the hosts of a centre",
-    .details = "lag is the time since the host was last connected.\n"
-               "Only hosts of tenants that the user may read are listed.\n",
+    .details = "LAG is the time since the host's last connection.\n"
+               "The list contains only hosts of tenants that the user may read.\n",
     .arguments_least = 0,
     .arguments_most = 0,
     .run = hosts_run,

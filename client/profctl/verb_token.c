@@ -7,16 +7,16 @@
 #include "profctl/profctl_rows.h"
 
 static const struct profctl_option options[] = {
-    {"read", 0, NULL, "add: it may read"},
-    {"write", 0, NULL, "add: it may send what the host of its name has counted"},
-    {"admin", 0, NULL, "add: it may read, and send symbols"},
-    {"tenant", 't', "T", "add: owner of the data; \"all\": every one (default: all, with --write: default)"},
-    {"hosts", 0, "PATTERN", "add, with --write: hosts that it may send for, as node-*; * and ? are wildcards"},
-    {"expires", 0, "TIME|AGE", "add: its end, as 2027-01-31, or how long it is valid, as 90d or 12h (default: no end)"},
-    {"proxy", 0, NULL, "add: it is not shown; a proxy names it"},
+    {"read", 0, NULL, "add: allow reading"},
+    {"write", 0, NULL, "add: allow the host NAME to send its counts"},
+    {"admin", 0, NULL, "add: allow reading and sending symbols"},
+    {"tenant", 't', "T", "add: tenant of the data, or all (default: all; with --write: default)"},
+    {"hosts", 0, "PATTERN", "add, with --write: allow all hosts with such names; * and ? are wildcards"},
+    {"expires", 0, "TIME|AGE", "add: end of the token: a time, as 2027-01-31, or an age, as 90d (default: none)"},
+    {"proxy", 0, NULL, "add: print no token; a proxy sends NAME"},
 };
 
-/* A time has a "-", an age has none. */
+/* Tells a time from an age: only a time contains a "-". */
 static enum profd_status read_end(const struct profctl_call *call, char end[64], struct profd_error *e)
 {
     const char *given = profctl_value(call, "expires");
@@ -47,7 +47,7 @@ static enum profd_status add(const struct profctl_call *call, struct profd_error
     }
     if (!name || rights[0] == '\0') {
         return profd_error_set(e, PROFD_USAGE,
-                               "token add: give one name, and what it may do: --read, --write, --admin");
+                               "token add: give one name and at least one right: --read, --write or --admin");
     }
     if (!tenant) {
         tenant = profctl_value(call, "write") != NULL ? "default" : "all";
@@ -56,10 +56,10 @@ static enum profd_status add(const struct profctl_call *call, struct profd_error
     const char *const arguments[] = {name, rights, tenant, end, proxy ? "proxy" : "token", hosts ? hosts : ""};
     TRY(admin_ask(call, "token-add", arguments, sizeof arguments / sizeof *arguments, "adding", false, &answer, e));
     if (answer && proxy) {
-        printf("added token %s, which a proxy names\n", name);
+        printf("added token %s for a proxy\n", name);
     } else if (answer) {
         printf("%s\n", rows_text(answer, 0, "token"));
-        profctl_complain("this is token %s (%s; tenant %s); it is not shown again", name, rights, tenant);
+        profctl_complain("this is token %s (%s; tenant %s); it cannot be shown again", name, rights, tenant);
     }
     rows_free(answer);
     return PROFD_OK;
@@ -117,9 +117,9 @@ const struct profctl_verb verb_token = {
     .arguments = "add NAME | list | remove NAME",
     .summary = "Manage the tokens of the HTTP API",
     .details =
-        "A token is printed once, by add; the daemon stores its hash. Programs show it as Bearer token, or as the\n"
-        "password of any user. A tenant that does not exist is made. A token that is removed is refused from the\n"
-        "next request on. For root, the daemon's user and members of its admin group.\n",
+        "add prints the token once; the daemon stores only its hash. Programs send it as Bearer token, or as the\n"
+        "password of any user. A tenant that does not exist is made. A removed token is refused from the next\n"
+        "request on. Only root, the daemon's user and members of its admin group may use this verb.\n",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments_least = 1,

@@ -43,7 +43,7 @@
     X(relay_ca, "relay-ca", TEXT, OF_RELAY, "FILE",                                                                    \
       "certificates that issue the centre's (PEM; default: the system's)")                                             \
     X(relay_token, "relay-token", TEXT, OF_RELAY, "FILE", "token of this host (mode 0600)")                            \
-    X(relay_host, "relay-host", TEXT, OF_RELAY, "NAME", "name of this host, if the token is for several hosts")         \
+    X(relay_host, "relay-host", TEXT, OF_RELAY, "NAME", "name of this host, if the token is for several hosts")        \
     X(relay_proxy, "relay-proxy", TEXT, OF_RELAY, "URL", "connect through the HTTP proxy at http://HOST:PORT")         \
     X(relay_interval, "relay-interval", TEXT, OF_PROFD | OF_RELAY, "TIME",                                             \
       "interval in which each host connects once to a centre (default 60s)")                                           \

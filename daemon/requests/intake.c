@@ -9,15 +9,15 @@
 #include "net/loop.h"
 #include "writer/writer.h"
 
-#define WAIT_QUIET_MS 50u /* nothing more has come for so long: what waits is all that there is */
+#define WAIT_QUIET_MS 50u /* after a pause of this length, the waiting uploads are stored */
 #define WAIT_MOST_MS 10000u
 #define FLUSH_BYTES (16u << 20)
-#define FLUSH_PARCELS (LIMIT_HTTP_CONNECTIONS / 2) /* each holds a connection */
+#define FLUSH_PARCELS (LIMIT_HTTP_CONNECTIONS / 2) /* each parcel holds a connection */
 #define HELD_MOST (64u << 20)
 #define HELD_MOST_OF_HOST (16u << 20)
-#define SERIES_PER_SECOND 1000u /* that a centre shall have to add up */
+#define SERIES_PER_SECOND 1000u /* most that a centre shall get */
 #define INTERVAL_MOST_MS (UINT64_C(3600) * 1000)
-#define KNOWN_BYTES (16u << 20) /* of counts of hosts; beyond, they begin at 0 again */
+#define KNOWN_BYTES (16u << 20) /* of counts of hosts; above it, they begin at 0 again */
 
 STAILQ_HEAD(intake_parcels, intake_parcel);
 
@@ -25,11 +25,11 @@ struct intake {
     struct intake_config config;
     struct centre_counts counts;
     struct loop_timer *timer;
-    struct intake_parcels waiting; /* for it */
+    struct intake_parcels waiting; /* for the timer */
     size_t waiting_count, waiting_bytes;
-    uint64_t began, latest; /* ms of loop_now: when the first and the last of them came */
-    size_t held_bytes;      /* of all that are not answered */
-    size_t pending;         /* that are not answered */
+    uint64_t began, latest; /* ms of loop_now: arrival of the first and the last of them */
+    size_t held_bytes;      /* of all parcels that are not answered */
+    size_t pending;         /* parcels that are not answered */
     struct hashmap known;   /* identity of a host → struct host_counts */
     struct hashmap shares;  /* identity of a host, or tenant → size_t: its part of held_bytes, if not 0 */
 };
@@ -53,7 +53,7 @@ static void parcel_fail(struct intake_parcel *p, enum profd_status status, const
     p->error = *e;
 }
 
-/* What has a key but cannot be read is put aside; without a key it is refused. */
+/* Decodes an upload. One that cannot be read is put aside if it has a key, otherwise refused. */
 static void item_decode(struct intake_item *x)
 {
     struct store_delivery *d = &x->delivery;
@@ -71,7 +71,7 @@ static void item_decode(struct intake_item *x)
     segment_digest(d->bytes, d->size, d->digest);
 }
 
-/* A segment that may be read another time must not be lost: then nothing of its parcel is stored. */
+/* If an upload may become readable later, its whole parcel is refused, so that the host sends the upload again. */
 static void flush_prepare(struct writer_job *job)
 {
     struct intake_parcel *p;
@@ -154,7 +154,7 @@ static void flush_one(struct intake_flush *f, struct store *store, const struct 
     enum profd_status status = PROFD_OK;
 
     if (!list || !receipts) {
-        status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory to store %zu segments", n);
+        status = profd_error_set(&e, PROFD_NO_MEMORY, "no memory to store %zu uploads", n);
     } else if (full) {
         status = PROFD_FULL;
         e = *full;
@@ -180,7 +180,7 @@ static struct host_counts *find_counts(struct intake *n, const uint8_t host[STOR
     return hashmap_find(&n->known, host, STORE_HOST_SIZE);
 }
 
-/* Of a segment with another label `host`, the value of that. */
+/* The upload's own value of the label `host`, or "". */
 static const char *find_label(const struct segment *s)
 {
     for (size_t i = 0; i < s->label_count; i++) {
@@ -196,12 +196,12 @@ static void log_receipt(const struct intake_parcel *p, const struct intake_item 
     const struct store_receipt *r = &x->receipt;
 
     if (r->outcome == STORE_SEGMENT_PUT_ASIDE && !r->again) {
-        log_write(LOG_LEVEL_ERROR, "segment put aside", "segment %" PRIu64 " of host %s was put aside: %s",
+        log_write(LOG_LEVEL_ERROR, "upload put aside", "upload %" PRIu64 " of host %s was put aside: %s",
                   x->delivery.sequence, p->name, x->delivery.fault ? x->delivery.fault : "it cannot be read");
     } else if (r->outcome == STORE_SEGMENT_CONFLICT) {
-        log_write(LOG_LEVEL_ERROR, "segment conflict",
-                  "segment %" PRIu64 " of host %s was not counted: another with this key was counted before; two "
-                  "machines may have one identity",
+        log_write(LOG_LEVEL_ERROR, "upload conflict",
+                  "upload %" PRIu64 " of host %s was not counted: another upload with this key was counted before; "
+                  "two machines may have one identity",
                   x->delivery.sequence, p->name);
     } else if (r->relabelled && known && !known->relabelled) {
         known->relabelled = true;
@@ -234,7 +234,7 @@ static void parcel_end(struct intake *n, struct intake_parcel *p)
         const bool refused = p->status || x->status || x->receipt.unknown;
 
         if (!p->status && !x->status && x->receipt.unknown) {
-            x->status = profd_error_set(&x->error, PROFD_REFUSED, "segment %" PRIu64 ": its host has not arrived",
+            x->status = profd_error_set(&x->error, PROFD_REFUSED, "upload %" PRIu64 ": its host is not known",
                                         x->delivery.sequence);
         }
         count_item(&n->counts.segments, x, refused);
@@ -352,7 +352,7 @@ static void take_from_share(struct intake *n, const void *key, size_t size, size
     }
 }
 
-/* Bytes of memory: as received, and as their counts say they are when they are decoded. */
+/* Bytes of memory of the received bytes and of their decoded counts. */
 static size_t parcel_weigh(const struct intake_parcel *p)
 {
     size_t weight = sizeof *p;
@@ -365,8 +365,8 @@ static size_t parcel_weigh(const struct intake_parcel *p)
     return weight;
 }
 
-/* Neither a host nor the hosts of a tenant must take all of the memory: each gets one parcel of any size, or several,
- * which leave as much to others. */
+/* A host, or the hosts of a tenant, must not take all of the memory. Each gets one parcel of any size, or several that
+ * leave at least the same amount free for others. */
 enum profd_status intake_reserve(struct intake *n, struct intake_parcel *p, struct profd_error *e)
 {
     const size_t weight = p->weight = parcel_weigh(p), host = get_share(n, p->host, sizeof p->host),
@@ -374,23 +374,23 @@ enum profd_status intake_reserve(struct intake *n, struct intake_parcel *p, stru
 
     if (p->count > 1 && weight > HELD_MOST) {
         return profd_error_set(e, PROFD_TOO_LARGE,
-                               "%zu uploads with %zu bytes when they are not compressed; at most %u, or one upload",
+                               "%zu uploads with %zu bytes after decompression; the limit is %u, or one upload",
                                p->count, weight, HELD_MOST);
     }
     if (n->pending && n->held_bytes + weight > HELD_MOST) {
-        return profd_error_set(e, PROFD_BUSY, "uploads of %zu bytes wait to be stored; at most %u may", n->held_bytes,
+        return profd_error_set(e, PROFD_BUSY, "uploads of %zu bytes wait to be stored; the limit is %u", n->held_bytes,
                                HELD_MOST);
     }
     if (host && (host + weight > HELD_MOST_OF_HOST || n->held_bytes + host + weight > HELD_MOST)) {
         return profd_error_set(e, PROFD_BUSY,
-                               "uploads of this host of %zu bytes wait to be stored, and of all hosts of %zu; at most "
-                               "%u may, and not more than is left for others",
+                               "%zu bytes of this host and %zu of all hosts wait to be stored; a host may have %u, and "
+                               "not more than is left for others",
                                host, n->held_bytes, HELD_MOST_OF_HOST);
     }
     if (tenant && n->held_bytes + tenant + weight > HELD_MOST) {
         return profd_error_set(e, PROFD_BUSY,
-                               "uploads of this tenant of %zu bytes wait to be stored, and of all tenants of %zu; not "
-                               "more may than is left for others of %u",
+                               "%zu bytes of this tenant and %zu of all tenants wait to be stored; a tenant may not "
+                               "have more than is left for others of %u",
                                tenant, n->held_bytes, HELD_MOST);
     }
     if (!add_to_share(n, p->host, sizeof p->host, weight)) {
@@ -459,8 +459,7 @@ void intake_arrived(struct intake *n, const struct intake_arrival *a)
     }
     if (a->restored) {
         log_write(LOG_LEVEL_NOTICE, NULL,
-                  "host %s was restored from a backup: what its live processes counted since then may be missing",
-                  a->name);
+                  "host %s was restored from a backup: later counts of its live processes may be missing", a->name);
     }
 }
 

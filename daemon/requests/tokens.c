@@ -25,7 +25,7 @@ static bool tokens_put(struct tokens *all, const struct store_token *token)
     return t != NULL;
 }
 
-/* What store_each_token fills. */
+/* The context of loading_put. */
 struct loading {
     struct tokens *all;
     bool failed;
@@ -77,7 +77,7 @@ const struct store_token *tokens_find(const struct tokens *all, uint64_t id)
     return entry ? *entry : NULL;
 }
 
-/* A name of as many bytes as a hash is no token's hash: only an entry of the kind that was asked for counts. */
+/* A name may have as many bytes as a hash, so an entry of the other kind is ignored. */
 static const struct store_token *tokens_look(const struct tokens *all, const struct http_credentials *c)
 {
     const struct store_token *t = c->user ? hashmap_find(&all->by_key, c->user, c->user_size)
@@ -93,14 +93,14 @@ static void tokens_log_refusal(struct tokens *all, const char *sentence)
 
     all->refused++;
     if (!all->logged || now - all->logged >= LOG_MS) {
-        log_write(LOG_LEVEL_NOTICE, NULL, "refused an HTTP request: %s; %" PRIu64 " refused since the line before",
+        log_write(LOG_LEVEL_NOTICE, NULL, "refused an HTTP request: %s; refused since the previous line: %" PRIu64,
                   sentence, all->refused);
         all->logged = now;
         all->refused = 0;
     }
 }
 
-/* For which token the request speaks; NULL: none, and *status is 0 if none is needed. */
+/* Finds the token of a request. NULL: it has none, and *status is 0 if it needs none. */
 static const struct store_token *tokens_identify(const struct tokens *all, const struct http_credentials *c,
                                                  int *status, struct profd_error *e)
 {
@@ -112,17 +112,17 @@ static const struct store_token *tokens_identify(const struct tokens *all, const
         profd_error_set(e, PROFD_FORBIDDEN,
                         "the header X-Remote-User counts only on the Unix socket, from the user of proxy-user");
     } else if (c->user && c->token_sha256) {
-        profd_error_set(e, PROFD_FORBIDDEN, "the request has a token and X-Remote-User: only one may be there");
+        profd_error_set(e, PROFD_FORBIDDEN, "the request has both a token and X-Remote-User; it may have only one");
     } else if (c->user || c->token_sha256) {
         t = tokens_look(all, c);
         if (!t && c->user) {
-            profd_error_set(e, PROFD_FORBIDDEN, "the proxy names \"%.*s\", and there is no such token",
+            profd_error_set(e, PROFD_FORBIDDEN, "the proxy names the token \"%.*s\", which does not exist",
                             (int)(c->user_size < 64 ? c->user_size : 64), c->user);
         } else if (!t) {
-            profd_error_set(e, PROFD_UNAUTHORIZED, "the token in Authorization is not known: it is wrong, or removed");
+            profd_error_set(e, PROFD_UNAUTHORIZED, "the token in Authorization is unknown; it is wrong or was removed");
         }
     } else if (c->given || (c->tcp ? !c->open : proxy)) {
-        profd_error_set(e, PROFD_UNAUTHORIZED, "the request has no token in Authorization, as Bearer or as password");
+        profd_error_set(e, PROFD_UNAUTHORIZED, "the request has no token in Authorization, as Bearer or as Basic");
     } else {
         *status = 0;
     }

@@ -1,6 +1,5 @@
-/* Which tokens there are (store/tokens.h), for HTTP: those that requests show, and the names that a proxy gives. What
- * the database has is kept here, and changes with it, so that the next request is judged by it. On the loop's thread,
- * if nothing else is said. */
+/* The tokens of the HTTP API (store/tokens.h) in memory: those that requests contain, and those that a proxy names.
+ * Changes of the database are made here, too, so that they apply to the next request. On the loop's thread. */
 #ifndef PROFD_REQUESTS_TOKENS_H
 #define PROFD_REQUESTS_TOKENS_H
 
@@ -19,24 +18,24 @@ struct upkeep_job;
 struct tokens {
     struct hashmap by_key; /* SHA-256 of a token, or the name that a proxy gives → struct store_token */
     struct hashmap by_id;  /* → pointer to it */
-    bool has_proxy;        /* a proxy of this user may name tokens */
+    bool has_proxy;        /* the user proxy_user may name tokens */
     uint32_t proxy_user;
-    const struct upkeep_job *upkeep; /* knows whether the clock is trusted: no token ends by one that is not */
+    const struct upkeep_job *upkeep; /* its clock decides whether a token has ended */
     uint64_t refused;                /* requests with unknown or ended tokens, not logged yet */
-    uint64_t logged;                 /* ms of loop_now: the latest line about them; 0: none */
+    uint64_t logged;                 /* ms of loop_now of the latest line about them; 0: none */
 };
 
-/* Reads all tokens of the store. On failure there may be some. */
+/* Reads all tokens of the store. On failure, some of them may be in the table. */
 enum profd_status tokens_load(struct tokens *all, struct store *store, struct profd_error *e);
-/* One that was added to the store; NO_MEMORY: it is refused until the next start. */
+/* Adds a token after it was added to the store. NO_MEMORY: the token is refused until the next start. */
 enum profd_status tokens_add(struct tokens *all, const struct store_token *token, struct profd_error *e);
-/* One that was removed from it. */
+/* Removes a token after it was removed from the store. */
 void tokens_remove(struct tokens *all, uint64_t id);
 void tokens_done(struct tokens *all);
 
 /* http_admit; the context is a struct tokens. Refused tokens are logged, at most once a minute. O(1). */
 int tokens_admit(void *context, const struct http_credentials *c, uint64_t *token, struct profd_error *e);
-/* The token of this number; NULL: there is none. Borrowed until it is removed. O(1). */
+/* Returns the token with this number, or NULL. Borrowed until the token is removed. O(1). */
 const struct store_token *tokens_find(const struct tokens *all, uint64_t id);
 
 #endif

@@ -22,14 +22,14 @@
 #include "requests/tokens.h"
 #include "writer/writer.h"
 
-#define NUMBER_MOST (UINT64_C(1) << 62) /* of a host's database */
+#define NUMBER_MOST (UINT64_C(1) << 62) /* largest number of a host's database */
 #define ANSWER_MOST (16u << 20)
-#define LOG_MS 60000u /* refusals of one status cost a line in this time */
+#define LOG_MS 60000u /* at most one line for each status in this time */
 #define LOG_STATUSES 100u
 
 struct uploads_service {
     struct uploads_config config;
-    uint64_t logged[LOG_STATUSES]; /* ms of loop_now, by HTTP status less 400: when it was last in the log */
+    uint64_t logged[LOG_STATUSES]; /* ms of loop_now of the latest line, by HTTP status − 400 */
 };
 
 /* A request until it is answered. */
@@ -42,9 +42,9 @@ struct posting {
     struct uploads_host host;        /* name "" until it is known */
     struct store_arrival arrival;
     struct store_admission admission;
-    struct intake_parcel parcel; /* its centre is set by the admission, too */
+    struct intake_parcel parcel; /* the admission also sets its centre */
     bool reserved;
-    struct buildid send[INTAKE_WANTED]; /* the host shall send their symbols */
+    struct buildid send[INTAKE_WANTED]; /* the host shall send symbols of these */
     size_t send_count;
     enum profd_status status; /* why the host is not admitted */
     struct profd_error error;
@@ -65,7 +65,7 @@ static void posting_free(struct posting *p)
     free(p);
 }
 
-/* What a host does wrong, it does with each batch. */
+/* A host repeats an error with each batch, so each status is logged at most once in LOG_MS. */
 static void log_refusal(struct uploads_service *s, const char *token, int http_status, const char *sentence)
 {
     const unsigned i = (unsigned)http_status - 400;
@@ -79,7 +79,7 @@ static void log_refusal(struct uploads_service *s, const char *token, int http_s
     }
 }
 
-/* Answers by a problem, and frees the request. */
+/* Answers with a problem document, and frees the request. */
 static void posting_refuse(struct posting *p, int http_status, enum profd_status status, const char *sentence)
 {
     struct page page;
@@ -106,7 +106,7 @@ static json_t *item_make(const struct intake_item *x)
         detail = x->error.sentence;
     } else {
         outcome = r->outcome == STORE_SEGMENT_COUNTED && r->again ? "known" : outcomes[r->outcome];
-        detail = r->outcome == STORE_SEGMENT_PUT_ASIDE  ? d->fault ? d->fault : "it came before, and cannot be read"
+        detail = r->outcome == STORE_SEGMENT_PUT_ASIDE  ? d->fault ? d->fault : "a repeat, which cannot be read"
                  : r->outcome == STORE_SEGMENT_CONFLICT ? "another upload with this sender and sequence was counted"
                                                         : "";
     }
@@ -127,13 +127,13 @@ static json_t *builds_make(const struct buildid *ids, size_t n)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < n; i++) { /* what is left out is asked for another time */
+    for (size_t i = 0; i < n; i++) { /* a build that is left out is asked for later */
         (void)json_array_append_new(list, json_string(ids[i].text));
     }
     return list;
 }
 
-/* The host is admitted, and what it sent is committed. Frees the request. */
+/* Answers the request after the host was admitted and its uploads were committed. Frees the request. */
 static void posting_answer(struct posting *p)
 {
     const struct store_centre *c = &p->parcel.centre;
@@ -155,9 +155,9 @@ static void posting_answer(struct posting *p)
                   (json_int_t)p->admission.number, "uploads", uploads, "wanted",
                   builds_make(p->parcel.wanted, p->parcel.wanted_count), "send", builds_make(p->send, p->send_count)),
         &page.body);
-    if (cut || page.body.failed) { /* the host sends the batch again, and learns that it is known */
+    if (cut || page.body.failed) { /* the host sends the batch again; its uploads are known then */
         buffer_done(&page.body);
-        page_problem(&page, 503, PROFD_NO_MEMORY, "the answer exceeds memory");
+        page_problem(&page, 503, PROFD_NO_MEMORY, "no memory for the answer");
     }
     reply_tell(p->exchange, &page);
     posting_free(p);
@@ -175,8 +175,8 @@ static void parcel_done(struct intake_parcel *parcel)
     }
 }
 
-/* The symbols that a host offers, in one transaction: p->send gets the builds of which it shall send them. Offers that
- * cannot be read are passed over. */
+/* Stores the host's offers of symbols in one transaction. p->send gets the builds of the symbols that the host shall
+ * send. Offers that cannot be read are skipped. */
 static enum profd_status take_offers(struct posting *p, struct store *store, struct profd_error *e)
 {
     const size_t most = p->batch.offer_count;
@@ -216,7 +216,8 @@ static enum profd_status take_offers(struct posting *p, struct store *store, str
     return status;
 }
 
-/* What a host says of symbols. With uploads, the intake finds what is wanted after their commit. */
+/* Takes the offers of symbols. The intake finds the wanted builds after the commit of uploads; without uploads, this
+ * function does. */
 static enum profd_status take_symbols(struct posting *p, struct store *store, struct profd_error *e)
 {
     TRY(p->batch.offer_count ? take_offers(p, store, e) : PROFD_OK);
@@ -294,7 +295,7 @@ static void admission_drop(struct writer_job *job)
 static const struct writer_job_type admission_type = {
     .run = admission_run, .done = admission_done, .drop = admission_drop};
 
-/* A host's identity: of its tenant and its name. */
+/* The identity of a host: a hash of its tenant and its name. */
 static void make_identity(uint32_t tenant, const char *name, uint8_t out[STORE_HOST_SIZE])
 {
     struct sha256_ctx context;
@@ -315,18 +316,18 @@ enum profd_status uploads_find_host(const struct store_token *token, const char 
 
     if (!*token->hosts && *stated && strcmp(stated, name) != 0) {
         return profd_error_set(e, PROFD_FORBIDDEN,
-                               "the request is of host %.100s, and the token is that of host %s: a token for several "
-                               "hosts is added with --hosts",
+                               "the request states host %.100s, but the token is for host %s; profctl token add "
+                               "--hosts makes a token for several hosts",
                                stated, name);
     }
     if (!n || n >= sizeof out->name || label_judge("host", 4, name, n) != LABEL_GOOD) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "the request states a host's name of %zu bytes: with token %s it must be the value of a "
-                               "label, at most %zu",
+                               "the name of the host has %zu bytes: with token %s it must be a valid value of a label "
+                               "with 1 to %zu bytes",
                                n, token->name, sizeof out->name - 1);
     }
     if (*token->hosts && fnmatch(token->hosts, name, 0) != 0) {
-        return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts named %s, not for %s", token->name,
+        return profd_error_set(e, PROFD_FORBIDDEN, "token %s is for hosts that match %s, not for %s", token->name,
                                token->hosts, name);
     }
     memcpy(out->name, name, n + 1);
@@ -339,7 +340,7 @@ static enum profd_status read_size(const struct message_bytes *bytes, size_t siz
 {
     return !bytes->size || bytes->size == size
                ? PROFD_OK
-               : profd_error_set(e, PROFD_MALFORMED, "%s in the batch has %zu bytes: it must have %zu, or be absent",
+               : profd_error_set(e, PROFD_MALFORMED, "%s in the batch has %zu bytes; it must have %zu or be absent",
                                  what, bytes->size, size);
 }
 
@@ -351,7 +352,7 @@ static enum profd_status read_head(struct posting *p, const struct store_token *
     TRY(read_size(&b->incarnation, STORE_INCARNATION_SIZE, "the incarnation of the centre", e));
     if (b->upload_count && !b->centre.size) {
         return profd_error_set(e, PROFD_MALFORMED,
-                               "a batch with uploads must name the centre: a first one without uploads gets its name");
+                               "a batch with uploads must name the centre: ask for its name with an empty batch");
     }
     if (b->clock > INT64_MAX || b->number > NUMBER_MOST || b->held > NUMBER_MOST) {
         return profd_error_set(e, PROFD_MALFORMED,
@@ -408,8 +409,8 @@ int uploads_judge(struct uploads_service *s, const struct http_body_head *head, 
 
     if (!t) {
         profd_error_set(e, PROFD_UNAUTHORIZED,
-                        "uploads are taken with a token that has the right write; profctl token add NAME --write at "
-                        "the centre makes one");
+                        "uploads need a token with the right write; make one with profctl token add NAME --write at "
+                        "the centre");
         return 401;
     }
     if (!(t->rights & STORE_MAY_WRITE) || t->all) {
@@ -419,7 +420,7 @@ int uploads_judge(struct uploads_service *s, const struct http_body_head *head, 
         return 403;
     }
     if (head->type_size != sizeof type - 1 || memcmp(head->type, type, head->type_size) != 0) {
-        profd_error_set(e, PROFD_REFUSED, "uploads have Content-Type: %s, not '%.*s'", type,
+        profd_error_set(e, PROFD_REFUSED, "uploads must have Content-Type: %s, not '%.*s'", type,
                         (int)(head->type_size < 100 ? head->type_size : 100), head->type);
         log_refusal(s, t->name, 415, e->sentence);
         return 415;
@@ -427,7 +428,7 @@ int uploads_judge(struct uploads_service *s, const struct http_body_head *head, 
     return 0;
 }
 
-/* Reads all of the request, and gives it to the writer. */
+/* Reads the request, and submits it to the writer. */
 static enum profd_status posting_begin(struct posting *p, const struct http_request *r, const struct store_token *token,
                                        int *http_status, struct profd_error *e)
 {
@@ -436,15 +437,15 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
     if (c->relays) {
         *http_status = 409;
         return profd_error_set(e, PROFD_CONFLICT,
-                               "this daemon forwards its uploads (relay is configured): it is no centre");
+                               "this daemon forwards its uploads (relay is configured), so it cannot be a centre");
     }
     TRY(message_decode_batch(r->bytes, r->size, &p->batch, e));
     TRY(read_head(p, token, e));
     if (p->batch.centre.size && memcmp(p->batch.centre.data, c->centre, sizeof c->centre) != 0) {
         *http_status = 421;
         return profd_error_set(e, PROFD_REFUSED,
-                               "the batch is for another centre: if host %s shall move to this one, profctl relay "
-                               "move on the host says so",
+                               "the batch is for another centre; to move host %s to this one, use profctl relay move "
+                               "there",
                                p->host.name);
     }
     TRY(read_uploads(p, e));

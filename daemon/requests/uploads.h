@@ -1,6 +1,5 @@
-/* POST /api/v1/uploads at a centre: a host says that it is there, and sends a batch of uploads (Batch of
- * proto/profd.proto) with a write token, which names its tenant and the host. It is answered after the commit. On the
- * loop's thread. */
+/* POST /api/v1/uploads at a centre. A host sends a batch of uploads (Batch of proto/profd.proto), which may be empty.
+ * Its write token determines the tenant and the host. The answer follows the commit. On the loop's thread. */
 #ifndef PROFD_REQUESTS_UPLOADS_H
 #define PROFD_REQUESTS_UPLOADS_H
 
@@ -19,7 +18,7 @@ struct writer;
 /* All parts outlive the service. */
 struct uploads_config {
     uint8_t centre[STORE_CENTRE_SIZE]; /* name */
-    bool relays;                       /* this daemon itself sends to another centre: then it is none */
+    bool relays;                       /* this daemon sends to a centre, and refuses batches of others */
     struct intake *intake;
     const struct tokens *tokens;
     struct writer *writer;
@@ -34,14 +33,15 @@ struct uploads_host {
     char name[256];
     uint8_t identity[STORE_HOST_SIZE];
 };
-/* The host of a request with a write token: that of the token's name, or with a token for several hosts the one that
- * the request states, else "". FORBIDDEN: the token is not for it; MALFORMED: it cannot be one. */
+/* Finds the host of a request with a write token. Its name is that of the token, or, with a token for several hosts,
+ * the name that the request states ("" if it states none). FORBIDDEN if the token is not for this host. MALFORMED if
+ * the name is not valid. */
 enum profd_status uploads_find_host(const struct store_token *token, const char *stated, struct uploads_host *out,
                                     struct profd_error *e);
 
-/* http_judge_body, of a POST: it needs a token with the right write. */
+/* The http_judge_body of these requests. A request needs a token with the right write. */
 int uploads_judge(struct uploads_service *s, const struct http_body_head *head, struct profd_error *e);
-/* Answers a POST that was judged so, later. */
+/* Takes a request that uploads_judge accepted, and answers it later. */
 void uploads_receive(struct uploads_service *s, struct http_exchange *x, const struct http_request *request);
 
 #endif

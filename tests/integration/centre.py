@@ -178,7 +178,7 @@ def refused(tap):
         status = centre.json("status", "--json")["store"]["centre"]
         tap.point(status["quarantined"] == 1 and status["conflicts"] == 1 and status["refused"] >= 1,
                   "status counts them", status)
-        tap.point("put aside" in centre.logged() and "another with this key was counted" in centre.logged(),
+        tap.point("put aside" in centre.logged() and "another upload with this key was counted" in centre.logged(),
                   "and the log names them")
         tap.point(centre.ctl("verify").returncode == 0, "verification finds nothing")
 

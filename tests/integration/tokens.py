@@ -293,7 +293,7 @@ def symbols_refused(tap, d, port, tokens, build, exes):
     for name, asked, status, words in (
             ("without a token, on the Unix socket", lambda: put(d.http, build, content), 403, "right admin"),
             ("without a token, on TCP", lambda: put(port, build, content), 401, "has no token"),
-            ("with a wrong token", lambda: put(port, build, content, WRONG), 401, "not known"),
+            ("with a wrong token", lambda: put(port, build, content, WRONG), 401, "is unknown"),
             ("with a token that has ended", lambda: put(port, build, content, tokens["expired"]), 401, "ended at"),
             ("with a token for everything", lambda: put(port, build, content, tokens["all"]), 403, "token all "),
             ("with a token that reads", lambda: put(port, build, content, tokens["first"]), 403, "token first "),
