@@ -50,7 +50,8 @@ static bool add_arc(struct place_arcs *arcs, struct arena *a, const struct profd
     return true;
 }
 
-/* An end outside has address 0: its address differs from process to process. */
+/* An end outside has address 0: its address differs from process to process. A caller's address is behind the first
+ * byte of its function, where reports see the last call of the function before. */
 static enum profd_status add_pairs(struct place *w, bool *saturated, struct profd_error *e)
 {
     const struct import_profile *p = w->profile;
@@ -61,15 +62,15 @@ static enum profd_status add_pairs(struct place *w, bool *saturated, struct prof
         bool from_outside = from->build == PROFD_NOWHERE, to_outside = to->build == PROFD_NOWHERE;
         bool ignored = false;
         sum_add(&w->notes->calls, pair->calls, &ignored);
-        if (from_outside || to_outside) {
-            sum_add(&w->notes->outside_calls, pair->calls, &ignored);
-        }
+        sum_add(&w->notes->outside_calls, from_outside || to_outside ? pair->calls : 0, &ignored);
         if (pair->calls == 0 || (from_outside && to_outside)) {
             continue;
         }
+        const struct import_binary *b = from_outside ? NULL : w->objects[p->frames[pair->from].object].binary;
+        const bool inside = b && import_binary_entry(b, from->at + 1) == from->entry;
         const struct profd_arc arc = {.from_build = from->build,
                                       .to_build = to->build,
-                                      .from = from_outside ? 0 : from->at,
+                                      .from = from_outside ? 0 : from->at + inside,
                                       .to = to_outside ? 0 : to->entry,
                                       .calls = pair->calls};
         if (!add_arc(&arcs, w->arena, &arc, saturated)) {

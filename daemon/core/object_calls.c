@@ -1,3 +1,4 @@
+#include "core/compare.h"
 #include "core/object.h"
 
 /* e_machine */
@@ -13,33 +14,17 @@ uint32_t object_call_bytes(const struct object *o)
 
 static bool object_has_address(const uint64_t *addresses, uint32_t n, uint64_t address)
 {
-    uint32_t low = 0, high = n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (addresses[middle] < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < n && addresses[low] == address;
+    uint32_t at = compare_find_first(addresses, n, sizeof *addresses, address);
+    return at < n && addresses[at] == address;
 }
 
 /* The call instruction at the address, NULL if arcs have none. */
 static const struct object_arc *object_arc_at(const struct object *o, uint64_t address)
 {
-    uint32_t low = 0, high = o->arc_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (o->arcs[middle].from < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    for (; low < o->arc_count && o->arcs[low].from == address; low++) {
-        if (o->arcs[low].kind == OBJECT_ARC_CALL) {
-            return &o->arcs[low];
+    uint32_t i = compare_find_first(o->arcs, o->arc_count, sizeof *o->arcs, address);
+    for (; i < o->arc_count && o->arcs[i].from == address; i++) {
+        if (o->arcs[i].kind == OBJECT_ARC_CALL) {
+            return &o->arcs[i];
         }
     }
     return NULL;

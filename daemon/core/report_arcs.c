@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/compare.h"
 #include "core/runtime_names.h"
 #include "core/sum.h"
 
@@ -61,6 +62,19 @@ static uint32_t arcs_callee(struct arcs_work *w, uint32_t build, uint64_t addres
     return target != SYMTAB_NONE ? target : w->builds->first[build] + local;
 }
 
+/* Owner of a caller. A function may end with a call that does not return: its return address is the first one of what
+ * follows the function. O(1) expected, O(log arcs) at such an address. */
+static uint32_t arcs_caller(const struct symtab *t, uint64_t from, uint32_t *span)
+{
+    const struct object_arc *call;
+    const uint32_t owner = symtab_find_next(t, from, span);
+    if (t->object == NULL || !t->object->knows_returns || t->span_low[*span] != from) {
+        return owner;
+    }
+    const enum object_call before = object_find_call(t->object, from, &call);
+    return before == OBJECT_CALL_DIRECT || before == OBJECT_CALL_POSSIBLE ? symtab_find(t, from - 1) : owner;
+}
+
 static void arcs_find_jumps(struct arcs_work *w)
 {
     const struct report_builds *b = w->builds;
@@ -91,19 +105,11 @@ static bool arcs_jumps_to(struct arcs_work *w, uint32_t owner, uint32_t to)
     const uint32_t build = report_builds_of(w->builds, owner);
     const struct object *o = w->builds->tables[build]->object;
     const struct symtab_owner *f = &w->builds->tables[build]->owners[owner - w->builds->first[build]];
-    uint32_t low = 0, high = o != NULL ? o->arc_count : 0, span = 0;
+    uint32_t span = 0, i = o != NULL ? compare_find_first(o->arcs, o->arc_count, sizeof *o->arcs, f->address) : 0;
     bool by_name;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (o->arcs[middle].from < f->address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    for (; o != NULL && low < o->arc_count && o->arcs[low].from - f->address < f->size; low++) {
-        if (o->arcs[low].kind == OBJECT_ARC_TAIL &&
-            report_imports_callee(w->imports, build, &o->arcs[low], &span, &by_name) == to) {
+    for (; o != NULL && i < o->arc_count && o->arcs[i].from - f->address < f->size; i++) {
+        if (o->arcs[i].kind == OBJECT_ARC_TAIL &&
+            report_imports_callee(w->imports, build, &o->arcs[i], &span, &by_name) == to) {
             return true;
         }
     }
@@ -152,7 +158,7 @@ static void arcs_add_profile(struct arcs_work *w, const struct profile *p, bool 
         from_build = from;
         to_build = to;
         const uint32_t owner = arcs_callee(w, to, arc->to, &to_span);
-        uint32_t local = symtab_find_next(b->tables[from], arc->from, &from_span), caller = b->first[from] + local;
+        uint32_t local = arcs_caller(b->tables[from], arc->from, &from_span), caller = b->first[from] + local;
         uint8_t flags = arcs_shape(b->tables[from], local);
         arcs_find_caller(w, from, arc->from, owner, &caller, &flags);
         if (!ever && arc->calls == 0 && w->request->static_arcs) {

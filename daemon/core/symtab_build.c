@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/compare.h"
 #include "core/heap.h"
 #include "proto/sort.h"
 #include "core/symtab_rank.h"
@@ -537,15 +538,8 @@ enum profd_status symtab_build(struct arena *a, const struct symtab_request *req
 const char *symtab_import(const struct symtab *t, uint64_t address)
 {
     const struct object *o = t->object;
-    uint32_t low = 0, high = o == NULL ? 0 : o->plt_count;
-    while (low < high) { /* first slot behind the address */
-        uint32_t middle = low + (high - low) / 2;
-        if (o->plt[middle].address <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low =
+        o == NULL ? 0 : compare_find_first(o->plt, o->plt_count, sizeof *o->plt, address + 1); /* slot behind */
     if (low == 0 || address - o->plt[low - 1].address >= o->plt[low - 1].size || o->plt[low - 1].import == 0) {
         return NULL;
     }

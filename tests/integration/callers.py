@@ -190,6 +190,56 @@ def jumps(tap, d):
     tap.point("^" not in text and "leaf [" in text, "without jumps nothing is marked", text)
 
 
+NO_RETURNS = """#include <setjmp.h>
+static jmp_buf back;
+volatile int sink;
+__attribute__((noinline, noreturn)) static void fail(int n) { sink += n; longjmp(back, 1); }
+__attribute__((noinline, noreturn)) void refuse(int n) { sink -= n; fail(n + 1); }
+__attribute__((noinline)) void innocent(int n) { sink ^= n; }
+__attribute__((noinline, noreturn)) void by_pointer(void (*volatile f)(int), int n)
+{
+    sink -= n;
+    f(n + 1);
+    __builtin_unreachable();
+}
+__attribute__((noinline)) void last(int n) { sink ^= n; }
+int main(void)
+{
+    for (volatile int i = 0; i < 70; i++) if (!setjmp(back)) refuse(i);
+    for (volatile int i = 0; i < 30; i++) if (!setjmp(back)) by_pointer(fail, i);
+    for (int i = 0; i < 7; i++) innocent(i);
+    last(1);
+    return 0;
+}
+"""
+
+
+def no_returns(tap, d):
+    """A function may end with a call that does not return. Its return address is the first one of the next function, or
+    of padding; the function that calls is the one before."""
+    source, exe = os.path.join(d.folder, "returns.c"), os.path.join(d.folder, "returns")
+    with open(source, "w") as f:
+        f.write(NO_RETURNS)
+    for options in (("-Os", "-fno-toplevel-reorder", "-fno-reorder-functions"), ("-O2", "-mfentry")):
+        done = run("gcc", "-pg", *options, "-o", exe, source)
+        assert done.returncode == 0, done.stderr
+        done = d.ctl("run", "--rate", "0", "--", exe)
+        assert done.returncode == 0, done.stderr
+        report = d.json("report", exe, "--json")
+        f = {x["name"]: {r["name"]: r["calls"] for r in x["callers"]} for x in report["functions"]}
+        tap.point(f["fail"] == {"refuse": 70, "by_pointer": 30} and f["innocent"] == {"main": 7} and "[gap]" not in f,
+                  f"{' '.join(options)}: a call that does not return and stands last is its function's", f)
+    run("gcc", "-pg", "-Os", "-fno-toplevel-reorder", "-fno-reorder-functions", "-Wl,--build-id=md5", "-o", exe, source)
+    path = os.path.join(d.folder, "returns.callgrind")
+    with open(path, "w") as f:
+        f.write(f"version: 1\ncmd: {exe}\nevents: Ir\nob={exe}\nfl=returns.c\n"
+                "fn=innocent\n1 9\ncfn=fail\ncalls=3 1\n1 8\nfn=refuse\n1 9\ncfn=fail\ncalls=5 1\n1 8\nfn=fail\n1 16\n")
+    done = d.ctl("upload", "-e", exe, "-f", "callgrind", path)
+    assert done.returncode == 0, done.stderr
+    f = {x["name"]: {r["name"]: r["calls"] for r in x["callers"]} for x in d.json("report", exe, "--json")["functions"]}
+    tap.point(f["fail"] == {"innocent": 3, "refuse": 5}, "a file that names the caller only means its function", f)
+
+
 def programs(d):
     exe = os.path.join(d.folder, "callers")
     done = run("gcc", "-pg", "-O1", "-fno-inline", "-o", exe, os.path.join(ROOT, "tests/programs/callers.c"))
@@ -203,5 +253,6 @@ with Tap() as tap, Daemon() as d:
     many(tap, d)
     measured(tap, d)
     jumps(tap, d)
+    no_returns(tap, d)
     bad = d.get(f"/api/v1/builds/{answer(d, exe, 'callee')['build_id']}/functions/0x1/callers?method=guess")
     tap.point(bad[0] == 400 and b"best, stacks, calls" in bad[2], "another method", bad)

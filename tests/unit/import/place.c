@@ -165,7 +165,8 @@ Test(place, by_name, .init = begin, .fini = end)
     cr_assert_eq(ticks_at(&a.c, LINK(place_two)), 5);
     cr_assert_str_eq(a.c.histograms[0].dimension, "instructions");
     cr_assert_eq(a.c.arc_count, 2);
-    cr_assert(a.c.from[0] == LINK(place_two) && a.c.to[0] == LINK(place_one) && a.c.calls[0] == 2);
+    cr_assert(a.c.from[0] == LINK(place_two) + 1 && a.c.to[0] == LINK(place_one) && a.c.calls[0] == 2,
+              "a caller is behind its beginning, where the last call of the function before may return to");
     cr_assert(a.c.to_build[1] == COUNTS_NOWHERE && a.c.to[1] == 0 && a.c.calls[1] == 4);
     cr_assert_eq(a.m.as.upload.inexact, INEXACT_TICKS_OUTSIDE, "what is outside is nothing that a build lost");
     cr_assert(notes.ticks == 21 && notes.outside_ticks == 9 && notes.calls == 6 && notes.outside_calls == 4);
@@ -191,7 +192,7 @@ Test(place, by_where_the_loader_put_it, .init = begin, .fini = end)
     cr_assert_eq(ticks_at(&a.c, LINK(twin_sum) + 1), 3,
                  "an address without a name has a place once the others tell how far");
     cr_assert_eq(ticks_at(&a.c, LINK(twin_address)), 4, "addresses are believed before names");
-    cr_assert(a.c.from[0] == LINK(place_two) + 1 && a.c.to[0] == LINK(place_one), "a callee is its beginning");
+    cr_assert(a.c.from[0] == LINK(place_two) + 2 && a.c.to[0] == LINK(place_one), "a callee is its beginning");
     cr_assert_eq(a.m.as.upload.inexact, INEXACT_SAMPLED);
     cr_assert_eq(a.m.as.upload.start, 5);
     arrived_done(&a);
