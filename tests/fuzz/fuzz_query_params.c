@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_text(p.items[i].name);
         check_text(p.items[i].value);
     }
-    if (route_find(&p, &route, &e) == PROFD_OK) {
+    if (route_find(target, &route, &e) == PROFD_OK) {
         (void)params_check(&p, route->allowed, route->report ? "partial" : NULL, &e);
     }
     struct arena *a = arena_new(1 << 20);
