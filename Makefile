@@ -108,6 +108,9 @@ COLLECT = $(if $(wildcard client/collect/stub_$(COLLECT_MACHINE).S),$(B)/libprof
 .PHONY: all
 all: $(B)/profd $(B)/profd-relay $(B)/profctl $(B)/libprofd.so $(B)/libprofd-static.a $(COLLECT)
 
+# The first line of a recipe: no process for a folder that is there.
+FOLDER = $(if $(wildcard $(@D)/.),,@mkdir -p $(@D))
+
 # --- generated code (never in git; its own warning flags) -----------------------------------------------------
 PBC := $(B)/gen/proto/profd.pb-c
 $(PBC).c $(PBC).h &: proto/profd.proto
@@ -118,7 +121,7 @@ $(B)/gen/proto/profd.pb-c.o: $(PBC).c
 $(B)/proto/message.o $(B)/proto/message_encode.o $(B)/proto/message_decode.o $(B)/daemon/relay/batch.o: $(PBC).h
 # SQL and static files become byte arrays.
 $(B)/gen/embed/%.c: % tests/embed.sh
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)sh tests/embed.sh $< > $@
 EMBED_store := $(wildcard schema/*.sql)
 EMBED_query := schema/openapi.json
@@ -127,15 +130,15 @@ DAGRE ?= /usr/share/nodejs/dagre/dist/dagre.min.js
 $(DAGRE):
 	$(error $@ is missing. "make deps" installs what profd needs; DAGRE=FILE names another place)
 $(B)/gen/embed/daemon/web/dagre.js.c: $(DAGRE) tests/embed.sh
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)sh tests/embed.sh $< daemon/web/dagre.js > $@
 EMBED_pages := $(wildcard daemon/web/*) daemon/web/dagre.js
 .SECONDARY: $(patsubst %,$(B)/gen/embed/%.c,$(EMBED_store) $(EMBED_query) $(EMBED_pages)) # they stay; missing objects are made
 
 # PROGRESS=line: one line that changes; PROGRESS=none: nothing.
-SAY_CC = $(if $(V),,@$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),printf '\r\033[K  CC %s' '$<',:),echo "  CC $<"))
+SAY_CC = $(if $(V),,$(if $(PROGRESS),$(if $(filter line,$(PROGRESS)),@printf '\r\033[K  CC %s' '$<'),$(info $()  CC $<)))
 $(B)/%.o: %.c
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(SAY_CC)
 	$(Q)$(CC) $(CFLAGS_ALL) $(WARN) $(CFLAGS) -c $< -o $@
 $(B)/gen/embed/%.o: $(B)/gen/embed/%.c
@@ -144,7 +147,7 @@ $(B)/gen/embed/%.o: $(B)/gen/embed/%.c
 define component
 OBJ_$(1) := $$(SRC_$(1):%.c=$$(B)/%.o) $$(EMBED_$(1):%=$$(B)/gen/embed/%.o)
 $$(B)/lib$(1).a: $$(OBJ_$(1)) $(if $(filter proto,$(1)),$$(B)/gen/proto/profd.pb-c.o)
-	@mkdir -p $$(@D)
+	$$(FOLDER)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 endef
 $(foreach r,$(COMPONENTS) server,$(eval $(call component,$(r))))
@@ -171,11 +174,11 @@ CFLAGS_collect = -std=c11 -D_GNU_SOURCE -I. $(OPT) -fPIC -fvisibility=hidden -fn
                  $(if $(filter aarch64,$(COLLECT_MACHINE)),-mno-outline-atomics)
 OBJCOPY ?= objcopy
 $(B)/collect/%.o: client/collect/%.c
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(SAY_CC)
 	$(Q)$(CC) $(CFLAGS_collect) $(CFLAGS) -c $< -o $@ && $(OBJCOPY) --rename-section .text=profd_collect_text $@
 $(B)/collect/%.o: client/collect/%.S
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) -I. -MMD -MP $(CFLAGS) -c $< -o $@
 $(B)/collect/whole.o: $(OBJ_collect)
 	$(Q)$(LD) -r -o $@ $^ && $(OBJCOPY) --localize-hidden $@
@@ -197,7 +200,7 @@ SRC_$(1)_$(2) := $$(filter-out tests/$(1)/$(2)/tsan_%,$$(wildcard tests/$(1)/$(2
 ifneq ($$(SRC_$(1)_$(2)),)
 TESTS += $$(B)/tests/$(1)-$(2)
 $$(B)/tests/$(1)-$(2): $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) $$(call archives_of,$(3))
-	@mkdir -p $$(@D)
+	$$(FOLDER)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) $(if $(ASAN_FORK),-static-libasan) -o $$@ $$(SRC_$(1)_$(2):%.c=$$(B)/%.o) $(ASAN_FORK) -Wl,--start-group $$(call archives_of,$(3)) -Wl,--end-group $$(call libs_of,$(3)) $$(SUITE_LIBS_$(1)_$(2)) -lcriterion -lm
 endif
 endef
@@ -215,10 +218,10 @@ FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
 fuzz_component = $(firstword $(subst _, ,$(1)))
 define fuzz_target
 $$(B)/tests/replay-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o $$(call archives_of,$$(call fuzz_component,$(1)))
-	@mkdir -p $$(@D)
+	$$(FOLDER)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o $$(B)/tests/fuzz/replay.o -Wl,--start-group $$(call archives_of,$$(call fuzz_component,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_component,$(1)))
 $$(B)/tests/fuzz-$(1): $$(B)/tests/fuzz/fuzz_$(1).o $$(call archives_of,$$(call fuzz_component,$(1)))
-	@mkdir -p $$(@D)
+	$$(FOLDER)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$(B)/tests/fuzz/fuzz_$(1).o -Wl,--start-group $$(call archives_of,$$(call fuzz_component,$(1))) -Wl,--end-group $$(call libs_of,$$(call fuzz_component,$(1)))
 endef
 $(foreach f,$(FUZZ_NAMES),$(eval $(call fuzz_target,$(f))))
@@ -230,7 +233,7 @@ TESTS += $(B)/profctl
 define tsan_test
 TSAN_TESTS += $$(B)/tests/tsan-$(1)
 $$(B)/tests/tsan-$(1): $$(B)/tests/unit/$(2)/tsan_$(1).o $$(call archives_of,$(2))
-	@mkdir -p $$(@D)
+	$$(FOLDER)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$< -Wl,--start-group $$(call archives_of,$(2)) -Wl,--end-group $$(call libs_of,$(2))
 endef
 $(eval $(call tsan_test,work,net))
@@ -239,19 +242,19 @@ $(eval $(call tsan_test,writer,writer))
 # The daemon's part for the collector's tests, and programs that count their own calls (tests/collect/*.py build those).
 TESTS += $(B)/tests/harvester
 $(B)/tests/harvester: $(B)/tests/collect/harvester.o $(call archives_of,proto)
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,proto) -Wl,--end-group $(call libs_of,proto)
 
 # Prints unwind tables and stacks walked by them (tests/record/*.py).
 TESTS += $(B)/tests/unwinder
 $(B)/tests/unwinder: $(B)/tests/record/unwinder.o $(call archives_of,record)
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,record) -Wl,--end-group $(call libs_of,record)
 
 # Compares samples of processes with the daemon's code (tests/insight/*.py).
 TESTS += $(B)/tests/resample
 $(B)/tests/resample: $(B)/tests/insight/resample.o $(call archives_of,elf)
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,elf) -Wl,--end-group $(call libs_of,elf)
 
 .PHONY: unit-%
@@ -269,7 +272,7 @@ NEEDS_bench_template := client elf core proto
 LIBS_bench_bare_sqlite := -lsqlite3
 define bench_program
 $$(B)/tests/$(1): $$(patsubst %.c,$$(B)/%.o,$$(wildcard tests/bench/$(1).c tests/bench/$(1)_*.c)) $$(foreach n,$$(NEEDS_bench_$(1)),$$(B)/lib$$(n).a)
-	@mkdir -p $$(@D)
+	$$(FOLDER)
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(foreach n,$$(NEEDS_bench_$(1)),$$(LIBS_$$(n))) $$(LIBS_bench_$(1))
 endef
 $(foreach p,$(BENCH_PROGRAMS),$(eval $(call bench_program,$(p))))
@@ -278,7 +281,7 @@ TESTS += $(B)/tests/load # tests/integration/flow.py floods with it
 # The crash campaign (tests/crash): a client, a judge, and a library that makes the daemon's own system calls fail.
 CRASH_SRC := $(filter-out tests/crash/fault.c,$(wildcard tests/crash/*.c))
 $(B)/tests/crash-campaign: $(CRASH_SRC:%.c=$(B)/%.o) $(B)/daemon/store/sqlite_seal.o $(call archives_of,client)
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CRASH_SRC:%.c=$(B)/%.o) $(B)/daemon/store/sqlite_seal.o -Wl,--start-group $(call archives_of,client) -Wl,--end-group $(call libs_of,client) -lsqlite3
 $(B)/tests/crash-fault.so: $(B)/tests/crash/fault.o
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $< -ldl
@@ -286,13 +289,13 @@ TESTS += $(if $(SANITIZE),,$(B)/tests/crash-campaign $(B)/tests/crash-fault.so)
 
 # Tests that change a database by SQL load the layer that gives each page its checksum.
 $(B)/tests/sealed.so: daemon/store/sqlite_seal.c daemon/store/sqlite.h $(call archives_of,proto)
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) $(filter-out -fvisibility=hidden,$(CFLAGS_ALL)) $(LDFLAGS_ALL) -shared -o $@ $< $(call archives_of,proto) -lsqlite3
 TESTS += $(if $(SANITIZE),,$(B)/tests/sealed.so)
 
 # Simulated hosts of a fleet, thousands in a process.
 $(B)/tests/simulate: $(patsubst %.c,$(B)/%.o,$(wildcard tests/fleet/*.c)) $(call archives_of,proto)
-	@mkdir -p $(@D)
+	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(call libs_of,proto) -lssl -lcrypto
 TESTS += $(B)/tests/simulate
 
