@@ -240,19 +240,19 @@ $(eval $(call tsan_test,work,net))
 $(eval $(call tsan_test,writer,writer))
 
 # The daemon's part for the collector's tests, and programs that count their own calls (tests/collect/*.py build those).
-TESTS += $(B)/tests/harvester
+TESTS += $(if $(SANITIZE),,$(B)/tests/harvester)
 $(B)/tests/harvester: $(B)/tests/collect/harvester.o $(call archives_of,proto)
 	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,proto) -Wl,--end-group $(call libs_of,proto)
 
 # Prints unwind tables and stacks walked by them (tests/record/*.py).
-TESTS += $(B)/tests/unwinder
+TESTS += $(if $(SANITIZE),,$(B)/tests/unwinder)
 $(B)/tests/unwinder: $(B)/tests/record/unwinder.o $(call archives_of,record)
 	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,record) -Wl,--end-group $(call libs_of,record)
 
 # Compares samples of processes with the daemon's code (tests/insight/*.py).
-TESTS += $(B)/tests/resample
+TESTS += $(if $(SANITIZE),,$(B)/tests/resample)
 $(B)/tests/resample: $(B)/tests/insight/resample.o $(call archives_of,elf)
 	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call archives_of,elf) -Wl,--end-group $(call libs_of,elf)
@@ -276,7 +276,7 @@ $$(B)/tests/$(1): $$(patsubst %.c,$$(B)/%.o,$$(wildcard tests/bench/$(1).c tests
 	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(filter %.o,$$^) -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $$(foreach n,$$(NEEDS_bench_$(1)),$$(LIBS_$$(n))) $$(LIBS_bench_$(1))
 endef
 $(foreach p,$(BENCH_PROGRAMS),$(eval $(call bench_program,$(p))))
-TESTS += $(B)/tests/load # tests/integration/flow.py floods with it
+TESTS += $(if $(SANITIZE),,$(B)/tests/load) # tests/integration/flow.py floods with it
 
 # The crash campaign (tests/crash): a client, a judge, and a library that makes the daemon's own system calls fail.
 CRASH_SRC := $(filter-out tests/crash/fault.c,$(wildcard tests/crash/*.c))
@@ -297,7 +297,7 @@ TESTS += $(if $(SANITIZE),,$(B)/tests/sealed.so)
 $(B)/tests/simulate: $(patsubst %.c,$(B)/%.o,$(wildcard tests/fleet/*.c)) $(call archives_of,proto)
 	$(FOLDER)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(call libs_of,proto) -lssl -lcrypto
-TESTS += $(B)/tests/simulate
+TESTS += $(if $(SANITIZE),,$(B)/tests/simulate)
 
 .PHONY: tests
 tests: $(TESTS) $(if $(SANITIZE),$(FUZZ_NAMES:%=$(B)/tests/replay-%)) # after the last line that adds to TESTS

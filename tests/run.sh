@@ -164,8 +164,13 @@ make_idle() { # FOLDER WHAT…: what make makes there, at idle priority
     fi
 }
 compile() { # BUILD-FOLDER
-    make_idle "$1-asan" SANITIZE=address,undefined OPT="-O1 -g1" all tests
-    make_idle "$1-tsan" SANITIZE=thread OPT="-O1 -g1" all tsan
+    local b
+    make_idle "$1-asan" SANITIZE=address,undefined OPT="-O1 -g1" "$1"-asan/{profd,profd-relay,profctl} \
+        "$1"-asan/libprofd{.so,-static.a} tests
+    # No program that runs there has threads, but for profd.
+    make_idle "$1-tsan" SANITIZE=thread OPT="-O1 -g1" "$1-tsan/profd" tsan
+    cp "$1/profctl" "$1-tsan/"
+    for b in "$1-asan" "$1-tsan"; do cp "$1"/libprofd-collect.* "$b/"; done # it is compiled without a sanitizer
 }
 export -f make_idle compile
 
