@@ -11,11 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct message m, again;
-    struct message_batch batch;
     struct profd_error e;
-    if (size > 0 && message_decode_batch(data + 1, size - 1, &batch, &e) == PROFD_OK) {
-        message_batch_done(&batch);
-    }
     if (size < 1 || message_decode(data[0] % 32, data + 1, size - 1, &m, &e) != PROFD_OK) {
         return 0;
     }
