@@ -491,6 +491,7 @@ CREATE TABLE host_build (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX host_build_due ON host_build (host, due);
 CREATE INDEX host_build_differs ON host_build (build, host) WHERE hash IS NOT NULL;
+CREATE INDEX host_build_has ON host_build (host, size) WHERE size > 0; -- of at most STORE_OFFER_MOST rows of a host
 
 -- Owners of what hosts send. Tenant n has the number 4294967294 - (n - 1) wherever a table says uid.
 CREATE TABLE tenant (

@@ -458,7 +458,7 @@ void intake_arrived(struct intake *n, const struct intake_arrival *a)
         known->backlog = !a->oldest ? -1 : a->oldest < a->clock ? (int64_t)(a->clock - a->oldest) : 0;
     }
     if (a->restored) {
-        log_write(LOG_LEVEL_NOTICE, NULL,
+        log_write(LOG_LEVEL_NOTICE, "host restored",
                   "host %s was restored from a backup: later counts of its live processes may be missing", a->name);
     }
 }

@@ -137,20 +137,27 @@ static void parsed_drop(struct writer_job *job)
 static const struct writer_job_type parsed_type = {
     .run = parsed_run, .done = parsed_done, .drop = parsed_drop, .changes_objects = true};
 
+/* The parameters of the target, in a new block. It may have this one only. */
+static enum profd_status symbols_read_target(const char *target, const char *name, struct params **out,
+                                             struct profd_error *e)
+{
+    const char *const allowed[] = {name, NULL};
+    struct params *p = *out = malloc(sizeof *p);
+
+    TRY(p ? params_parse(target, p, e) : profd_no_memory(e));
+    return params_check(p, allowed, NULL, e);
+}
+
 /* The host's name in the target, which only a token for several hosts needs. */
 static enum profd_status parsed_read_host(const char *target, const struct store_token *t, struct uploads_host *out,
                                           struct profd_error *e)
 {
-    static const char *const allowed[] = {"host", NULL};
-    struct params *p = malloc(sizeof *p);
-    enum profd_status status = p ? params_parse(target, p, e) : profd_no_memory(e);
-    const char *host;
+    struct params *p;
+    enum profd_status status = symbols_read_target(target, "host", &p, e);
 
     if (!status) {
-        status = params_check(p, allowed, NULL, e);
-    }
-    if (!status) {
-        host = params_find(p, "host");
+        const char *host = params_find(p, "host");
+
         status = uploads_find_host(t, host ? host : "", out, e);
     }
     free(p);
@@ -176,28 +183,12 @@ static enum profd_status parsed_put(struct symbols_put *p, const struct http_req
     return writer_submit(p->service->writer, &p->job, &parsed_type, e);
 }
 
-/* The parameters of the target. */
-static enum profd_status symbols_read_target(const char *target, struct object_put *put, struct profd_error *e)
-{
-    static const char *const allowed[] = {"code", NULL};
-    struct params *p = malloc(sizeof *p);
-    enum profd_status status = p ? params_parse(target, p, e) : profd_no_memory(e);
-
-    if (!status) {
-        status = params_check(p, allowed, NULL, e);
-    }
-    if (!status) {
-        status = params_parse_flag(p, "code", &put->code, e);
-    }
-    free(p);
-    return status;
-}
-
 void symbols_receive(const struct symbols *s, struct http_exchange *x, const struct http_request *request)
 {
     const struct store_token *t = tokens_find(s->tokens, request->token); /* else the request had been refused */
     struct symbols_put *p = calloc(1, sizeof *p);
     struct object_put put = {.fd = request->body, .name = "a file", .done = symbols_answer, .context = p};
+    struct params *target = NULL;
     struct page page;
     struct profd_error e;
     enum profd_status status = PROFD_OK;
@@ -215,7 +206,11 @@ void symbols_receive(const struct symbols *s, struct http_exchange *x, const str
         } else {
             put.tenant = t->all ? 0 : t->uid;
             put.build_id = p->id.text;
-            status = symbols_read_target(request->target, &put, &e);
+            status = symbols_read_target(request->target, "code", &target, &e);
+            if (!status) {
+                status = params_parse_flag(target, "code", &put.code, &e);
+            }
+            free(target);
             if (status) {
                 close(request->body);
             } else {

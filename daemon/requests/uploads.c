@@ -24,7 +24,8 @@
 
 #define NUMBER_MOST (UINT64_C(1) << 62) /* largest number of a host's database */
 #define ANSWER_MOST (16u << 20)
-#define LOG_MS 60000u /* at most one line for each status in this time */
+#define OFFERS_MOST 256u /* of a batch: each costs a look at all objects of the host */
+#define LOG_MS 60000u    /* at most one line for each status in this time */
 #define LOG_STATUSES 100u
 
 struct uploads_service {
@@ -440,6 +441,10 @@ static enum profd_status posting_begin(struct posting *p, const struct http_requ
                                "this daemon forwards its uploads (relay is configured), so it cannot be a centre");
     }
     TRY(message_decode_batch(r->bytes, r->size, &p->batch, e));
+    if (p->batch.offer_count > OFFERS_MOST) {
+        return profd_error_set(e, PROFD_TOO_LARGE, "a batch offers the symbols of %zu builds, at most %u",
+                               p->batch.offer_count, OFFERS_MOST);
+    }
     TRY(read_head(p, token, e));
     if (p->batch.centre.size && memcmp(p->batch.centre.data, c->centre, sizeof c->centre) != 0) {
         *http_status = 421;

@@ -140,9 +140,11 @@ static int64_t host_time(int64_t now, int64_t clock)
  * again after an answer that was lost. Otherwise a smaller number may be that of an old request that a proxy
  * delivers late: then the host's clock has gone back, too, and neither is stored. */
 static enum profd_status admit_host(struct store *s, const struct store_arrival *a, struct store_admission *out,
-                                    bool *marked, struct profd_error *e)
+                                    struct profd_error *e)
 {
+    const uint32_t tenant = a->tenant ? a->tenant : STORE_TENANT;
     struct met_host met;
+    bool marked = false;
     TRY(find_host(s, a, &met, e));
     const bool smaller = (a->held ? a->held - 1 : a->number) < met.number,
                late = smaller && !a->held && host_time(a->now, a->clock) < host_time(met.last, met.clock);
@@ -150,9 +152,8 @@ static enum profd_status admit_host(struct store *s, const struct store_arrival 
     TRY(sqlite_run(s, SQL_FLEET_HOST_SET,
                    VALUES(BLOB(a->host, sizeof a->host), TEXT(a->name), INTEGER(a->now),
                           INTEGER(late ? met.clock : a->clock), INTEGER(a->held || late ? met.number : a->number),
-                          INTEGER(out->restored), INTEGER(a->tenant ? store_tenant_id(a->tenant) : 1),
-                          TEXT(a->machine ? a->machine : ""), TEXT(a->version ? a->version : ""),
-                          TEXT(a->boot ? a->boot : "")),
+                          INTEGER(out->restored), INTEGER(store_tenant_id(tenant)), TEXT(a->machine ? a->machine : ""),
+                          TEXT(a->version ? a->version : ""), TEXT(a->boot ? a->boot : "")),
                    e));
     if (!out->restored) {
         return PROFD_OK;
@@ -162,23 +163,19 @@ static enum profd_status admit_host(struct store *s, const struct store_arrival 
     int64_t hour = met.last / SQLITE_HOUR;
     hour = hour > to || hour < to - RESTORED_HOURS_MOST ? to : hour;
     for (; hour <= to; hour++) {
-        TRY(sqlite_hour_mark(s, hour, met.id, (uint32_t)INEXACT_RESTORED, marked, e));
+        TRY(sqlite_hour_mark(s, hour, met.id, (uint32_t)INEXACT_RESTORED, &marked, e));
     }
-    return PROFD_OK;
+    return marked ? sqlite_centre_touch(s, ++s->state.number, tenant, tenant, e) : PROFD_OK;
 }
 
 enum profd_status store_admit_hosts(struct store *s, const struct store_arrival *list, size_t n,
                                     struct store_admission *out, struct profd_error *e)
 {
-    bool marked = false;
     TRY(sqlite_space_begin(s, e));
     TRY(sqlite_upkeep_begin(s, e));
     enum profd_status status = PROFD_OK;
     for (size_t i = 0; i < n && status == PROFD_OK; i++) {
-        status = admit_host(s, &list[i], &out[i], &marked, e);
-    }
-    if (status == PROFD_OK && marked) {
-        status = sqlite_centre_touch(s, ++s->state.number, STORE_TENANT_LAST, STORE_TENANT, e);
+        status = admit_host(s, &list[i], &out[i], e);
     }
     if (status == PROFD_OK) {
         status = sqlite_space_judge(s, e);

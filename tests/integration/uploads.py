@@ -170,6 +170,7 @@ def refused(tap):
                 ("has a text that is not UTF-8", 400, batch(h.centre, [upload]) + field(10, b"\xff")),
                 ("is of another host", 403, batch(h.centre, [upload], host="web-2")),
                 ("has too many fields", 413, batch(h.centre, [b""] * 9000)),
+                ("offers too much", 413, batch(h.centre) + field(12, field(1, "ab" * 20)) * 257),
                 ("is too large", 413, batch(h.centre, [upload]) + field(99, b"x" * (16 << 20)))):
             status, answer = post(d, h.token, data)
             tap.point(status == wanted == answer["status"] and len(answer["detail"]) > 20,
@@ -348,6 +349,10 @@ def restored(tap):
     with Daemon() as d:
         h, sender, copy = Host(d, "web-1", "--write"), sender_number(), os.path.join(d.folder, "copy")
         uploads = [make(sender, i, i) for i in (1, 2)]
+        bank, reader = Host(d, "vault", "--write", "--tenant", "bank"), d.token("r", "--read", "--tenant", "bank")
+        bank.send(make(sender, 9, 1))
+        report = f"/api/v1/builds/{BUILDS[0]}/report"
+        before = d.get(report, Authorization=f"Bearer {reader}")
         h.send(uploads[0], number=10)
         _, answer = h.post(held=11, number=12)
         tap.point(not answer["went_back"] and answer["number"] == 10, "a host whose number is as before is as it was",
@@ -356,8 +361,14 @@ def restored(tap):
         tap.point(answer["went_back"] and answer["number"] == 10, "one that starts with an older one went back", answer)
         _, repeat = h.post(held=8, number=12)
         tap.point(repeat["went_back"], "it may ask again")
+        for _ in range(100):
+            h.post(held=8, number=12)
+        said, after = d.logged().count("web-1 was restored"), d.get(report, Authorization=f"Bearer {reader}")
+        tap.point(0 < said < 50, "the log does not have each of many such questions", said)
+        tap.point(before[0] == 200 and (before[1]["etag"], before[2]) == (after[1]["etag"], after[2]),
+                  "reports of another tenant stay valid", (before, after))
         tap.point(hosts(d)["web-1"]["restored"] is not None and "host web-1 was restored" in d.logged(), "it is said")
-        tap.point(d.ctl("backup", copy).returncode == 0 and h.post()[1]["backed_up"] == 1, "hosts learn of a backup")
+        tap.point(d.ctl("backup", copy).returncode == 0 and h.post()[1]["backed_up"] == 2, "hosts learn of a backup")
         first = h.send(uploads[1])
         before = h.post()[1]
         d.stop()
@@ -367,8 +378,8 @@ def restored(tap):
         tap.point(done.returncode == 0 and after["centre"] == before["centre"]
                   and after["incarnation"] != before["incarnation"],
                   "a restored centre has its name and another incarnation", (done.stderr, before, after))
-        tap.point(h.send(*uploads) == [("known", 1), ("counted", 2)]
-                  and first == [("counted", 2)], "and takes again what it lost")
+        tap.point(h.send(*uploads) == [("known", 2), ("counted", 3)]
+                  and first == [("counted", 3)], "and takes again what it lost")
         tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
 
 
@@ -422,6 +433,41 @@ def symbols(tap):
         tap.point(len(named) == 1, "and name functions", named)
         status, answer = post(d, h.token, data)
         tap.point(status == 200 and not answer["send"], "they are not asked for again", answer)
+
+        full = Host(d, "web-3", "--write")
+        objects_at_most(tap, d, full, lambda: put(full), build)
+
+
+def objects_at_most(tap, d, h, put, build):
+    """A host offers symbols of 4,096 builds, and of 512 MB, and no more. put() sends those of build."""
+    most, size, each = 4096, 512 << 20, 32 << 20
+    builds = [f"{i:040x}" for i in range(1, most + 1)]
+
+    def of(sequence, ids):
+        """An upload of a program with these libraries."""
+        return make(h.sender, sequence, 1, build) + b"".join(field(6, field(1, i) + field(2, "/lib/x.so")) for i in ids)
+
+    def offer(*offers):
+        """Of which builds the symbols are asked for. Size 0: the host does not have them."""
+        data = b"".join(field(12, field(1, i) + (field(2, b"h" * 32) + field(3, n) if n else b"")) for i, n in offers)
+        status, answer = post(d, h.token, batch(h.centre) + data)
+        return answer["send"] if status == 200 else answer
+
+    h.sender = sender_number()
+    outcomes = [h.send(of(1 + i // 1000, builds[i:i + 1000]))[0][0] for i in range(0, most, 1000)]
+    asked = [offer(*[(i, 1) for i in builds[k:k + 256]]) for k in range(0, most, 256)]
+    tap.point(set(outcomes) == {"counted"} and all(asked), f"a host offers symbols of {most} builds", asked)
+    said = offer((build, 5)), put(), offer((builds[7], 2))
+    tap.point(said[0] == [] and said[1][0] == 422 and f"{most} parsed objects" in said[1][1]["detail"]
+              and said[2] == [builds[7]], "those of one more are not asked for and not taken; others may change", said)
+    said = offer((builds[7], 0)), put(), offer((builds[7], 2))
+    tap.point(said[0] == [] and said[1][0] == 200 and said[2] == [], "they take the place of others", said)
+    for k in range(0, most, 256):
+        offer(*[(i, 0) for i in builds[k:k + 256]])
+    asked = [offer((i, each)) for i in builds[:size // each - 1]]
+    said = offer((builds[99], each)), offer((builds[99], each + 1)), offer((builds[99], each - (1 << 20)))
+    tap.point(all(asked) and said == ([], [], [builds[99]]), f"and of {size >> 20} MB in all", (asked, said))
+    tap.point(d.ctl("verify").returncode == 0, "verification finds nothing")
 
 
 def killed(tap, seconds, dice):
