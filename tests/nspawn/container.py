@@ -18,6 +18,16 @@ def wait_for(condition, seconds=LONG):
     return got
 
 
+def own_group(name):
+    """A control group below that of this process. Without a group of its own, every container that systemd-nspawn starts
+    has the group "payload", and units of one name in two containers are one group."""
+    mounted = next(line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2")
+    inside = next(line.strip()[4:] for line in open("/proc/self/cgroup") if line.startswith("0::/"))
+    group = os.path.join(mounted, inside, f"{name}-{os.getpid()}")
+    os.makedirs(group)
+    return group
+
+
 class Container:
     """A copy of the root directory, booted. units: profd is installed by make, and these are enabled."""
 
@@ -42,13 +52,18 @@ class Container:
     def boot(self, *network):
         network = network or ("--private-network",)
         log = open(os.path.join(self.folder, "console"), "wb")
+        self.group = own_group(os.path.basename(self.folder))
         self.process = subprocess.Popen(["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
                                          f"--directory={self.root}",
                                          "--console=pipe", *network], stdin=subprocess.DEVNULL, stdout=log,
-                                         stderr=log,
+                                        stderr=log, preexec_fn=self.enter,
                                         env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
         self.leader = wait_for(self.find_first)
         return wait_for(lambda: self.do("systemctl", "is-system-running").stdout.strip() in ("running", "degraded"))
+
+    def enter(self):
+        with open(os.path.join(self.group, "cgroup.procs"), "w") as f:
+            f.write("0")
 
     def find_first(self):
         """The number, outside, of process 1 of the container. systemd-nspawn has another child before."""
@@ -94,6 +109,9 @@ class Container:
             except subprocess.TimeoutExpired:
                 self.process.terminate()
                 self.process.wait(60)
+        if self.process:
+            for folder, _, _ in os.walk(self.group, topdown=False):
+                os.rmdir(folder)
 
 
 def write(c, path, text, owner="root", mode=0o644):

@@ -77,6 +77,7 @@ class Place(Container):
         for path, text in (("etc/hostname", name + "\n"),
                            ("etc/hosts", f"127.0.0.1 localhost {name} centre.example\n"),
                            ("etc/profd.conf", "relay-interval = 2s\n"),
+                           ("etc/dpkg/dpkg.cfg.d/fast", "force-unsafe-io\n"),
                            ("etc/apt/apt.conf.d/99quiet", 'Dpkg::Use-Pty "0";\nAPT::Install-Recommends "0";\n'),
                            ("etc/apt/sources.list", "deb http://deb.debian.org/debian bookworm main\n")):
             with open(os.path.join(self.root, path), "w") as f:
