@@ -19,8 +19,8 @@ def wait_for(condition, seconds=LONG):
 
 
 def own_group(name):
-    """A control group below that of this process. Without a group of its own, every container that systemd-nspawn starts
-    has the group "payload", and units of one name in two containers are one group."""
+    """A control group below that of this process. Without a group of its own, every container that systemd-nspawn
+    starts has the group "payload", and units of one name in two containers are one group."""
     mounted = next(line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2")
     inside = next(line.strip()[4:] for line in open("/proc/self/cgroup") if line.startswith("0::/"))
     group = os.path.join(mounted, inside, f"{name}-{os.getpid()}")

@@ -55,7 +55,7 @@ def lower(debs, folder):
         for command in (("dpkg-deb", "-R", deb, tree),
                         ("sed", "-i", "-E", r"s/^Version: .*/&~1/; s/\(= ([^)]*)\)/(= \1~1)/g",
                          f"{tree}/DEBIAN/control"),
-                        ("dpkg-deb", "-b", "--root-owner-group", tree, folder)):
+                        ("dpkg-deb", "-b", "-Zgzip", "-z1", "--root-owner-group", tree, folder)):
             done = run(*command, timeout=APT)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr)
@@ -147,6 +147,10 @@ def equal(w):
 
 
 def set_up(tap, w):
+    typed = [command for name in SECTIONS[:2] for side, command in w.page[name] if side]
+    trial = [command for command in typed if command.startswith("openssl ")]
+    tap.point(len(trial) == 1 and len(typed) == 9, f"the page sets up centre and hosts with {len(typed) - len(trial)} "
+              f"commands, and {len(trial)} for a certificate of a trial", typed)
     w.section("THE CENTRE")
     for h in w.hosts:  # as the page says of a certificate that is made for a trial
         os.makedirs(os.path.join(h.root, "etc/profd"), exist_ok=True)
@@ -163,7 +167,7 @@ def set_up(tap, w):
     w.section("A HOST", before={"echo TOKEN": installed})
 
     def sent():
-        print(f"# {w.count} commands before the first report", flush=True)
+        print(f"# {w.count} commands on {1 + len(w.hosts)} machines before the first report", flush=True)
         wait_for(lambda: all(h.settled() for h in w.hosts))
     w.section("THE FIRST REPORT", before={"profctl hosts": sent})
     tap.point(wait_for(lambda: equal(w)), "the centre's report has the calls of both hosts",
@@ -184,7 +188,7 @@ def prometheus(tap, w):
     tap.point(done.returncode == 0, "the commands for Prometheus", (done.stdout + done.stderr)[-3000:])
 
     def lags():
-        done = w.centre.shell("curl -sS 'http://127.0.0.1:9090/api/v1/query?query=profd_host_lag_seconds'")
+        done = w.centre.shell("curl -sSf 'http://127.0.0.1:9090/api/v1/query?query=profd_host_lag_seconds'")
         return [r["metric"]["host"] for r in json.loads(done.stdout or "{}").get("data", {}).get("result", [])]
     tap.point(wait_for(lambda: sorted(lags()) == sorted(h.name for h in w.hosts)), "Prometheus has the lag of both "
               "hosts", lags())
