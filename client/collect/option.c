@@ -95,20 +95,6 @@ static void sockets_read(void)
     socket_write(&option.sockets[OPTION_SOCKET_SHARED], own, RUNTIME_SHARED_SOCKET);
 }
 
-/* The socket of profctl run, and the root directory below which the collector is. */
-static void run_read(void)
-{
-    const char *name = value_of("PROFD_RUN");
-    struct stat st;
-    raw_zero(&st, sizeof st);
-    if (name && *name && raw_call(SYS_newfstatat, AT_FDCWD, "/", &st, 0) == 0) {
-        socket_write(&option.run, "@", name);
-        option.run.sun_path[0] = '\0';
-        option.root_device = st.st_dev;
-        option.root_inode = st.st_ino;
-    }
-}
-
 void option_read(void)
 {
     const char *clock = value_of("PROFD_CLOCK");
@@ -123,7 +109,16 @@ void option_read(void)
     option.rewrite = number_of("PROFD_REWRITE", 0, 1) == 1 || (option.leave_out && *option.leave_out);
     option.mode = option.rate == 0 ? ATTACH_MODE_OFF : ATTACH_MODE_CPU;
     sockets_read();
-    run_read();
+    /* The socket of profctl run, and the root directory below which the collector is. */
+    const char *name = value_of("PROFD_RUN");
+    struct stat st;
+    raw_zero(&st, sizeof st);
+    if (name && *name && raw_call(SYS_newfstatat, AT_FDCWD, "/", &st, 0) == 0) {
+        socket_write(&option.run, "@", name);
+        option.run.sun_path[0] = '\0';
+        option.root_device = st.st_dev;
+        option.root_inode = st.st_ino;
+    }
 }
 
 /* Reads a label of the environment: sizes of its name and value; false if it breaks the rules or was given before. */

@@ -17,21 +17,6 @@
 
 typedef int close_function(void *);
 
-static close_function *next_find(void)
-{
-    static close_function *known;
-    close_function *next = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
-    if (!next && dlsym) {
-        union {
-            void *object;
-            close_function *function;
-        } found = {.object = dlsym(RTLD_NEXT, "dlclose")};
-        next = found.function;
-        __atomic_store_n(&known, next, __ATOMIC_RELEASE);
-    }
-    return next;
-}
-
 static void module_retire(uint16_t id)
 {
     if (module_is_counted(id)) {
@@ -44,7 +29,16 @@ static void module_retire(uint16_t id)
  * used again when their calls are seen again. */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
-    close_function *next = next_find();
+    static close_function *known;
+    close_function *next = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    if (!next && dlsym) {
+        union {
+            void *object;
+            close_function *function;
+        } found = {.object = dlsym(RTLD_NEXT, "dlclose")};
+        next = found.function;
+        __atomic_store_n(&known, next, __ATOMIC_RELEASE);
+    }
     const struct link_map *map = NULL;
     if (!next) {
         return 0;

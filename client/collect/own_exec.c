@@ -71,14 +71,6 @@ static bool gains_rights(int fd)
            ((st.st_mode & (S_ISUID | S_ISGID)) != 0 || raw_call(SYS_fgetxattr, fd, XATTR_NAME_CAPS, NULL, 0) > 0);
 }
 
-static bool is_other_root(void)
-{
-    struct stat st;
-    raw_zero(&st, sizeof st);
-    return raw_call(SYS_newfstatat, AT_FDCWD, "/", &st, 0) == 0 &&
-           (st.st_dev != option.root_device || st.st_ino != option.root_inode);
-}
-
 static bool is_preloaded(char *const *variables)
 {
     for (; variables && *variables; variables++) {
@@ -145,7 +137,10 @@ static bool is_asked(void)
 
 static void note_file(int fd, char *const *variables)
 {
-    if (is_other_root()) {
+    struct stat st;
+    raw_zero(&st, sizeof st);
+    if (raw_call(SYS_newfstatat, AT_FDCWD, "/", &st, 0) == 0 &&
+        (st.st_dev != option.root_device || st.st_ino != option.root_inode)) {
         tell(fd, UNCOUNTED_ROOT);
     } else if (!is_preloaded(variables)) {
         tell(fd, UNCOUNTED_ENVIRONMENT);

@@ -120,19 +120,6 @@ static void site_sink(struct rewrite_site *sites, uint32_t at, uint32_t n)
     sites[at] = held;
 }
 
-static void sites_sort(struct rewrite_site *sites, uint32_t n)
-{
-    for (uint32_t i = n / 2; i > 0; i--) {
-        site_sink(sites, i - 1, n);
-    }
-    for (uint32_t i = n; i > 1; i--) {
-        struct rewrite_site largest = sites[0];
-        sites[0] = sites[i - 1];
-        sites[i - 1] = largest;
-        site_sink(sites, 0, i - 1);
-    }
-}
-
 uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewrite_frames *frames,
                             const struct rewrite_slots *slots, struct rewrite_site *out, uint32_t most)
 {
@@ -149,7 +136,15 @@ uint32_t rewrite_find_sites(const struct rewrite_image *image, const struct rewr
         n++;
     }
     if (!ordered) {
-        sites_sort(out, n);
+        for (uint32_t i = n / 2; i > 0; i--) {
+            site_sink(out, i - 1, n);
+        }
+        for (uint32_t i = n; i > 1; i--) {
+            struct rewrite_site largest = out[0];
+            out[0] = out[i - 1];
+            out[i - 1] = largest;
+            site_sink(out, 0, i - 1);
+        }
     }
     for (uint32_t i = 0; i < n; i++) { /* two frames may describe one function */
         if (i == 0 || out[i].at != out[kept - 1].at) {

@@ -133,9 +133,9 @@ static void site_patch(const struct rewrite_object *o, uint32_t i)
     raw_copy(code + 1, &value, sizeof value);
 }
 
-/* Number of pages with sites: each becomes a private copy. */
-static uint32_t page_count(const struct rewrite_object *o)
+bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2])
 {
+    /* Number of pages with sites: each becomes a private copy. */
     uintptr_t last = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < o->count; i++) {
@@ -143,12 +143,7 @@ static uint32_t page_count(const struct rewrite_object *o)
         n += page != last;
         last = page;
     }
-    return n;
-}
-
-bool rewrite_object_patch(struct rewrite_object *o, const struct stub_code stub[2])
-{
-    if (page_count(o) > PAGES_MAX) {
+    if (n > PAGES_MAX) {
         return false;
     }
     uint64_t all = ~0ull, before = 0;

@@ -191,19 +191,14 @@ static void undelivered_count(void)
     }
 }
 
-/* The number of periods, of weight, that were spent here. Ticks that are more than 80 ms late were blocked, and do not
- * belong here. */
-static uint64_t weight_here(uint64_t weight)
+static void tick_count(const void *context, uint64_t weight)
 {
+    /* The number of periods, of weight, that were spent here. Ticks that are more than 80 ms late were blocked, and do
+     * not belong here. */
     uint64_t cap = collect.header->rate / 12, least = 2ull * armed.periods;
     cap = cap < 8 ? 8 : cap;
     cap = cap < least ? least : cap;
-    return weight < cap ? weight : cap;
-}
-
-static void tick_count(const void *context, uint64_t weight)
-{
-    uint64_t here = weight_here(weight);
+    uint64_t here = weight < cap ? weight : cap;
     if (kin_tell(collect.header)) {
         handover_look();
     }
@@ -379,17 +374,6 @@ void sample_settle(void)
     timer_set_going(id, armed, period_ns() * armed.periods);
 }
 
-static void main_arm(void)
-{
-    struct rlimit limit = {0, 0};
-    uintptr_t high = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
-    uint64_t size = 8u << 20;
-    if (raw_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit) == 0 && limit.rlim_cur < size) {
-        size = limit.rlim_cur;
-    }
-    sample_arm(high > size ? high - size : 0, high > size ? high : 0);
-}
-
 void sample_prepare(void)
 {
     struct sigaction old, ours;
@@ -411,7 +395,13 @@ void sample_prepare(void)
     }
     __atomic_store_n(&owned, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&on, 1, __ATOMIC_RELEASE);
-    main_arm();
+    struct rlimit limit = {0, 0};
+    uintptr_t high = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+    uint64_t size = 8u << 20;
+    if (raw_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit) == 0 && limit.rlim_cur < size) {
+        size = limit.rlim_cur;
+    }
+    sample_arm(high > size ? high - size : 0, high > size ? high : 0);
 }
 
 void sample_arm_child(void)

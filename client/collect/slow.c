@@ -13,12 +13,6 @@
 /* A caller on the stack is not code: gcc's -mfentry pushes the static chain of a nested function before the call. */
 #define NEAR_STACK (16u << 20)
 
-static bool is_on_stack(uintptr_t address)
-{
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    return address - here + NEAR_STACK < 2u * NEAR_STACK;
-}
-
 void collect_slow(uintptr_t from, uintptr_t self)
 {
     if (__atomic_load_n(&collect.stage, __ATOMIC_ACQUIRE) != COLLECT_RUNNING && !collect_start(NULL)) {
@@ -37,7 +31,8 @@ void collect_slow(uintptr_t from, uintptr_t self)
         collect_counter_add(ATTACH_COUNTER_CALLS_JUNK, 1);
         /* There are as many stack addresses as depths: the slow path uses one slot for all of them. Generated code has
          * its own slots. */
-        if (is_on_stack(from)) {
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+        if (from - here + NEAR_STACK < 2u * NEAR_STACK) {
             entry.key = stub_key(0, self);
         }
     }

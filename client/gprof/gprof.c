@@ -310,20 +310,6 @@ static int run_open(struct gprof *g)
     return 1;
 }
 
-static void info_print(struct gprof *g, const char *file)
-{
-    const struct compat_gmon *m = &g->gmon;
-    const struct {
-        uint32_t n;
-        const char *what;
-    } lines[] = {
-        {m->histograms, "histogram record"}, {m->arcs, "call-graph record"}, {m->blocks, "basic-block count record"}};
-    buffer_add_format(&g->out, "File `%s' (version %u) contains:\n", file, m->version);
-    for (unsigned i = 0; i < 3; i++) {
-        buffer_add_format(&g->out, "\t%u %s%s\n", lines[i].n, lines[i].what, lines[i].n == 1 ? "" : "s");
-    }
-}
-
 static int file_take(struct gprof *g, const char *path)
 {
     struct gprof_file f;
@@ -354,20 +340,19 @@ static int file_take(struct gprof *g, const char *path)
         return profd_status_exit(PROFD_REFUSED);
     }
     if (g->options->info) {
-        info_print(g, path);
+        const struct compat_gmon *m = &g->gmon;
+        const struct {
+            uint32_t n;
+            const char *what;
+        } lines[] = {{m->histograms, "histogram record"},
+                     {m->arcs, "call-graph record"},
+                     {m->blocks, "basic-block count record"}};
+        buffer_add_format(&g->out, "File `%s' (version %u) contains:\n", path, m->version);
+        for (unsigned i = 0; i < 3; i++) {
+            buffer_add_format(&g->out, "\t%u %s%s\n", lines[i].n, lines[i].what, lines[i].n == 1 ? "" : "s");
+        }
     }
     return 0;
-}
-
-static int sum_write(struct gprof *g)
-{
-    struct buffer sum;
-    buffer_init(&sum, SIZE_MAX / 2);
-    compat_sum_write(&g->run, g->gmon.pointer, g->gmon.has_block_records, &sum);
-    errno = ENOMEM;
-    int status = sum.failed || !gprof_file_write(GMON_SUM, sum.data, sum.size) ? complain_errno(GMON_SUM, errno) : 0;
-    buffer_done(&sum);
-    return status;
 }
 
 static int counts_show(struct gprof *g)
@@ -389,7 +374,13 @@ static int counts_show(struct gprof *g)
         return complain(g, status, &e);
     }
     if (g->options->sum) {
-        int exit_status = sum_write(g);
+        struct buffer sum;
+        buffer_init(&sum, SIZE_MAX / 2);
+        compat_sum_write(&g->run, g->gmon.pointer, g->gmon.has_block_records, &sum);
+        errno = ENOMEM;
+        int exit_status =
+            sum.failed || !gprof_file_write(GMON_SUM, sum.data, sum.size) ? complain_errno(GMON_SUM, errno) : 0;
+        buffer_done(&sum);
         if (exit_status != 0) {
             return exit_status;
         }

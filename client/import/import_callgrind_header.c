@@ -26,18 +26,6 @@ static uint32_t time_rate(const struct import_scan *event)
     return 0;
 }
 
-static void dimension_set(struct import_profile *p, const struct import_scan *event, bool waiting)
-{
-    uint32_t rate = time_rate(event);
-    if (rate > 0) {
-        import_profile_set_dimension(p, waiting ? "wall" : "seconds", waiting ? 4 : 7, rate);
-    } else if (import_scan_is(event, "Ir")) {
-        import_profile_set_dimension(p, "instructions", 12, 1);
-    } else {
-        import_profile_set_dimension(p, event->at, import_scan_left(event), 1);
-    }
-}
-
 static uint64_t pid_hash(const void *context, uint32_t index)
 {
     return table_mix(((const struct import_callgrind *)context)->pids[index], 1);
@@ -64,20 +52,6 @@ static bool pid_is_new(struct import_callgrind *c, uint64_t pid)
     return true;
 }
 
-/* Ends a header. A process is counted at its first part only, not at later parts and other threads. If files of several
- * processes were joined, each process is counted. */
-static void close_header(struct import_callgrind *c)
-{
-    if (!c->counted) {
-        bool first = c->part <= 1 && c->thread <= 1 && pid_is_new(c, c->pid);
-        import_profile_set_processes(&c->profile, (c->part_seen ? c->profile.processes : 0) + (uint64_t)first);
-    }
-    c->tick_rate = !c->part_seen || c->tick_rate == c->part_tick_rate ? c->part_tick_rate : 0;
-    c->part_tick_rate = 0;
-    c->part_seen = true;
-    c->part = c->thread = 0;
-}
-
 static enum profd_status take_events(struct import_callgrind *c, struct import_scan *value, uint64_t number,
                                      struct profd_error *e)
 {
@@ -99,13 +73,29 @@ static enum profd_status take_events(struct import_callgrind *c, struct import_s
                                ": parts with different events, \"%.30s\" and \"%.*s\", cannot be added up",
                                number, c->event, import_scan_shown(&event), event.at);
     }
-    close_header(c);
+    /* Ends a header. A process is counted at its first part only, not at later parts and other threads. If files of
+     * several processes were joined, each process is counted. */
+    if (!c->counted) {
+        bool first = c->part <= 1 && c->thread <= 1 && pid_is_new(c, c->pid);
+        import_profile_set_processes(&c->profile, (c->part_seen ? c->profile.processes : 0) + (uint64_t)first);
+    }
+    c->tick_rate = !c->part_seen || c->tick_rate == c->part_tick_rate ? c->part_tick_rate : 0;
+    c->part_tick_rate = 0;
+    c->part_seen = true;
+    c->part = c->thread = 0;
     c->column = column;
     c->event = import_texts_take(&c->texts, event.at, import_scan_left(&event));
     if (!c->event) {
         return import_profile_exhausted(c->profile.arena, e);
     }
-    dimension_set(&c->profile, &event, c->waiting);
+    uint32_t rate = time_rate(&event);
+    if (rate > 0) {
+        import_profile_set_dimension(&c->profile, c->waiting ? "wall" : "seconds", c->waiting ? 4 : 7, rate);
+    } else if (import_scan_is(&event, "Ir")) {
+        import_profile_set_dimension(&c->profile, "instructions", 12, 1);
+    } else {
+        import_profile_set_dimension(&c->profile, event.at, import_scan_left(&event), 1);
+    }
     return PROFD_OK;
 }
 
@@ -136,22 +126,17 @@ static enum profd_status take_positions(struct import_callgrind *c, struct impor
     return PROFD_OK;
 }
 
-static enum profd_status take_version(struct import_scan *value, uint64_t number, struct profd_error *e)
-{
-    if (import_scan_is(value, "1")) {
-        return PROFD_OK;
-    }
-    return profd_error_set(e, PROFD_REFUSED,
-                           "line %" PRIu64 ": callgrind format version \"%.*s\" is not supported, only version 1",
-                           number, import_scan_shown(value), value->at);
-}
-
 enum profd_status callgrind_take_header(struct import_callgrind *c, const struct import_scan *key,
                                         struct import_scan *value, uint64_t number, struct profd_error *e)
 {
     const char *text = "";
     if (import_scan_is(key, "version")) {
-        return take_version(value, number, e);
+        if (import_scan_is(value, "1")) {
+            return PROFD_OK;
+        }
+        return profd_error_set(e, PROFD_REFUSED,
+                               "line %" PRIu64 ": callgrind format version \"%.*s\" is not supported, only version 1",
+                               number, import_scan_shown(value), value->at);
     }
     if (import_scan_is(key, "events")) {
         return take_events(c, value, number, e);

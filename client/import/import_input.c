@@ -9,13 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static enum profd_status input_judge(struct import_input *in, bool is_standard, struct profd_error *e)
 {
     struct stat s;
@@ -31,7 +24,9 @@ static enum profd_status input_judge(struct import_input *in, bool is_standard, 
     if (!is_standard) {
         return profd_error_set(e, PROFD_REFUSED, "not a regular file (- is standard input)");
     }
-    in->time = now();
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    in->time = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     return PROFD_OK;
 }
 

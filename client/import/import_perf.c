@@ -92,33 +92,6 @@ static bool choose_event(struct import_perf *f, const struct import_scan *name, 
     return f->event != NULL;
 }
 
-static void set_dimension(const struct import_perf *f, struct import_profile *p)
-{
-    if (!f->has_period) {
-        import_profile_set_dimension(p, "samples", 7, 1);
-    } else if (f->is_clock) {
-        import_profile_set_dimension(p, "seconds", 7, 1000000000u);
-    } else {
-        import_profile_set_dimension(p, f->event[0] ? f->event : "samples", f->event[0] ? strlen(f->event) : 7, 1);
-    }
-}
-
-static bool is_wanted(const struct import_perf *f, const struct import_scan *name)
-{
-    const char *wanted = f->event ? f->event : f->wanted;
-    return !wanted || import_scan_is(name, wanted);
-}
-
-static void note_time(struct import_perf *f, struct perf_process *p, const struct perf_heading *h)
-{
-    if (h->has_time) {
-        f->timed = true;
-        f->last = h->time > f->last ? h->time : f->last;
-        p->first = h->time < p->first ? h->time : p->first;
-        p->last = h->time > p->last ? h->time : p->last;
-    }
-}
-
 /* comm is the file name of the program, if it is not longer. */
 static bool is_program(const char *comm, const char *path)
 {
@@ -202,7 +175,8 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     struct import_scan name = perf_event_name(h->event);
     struct perf_place place;
     f->inside = true;
-    f->taken = is_wanted(f, &name);
+    const char *wanted = f->event ? f->event : f->wanted;
+    f->taken = !wanted || import_scan_is(&name, wanted);
     f->has_chain = false;
     f->depth = 0;
     f->other_events += !f->taken;
@@ -218,7 +192,12 @@ static enum profd_status take_heading(struct import_perf *f, const struct perf_h
     struct perf_process *p = &f->processes[f->process];
     f->period = h->period == f->period ? f->period : 0;
     p->profile.program = f->comm_text;
-    note_time(f, p, h);
+    if (h->has_time) {
+        f->timed = true;
+        f->last = h->time > f->last ? h->time : f->last;
+        p->first = h->time < p->first ? h->time : p->first;
+        p->last = h->time > p->last ? h->time : p->last;
+    }
     f->ticks = h->has_period && f->has_period ? h->period : 1;
     return perf_place_parse(h->place, &place) ? take_place(f, &place, number, e) : PROFD_OK;
 }
@@ -277,7 +256,13 @@ enum profd_status import_perf_line(struct import_perf *f, const char *line, size
 static void count_ticks(const struct import_perf *f, struct import_profile *p)
 {
     uint64_t rate = f->period > 0 && f->period <= 1000000000u ? (1000000000u + f->period / 2) / f->period : 0;
-    set_dimension(f, p);
+    if (!f->has_period) {
+        import_profile_set_dimension(p, "samples", 7, 1);
+    } else if (f->is_clock) {
+        import_profile_set_dimension(p, "seconds", 7, 1000000000u);
+    } else {
+        import_profile_set_dimension(p, f->event[0] ? f->event : "samples", f->event[0] ? strlen(f->event) : 7, 1);
+    }
     if (!f->is_clock || !f->has_period || rate == 0 || 1000000000u / rate != f->period) {
         return;
     }

@@ -231,13 +231,6 @@ uint32_t import_place_program(const struct import_profile *p)
     return best;
 }
 
-static void complain(const struct import_notes *notes, const char *sentence)
-{
-    if (notes->say) {
-        notes->say(notes->context, sentence);
-    }
-}
-
 /* Finds or adds a build: several objects of a profile may be parts of one build. */
 static enum profd_status add_build(struct place *w, const char *id, const char *name, const struct place_span *span,
                                    uint32_t *build, struct profd_error *e)
@@ -295,7 +288,9 @@ static enum profd_status place_object(struct place *w, struct import_shelf *shel
     }
     struct profd_error said;
     (void)profd_error_set(&said, status, "%s: its counts are stored as outside", why.sentence);
-    complain(w->notes, said.sentence);
+    if (w->notes->say) {
+        w->notes->say(w->notes->context, said.sentence);
+    }
     return PROFD_OK;
 }
 

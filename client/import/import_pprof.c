@@ -163,19 +163,6 @@ static void choose_other(struct pprof *p, uint32_t column)
     }
 }
 
-static enum profd_status choose_wanted(struct pprof *p, const char *event, struct profd_error *e)
-{
-    uint32_t column = find_type(p, event, NULL);
-    if (column == PPROF_TYPES) {
-        struct pprof_string first = pprof_string_at(p, p->types[0].type);
-        return profd_error_set(e, PROFD_REFUSED,
-                               "it has no sample type \"%.60s\"; its first of %" PRIu32 " is \"%.*s\"", event,
-                               p->type_count, (int)(first.size < 60 ? first.size : 60), first.text);
-    }
-    choose_other(p, column);
-    return PROFD_OK;
-}
-
 /* Determines which values of a sample are ticks and numbers of samples; sets dimension and rate. */
 static enum profd_status types_choose(struct pprof *p, const char *event, struct profd_error *e)
 {
@@ -189,7 +176,15 @@ static enum profd_status types_choose(struct pprof *p, const char *event, struct
     time = time != PPROF_TYPES && unit_rate(p, p->types[time].unit) > 0 ? time : PPROF_TYPES;
     judge_own(p);
     if (event) {
-        return choose_wanted(p, event, e);
+        uint32_t column = find_type(p, event, NULL);
+        if (column == PPROF_TYPES) {
+            struct pprof_string first = pprof_string_at(p, p->types[0].type);
+            return profd_error_set(e, PROFD_REFUSED,
+                                   "it has no sample type \"%.60s\"; its first of %" PRIu32 " is \"%.*s\"", event,
+                                   p->type_count, (int)(first.size < 60 ? first.size : 60), first.text);
+        }
+        choose_other(p, column);
+        return PROFD_OK;
     }
     size_t n = (size_t)(p->profile_end - p->file);
     bool by_clock = samples != PPROF_TYPES && rate > 0 && (waiting || pprof_string_is(p, p->period_type.type, "cpu"));

@@ -242,20 +242,6 @@ static enum import_addressing addressing_of(const struct pprof_mapping *m)
     return (m->start == 0 && m->offset == 0) || m->inside == 0 ? IMPORT_LINK_TIME : IMPORT_IN_FILE;
 }
 
-static void count_inside(struct pprof *p)
-{
-    for (uint32_t i = 0; i < p->location_count; i++) {
-        const struct pprof_location *l = &p->locations[i];
-        const struct pprof_mapping *found = l->mapping != 0 ? pprof_ids_find(&p->mapping_ids, l->mapping) : NULL;
-        struct pprof_mapping *m = found ? &p->mappings[found - p->mappings] : NULL;
-        if (m && l->address != 0) {
-            *(l->address >= m->start && l->address < m->limit ? &m->inside : &m->outside) += 1;
-            m->lowest = m->lowest == 0 || l->address < m->lowest ? l->address : m->lowest;
-            m->highest = l->address > m->highest ? l->address : m->highest;
-        }
-    }
-}
-
 static enum profd_status add_object(struct pprof *p, const struct pprof_mapping *m, struct profd_error *e)
 {
     struct pprof_string name = pprof_string_at(p, m->filename), id_text = pprof_string_at(p, m->build_id);
@@ -309,20 +295,20 @@ static enum profd_status add_frame(struct pprof *p, struct pprof_location *l, st
     return import_profile_take_frame(&p->profile, &f, &l->frame) ? PROFD_OK : import_profile_exhausted(p->arena, e);
 }
 
-/* By convention the first mapping is the program's, unless it is not a file, or is a library while others are not. */
-static void choose_program(struct pprof *p)
-{
-    struct import_profile *q = &p->profile;
-    if (q->object_count > 0 && !q->objects[0].outside && !strstr(q->objects[0].path, ".so")) {
-        q->program_object = 0;
-    }
-}
-
 enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
     uint32_t addresses = 0, mapped = 0;
-    count_inside(p);
+    for (uint32_t i = 0; i < p->location_count; i++) {
+        const struct pprof_location *l = &p->locations[i];
+        const struct pprof_mapping *found = l->mapping != 0 ? pprof_ids_find(&p->mapping_ids, l->mapping) : NULL;
+        struct pprof_mapping *m = found ? &p->mappings[found - p->mappings] : NULL;
+        if (m && l->address != 0) {
+            *(l->address >= m->start && l->address < m->limit ? &m->inside : &m->outside) += 1;
+            m->lowest = m->lowest == 0 || l->address < m->lowest ? l->address : m->lowest;
+            m->highest = l->address > m->highest ? l->address : m->highest;
+        }
+    }
     for (uint32_t i = 0; i < p->mapping_count && status == PROFD_OK; i++) {
         status = add_object(p, &p->mappings[i], e);
     }
@@ -339,6 +325,10 @@ enum profd_status pprof_places_make(struct pprof *p, struct profd_error *e)
                             "determined from names alone (generated or already symbolized code)",
                             p->location_count, addresses > 0 ? " in a mapping" : "");
     }
-    choose_program(p);
+    /* By convention the first mapping is the program's, unless it is no file, or is a library while others are not. */
+    struct import_profile *q = &p->profile;
+    if (q->object_count > 0 && !q->objects[0].outside && !strstr(q->objects[0].path, ".so")) {
+        q->program_object = 0;
+    }
     return status;
 }

@@ -220,20 +220,6 @@ bool import_binary_load(const struct import_binary *b, uint64_t offset, uint64_t
     return false;
 }
 
-/* Code of this kind: "[plt]", or code that no symbol owns. */
-static bool find_nameless(const struct import_binary *b, const char *name, struct import_function *out)
-{
-    for (uint32_t i = 0; i < b->symtab->span_count; i++) {
-        const struct symtab_owner *owner = &b->symtab->owners[b->symtab->span_owner[i]];
-        const char *called = owner->kind == SYMTAB_PLT ? "[plt]" : owner->kind == SYMTAB_GAP ? "[gap]" : "";
-        if (strcmp(called, name) == 0 && object_holds(b->object, b->symtab->span_low[i])) {
-            *out = (struct import_function){.address = b->symtab->span_low[i], .size = 1};
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool find_address(const struct import_binary *b, const char *text, struct import_function *out)
 {
     char *end;
@@ -273,7 +259,16 @@ bool import_binary_find(const struct import_binary *b, const char *name, const c
 {
     static const char *const below[] = {"_start", "__libc_start_main", "__libc_start_call_main"};
     if (name[0] == '[') {
-        return find_nameless(b, name, out);
+        /* Code of this kind: "[plt]", or code that no symbol owns. */
+        for (uint32_t i = 0; i < b->symtab->span_count; i++) {
+            const struct symtab_owner *owner = &b->symtab->owners[b->symtab->span_owner[i]];
+            const char *called = owner->kind == SYMTAB_PLT ? "[plt]" : owner->kind == SYMTAB_GAP ? "[gap]" : "";
+            if (strcmp(called, name) == 0 && object_holds(b->object, b->symtab->span_low[i])) {
+                *out = (struct import_function){.address = b->symtab->span_low[i], .size = 1};
+                return true;
+            }
+        }
+        return false;
     }
     if (strncmp(name, "0x", 2) == 0) {
         return find_address(b, name, out);

@@ -359,21 +359,6 @@ static void earlier_start(struct profd_delivery *d, const char *name)
     }
 }
 
-/* Everything in the spool, oldest first, before anything new. Another process that delivers it has the lock. */
-static void earlier_deliver(struct profd_delivery *d)
-{
-    struct spool_entry *entries = NULL;
-    size_t n = 0;
-    if (spool_get(d, false, NULL) != PROFD_OK || !spool_lock(d->spool) ||
-        spool_list(d->spool, &entries, &n, NULL) != PROFD_OK) {
-        return;
-    }
-    for (size_t i = 0; i < n && d->conn; i++) {
-        earlier_start(d, entries[i].name);
-    }
-    free(entries);
-}
-
 /* Connects, if there is a daemon. */
 static void conn_begin(struct profd_delivery *d)
 {
@@ -386,7 +371,17 @@ static void conn_begin(struct profd_delivery *d)
     d->conn->supply = d->supply;
     d->conn->supply_context = d->supply_context;
     profd_conn_set_sink(d->conn, d->sink, d->context);
-    earlier_deliver(d);
+    /* Everything in the spool, oldest first, before anything new. Another process that delivers it has the lock. */
+    struct spool_entry *entries = NULL;
+    size_t n = 0;
+    if (spool_get(d, false, NULL) != PROFD_OK || !spool_lock(d->spool) ||
+        spool_list(d->spool, &entries, &n, NULL) != PROFD_OK) {
+        return;
+    }
+    for (size_t i = 0; i < n && d->conn; i++) {
+        earlier_start(d, entries[i].name);
+    }
+    free(entries);
 }
 
 static bool options_copy(struct profd_delivery *d, const struct profd_options *o)
@@ -456,13 +451,14 @@ enum profd_status profd_delivery_offer(struct profd_delivery *d, const struct pr
     return d->conn ? profd_conn_offer(d->conn, x, e) : PROFD_OK;
 }
 
-/* Paths of the executables that the upload offers: a later process that delivers it must find them. */
-static size_t objects_of(const struct profd_delivery *d, const struct profd_upload *u, struct spool_object *objects,
-                         size_t most)
+enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct profd_upload *u, const char *name,
+                                        struct profd_error *e)
 {
+    struct spool_object objects[64];
+    /* Paths of the executables that the upload offers: a later process that delivers it must find them. */
     size_t n = 0;
     for (uint32_t i = 0; i < profd_upload_build_count(u); i++) {
-        for (size_t k = 0; k < d->executable_count && n < most; k++) {
+        for (size_t k = 0; k < d->executable_count && n < sizeof objects / sizeof objects[0]; k++) {
             if (strcmp(profd_executable_build_id(d->executables[k]), profd_upload_build_id(u, i)) == 0) {
                 objects[n++] =
                     (struct spool_object){profd_upload_build_id(u, i), profd_executable_path(d->executables[k])};
@@ -470,14 +466,6 @@ static size_t objects_of(const struct profd_delivery *d, const struct profd_uplo
             }
         }
     }
-    return n;
-}
-
-enum profd_status profd_delivery_upload(struct profd_delivery *d, const struct profd_upload *u, const char *name,
-                                        struct profd_error *e)
-{
-    struct spool_object objects[64];
-    size_t n = objects_of(d, u, objects, sizeof objects / sizeof objects[0]);
     struct profd_id *id = &d->id;
     uint32_t uid;
     enum profd_status status = upload_get_claim(u, &uid) ? senders_take(&d->senders, uid, &id, e) : PROFD_OK;

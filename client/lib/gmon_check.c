@@ -171,18 +171,6 @@ static enum profd_status judge_callee(struct gmon_check *k, uint64_t address, st
                            address, profd_executable_build_id(k->executable), profd_executable_path(k->executable));
 }
 
-/* The first function or slot of a counter, which nearly every call of one leads to. */
-static void find_counter(struct gmon_check *k)
-{
-    const struct object *o = k->object;
-    for (uint32_t i = 0; i < o->plt_count && k->counter == 0; i++) {
-        k->counter = elf_gmon_counts(object_name(o, o->plt[i].import)) ? o->plt[i].address : 0;
-    }
-    for (uint32_t i = 0; i < o->symbol_count && k->counter == 0; i++) {
-        k->counter = elf_gmon_counts(object_name(o, o->symbols[i].name)) ? o->symbols[i].address : 0;
-    }
-}
-
 static uint64_t hash_callee(const void *context, uint32_t index)
 {
     const struct gmon_check *k = context;
@@ -243,7 +231,14 @@ enum profd_status gmon_check_get(const struct profd_executable *x, struct gmon_c
         k->executable = x;
         k->object = executable_object(x);
         k->arena = a;
-        find_counter(k);
+        /* The first function or slot of a counter, which nearly every call of one leads to. */
+        const struct object *o = k->object;
+        for (uint32_t i = 0; i < o->plt_count && k->counter == 0; i++) {
+            k->counter = elf_gmon_counts(object_name(o, o->plt[i].import)) ? o->plt[i].address : 0;
+        }
+        for (uint32_t i = 0; i < o->symbol_count && k->counter == 0; i++) {
+            k->counter = elf_gmon_counts(object_name(o, o->symbols[i].name)) ? o->symbols[i].address : 0;
+        }
         *kept = k;
     }
     *out = k;

@@ -284,18 +284,6 @@ static bool bytes_write(int fd, const void *bytes, size_t n)
     return true;
 }
 
-static bool file_write(int fd, const struct spool_object *objects, size_t object_count, const uint8_t *frame,
-                       size_t size)
-{
-    bool good = bytes_write(fd, MAGIC, strlen(MAGIC));
-    for (size_t i = 0; i < object_count && good; i++) {
-        if (strpbrk(objects[i].path, "\r\n") == NULL) {
-            good = dprintf(fd, "object %s %s\n", objects[i].build_id, objects[i].path) > 0;
-        }
-    }
-    return good && bytes_write(fd, "\n", 1) && bytes_write(fd, frame, size) && fsync(fd) == 0;
-}
-
 enum profd_status spool_add(struct spool *s, const struct profd_id *id, const struct spool_object *objects,
                             size_t object_count, const uint8_t *frame, size_t frame_size, struct profd_error *e)
 {
@@ -311,7 +299,13 @@ enum profd_status spool_add(struct spool *s, const struct profd_id *id, const st
     if (fd < 0) {
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot write to the spool %s: %s", s->path, strerror(errno));
     }
-    bool good = file_write(fd, objects, object_count, frame, frame_size);
+    bool good = bytes_write(fd, MAGIC, strlen(MAGIC));
+    for (size_t i = 0; i < object_count && good; i++) {
+        if (strpbrk(objects[i].path, "\r\n") == NULL) {
+            good = dprintf(fd, "object %s %s\n", objects[i].build_id, objects[i].path) > 0;
+        }
+    }
+    good = good && bytes_write(fd, "\n", 1) && bytes_write(fd, frame, frame_size) && fsync(fd) == 0;
     int why = errno;
     if (close(fd) != 0 && good) {
         good = false;

@@ -461,18 +461,6 @@ static enum profd_status counts_with_stacks(const struct profd_upload *u, struct
     return status;
 }
 
-static enum profd_status upload_encode_counts(const struct profd_upload *u, uint8_t **counts, size_t *size,
-                                              struct profd_error *e)
-{
-    struct counts all, trees = {0};
-    enum profd_status status = counts_with_stacks(u, &all, &trees, e);
-    if (status == PROFD_OK) {
-        status = counts_encode(&all, counts, size, e);
-    }
-    counts_done(&trees);
-    return status;
-}
-
 enum profd_status upload_encode(const struct profd_upload *u, const struct profd_id *id, uint8_t **frame, size_t *size,
                                 struct profd_error *e)
 {
@@ -483,7 +471,12 @@ enum profd_status upload_encode(const struct profd_upload *u, const struct profd
     identity_host(host);
     uint8_t *counts = NULL;
     size_t counts_size = 0;
-    enum profd_status status = upload_encode_counts(u, &counts, &counts_size, e);
+    struct counts all, trees = {0};
+    enum profd_status status = counts_with_stacks(u, &all, &trees, e);
+    if (status == PROFD_OK) {
+        status = counts_encode(&all, &counts, &counts_size, e);
+    }
+    counts_done(&trees);
     if (status != PROFD_OK) {
         return status;
     }

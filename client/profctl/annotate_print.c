@@ -63,23 +63,6 @@ static void print_amount(const struct annotate_print *p, const struct annotate_a
     printf("%8s %5s %14s %12s ", ticks, percent, interval, calls);
 }
 
-static void print_rest(const struct annotate_print *p)
-{
-    const struct annotate_sum *s = p->sum;
-    if (s->shared > 0) {
-        printf("%.0f more ticks are in bins that other functions share.\n", s->shared);
-    }
-    if (!s->call_sites && s->calls_no_site > 0) {
-        printf("A gmon.out rounds the addresses of callers: %" PRIu64 " %s from here %s no line.\n", s->calls_no_site,
-               noun_for(s->calls_no_site, "call", "calls"), noun_for(s->calls_no_site, "has", "have"));
-    } else if (s->calls_no_site > 0) {
-        printf("%" PRIu64 " %s %s no call instruction here: a jump at the end of a function counts as a call by its "
-               "caller.\n",
-               s->calls_no_site, noun_for(s->calls_no_site, "call", "calls"),
-               noun_for(s->calls_no_site, "has", "have"));
-    }
-}
-
 static void print_head(const struct annotate_print *p)
 {
     const json_t *f = json_object_get(p->answer, "function");
@@ -209,7 +192,19 @@ void annotate_print_text(const struct annotate_print *p)
             print_part(p, i);
         }
     }
-    print_rest(p);
+    const struct annotate_sum *s = p->sum;
+    if (s->shared > 0) {
+        printf("%.0f more ticks are in bins that other functions share.\n", s->shared);
+    }
+    if (!s->call_sites && s->calls_no_site > 0) {
+        printf("A gmon.out rounds the addresses of callers: %" PRIu64 " %s from here %s no line.\n", s->calls_no_site,
+               noun_for(s->calls_no_site, "call", "calls"), noun_for(s->calls_no_site, "has", "have"));
+    } else if (s->calls_no_site > 0) {
+        printf("%" PRIu64 " %s %s no call instruction here: a jump at the end of a function counts as a call by its "
+               "caller.\n",
+               s->calls_no_site, noun_for(s->calls_no_site, "call", "calls"),
+               noun_for(s->calls_no_site, "has", "have"));
+    }
 }
 
 static size_t row_count(const struct annotate_print *p)

@@ -49,18 +49,6 @@ static bool take_entry(void *context, char *line)
     return !c->same;
 }
 
-static void digest_make(const char *text, size_t n, char out[DIGEST_TEXT + 1])
-{
-    struct md5_ctx md5;
-    uint8_t digest[MD5_DIGEST_SIZE];
-    md5_init(&md5);
-    md5_update(&md5, n, (const uint8_t *)text);
-    md5_digest(&md5, MD5_DIGEST_SIZE, digest);
-    for (size_t i = 0; i < MD5_DIGEST_SIZE; i++) {
-        (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    }
-}
-
 static char *read_file(const char *path, size_t *size)
 {
     struct stat s;
@@ -102,7 +90,14 @@ static bool check_text(const struct source_finder *f, const char *name, const ch
     const char *words[] = {"objdump", "--dwarf=rawline", "--", f->executable, NULL};
     struct checking c = {.base = base_of(name)};
     struct stat source, executable;
-    digest_make(s->text, size, c.digest);
+    struct md5_ctx md5;
+    uint8_t digest[MD5_DIGEST_SIZE];
+    md5_init(&md5);
+    md5_update(&md5, size, (const uint8_t *)s->text);
+    md5_digest(&md5, MD5_DIGEST_SIZE, digest);
+    for (size_t i = 0; i < MD5_DIGEST_SIZE; i++) {
+        (void)snprintf(c.digest + 2 * i, 3, "%02x", digest[i]);
+    }
     (void)pipe_read_lines(words, "binutils", take_entry, &c, NULL);
     if (c.stated && !c.same) {
         (void)snprintf(s->note, sizeof s->note,

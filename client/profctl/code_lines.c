@@ -62,24 +62,19 @@ static int add_function(Dwarf_Die *function, void *context)
     return DWARF_CB_OK;
 }
 
-static void read_functions(struct code_lines *l)
-{
-    Dwarf_CU *unit = NULL;
-    while (!l->failed && dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &l->unit, NULL) == 0) {
-        (void)dwarf_getfuncs(&l->unit, add_function, l, 0);
-    }
-    if (l->count > 0) {
-        qsort(l->ranges, l->count, sizeof *l->ranges, compare_ranges);
-    }
-}
-
 /* Not a NULL dwarf only if the file has functions with code. */
 static void read_file(struct code_lines *l, const char *path)
 {
     l->fd = open(path, O_RDONLY | O_CLOEXEC);
     l->dwarf = l->fd >= 0 ? dwarf_begin(l->fd, DWARF_C_READ) : NULL;
     if (l->dwarf) {
-        read_functions(l);
+        Dwarf_CU *unit = NULL;
+        while (!l->failed && dwarf_get_units(l->dwarf, unit, &unit, NULL, NULL, &l->unit, NULL) == 0) {
+            (void)dwarf_getfuncs(&l->unit, add_function, l, 0);
+        }
+        if (l->count > 0) {
+            qsort(l->ranges, l->count, sizeof *l->ranges, compare_ranges);
+        }
     }
     if (l->count == 0) {
         (void)dwarf_end(l->dwarf);
@@ -214,17 +209,6 @@ static void describe_call(struct code_lines *l, Dwarf_Die *copy, Dwarf_Die *unit
     f->discriminator = read_number(copy, DW_AT_GNU_discriminator);
 }
 
-static void describe_instruction(struct code_lines *l, Dwarf_Die *unit, uint64_t address, struct code_frame *f)
-{
-    Dwarf_Line *line = dwarf_getsrc_die(unit, address);
-    const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-    int number = 0;
-    unsigned discriminator = 0;
-    f->file = find_path(l, unit, file);
-    f->line = line && dwarf_lineno(line, &number) == 0 && number > 0 ? (unsigned)number : 0;
-    f->discriminator = line && dwarf_linediscriminator(line, &discriminator) == 0 ? discriminator : 0;
-}
-
 /* The child of a block that holds the address: an inlined copy, or a block that may hold some. */
 static bool find_inner(Dwarf_Die *block, uint64_t address, Dwarf_Die *out)
 {
@@ -257,7 +241,13 @@ size_t code_lines_find(struct code_lines *l, uint64_t address, struct code_frame
     for (size_t i = 0; i < n; i++) {
         describe_function(&chain[n - 1 - i], &frames[i]);
         if (i == 0) {
-            describe_instruction(l, &unit, address, &frames[i]);
+            Dwarf_Line *line = dwarf_getsrc_die(&unit, address);
+            const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+            int number = 0;
+            unsigned discriminator = 0;
+            frames[i].file = find_path(l, &unit, file);
+            frames[i].line = line && dwarf_lineno(line, &number) == 0 && number > 0 ? (unsigned)number : 0;
+            frames[i].discriminator = line && dwarf_linediscriminator(line, &discriminator) == 0 ? discriminator : 0;
         } else {
             describe_call(l, &chain[n - i], &unit, &frames[i]);
         }

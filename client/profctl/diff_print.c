@@ -154,19 +154,6 @@ static char lacking_side(const json_t *row)
     return real_of(row, "a") < real_of(row, "b") ? 'A' : 'B';
 }
 
-static void print_one_sided(const json_t *row)
-{
-    const bool arc = json_is_string(json_object_get(row, "caller")), in_a = is(row, "only-in-a");
-    const char here = in_a ? 'A' : 'B', other = in_a ? 'B' : 'A';
-    if (arc) {
-        printf("%s called from there", in_a ? "no longer" : "newly");
-    } else if (!has(row, in_a ? "b" : "a")) {
-        printf("only in %c", here);
-    } else {
-        printf("no ticks in %c", other);
-    }
-}
-
 /* What a row says. Each interval is one of many: words that claim more than it may hold say so. */
 static void print_verdict(const json_t *table, const struct metric_words *w, const json_t *row)
 {
@@ -181,7 +168,15 @@ static void print_verdict(const json_t *table, const struct metric_words *w, con
     } else if (is(row, "constant-changed")) {
         printf("%s%s, the same in every group of processes", direction, than);
     } else if (is(row, "only-in-a") || is(row, "only-in-b")) {
-        print_one_sided(row);
+        const bool arc = json_is_string(json_object_get(row, "caller")), in_a = is(row, "only-in-a");
+        const char here = in_a ? 'A' : 'B', other = in_a ? 'B' : 'A';
+        if (arc) {
+            printf("%s called from there", in_a ? "no longer" : "newly");
+        } else if (!has(row, in_a ? "b" : "a")) {
+            printf("only in %c", here);
+        } else {
+            printf("no ticks in %c", other);
+        }
     } else if (is(row, "uncertain") && has(row, "p")) {
         printf("%s%s or chance (p%s in %.0f tests, q%s)", direction, than, p, tests, q);
     } else if (is(row, "uncertain")) {
@@ -272,16 +267,6 @@ static void print_row(const json_t *diff, const json_t *table, const char *name,
     printf("\n");
 }
 
-static void print_common(const struct metric_words *w, const json_t *common)
-{
-    char change[40], low[40], high[40];
-    show_change(real_of(common, "change"), change, sizeof change);
-    show_change(real_of(common, "low"), low, sizeof low);
-    show_change(real_of(common, "high"), high, sizeof high);
-    printf("  %s (%.0f in common)  %s [%s, %s]  the rows below are relative to this\n", w->common,
-           real_of(common, "functions"), change, low, high);
-}
-
 static double count_of(const json_t *table, const char *what)
 {
     return real_of(json_object_get(table, "counts"), what);
@@ -336,21 +321,6 @@ static bool is_of_all(const json_t *table)
            strcmp(text_of(table, "metric"), "all-calls-per-process") == 0;
 }
 
-static void print_whole(const json_t *diff, const json_t *table, const struct diff_print *how)
-{
-    const struct metric_words *w = words_of(table);
-    const json_t *row = json_array_get(json_object_get(table, "rows"), 0);
-    const char *dimension = text_of(diff, "dimension"),
-               *title = strcmp(w->needs, "ticks") != 0 || strcmp(dimension, "seconds") == 0 ? w->title : dimension;
-    if (json_is_string(json_object_get(table, "not_computed"))) {
-        printf("  %s cannot be compared: %s\n", title, text_of(table, "not_computed"));
-    } else if (!row) {
-        printf("  %s cannot be compared: neither side has %s\n", title, w->needs);
-    } else {
-        print_row(diff, table, title, row, how->plan);
-    }
-}
-
 static void print_table(const json_t *diff, const json_t *table, const struct diff_print *how)
 {
     const struct metric_words *w = words_of(table);
@@ -364,7 +334,12 @@ static void print_table(const json_t *diff, const json_t *table, const struct di
         return;
     }
     if (json_is_object(common)) {
-        print_common(w, common);
+        char change[40], low[40], high[40];
+        show_change(real_of(common, "change"), change, sizeof change);
+        show_change(real_of(common, "low"), low, sizeof low);
+        show_change(real_of(common, "high"), high, sizeof high);
+        printf("  %s (%.0f in common)  %s [%s, %s]  the rows below are relative to this\n", w->common,
+               real_of(common, "functions"), change, low, high);
     }
     json_array_foreach(rows, i, row)
     {
@@ -481,7 +456,18 @@ void diff_print_text(const json_t *diff, const struct diff_print *how)
             printf("\nEach process\n");
         }
         if (is_of_all(table)) {
-            print_whole(diff, table, how);
+            const struct metric_words *w = words_of(table);
+            const json_t *row = json_array_get(json_object_get(table, "rows"), 0);
+            const char *dimension = text_of(diff, "dimension"),
+                       *title =
+                           strcmp(w->needs, "ticks") != 0 || strcmp(dimension, "seconds") == 0 ? w->title : dimension;
+            if (json_is_string(json_object_get(table, "not_computed"))) {
+                printf("  %s cannot be compared: %s\n", title, text_of(table, "not_computed"));
+            } else if (!row) {
+                printf("  %s cannot be compared: neither side has %s\n", title, w->needs);
+            } else {
+                print_row(diff, table, title, row, how->plan);
+            }
         }
     }
     struct only_notes notes = {false, false};

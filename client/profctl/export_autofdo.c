@@ -309,20 +309,6 @@ static void print(struct profile *p, FILE *out)
     }
 }
 
-static void free_nodes(struct profile *p)
-{
-    for (size_t i = 0; i < p->made_count; i++) {
-        for (size_t k = 0; k < p->made[i]->body_count; k++) {
-            free(p->made[i]->bodies[k].targets);
-        }
-        free(p->made[i]->bodies);
-        free(p->made[i]->children);
-        free(p->made[i]);
-    }
-    free(p->made);
-    free(p->root.children);
-}
-
 enum profd_status autofdo_write(const struct counts *c, struct code_lines *lines, FILE *out, uint64_t *left_out,
                                 struct profd_error *e)
 {
@@ -346,6 +332,15 @@ enum profd_status autofdo_write(const struct counts *c, struct code_lines *lines
         print(&p, out);
         *left_out = p.left_out;
     }
-    free_nodes(&p);
+    for (size_t i = 0; i < p.made_count; i++) {
+        for (size_t k = 0; k < p.made[i]->body_count; k++) {
+            free(p.made[i]->bodies[k].targets);
+        }
+        free(p.made[i]->bodies);
+        free(p.made[i]->children);
+        free(p.made[i]);
+    }
+    free(p.made);
+    free(p.root.children);
     return status;
 }

@@ -150,16 +150,6 @@ static enum profd_status take_object(struct filling *f, char *line, uint64_t *nu
     return PROFD_OK;
 }
 
-static void take_build(struct filling *f, const char *line)
-{
-    char *end;
-    const uint64_t number = strtoull(line + strlen(BUILD_OF), &end, 10);
-    struct export_object *x = strncmp(end, "): ", 3) == 0 ? export_objects_take(f->objects, number) : NULL;
-    if (x && !x->build_id) {
-        x->build_id = strdup(end + 3);
-    }
-}
-
 static bool begins(const char *line, const char *with)
 {
     return strncmp(line, with, strlen(with)) == 0;
@@ -188,7 +178,12 @@ static enum profd_status take_line(struct filling *f, char *line, struct profd_e
         return PROFD_OK;
     }
     if (begins(line, BUILD_OF)) {
-        take_build(f, line);
+        char *end;
+        const uint64_t number = strtoull(line + strlen(BUILD_OF), &end, 10);
+        struct export_object *x = strncmp(end, "): ", 3) == 0 ? export_objects_take(f->objects, number) : NULL;
+        if (x && !x->build_id) {
+            x->build_id = strdup(end + 3);
+        }
     }
     fprintf(f->out, "%s\n", strcmp(line, LINES_FUNCTION) == 0 ? LINES_DEBUG : line);
     return PROFD_OK;

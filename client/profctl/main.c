@@ -16,17 +16,6 @@ static const struct profctl_verb *const verbs[] = {
 };
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
-static void usage_print(void)
-{
-    puts("usage: profctl VERB [options] [arguments]\n\nRuns programs under the profd collector, sends profiles, and "
-         "prints reports.\n\nverbs:");
-    for (size_t i = 0; i < VERB_COUNT; i++) {
-        printf("  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
-    }
-    puts("  help         Print this text, or the options of a verb\n  version      Print the version\n\nprofctl VERB "
-         "--help describes a verb.");
-}
-
 static const struct profctl_verb *verb_find(const char *name)
 {
     for (size_t i = 0; i < VERB_COUNT; i++) {
@@ -77,7 +66,13 @@ static enum profd_status dispatch(int argc, char **argv, int *exit_status, struc
         return PROFD_OK;
     }
     if (help && (argc == 2 || argv[2][0] == '-' || strcmp(argv[2], "help") == 0 || strcmp(argv[2], "version") == 0)) {
-        usage_print();
+        puts("usage: profctl VERB [options] [arguments]\n\n"
+             "Runs programs under the profd collector, sends profiles, and prints reports.\n\nverbs:");
+        for (size_t i = 0; i < VERB_COUNT; i++) {
+            printf("  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
+        }
+        puts("  help         Print this text, or the options of a verb\n  version      Print the version\n\n"
+             "profctl VERB --help describes a verb.");
         return PROFD_OK;
     }
     if (argc < 2 || word[0] == '-') {

@@ -27,21 +27,6 @@ static bool row_has_name(const struct rows *builds, size_t i, bool program, cons
     return rows_flag(builds, i, "is_program") == program && strcmp(slash ? slash + 1 : path, name) == 0;
 }
 
-/* "5559b53474f7 (version 1.2, last seen 2026-11-22T16:35:09Z)" */
-static void row_describe(struct profd_conn *conn, const struct rows *builds, size_t i, char *out, size_t size)
-{
-    struct ask_target target;
-    struct rows *versions = NULL;
-    const char *id = rows_text(builds, i, "build_id");
-    ask_target_init(&target, "/api/v1/labels/{}/values", "version");
-    ask_target_add(&target, "build_id", id);
-    bool known = rows_read(conn, &target, &versions, NULL) == PROFD_OK && rows_count(versions) > 0;
-    (void)snprintf(out, size, "%.12s (%s%.40s%s%slast seen %.19sZ)", id, known ? "version " : "",
-                   known ? rows_text(versions, 0, "value") : "", known && rows_count(versions) > 1 ? " and others" : "",
-                   known ? ", " : "", rows_text(builds, i, "last_seen"));
-    rows_free(versions);
-}
-
 static enum profd_status list_builds(struct profd_conn *conn, const struct rows *builds, bool program, const char *name,
                                      size_t count, struct profd_error *e)
 {
@@ -51,7 +36,18 @@ static enum profd_status list_builds(struct profd_conn *conn, const struct rows 
         if (!row_has_name(builds, i, program, name)) {
             continue;
         }
-        row_describe(conn, builds, i, one, sizeof one);
+        /* "5559b53474f7 (version 1.2, last seen 2026-11-22T16:35:09Z)" */
+        struct ask_target target;
+        struct rows *versions = NULL;
+        const char *id = rows_text(builds, i, "build_id");
+        ask_target_init(&target, "/api/v1/labels/{}/values", "version");
+        ask_target_add(&target, "build_id", id);
+        bool known = rows_read(conn, &target, &versions, NULL) == PROFD_OK && rows_count(versions) > 0;
+        (void)snprintf(one, sizeof one, "%.12s (%s%.40s%s%slast seen %.19sZ)", id, known ? "version " : "",
+                       known ? rows_text(versions, 0, "value") : "",
+                       known && rows_count(versions) > 1 ? " and others" : "", known ? ", " : "",
+                       rows_text(builds, i, "last_seen"));
+        rows_free(versions);
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", listed ? ", " : "", one);
         listed++;
     }

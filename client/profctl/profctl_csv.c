@@ -28,23 +28,6 @@ void csv_print_text(const char *text)
     putchar('"');
 }
 
-static void print_list(const json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *text = json_string_value(json_array_get(list, i));
-        text = text != NULL ? text : "";
-        if (i == 0) {
-            print_begin(text);
-        } else {
-            putchar(' ');
-        }
-        print_inside(text);
-    }
-    if (json_array_size(list) > 0) {
-        putchar('"');
-    }
-}
-
 static void print_value(const json_t *value)
 {
     if (json_is_string(value)) {
@@ -56,7 +39,19 @@ static void print_value(const json_t *value)
     } else if (json_is_boolean(value)) {
         putchar(json_is_true(value) ? '1' : '0');
     } else if (json_is_array(value)) {
-        print_list(value);
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            const char *text = json_string_value(json_array_get(value, i));
+            text = text != NULL ? text : "";
+            if (i == 0) {
+                print_begin(text);
+            } else {
+                putchar(' ');
+            }
+            print_inside(text);
+        }
+        if (json_array_size(value) > 0) {
+            putchar('"');
+        }
     }
 }
 

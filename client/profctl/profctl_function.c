@@ -20,21 +20,6 @@ static int judge(const struct rows *r, size_t i, const char *text)
     return strncmp(name, text, n) == 0 && name[n] == '(';
 }
 
-static enum profd_status refuse(const struct rows *r, const char *text, int best, size_t count, struct profd_error *e)
-{
-    char list[400] = "";
-    size_t shown = 0;
-    for (size_t i = 0; i < rows_count(r) && shown < SHOWN; i++) {
-        if (judge(r, i, text) == best) {
-            const size_t used = strlen(list);
-            (void)snprintf(list + used, sizeof list - used, "%s%.60s at %s", shown++ > 0 ? ", " : "",
-                           rows_text(r, i, "name"), rows_text(r, i, "address"));
-        }
-    }
-    return profd_error_set(e, PROFD_AMBIGUOUS, "%.100s: %zu functions have this name: %s%s; give the address of one",
-                           text, count, list, count > shown ? ", …" : "");
-}
-
 static enum profd_status choose(const struct rows *r, const char *text, struct function_place *out,
                                 struct profd_error *e)
 {
@@ -56,7 +41,18 @@ static enum profd_status choose(const struct rows *r, const char *text, struct f
                                text);
     }
     if (count > 1) {
-        return refuse(r, text, best, count, e);
+        char list[400] = "";
+        size_t shown = 0;
+        for (size_t i = 0; i < rows_count(r) && shown < SHOWN; i++) {
+            if (judge(r, i, text) == best) {
+                const size_t used = strlen(list);
+                (void)snprintf(list + used, sizeof list - used, "%s%.60s at %s", shown++ > 0 ? ", " : "",
+                               rows_text(r, i, "name"), rows_text(r, i, "address"));
+            }
+        }
+        return profd_error_set(e, PROFD_AMBIGUOUS,
+                               "%.100s: %zu functions have this name: %s%s; give the address of one", text, count, list,
+                               count > shown ? ", …" : "");
     }
     (void)snprintf(out->name, sizeof out->name, "%s", rows_text(r, at, "name"));
     (void)snprintf(out->build_id, sizeof out->build_id, "%s", rows_text(r, at, "build_id"));

@@ -240,26 +240,21 @@ static const char *title_style(struct paint *p)
     return p->part != PAINT_HEADING && p->name_column == 0 ? "\033[1m" : NULL; /* the header's first line */
 }
 
-/* How long ago the counts of live processes were read. Here, because the daemon's text may be kept. */
-static void line_add_age(struct paint *p)
-{
-    static const char live[] = "Live      as of ";
-    char age[40], rest[256];
-    const char *end = strncmp(p->line, live, sizeof live - 1) == 0 ? strstr(p->line, ": ") : NULL;
-    if (end != NULL && strlen(end) < sizeof rest) {
-        show_age_of(p->line + sizeof live - 1, (int64_t)time(NULL), age, sizeof age);
-        (void)snprintf(rest, sizeof rest, "%s", end);
-        p->size = (size_t)(end - p->line);
-        p->size += (size_t)snprintf(p->line + p->size, sizeof p->line - p->size, " (%s)%s", age, rest);
-    }
-}
-
 static void line_paint(struct paint *p, FILE *out)
 {
     size_t key = 0;
     p->line[p->size] = '\0';
     if (p->part == PAINT_HEADING) {
-        line_add_age(p);
+        /* How long ago the counts of live processes were read. Here, because the daemon's text may be kept. */
+        static const char live[] = "Live      as of ";
+        char age[40], rest[256];
+        const char *end = strncmp(p->line, live, sizeof live - 1) == 0 ? strstr(p->line, ": ") : NULL;
+        if (end != NULL && strlen(end) < sizeof rest) {
+            show_age_of(p->line + sizeof live - 1, (int64_t)time(NULL), age, sizeof age);
+            (void)snprintf(rest, sizeof rest, "%s", end);
+            p->size = (size_t)(end - p->line);
+            p->size += (size_t)snprintf(p->line + p->size, sizeof p->line - p->size, " (%s)%s", age, rest);
+        }
     }
     const char *style = p->size > 0 ? title_style(p) : "";
     if (!style) {

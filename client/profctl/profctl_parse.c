@@ -170,22 +170,6 @@ enum profd_status profctl_refuse_option(const struct profctl_verb *verb, int val
                            verb->name);
 }
 
-static enum profd_status arguments_check(const struct profctl_call *call, struct profd_error *e)
-{
-    const struct profctl_verb *v = call->verb;
-    if (call->argument_count < v->arguments_least) {
-        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", v->name,
-                               call->argument_count == 0 ? "no argument given" : "an argument is missing", v->name,
-                               v->arguments);
-    }
-    if (call->argument_count > v->arguments_most) {
-        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
-                               v->name, call->arguments[v->arguments_most], v->name, v->arguments[0] ? " " : "",
-                               v->arguments);
-    }
-    return PROFD_OK;
-}
-
 enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char **argv, struct profctl_call *call,
                                 bool *help, struct profd_error *e)
 {
@@ -214,7 +198,18 @@ enum profd_status profctl_parse(const struct profctl_verb *verb, int argc, char 
     }
     call->arguments = argv + optind;
     call->argument_count = (size_t)(argc - optind);
-    return arguments_check(call, e);
+    const struct profctl_verb *v = call->verb;
+    if (call->argument_count < v->arguments_least) {
+        return profd_error_set(e, PROFD_USAGE, "%s: %s; usage: profctl %s [options] %s", v->name,
+                               call->argument_count == 0 ? "no argument given" : "an argument is missing", v->name,
+                               v->arguments);
+    }
+    if (call->argument_count > v->arguments_most) {
+        return profd_error_set(e, PROFD_USAGE, "%s: unexpected argument \"%s\"; usage: profctl %s [options]%s%s",
+                               v->name, call->arguments[v->arguments_most], v->name, v->arguments[0] ? " " : "",
+                               v->arguments);
+    }
+    return PROFD_OK;
 }
 
 void profctl_parse_done(struct profctl_call *call)

@@ -18,20 +18,6 @@ static int not_run_complain(const struct run_command *c, int why)
     return why == ENOENT ? EXIT_NOT_THERE : EXIT_NOT_RUNNABLE;
 }
 
-/* In the child. What execvp says goes through the pipe, which a success closes; or to standard error where no
- * descriptor was left for a pipe. */
-static void command_exec(const struct run_command *c, char **argv, int gate, int report)
-{
-    char byte;
-    if (read(gate, &byte, 1) != 1 && c->gate >= 0) {
-        _exit(EXIT_NOT_RUNNABLE); /* profctl gave up */
-    }
-    sigprocmask(SIG_SETMASK, &c->before, NULL);
-    execvp(argv[0], argv);
-    int why = errno;
-    _exit(write(report, &why, sizeof why) == (ssize_t)sizeof why ? EXIT_NOT_THERE : not_run_complain(c, why));
-}
-
 static void pipe_make(int ends[2])
 {
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -63,7 +49,16 @@ bool run_command_start(struct run_command *c, const char *verb, char **argv)
     c->child = fork();
     if (c->child == 0) {
         end_close(gate[1]);
-        command_exec(c, argv, gate[0], report[1]);
+        /* In the child. What execvp says goes through the pipe, which a success closes; or to standard error where no
+         * descriptor was left for a pipe. */
+        char byte;
+        if (read(gate[0], &byte, 1) != 1 && c->gate >= 0) {
+            _exit(EXIT_NOT_RUNNABLE); /* profctl gave up */
+        }
+        sigprocmask(SIG_SETMASK, &c->before, NULL);
+        execvp(argv[0], argv);
+        int why = errno;
+        _exit(write(report[1], &why, sizeof why) == (ssize_t)sizeof why ? EXIT_NOT_THERE : not_run_complain(c, why));
     }
     const int why = errno;
     end_close(report[1]);

@@ -91,15 +91,6 @@ static enum profd_status find_files(const struct profctl_call *call, const json_
     return status;
 }
 
-static void files_done(struct files *f)
-{
-    if (f->joined) {
-        (void)unlink(f->joined);
-    }
-    free(f->joined);
-    free(f->downloaded);
-}
-
 static enum profd_status find_sources(const struct profctl_call *call, struct files *files, const struct code *code,
                                       struct source *sources, struct profd_error *e)
 {
@@ -126,20 +117,6 @@ static enum profd_status find_sources(const struct profctl_call *call, struct fi
         }
     }
     return status;
-}
-
-static void free_sources(const struct code *code, struct source *sources)
-{
-    for (size_t i = 0; sources && i < code->place_count; i++) {
-        for (size_t k = i + 1; k < code->place_count; k++) {
-            if (sources[k].text == sources[i].text) {
-                sources[k].text = NULL;
-                sources[k].lines = NULL;
-            }
-        }
-        source_done(&sources[i]);
-    }
-    free(sources);
 }
 
 static enum profd_status print(size_t format, const struct annotate_print *p, struct profd_error *e)
@@ -185,10 +162,23 @@ static enum profd_status annotate(const struct profctl_call *call, size_t format
                                          .instructions = profctl_value(call, "asm") != NULL};
         status = print(format, &p, e);
     }
-    free_sources(&code, sources);
+    for (size_t i = 0; sources && i < code.place_count; i++) {
+        for (size_t k = i + 1; k < code.place_count; k++) {
+            if (sources[k].text == sources[i].text) {
+                sources[k].text = NULL;
+                sources[k].lines = NULL;
+            }
+        }
+        source_done(&sources[i]);
+    }
+    free(sources);
     annotate_sum_done(&sum);
     code_done(&code);
-    files_done(&files);
+    if (files.joined) {
+        (void)unlink(files.joined);
+    }
+    free(files.joined);
+    free(files.downloaded);
     return status;
 }
 

@@ -84,23 +84,6 @@ static enum profd_status copy_take(void *context, const struct profd_answer *ans
     return PROFD_OK;
 }
 
-/* The name itself must outlive a crash, too. */
-static enum profd_status directory_sync(const char *path, struct profd_error *e)
-{
-    const char *slash = strrchr(path, '/');
-    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    enum profd_status status = PROFD_OK;
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) {
-        status = cannot("sync the directory of", path, e);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(directory);
-    return status;
-}
-
 static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
 {
     if (c->size == 0 || c->size != c->total) {
@@ -119,7 +102,19 @@ static enum profd_status copy_keep(struct copy *c, struct profd_error *e)
         (errno != EINVAL || lstat(c->path, &s) == 0 || rename(c->part, c->path) != 0)) {
         return cannot("make", c->path, e);
     }
-    return directory_sync(c->path, e);
+    /* The name itself must outlive a crash, too. */
+    const char *slash = strrchr(c->path, '/');
+    char *directory = slash ? strndup(c->path, (size_t)(slash - c->path) + 1) : strdup(".");
+    int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    enum profd_status status = PROFD_OK;
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) {
+        status = cannot("sync the directory of", c->path, e);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(directory);
+    return status;
 }
 
 static enum profd_status backup_run(const struct profctl_call *call, struct profd_error *e)

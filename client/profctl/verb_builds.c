@@ -101,24 +101,6 @@ static const char *row_names(const struct rows *rows, size_t i, const char *note
     return !rows_flag(rows, i, "symbols") ? "no" : strstr(note, OBJECT_NOTE_EXPORTED) != NULL ? "exported" : "yes";
 }
 
-static void row_print(const struct table *t, size_t i)
-{
-    char age[64], calls[32], seconds[40];
-    rows_calls(t->rows, i, calls, sizeof calls);
-    show_amount(rows_real(t->rows, i, "seconds"), seconds, sizeof seconds);
-    const char *note = rows_text(t->rows, i, "note"), *seen = rows_text(t->rows, i, "last_seen");
-    if (t->relative) {
-        show_age_of(seen, t->now, age, sizeof age);
-    } else { /* to the second: more is in the JSON */
-        (void)snprintf(age, sizeof age, "%.19s%s", seen[0] ? seen : "-", strlen(seen) > 19 ? "Z" : "");
-    }
-    printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11s %14s %-5s %-8s %s%s%s%s\n", t->name_width, row_name(t, i),
-           t->id_width, t->full ? 128 : t->id_width, rows_text(t->rows, i, "build_id"),
-           rows_number(t->rows, i, "uploads"), rows_number(t->rows, i, "processes_started"), seconds, calls,
-           rows_flag(t->rows, i, "exact") ? "yes" : "no", row_names(t->rows, i, note), age, note[0] ? " (" : "", note,
-           note[0] ? ")" : "");
-}
-
 static void table_print(const struct table *t)
 {
     size_t shown = 0;
@@ -130,28 +112,25 @@ static void table_print(const struct table *t)
             printf("%-*s %-*s %8s %9s %11s %14s %-5s %-8s %s\n", t->name_width, table_title(t), t->id_width, "BUILD",
                    "UPLOADS", "PROCESSES", "OWN SECONDS", "OWN CALLS", "EXACT", "NAMES", "LAST SEEN");
         }
-        row_print(t, i);
+        char age[64], calls[32], seconds[40];
+        rows_calls(t->rows, i, calls, sizeof calls);
+        show_amount(rows_real(t->rows, i, "seconds"), seconds, sizeof seconds);
+        const char *note = rows_text(t->rows, i, "note"), *seen = rows_text(t->rows, i, "last_seen");
+        if (t->relative) {
+            show_age_of(seen, t->now, age, sizeof age);
+        } else { /* to the second: more is in the JSON */
+            (void)snprintf(age, sizeof age, "%.19s%s", seen[0] ? seen : "-", strlen(seen) > 19 ? "Z" : "");
+        }
+        printf("%-*s %-*.*s %8" PRIu64 " %9" PRIu64 " %11s %14s %-5s %-8s %s%s%s%s\n", t->name_width, row_name(t, i),
+               t->id_width, t->full ? 128 : t->id_width, rows_text(t->rows, i, "build_id"),
+               rows_number(t->rows, i, "uploads"), rows_number(t->rows, i, "processes_started"), seconds, calls,
+               rows_flag(t->rows, i, "exact") ? "yes" : "no", row_names(t->rows, i, note), age, note[0] ? " (" : "",
+               note, note[0] ? ")" : "");
     }
     if (shown == 0) {
         puts("No profiles stored yet. Make one with: profctl run COMMAND, or send one with: profctl upload -e EXE "
              "gmon.out");
     }
-}
-
-static enum profd_status builds_show(const struct profctl_call *call, struct rows *rows, size_t order, bool relative,
-                                     struct profd_error *e)
-{
-    struct table t = {.rows = rows,
-                      .all = profctl_value(call, "all"),
-                      .full = profctl_value(call, "full"),
-                      .relative = relative,
-                      .now = (int64_t)time(NULL)};
-    enum profd_status status = measure(&t, rows, e); /* leaves them by id */
-    status = status == PROFD_OK ? sort_rows(rows, order, e) : status;
-    if (status == PROFD_OK) {
-        table_print(&t);
-    }
-    return status;
 }
 
 static enum profd_status builds_run(const struct profctl_call *call, struct profd_error *e)
@@ -177,7 +156,16 @@ static enum profd_status builds_run(const struct profctl_call *call, struct prof
         status = profctl_value(call, "sort") ? sort_rows(rows, order, e) : PROFD_OK;
         status = status == PROFD_OK ? rows_print_json(rows, e) : status;
     } else if (status == PROFD_OK) {
-        status = builds_show(call, rows, order, when == AUTO ? look.terminal : when == RELATIVE, e);
+        struct table t = {.rows = rows,
+                          .all = profctl_value(call, "all"),
+                          .full = profctl_value(call, "full"),
+                          .relative = when == AUTO ? look.terminal : when == RELATIVE,
+                          .now = (int64_t)time(NULL)};
+        status = measure(&t, rows, e); /* leaves them by id */
+        status = status == PROFD_OK ? sort_rows(rows, order, e) : status;
+        if (status == PROFD_OK) {
+            table_print(&t);
+        }
     }
     rows_free(rows);
     profd_conn_close(conn);

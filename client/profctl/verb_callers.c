@@ -58,30 +58,11 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static void print_sentence(const char *text)
-{
-    char clean[4096];
-    profctl_clean(text, clean, sizeof clean);
-    fputs(clean, stdout);
-}
-
 static void print_clean(const json_t *object, const char *key)
 {
-    print_sentence(text_of(object, key));
-}
-
-/* Which method was used, and why not a better one. */
-static void print_method(const json_t *all)
-{
-    const char *method = text_of(all, "method");
-    if (text_of(all, "stacks_refused")[0]) {
-        printf("Not measured: %s.\n", text_of(all, "stacks_refused"));
-    }
-    if (strcmp(method, "stacks") == 0) {
-        printf("Times are those of ticks with the caller on the stack (stacks).\n");
-    } else {
-        printf("Times are divided by numbers of calls (calls), as if each call took the same time.\n");
-    }
+    char clean[4096];
+    profctl_clean(text_of(object, key), clean, sizeof clean);
+    fputs(clean, stdout);
 }
 
 static void print_head(const json_t *all)
@@ -95,7 +76,16 @@ static void print_head(const json_t *all)
     print_clean(all, "name");
     printf(": %s %s with all that it calls, ", total, text_of(all, "dimension"));
     function_print_calls(all);
-    print_method(all);
+    /* Which method was used, and why not a better one. */
+    const char *method = text_of(all, "method");
+    if (text_of(all, "stacks_refused")[0]) {
+        printf("Not measured: %s.\n", text_of(all, "stacks_refused"));
+    }
+    if (strcmp(method, "stacks") == 0) {
+        printf("Times are those of ticks with the caller on the stack (stacks).\n");
+    } else {
+        printf("Times are divided by numbers of calls (calls), as if each call took the same time.\n");
+    }
 }
 
 /* Significant digits of a row's times: as many as its interval knows, 4 at most; without an interval 2. */

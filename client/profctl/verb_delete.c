@@ -47,23 +47,6 @@ static enum profd_status victim_find(const struct profctl_call *call, struct vic
     return status;
 }
 
-static enum profd_status victim_confirm(const struct victim *v, struct profd_error *e)
-{
-    char line[16] = "";
-    if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-        return profd_error_set(e, PROFD_USAGE,
-                               "delete would remove %" PRIu64 " %s of %s permanently; confirm with --yes", v->uploads,
-                               noun_for(v->uploads, "upload", "uploads"), v->name);
-    }
-    (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " %s, permanently? [y/N] ", v->name, v->id, v->uploads,
-                  noun_for(v->uploads, "upload", "uploads"));
-    (void)fflush(stderr);
-    if (!fgets(line, sizeof line, stdin) || (strcmp(line, "y\n") != 0 && strcmp(line, "yes\n") != 0)) {
-        return profd_error_set(e, PROFD_USAGE, "nothing was deleted");
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status delete_run(const struct profctl_call *call, struct profd_error *e)
 {
     struct victim v = {.uploads = 0};
@@ -71,7 +54,18 @@ static enum profd_status delete_run(const struct profctl_call *call, struct prof
     struct rows *answer;
     TRY(victim_find(call, &v, e));
     if (!profctl_value(call, "yes")) {
-        TRY(victim_confirm(&v, e));
+        char line[16] = "";
+        if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
+            return profd_error_set(e, PROFD_USAGE,
+                                   "delete would remove %" PRIu64 " %s of %s permanently; confirm with --yes",
+                                   v.uploads, noun_for(v.uploads, "upload", "uploads"), v.name);
+        }
+        (void)fprintf(stderr, "Delete %s, build %s: %" PRIu64 " %s, permanently? [y/N] ", v.name, v.id, v.uploads,
+                      noun_for(v.uploads, "upload", "uploads"));
+        (void)fflush(stderr);
+        if (!fgets(line, sizeof line, stdin) || (strcmp(line, "y\n") != 0 && strcmp(line, "yes\n") != 0)) {
+            return profd_error_set(e, PROFD_USAGE, "nothing was deleted");
+        }
     }
     TRY(admin_ask(call, "delete", arguments, 1, "deleting", false, &answer, e));
     if (answer) {

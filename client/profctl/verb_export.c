@@ -64,14 +64,6 @@ static enum profd_status check_call(const struct profctl_call *call, size_t *for
     return PROFD_OK;
 }
 
-static enum profd_status make_target(const struct profctl_call *call, const char *id, struct ask_target *t,
-                                     struct profd_error *e)
-{
-    ask_target_init(t, "/api/v1/builds/{}/counts", id);
-    ask_target_add(t, "empty", "error");
-    return ask_target_add_given(t, call, "since|until|scope|geometry|uid", e);
-}
-
 /* Class and byte order of an ELF file, by its first bytes. */
 static bool read_format(const char *path, struct gmon_format *out)
 {
@@ -106,18 +98,6 @@ static enum profd_status find_format(const struct profctl_call *call, const char
         profctl_complain("the executable of build %.16s was not sent: 64-bit little-endian is assumed", id);
     }
     return PROFD_OK;
-}
-
-static void warn_of_large_bins(const struct counts *c)
-{
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < c->bin_count; i++) {
-        most = c->bin_ticks[i] > most ? c->bin_ticks[i] : most;
-    }
-    if (most > GPROF_BIN_MAX) {
-        profctl_complain("one bin counts %" PRIu64 " ticks; gprof's sum overflows above %u, so its times will be wrong",
-                         most, GPROF_BIN_MAX);
-    }
 }
 
 /* The executable of the build: --exe, the argument, or the path that the daemon has. The caller frees *out. */
@@ -267,7 +247,9 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
         status = build_find(call, call->arguments[0], id, e);
     }
     if (status == PROFD_OK) {
-        status = make_target(call, id, &target, e);
+        ask_target_init(&target, "/api/v1/builds/{}/counts", id);
+        ask_target_add(&target, "empty", "error");
+        status = ask_target_add_given(&target, call, "since|until|scope|geometry|uid", e);
     }
     if (status == PROFD_OK) {
         status = profd_conn_open(&o, &conn, e);
@@ -280,7 +262,15 @@ static enum profd_status export_run(const struct profctl_call *call, struct prof
         status = write_file(profctl_value(call, "output"), &x, e);
     }
     if (status == PROFD_OK && x.form == FORM_GMON) {
-        warn_of_large_bins(&x.counts);
+        uint64_t most = 0;
+        for (uint32_t i = 0; i < x.counts.bin_count; i++) {
+            most = x.counts.bin_ticks[i] > most ? x.counts.bin_ticks[i] : most;
+        }
+        if (most > GPROF_BIN_MAX) {
+            profctl_complain("one bin counts %" PRIu64
+                             " ticks; gprof's sum overflows above %u, so its times will be wrong",
+                             most, GPROF_BIN_MAX);
+        }
     }
     if (status == PROFD_OK && call->json) {
         status = print_json(&x, e);

@@ -36,49 +36,7 @@ static enum profd_status make_target(const struct profctl_call *call, struct ask
     return ask_target_add_given(t, call, "step|since|until|scope|dimension|uid", e);
 }
 
-/* The labels that were asked for, as fields of a row. */
-static size_t find_fields(const struct profctl_call *call, char fields[LABELS_MAX][160])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < call->given_count && n < LABELS_MAX; i++) {
-        if (strcmp(call->given[i].option->name, "by") == 0) {
-            (void)snprintf(fields[n++], sizeof fields[0], "label_%.150s", call->given[i].value);
-        }
-    }
-    return n;
-}
-
 #define VALUE_MOST 40
-
-/* Width of the values of a label, so that columns are aligned. */
-static int find_width(const struct rows *r, const char *field)
-{
-    size_t width = strlen(field + strlen("label_"));
-    for (size_t i = 0; i < rows_count(r); i++) {
-        size_t n = strlen(rows_text(r, i, field));
-        width = n > width ? n : width;
-    }
-    return width < VALUE_MOST ? (int)width : VALUE_MOST;
-}
-
-static void row_print(const struct rows *r, size_t i, char fields[LABELS_MAX][160], size_t labels, const int *widths,
-                      bool steps)
-{
-    char calls[32], seconds[40];
-    rows_calls(r, i, calls, sizeof calls);
-    show_amount(rows_real(r, i, "seconds"), seconds, sizeof seconds);
-    if (steps) {
-        printf("%-20s ", rows_text(r, i, "time"));
-    }
-    printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11s %14s %-5s", rows_number(r, i, "uploads"),
-           rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), seconds, calls,
-           rows_flag(r, i, "exact") ? "yes" : "no");
-    for (size_t k = 0; k < labels; k++) {
-        const char *value = rows_text(r, i, fields[k]);
-        printf(" %-*s", k + 1 < labels ? widths[k] : 0, value[0] != '\0' ? value : "-");
-    }
-    printf("\n");
-}
 
 static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size_t labels, bool steps)
 {
@@ -92,12 +50,31 @@ static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size
     }
     printf("%8s %9s %8s %11s %14s %-5s", "UPLOADS", "STARTED", "MACHINES", "SECONDS", "CALLS", "EXACT");
     for (size_t k = 0; k < labels; k++) {
-        widths[k] = find_width(r, fields[k]);
+        /* Width of the values of a label, so that columns are aligned. */
+        size_t width = strlen(fields[k] + strlen("label_"));
+        for (size_t i = 0; i < rows_count(r); i++) {
+            size_t n = strlen(rows_text(r, i, fields[k]));
+            width = n > width ? n : width;
+        }
+        widths[k] = width < VALUE_MOST ? (int)width : VALUE_MOST;
         printf(" %-*s", k + 1 < labels ? widths[k] : 0, fields[k] + strlen("label_"));
     }
     printf("\n");
     for (size_t i = 0; i < rows_count(r); i++) {
-        row_print(r, i, fields, labels, widths, steps);
+        char calls[32], seconds[40];
+        rows_calls(r, i, calls, sizeof calls);
+        show_amount(rows_real(r, i, "seconds"), seconds, sizeof seconds);
+        if (steps) {
+            printf("%-20s ", rows_text(r, i, "time"));
+        }
+        printf("%8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %11s %14s %-5s", rows_number(r, i, "uploads"),
+               rows_number(r, i, "processes_started"), rows_number(r, i, "hosts"), seconds, calls,
+               rows_flag(r, i, "exact") ? "yes" : "no");
+        for (size_t k = 0; k < labels; k++) {
+            const char *value = rows_text(r, i, fields[k]);
+            printf(" %-*s", k + 1 < labels ? widths[k] : 0, value[0] != '\0' ? value : "-");
+        }
+        printf("\n");
     }
     for (size_t k = 0; k < labels; k++) {
         bool known = false;
@@ -111,35 +88,36 @@ static void table_print(const struct rows *r, char fields[LABELS_MAX][160], size
     }
 }
 
-/* Those of a row of the daemon, the keys first. */
-static void csv_print(const struct rows *r, char fields[LABELS_MAX][160], size_t labels, bool steps)
-{
-    static const char *const NUMBERS[] = {"uploads", "processes_started", "hosts", "seconds", "calls",
-                                          "exact",   "inexact_reasons"};
-    const char *columns[2 + LABELS_MAX + sizeof NUMBERS / sizeof *NUMBERS];
-    size_t n = 0;
-    if (steps) {
-        columns[n++] = "time";
-        columns[n++] = "width";
-    }
-    for (size_t k = 0; k < labels; k++) {
-        columns[n++] = fields[k];
-    }
-    memcpy(columns + n, NUMBERS, sizeof NUMBERS);
-    csv_print_rows(rows_list(r), columns, n + sizeof NUMBERS / sizeof *NUMBERS);
-}
-
 static enum profd_status show(const struct profctl_call *call, size_t format, const struct rows *r,
                               struct profd_error *e)
 {
     char fields[LABELS_MAX][160];
-    const size_t labels = find_fields(call, fields);
+    /* The labels that were asked for, as fields of a row. */
+    size_t labels = 0;
+    for (size_t i = 0; i < call->given_count && labels < LABELS_MAX; i++) {
+        if (strcmp(call->given[i].option->name, "by") == 0) {
+            (void)snprintf(fields[labels++], sizeof fields[0], "label_%.150s", call->given[i].value);
+        }
+    }
     const bool steps = profctl_value(call, "step") != NULL;
     if (format == FORMAT_JSON) {
         return rows_print_json(r, e);
     }
     if (format == FORMAT_CSV) {
-        csv_print(r, fields, labels, steps);
+        /* The columns are those of a row of the daemon, the keys first. */
+        static const char *const NUMBERS[] = {"uploads", "processes_started", "hosts", "seconds", "calls",
+                                              "exact",   "inexact_reasons"};
+        const char *columns[2 + LABELS_MAX + sizeof NUMBERS / sizeof *NUMBERS];
+        size_t n = 0;
+        if (steps) {
+            columns[n++] = "time";
+            columns[n++] = "width";
+        }
+        for (size_t k = 0; k < labels; k++) {
+            columns[n++] = fields[k];
+        }
+        memcpy(columns + n, NUMBERS, sizeof NUMBERS);
+        csv_print_rows(rows_list(r), columns, n + sizeof NUMBERS / sizeof *NUMBERS);
     } else {
         table_print(r, fields, labels, steps);
     }

@@ -124,18 +124,13 @@ static void row_print(const struct rows *r, size_t i)
     printf("%s%s%s\n", why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
 
-static void pids_print(const struct rows *r)
-{
-    for (size_t i = 0; i < rows_count(r); i++) {
-        printf("%" PRIu64 "\n", rows_number(r, i, "pid"));
-    }
-}
-
 static enum profd_status table_print(const struct profctl_call *call, const struct rows *r, struct profd_error *e)
 {
     size_t n = rows_count(r);
     if (profctl_value(call, "pids")) {
-        pids_print(r);
+        for (size_t i = 0; i < rows_count(r); i++) {
+            printf("%" PRIu64 "\n", rows_number(r, i, "pid"));
+        }
         return PROFD_OK;
     }
     if (n == 0) {

@@ -56,16 +56,6 @@ static enum profd_status number_parse(const struct profctl_call *call, const cha
     return PROFD_OK;
 }
 
-static enum profd_status unwind_parse(const struct profctl_call *call, bool *tables, struct profd_error *e)
-{
-    const char *text = profctl_value(call, "unwind");
-    *tables = text && strcmp(text, "table") == 0;
-    if (text && !*tables && strcmp(text, "fp") != 0) {
-        return profd_error_set(e, PROFD_USAGE, "record: --unwind \"%s\" is neither fp nor table", text);
-    }
-    return PROFD_OK;
-}
-
 static void outcome_note(void *context, const struct profd_outcome *o)
 {
     struct session *s = context;
@@ -105,7 +95,11 @@ static enum profd_status options_take(const struct profctl_call *call, struct se
     TRY(labels_check(call, e));
     TRY(number_parse(call, "rate", RECORD_RATE_MAX, &s->config.rate, e));
     TRY(number_parse(call, "pid", INT32_MAX, &s->config.pid, e));
-    TRY(unwind_parse(call, &s->config.tables, e));
+    const char *text = profctl_value(call, "unwind");
+    s->config.tables = text && strcmp(text, "table") == 0;
+    if (text && !s->config.tables && strcmp(text, "fp") != 0) {
+        return profd_error_set(e, PROFD_USAGE, "record: --unwind \"%s\" is neither fp nor table", text);
+    }
     if (all + command + (s->config.pid != 0) + (s->config.cgroup != NULL) != 1) {
         return profd_error_set(e, PROFD_USAGE,
                                "record: exactly one of -a, -p PID, --cgroup G or a command must say what to sample");

@@ -234,16 +234,6 @@ static int command_run(char **argv, const char *path, struct run_delivery *deliv
     return run_command_end(&c, status);
 }
 
-static int help_print(void)
-{
-    puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\nRuns a command, and all processes that it starts, "
-         "under the collector.\nEvery call is counted in code compiled with -pg; other code is sampled.\nThe exit "
-         "status is that of the command, or 128 plus the signal that ended it.\n\noptions:");
-    profctl_print_options(options, OPTION_COUNT);
-    printf("\nexamples:\n%s", examples_of("run"));
-    return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
-}
-
 /* Waits for the daemon, and says what there is to say. */
 static void delivery_finish(struct run_delivery *d, const struct behaviour *b)
 {
@@ -295,23 +285,6 @@ static enum profd_status command_prepare(const char *command, char path[RUN_PATH
     return environment_set(e);
 }
 
-/* --check. The exit status is 0 if it will be counted. */
-static int check_print(const char *command, const char *path, const char *why)
-{
-    if (!path[0]) {
-        profctl_complain("run: %s: there is no such program", command);
-        return profd_status_exit(PROFD_NO_INPUT);
-    }
-    printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
-    if (!why[0]) {
-        puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C library "
-             "or\n"
-             "machine, or started with another root directory or without LD_PRELOAD; profctl run lists them at its "
-             "end.");
-    }
-    return fflush(stdout) != 0 ? profd_status_exit(PROFD_IO) : why[0] ? profd_status_exit(PROFD_REFUSED) : 0;
-}
-
 static int run_main(const char *program, int argc, char **argv)
 {
     struct profd_error e = {""}, absent = {""};
@@ -324,7 +297,13 @@ static int run_main(const char *program, int argc, char **argv)
     (void)program;
     enum profd_status status = command_parse(argc, argv, &b, &command, &e);
     if (status == PROFD_OK && b.help) {
-        return help_print();
+        puts("usage: profctl run [options] [--] COMMAND [ARGUMENT...]\n\n"
+             "Runs a command, and all processes that it starts, under the collector.\n"
+             "Every call is counted in code compiled with -pg; other code is sampled.\n"
+             "The exit status is that of the command, or 128 plus the signal that ended it.\n\noptions:");
+        profctl_print_options(options, OPTION_COUNT);
+        printf("\nexamples:\n%s", examples_of("run"));
+        return fflush(stdout) == 0 ? 0 : profd_status_exit(PROFD_IO);
     }
     if (status == PROFD_OK) {
         status = command_prepare(argv[command], path, why, &e);
@@ -334,7 +313,18 @@ static int run_main(const char *program, int argc, char **argv)
         return profd_status_exit(status);
     }
     if (b.check) {
-        return check_print(argv[command], path, why);
+        /* --check. The exit status is 0 if it will be counted. */
+        if (!path[0]) {
+            profctl_complain("run: %s: there is no such program", argv[command]);
+            return profd_status_exit(PROFD_NO_INPUT);
+        }
+        printf("%s will %sbe counted%s%s\n", path, why[0] ? "not " : "", why[0] ? ": " : "", why);
+        if (!why[0]) {
+            puts("Of the programs that it starts, those are not counted that are static, set-user-id, of another C "
+                 "library or\nmachine, or started with another root directory or without LD_PRELOAD; profctl run lists "
+                 "them at its end.");
+        }
+        return fflush(stdout) != 0 ? profd_status_exit(PROFD_IO) : why[0] ? profd_status_exit(PROFD_REFUSED) : 0;
     }
     status = run_delivery_open(&delivery, &absent);
     if (status != PROFD_OK) {

@@ -51,24 +51,17 @@ static enum profd_status executable_put(struct profd_conn *conn, void *executabl
     return profd_put_executable(conn, executable, sink, context, e);
 }
 
-/* Opens a file, which must be of the build if one is given. */
-static enum profd_status file_open(const char *path, const char *build_id, struct profd_executable **x,
-                                   struct profd_error *e)
-{
-    enum profd_status status = profd_executable_open(path, x, e);
-    if (status == PROFD_OK && build_id && strcmp(profd_executable_build_id(*x), build_id) != 0) {
-        status = profd_error_set(e, PROFD_WRONG_BUILD, "%s: the server sent a file of build %.12s for build %.12s",
-                                 path, profd_executable_build_id(*x), build_id);
-        profd_executable_free(*x);
-    }
-    return status;
-}
-
 static enum profd_status symbols_send(struct profd_conn *conn, const struct profctl_call *call, const char *path,
                                       const char *build_id, struct profd_error *e)
 {
     struct profd_executable *x;
-    enum profd_status status = file_open(path, build_id, &x, e);
+    /* Opens a file, which must be of the build if one is given. */
+    enum profd_status status = profd_executable_open(path, &x, e);
+    if (status == PROFD_OK && build_id && strcmp(profd_executable_build_id(x), build_id) != 0) {
+        status = profd_error_set(e, PROFD_WRONG_BUILD, "%s: the server sent a file of build %.12s for build %.12s",
+                                 path, profd_executable_build_id(x), build_id);
+        profd_executable_free(x);
+    }
     if (status != PROFD_OK) {
         return status;
     }

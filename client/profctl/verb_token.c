@@ -16,22 +16,6 @@ static const struct profctl_option options[] = {
     {"proxy", 0, NULL, "add: print no token; a proxy sends NAME"},
 };
 
-/* Tells a time from an age: only a time contains a "-". */
-static enum profd_status read_end(const struct profctl_call *call, char end[64], struct profd_error *e)
-{
-    const char *given = profctl_value(call, "expires");
-    char seconds[24];
-    if (given == NULL) {
-        end[0] = '\0';
-    } else if (strchr(given, '-') != NULL) {
-        (void)snprintf(end, 64, "%s", given);
-    } else {
-        TRY(profctl_duration(call, "expires", "", seconds, e));
-        (void)snprintf(end, 64, "+%s", seconds);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status add(const struct profctl_call *call, struct profd_error *e)
 {
     static const char *const words[] = {"read", "write", "admin"};
@@ -52,7 +36,17 @@ static enum profd_status add(const struct profctl_call *call, struct profd_error
     if (!tenant) {
         tenant = profctl_value(call, "write") != NULL ? "default" : "all";
     }
-    TRY(read_end(call, end, e));
+    /* Tells a time from an age: only a time contains a "-". */
+    const char *given = profctl_value(call, "expires");
+    char seconds[24];
+    if (given == NULL) {
+        end[0] = '\0';
+    } else if (strchr(given, '-') != NULL) {
+        (void)snprintf(end, 64, "%s", given);
+    } else {
+        TRY(profctl_duration(call, "expires", "", seconds, e));
+        (void)snprintf(end, 64, "+%s", seconds);
+    }
     const char *const arguments[] = {name, rights, tenant, end, proxy ? "proxy" : "token", hosts ? hosts : ""};
     TRY(admin_ask(call, "token-add", arguments, sizeof arguments / sizeof *arguments, "adding", false, &answer, e));
     if (answer && proxy) {

@@ -73,17 +73,14 @@ static enum profd_status take_number(const struct profctl_call *call, const char
     return PROFD_OK;
 }
 
-/* Functions that fit the screen: the usual heading, the titles of the table and the line below it take twelve lines. */
-static unsigned long lines_fit(bool terminal)
-{
-    struct winsize size;
-    return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 16 ? size.ws_row - 12u : 20;
-}
-
 static enum profd_status make_target(struct top *t, struct profd_error *e)
 {
     char id[160], since[64], limit[24], past[24];
-    unsigned long rows = lines_fit(t->terminal);
+    /* Functions that fit the screen: the usual heading, the titles of the table and the line below it take twelve
+     * lines. */
+    struct winsize size;
+    unsigned long rows =
+        t->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 16 ? size.ws_row - 12u : 20;
     const char *window = profctl_value(t->call, "window"), *sort = profctl_value(t->call, "sort");
     enum profd_status status = build_find(t->call, t->call->arguments[0], id, e);
     if (status == PROFD_OK) {
@@ -107,18 +104,6 @@ static enum profd_status make_target(struct top *t, struct profd_error *e)
     ask_target_add(&t->target, "names", look_names(t->call, t->terminal));
     ask_target_add(&t->target, "since", window ? since : NULL);
     return ask_target_add_given(&t->target, t->call, "time", e);
-}
-
-static void text_print(struct top *t, const char *text, size_t n)
-{
-    struct terminal_filter filter = {.held_count = 0};
-    char clean[TERMINAL_BOUND(4096)];
-    paint_init(&t->paint, &t->look);
-    for (size_t at = 0; at < n; at += 4096) {
-        size_t piece = n - at < 4096 ? n - at : 4096;
-        paint_run(&t->paint, clean, terminal_filter_run(&filter, text + at, piece, clean), stdout);
-    }
-    paint_end(&t->paint, stdout);
 }
 
 /* Asks for the report, unless it is the one that is kept. A connection a look: the daemon may be restarted in
@@ -157,7 +142,14 @@ static enum profd_status show(struct top *t, struct profd_error *e)
     }
     if (!t->call->json && (t->terminal || t->look.colour)) {
         (void)look_choose(t->call, &t->look, NULL); /* the terminal may have another size by now */
-        text_print(t, t->text, t->size);
+        struct terminal_filter filter = {.held_count = 0};
+        char clean[TERMINAL_BOUND(4096)];
+        paint_init(&t->paint, &t->look);
+        for (size_t at = 0; at < t->size; at += 4096) {
+            size_t piece = t->size - at < 4096 ? t->size - at : 4096;
+            paint_run(&t->paint, clean, terminal_filter_run(&filter, t->text + at, piece, clean), stdout);
+        }
+        paint_end(&t->paint, stdout);
     } else {
         struct output out;
         TRY(output_open(NULL, &out, e));

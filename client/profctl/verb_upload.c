@@ -65,22 +65,17 @@ static void tally_show(struct tally *t)
     progress_show(&t->progress, "uploading", done, t->sent + t->files_left, detail);
 }
 
-static void executable_refused(struct tally *t, const struct profd_outcome *o)
-{
-    profctl_complain("%s: executable not stored: %s. Its profiles show addresses until you run: profctl symbols %s",
-                     o->name, o->sentence, o->name);
-    if (!o->earlier) {
-        t->executables_refused++;
-        t->first = t->first == PROFD_OK ? o->status : t->first;
-    }
-}
-
 static void outcome_take(void *context, const struct profd_outcome *o)
 {
     struct tally *t = context;
     tally_show(t);
     if (o->status != PROFD_OK && o->executable) {
-        executable_refused(t, o);
+        profctl_complain("%s: executable not stored: %s. Its profiles show addresses until you run: profctl symbols %s",
+                         o->name, o->sentence, o->name);
+        if (!o->earlier) {
+            t->executables_refused++;
+            t->first = t->first == PROFD_OK ? o->status : t->first;
+        }
     } else if (o->status != PROFD_OK) {
         struct profd_error line;
         (void)profd_error_set(&line, o->status, "%s%s: %s", o->earlier ? "from the spool, refused: " : "", o->name,

@@ -73,18 +73,6 @@ static bool decode_stack(struct rest *r, unsigned registers, struct event *e)
     return take(r, &e->stack_size, 8) && e->stack_size <= size;
 }
 
-static bool decode_sample(struct rest *r, unsigned registers, struct event *e)
-{
-    uint64_t address;
-    if (!take(r, &address, 8) || !take(r, &e->pid, 4) || !take(r, &e->tid, 4) || !take(r, &e->time, 8) ||
-        !take(r, &e->chain_count, 8) || e->chain_count > (size_t)(r->end - r->at) / 8) {
-        return false;
-    }
-    e->chain = (const void *)r->at;
-    r->at += e->chain_count * 8;
-    return registers == 0 || decode_stack(r, registers, e);
-}
-
 bool event_decode(const struct perf_event_header *h, unsigned registers, struct event *out)
 {
     struct rest r = {(const uint8_t *)(h + 1), (const uint8_t *)h + h->size};
@@ -93,7 +81,14 @@ bool event_decode(const struct perf_event_header *h, unsigned registers, struct 
         return false;
     }
     if (h->type == PERF_RECORD_SAMPLE) {
-        return decode_sample(&r, registers, out);
+        uint64_t address;
+        if (!take(&r, &address, 8) || !take(&r, &out->pid, 4) || !take(&r, &out->tid, 4) || !take(&r, &out->time, 8) ||
+            !take(&r, &out->chain_count, 8) || out->chain_count > (size_t)(r.end - r.at) / 8) {
+            return false;
+        }
+        out->chain = (const void *)r.at;
+        r.at += out->chain_count * 8;
+        return registers == 0 || decode_stack(&r, registers, out);
     }
     if (h->size < sizeof *h + 16) {
         return false;

@@ -237,23 +237,6 @@ static bool maps_read(struct processes *t, struct process *p)
     return good;
 }
 
-static bool has_collector(const struct process *p)
-{
-    char name[64], *line = NULL;
-    size_t size = 0;
-    bool found = false;
-    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", p->pid);
-    FILE *f = p->ended ? NULL : fopen(name, "re");
-    while (f && !found && getline(&line, &size, f) > 0) {
-        found = strstr(line, COLLECTOR_MEMORY) != NULL;
-    }
-    free(line);
-    if (f) {
-        (void)fclose(f);
-    }
-    return found;
-}
-
 struct process *processes_take(struct processes *t, uint32_t pid)
 {
     struct process *p = processes_find(t, pid);
@@ -289,13 +272,6 @@ enum profd_status processes_read_all(struct processes *t, struct profd_error *e)
     return status;
 }
 
-static uint64_t event_clock_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * USER_NS + (uint64_t)now.tv_nsec;
-}
-
 /* What it did before its user was read is that of the user it had: events are older than what /proc says. */
 static bool user_look(struct process *p, uint64_t time)
 {
@@ -303,7 +279,9 @@ static bool user_look(struct process *p, uint64_t time)
         p->user_read = time;
         p->next_user = p->origin.uid;
         (void)origin_read_user(p->pid, &p->next_user);
-        p->next_from = event_clock_now();
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        p->next_from = (uint64_t)now.tv_sec * USER_NS + (uint64_t)now.tv_nsec;
     }
     if (p->next_from == 0 || time < p->next_from) {
         return false;
@@ -327,7 +305,19 @@ bool process_look(struct process *p, uint64_t time)
         return false;
     }
     p->known = true;
-    p->collected = has_collector(p);
+    char name[64], *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    (void)snprintf(name, sizeof name, "/proc/%" PRIu32 "/maps", p->pid);
+    FILE *f = p->ended ? NULL : fopen(name, "re");
+    while (f && !found && getline(&line, &size, f) > 0) {
+        found = strstr(line, COLLECTOR_MEMORY) != NULL;
+    }
+    free(line);
+    if (f) {
+        (void)fclose(f);
+    }
+    p->collected = found;
     return false;
 }
 

@@ -334,18 +334,6 @@ static void sum_find_without_tick(struct record *r, struct process *p)
     }
 }
 
-/* The process gets another name or program, or ends: its CPU time until now goes to its sum. */
-static void account_change(struct record *r, struct process *p, const struct event *e)
-{
-    if (e->misc & PERF_RECORD_MISC_COMM_EXEC && e->type == PERF_RECORD_COMM) {
-        account_exec(p);
-    } else {
-        account_read(p);
-        sum_find_without_tick(r, p);
-        account_add(p);
-    }
-}
-
 static void process_event_take(struct record *r, const struct event *e)
 {
     const uint32_t pid = e->type == PERF_RECORD_FORK ? e->parent : e->pid;
@@ -359,7 +347,14 @@ static void process_event_take(struct record *r, const struct event *e)
         jit_end(r, before);
     }
     if (p && e->pid == e->tid && (e->type == PERF_RECORD_COMM || e->type == PERF_RECORD_EXIT)) {
-        account_change(r, p, e);
+        /* The process gets another name or program, or ends: its CPU time until now goes to its sum. */
+        if (e->misc & PERF_RECORD_MISC_COMM_EXEC && e->type == PERF_RECORD_COMM) {
+            account_exec(p);
+        } else {
+            account_read(p);
+            sum_find_without_tick(r, p);
+            account_add(p);
+        }
     }
     r->stale |= !processes_apply(r->processes, e);
     p = processes_find(r->processes, pid);

@@ -232,24 +232,6 @@ static enum profd_status threads_add(struct sampler *s, struct profd_error *e)
     return status;
 }
 
-/* A user without the capability samples processes of its own: each of their threads has events of its own. */
-static enum profd_status tasks_open(struct sampler *s, struct profd_error *e)
-{
-    struct perf_event_attr *samples = &s->attributes[SAMPLES];
-    samples->config = PERF_COUNT_SW_TASK_CLOCK;
-    for (unsigned i = 0; i < RINGS; i++) {
-        s->attributes[i].inherit = 1;
-        s->attributes[i].enable_on_exec = s->config.on_exec;
-    }
-    enum profd_status status = cpus_open(s, (int)s->config.pid, 0, e);
-    if (status == PROFD_FORBIDDEN && !s->config.kernel) { /* perf_event_paranoid 2 */
-        cpus_close(s);
-        samples->exclude_kernel = s->attributes[SIDE].exclude_kernel = 1;
-        status = cpus_open(s, (int)s->config.pid, 0, e);
-    }
-    return status == PROFD_OK ? threads_add(s, e) : status;
-}
-
 enum profd_status sampler_open(const struct sampler_config *config, struct sampler **out, bool *whole,
                                struct profd_error *e)
 {
@@ -265,7 +247,20 @@ enum profd_status sampler_open(const struct sampler_config *config, struct sampl
     *whole = status == PROFD_OK;
     if (status == PROFD_FORBIDDEN && config->pid != 0) {
         cpus_close(s);
-        status = tasks_open(s, e);
+        /* A user without the capability samples processes of its own: each of their threads has events of its own. */
+        struct perf_event_attr *samples = &s->attributes[SAMPLES];
+        samples->config = PERF_COUNT_SW_TASK_CLOCK;
+        for (unsigned i = 0; i < RINGS; i++) {
+            s->attributes[i].inherit = 1;
+            s->attributes[i].enable_on_exec = s->config.on_exec;
+        }
+        status = cpus_open(s, (int)s->config.pid, 0, e);
+        if (status == PROFD_FORBIDDEN && !s->config.kernel) { /* perf_event_paranoid 2 */
+            cpus_close(s);
+            samples->exclude_kernel = s->attributes[SIDE].exclude_kernel = 1;
+            status = cpus_open(s, (int)s->config.pid, 0, e);
+        }
+        status = status == PROFD_OK ? threads_add(s, e) : status;
     }
     if (status != PROFD_OK) {
         sampler_close(s);

@@ -106,21 +106,6 @@ static bool add_label(struct profd_upload *u, const char *name, const char *valu
            profd_upload_add_label(u, name, value, NULL) == PROFD_OK;
 }
 
-static void add_labels(struct profd_upload *u, const struct sum *s)
-{
-    char unit[ORIGIN_NAME_SIZE], container[ORIGIN_NAME_SIZE], host[256] = "";
-    uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_TICKS_LOST : 0u);
-    origin_find_unit(s->origin.cgroup, unit);
-    origin_find_container(s->origin.cgroup, container);
-    bool good = gethostname(host, sizeof host - 1) != 0 || add_label(u, "host", host);
-    good &= add_label(u, "comm", s->origin.comm);
-    good &= add_label(u, "unit", unit);
-    good &= add_label(u, "container", container);
-    good &= add_label(u, "cgroup", s->origin.cgroup);
-    inexact |= good ? 0 : PROFD_INEXACT_LABEL_LEFT_OUT;
-    profd_upload_set_inexact(u, inexact);
-}
-
 static enum profd_status add_counts(struct profd_upload *u, const struct sum *s, const struct images *images,
                                     struct profd_error *e)
 {
@@ -147,7 +132,17 @@ enum profd_status sum_fill_upload(const struct sum *s, const struct images *imag
                                   struct profd_upload *u, struct profd_error *e)
 {
     TRY(add_counts(u, s, images, e));
-    add_labels(u, s);
+    char unit[ORIGIN_NAME_SIZE], container[ORIGIN_NAME_SIZE], host[256] = "";
+    uint32_t inexact = PROFD_INEXACT_SAMPLED | (s->lost ? PROFD_INEXACT_TICKS_LOST : 0u);
+    origin_find_unit(s->origin.cgroup, unit);
+    origin_find_container(s->origin.cgroup, container);
+    bool good = gethostname(host, sizeof host - 1) != 0 || add_label(u, "host", host);
+    good &= add_label(u, "comm", s->origin.comm);
+    good &= add_label(u, "unit", unit);
+    good &= add_label(u, "container", container);
+    good &= add_label(u, "cgroup", s->origin.cgroup);
+    inexact |= good ? 0 : PROFD_INEXACT_LABEL_LEFT_OUT;
+    profd_upload_set_inexact(u, inexact);
     profd_upload_set_window(u, w->start, w->end);
     profd_upload_set_processes_started(u, s->started);
     upload_set_process(u, s->key);

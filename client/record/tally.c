@@ -164,19 +164,6 @@ static void put_histograms(const struct tally_range *ranges, const struct tally_
     }
 }
 
-static void put_counters(const struct tally *t, uint32_t first, struct counts *c)
-{
-    struct counts_histogram *h = &c->histograms[c->histogram_count - 1];
-    collector_make_histogram(h, 0);
-    h->first = first;
-    for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
-        if (t->counters[i] > 0) {
-            c->bin_index[first + h->used] = i;
-            c->bin_ticks[first + h->used++] = t->counters[i];
-        }
-    }
-}
-
 static uint32_t counters_used(const struct tally *t)
 {
     uint32_t used = 0;
@@ -207,7 +194,15 @@ enum profd_status tally_make_counts(const struct tally *t, const struct tally_ra
     }
     if (status == PROFD_OK) {
         put_histograms(ranges, bins, t->bin_count, t->rate, out);
-        put_counters(t, t->bin_count, out);
+        struct counts_histogram *h = &out->histograms[out->histogram_count - 1];
+        collector_make_histogram(h, 0);
+        h->first = t->bin_count;
+        for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
+            if (t->counters[i] > 0) {
+                out->bin_index[t->bin_count + h->used] = i;
+                out->bin_ticks[t->bin_count + h->used++] = t->counters[i];
+            }
+        }
         counts_stacks_copy(t->stacks, out);
     }
     free(bins);
