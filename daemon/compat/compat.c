@@ -71,27 +71,22 @@ static size_t cycle_name(char text[24], uint32_t number)
     return (size_t)(end + 1 - text);
 }
 
-/* Two fields of fixed width; longer names are cut. */
-static size_t item_print_old(const struct compat_run *r, uint32_t node, struct buffer *out)
-{
-    char index[COMPAT_LABEL_INDEX];
-    (void)compat_label_index(index, r->graph.node[node].index, r->graph.node[node].shown);
-    if (node >= r->graph.symbols) {
-        char cycle[24];
-        (void)cycle_name(cycle, node - r->graph.symbols + 1);
-        buffer_add_format(out, "%6.6s %-19.19s", index, cycle);
-    } else {
-        buffer_add_format(out, "%6.6s %-19.19s", index, r->symbols.raw[node]);
-    }
-    return 0;
-}
-
 /* As in gprof, the width of a column does not include the blanks around the index. */
 static size_t item_print(const struct compat_run *r, uint32_t node, size_t column, size_t start, struct buffer *out)
 {
     char text[COMPAT_LABEL_INDEX];
     if (r->options.traditional) {
-        return item_print_old(r, node, out);
+        /* Two fields of fixed width; longer names are cut. */
+        char index[COMPAT_LABEL_INDEX];
+        (void)compat_label_index(index, r->graph.node[node].index, r->graph.node[node].shown);
+        if (node >= r->graph.symbols) {
+            char cycle[24];
+            (void)cycle_name(cycle, node - r->graph.symbols + 1);
+            buffer_add_format(out, "%6.6s %-19.19s", index, cycle);
+        } else {
+            buffer_add_format(out, "%6.6s %-19.19s", index, r->symbols.raw[node]);
+        }
+        return 0;
     }
     column += compat_label_index(text, r->graph.node[node].index, r->graph.node[node].shown);
     for (; column < start + 5; column++) {
@@ -197,16 +192,6 @@ static const struct unit *unit_choose(const struct compat_run *r)
     return &units[0];
 }
 
-static void heading_print(const struct compat_run *r, const struct unit *u, struct buffer *out)
-{
-    const char *dimension = r->hist.dimension;
-    char unit[8] = {u->prefix, r->hist.abbreviation, '/', 'c', 'a', 'l', 'l', '\0'};
-    buffer_add_format(out, "%5.5s %10.10s %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "%  ", "cumulative", "self  ", "",
-                      "self  ", "total ", "");
-    buffer_add_format(out, "%5.5s %9.9s  %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "time", dimension, dimension, "calls",
-                      unit, unit, "name");
-}
-
 static void line_print(const struct compat_run *r, uint32_t v, const struct unit *u, double total, double sum,
                        struct buffer *out)
 {
@@ -288,7 +273,12 @@ static enum profd_status compat_flat_print(const struct compat_run *r, struct ar
 
     double total = title_print(r, out), sum = 0.0;
     const struct unit *u = unit_choose(r);
-    heading_print(r, u, out);
+    const char *dimension = r->hist.dimension;
+    char unit[8] = {u->prefix, r->hist.abbreviation, '/', 'c', 'a', 'l', 'l', '\0'};
+    buffer_add_format(out, "%5.5s %10.10s %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "%  ", "cumulative", "self  ", "",
+                      "self  ", "total ", "");
+    buffer_add_format(out, "%5.5s %9.9s  %8.8s %8.8s %8.8s %8.8s  %-8.8s\n", "time", dimension, dimension, "calls",
+                      unit, unit, "name");
     for (uint32_t i = 0; i < n && !out->failed; i++) {
         sum += g->node[list[i]].time;
         line_print(r, list[i], u, total, sum, out);

@@ -172,18 +172,6 @@ struct tally {
     struct met *list; /* dealt out by parent */
 };
 
-/* By symbol: the function that counts the calls to it, which is the symbol itself or the nearest function before it. */
-static void callees_fill(const struct compat_symbols *s, uint32_t *callee)
-{
-    uint32_t last = COMPAT_NONE;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if ((s->flags[i] & COMPAT_SYMBOL_FUNCTION) != 0) {
-            last = i;
-        }
-        callee[i] = last;
-    }
-}
-
 static uint64_t calls_of(const struct tally *t, uint32_t number)
 {
     return number < t->counts->arc_count ? t->counts->calls[number] : 0;
@@ -376,7 +364,15 @@ enum profd_status compat_arcs_tally(const struct counts *c, const struct compat_
         !arcs_take(&r, n, s->count, a)) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for %u arcs", c->arc_count);
     }
-    callees_fill(s, t.symbol);
+    /* By symbol: the function that counts the calls to it, which is the symbol itself or the nearest function before
+     * it. */
+    uint32_t last = COMPAT_NONE;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if ((s->flags[i] & COMPAT_SYMBOL_FUNCTION) != 0) {
+            last = i;
+        }
+        t.symbol[i] = last;
+    }
     ends_find(&t);
     records_deal(&t);
     pairs_join(&t);

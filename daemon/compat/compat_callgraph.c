@@ -34,21 +34,15 @@ struct compat_rows {
 
 #define RUN 16u /* up to this number, rows are sorted by insertion */
 
-static uint32_t longest_list(const struct compat_arcs *arcs, uint32_t symbols)
-{
-    uint32_t longest = 0;
-    for (uint32_t v = 0; v < symbols; v++) {
-        uint32_t parents = arcs->parent_first[v + 1] - arcs->parent_first[v];
-        uint32_t children = arcs->child_first[v + 1] - arcs->child_first[v];
-        longest = parents > longest ? parents : longest;
-        longest = children > longest ? children : longest;
-    }
-    return longest;
-}
-
 static enum profd_status compat_rows_init(struct compat_rows *r, const struct compat_run *run, struct arena *a)
 {
-    size_t n = longest_list(&run->arcs, run->graph.symbols);
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < run->graph.symbols; v++) {
+        uint32_t parents = run->arcs.parent_first[v + 1] - run->arcs.parent_first[v];
+        uint32_t children = run->arcs.child_first[v + 1] - run->arcs.child_first[v];
+        n = parents > n ? parents : n;
+        n = children > n ? children : n;
+    }
     *r = (struct compat_rows){ARENA_ARRAY(a, n, struct compat_row), ARENA_ARRAY(a, n, struct compat_row_key),
                               ARENA_ARRAY(a, n, struct compat_row_key), ARENA_ARRAY(a, n, uint32_t),
                               ARENA_ARRAY(a, n, uint32_t)};
@@ -97,16 +91,6 @@ static void keys_insert(struct compat_row_key *keys, uint32_t n)
     }
 }
 
-/* Merges from[low, middle) and from[middle, high). */
-static void keys_merge(const struct compat_row_key *from, struct compat_row_key *to, size_t low, size_t middle,
-                       size_t high)
-{
-    size_t i = low, j = middle;
-    for (size_t k = low; k < high; k++) {
-        to[k] = j == high || (i < middle && !key_less(&from[j], &from[i])) ? from[i++] : from[j++];
-    }
-}
-
 /* Stable sort. Returns the array that contains the sorted keys. */
 static const struct compat_row_key *keys_sort(struct compat_row_key *keys, struct compat_row_key *scratch, size_t n)
 {
@@ -116,7 +100,11 @@ static const struct compat_row_key *keys_sort(struct compat_row_key *keys, struc
     for (size_t run = RUN; run < n; run *= 2) {
         for (size_t low = 0; low < n; low += 2 * run) {
             size_t middle = n - low < run ? n : low + run, high = n - low < 2 * run ? n : low + 2 * run;
-            keys_merge(keys, scratch, low, middle, high);
+            /* Merges from[low, middle) and from[middle, high). */
+            size_t i = low, j = middle;
+            for (size_t k = low; k < high; k++) {
+                scratch[k] = j == high || (i < middle && !key_less(&keys[j], &keys[i])) ? keys[i++] : keys[j++];
+            }
         }
         struct compat_row_key *swap = keys;
         keys = scratch;
@@ -284,19 +272,6 @@ static uint64_t total_of(const struct listing *l, uint32_t symbol)
     return node[node[symbol].place].calls;
 }
 
-static void parents_print(struct listing *l, uint32_t v)
-{
-    uint32_t n = compat_rows_parents(&l->rows, l->run, v);
-    uint64_t total = total_of(l, v);
-    for (uint32_t i = 0; i < n; i++) {
-        row_print(l, &l->rows.rows[l->rows.list[i]], total);
-    }
-    if (n == 0) {
-        buffer_add_repeat(l->out, ' ', 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1 + 7 + 1 + 7 + 5);
-        buffer_add_text(l->out, "<spontaneous>\n");
-    }
-}
-
 static void children_print(struct listing *l, uint32_t v)
 {
     uint32_t n = compat_rows_children(&l->rows, l->run, v);
@@ -323,7 +298,15 @@ static char *put_primary(char *p, const struct listing *l, uint32_t number)
 static void function_print(struct listing *l, uint32_t v)
 {
     const struct compat_node *node = &l->run->graph.node[v];
-    parents_print(l, v);
+    uint32_t n = compat_rows_parents(&l->rows, l->run, v);
+    uint64_t total = total_of(l, v);
+    for (uint32_t i = 0; i < n; i++) {
+        row_print(l, &l->rows.rows[l->rows.list[i]], total);
+    }
+    if (n == 0) {
+        buffer_add_repeat(l->out, ' ', 6 + 1 + 5 + 1 + 7 + 1 + (size_t)l->child_width + 1 + 7 + 1 + 7 + 5);
+        buffer_add_text(l->out, "<spontaneous>\n");
+    }
     char *p = row_open(l, v);
     if (p == NULL) {
         return;
@@ -388,20 +371,6 @@ static void cycle_print(const struct listing *l, uint32_t number)
     }
 }
 
-static void headings_print_old(struct buffer *out)
-{
-    static const char *const outer[] = {"parents", "children"};
-    for (unsigned i = 0; i < 2; i++) {
-        buffer_add_format(out, "%6.6s %5.5s %7.7s %11.11s %7.7s/%-7.7s     %-8.8s\n", "", "", "", "", "called", "total",
-                          outer[i]);
-        if (i == 0) {
-            buffer_add_format(out, "%-6.6s %5.5s %7.7s %11.11s %7.7s+%-7.7s %-8.8s\t%5.5s\n", "index", "%time", "self",
-                              "descendants", "called", "self", "name", "index");
-        }
-    }
-    buffer_add_char(out, '\n');
-}
-
 static void heading_print(struct listing *l)
 {
     bool old = l->run->options.traditional, brief = l->run->options.brief;
@@ -417,7 +386,16 @@ static void heading_print(struct listing *l)
         l->print_time = 1.0;
     }
     if (old) {
-        headings_print_old(l->out);
+        static const char *const outer[] = {"parents", "children"};
+        for (unsigned i = 0; i < 2; i++) {
+            buffer_add_format(l->out, "%6.6s %5.5s %7.7s %11.11s %7.7s/%-7.7s     %-8.8s\n", "", "", "", "", "called",
+                              "total", outer[i]);
+            if (i == 0) {
+                buffer_add_format(l->out, "%-6.6s %5.5s %7.7s %11.11s %7.7s+%-7.7s %-8.8s\t%5.5s\n", "index", "%time",
+                                  "self", "descendants", "called", "self", "name", "index");
+            }
+        }
+        buffer_add_char(l->out, '\n');
     } else {
         buffer_add_text(l->out, "index % time    self  children    called     name\n");
     }

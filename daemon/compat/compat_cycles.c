@@ -70,23 +70,6 @@ static void walk_from(struct walk *w, uint32_t root)
     }
 }
 
-/* Numbers the cycles in the table order of their heads, and lists their members. */
-static void cycles_number(const struct walk *w, uint32_t symbols, struct compat_cycles *r)
-{
-    uint32_t at = 0;
-    for (uint32_t v = 0; v < symbols; v++) {
-        if (w->lead[v] != v || w->next[v] == COMPAT_NONE) {
-            continue;
-        }
-        r->member_first[r->count++] = at;
-        for (uint32_t m = v; m != COMPAT_NONE; m = w->next[m]) {
-            r->members[at++] = m;
-            r->number[m] = r->count;
-        }
-    }
-    r->member_first[r->count] = at;
-}
-
 /* Lists all symbols by component, inside a component in table order; place has one slot more than there are components.
  */
 static void order_fill(const struct walk *w, uint32_t symbols, uint32_t *place, uint32_t *order)
@@ -124,7 +107,19 @@ enum profd_status compat_cycles_find(const struct compat_arcs *arcs, uint32_t sy
             walk_from(&w, v);
         }
     }
-    cycles_number(&w, symbols, &r);
+    /* Numbers the cycles in the table order of their heads, and lists their members. */
+    uint32_t at = 0;
+    for (uint32_t v = 0; v < symbols; v++) {
+        if (w.lead[v] != v || w.next[v] == COMPAT_NONE) {
+            continue;
+        }
+        r.member_first[r.count++] = at;
+        for (uint32_t m = v; m != COMPAT_NONE; m = w.next[m]) {
+            r.members[at++] = m;
+            r.number[m] = r.count;
+        }
+    }
+    r.member_first[r.count] = at;
     order_fill(&w, symbols, w.stack, r.order);
     *out = r;
     return PROFD_OK;

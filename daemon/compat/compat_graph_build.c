@@ -118,17 +118,6 @@ static void fractions_inherit(const struct building *b)
     }
 }
 
-static void cycles_time(const struct building *b)
-{
-    for (uint32_t c = 0; c < b->cycles->count; c++) {
-        for (uint32_t i = b->cycles->member_first[c]; i < b->cycles->member_first[c + 1]; i++) {
-            if (b->node[b->cycles->members[i]].fraction != 0.0) {
-                b->node[b->g->symbols + c].time += b->node[b->cycles->members[i]].time;
-            }
-        }
-    }
-}
-
 /* Returns the node that passes time along the arc; NULL if the arc carries no time. */
 static const struct compat_node *arc_source(const struct compat_node *node, uint32_t parent, uint32_t child,
                                             uint64_t calls)
@@ -172,17 +161,6 @@ static void symbol_propagate(const struct building *b, uint32_t v)
     }
 }
 
-/* Callees first. */
-static void times_propagate(const struct building *b)
-{
-    for (uint32_t i = 0; i < b->g->symbols; i++) {
-        uint32_t v = b->cycles->order[i];
-        if (b->node[v].fraction != 0.0) {
-            symbol_propagate(b, v);
-        }
-    }
-}
-
 static bool times_finite(const struct compat_graph *g)
 {
     for (uint32_t v = 0; v < g->nodes; v++) {
@@ -209,8 +187,20 @@ enum profd_status compat_graph_build(const struct compat_symbols *s, const struc
     nodes_fill(&b, hist->time);
     calls_fill(&b);
     fractions_inherit(&b);
-    cycles_time(&b);
-    times_propagate(&b);
+    for (uint32_t c = 0; c < b.cycles->count; c++) {
+        for (uint32_t i = b.cycles->member_first[c]; i < b.cycles->member_first[c + 1]; i++) {
+            if (b.node[b.cycles->members[i]].fraction != 0.0) {
+                b.node[b.g->symbols + c].time += b.node[b.cycles->members[i]].time;
+            }
+        }
+    }
+    /* Callees first. */
+    for (uint32_t i = 0; i < b.g->symbols; i++) {
+        uint32_t v = b.cycles->order[i];
+        if (b.node[v].fraction != 0.0) {
+            symbol_propagate(&b, v);
+        }
+    }
     g.orderly = times_finite(&g);
     if (compat_names_order(s->raw, s->count, a, &g.by_name) != PROFD_OK || compat_order_nodes(&g, s, a) != PROFD_OK) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the order of %u symbols", s->count);

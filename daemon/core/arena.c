@@ -203,17 +203,6 @@ static size_t arena_place(const struct arena_block *b, size_t size)
     return start <= b->size && size <= b->size - start ? start : SIZE_MAX;
 }
 
-/* Large blocks are filled soon: large pages save most of their page faults. Where the kernel has none, nothing changes.
- */
-static void arena_advise(void *block, size_t size)
-{
-    uintptr_t first = ((uintptr_t)block + ARENA_HUGE - 1) & ~(uintptr_t)(ARENA_HUGE - 1);
-    uintptr_t end = ((uintptr_t)block + size) & ~(uintptr_t)(ARENA_HUGE - 1);
-    if (first < end) {
-        (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
-    }
-}
-
 /* What the limits of an arena and of those above it leave. */
 static size_t arena_left(const struct arena *a)
 {
@@ -247,7 +236,12 @@ static struct arena_block *arena_grow(struct arena *a, size_t size)
         return NULL;
     }
     if (want >= 2 * ARENA_HUGE) {
-        arena_advise(b, extra + want);
+        /* Large blocks are filled soon: large pages, where the kernel has them, save most page faults. */
+        uintptr_t first = ((uintptr_t)b + ARENA_HUGE - 1) & ~(uintptr_t)(ARENA_HUGE - 1);
+        uintptr_t end = ((uintptr_t)b + (extra + want)) & ~(uintptr_t)(ARENA_HUGE - 1);
+        if (first < end) {
+            (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+        }
     }
     size_t past = ((uintptr_t)(b + 1)) & (ARENA_LINE - 1);
     b->bytes = (unsigned char *)(b + 1) + (past == 0 ? 0 : ARENA_LINE - past);

@@ -308,23 +308,6 @@ static double shortest_try(struct buffer *b, double value, int n)
     return strtod(text, NULL);
 }
 
-/* Magnitudes outside 10^-6 … 2^52. If n digits suffice, n + 1 do: search for the least n by halves. */
-static void shortest_add_slow(struct buffer *b, double value)
-{
-    size_t start = b->size;
-    int low = 1, high = 17;
-    while (low < high && !b->failed) {
-        int n = (low + high) / 2;
-        if (shortest_try(b, value, n) == value) {
-            high = n;
-        } else {
-            low = n + 1;
-        }
-        b->size = start;
-    }
-    buffer_add_format(b, "%.*g", low, value);
-}
-
 void buffer_add_shortest(struct buffer *b, double value)
 {
     double magnitude = fabs(value);
@@ -335,7 +318,19 @@ void buffer_add_shortest(struct buffer *b, double value)
     } else {
         struct buffer_parts p = buffer_split(value);
         if (magnitude < 1e-6 || magnitude >= 4503599627370496.0 || p.mantissa == UINT64_C(1) << 52) {
-            shortest_add_slow(b, value);
+            /* Magnitudes outside 10^-6 … 2^52. If n digits suffice, n + 1 do: search for the least n by halves. */
+            size_t start = b->size;
+            int low = 1, high = 17;
+            while (low < high && !b->failed) {
+                int n = (low + high) / 2;
+                if (shortest_try(b, value, n) == value) {
+                    high = n;
+                } else {
+                    low = n + 1;
+                }
+                b->size = start;
+            }
+            buffer_add_format(b, "%.*g", low, value);
             return;
         }
         uint64_t digits;

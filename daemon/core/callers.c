@@ -20,13 +20,6 @@ static int callers_compare(const void *left, const void *right)
     return a->arc->other < b->arc->other ? -1 : a->arc->other > b->arc->other;
 }
 
-static void callers_sort(struct callers *c)
-{
-    if (c->row_count > 0) {
-        qsort(c->rows, c->row_count, sizeof *c->rows, callers_compare);
-    }
-}
-
 static struct callers_row callers_row(const struct report *r, const struct report_arc *arc, bool stacks)
 {
     const struct report_function *caller = &r->functions[arc->other];
@@ -68,5 +61,7 @@ void callers_make(struct arena *a, const struct report *r, uint32_t position, en
     for (uint32_t i = 0; i < f->caller_count; i++) {
         out->rows[out->row_count++] = callers_row(r, &f->callers[i], stacks);
     }
-    callers_sort(out);
+    if (out->row_count > 0) {
+        qsort(out->rows, out->row_count, sizeof *out->rows, callers_compare);
+    }
 }

@@ -24,33 +24,6 @@ static void callgraph_sort(const struct callgraph_arc *arcs, const uint32_t *in,
     }
 }
 
-static void callgraph_take(struct callgraph *g, struct arena *a, uint32_t nodes, uint32_t arcs)
-{
-    g->node_count = nodes;
-    g->from = ARENA_ARRAY(a, arcs, uint32_t);
-    g->to = ARENA_ARRAY(a, arcs, uint32_t);
-    g->calls = ARENA_ARRAY(a, arcs, uint64_t);
-    g->flags = ARENA_ARRAY(a, arcs, uint8_t);
-    g->in_arc = ARENA_ARRAY(a, arcs, uint32_t);
-    g->out_first = ARENA_ARRAY(a, (size_t)nodes + 1, uint32_t);
-    g->in_first = ARENA_ARRAY(a, (size_t)nodes + 2, uint32_t);
-}
-
-static void callgraph_merge(struct callgraph *g, const struct callgraph_arc *arcs, const uint32_t *order, uint32_t n)
-{
-    uint32_t last = UINT32_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct callgraph_arc *arc = &arcs[order[i]];
-        if (last == UINT32_MAX || g->from[last] != arc->from || g->to[last] != arc->to) {
-            last = g->arc_count++;
-            g->from[last] = arc->from;
-            g->to[last] = arc->to;
-        }
-        sum_add(&g->calls[last], arc->calls, &g->saturated);
-        g->flags[last] |= arc->flags;
-    }
-}
-
 /* Starts of both directions, once the arcs are in order. */
 static void callgraph_link(struct callgraph *g)
 {
@@ -76,10 +49,27 @@ struct callgraph *callgraph_build(struct arena *a, uint32_t nodes, const struct 
     struct callgraph *g = ARENA_NEW(a, struct callgraph);
     uint32_t *by_to = ARENA_ARRAY(a, n, uint32_t), *order = ARENA_ARRAY(a, n, uint32_t);
     uint32_t *first = ARENA_ARRAY(a, (size_t)nodes + 1, uint32_t);
-    callgraph_take(g, a, nodes, n);
+    g->node_count = nodes;
+    g->from = ARENA_ARRAY(a, n, uint32_t);
+    g->to = ARENA_ARRAY(a, n, uint32_t);
+    g->calls = ARENA_ARRAY(a, n, uint64_t);
+    g->flags = ARENA_ARRAY(a, n, uint8_t);
+    g->in_arc = ARENA_ARRAY(a, n, uint32_t);
+    g->out_first = ARENA_ARRAY(a, (size_t)nodes + 1, uint32_t);
+    g->in_first = ARENA_ARRAY(a, (size_t)nodes + 2, uint32_t);
     callgraph_sort(arcs, NULL, by_to, n, nodes, first, false);
     callgraph_sort(arcs, by_to, order, n, nodes, first, true);
-    callgraph_merge(g, arcs, order, n);
+    uint32_t last = UINT32_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct callgraph_arc *arc = &arcs[order[i]];
+        if (last == UINT32_MAX || g->from[last] != arc->from || g->to[last] != arc->to) {
+            last = g->arc_count++;
+            g->from[last] = arc->from;
+            g->to[last] = arc->to;
+        }
+        sum_add(&g->calls[last], arc->calls, &g->saturated);
+        g->flags[last] |= arc->flags;
+    }
     callgraph_link(g);
     return g;
 }

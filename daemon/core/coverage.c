@@ -11,15 +11,6 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* Each undelivered tick counts as a whole period, of which its thread may have had a part only. */
-static void bound_undelivered(uint64_t *w)
-{
-    const uint64_t most = less(w[COLLECTOR_CPU_NS], less(w[COLLECTOR_SAMPLED_NS], w[COLLECTOR_UNCLOCKED_NS]));
-    if (w[COLLECTOR_UNDELIVERED_NS] > most) {
-        w[COLLECTOR_UNDELIVERED_NS] = most;
-    }
-}
-
 void coverage_make(const struct profile *p, struct coverage *out)
 {
     memset(out, 0, sizeof *out);
@@ -35,7 +26,12 @@ void coverage_make(const struct profile *p, struct coverage *out)
             out->any = true;
         }
     }
-    bound_undelivered(out->counters);
+    /* Each undelivered tick counts as a whole period, of which its thread may have had a part only. */
+    const uint64_t most = less(out->counters[COLLECTOR_CPU_NS],
+                               less(out->counters[COLLECTOR_SAMPLED_NS], out->counters[COLLECTOR_UNCLOCKED_NS]));
+    if (out->counters[COLLECTOR_UNDELIVERED_NS] > most) {
+        out->counters[COLLECTOR_UNDELIVERED_NS] = most;
+    }
 }
 
 uint64_t coverage_attributed(const struct coverage *c)

@@ -92,17 +92,6 @@ static void break_move(struct break_work *w)
     }
 }
 
-static void break_forget(struct break_work *w)
-{
-    for (uint32_t i = 0; i < w->ahead_count; i++) {
-        w->reached[w->ahead[i]] = false;
-    }
-    for (uint32_t i = 0; i < w->behind_count; i++) {
-        w->reached[w->behind[i]] = false;
-    }
-    w->ahead_count = w->behind_count = 0;
-}
-
 /* Takes the arc, unless it closes a cycle. */
 static void break_take(struct break_work *w, uint32_t number)
 {
@@ -116,7 +105,13 @@ static void break_take(struct break_work *w, uint32_t number)
             break_go_behind(w, arc->from, w->place[arc->to]);
             break_move(w);
         }
-        break_forget(w);
+        for (uint32_t i = 0; i < w->ahead_count; i++) {
+            w->reached[w->ahead[i]] = false;
+        }
+        for (uint32_t i = 0; i < w->behind_count; i++) {
+            w->reached[w->behind[i]] = false;
+        }
+        w->ahead_count = w->behind_count = 0;
     }
     arc->breaks = !free;
     if (free) {
@@ -126,28 +121,23 @@ static void break_take(struct break_work *w, uint32_t number)
     }
 }
 
-static void break_prepare(struct arena *a, struct break_work *w, uint32_t count)
-{
-    w->out = ARENA_ARRAY(a, w->nodes, uint32_t);
-    w->in = ARENA_ARRAY(a, w->nodes, uint32_t);
-    w->next_out = ARENA_ARRAY(a, count, uint32_t);
-    w->next_in = ARENA_ARRAY(a, count, uint32_t);
-    w->place = ARENA_ARRAY(a, w->nodes, uint32_t);
-    w->ahead = ARENA_ARRAY(a, w->nodes, uint32_t);
-    w->behind = ARENA_ARRAY(a, w->nodes, uint32_t);
-    w->reached = ARENA_ARRAY(a, w->nodes, bool);
-    w->order = ARENA_ARRAY(a, (size_t)w->nodes * 2, struct sort_item);
-    for (uint32_t i = 0; i < w->nodes; i++) {
-        w->out[i] = w->in[i] = NONE;
-        w->place[i] = i;
-    }
-}
-
 void cycle_break(struct arena *a, uint32_t nodes, struct cycle_arc *arcs, uint32_t count)
 {
     struct break_work w = {.arcs = arcs, .nodes = nodes};
     struct sort_item *by_calls = ARENA_ARRAY(a, (size_t)count * 2, struct sort_item);
-    break_prepare(a, &w, count);
+    w.out = ARENA_ARRAY(a, w.nodes, uint32_t);
+    w.in = ARENA_ARRAY(a, w.nodes, uint32_t);
+    w.next_out = ARENA_ARRAY(a, count, uint32_t);
+    w.next_in = ARENA_ARRAY(a, count, uint32_t);
+    w.place = ARENA_ARRAY(a, w.nodes, uint32_t);
+    w.ahead = ARENA_ARRAY(a, w.nodes, uint32_t);
+    w.behind = ARENA_ARRAY(a, w.nodes, uint32_t);
+    w.reached = ARENA_ARRAY(a, w.nodes, bool);
+    w.order = ARENA_ARRAY(a, (size_t)w.nodes * 2, struct sort_item);
+    for (uint32_t i = 0; i < w.nodes; i++) {
+        w.out[i] = w.in[i] = NONE;
+        w.place[i] = i;
+    }
     for (uint32_t i = 0; i < count; i++) {
         by_calls[i] = (struct sort_item){~arcs[i].calls, i};
     }

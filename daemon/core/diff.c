@@ -298,21 +298,6 @@ static int name_compare(const void *context, uint32_t x, uint32_t y)
     return strcmp(diff_function(context, x)->name, diff_function(context, y)->name);
 }
 
-/* The place of each row in the order of names. */
-static void rank_names(struct diff_work *w)
-{
-    const uint32_t rows = w->out->match.row_count;
-    uint32_t *order = ARENA_ARRAY(w->arena, (size_t)rows * 2, uint32_t);
-    w->name_rank = ARENA_ARRAY(w->arena, (size_t)rows + 1, uint32_t);
-    for (uint32_t i = 0; i < rows; i++) {
-        order[i] = i;
-    }
-    sort_merge(order, order + rows, rows, name_compare, w->out);
-    for (uint32_t i = 0; i < rows; i++) {
-        w->name_rank[order[i]] = i;
-    }
-}
-
 /* Sorts by one key after the other, the least important first. */
 static uint64_t item_key(const struct diff_work *w, const struct diff_item *x, int key)
 {
@@ -323,22 +308,6 @@ static uint64_t item_key(const struct diff_work *w, const struct diff_item *x, i
         return ~sort_key_double(item_effect(x));
     default:
         return item_rank(x);
-    }
-}
-
-/* Moves items to their places in the order, cycle by cycle: a copy of all would be as large as the table. */
-static void move_items(struct diff_table *t, struct sort_item *order)
-{
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct diff_item first = t->items[i];
-        uint32_t to = i;
-        for (uint32_t from = order[i].value; from != i; from = order[to].value) {
-            t->items[to] = t->items[from];
-            order[to].value = to;
-            to = from;
-        }
-        t->items[to] = first;
-        order[to].value = to;
     }
 }
 
@@ -354,15 +323,17 @@ static void sort_items(struct diff_work *w, struct diff_table *t)
         }
         sort_radix(order, order + t->count, t->count);
     }
-    move_items(t, order);
-}
-
-/* Times of stacks are compared with such only. Where calls say nothing, times by calls are none. */
-static void choose_times(const struct diff_request *r, struct diff *d)
-{
-    const bool has[2] = {r->sides[0]->measured != NULL, r->sides[1]->measured != NULL};
-    for (uint32_t s = 0; s < 2; s++) {
-        d->measured[s] = has[s] && (has[1 - s] || r->sampled[s]);
+    /* Moves items to their places in the order, cycle by cycle: a copy of all would be as large as the table. */
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct diff_item first = t->items[i];
+        uint32_t to = i;
+        for (uint32_t from = order[i].value; from != i; from = order[to].value) {
+            t->items[to] = t->items[from];
+            order[to].value = to;
+            to = from;
+        }
+        t->items[to] = first;
+        order[to].value = to;
     }
 }
 
@@ -413,18 +384,6 @@ static void compare_items(const struct diff_work *w, struct diff_table *t)
     }
 }
 
-static void set_confidence(const struct diff_request *r, struct diff_table *t)
-{
-    for (uint32_t i = 0; i < t->count && r->confidence > 0; i++) {
-        if (t->items[i].estimated) {
-            diff_stat_set_confidence(&t->items[i].estimate, r->confidence);
-        }
-    }
-    if (r->confidence > 0 && t->common.functions > 0) {
-        diff_stat_set_confidence(&t->common.estimate, r->confidence);
-    }
-}
-
 static void make_table(struct diff_work *w, enum diff_metric metric)
 {
     struct diff_table *t = &w->out->tables[metric];
@@ -459,7 +418,14 @@ static void make_table(struct diff_work *w, enum diff_metric metric)
         t->items[i].ticks[0] = w->ticks[0][t->items[i].row];
         t->items[i].ticks[1] = w->ticks[1][t->items[i].row];
     }
-    set_confidence(r, t);
+    for (uint32_t i = 0; i < t->count && r->confidence > 0; i++) {
+        if (t->items[i].estimated) {
+            diff_stat_set_confidence(&t->items[i].estimate, r->confidence);
+        }
+    }
+    if (r->confidence > 0 && t->common.functions > 0) {
+        diff_stat_set_confidence(&t->common.estimate, r->confidence);
+    }
     const bool few_groups =
         diff_stat_count(groups[0]) < DIFF_GROUPS_LEAST || diff_stat_count(groups[1]) < DIFF_GROUPS_LEAST;
     const struct diff_plan_request plan = {r->fdr, r->confidence, log1p(r->threshold),
@@ -530,11 +496,25 @@ void diff_make(struct arena *a, const struct diff_request *request, struct diff 
 {
     struct diff_work w = {.arena = a, .request = request, .out = out};
     *out = (struct diff){.sides = {request->sides[0], request->sides[1]}};
-    choose_times(request, out);
+    /* Times of stacks are compared with such only. Where calls say nothing, times by calls are none. */
+    const bool has[2] = {request->sides[0]->measured != NULL, request->sides[1]->measured != NULL};
+    for (uint32_t s = 0; s < 2; s++) {
+        out->measured[s] = has[s] && (has[1 - s] || request->sampled[s]);
+    }
     diff_match_make(a, request->sides, request->programs, &out->match);
     sum_rows(&w);
     find_watched(&w);
-    rank_names(&w);
+    /* The place of each row in the order of names. */
+    const uint32_t rows = w.out->match.row_count;
+    uint32_t *order = ARENA_ARRAY(w.arena, (size_t)rows * 2, uint32_t);
+    w.name_rank = ARENA_ARRAY(w.arena, (size_t)rows + 1, uint32_t);
+    for (uint32_t i = 0; i < rows; i++) {
+        order[i] = i;
+    }
+    sort_merge(order, order + rows, rows, name_compare, w.out);
+    for (uint32_t i = 0; i < rows; i++) {
+        w.name_rank[order[i]] = i;
+    }
     for (uint32_t i = 0; i < DIFF_METRIC_COUNT; i++) {
         if (request->metrics[i]) {
             make_table(&w, (enum diff_metric)i);

@@ -27,18 +27,6 @@ static double common_weight(const struct common_work *w, const struct diff_item 
     return !w->request->by_ticks ? 1 : sum > 0 ? x->ticks[0] * x->ticks[1] / sum : 0;
 }
 
-static double common_median(const struct common_work *w)
-{
-    size_t n = 0;
-    for (uint32_t i = 0; i < w->table->count; i++) {
-        if (w->compared[i]) {
-            w->order[n++] = (struct sort_item){sort_key_double(w->table->items[i].estimate.log), i};
-        }
-    }
-    sort_radix(w->order, w->order + w->table->count, n);
-    return n > 0 ? w->table->items[w->order[n / 2].value].estimate.log : 0;
-}
-
 static void common_add(struct diff_logs to[2], const struct diff_logs from[2], double weight)
 {
     for (uint32_t s = 0; s < 2; s++) {
@@ -52,7 +40,14 @@ static void common_add(struct diff_logs to[2], const struct diff_logs from[2], d
 /* True if the choice has changed. */
 static bool common_choose(struct common_work *w)
 {
-    double median = common_median(w);
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->table->count; i++) {
+        if (w->compared[i]) {
+            w->order[n++] = (struct sort_item){sort_key_double(w->table->items[i].estimate.log), i};
+        }
+    }
+    sort_radix(w->order, w->order + w->table->count, n);
+    double median = n > 0 ? w->table->items[w->order[n / 2].value].estimate.log : 0;
     bool changed = false;
     memset(w->sum, 0, sizeof w->sum);
     w->total = 0;

@@ -161,23 +161,6 @@ static uint32_t match_left(const struct match_work *w, uint32_t first, uint32_t 
     return found;
 }
 
-/* Files that are equal on both sides: such items stand next to each other. */
-static void match_equal_files(struct match_work *w, uint32_t first, uint32_t end)
-{
-    for (uint32_t i = first, next; i < end; i = next) {
-        for (next = i + 1; next < end && strcmp(match_at(w, i)->file, match_at(w, next)->file) == 0; next++) {
-            continue;
-        }
-        if (match_at(w, i)->side == match_at(w, next - 1)->side) {
-            continue;
-        }
-        for (uint32_t k = i; k < next; k++) {
-            match_at(w, k)->row = w->out->row_count;
-        }
-        w->out->row_count++;
-    }
-}
-
 /* The pair of files with the most in common, until there is none. Names with several files are few. */
 static void match_similar_files(struct match_work *w, uint32_t first, uint32_t end)
 {
@@ -209,7 +192,19 @@ static void match_similar_files(struct match_work *w, uint32_t first, uint32_t e
 static void match_name(struct match_work *w, uint32_t first, uint32_t end)
 {
     uint32_t files[2], left[2], before = w->out->row_count;
-    match_equal_files(w, first, end);
+    /* Files that are equal on both sides: such items stand next to each other. */
+    for (uint32_t i = first, next; i < end; i = next) {
+        for (next = i + 1; next < end && strcmp(match_at(w, i)->file, match_at(w, next)->file) == 0; next++) {
+            continue;
+        }
+        if (match_at(w, i)->side == match_at(w, next - 1)->side) {
+            continue;
+        }
+        for (uint32_t k = i; k < next; k++) {
+            match_at(w, k)->row = w->out->row_count;
+        }
+        w->out->row_count++;
+    }
     if (end - first <= MATCH_SEVERAL) {
         match_similar_files(w, first, end);
     }

@@ -67,18 +67,6 @@ static double plan_needed(const struct plan_work *w, const struct diff_estimate 
     return needed;
 }
 
-static double median(const struct diff_table *t, struct sort_item *order)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < t->count; i++) {
-        if (t->items[i].estimated && t->items[i].estimate.error > 0) {
-            order[n++] = (struct sort_item){sort_key_double(t->items[i].estimate.visible), i};
-        }
-    }
-    sort_radix(order, order + t->count, n);
-    return n > 0 ? t->items[order[n / 2].value].estimate.visible : 0;
-}
-
 static enum diff_needs plan_needs(const struct diff_plan_request *r, const struct diff_item *x)
 {
     const bool tested = x->estimated && x->estimate.error > 0;
@@ -113,5 +101,12 @@ void diff_plan_make(struct arena *a, const struct diff_plan_request *r, struct d
         }
         x->needs = plan_needs(r, x);
     }
-    t->visible = median(t, w.order);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->items[i].estimated && t->items[i].estimate.error > 0) {
+            w.order[n++] = (struct sort_item){sort_key_double(t->items[i].estimate.visible), i};
+        }
+    }
+    sort_radix(w.order, w.order + t->count, n);
+    t->visible = n > 0 ? t->items[w.order[n / 2].value].estimate.visible : 0;
 }

@@ -170,17 +170,6 @@ static void side_add_self(struct side_work *w, const struct report_ticks *t, uin
     }
 }
 
-/* The graph is the same for all values; its calls and times are those of value k. */
-static void side_flow(struct side_work *w, uint32_t k, const double *components)
-{
-    struct callgraph g = *w->graph.graph;
-    g.calls = &w->calls[(size_t)k * g.arc_count];
-    const struct propagate *flow = propagate_run(w->flow, &g, w->graph.scc, components);
-    for (uint32_t v = 0; v < g.node_count; v++) {
-        w->total[(size_t)v * V + k] = w->self[(size_t)v * V + k] + flow->node_children[v];
-    }
-}
-
 static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct profd_error *e)
 {
     struct profile without = *w->request->report->profile;
@@ -196,7 +185,13 @@ static enum profd_status side_add_value(struct side_work *w, uint32_t k, struct 
     request.dimension_may_lack = true;
     TRY(report_ticks_collect(w->flow, &request, &w->graph.builds, w->arcs.calls, &ticks, e));
     side_add_self(w, &ticks, k, components);
-    side_flow(w, k, components);
+    /* The graph is the same for all values; its calls and times are those of value k. */
+    struct callgraph g = *w->graph.graph;
+    g.calls = &w->calls[(size_t)k * g.arc_count];
+    const struct propagate *flow = propagate_run(w->flow, &g, w->graph.scc, components);
+    for (uint32_t v = 0; v < g.node_count; v++) {
+        w->total[(size_t)v * V + k] = w->self[(size_t)v * V + k] + flow->node_children[v];
+    }
     return PROFD_OK;
 }
 
@@ -216,30 +211,6 @@ static enum profd_status side_add_values_of_groups(struct side_work *w, struct p
         w->out->seconds[k] = w->out->seconds[0];
     }
     return PROFD_OK;
-}
-
-/* Which groups have ticks in a function: a bin that several share has them for all. */
-static void side_mark_ticks(struct side_work *w)
-{
-    const struct profile *p = w->request->report->profile;
-    const struct shares *shares = w->request->shares;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        const struct profile_histogram *h = &p->histograms[i];
-        for (uint32_t k = 0; k < h->used && strcmp(h->dimension, w->out->dimension) == 0; k++) {
-            w->out->groups |= side_mask(&shares->ticks[(shares->first[i] + k) * RANDOM_GROUPS]);
-        }
-    }
-}
-
-static void side_mark_functions(struct side_work *w)
-{
-    for (size_t v = 0; v < w->graph.node_count; v++) {
-        uint32_t mask = 0;
-        for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
-            mask |= (uint32_t)(w->self[v * V + 1 + g] < w->self[v * V] * (1 - 1e-12)) << g;
-        }
-        w->tick_groups[v] = (uint16_t)mask;
-    }
 }
 
 static void side_count_processes(struct side_work *w)
@@ -343,12 +314,26 @@ enum profd_status diff_side_make(struct arena *a, struct arena *scratch, const s
     for (uint32_t v = 0; v < w.graph.node_count; v++) {
         w.node_of_owner[w.graph.owner[v]] = v;
     }
-    side_mark_ticks(&w);
+    /* Which groups have ticks in a function: a bin that several share has them for all. */
+    const struct profile *p = w.request->report->profile;
+    const struct shares *shares = w.request->shares;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        const struct profile_histogram *h = &p->histograms[i];
+        for (uint32_t k = 0; k < h->used && strcmp(h->dimension, w.out->dimension) == 0; k++) {
+            w.out->groups |= side_mask(&shares->ticks[(shares->first[i] + k) * RANDOM_GROUPS]);
+        }
+    }
     side_count_processes(&w);
     side_count_calls(&w);
     TRY(side_add_values_of_groups(&w, e));
     side_measure(&w);
-    side_mark_functions(&w);
+    for (size_t v = 0; v < w.graph.node_count; v++) {
+        uint32_t mask = 0;
+        for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+            mask |= (uint32_t)(w.self[v * V + 1 + g] < w.self[v * V] * (1 - 1e-12)) << g;
+        }
+        w.tick_groups[v] = (uint16_t)mask;
+    }
     side_fill(&w);
     side_list_builds(&w);
     return PROFD_OK;

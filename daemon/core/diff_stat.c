@@ -10,19 +10,6 @@ unsigned diff_stat_count(uint32_t groups)
     return (unsigned)__builtin_popcount(groups);
 }
 
-/* Kish's number of groups of equal weight, less 1. */
-static double stat_freedom(const double x[DIFF_VALUES])
-{
-    double sum = 0, squares = 0;
-    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
-        const double share = x[0] - x[1 + g];
-        sum += share;
-        squares += share * share;
-    }
-    const double freedom = squares > 0 ? sum * sum / squares - 1 : 1;
-    return freedom > 1 ? freedom : 1;
-}
-
 bool diff_stat_logs(const double x[DIFF_VALUES], const double y[DIFF_VALUES], struct diff_logs *out)
 {
     for (uint32_t k = 0; k < DIFF_VALUES; k++) {
@@ -36,7 +23,15 @@ bool diff_stat_logs(const double x[DIFF_VALUES], const double y[DIFF_VALUES], st
         bool same = !(ratio < first) && !(ratio > first);
         out->of[k] = same ? log_first : log(ratio);
     }
-    out->freedom = stat_freedom(x);
+    /* Kish's number of groups of equal weight, less 1. */
+    double sum = 0, squares = 0;
+    for (uint32_t g = 0; g < RANDOM_GROUPS; g++) {
+        const double share = x[0] - x[1 + g];
+        sum += share;
+        squares += share * share;
+    }
+    const double freedom = squares > 0 ? sum * sum / squares - 1 : 1;
+    out->freedom = freedom > 1 ? freedom : 1;
     return true;
 }
 
@@ -51,17 +46,6 @@ static double stat_variance(const double x[DIFF_VALUES], uint32_t groups)
         squares += (groups >> g & 1) != 0 ? (x[1 + g] - mean) * (x[1 + g] - mean) : 0;
     }
     return squares * (m - 1) / m;
-}
-
-/* The t with P(|T| ≤ t) = 95 %, for 1 to 30 degrees of freedom: core/student.h would take most of the time. */
-static double stat_quantile(double freedom)
-{
-    static const double OF[] = {0,          12.7062047, 4.30265273, 3.18244631, 2.77644511, 2.57058184, 2.44691185,
-                                2.36462425, 2.30600414, 2.26215716, 2.22813885, 2.20098516, 2.17881283, 2.16036866,
-                                2.14478669, 2.13144955, 2.11990530, 2.10981558, 2.10092204, 2.09302405, 2.08596345,
-                                2.07961384, 2.07387307, 2.06865761, 2.06389856, 2.05953855, 2.05552944, 2.05183052,
-                                2.04840714, 2.04522964, 2.04227246};
-    return OF[freedom > 30 ? 30 : (int)freedom];
 }
 
 void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, const uint16_t groups[2], bool paired,
@@ -89,7 +73,13 @@ void diff_stat_compare(const struct diff_logs *a, const struct diff_logs *b, con
         out->p = fabs(out->log) < DIFF_ROUNDING ? 1 : 0;
         return;
     }
-    double t = stat_quantile(freedom);
+    /* The t with P(|T| ≤ t) = 95 %, for 1 to 30 degrees of freedom: core/student.h would take most of the time. */
+    static const double OF[] = {0,          12.7062047, 4.30265273, 3.18244631, 2.77644511, 2.57058184, 2.44691185,
+                                2.36462425, 2.30600414, 2.26215716, 2.22813885, 2.20098516, 2.17881283, 2.16036866,
+                                2.14478669, 2.13144955, 2.11990530, 2.10981558, 2.10092204, 2.09302405, 2.08596345,
+                                2.07961384, 2.07387307, 2.06865761, 2.06389856, 2.05953855, 2.05552944, 2.05183052,
+                                2.04840714, 2.04522964, 2.04227246};
+    double t = OF[freedom > 30 ? 30 : (int)freedom];
     out->low = out->log - t * out->error;
     out->high = out->log + t * out->error;
     out->p = student_outside(freedom, out->log / out->error);

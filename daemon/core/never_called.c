@@ -94,21 +94,6 @@ static void never_sort(struct arena *a, struct never_called *out)
     out->rows = sorted;
 }
 
-static void never_collect(const struct report *r, const char *build_id, struct never_work *w)
-{
-    for (uint32_t i = 0; i < r->not_called_count; i++) {
-        if (never_is_of(r, &r->not_called[i], build_id)) {
-            w->items[w->count++] = &r->not_called[i];
-        }
-    }
-    w->idle = w->count;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        if (r->functions[i].index != 0 && never_is_of(r, &r->functions[i], build_id)) {
-            w->items[w->count++] = &r->functions[i];
-        }
-    }
-}
-
 void never_called_make(struct arena *a, const struct report *r, const char *build_id, const struct object *o,
                        struct never_called *out)
 {
@@ -124,7 +109,17 @@ void never_called_make(struct arena *a, const struct report *r, const char *buil
     for (uint32_t i = 0; i < r->build_count; i++) {
         out->counted += strcmp(r->builds[i], build_id) == 0 ? r->counted_of[i] : 0;
     }
-    never_collect(r, build_id, &w);
+    for (uint32_t i = 0; i < r->not_called_count; i++) {
+        if (never_is_of(r, &r->not_called[i], build_id)) {
+            w.items[w.count++] = &r->not_called[i];
+        }
+    }
+    w.idle = w.count;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        if (r->functions[i].index != 0 && never_is_of(r, &r->functions[i], build_id)) {
+            w.items[w.count++] = &r->functions[i];
+        }
+    }
     for (uint32_t i = 0; i < w.count; i++) {
         order[i] = i;
     }

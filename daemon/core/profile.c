@@ -28,28 +28,6 @@ static uint64_t profile_bins_hash(const void *context, uint32_t i)
     return table_mix(b->index[i], b->seed);
 }
 
-static void profile_bins_make_dense(struct profile_bins *b, struct arena *a)
-{
-    b->dense = ARENA_ARRAY(a, b->bins, uint64_t);
-    for (uint32_t i = 0; i < b->used; i++) {
-        b->dense[b->index[i]] = b->ticks[i];
-    }
-}
-
-static void profile_bins_grow(struct profile_bins *b, struct arena *a)
-{
-    size_t capacity = b->capacity == 0 ? 256 : (size_t)b->capacity * 2; /* at most twice the bins of a histogram */
-    uint32_t *index = ARENA_ARRAY(a, capacity, uint32_t);
-    uint64_t *ticks = ARENA_ARRAY(a, capacity, uint64_t);
-    if (b->used > 0) {
-        memcpy(index, b->index, b->used * sizeof *index);
-        memcpy(ticks, b->ticks, b->used * sizeof *ticks);
-    }
-    b->index = index;
-    b->ticks = ticks;
-    b->capacity = (uint32_t)capacity;
-}
-
 /* Position of a bin among those that arrived, introduced with 0 ticks if new. */
 static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint32_t bin)
 {
@@ -61,7 +39,16 @@ static uint32_t profile_bins_find(struct profile_bins *b, struct arena *a, uint3
         }
     }
     if (b->used == b->capacity) {
-        profile_bins_grow(b, a);
+        size_t capacity = b->capacity == 0 ? 256 : (size_t)b->capacity * 2; /* at most twice the bins of a histogram */
+        uint32_t *index = ARENA_ARRAY(a, capacity, uint32_t);
+        uint64_t *ticks = ARENA_ARRAY(a, capacity, uint64_t);
+        if (b->used > 0) {
+            memcpy(index, b->index, b->used * sizeof *index);
+            memcpy(ticks, b->ticks, b->used * sizeof *ticks);
+        }
+        b->index = index;
+        b->ticks = ticks;
+        b->capacity = (uint32_t)capacity;
     }
     b->index[b->used] = bin;
     b->ticks[b->used] = 0;
@@ -76,7 +63,10 @@ static void profile_bins_add(struct profile_bins *b, struct arena *a, const uint
 {
     uint32_t most = b->used > used ? b->used : used;
     if (b->dense == NULL && (b->bins <= PROFILE_BINS_SMALL || b->bins / PROFILE_BINS_SPARSE <= most)) {
-        profile_bins_make_dense(b, a);
+        b->dense = ARENA_ARRAY(a, b->bins, uint64_t);
+        for (uint32_t i = 0; i < b->used; i++) {
+            b->dense[b->index[i]] = b->ticks[i];
+        }
     }
     if (b->dense != NULL) {
         for (uint32_t i = 0; i < used; i++) {
@@ -94,31 +84,25 @@ static void profile_bins_add(struct profile_bins *b, struct arena *a, const uint
     }
 }
 
-static void profile_bins_finish_dense(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
-                                      uint32_t *used)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < b->bins; i++) {
-        n += b->dense[i] != 0;
-    }
-    *index = ARENA_ARRAY(a, n, uint32_t);
-    *ticks = ARENA_ARRAY(a, n, uint64_t);
-    *used = n;
-    n = 0;
-    for (uint32_t i = 0; i < b->bins; i++) {
-        if (b->dense[i] != 0) {
-            (*index)[n] = i;
-            (*ticks)[n++] = b->dense[i];
-        }
-    }
-}
-
 /* The non-zero bins, ascending, in new arrays of the arena. O(bins) when dense, else O(used). */
 static void profile_bins_finish(const struct profile_bins *b, struct arena *a, uint32_t **index, uint64_t **ticks,
                                 uint32_t *used)
 {
     if (b->dense != NULL) {
-        profile_bins_finish_dense(b, a, index, ticks, used);
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < b->bins; i++) {
+            n += b->dense[i] != 0;
+        }
+        *index = ARENA_ARRAY(a, n, uint32_t);
+        *ticks = ARENA_ARRAY(a, n, uint64_t);
+        *used = n;
+        n = 0;
+        for (uint32_t i = 0; i < b->bins; i++) {
+            if (b->dense[i] != 0) {
+                (*index)[n] = i;
+                (*ticks)[n++] = b->dense[i];
+            }
+        }
         return;
     }
     struct sort_item *items = ARENA_ARRAY(a, (size_t)b->used * 2, struct sort_item);
@@ -369,22 +353,6 @@ enum profd_status profile_sum_add_stacks(struct profile_sum *s, const struct tre
     return tree_sum_add(s->trees, more, e);
 }
 
-static enum profd_status profile_finish_trees(struct profile_sum *s, struct profile *p, struct profd_error *e)
-{
-    struct tree_total t = {0};
-    enum profd_status status = s->trees != NULL ? tree_sum_finish(s->trees, &t, &p->saturated, e) : PROFD_OK;
-    p->tree_count = t.tree_count;
-    p->node_count = t.node_count;
-    p->trees = t.trees;
-    p->node_depth = t.nodes.depth;
-    p->node_kind = t.nodes.kind;
-    p->node_build = t.nodes.build;
-    p->node_address = t.nodes.address;
-    p->node_ticks = t.nodes.ticks;
-    p->node_shares = t.shares;
-    return status;
-}
-
 static int profile_compare_histograms(const void *context, uint32_t x, uint32_t y)
 {
     const struct profile_rows *rows = context;
@@ -462,7 +430,17 @@ enum profd_status profile_sum_finish(struct profile_sum *s, struct profile **out
     p->saturated = s->saturated;
     profile_finish_histograms(s, p);
     profile_finish_arcs(s, p);
-    enum profd_status status = profile_finish_trees(s, p, e);
+    struct tree_total t = {0};
+    enum profd_status status = s->trees != NULL ? tree_sum_finish(s->trees, &t, &p->saturated, e) : PROFD_OK;
+    p->tree_count = t.tree_count;
+    p->node_count = t.node_count;
+    p->trees = t.trees;
+    p->node_depth = t.nodes.depth;
+    p->node_kind = t.nodes.kind;
+    p->node_build = t.nodes.build;
+    p->node_address = t.nodes.address;
+    p->node_ticks = t.nodes.ticks;
+    p->node_shares = t.shares;
     if (status == PROFD_OK) {
         *out = p;
     }

@@ -2,19 +2,6 @@
 
 #include "core/sum.h"
 
-static void propagate_take(struct propagate *p, struct arena *a, const struct callgraph *g, const struct scc *s)
-{
-    p->node_children = ARENA_ARRAY(a, g->node_count, double);
-    p->component_children = ARENA_ARRAY(a, s->count, double);
-    p->arc_self = ARENA_ARRAY(a, g->arc_count, double);
-    p->arc_children = ARENA_ARRAY(a, g->arc_count, double);
-    p->node_outside = ARENA_ARRAY(a, g->node_count, uint64_t);
-    p->node_inside = ARENA_ARRAY(a, g->node_count, uint64_t);
-    p->node_self = ARENA_ARRAY(a, g->node_count, uint64_t);
-    p->component_outside = ARENA_ARRAY(a, s->count, uint64_t);
-    p->component_inside = ARENA_ARRAY(a, s->count, uint64_t);
-}
-
 /* shares[c]: calls into c from outside as a double, which does not stop at SUM_MAX: shares must add up to 1 even then.
  */
 static void propagate_count(struct propagate *p, const struct callgraph *g, const struct scc *s, double *shares)
@@ -86,32 +73,34 @@ static double propagate_again(const struct callgraph *g, const struct scc *s, co
     return again;
 }
 
-/* What classes of addresses call, when the times of all functions are known. */
-static void propagate_classes(struct propagate *p, const struct callgraph *g, const struct scc *s, const double *self,
-                              const double *shares, double *part)
-{
-    for (uint32_t v = 0; v < g->node_count; v++) {
-        double below = propagate_arcs(p, g, s, self, shares, v, false);
-        if (below > 0 && p->node_outside[v] > 0 && self[s->component[v]] > 0) {
-            double again = propagate_again(g, s, self, shares, v, part);
-            below -= again < below ? again : below;
-        }
-        p->node_children[v] += below;
-    }
-}
-
 struct propagate *propagate_run(struct arena *a, const struct callgraph *g, const struct scc *s,
                                 const double *component_self)
 {
     struct propagate *p = ARENA_NEW(a, struct propagate);
     double *shares = ARENA_ARRAY(a, s->count, double), *part = ARENA_ARRAY(a, s->count, double);
-    propagate_take(p, a, g, s);
+    p->node_children = ARENA_ARRAY(a, g->node_count, double);
+    p->component_children = ARENA_ARRAY(a, s->count, double);
+    p->arc_self = ARENA_ARRAY(a, g->arc_count, double);
+    p->arc_children = ARENA_ARRAY(a, g->arc_count, double);
+    p->node_outside = ARENA_ARRAY(a, g->node_count, uint64_t);
+    p->node_inside = ARENA_ARRAY(a, g->node_count, uint64_t);
+    p->node_self = ARENA_ARRAY(a, g->node_count, uint64_t);
+    p->component_outside = ARENA_ARRAY(a, s->count, uint64_t);
+    p->component_inside = ARENA_ARRAY(a, s->count, uint64_t);
     propagate_count(p, g, s, shares);
     for (uint32_t m = 0; m < g->node_count; m++) { /* members of component 0, then of 1, …: callees before callers */
         uint32_t v = s->member[m], component = s->component[v];
         p->node_children[v] = propagate_arcs(p, g, s, component_self, shares, v, true);
         p->component_children[component] += p->node_children[v];
     }
-    propagate_classes(p, g, s, component_self, shares, part);
+    /* What classes of addresses call, when the times of all functions are known. */
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        double below = propagate_arcs(p, g, s, component_self, shares, v, false);
+        if (below > 0 && p->node_outside[v] > 0 && component_self[s->component[v]] > 0) {
+            double again = propagate_again(g, s, component_self, shares, v, part);
+            below -= again < below ? again : below;
+        }
+        p->node_children[v] += below;
+    }
     return p;
 }

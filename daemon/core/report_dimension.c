@@ -42,35 +42,24 @@ static uint32_t dimension_list(const struct profile *p, uint32_t *order, struct 
     return n;
 }
 
-static uint32_t dimension_find(const struct report_dimension *list, uint32_t n, const char *name)
-{
-    uint32_t i = 0;
-    while (i < n && strcmp(list[i].name, name) != 0) {
-        i++;
-    }
-    return i;
-}
-
-static enum profd_status dimension_refuse(const struct report_dimension *list, uint32_t n, const char *asked,
-                                          struct profd_error *e)
-{
-    struct buffer b;
-    buffer_init(&b, 200);
-    for (uint32_t i = 0; i < n && !b.failed; i++) {
-        buffer_add_format(&b, "%s%s", i > 0 ? ", " : "", list[i].name);
-    }
-    enum profd_status status = profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples have %.*s%s", asked,
-                                               (int)b.size, b.size > 0 ? b.data : "", b.failed ? " and others" : "");
-    buffer_done(&b);
-    return status;
-}
-
 enum profd_status report_dimension_pick(const struct report_dimension *list, uint32_t n, const char *asked,
                                         bool may_lack, uint32_t *at, struct profd_error *e)
 {
-    uint32_t found = dimension_find(list, n, asked != NULL ? asked : REPORT_DIMENSION_USUAL);
+    uint32_t found = 0;
+    while (found < n && strcmp(list[found].name, asked != NULL ? asked : REPORT_DIMENSION_USUAL) != 0) {
+        found++;
+    }
     if (found == n && asked != NULL && n > 0 && !may_lack) {
-        return dimension_refuse(list, n, asked, e);
+        struct buffer b;
+        buffer_init(&b, 200);
+        for (uint32_t i = 0; i < n && !b.failed; i++) {
+            buffer_add_format(&b, "%s%s", i > 0 ? ", " : "", list[i].name);
+        }
+        enum profd_status status =
+            profd_error_set(e, PROFD_BAD_QUERY, "dimension=%s: the samples have %.*s%s", asked, (int)b.size,
+                            b.size > 0 ? b.data : "", b.failed ? " and others" : "");
+        buffer_done(&b);
+        return status;
     }
     *at = found == n && asked == NULL ? 0 : found;
     return PROFD_OK;

@@ -56,27 +56,22 @@ static void imports_add_build(struct arena *a, const struct symtab *t, uint32_t 
     }
 }
 
-/* Collects the global and weak function symbols of all builds. O(symbols) expected. */
-static void imports_make(struct report_imports *out)
-{
-    struct arena *a = out->arena;
-    const struct report_builds *b = out->builds;
-    size_t capacity = 0;
-    for (uint32_t i = 0; i < b->count; i++) {
-        capacity += b->tables[i]->sorted_count;
-    }
-    out->made = true;
-    out->names = ARENA_ARRAY(a, capacity, const char *);
-    out->owners = ARENA_ARRAY(a, capacity, uint32_t);
-    for (uint32_t i = 0; i < b->count; i++) {
-        imports_add_build(a, b->tables[i], b->first[i], out);
-    }
-}
-
 uint32_t report_imports_find(struct report_imports *imports, const char *name)
 {
     if (!imports->made) {
-        imports_make(imports);
+        /* Collects the global and weak function symbols of all builds. O(symbols) expected. */
+        struct arena *a = imports->arena;
+        const struct report_builds *b = imports->builds;
+        size_t capacity = 0;
+        for (uint32_t i = 0; i < b->count; i++) {
+            capacity += b->tables[i]->sorted_count;
+        }
+        imports->made = true;
+        imports->names = ARENA_ARRAY(a, capacity, const char *);
+        imports->owners = ARENA_ARRAY(a, capacity, uint32_t);
+        for (uint32_t i = 0; i < b->count; i++) {
+            imports_add_build(a, b->tables[i], b->first[i], imports);
+        }
     }
     uint32_t slot = imports->table.slots == NULL ? 0 : *imports_slot(imports, name);
     return slot == 0 ? SYMTAB_NONE : imports->owners[slot - 1];

@@ -148,20 +148,6 @@ static void report_list_builds(struct arena *a, const struct report_request *req
     r->build_names = names;
 }
 
-/* The last bits of sums of shares are rounded: a bound is never beyond self for that. */
-static void report_bound_self(const struct report_graph *g, uint32_t node, struct report_function *f)
-{
-    double least = f->self - g->node_given[node];
-    f->self_least = f->self_most = f->self;
-    if (g->node_sharing[node] > 0) {
-        f->self_least = least > 0 ? least : 0;
-        f->self_most = f->self_least + g->node_sharing[node];
-        f->self_most = f->self_most > f->self ? f->self_most : f->self;
-        f->self_estimated =
-            f->self - f->self_least > ESTIMATED * f->self || f->self_most - f->self > ESTIMATED * f->self;
-    }
-}
-
 static void report_fill_functions(struct arena *a, const struct report_graph *g, struct report_function *functions)
 {
     const struct propagate *flow = g->flow;
@@ -175,7 +161,16 @@ static void report_fill_functions(struct arena *a, const struct report_graph *g,
         f->children = flow->node_children[node];
         f->measured = g->measures == NULL ? NULL : &g->measures->nodes[node];
         f->percent = report_percent(g, f->self + f->children);
-        report_bound_self(g, node, f);
+        /* The last bits of sums of shares are rounded: a bound is never beyond self for that. */
+        double least = f->self - g->node_given[node];
+        f->self_least = f->self_most = f->self;
+        if (g->node_sharing[node] > 0) {
+            f->self_least = least > 0 ? least : 0;
+            f->self_most = f->self_least + g->node_sharing[node];
+            f->self_most = f->self_most > f->self ? f->self_most : f->self;
+            f->self_estimated =
+                f->self - f->self_least > ESTIMATED * f->self || f->self_most - f->self > ESTIMATED * f->self;
+        }
         f->calls = f->calls_outside = flow->node_outside[node];
         sum_add(&f->calls, flow->node_inside[node], &saturated);
         f->calls_inside = f->self_calls = flow->node_self[node];

@@ -21,36 +21,6 @@ static double shown_percent(const struct report *r, double seconds)
     return r->total > 0 ? 100 * seconds / r->total : 0;
 }
 
-static void shown_functions(struct arena *a, const struct report *r, struct report_function *functions)
-{
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        struct report_function *f = &functions[i];
-        f->children = f->measured->total - f->measured->self;
-        f->percent = shown_percent(r, f->self + f->children);
-        shown_rows(a, &f->callers, f->caller_count);
-        shown_rows(a, &f->callees, f->callee_count);
-    }
-}
-
-static void shown_cycles(struct arena *a, const struct report *r, const struct report_function *functions,
-                         struct report_cycle *cycles)
-{
-    for (uint32_t i = 0; i < r->cycle_count; i++) {
-        struct report_cycle *c = &cycles[i];
-        c->children = c->measured->total - c->measured->self;
-        c->percent = shown_percent(r, c->self + c->children);
-        struct report_arc *members = ARENA_ARRAY(a, c->member_count, struct report_arc);
-        shown_rows(a, &c->callers, c->caller_count);
-        shown_rows(a, &c->callees, c->callee_count);
-        for (uint32_t k = 0; k < c->member_count; k++) {
-            members[k] = c->members[k];
-            members[k].self = functions[members[k].other].self;
-            members[k].children = functions[members[k].other].children;
-        }
-        c->members = members;
-    }
-}
-
 void report_shown_make(struct arena *a, struct report *r)
 {
     r->shown = r;
@@ -69,6 +39,25 @@ void report_shown_make(struct arena *a, struct report *r)
     copy->cycles = cycles;
     copy->shown = copy;
     r->shown = copy;
-    shown_functions(a, copy, functions);
-    shown_cycles(a, copy, functions, cycles);
+    for (uint32_t i = 0; i < copy->function_count; i++) {
+        struct report_function *f = &functions[i];
+        f->children = f->measured->total - f->measured->self;
+        f->percent = shown_percent(copy, f->self + f->children);
+        shown_rows(a, &f->callers, f->caller_count);
+        shown_rows(a, &f->callees, f->callee_count);
+    }
+    for (uint32_t i = 0; i < copy->cycle_count; i++) {
+        struct report_cycle *c = &cycles[i];
+        c->children = c->measured->total - c->measured->self;
+        c->percent = shown_percent(copy, c->self + c->children);
+        struct report_arc *members = ARENA_ARRAY(a, c->member_count, struct report_arc);
+        shown_rows(a, &c->callers, c->caller_count);
+        shown_rows(a, &c->callees, c->callee_count);
+        for (uint32_t k = 0; k < c->member_count; k++) {
+            members[k] = c->members[k];
+            members[k].self = functions[members[k].other].self;
+            members[k].children = functions[members[k].other].children;
+        }
+        c->members = members;
+    }
 }

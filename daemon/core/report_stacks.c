@@ -254,29 +254,6 @@ static const struct counts_tree *stacks_next(const struct stacks_work *w, const 
     return next;
 }
 
-static void stacks_read_trees(struct stacks_work *w, const char *dimension)
-{
-    for (const struct counts_tree *t = NULL; (t = stacks_next(w, dimension, t)) != NULL;) {
-        w->cut_depth = UINT32_MAX;
-        stacks_add_rate(w, t->rate);
-        for (uint32_t i = t->first; i < t->first + t->used; i++) {
-            stacks_add(w, i, t->first + t->used);
-        }
-    }
-}
-
-/* Ticks below "[incomplete]", which is an outermost frame only. */
-static void stacks_sum_unknown(struct report_stacks *s, uint8_t *below)
-{
-    for (uint32_t i = 0; i < s->count; i++) {
-        below[i] = s->parent[i] == REPORT_STACKS_ROOT ? s->owner[i] == s->incomplete : below[s->parent[i]];
-        for (uint32_t r = 0; below[i] && r < s->rate_count; r++) {
-            sum_add(&s->unknown, s->rates[r].self[i], &s->saturated);
-            sum_add(&s->unknown, s->rates[r].folded[i], &s->saturated);
-        }
-    }
-}
-
 static bool stacks_calls(const struct profile *p)
 {
     for (uint32_t i = 0; p != NULL && i < p->arc_count; i++) {
@@ -336,7 +313,20 @@ void report_stacks_make(struct arena *a, const struct report_request *request, c
     out->inferred = ARENA_ARRAY(a, w.capacity, uint8_t);
     out->rates = ARENA_ARRAY(a, p->tree_count, struct report_stacks_rate);
     uint8_t *below = ARENA_ARRAY(a, w.capacity, uint8_t);
-    stacks_read_trees(&w, dimension);
+    for (const struct counts_tree *t = NULL; (t = stacks_next(&w, dimension, t)) != NULL;) {
+        w.cut_depth = UINT32_MAX;
+        stacks_add_rate(&w, t->rate);
+        for (uint32_t i = t->first; i < t->first + t->used; i++) {
+            stacks_add(&w, i, t->first + t->used);
+        }
+    }
     stacks_add_arcs(&w, arcs);
-    stacks_sum_unknown(out, below);
+    /* Ticks below "[incomplete]", which is an outermost frame only. */
+    for (uint32_t i = 0; i < out->count; i++) {
+        below[i] = out->parent[i] == REPORT_STACKS_ROOT ? out->owner[i] == out->incomplete : below[out->parent[i]];
+        for (uint32_t r = 0; below[i] && r < out->rate_count; r++) {
+            sum_add(&out->unknown, out->rates[r].self[i], &out->saturated);
+            sum_add(&out->unknown, out->rates[r].folded[i], &out->saturated);
+        }
+    }
 }

@@ -97,16 +97,6 @@ static enum ticks_rank ticks_rank(const struct ticks_histogram *x, uint32_t s)
                                                                 : TICKS_FUNCTION;
 }
 
-/* Sums of ticks, for the first shared bin of a histogram. */
-static void ticks_sum(struct ticks_work *w, struct ticks_histogram *x)
-{
-    for (uint32_t i = 0; !x->summed && i < x->h->used; i++) {
-        w->before[i + 1] = w->before[i];
-        sum_add(&w->before[i + 1], x->h->ticks[i], &w->saturated);
-    }
-    x->summed = true;
-}
-
 /* Ticks of the bins below one. */
 static uint64_t ticks_below(const struct ticks_work *w, const struct profile_histogram *h, uint32_t bin)
 {
@@ -227,7 +217,12 @@ static void ticks_give(struct ticks_work *w, uint32_t owner, const struct ticks_
 /* Shares the ticks of a bin; the last owner takes the rest, so that nothing is lost to rounding. */
 static void ticks_share(struct ticks_work *w, struct ticks_histogram *x, struct ticks_shared *shared, uint64_t ticks)
 {
-    ticks_sum(w, x);
+    /* Sums of ticks, for the first shared bin of a histogram. */
+    for (uint32_t i = 0; !x->summed && i < x->h->used; i++) {
+        w->before[i + 1] = w->before[i];
+        sum_add(&w->before[i + 1], x->h->ticks[i], &w->saturated);
+    }
+    x->summed = true;
     ticks_measure(w, x, shared);
     double all = 0, given = 0;
     uint32_t final = shared->first;

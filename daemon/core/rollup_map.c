@@ -125,8 +125,15 @@ struct rollup_run *rollup_run_sort(struct rollup_runs *runs, const struct counts
     return run;
 }
 
-static void fill_profile_histograms(const struct profile *p, struct counts *r)
+struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct profile *p)
 {
+    uint64_t bins = 0;
+    for (uint32_t i = 0; i < p->histogram_count; i++) {
+        bins += p->histograms[i].used;
+    }
+    struct rollup_run *run = take_run(runs, p->histogram_count, bins, p->arc_count);
+    struct counts *r = &run->r;
+    r->saturated = p->saturated;
     for (uint32_t i = 0; i < p->histogram_count; i++) {
         const struct profile_histogram *from = &p->histograms[i];
         struct counts_histogram *h = &r->histograms[i];
@@ -138,18 +145,6 @@ static void fill_profile_histograms(const struct profile *p, struct counts *r)
         }
     }
     r->histogram_count = p->histogram_count;
-}
-
-struct rollup_run *rollup_run_profile(struct rollup_runs *runs, const struct profile *p)
-{
-    uint64_t bins = 0;
-    for (uint32_t i = 0; i < p->histogram_count; i++) {
-        bins += p->histograms[i].used;
-    }
-    struct rollup_run *run = take_run(runs, p->histogram_count, bins, p->arc_count);
-    struct counts *r = &run->r;
-    r->saturated = p->saturated;
-    fill_profile_histograms(p, r);
     for (uint32_t i = 0; i < p->arc_count; i++) {
         const struct profile_arc *arc = &p->arcs[i];
         r->from_build[i] = arc->from_build;
@@ -226,21 +221,6 @@ static bool map_ascends(const struct rollup_map *m)
         }
     }
     return !m->alone;
-}
-
-static void push_renumbered(const struct rollup_map *m, struct rollup_runs *runs, struct rollup_stack *stack,
-                            const struct counts *r)
-{
-    const struct rollup_run same = {.r = *r};
-    struct rollup_run *run = rollup_run_copy(runs, &same);
-    for (uint32_t i = 0; i < run->r.histogram_count; i++) {
-        run->r.histograms[i].build = m->map[run->r.histograms[i].build];
-    }
-    for (uint32_t i = 0; i < run->r.arc_count; i++) {
-        run->r.from_build[i] = map_build(m, run->r.from_build[i]);
-        run->r.to_build[i] = map_build(m, run->r.to_build[i]);
-    }
-    rollup_stack_push(stack, runs, run, true);
 }
 
 /* Each histogram as a run of its own: merging puts them in order, and together where two builds became one. */
@@ -360,7 +340,16 @@ void rollup_map_push(const struct rollup_map *m, struct rollup_runs *runs, struc
     struct counts rows = *r;
     rows.tree_count = rows.node_count = 0;
     if (map_ascends(m)) {
-        push_renumbered(m, runs, stack, &rows);
+        const struct rollup_run same = {.r = rows};
+        struct rollup_run *run = rollup_run_copy(runs, &same);
+        for (uint32_t i = 0; i < run->r.histogram_count; i++) {
+            run->r.histograms[i].build = m->map[run->r.histograms[i].build];
+        }
+        for (uint32_t i = 0; i < run->r.arc_count; i++) {
+            run->r.from_build[i] = map_build(m, run->r.from_build[i]);
+            run->r.to_build[i] = map_build(m, run->r.to_build[i]);
+        }
+        rollup_stack_push(stack, runs, run, true);
     } else {
         push_histograms(m, runs, stack, &rows);
         push_arcs(m, runs, stack, &rows);

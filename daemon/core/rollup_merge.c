@@ -162,21 +162,6 @@ static uint32_t plan_bins(struct rollup_runs *runs, const struct counts *a, cons
     return n;
 }
 
-static void merge_orders(const struct rollup_runs *runs, const struct counts *a, const struct counts *b,
-                         struct counts *out)
-{
-    for (uint32_t k = 0; k < out->arc_count; k++) {
-        uint32_t i = runs->plan.left[k], j = runs->plan.right[k];
-        struct counts_order order = i != ROLLUP_NONE ? (struct counts_order){a->commit[i], a->rank[i]}
-                                                     : (struct counts_order){b->commit[j], b->rank[j]};
-        if (j != ROLLUP_NONE) {
-            order_lower(&order, (struct counts_order){b->commit[j], b->rank[j]});
-        }
-        out->commit[k] = order.commit;
-        out->rank[k] = order.rank;
-    }
-}
-
 static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *a, const struct rollup_run *b,
                        struct rollup_run *out)
 {
@@ -186,7 +171,16 @@ static void merge_arcs(const struct rollup_runs *runs, const struct rollup_run *
     rollup_plan_addresses(&runs->plan, a->r.from, b->r.from, out->r.from, n);
     rollup_plan_addresses(&runs->plan, a->r.to, b->r.to, out->r.to, n);
     rollup_plan_sums(&runs->plan, a->r.calls, b->r.calls, out->r.calls, 0, n, &out->r.saturated);
-    merge_orders(runs, &a->r, &b->r, &out->r);
+    for (uint32_t k = 0; k < out->r.arc_count; k++) {
+        uint32_t i = runs->plan.left[k], j = runs->plan.right[k];
+        struct counts_order order = i != ROLLUP_NONE ? (struct counts_order){a->r.commit[i], a->r.rank[i]}
+                                                     : (struct counts_order){b->r.commit[j], b->r.rank[j]};
+        if (j != ROLLUP_NONE) {
+            order_lower(&order, (struct counts_order){b->r.commit[j], b->r.rank[j]});
+        }
+        out->r.commit[k] = order.commit;
+        out->r.rank[k] = order.rank;
+    }
     if (runs->spread) {
         rollup_plan_groups(&runs->plan, a->s.arcs, b->s.arcs, out->s.arcs, n);
     }

@@ -93,22 +93,17 @@ static uint64_t counts_builds(const struct counts *c)
     return most;
 }
 
-/* A profile names its builds; here their positions are their names. */
-static void sum_introduce(struct rollup_sum *s, uint32_t group, uint32_t builds)
-{
-    while (s->builds[group] < builds) {
-        profile_sum_build(s->small[group], arena_format(s->plain.arena, "%u", s->builds[group]));
-        s->builds[group]++;
-    }
-}
-
 static void sum_add_small(struct rollup_sum *s, const struct counts *c, uint32_t builds, uint64_t commit,
                           uint32_t group)
 {
     if (s->small[group] == NULL) {
         s->small[group] = profile_sum_new(s->plain.arena);
     }
-    sum_introduce(s, group, builds);
+    /* A profile names its builds; here their positions are their names. */
+    while (s->builds[group] < builds) {
+        profile_sum_build(s->small[group], arena_format(s->plain.arena, "%u", s->builds[group]));
+        s->builds[group]++;
+    }
     struct counts rows = *c; /* its trees are sorted already */
     rows.tree_count = rows.node_count = 0;
     profile_sum_add(s->small[group], &rows, s->identity, commit, false);
@@ -130,18 +125,6 @@ static void sum_add_sorted(struct rollup_sum *s, const struct counts *c, uint64_
     rollup_stack_push(&s->groups[group], &s->plain, &run, false);
 }
 
-/* The trees of an upload are a run as they are. */
-static void sum_add_trees(struct rollup_sum *s, const struct counts *c, uint32_t group)
-{
-    struct rollup_run run = {.r = {.trees = c->trees, .node_kind = c->node_kind, .node_ticks = c->node_ticks}};
-    run.r.tree_count = c->tree_count;
-    run.r.node_count = c->node_count;
-    run.r.node_depth = c->node_depth;
-    run.r.node_build = c->node_build;
-    run.r.node_address = c->node_address;
-    rollup_stack_push(&s->groups[group], &s->plain, &run, false);
-}
-
 enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct counts *c, uint64_t commit, uint32_t group,
                                         struct profd_error *e)
 {
@@ -160,7 +143,14 @@ enum profd_status rollup_sum_add_upload(struct rollup_sum *s, const struct count
         return PROFD_OK;
     }
     if (c->tree_count > 0) {
-        sum_add_trees(s, c, g);
+        /* The trees of an upload are a run as they are. */
+        struct rollup_run run = {.r = {.trees = c->trees, .node_kind = c->node_kind, .node_ticks = c->node_ticks}};
+        run.r.tree_count = c->tree_count;
+        run.r.node_count = c->node_count;
+        run.r.node_depth = c->node_depth;
+        run.r.node_build = c->node_build;
+        run.r.node_address = c->node_address;
+        rollup_stack_push(&s->groups[g], &s->plain, &run, false);
     }
     if ((uint64_t)c->arc_count + c->bin_count <= ROLLUP_SMALL || rollup_run_repeats(c)) {
         sum_add_small(s, c, (uint32_t)builds, commit, g);
@@ -194,20 +184,14 @@ void rollup_sum_add_mapped(struct rollup_sum *s, const struct counts *r, const u
     rollup_map_push(&m, &s->spread, &s->sums, r);
 }
 
-/* The small uploads of a group join its large ones. */
-static enum profd_status sum_close_small(struct rollup_sum *s, uint32_t group, struct profd_error *e)
-{
-    struct profile *p;
-    TRY(profile_sum_finish(s->small[group], &p, e));
-    rollup_stack_push(&s->groups[group], &s->plain, rollup_run_profile(&s->plain, p), true);
-    return PROFD_OK;
-}
-
 /* What a group brought joins the sum, as the group's share. */
 static enum profd_status sum_close_group(struct rollup_sum *s, uint32_t group, struct profd_error *e)
 {
     if (s->small[group]) {
-        TRY(sum_close_small(s, group, e));
+        /* The small uploads of a group join its large ones. */
+        struct profile *p;
+        TRY(profile_sum_finish(s->small[group], &p, e));
+        rollup_stack_push(&s->groups[group], &s->plain, rollup_run_profile(&s->plain, p), true);
     }
     if (s->groups[group].depth == 0) {
         return PROFD_OK;

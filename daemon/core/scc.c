@@ -15,18 +15,6 @@ struct scc_walk {
 
 #define SCC_NONE UINT32_MAX
 
-static void scc_take(struct scc_walk *w, struct arena *a, uint32_t nodes)
-{
-    w->number = ARENA_ARRAY(a, nodes, uint32_t);
-    w->low = ARENA_ARRAY(a, nodes, uint32_t);
-    w->next = ARENA_ARRAY(a, nodes, uint32_t);
-    w->path = ARENA_ARRAY(a, nodes, uint32_t);
-    w->open = ARENA_ARRAY(a, nodes, uint32_t);
-    w->result->component = ARENA_ARRAY(a, nodes, uint32_t);
-    w->result->first = ARENA_ARRAY(a, (size_t)nodes + 2, uint32_t);
-    w->result->member = ARENA_ARRAY(a, nodes, uint32_t);
-}
-
 static void scc_enter(struct scc_walk *w, uint32_t v)
 {
     w->number[v] = w->low[v] = ++w->visited;
@@ -75,29 +63,31 @@ static void scc_visit(struct scc_walk *w, uint32_t root)
     }
 }
 
-static void scc_list_members(struct scc *s, uint32_t nodes)
-{
-    for (uint32_t v = 0; v < nodes; v++) {
-        s->first[s->component[v] + 2]++;
-    }
-    for (uint32_t c = 0; c < s->count; c++) {
-        s->first[c + 1] += s->first[c];
-    }
-    /* first is one place ahead while it serves as cursor. */
-    for (uint32_t v = 0; v < nodes; v++) {
-        s->member[s->first[s->component[v] + 1]++] = v;
-    }
-}
-
 struct scc *scc_find(struct arena *a, const struct callgraph *g)
 {
     struct scc_walk w = {.graph = g, .result = ARENA_NEW(a, struct scc)};
-    scc_take(&w, a, g->node_count);
+    w.number = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.low = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.next = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.path = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.open = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.result->component = ARENA_ARRAY(a, g->node_count, uint32_t);
+    w.result->first = ARENA_ARRAY(a, (size_t)g->node_count + 2, uint32_t);
+    w.result->member = ARENA_ARRAY(a, g->node_count, uint32_t);
     for (uint32_t v = 0; v < g->node_count; v++) {
         if (w.number[v] == 0) {
             scc_visit(&w, v);
         }
     }
-    scc_list_members(w.result, g->node_count);
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        w.result->first[w.result->component[v] + 2]++;
+    }
+    for (uint32_t c = 0; c < w.result->count; c++) {
+        w.result->first[c + 1] += w.result->first[c];
+    }
+    /* first is one place ahead while it serves as cursor. */
+    for (uint32_t v = 0; v < g->node_count; v++) {
+        w.result->member[w.result->first[w.result->component[v] + 1]++] = v;
+    }
     return w.result;
 }

@@ -34,16 +34,6 @@ static void add_bins(struct share *share, const uint64_t *ticks, uint32_t n, con
     }
 }
 
-static void add_calls(struct share *shares, const uint32_t *to_build, const uint64_t *calls, uint32_t n,
-                      bool *saturated)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (to_build[i] != COUNTS_NOWHERE) {
-            sum_add(&shares[to_build[i]].calls, calls[i], saturated);
-        }
-    }
-}
-
 bool share_add_counts(struct share *shares, const struct counts *c)
 {
     bool saturated = false;
@@ -51,6 +41,10 @@ bool share_add_counts(struct share *shares, const struct counts *c)
         const struct counts_histogram *h = &c->histograms[i];
         add_bins(&shares[h->build], c->bin_ticks + h->first, h->used, h->dimension, h->rate, &saturated);
     }
-    add_calls(shares, c->to_build, c->calls, c->arc_count, &saturated);
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        if (c->to_build[i] != COUNTS_NOWHERE) {
+            sum_add(&shares[c->to_build[i]].calls, c->calls[i], &saturated);
+        }
+    }
     return saturated;
 }

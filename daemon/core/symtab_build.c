@@ -72,8 +72,10 @@ static uint32_t *fold_slot(struct fold_names *names, const char *name, size_t n)
     return &names->index.slots[at];
 }
 
-static void fold_take(struct fold_names *names, struct arena *a, uint32_t n)
+static void fold_index(struct fold_names *names, struct arena *a)
 {
+    const struct symtab *t = names->table;
+    uint32_t n = t->sorted_count;
     /* All rows are known now; a table of twice as many slots never has to grow. */
     uint64_t slots = 64;
     while (slots < (uint64_t)n * 2) {
@@ -84,13 +86,6 @@ static void fold_take(struct fold_names *names, struct arena *a, uint32_t n)
     names->first = ARENA_ARRAY(a, n, uint32_t);
     names->count = ARENA_ARRAY(a, n, uint32_t);
     names->by_name = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
-}
-
-static void fold_index(struct fold_names *names, struct arena *a)
-{
-    const struct symtab *t = names->table;
-    uint32_t n = t->sorted_count;
-    fold_take(names, a, n);
     for (uint32_t i = 0; i < t->owner_count; i++) {
         for (uint32_t k = 0; k < t->owners[i].count; k++) {
             names->owner[t->owners[i].first + k] = i;

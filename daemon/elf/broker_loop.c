@@ -194,17 +194,6 @@ static enum profd_status serve(struct worker_job *job, const int fds[BROKER_FDS]
     return attempt(job, fds, act, answer, size, &lesser, &second) == PROFD_OK ? PROFD_OK : status;
 }
 
-/* The answer uses memory, too: of the worker, then of the daemon. */
-static void lower_limits(struct worker_limits *l, uint64_t memory)
-{
-    if (memory < l->memory) {
-        l->memory = memory;
-    }
-    if (l->memory / 4 < l->answer_bytes) {
-        l->answer_bytes = l->memory / 4;
-    }
-}
-
 /* If memory is exhausted, the kernel must end a worker, not the daemon; 1000 is the maximum. */
 static void offer_to_oom_killer(void)
 {
@@ -216,7 +205,7 @@ static void offer_to_oom_killer(void)
     close(fd);
 }
 
-static void become_broker(void)
+_Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limits *limits)
 {
     offer_to_oom_killer(); /* as long as the descriptor can be written */
     prctl(PR_SET_NAME, "profd-elf", 0, 0, 0);
@@ -231,11 +220,6 @@ static void become_broker(void)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-_Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limits *limits)
-{
-    become_broker();
     for (;;) {
         struct broker_request request = {0};
         int fds[BROKER_FDS];
@@ -254,7 +238,13 @@ _Noreturn void broker_loop(int socket, worker_act *act, const struct worker_limi
         } else {
             job.options.instructions = request.instructions == 1;
             job.has_debug = request.descriptors == 2 && fds[1] >= 0;
-            lower_limits(&job.limits, request.memory);
+            /* The answer uses memory, too: of the worker, then of the daemon. */
+            if (request.memory < job.limits.memory) {
+                job.limits.memory = request.memory;
+            }
+            if (job.limits.memory / 4 < job.limits.answer_bytes) {
+                job.limits.answer_bytes = job.limits.memory / 4;
+            }
             reply.status = serve(&job, fds, act, &answer, &reply.size, &e);
         }
         snprintf(reply.sentence, sizeof reply.sentence, "%s", e.sentence);

@@ -40,17 +40,6 @@ int broker_send(int socket, const void *packet, size_t size, const int *fds, uns
     return sent == (ssize_t)size;
 }
 
-static void take_descriptors(struct msghdr *m, int fds[BROKER_FDS])
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(fds, CMSG_DATA(c), (n < BROKER_FDS ? n : BROKER_FDS) * sizeof(int));
-    }
-}
-
 int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS])
 {
     struct iovec part = {packet, size};
@@ -68,7 +57,13 @@ int broker_receive(int socket, void *packet, size_t size, int fds[BROKER_FDS])
         return 0;
     }
     if (got > 0) {
-        take_descriptors(&m, fds);
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
+            if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+                continue;
+            }
+            size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(fds, CMSG_DATA(c), (n < BROKER_FDS ? n : BROKER_FDS) * sizeof(int));
+        }
     }
     bool whole = got == (ssize_t)size && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
     for (int i = 0; i < BROKER_FDS && !whole; i++) {

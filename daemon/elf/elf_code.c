@@ -44,18 +44,13 @@ static bool is_short_branch(const struct elf_x86 *x)
     return x->plain && (x->opcode == 0xeb || (x->opcode & 0xf0) == 0x70);
 }
 
-/* Offset of a direct branch of 32 bits; 0 if it is none. */
-static unsigned branch_offset(const struct elf_x86 *x)
+static void mask_x86(const struct code *c, const struct elf_x86 *x, uint64_t next, uint8_t *p)
 {
+    /* Offset of a direct branch of 32 bits; 0 if it is none. */
     bool near = x->opcode == 0xe8 || x->opcode == 0xe9;
     bool conditional = x->opcode == 0x0f && (x->second & 0xf0) == 0x80;
     unsigned at = near ? x->at + 1u : conditional ? x->at + 2u : 0;
-    return x->plain && at != 0 && x->length == at + 4u ? at : 0;
-}
-
-static void mask_x86(const struct code *c, const struct elf_x86 *x, uint64_t next, uint8_t *p)
-{
-    unsigned branch = branch_offset(x);
+    unsigned branch = x->plain && at != 0 && x->length == at + 4u ? at : 0;
     if (branch != 0) {
         uint64_t to = next + (uint64_t)(int64_t)(int32_t)elf_u32(c->file, p + branch);
         to = c->file->machine == EM_386 ? to & UINT32_MAX : to;

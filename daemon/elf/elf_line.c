@@ -121,18 +121,6 @@ static int compare_wanted(const void *x, const void *y)
     return compare_pairs(a->address, b->address, a->symbol, b->symbol);
 }
 
-static void collect(struct search *s, bool all)
-{
-    const struct object *o = s->build->object;
-    for (uint32_t i = 0; i < o->symbol_count; i++) {
-        const struct object_symbol *symbol = &o->symbols[i];
-        if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE) {
-            s->list[s->count++] = (struct wanted){symbol->address, i};
-        }
-    }
-    qsort(s->list, s->count, sizeof *s->list, compare_wanted);
-}
-
 /* Moves the cursor to the first wanted address at or above low. */
 static void seek(struct search *s, uint64_t low)
 {
@@ -670,7 +658,14 @@ enum profd_status elf_line_read(struct elf_build *b, const struct elf_dwarf *d, 
         return profd_error_set(e, PROFD_NO_MEMORY, "out of memory for the lines of %" PRIu32 " symbols",
                                b->object->symbol_count);
     }
-    collect(&s, all);
+    const struct object *o = s.build->object;
+    for (uint32_t i = 0; i < o->symbol_count; i++) {
+        const struct object_symbol *symbol = &o->symbols[i];
+        if ((all || symbol->bind == OBJECT_BIND_LOCAL) && symbol->flags & OBJECT_SYMBOL_EXECUTABLE) {
+            s.list[s.count++] = (struct wanted){symbol->address, i};
+        }
+    }
+    qsort(s.list, s.count, sizeof *s.list, compare_wanted);
     if (s.count > 0 || keep != ELF_LINE_KEEP_NONE) {
         read_units(&s, d);
         read_tables(&s, bytes);

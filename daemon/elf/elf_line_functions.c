@@ -154,14 +154,6 @@ static enum profd_status line_spans_find(struct elf_build *b, const struct elf_d
     return PROFD_OK;
 }
 
-static void line_spans_done(struct line_spans *s)
-{
-    free(s->copies);
-    free(s->spans);
-    s->copies = NULL;
-    s->spans = NULL;
-}
-
 /* A symbol that may own code. */
 struct owner {
     uint64_t address;
@@ -434,6 +426,7 @@ enum profd_status elf_line_functions_set(struct elf_build *b, const struct elf_d
 {
     struct painter p = {.build = b, .rows = rows, .row_count = count};
     enum profd_status status = paint(&p, d, e);
-    line_spans_done(&p.spans);
+    free(p.spans.copies);
+    free(p.spans.spans);
     return status;
 }

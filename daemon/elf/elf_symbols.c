@@ -148,20 +148,6 @@ static bool is_wanted(const struct elf_file *f, const struct elf_symbol *s)
     return is_executable(f, s) || (s->bind == STB_WEAK && object_type(s->type) != OBJECT_TYPE_DATA);
 }
 
-static void note_bounds(struct object *o, const struct elf_symbol *s, uint64_t address)
-{
-    if (!is_bound_name(s)) {
-        return;
-    }
-    if (s->name[0] == 'e') {
-        o->has_etext = true;
-        o->etext = address;
-    } else {
-        o->has_executable_start = true;
-        o->executable_start = address;
-    }
-}
-
 static void add_symbol(struct elf_build *b, const struct elf_file *f, const struct elf_symbol *s, uint8_t flags)
 {
     struct object *o = b->object;
@@ -186,7 +172,16 @@ static void add_symbol(struct elf_build *b, const struct elf_file *f, const stru
     }
     out->name = elf_build_name(b, s->name, strnlen(s->name, b->name_limit + 1));
     out->demangled = out->name;
-    note_bounds(o, s, address);
+    if (!is_bound_name(s)) {
+        return;
+    }
+    if (s->name[0] == 'e') {
+        o->has_etext = true;
+        o->etext = address;
+    } else {
+        o->has_executable_start = true;
+        o->executable_start = address;
+    }
 }
 
 /* How gprof classifies all names of its table, the executable's own .symtab. *bits stays NULL for other tables. */

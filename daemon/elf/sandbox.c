@@ -68,19 +68,6 @@ static int set_limit(int resource, uint64_t soft, uint64_t hard)
     return setrlimit((__rlimit_resource_t)resource, &limit);
 }
 
-static enum profd_status set_limits(const struct sandbox_limits *l, struct profd_error *e)
-{
-    /* Memory last, because the other calls need some. The signal at the soft CPU limit states the reason, one second
-     * before the kill. */
-    if (set_limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1) != 0 ||
-        set_limit(RLIMIT_FSIZE, l->file_bytes, l->file_bytes) != 0 || set_limit(RLIMIT_CORE, 0, 0) != 0 ||
-        set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
-        set_limit(RLIMIT_MSGQUEUE, 0, 0) != 0 || set_limit(RLIMIT_AS, l->memory, l->memory) != 0) {
-        return profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
-    }
-    return PROFD_OK;
-}
-
 void sandbox_lower(const struct sandbox_limits *limits)
 {
     if (!SANDBOX_POSSIBLE) {
@@ -147,9 +134,14 @@ enum profd_status sandbox_enter(const struct sandbox_limits *limits, unsigned de
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox could not give up privileges: %s", strerror(errno));
     }
     TRY(sandbox_deny_files(e));
-    if (set_limit(RLIMIT_NOFILE, 0, 0) != 0) {
+    /* Memory last, because the other calls need some. The signal at the soft CPU limit states the reason, one second
+     * before the kill. */
+    if (set_limit(RLIMIT_NOFILE, 0, 0) != 0 ||
+        set_limit(RLIMIT_CPU, limits->cpu_seconds, limits->cpu_seconds + 1) != 0 ||
+        set_limit(RLIMIT_FSIZE, limits->file_bytes, limits->file_bytes) != 0 || set_limit(RLIMIT_CORE, 0, 0) != 0 ||
+        set_limit(RLIMIT_NPROC, 0, 0) != 0 || set_limit(RLIMIT_MEMLOCK, 0, 0) != 0 ||
+        set_limit(RLIMIT_MSGQUEUE, 0, 0) != 0 || set_limit(RLIMIT_AS, limits->memory, limits->memory) != 0) {
         return profd_error_set(e, PROFD_INTERNAL, "the sandbox's limits could not be set: %s", strerror(errno));
     }
-    TRY(set_limits(limits, e));
     return install_filter(output, e);
 }

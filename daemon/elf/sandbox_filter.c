@@ -62,9 +62,9 @@ void sandbox_filter_allow_with(struct sandbox_filter *p, long call, unsigned num
     verdict(p, SECCOMP_RET_ALLOW);
 }
 
-/* mmap: private, anonymous, never executable, no file. */
-static void allow_mapping(struct sandbox_filter *p)
+void sandbox_filter_allow_memory(struct sandbox_filter *p)
 {
+    /* mmap: private, anonymous, never executable, no file. */
     add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 8);
     load(p, argument(2, 0));
     add(p, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 4, 0);
@@ -74,22 +74,12 @@ static void allow_mapping(struct sandbox_filter *p)
     add(p, BPF_JMP | BPF_JSET | BPF_K, MAP_PRIVATE, 1, 0);
     verdict(p, SECCOMP_RET_KILL_PROCESS);
     verdict(p, SECCOMP_RET_ALLOW);
-}
-
-/* mprotect: the allocator needs it when its first heap is full; never with PROT_EXEC. */
-static void allow_protection(struct sandbox_filter *p)
-{
+    /* mprotect: the allocator needs it when its first heap is full; never with PROT_EXEC. */
     add(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);
     load(p, argument(2, 0));
     add(p, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
     verdict(p, SECCOMP_RET_KILL_PROCESS);
     verdict(p, SECCOMP_RET_ALLOW);
-}
-
-void sandbox_filter_allow_memory(struct sandbox_filter *p)
-{
-    allow_mapping(p);
-    allow_protection(p);
 }
 
 void sandbox_filter_begin(struct sandbox_filter *p)

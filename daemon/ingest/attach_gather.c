@@ -7,13 +7,6 @@
 #define PROBES 16u
 #define FIRST 64u /* arcs, ticks */
 
-static uint32_t arc_hash(const struct attach_arc *a)
-{
-    uint64_t x = a->from * UINT64_C(0x9e3779b97f4a7c15) ^ (a->to + ((uint64_t)a->from_build << 32 | a->to_build));
-    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (uint32_t)(x >> 32);
-}
-
 static bool arc_equal(const struct attach_arc *a, const struct attach_arc *b)
 {
     return a->from == b->from && a->to == b->to && a->from_build == b->from_build && a->to_build == b->to_build;
@@ -22,7 +15,10 @@ static bool arc_equal(const struct attach_arc *a, const struct attach_arc *b)
 /* The slot of an arc, or a free one; NULL if neither is near. */
 static uint32_t *slot_find(const struct attach_arcs *s, const struct attach_arc *arc)
 {
-    uint32_t at = arc_hash(arc);
+    uint64_t x =
+        arc->from * UINT64_C(0x9e3779b97f4a7c15) ^ (arc->to + ((uint64_t)arc->from_build << 32 | arc->to_build));
+    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    uint32_t at = (uint32_t)(x >> 32);
     for (uint32_t i = 0; i < PROBES; i++, at++) {
         uint32_t *slot = &s->slots[at & s->mask];
         if (*slot == 0 || arc_equal(&s->arc[*slot - 1], arc)) {

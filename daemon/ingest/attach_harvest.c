@@ -140,12 +140,6 @@ static uint32_t parents_count(const struct attach_snapshot *s)
     return n < ATTACH_PARENTS_MAX ? (uint32_t)n : ATTACH_PARENTS_MAX;
 }
 
-static void parents_copy(const struct attach_header *h, uint8_t out[ATTACH_PARENTS_MAX][ATTACH_INSTANCE_SIZE])
-{
-    memcpy(out[0], h->parent, sizeof h->parent);
-    memcpy(out[1], h->elders, sizeof h->elders);
-}
-
 /* The difference, as counts, and the next snapshot's contents. */
 static enum profd_status subtract(struct harvesting *w, int64_t received, enum attach_end end, struct profd_error *e)
 {
@@ -255,7 +249,8 @@ static enum profd_status deliver(struct harvesting *w, struct build_cache *cache
     u->counts = w->in->counts;
     u->counts_size = counts_size;
     memcpy(made.put.instance, w->after.instance, sizeof made.put.instance);
-    parents_copy(&w->reading.image.header, w->in->parents);
+    memcpy(w->in->parents[0], w->reading.image.header.parent, sizeof w->reading.image.header.parent);
+    memcpy(w->in->parents[1], w->reading.image.header.elders, sizeof w->reading.image.header.elders);
     made.put.children = w->children < UINT32_MAX ? w->children : UINT32_MAX; /* sums must not overflow */
     made.put.parents = w->in->parents[0];
     made.put.parent_count = w->parents;

@@ -97,20 +97,6 @@ void ingest_check(struct build_cache *cache, uint64_t generation, struct ingest_
     }
 }
 
-/* Executables have come or gone since the check: none is asked for that is there. What cannot be determined is asked
- * for with the next upload, because this one is durable and nothing here may fail it. */
-static void drop_arrived(struct store *s, struct ingest_item *item)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < item->missing_count; i++) {
-        bool has = true;
-        if (store_has_object(s, item->uid, item->missing[i].id.text, &has, NULL) == PROFD_OK && !has) {
-            item->missing[kept++] = item->missing[i];
-        }
-    }
-    item->missing_count = kept;
-}
-
 static void settle(struct store *s, uint64_t generation, struct ingest_item *item, enum store_outcome outcome)
 {
     const struct ingest_validated *v = item->validated;
@@ -129,7 +115,16 @@ static void settle(struct store *s, uint64_t generation, struct ingest_item *ite
     item->ticks = item->duplicate ? 0 : v->upload.ticks;
     item->calls = item->duplicate ? 0 : v->upload.calls;
     if (v->generation != generation) {
-        drop_arrived(s, item);
+        /* Executables have come or gone since the check: none is asked for that is there. What cannot be determined is
+         * asked for with the next upload, because this one is durable and nothing here may fail it. */
+        size_t kept = 0;
+        for (size_t i = 0; i < item->missing_count; i++) {
+            bool has = true;
+            if (store_has_object(s, item->uid, item->missing[i].id.text, &has, NULL) == PROFD_OK && !has) {
+                item->missing[kept++] = item->missing[i];
+            }
+        }
+        item->missing_count = kept;
     }
 }
 

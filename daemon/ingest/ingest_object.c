@@ -13,21 +13,6 @@
 
 #define OBJECT_MEMORY ((size_t)2 << 30) /* that a worker's answer may take once decoded */
 
-/* The worker failed: the reason is stored, so that the executable is not requested repeatedly. */
-static enum profd_status store_failure(struct store *s, const struct ingest_object *o, struct profd_error *e)
-{
-    struct store_object stored = {.uid = o->uid,
-                                  .trusted = o->trusted,
-                                  .name = o->name,
-                                  .note = o->failure && o->failure[0] ? o->failure : "the executable could not be read",
-                                  .received = o->received};
-    if (o->build_id[0] == 0) {
-        return profd_error_set(e, PROFD_MALFORMED, "%s", stored.note);
-    }
-    TRY(buildid_parse(o->build_id, strlen(o->build_id), &stored.id, e));
-    return store_put_object(s, &stored, e);
-}
-
 /* *adds: the object has something that the stored one lacks which names functions for the same users. If not, it is
  * not stored: otherwise a stripped copy would take source lines away. The store
  * decides about what a host sends. */
@@ -50,15 +35,6 @@ static enum profd_status compare_stored(struct store *s, const struct ingest_obj
     }
     free(bytes);
     return status;
-}
-
-/* What cannot be used is not asked for again soon. */
-static void withdraw(struct store *s, const struct ingest_object *o)
-{
-    struct store_offer nothing = {.build_id = o->build_id, .refused = true, .now = o->received};
-    struct store_offered ignored;
-    memcpy(nothing.host, o->host, sizeof nothing.host);
-    (void)store_offer(s, &nothing, 1, &ignored, NULL); /* if that fails, it is asked for again */
 }
 
 static enum profd_status store_answer(struct store *s, const struct ingest_object *o, struct arena *a,
@@ -127,7 +103,18 @@ enum profd_status ingest_object_store(struct store *s, const struct ingest_objec
                                strlen(object->name), LIMIT_BUILD_NAME);
     }
     if (!object->answer) {
-        return store_failure(s, object, e);
+        /* The worker failed: the reason is stored, so that the executable is not requested repeatedly. */
+        struct store_object stored = {
+            .uid = object->uid,
+            .trusted = object->trusted,
+            .name = object->name,
+            .note = object->failure && object->failure[0] ? object->failure : "the executable could not be read",
+            .received = object->received};
+        if (object->build_id[0] == 0) {
+            return profd_error_set(e, PROFD_MALFORMED, "%s", stored.note);
+        }
+        TRY(buildid_parse(object->build_id, strlen(object->build_id), &stored.id, e));
+        return store_put_object(s, &stored, e);
     }
     struct arena *a = arena_new(OBJECT_MEMORY);
     if (!a) {
@@ -136,7 +123,11 @@ enum profd_status ingest_object_store(struct store *s, const struct ingest_objec
     enum profd_status status = store_answer(s, object, a, e);
     arena_free(a);
     if (object->host && status != PROFD_OK && status != PROFD_CONFLICT && !profd_status_retry(status)) {
-        withdraw(s, object);
+        /* What cannot be used is not asked for again soon. */
+        struct store_offer nothing = {.build_id = object->build_id, .refused = true, .now = object->received};
+        struct store_offered ignored;
+        memcpy(nothing.host, object->host, sizeof nothing.host);
+        (void)store_offer(s, &nothing, 1, &ignored, NULL); /* if that fails, it is asked for again */
     }
     return status;
 }

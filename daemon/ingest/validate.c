@@ -114,25 +114,6 @@ static int compare_ids(const void *a, const void *b)
     return strcmp((*(const struct store_build *const *)a)->id.text, (*(const struct store_build *const *)b)->id.text);
 }
 
-static enum profd_status refuse_twins(const struct store_build *builds, size_t n, struct arena *a,
-                                      struct profd_error *e)
-{
-    const struct store_build **sorted = ARENA_ARRAY(a, n, const struct store_build *);
-    if (!sorted) {
-        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
-    }
-    for (size_t i = 0; i < n; i++) {
-        sorted[i] = &builds[i];
-    }
-    qsort(sorted, n, sizeof *sorted, compare_ids);
-    for (size_t i = 1; i < n; i++) {
-        if (strcmp(sorted[i - 1]->id.text, sorted[i]->id.text) == 0) {
-            return profd_error_set(e, PROFD_REFUSED, "build %s is named twice", sorted[i]->id.text);
-        }
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status validate_builds(const struct message_upload *m, struct arena *a, struct store_upload *u,
                                          struct store_build **out, struct profd_error *e)
 {
@@ -166,7 +147,20 @@ static enum profd_status validate_builds(const struct message_upload *m, struct 
     u->builds = builds;
     u->build_count = m->build_count;
     u->program = m->program;
-    return refuse_twins(builds, m->build_count, a, e);
+    const struct store_build **sorted = ARENA_ARRAY(a, m->build_count, const struct store_build *);
+    if (!sorted) {
+        return profd_error_set(e, PROFD_NO_MEMORY, "no memory for an upload");
+    }
+    for (size_t i = 0; i < m->build_count; i++) {
+        sorted[i] = &builds[i];
+    }
+    qsort(sorted, m->build_count, sizeof *sorted, compare_ids);
+    for (size_t i = 1; i < m->build_count; i++) {
+        if (strcmp(sorted[i - 1]->id.text, sorted[i]->id.text) == 0) {
+            return profd_error_set(e, PROFD_REFUSED, "build %s is named twice", sorted[i]->id.text);
+        }
+    }
+    return PROFD_OK;
 }
 
 static int compare_labels(const void *a, const void *b)

@@ -86,13 +86,6 @@ static enum profd_status control_judge_prefixes(struct live *l, bool all, uint32
     return PROFD_OK;
 }
 
-static void control_switch_one(struct live_process *a, const struct request *request)
-{
-    const bool pause = request->verb == REQUEST_PAUSE;
-
-    page_write(a->page, pause, request->has_rate ? request->rate : a->page->rate);
-}
-
 enum profd_status live_control(struct live *l, const struct peer *peer, const struct request *request, int64_t now,
                                struct arena *a, struct process_row **rows, size_t *n, struct profd_error *e)
 {
@@ -114,7 +107,9 @@ enum profd_status live_control(struct live *l, const struct peer *peer, const st
         if ((!peer->may_admin && p->uid != peer->uid) || p->dead || !p->page || !control_is_meant(p, request)) {
             continue;
         }
-        control_switch_one(p, request);
+        const bool pause = request->verb == REQUEST_PAUSE;
+
+        page_write(p->page, pause, request->has_rate ? request->rate : p->page->rate);
         if (!list_copy_row(p, now, a, &found[count++])) {
             return profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of %zu processes", l->count);
         }

@@ -91,8 +91,15 @@ bool fdstore_say_drop(const char *name)
     return notify_send_fd(text, -1);
 }
 
-static void fdstore_drop_name(struct live *l, const char *name)
+void fdstore_drop(struct live *l, struct live_process *a)
 {
+    char name[LIVE_NAME] = "";
+
+    if (!a->kept) {
+        return;
+    }
+    a->kept = false;
+    fdstore_name(a, name);
     struct fdstore_dropped *d;
 
     if (fdstore_say_drop(name)) {
@@ -106,18 +113,6 @@ static void fdstore_drop_name(struct live *l, const char *name)
     memcpy(d->name, name, sizeof d->name);
     d->next = l->dropped;
     l->dropped = d;
-}
-
-void fdstore_drop(struct live *l, struct live_process *a)
-{
-    char name[LIVE_NAME] = "";
-
-    if (!a->kept) {
-        return;
-    }
-    a->kept = false;
-    fdstore_name(a, name);
-    fdstore_drop_name(l, name);
 }
 
 void fdstore_retry(struct live *l)

@@ -109,14 +109,6 @@ static void harvest_put_off(struct live *l, struct live_process *a)
     harvest_sweep(l);
 }
 
-/* The size of a harvest is bounded by what its process has written. */
-static size_t harvest_guess(const struct live_process *a)
-{
-    struct stat st;
-
-    return fstat(a->memory, &st) ? 0 : (size_t)st.st_blocks * 512;
-}
-
 static void harvest_read(void *context, struct live_harvest *h);
 static void harvest_was_read_one(struct live *l, struct live_harvest *h);
 static void harvest_stored(struct live *l, struct live_harvest *h);
@@ -141,7 +133,9 @@ void harvest_dispatch(struct live *l)
         a->harvest.was_read = harvest_was_read_one;
         a->harvest.stored = harvest_stored;
         a->harvest.job.item.weight = 1;
-        a->weight = harvest_guess(a);
+        /* The size of a harvest is bounded by what its process has written. */
+        struct stat st;
+        a->weight = fstat(a->memory, &st) ? 0 : (size_t)st.st_blocks * 512;
         l->in_flight++;
         l->in_flight_bytes += a->weight;
         if (!work_put(l->work, &a->harvest.job.item)) {

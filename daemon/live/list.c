@@ -93,16 +93,6 @@ static const char *list_state(const struct live_process *a)
     return a->conn ? "counting" : "silent";
 }
 
-/* The share of CPU time spent counting, by the ticks inside the collector. Negative if it is not known: fewer ticks
- * than half of the CPU time, or none inside of fewer than 30 samples. */
-static double list_overhead(const struct attach_summary *f)
-{
-    const bool known = f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9 &&
-                       (f->ticks_inside > 0 || f->samples >= COVERAGE_SAMPLES_LEAST);
-
-    return known ? (double)f->ticks_inside / (double)f->ticks : -1;
-}
-
 static double list_rate(const struct attach_summary *f)
 {
     const int64_t since = f->harvested_before ? f->harvested_before : f->start;
@@ -152,7 +142,11 @@ static struct process_row list_make_row(const struct live_process *a, int64_t no
         row.cpu_ns = f->cpu_ns;
         row.bytes = f->bytes;
         row.calls_per_second = list_rate(f);
-        row.overhead = list_overhead(f);
+        /* The share of CPU time spent counting, by the ticks inside the collector. Negative if it is not known: fewer
+         * ticks than half of the CPU time, or none inside of fewer than 30 samples. */
+        const bool known = f->rate && f->ticks && (double)f->ticks / f->rate >= (double)f->cpu_ns / 2e9 &&
+                           (f->ticks_inside > 0 || f->samples >= COVERAGE_SAMPLES_LEAST);
+        row.overhead = known ? (double)f->ticks_inside / (double)f->ticks : -1;
         row.overhead_below = row.overhead == 0 ? 3 / (double)f->samples : 0; /* the rule of three */
         row.harvested = f->harvested;
     }

@@ -136,18 +136,6 @@ bool search_has_user(const struct attach_origin *origin, uint32_t uid)
     return has;
 }
 
-/* A line of a map: "from-to rights offset device inode path". */
-static bool search_is_mapping(const char *line, uint64_t inode)
-{
-    const char *path = strstr(line, " /memfd:"), *at = line;
-
-    for (int field = 0; path && field < 4; field++) {
-        at = strchr(at, ' ');
-        at = at ? at + 1 : "";
-    }
-    return path && (!inode || strtoull(at, NULL, 10) == inode);
-}
-
 bool search_has_unmapped(const struct attach_origin *origin, uint64_t inode)
 {
     const int process = search_open_folder(origin);
@@ -159,7 +147,14 @@ bool search_has_unmapped(const struct attach_origin *origin, uint64_t inode)
 
     while (maps && !mapped && getline(&line, &size, maps) > 0) {
         lines++;
-        mapped = search_is_mapping(line, inode);
+        /* A line of a map: "from-to rights offset device inode path". */
+        const char *path = strstr(line, " /memfd:"), *at = line;
+
+        for (int field = 0; path && field < 4; field++) {
+            at = strchr(at, ' ');
+            at = at ? at + 1 : "";
+        }
+        mapped = path && (!inode || strtoull(at, NULL, 10) == inode);
     }
     read = maps && lines > 0 && feof(maps) && !ferror(maps); /* the map of a zombie is empty */
     free(line);
