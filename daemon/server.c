@@ -121,17 +121,6 @@ static void server_announce(const struct server *s)
     }
 }
 
-static void server_init(struct server *s, struct config *config, int argc, char *const argv[])
-{
-    s->config = config;
-    s->argc = argc;
-    s->argv = argv;
-    s->lock_fd = s->directory_fd = -1;
-    s->start = (double)loop_clock() / 1e9;
-    s->managed = notify_open();
-    loop_redirect_log(server_on_library_log);
-}
-
 /* Starts with a checked configuration, runs the loop until SIGTERM or SIGINT, stops. The sentence says why a start
  * failed. *exit_status is that of a run that was started. */
 static enum profd_status server_run(struct config *config, int argc, char *const argv[], int *exit_status,
@@ -143,7 +132,13 @@ static enum profd_status server_run(struct config *config, int argc, char *const
     if (!s) {
         return profd_error_set(e, PROFD_NO_MEMORY, "no memory for the server");
     }
-    server_init(s, config, argc, argv);
+    s->config = config;
+    s->argc = argc;
+    s->argv = argv;
+    s->lock_fd = s->directory_fd = -1;
+    s->start = (double)loop_clock() / 1e9;
+    s->managed = notify_open();
+    loop_redirect_log(server_on_library_log);
     status = server_start(s, e);
     if (!status) {
         status = server_watch(s, e);

@@ -23,26 +23,6 @@
 #define HEAP_STEP (1 << 20)
 #define HEAP_MMAP (16 << 20) /* larger blocks are mapped, and unmapped when freed */
 
-/* Raises the soft limit of descriptors to the hard limit: each connection needs one, and each may send some. */
-static void server_raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
-/* Every upload allocates and frees some blocks. Without a threshold the end of the heap would grow and shrink all the
- * time; free memory is returned when the queues are empty. */
-static void server_tune_memory(void)
-{
-    mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
-    mallopt(M_TOP_PAD, HEAP_STEP);
-    mallopt(M_MMAP_THRESHOLD, HEAP_MMAP);
-}
-
 /* Before anything is opened: the workers must inherit nothing worth stealing. Then the loop. */
 static enum profd_status server_start_brokers(struct server *s, struct profd_error *e)
 {
@@ -554,8 +534,18 @@ enum profd_status server_start(struct server *s, struct profd_error *e)
     enum profd_status status = listen_take_passed(&s->passed, e);
 
     umask(0077);
-    server_tune_memory();
-    server_raise_descriptors();
+    /* Every upload allocates and frees some blocks. Without a threshold the end of the heap would grow and shrink all
+     * the time; free memory is returned when the queues are empty. */
+    mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
+    mallopt(M_TOP_PAD, HEAP_STEP);
+    mallopt(M_MMAP_THRESHOLD, HEAP_MMAP);
+    /* Raises the soft limit of descriptors to the hard limit: each connection needs one, and each may send some. */
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !status; i++) {
         status = steps[i](s, e);
     }

@@ -91,17 +91,6 @@ static void server_end_threads(struct server *s)
     watcher_free(s->watcher);
 }
 
-static void server_end_store(struct server *s)
-{
-    file_check_free(s->file_check);
-    upkeep_job_free(s->upkeep);
-    space_close(s->space);
-    build_cache_free(s->builds);
-    store_close(s->check_store);
-    server_close_storage(s);
-    health_free(s->health);
-}
-
 void server_end(struct server *s)
 {
     server_end_threads(s);
@@ -119,7 +108,13 @@ void server_end(struct server *s)
     pages_free(s->pages);
     tokens_done(&s->tokens);
     closer_free(s->closer);
-    server_end_store(s);
+    file_check_free(s->file_check);
+    upkeep_job_free(s->upkeep);
+    space_close(s->space);
+    build_cache_free(s->builds);
+    store_close(s->check_store);
+    server_close_storage(s);
+    health_free(s->health);
     loop_timer_free(s->ping);
     loop_timer_free(s->log_timer);
     loop_timer_free(s->stopping_timer);

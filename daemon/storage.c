@@ -3,20 +3,15 @@
 #include "writer/database.h"
 #include "writer/state_dir.h"
 
-/* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
-static enum profd_status storage_watch_lock(struct server *s, struct profd_error *e)
-{
-    char path[4096];
-    TRY(state_dir_lock_path(s->config->state_dir, path, sizeof path, e));
-
-    return store_sqlite_watch(s->write_store, path, s->lock_fd, e);
-}
-
 enum profd_status server_open_storage(struct server *s, struct profd_error *e)
 {
     TRY(database_open(s->config->state_dir, s->lock_fd, &s->write_store, &s->salt, e));
 
-    return storage_watch_lock(s, e);
+    /* If the lock file is missing, an older daemon could start on the same data, so this one must not write. */
+    char path[4096];
+    TRY(state_dir_lock_path(s->config->state_dir, path, sizeof path, e));
+
+    return store_sqlite_watch(s->write_store, path, s->lock_fd, e);
 }
 
 void server_close_storage(struct server *s)

@@ -11,16 +11,6 @@
 #define MOST 1000u /* names within a second */
 #define LOG "-wal"
 
-static bool is_free(int dir, const char *name)
-{
-    char log[ASIDE_NAME_SIZE + sizeof LOG];
-    struct stat st;
-
-    snprintf(log, sizeof log, "%s" LOG, name);
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT &&
-           fstatat(dir, log, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
-}
-
 static enum profd_status choose_name(int dir, const char *why, time_t when, char name[ASIDE_NAME_SIZE],
                                      struct profd_error *e)
 {
@@ -32,7 +22,12 @@ static enum profd_status choose_name(int dir, const char *why, time_t when, char
     }
     snprintf(name, ASIDE_NAME_SIZE, ASIDE_DATABASE ".%s-%s", why, stamp);
     for (unsigned i = 2; i < MOST; i++) {
-        if (is_free(dir, name)) {
+        char log[ASIDE_NAME_SIZE + sizeof LOG];
+        struct stat st;
+
+        snprintf(log, sizeof log, "%s" LOG, name);
+        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT &&
+            fstatat(dir, log, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT) {
             return PROFD_OK;
         }
         snprintf(name, ASIDE_NAME_SIZE, ASIDE_DATABASE ".%s-%s.%u", why, stamp, i);

@@ -292,23 +292,6 @@ enum profd_status config_load(enum config_program program, int argc, char *const
     return status;
 }
 
-static void config_print_help(enum config_program program)
-{
-    printf("%s", program == OF_RELAY ? "usage: profd-relay [OPTION]...\nSends what profd collects for a centre.\n\n"
-                                     : "usage: profd [OPTION]...\n"
-                                       "Collects call-graph profiles from processes and serves reports.\n\n");
-    for (size_t i = 0; i < CONFIG_COUNT; i++) {
-        char left[64];
-
-        snprintf(left, sizeof left, "--%s%s%s", config_rows[i].name, config_rows[i].argument ? " " : "",
-                 config_rows[i].argument ? config_rows[i].argument : "");
-        if (config_rows[i].programs & program) {
-            printf("  %-24s %s\n", left, config_rows[i].help);
-        }
-    }
-    printf("\nOptions that do not concern one start of the program are also keys of profd.conf(5).\n");
-}
-
 enum profd_status config_start(enum config_program program, int argc, char *const argv[], struct config *config,
                                bool *run, struct profd_error *e)
 {
@@ -322,7 +305,19 @@ enum profd_status config_start(enum config_program program, int argc, char *cons
     if (status) {
         log_open(LOG_LEVEL_ERROR);
     } else if (config->values[CONFIG_help]) {
-        config_print_help(program);
+        printf("%s", program == OF_RELAY ? "usage: profd-relay [OPTION]...\nSends what profd collects for a centre.\n\n"
+                                         : "usage: profd [OPTION]...\n"
+                                           "Collects call-graph profiles from processes and serves reports.\n\n");
+        for (size_t i = 0; i < CONFIG_COUNT; i++) {
+            char left[64];
+
+            snprintf(left, sizeof left, "--%s%s%s", config_rows[i].name, config_rows[i].argument ? " " : "",
+                     config_rows[i].argument ? config_rows[i].argument : "");
+            if (config_rows[i].programs & program) {
+                printf("  %-24s %s\n", left, config_rows[i].help);
+            }
+        }
+        printf("\nOptions that do not concern one start of the program are also keys of profd.conf(5).\n");
     } else if (config->values[CONFIG_version]) {
         printf("%s %s\n", name, PROFD_VERSION);
     } else {

@@ -38,23 +38,6 @@ static char *config_file_slurp(int fd, size_t *n)
     return text;
 }
 
-/* The system's file for root and for the users of the packaged services, otherwise the user's own. */
-static void config_file_default(char *name, size_t size)
-{
-    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-    const struct passwd *own = getpwuid(geteuid());
-    const bool system = !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay")));
-
-    if (!system && xdg && *xdg == '/') {
-        snprintf(name, size, "%s/profd/profd.conf", xdg);
-    } else if (!system && home && *home == '/') {
-        snprintf(name, size, "%s/.config/profd/profd.conf", home);
-    } else {
-        snprintf(name, size, "%s/profd.conf", SYSCONFDIR);
-    }
-}
-
 enum profd_status config_file_read(const char *path, char *name, size_t name_size, char **text, size_t *n,
                                    struct profd_error *e)
 {
@@ -65,7 +48,20 @@ enum profd_status config_file_read(const char *path, char *name, size_t name_siz
     if (path) {
         snprintf(name, name_size, "%s", path);
     } else {
-        config_file_default(name, name_size);
+        /* The system's file for root and for the users of the packaged services, otherwise the user's own. */
+        const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+        const struct passwd *own = getpwuid(geteuid());
+        const bool system =
+            !geteuid() || (own && (!strcmp(own->pw_name, "profd") || !strcmp(own->pw_name, "profd-relay")));
+
+        if (!system && xdg && *xdg == '/') {
+            snprintf(name, name_size, "%s/profd/profd.conf", xdg);
+        } else if (!system && home && *home == '/') {
+            snprintf(name, name_size, "%s/.config/profd/profd.conf", home);
+        } else {
+            snprintf(name, name_size, "%s/profd.conf", SYSCONFDIR);
+        }
     }
     fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {

@@ -190,19 +190,6 @@ enum profd_status endpoints_open(const struct endpoints_config *config, const st
     return PROFD_OK;
 }
 
-/* The group of a socket that was created here. */
-static enum profd_status endpoints_set_group(const struct endpoints *n, struct profd_error *e)
-{
-    const char *path = n->listeners[ENDPOINT_HTTP].path;
-    const struct peer_policy *policy = &n->config.access.policy;
-
-    if (!path || !policy->has_read_group || !chown(path, (uid_t)-1, policy->read_group)) {
-        return PROFD_OK;
-    }
-    return profd_error_set(e, PROFD_CANT_CREATE, "read-group: the group of %s cannot be changed: %s", path,
-                           strerror(errno));
-}
-
 enum profd_status endpoints_set_access(struct endpoints *n, const struct endpoints_access *access,
                                        struct profd_error *e)
 {
@@ -212,7 +199,15 @@ enum profd_status endpoints_set_access(struct endpoints *n, const struct endpoin
             http_server_set_access(n->listeners[i].http, access->http_open, access->origin);
         }
     }
-    return endpoints_set_group(n, e);
+    /* The group of a socket that was created here. */
+    const char *path = n->listeners[ENDPOINT_HTTP].path;
+    const struct peer_policy *policy = &n->config.access.policy;
+
+    if (!path || !policy->has_read_group || !chown(path, (uid_t)-1, policy->read_group)) {
+        return PROFD_OK;
+    }
+    return profd_error_set(e, PROFD_CANT_CREATE, "read-group: the group of %s cannot be changed: %s", path,
+                           strerror(errno));
 }
 
 void endpoints_end_token(struct endpoints *n, uint64_t token)

@@ -99,23 +99,6 @@ static bool check_token(const struct http_head *h, const char *data, uint8_t has
     return true;
 }
 
-/* 0, 401 or 403, with the sentence. */
-static int check_credentials(const struct http_server_config *config, const struct http_peer *peer,
-                             const struct http_head *h, const char *data, struct http_refusal *out)
-{
-    uint8_t hash[SHA256_DIGEST_SIZE];
-    const bool token = check_token(h, data, hash);
-    const struct http_credentials c = {.tcp = config->tcp,
-                                       .open = config->open,
-                                       .reads = h->method == HTTP_METHOD_GET || h->method == HTTP_METHOD_HEAD,
-                                       .peer = *peer,
-                                       .given = h->authorization.at != 0,
-                                       .token_sha256 = token ? hash : NULL,
-                                       .user = h->remote_user.at != 0 ? data + h->remote_user.at : NULL,
-                                       .user_size = h->remote_user.size};
-    return config->admit == NULL ? 0 : config->admit(config->admit_context, &c, &out->token, &out->error);
-}
-
 /* Bytes of the target without its query. */
 static size_t check_path(const struct http_head *h, const char *data)
 {
@@ -183,7 +166,18 @@ void http_check(const struct http_server_config *config, const struct http_peer 
     out->token = 0;
     out->methods = config->find_methods == NULL ? "GET, HEAD"
                                                 : config->find_methods(data + head->target.at, check_path(head, data));
-    const int verdict = check_credentials(config, peer, head, data, out);
+    /* The verdict is 0, or 401 or 403 with a sentence. */
+    uint8_t hash[SHA256_DIGEST_SIZE];
+    const bool token = check_token(head, data, hash);
+    const struct http_credentials c = {.tcp = config->tcp,
+                                       .open = config->open,
+                                       .reads = head->method == HTTP_METHOD_GET || head->method == HTTP_METHOD_HEAD,
+                                       .peer = *peer,
+                                       .given = head->authorization.at != 0,
+                                       .token_sha256 = token ? hash : NULL,
+                                       .user = head->remote_user.at != 0 ? data + head->remote_user.at : NULL,
+                                       .user_size = head->remote_user.size};
+    const int verdict = config->admit == NULL ? 0 : config->admit(config->admit_context, &c, &out->token, &out->error);
     out->status = 0;
     out->anonymous = verdict != 0;
     if (!check_host(config, head, data)) {

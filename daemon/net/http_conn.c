@@ -57,16 +57,6 @@ static size_t conn_count_late(const struct http_conn *c)
     }
 }
 
-static void conn_linger(struct http_conn *c)
-{
-    c->state = HTTP_LINGERING;
-    c->lingered = 0;
-    shutdown(c->fd, SHUT_WR);
-    event_del(c->writable);
-    event_add(c->readable, NULL);
-    conn_arm(c, (int64_t)loop_now() + (conn_count_late(c) > HTTP_LINGER_BYTES ? HTTP_LINGER_BODY_MS : HTTP_LINGER_MS));
-}
-
 static void conn_rest(struct http_conn *c)
 {
     const size_t behind = c->input_size - c->parser.at; /* a body, and come with it: of the next request */
@@ -105,7 +95,13 @@ static void conn_flush(struct http_conn *c)
         event_del(c->readable); /* only now: most answers go at once, and the next request is waited for as before */
         event_add(c->writable, NULL);
     } else if (c->last) {
-        conn_linger(c);
+        c->state = HTTP_LINGERING;
+        c->lingered = 0;
+        shutdown(c->fd, SHUT_WR);
+        event_del(c->writable);
+        event_add(c->readable, NULL);
+        conn_arm(c,
+                 (int64_t)loop_now() + (conn_count_late(c) > HTTP_LINGER_BYTES ? HTTP_LINGER_BODY_MS : HTTP_LINGER_MS));
     } else {
         conn_rest(c);
     }

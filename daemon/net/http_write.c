@@ -50,26 +50,6 @@ static void write_number(struct buffer *out, const char *name, uint64_t value)
     buffer_add_text(out, "\r\n");
 }
 
-static void write_security(struct buffer *out, const char *csp)
-{
-    write_field(out, "Content-Security-Policy",
-                csp != NULL ? csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
-    buffer_add_text(out, "X-Content-Type-Options: nosniff\r\n"
-                         "Cross-Origin-Resource-Policy: same-origin\r\n"
-                         "Cross-Origin-Opener-Policy: same-origin\r\n"
-                         "Referrer-Policy: no-referrer\r\n");
-}
-
-static void write_by_status(struct buffer *out, int status, const struct http_manner *manner)
-{
-    if (status == 405) {
-        buffer_add_format(out, "Allow: %s%s\r\n", manner->methods, manner->origin != NULL ? ", OPTIONS" : "");
-    }
-    if (status == 401) {
-        write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
-    }
-}
-
 /* What pages of the other origin may do, as the Fetch standard states it. If an origin is configured, every answer
  * depends on the requesting origin. */
 static void write_origin(struct buffer *out, const struct http_manner *manner, bool negotiated)
@@ -138,12 +118,22 @@ static void write_head(struct buffer *out, const struct http_answer *answer, siz
     if (answer->retry_after_ms > 0) {
         write_number(out, "Retry-After", ((uint64_t)answer->retry_after_ms + 999) / 1000);
     }
-    write_by_status(out, answer->status, manner);
+    if (answer->status == 405) {
+        buffer_add_format(out, "Allow: %s%s\r\n", manner->methods, manner->origin != NULL ? ", OPTIONS" : "");
+    }
+    if (answer->status == 401) {
+        write_field(out, "WWW-Authenticate", "Bearer realm=\"profd\"");
+    }
     write_origin(out, manner, answer->negotiated);
     if (manner->last) {
         write_field(out, "Connection", "close");
     }
-    write_security(out, answer->csp);
+    write_field(out, "Content-Security-Policy",
+                answer->csp != NULL ? answer->csp : "default-src 'none'; frame-ancestors 'none'; sandbox");
+    buffer_add_text(out, "X-Content-Type-Options: nosniff\r\n"
+                         "Cross-Origin-Resource-Policy: same-origin\r\n"
+                         "Cross-Origin-Opener-Policy: same-origin\r\n"
+                         "Referrer-Policy: no-referrer\r\n");
     buffer_add_text(out, "\r\n");
 }
 

@@ -46,21 +46,6 @@ static void listener_refuse_one(struct listener *l)
     l->spare = listener_open_spare();
 }
 
-static void listener_pause(struct listener *l, int why)
-{
-    struct timeval tv = {.tv_sec = l->config.pause_ms / 1000,
-                         .tv_usec = (suseconds_t)(l->config.pause_ms % 1000) * 1000};
-
-    listener_refuse_one(l);
-    event_del(l->readable);
-    evtimer_add(l->resume, &tv);
-    if (l->config.exhausted && (!l->told || loop_now() - l->told_at >= TELL_MS)) {
-        l->told = true;
-        l->told_at = loop_now();
-        l->config.exhausted(l->config.context, strerror(why));
-    }
-}
-
 /* Accepts at most that many; true if more may wait. */
 static bool listener_accept_some(struct listener *l, int most)
 {
@@ -70,7 +55,17 @@ static bool listener_accept_some(struct listener *l, int most)
         if (got >= 0) {
             l->config.accepted(l->config.context, got);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            listener_pause(l, errno);
+            struct timeval tv = {.tv_sec = l->config.pause_ms / 1000,
+                                 .tv_usec = (suseconds_t)(l->config.pause_ms % 1000) * 1000};
+
+            listener_refuse_one(l);
+            event_del(l->readable);
+            evtimer_add(l->resume, &tv);
+            if (l->config.exhausted && (!l->told || loop_now() - l->told_at >= TELL_MS)) {
+                l->told = true;
+                l->told_at = loop_now();
+                l->config.exhausted(l->config.context, strerror(errno));
+            }
             return false;
         } else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
             return false; /* EAGAIN: no connection is waiting */

@@ -187,24 +187,6 @@ static size_t work_prepare_some(struct work *w, struct work_item **items, size_t
     return n;
 }
 
-/* The next batch of prepared items, taken over or prepared here; 0: there is none now. */
-static size_t work_take_prepared(struct work *w, struct work_item **batch)
-{
-    size_t n = 0, weight = 0;
-
-    if (!w->ready && !w->preparing) {
-        return work_prepare_some(w, batch, w->config.batch_max < WORK_CHUNK ? w->config.batch_max : WORK_CHUNK,
-                                 w->config.batch_weight, true);
-    }
-    while (w->ready && n < w->config.batch_max &&
-           (!n || (weight <= w->config.batch_weight &&
-                   STAILQ_FIRST(&w->prepared)->weight <= w->config.batch_weight - weight))) {
-        weight += STAILQ_FIRST(&w->prepared)->weight;
-        batch[n++] = work_take_ready(w);
-    }
-    return n;
-}
-
 /* True if there is an item to prepare and memory for it. The memory of prepared items is that of one batch. */
 static bool work_may_prepare(const struct work *w)
 {
@@ -275,7 +257,20 @@ static bool work_rotate(struct work *w)
 static size_t work_take_batch(struct work *w, struct work_item **batch)
 {
     if (w->config.prepare) {
-        return work_take_prepared(w, batch);
+        /* The next batch of prepared items, taken over or prepared here; 0: there is none now. */
+        size_t n = 0, weight = 0;
+
+        if (!w->ready && !w->preparing) {
+            return work_prepare_some(w, batch, w->config.batch_max < WORK_CHUNK ? w->config.batch_max : WORK_CHUNK,
+                                     w->config.batch_weight, true);
+        }
+        while (w->ready && n < w->config.batch_max &&
+               (!n || (weight <= w->config.batch_weight &&
+                       STAILQ_FIRST(&w->prepared)->weight <= w->config.batch_weight - weight))) {
+            weight += STAILQ_FIRST(&w->prepared)->weight;
+            batch[n++] = work_take_ready(w);
+        }
+        return n;
     }
     return work_rotate(w) ? work_lanes_take_batch(&w->lanes, batch, w->config.batch_max, w->config.batch_weight, true)
                           : 0;
@@ -300,19 +295,6 @@ static void work_deliver_finished(struct work *w)
 static void work_on_task(struct loop_task *task)
 {
     work_deliver_finished(container_of(task, struct work, task));
-}
-
-/* Called with the lock held. */
-static void work_finish_batch(struct work *w, struct work_item **batch, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        STAILQ_INSERT_TAIL(&w->finished, batch[i], next);
-    }
-    w->batches++;
-    if (!w->posted) {
-        w->posted = true;
-        loop_post(w->loop, &w->task);
-    }
 }
 
 static bool work_is_over(const struct work *w)
@@ -350,7 +332,14 @@ static void *work_thread_main(void *argument)
         w->config.run(t->context, t->batch, n);
         pthread_mutex_lock(&w->lock);
         t->running = false;
-        work_finish_batch(w, t->batch, n);
+        for (size_t i = 0; i < n; i++) {
+            STAILQ_INSERT_TAIL(&w->finished, t->batch[i], next);
+        }
+        w->batches++;
+        if (!w->posted) {
+            w->posted = true;
+            loop_post(w->loop, &w->task);
+        }
         /* What another thread found that it may not run, it may run now; or there is nothing more to wait for. */
         if (w->config.threads > 1 && (w->lanes.waiting || w->stopping)) {
             pthread_cond_broadcast(&w->filled);

@@ -187,52 +187,6 @@ static void metrics_store(const struct pages_numbers *n, const struct store_tota
     metrics_value(out, "reserve_bytes", "gauge", "Bytes of the reserve.", n->reserve_bytes);
 }
 
-static void metrics_answers(const struct query_answers_use *a, struct buffer *out)
-{
-    buffer_add_text(out, "# HELP profd_answers_total Cacheable answers, by result: from the cache, revalidated by "
-                         "ETag, or computed.\n# TYPE profd_answers_total counter\n");
-    buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", a->at_once);
-    buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", a->after_look);
-    buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", a->made);
-    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of cached answers.", a->bytes);
-    metrics_value(out, "answers_kept", "gauge", "Cached answers.", a->entries);
-}
-
-static void metrics_cache(const struct query_cache_use *c, struct buffer *out)
-{
-    metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a query found in the cache.", c->found);
-    metrics_value(out, "sum_cache_misses_total", "counter", "Sums that a query had to compute.", c->missed);
-    metrics_value(out, "sum_cache_bytes", "gauge", "Bytes of cached sums.", c->bytes);
-    metrics_value(out, "sum_cache_entries", "gauge", "Cached sums.", c->entries);
-}
-
-static void metrics_upkeep(const struct upkeep_counts *c, struct buffer *out)
-{
-    static const char *const tasks[] = {"compact", "retire", "shrink", "relay", "forget"};
-
-    metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writer thread spent on upkeep, by task.");
-    for (unsigned i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
-        buffer_add_format(out, "profd_upkeep_seconds_total{task=\"%s\"} ", tasks[i]);
-        buffer_add_shortest(out, c->seconds[i]);
-        buffer_add_char(out, '\n');
-    }
-}
-
-static void metrics_verification(const struct verifier_counts *c, struct buffer *out)
-{
-    metrics_value(out, "ledger_mismatch_total", "counter",
-                  "Differences found between what is stored and the ledger; must stay 0.", c->mismatches);
-    metrics_value(out, "verification_rounds_total", "counter", "Complete rounds of verification since start.",
-                  c->rounds);
-    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge",
-                 "When the latest round ended; 0: none yet.");
-    buffer_add_text(out, "profd_verification_last_round_timestamp_seconds ");
-    buffer_add_shortest(out, c->ended);
-    buffer_add_char(out, '\n');
-    metrics_value(out, "verification_last_round_mismatches", "gauge", "Differences found in the latest round.",
-                  c->round_mismatches);
-}
-
 void metrics_format(const struct pages_numbers *n, const struct store_totals *totals,
                     const struct query_cache_use *cache, double start, struct buffer *out)
 {
@@ -246,11 +200,37 @@ void metrics_format(const struct pages_numbers *n, const struct store_totals *to
     metrics_queries(n, out);
     metrics_store(n, totals, out);
     metrics_users(totals, out);
-    metrics_cache(cache, out);
-    metrics_answers(&n->answers, out);
+    metrics_value(out, "sum_cache_hits_total", "counter", "Sums that a query found in the cache.", cache->found);
+    metrics_value(out, "sum_cache_misses_total", "counter", "Sums that a query had to compute.", cache->missed);
+    metrics_value(out, "sum_cache_bytes", "gauge", "Bytes of cached sums.", cache->bytes);
+    metrics_value(out, "sum_cache_entries", "gauge", "Cached sums.", cache->entries);
+    buffer_add_text(out, "# HELP profd_answers_total Cacheable answers, by result: from the cache, revalidated by "
+                         "ETag, or computed.\n# TYPE profd_answers_total counter\n");
+    buffer_add_format(out, "profd_answers_total{how=\"at_once\"} %" PRIu64 "\n", n->answers.at_once);
+    buffer_add_format(out, "profd_answers_total{how=\"after_look\"} %" PRIu64 "\n", n->answers.after_look);
+    buffer_add_format(out, "profd_answers_total{how=\"made\"} %" PRIu64 "\n", n->answers.made);
+    metrics_value(out, "answers_kept_bytes", "gauge", "Bytes of cached answers.", n->answers.bytes);
+    metrics_value(out, "answers_kept", "gauge", "Cached answers.", n->answers.entries);
     metrics_live(&n->live, out);
-    metrics_upkeep(&n->upkeep, out);
-    metrics_verification(&n->verified, out);
+    static const char *const tasks[] = {"compact", "retire", "shrink", "relay", "forget"};
+
+    metrics_head(out, "upkeep_seconds_total", "counter", "Time of the writer thread spent on upkeep, by task.");
+    for (unsigned i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        buffer_add_format(out, "profd_upkeep_seconds_total{task=\"%s\"} ", tasks[i]);
+        buffer_add_shortest(out, n->upkeep.seconds[i]);
+        buffer_add_char(out, '\n');
+    }
+    metrics_value(out, "ledger_mismatch_total", "counter",
+                  "Differences found between what is stored and the ledger; must stay 0.", n->verified.mismatches);
+    metrics_value(out, "verification_rounds_total", "counter", "Complete rounds of verification since start.",
+                  n->verified.rounds);
+    metrics_head(out, "verification_last_round_timestamp_seconds", "gauge",
+                 "When the latest round ended; 0: none yet.");
+    buffer_add_text(out, "profd_verification_last_round_timestamp_seconds ");
+    buffer_add_shortest(out, n->verified.ended);
+    buffer_add_char(out, '\n');
+    metrics_value(out, "verification_last_round_mismatches", "gauge", "Differences found in the latest round.",
+                  n->verified.round_mismatches);
     metrics_value(out, "write_batches_total", "counter",
                   "Batches of uploads and other jobs that the writer thread has finished.", n->batches);
     metrics_value(out, "connections", "gauge", "Connections to the upload socket.", n->conns.connections);

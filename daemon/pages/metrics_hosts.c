@@ -209,17 +209,6 @@ static void add_segments(const struct host_rows *r, struct buffer *out)
     }
 }
 
-static void add_others(const struct host_rows *r, struct buffer *out)
-{
-    add_head(
-        out, "hosts", "gauge",
-        "Hosts by state. Only those of state listed have values of their own; absent: has not arrived for 30 days; "
-        "unlisted: beyond the first 10000 by name.");
-    buffer_add_format(out, "profd_hosts{state=\"listed\"} %u\n", (unsigned)r->count);
-    buffer_add_format(out, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r->unlisted);
-    buffer_add_format(out, "profd_hosts{state=\"absent\"} %llu\n", (unsigned long long)r->absent);
-}
-
 enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *store, const struct store_scope *scope,
                                        struct profd_error *e)
 {
@@ -239,7 +228,13 @@ enum profd_status metrics_hosts_format(struct metrics_hosts *m, struct store *st
         status = profd_error_set(e, PROFD_NO_MEMORY, "no memory for a list of hosts");
     }
     if (!status) {
-        add_others(&r, &m->text);
+        add_head(
+            &m->text, "hosts", "gauge",
+            "Hosts by state. Only those of state listed have values of their own; absent: has not arrived for 30 days; "
+            "unlisted: beyond the first 10000 by name.");
+        buffer_add_format(&m->text, "profd_hosts{state=\"listed\"} %u\n", (unsigned)r.count);
+        buffer_add_format(&m->text, "profd_hosts{state=\"unlisted\"} %llu\n", (unsigned long long)r.unlisted);
+        buffer_add_format(&m->text, "profd_hosts{state=\"absent\"} %llu\n", (unsigned long long)r.absent);
         add_families(&r, &m->text);
         add_segments(&r, &m->text);
     }

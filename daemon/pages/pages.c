@@ -52,22 +52,6 @@ static void pages_get_numbers(const struct pages *p, struct pages_numbers *n)
     p->config.get_numbers(p->config.context, n);
 }
 
-static void pages_make_file(struct page *page, const struct web_form *form, const struct query_request *r)
-{
-    page_init(page, 200, form->content_type);
-    page->csp = pages_dashboard_csp;
-    page->cache_control = "no-cache";
-    page->etag = form->etag;
-    page->coding = form->coding;
-    page->negotiated = true;
-    if (*r->if_none_match && query_match_etag(r->if_none_match, form->tag, form->coding, page->tag)) {
-        page->status = 304;
-        page->etag = page->tag;
-    } else {
-        buffer_add(&page->body, form->bytes, form->size);
-    }
-}
-
 static void pages_make_ready(const struct pages_numbers *n, struct page *page)
 {
     if (n->stopping) {
@@ -117,7 +101,18 @@ bool pages_find(struct pages *p, enum query_source source, const struct query_re
     if (!web_coded_find(p->web, request->target, strcspn(request->target, "?"), request->coding, &form)) {
         return false;
     }
-    pages_make_file(page, &form, request);
+    page_init(page, 200, form.content_type);
+    page->csp = pages_dashboard_csp;
+    page->cache_control = "no-cache";
+    page->etag = form.etag;
+    page->coding = form.coding;
+    page->negotiated = true;
+    if (*request->if_none_match && query_match_etag(request->if_none_match, form.tag, form.coding, page->tag)) {
+        page->status = 304;
+        page->etag = page->tag;
+    } else {
+        buffer_add(&page->body, form.bytes, form.size);
+    }
     return true;
 }
 

@@ -25,33 +25,6 @@ static void status_add_time(json_t *out, const char *name, int64_t nanoseconds)
     status_add_sentence(out, name, nanoseconds != 0 ? text : NULL);
 }
 
-static void status_add_users(json_t *out, const struct store_totals *t)
-{
-    json_t *largest = json_array();
-
-    for (size_t i = 0; i < t->largest_count; i++) {
-        json_array_append_new(largest, json_pack("{s:I, s:I}", "uid", (json_int_t)t->largest[i].uid, "bytes",
-                                                 (json_int_t)t->largest[i].bytes));
-    }
-    status_add_number(out, "users", t->users);
-    status_add_number(out, "user_bytes", t->user_bytes);
-    json_object_set_new(out, "largest_users", largest);
-}
-
-/* The URL of the dashboard: the loopback address of the configuration, or that of a socket that was passed in. */
-static void status_add_http(json_t *out, const struct status_setup *setup, const struct pages_numbers *n)
-{
-    const char *address = setup->http ? setup->http : "127.0.0.1:", *colon = strrchr(address, ':');
-    char url[256];
-    bool tcp = n->http_port != 0 && colon;
-
-    if (tcp) {
-        (void)snprintf(url, sizeof url, "http://%.*s:%u/", (int)(colon - address), address, (unsigned)n->http_port);
-    }
-    status_add_sentence(out, "http_url", tcp ? url : NULL);
-    json_object_set_new(out, "http_token", json_boolean(tcp && !setup->http_open));
-}
-
 static json_t *status_make_amount(const struct store_amount *a)
 {
     return json_pack("{s:I, s:I, s:I}", "uploads", (json_int_t)a->uploads, "ticks", (json_int_t)a->ticks, "calls",
@@ -121,7 +94,15 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_sentence(out, "reserve", reserve_name(n->reserve));
     status_add_number(out, "reserve_bytes", n->reserve_bytes);
     status_add_number(out, "user_share_percent", setup->user_share);
-    status_add_users(out, t);
+    json_t *largest = json_array();
+
+    for (size_t i = 0; i < t->largest_count; i++) {
+        json_array_append_new(largest, json_pack("{s:I, s:I}", "uid", (json_int_t)t->largest[i].uid, "bytes",
+                                                 (json_int_t)t->largest[i].bytes));
+    }
+    status_add_number(out, "users", t->users);
+    status_add_number(out, "user_bytes", t->user_bytes);
+    json_object_set_new(out, "largest_users", largest);
     status_add_number(out, "builds", t->builds);
     status_add_number(out, "builds_without_names", t->builds_without_names);
     status_add_number(out, "uploads", t->uploads - t->retired_uploads);
@@ -139,7 +120,16 @@ void status_format(const struct status_setup *setup, const struct pages_numbers 
     status_add_time(out, "verified_time", (int64_t)n->verified.ended * 1000000000);
     status_add_number(out, "verified_uploads", n->verified.uploads);
     status_add_number(out, "verified_mismatches", n->verified.round_mismatches);
-    status_add_http(out, setup, n);
+    /* The URL of the dashboard: the loopback address of the configuration, or that of a socket that was passed in. */
+    const char *address = setup->http ? setup->http : "127.0.0.1:", *colon = strrchr(address, ':');
+    char url[256];
+    bool tcp = n->http_port != 0 && colon;
+
+    if (tcp) {
+        (void)snprintf(url, sizeof url, "http://%.*s:%u/", (int)(colon - address), address, (unsigned)n->http_port);
+    }
+    status_add_sentence(out, "http_url", tcp ? url : NULL);
+    json_object_set_new(out, "http_token", json_boolean(tcp && !setup->http_open));
     json_object_set_new(out, "relay", setup->relay ? status_make_relay(setup, n, &store->relay) : json_null());
     json_object_set_new(out, "centre", n->hosts ? status_make_centre(n, &store->centre) : json_null());
     document_write(out, to);

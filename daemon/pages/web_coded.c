@@ -18,7 +18,7 @@ struct web_coded {
     struct web_one *files; /* in the order of the list */
 };
 
-static void web_tag(const struct web_file *file, char out[80])
+static bool web_code(const struct web_file *file, struct web_one *one)
 {
     struct sha256_ctx sha;
     uint8_t digest[SHA256_DIGEST_SIZE];
@@ -30,12 +30,7 @@ static void web_tag(const struct web_file *file, char out[80])
     for (int i = 0; i < 8; i++) {
         head = head << 8 | digest[i];
     }
-    snprintf(out, 80, "\"%016llx\"", (unsigned long long)head);
-}
-
-static bool web_code(const struct web_file *file, struct web_one *one)
-{
-    web_tag(file, one->etags[CODING_IDENTITY]);
+    snprintf(one->etags[CODING_IDENTITY], 80, "\"%016llx\"", (unsigned long long)head);
     for (int c = CODING_GZIP; c < CODING_COUNT; c++) {
         struct buffer *b = &one->coded[c];
 

@@ -39,23 +39,6 @@ static int compare_calls(const void *left, const void *right)
     return order != 0 ? order : (a->callee > b->callee) - (a->callee < b->callee);
 }
 
-/* Histograms of several rates have the same bins: one row each. The rows are sorted. */
-static void join_ticks(struct listing *l)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 1; i < l->tick_count; i++) {
-        struct address_ticks *last = &l->ticks[kept];
-        const struct address_ticks *next = &l->ticks[i];
-        if (compare_ticks(last, next) != 0) {
-            l->ticks[++kept] = *next;
-            continue;
-        }
-        last->ticks = sum_all((const uint64_t[]){last->ticks, next->ticks}, 2);
-        last->seconds += next->seconds;
-    }
-    l->tick_count = kept + 1;
-}
-
 /* Of one histogram the bins that have a byte of the function. */
 static void add_ticks(struct listing *l, struct arena *a, const struct profile_histogram *h)
 {
@@ -87,13 +70,6 @@ static const struct report_function *find_callee(const struct work *w, const str
     return NULL;
 }
 
-static void add_call(struct listing *l, struct arena *a, const struct profile_arc *arc)
-{
-    l->calls = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *l->calls);
-    l->calls[l->call_count++] =
-        (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = find_callee(l->work, arc)};
-}
-
 static void fill(struct listing *l, struct arena *a)
 {
     const struct profile *p = l->work->load.profile;
@@ -108,12 +84,26 @@ static void fill(struct listing *l, struct arena *a)
         const struct profile_arc *arc = &p->arcs[i];
         /* a call that does not return may stand last: its return address is the function's end */
         if (arc->from_build == l->build && arc->from > l->function->address && arc->from <= l->end && arc->calls > 0) {
-            add_call(l, a, arc);
+            l->calls = arena_extend(a, l->calls, l->call_count, &l->calls_capacity, sizeof *l->calls);
+            l->calls[l->call_count++] =
+                (struct address_calls){.address = arc->from, .calls = arc->calls, .callee = find_callee(l->work, arc)};
         }
     }
     if (l->tick_count > 0) {
         qsort(l->ticks, l->tick_count, sizeof *l->ticks, compare_ticks);
-        join_ticks(l);
+        /* Histograms of several rates have the same bins: one row each. The rows are sorted. */
+        uint32_t kept = 0;
+        for (uint32_t i = 1; i < l->tick_count; i++) {
+            struct address_ticks *last = &l->ticks[kept];
+            const struct address_ticks *next = &l->ticks[i];
+            if (compare_ticks(last, next) != 0) {
+                l->ticks[++kept] = *next;
+                continue;
+            }
+            last->ticks = sum_all((const uint64_t[]){last->ticks, next->ticks}, 2);
+            last->seconds += next->seconds;
+        }
+        l->tick_count = kept + 1;
     }
     if (l->call_count > 0) {
         qsort(l->calls, l->call_count, sizeof *l->calls, compare_calls);

@@ -6,21 +6,6 @@
 #include "query/work.h"
 #include "render/render_cycles.h"
 
-/* By calls, the most first. */
-static struct cycle_arc *sort_arcs(struct arena *a, const struct cycle_arc *arcs, uint32_t n)
-{
-    struct sort_item *order = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
-    struct cycle_arc *sorted = ARENA_ARRAY(a, (size_t)n + 1, struct cycle_arc);
-    for (uint32_t i = 0; i < n; i++) {
-        order[i] = (struct sort_item){~arcs[i].calls, i};
-    }
-    sort_radix(order, order + n, n);
-    for (uint32_t i = 0; i < n; i++) {
-        sorted[i] = arcs[order[i].value];
-    }
-    return sorted;
-}
-
 /* The arcs among members, each marked. Members are numbered by number, which has an element for each function. */
 static void find_arcs(struct arena *a, const struct report *r, const struct report_cycle *cycle, uint32_t *number,
                       struct render_cycle *out)
@@ -41,7 +26,16 @@ static void find_arcs(struct arena *a, const struct report *r, const struct repo
             }
         }
     }
-    struct cycle_arc *sorted = sort_arcs(a, arcs, n);
+    /* By calls, the most first. */
+    struct sort_item *order = ARENA_ARRAY(a, (size_t)n * 2, struct sort_item);
+    struct cycle_arc *sorted = ARENA_ARRAY(a, (size_t)n + 1, struct cycle_arc);
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = (struct sort_item){~arcs[i].calls, i};
+    }
+    sort_radix(order, order + n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        sorted[i] = arcs[order[i].value];
+    }
     *out = (struct render_cycle){.cycle = cycle, .arcs = sorted, .arc_count = n};
     cycle_break(a, cycle->member_count, sorted, n);
 }

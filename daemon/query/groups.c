@@ -56,24 +56,17 @@ static enum profd_status find_page(const struct job *job, const struct group_row
                                             cursor);
 }
 
-static enum profd_status add_up(struct job *job, const struct groups_request *r, struct work *w,
-                                struct group_row **rows, size_t *n, const char **dimension, struct profd_error *e)
-{
-    bool moved = r->step == 0 || r->begin < r->end;
-    while (moved) {
-        TRY(groups_add_up(r, job->arena, rows, n, dimension, e));
-        TRY(work_check_edges(job, w, &moved, e));
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status show(struct job *job, const struct groups_request *r, struct work *w, size_t limit,
                               struct profd_error *e)
 {
     struct group_row *rows = NULL;
     size_t n = 0, first;
     const char *next = NULL, *dimension = r->dimension != NULL ? r->dimension : REPORT_DIMENSION_USUAL;
-    TRY(add_up(job, r, w, &rows, &n, &dimension, e));
+    bool moved = r->step == 0 || r->begin < r->end;
+    while (moved) {
+        TRY(groups_add_up(r, job->arena, &rows, &n, &dimension, e));
+        TRY(work_check_edges(job, w, &moved, e));
+    }
     TRY(find_page(job, rows, n, r->label_count, &first, e));
     size_t count = n - first < limit ? n - first : limit;
     if (first + count < n) {

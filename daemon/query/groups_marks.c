@@ -25,23 +25,6 @@ static int compare(const void *a, const void *b)
     return x->host != y->host ? (x->host > y->host) - (x->host < y->host) : (x->hour > y->hour) - (x->hour < y->hour);
 }
 
-/* Makes one of those of the same host and hour. */
-static void merge(struct groups_marks *m)
-{
-    uint32_t n = 0;
-    if (m->count > 1) {
-        qsort(m->list, m->count, sizeof *m->list, compare);
-    }
-    for (uint32_t i = 0; i < m->count; i++) {
-        if (n > 0 && compare(&m->list[n - 1], &m->list[i]) == 0) {
-            m->list[n - 1].reasons |= m->list[i].reasons;
-        } else {
-            m->list[n++] = m->list[i];
-        }
-    }
-    m->count = n;
-}
-
 enum profd_status groups_marks_load(struct store *s, const struct store_scope *scope, const struct store_filter *filter,
                                     const char *const *labels, size_t label_count, struct arena *a,
                                     struct groups_marks *out, struct profd_error *e)
@@ -56,7 +39,19 @@ enum profd_status groups_marks_load(struct store *s, const struct store_scope *s
     }
     const enum profd_status status = store_each_mark(s, scope, filter, take_mark, out, e);
     arena_continue(a);
-    merge(out);
+    /* Makes one of those of the same host and hour. */
+    uint32_t n = 0;
+    if (out->count > 1) {
+        qsort(out->list, out->count, sizeof *out->list, compare);
+    }
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (n > 0 && compare(&out->list[n - 1], &out->list[i]) == 0) {
+            out->list[n - 1].reasons |= out->list[i].reasons;
+        } else {
+            out->list[n++] = out->list[i];
+        }
+    }
+    out->count = n;
     return status;
 }
 

@@ -202,18 +202,6 @@ static void add_ticks(struct adding *g, struct group *to, const char dimension[1
     }
 }
 
-/* only: the one build that counts; COUNTS_NOWHERE: all do. */
-static void add_calls(struct group *to, const uint32_t *from, const uint32_t *callee, const uint64_t *calls, uint32_t n,
-                      uint32_t only)
-{
-    bool saturated = false;
-    for (uint32_t i = 0; i < n; i++) {
-        if (only == COUNTS_NOWHERE || from[i] == only || callee[i] == only) {
-            sum_add(&to->row.calls, calls[i], &saturated);
-        }
-    }
-}
-
 static void add_counts(struct adding *g, struct group *to, const struct counts *c, uint32_t only)
 {
     for (uint32_t i = 0; i < c->histogram_count; i++) {
@@ -222,7 +210,13 @@ static void add_counts(struct adding *g, struct group *to, const struct counts *
             add_ticks(g, to, h->dimension, h->rate, c->bin_index + h->first, c->bin_ticks + h->first, h->used);
         }
     }
-    add_calls(to, c->from_build, c->to_build, c->calls, c->arc_count, only);
+    /* only: the one build that counts; COUNTS_NOWHERE: all do. */
+    bool saturated = false;
+    for (uint32_t i = 0; i < c->arc_count; i++) {
+        if (only == COUNTS_NOWHERE || c->from_build[i] == only || c->to_build[i] == only) {
+            sum_add(&to->row.calls, c->calls[i], &saturated);
+        }
+    }
 }
 
 static enum profd_status add_upload(struct adding *g, struct group *to, const struct store_row *row, uint32_t only,

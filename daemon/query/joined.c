@@ -65,25 +65,6 @@ static bool is_shown(const struct report_function *f)
     return f->index != 0 || f->self > 0;
 }
 
-static void add_unnamed(struct joined *j, const struct report *r, const struct report_function *f)
-{
-    bool added = false;
-    const char *id = f->build < r->build_count ? r->builds[f->build] : "";
-    set_add(&j->unnamed, id, strlen(id) + 1, &added);
-    j->rest.unnamed_builds += added;
-    j->rest.unnamed_functions++;
-    j->rest.unnamed_seconds += f->self;
-}
-
-static void new_row(struct joined *j, uint32_t number, const struct report *r, const struct report_function *f)
-{
-    const char *file = f->file != NULL ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
-    j->rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *j->rows);
-    j->rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
-                                          .file = arena_copy(j->arena, file, strlen(file)),
-                                          .object = arena_copy(j->arena, object, strlen(object))};
-}
-
 /* A function may be in several builds of one report, like an inline function in libraries: it is counted once per
  * program. */
 static void add_named(struct joined *j, const struct report *r, const struct report_function *f, struct set *seen)
@@ -91,7 +72,11 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     bool added, in_program, in_place;
     const uint32_t number = add_key(&j->names, &j->key, f, NULL, &added);
     if (added) {
-        new_row(j, number, r, f);
+        const char *file = f->file != NULL ? f->file : "", *object = joined_files_base(r->build_names[f->build]);
+        j->rows = arena_extend(j->arena, j->rows, number, &j->capacity, sizeof *j->rows);
+        j->rows[number] = (struct joined_row){.name = arena_copy(j->arena, f->name, strlen(f->name)),
+                                              .file = arena_copy(j->arena, file, strlen(file)),
+                                              .object = arena_copy(j->arena, object, strlen(object))};
     }
     set_add(seen, &number, sizeof number, &in_program);
     j->key.size = 0;
@@ -106,15 +91,6 @@ static void add_named(struct joined *j, const struct report *r, const struct rep
     sum_add(&row->self_calls, f->self_calls, &saturated);
     row->programs += in_program;
     row->builds += in_place;
-}
-
-static void add_ambiguous(struct joined *j, const struct report_function *f)
-{
-    bool added = false;
-    add_key(&j->ambiguous, &j->key, f, NULL, &added);
-    j->rest.ambiguous_names += added;
-    j->rest.ambiguous_functions++;
-    j->rest.ambiguous_seconds += f->self;
 }
 
 /* How many functions of the report have each function's build, name and file. */
@@ -147,11 +123,20 @@ static void add_functions(struct joined *j, const struct report *r, struct arena
             continue;
         }
         if (f->kind == REPORT_ADDRESS || f->kind == REPORT_UNKNOWN) {
-            add_unnamed(j, r, f);
+            bool added = false;
+            const char *id = f->build < r->build_count ? r->builds[f->build] : "";
+            set_add(&j->unnamed, id, strlen(id) + 1, &added);
+            j->rest.unnamed_builds += added;
+            j->rest.unnamed_functions++;
+            j->rest.unnamed_seconds += f->self;
         } else if (f->kind != REPORT_FUNCTION) {
             j->rest.other_seconds += f->self;
         } else if (counts[place[i]] > 1) {
-            add_ambiguous(j, f);
+            bool added = false;
+            add_key(&j->ambiguous, &j->key, f, NULL, &added);
+            j->rest.ambiguous_names += added;
+            j->rest.ambiguous_functions++;
+            j->rest.ambiguous_seconds += f->self;
         } else {
             add_named(j, r, f, &seen);
         }
@@ -221,16 +206,6 @@ static int by_id(const void *left, const void *right)
     return strcmp(((const struct program *)left)->id.text, ((const struct program *)right)->id.text);
 }
 
-static void leave_small_ones(struct asking *q)
-{
-    if (q->count > PROGRAMS_MOST) {
-        qsort(q->programs, q->count, sizeof *q->programs, by_time_and_id);
-        q->left = q->count - PROGRAMS_MOST;
-        q->count = PROGRAMS_MOST;
-        qsort(q->programs, q->count, sizeof *q->programs, by_id);
-    }
-}
-
 static struct work work_of(const struct asking *q, const struct program *p)
 {
     return (struct work){.options = q->options,
@@ -271,7 +246,12 @@ static enum profd_status set_tag(struct asking *q, bool *fresh, struct profd_err
     }
     arena_continue(q->job->arena);
     if (status == PROFD_OK) {
-        leave_small_ones(q);
+        if (q->count > PROGRAMS_MOST) {
+            qsort(q->programs, q->count, sizeof *q->programs, by_time_and_id);
+            q->left = q->count - PROGRAMS_MOST;
+            q->count = PROGRAMS_MOST;
+            qsort(q->programs, q->count, sizeof *q->programs, by_id);
+        }
         status = find_edges(q, digest, e);
     }
     if (status != PROFD_OK) {

@@ -68,15 +68,17 @@ static uint32_t find_parts(const struct named_file *files, uint32_t n)
     return n > FILES_MOST ? UINT32_MAX : most + 1;
 }
 
-static void take_files(struct joined_files *x, const struct report *r, struct named_file *files, uint32_t *count)
+void joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch)
 {
+    uint32_t n = 0, kept = 0;
+    struct named_file *files = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, struct named_file);
     for (uint32_t i = 0; i < r->function_count; i++) {
         const struct report_function *f = &r->functions[i];
         bool added;
         if (f->kind != REPORT_FUNCTION || f->file == NULL || f->file[0] == '\0') {
             continue;
         }
-        struct named_file *file = &files[(*count)++];
+        struct named_file *file = &files[n++];
         file->file = f->file;
         file->name = set_add(&x->names, f->name, strlen(f->name) + 1, &added);
         if (added) {
@@ -84,13 +86,6 @@ static void take_files(struct joined_files *x, const struct report *r, struct na
             x->parts[file->name] = 1;
         }
     }
-}
-
-void joined_files_add(struct joined_files *x, const struct report *r, struct arena *scratch)
-{
-    uint32_t n = 0, kept = 0;
-    struct named_file *files = ARENA_ARRAY(scratch, (size_t)r->function_count + 1, struct named_file);
-    take_files(x, r, files, &n);
     qsort(files, n, sizeof *files, file_compare);
     for (uint32_t i = 0; i < n; i++) {
         if (kept == 0 || file_compare(&files[kept - 1], &files[i]) != 0) {

@@ -19,23 +19,18 @@ struct counting {
     uint32_t capacity;
 };
 
-static void add_pair(struct counting *c, const struct store_label *label, uint64_t uploads)
-{
-    bool added, saturated = false;
-    c->key.size = 0;
-    buffer_add(&c->key, label->name, strlen(label->name) + 1);
-    buffer_add(&c->key, label->value, strlen(label->value) + 1);
-    const uint32_t number = set_add(&c->pairs, c->key.data, c->key.size, &added);
-    c->uploads = arena_extend(c->arena, c->uploads, number, &c->capacity, sizeof *c->uploads);
-    sum_add(&c->uploads[number], uploads, &saturated);
-}
-
 static enum profd_status take_row(void *context, const struct store_row *row, struct profd_error *e)
 {
     struct counting *c = context;
     ARENA_BOUNDARY(c->arena, profd_no_memory(e));
     for (size_t i = 0; i < row->label_count; i++) {
-        add_pair(c, &row->labels[i], row->uploads);
+        bool added, saturated = false;
+        c->key.size = 0;
+        buffer_add(&c->key, row->labels[i].name, strlen(row->labels[i].name) + 1);
+        buffer_add(&c->key, row->labels[i].value, strlen(row->labels[i].value) + 1);
+        const uint32_t number = set_add(&c->pairs, c->key.data, c->key.size, &added);
+        c->uploads = arena_extend(c->arena, c->uploads, number, &c->capacity, sizeof *c->uploads);
+        sum_add(&c->uploads[number], row->uploads, &saturated);
     }
     return PROFD_OK;
 }
@@ -100,18 +95,6 @@ static bool take_label(void *context, const struct label_row *row)
     return page->count != page->stop;
 }
 
-/* True if only some uploads are meant. */
-static bool is_narrowed(const struct params *p)
-{
-    bool narrowed = false;
-    for (size_t i = 0; i < p->count; i++) {
-        const char *name = p->items[i].name;
-        narrowed |= strcmp(name, "since") == 0 || strcmp(name, "until") == 0 || strcmp(name, "match") == 0 ||
-                    strcmp(name, "uid") == 0 || strncmp(name, "label.", 6) == 0;
-    }
-    return narrowed;
-}
-
 static struct store_filter make_filter(const struct options *o, const char *id)
 {
     return (struct store_filter){.build_id = id,
@@ -155,7 +138,13 @@ static enum profd_status gather(struct label_page *page, bool *fresh, struct pro
     struct job *job = page->job;
     const struct query_request *r = job->request;
     const char *build = params_find(job->params, "build_id");
-    bool narrowed = is_narrowed(job->params);
+    /* True if only some uploads are meant. */
+    bool narrowed = false;
+    for (size_t i = 0; i < job->params->count; i++) {
+        const char *name = job->params->items[i].name;
+        narrowed |= strcmp(name, "since") == 0 || strcmp(name, "until") == 0 || strcmp(name, "match") == 0 ||
+                    strcmp(name, "uid") == 0 || strncmp(name, "label.", 6) == 0;
+    }
     struct buildid id;
     struct options o;
     enum profd_status status = options_parse(job->params, &r->scope, r->http, r->now, false, job->arena, &o, e);

@@ -109,21 +109,6 @@ static enum profd_status pick_histograms(const struct profile *p, uint32_t build
     return PROFD_OK;
 }
 
-static void copy_bins(const struct profile_histogram *const *list, struct counts *c)
-{
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < c->histogram_count; i++) {
-        const struct profile_histogram *h = list[i];
-        c->histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
-        c->histograms[i].build = 0;
-        if (h->used > 0) {
-            memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
-            memcpy(c->bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
-        }
-        first += h->used;
-    }
-}
-
 static enum profd_status take_histograms(const struct profile *p, uint32_t build, uint32_t geometry, struct arena *a,
                                          struct counts *c, struct profd_error *e)
 {
@@ -141,7 +126,17 @@ static enum profd_status take_histograms(const struct profile *p, uint32_t build
     c->histograms = ARENA_ARRAY(a, (size_t)c->histogram_count + 1, struct counts_histogram);
     c->bin_index = ARENA_ARRAY(a, (size_t)bins + 1, uint32_t);
     c->bin_ticks = ARENA_ARRAY(a, (size_t)bins + 1, uint64_t);
-    copy_bins(list, c);
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < c->histogram_count; i++) {
+        const struct profile_histogram *h = list[i];
+        c->histograms[i] = (struct counts_histogram){.geometry = h->geometry, .first = first, .used = h->used};
+        c->histograms[i].build = 0;
+        if (h->used > 0) {
+            memcpy(c->bin_index + first, h->index, h->used * sizeof *h->index);
+            memcpy(c->bin_ticks + first, h->ticks, h->used * sizeof *h->ticks);
+        }
+        first += h->used;
+    }
     return PROFD_OK;
 }
 

@@ -183,19 +183,6 @@ static int uid_compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static void finish_users(struct loading *l)
-{
-    uint32_t *uids = ARENA_ARRAY(l->arena, (size_t)l->users.count + 1, uint32_t);
-    for (uint32_t i = 0; i < l->users.count; i++) {
-        memcpy(&uids[i], l->users.keys[i].bytes, sizeof *uids);
-    }
-    qsort(uids, l->users.count, sizeof *uids, uid_compare);
-    l->provenance.uids = uids;
-    l->provenance.uid_count = l->users.count;
-    l->provenance.hosts = l->hosts.count;
-    l->provenance.host_labels = l->host_labels.count;
-}
-
 /* Live processes, and those not read since the restart: loaded before the uploads, as store_get_living requires. */
 static enum profd_status find_living(struct loading *l, struct profd_error *e)
 {
@@ -287,7 +274,15 @@ enum profd_status load_profile(const struct load_request *request, struct arena 
                          &l.provenance.down_ns);
     }
     if (status == PROFD_OK) {
-        finish_users(&l);
+        uint32_t *uids = ARENA_ARRAY(l.arena, (size_t)l.users.count + 1, uint32_t);
+        for (uint32_t i = 0; i < l.users.count; i++) {
+            memcpy(&uids[i], l.users.keys[i].bytes, sizeof *uids);
+        }
+        qsort(uids, l.users.count, sizeof *uids, uid_compare);
+        l.provenance.uids = uids;
+        l.provenance.uid_count = l.users.count;
+        l.provenance.hosts = l.hosts.count;
+        l.provenance.host_labels = l.host_labels.count;
         result.names = l.names;
         result.provenance = l.provenance;
         *out = result;

@@ -40,17 +40,6 @@ void load_shares_done(struct load_shares *l)
     }
 }
 
-static struct sharing *find_sharing(struct load_shares *l, const uint32_t *map, size_t builds)
-{
-    bool added;
-    const uint32_t number = set_add(&l->maps, map, builds * sizeof *map, &added);
-    if (added) {
-        l->sums = arena_extend(l->arena, l->sums, number, &l->capacity, sizeof *l->sums);
-        l->sums[number] = (struct sharing){.map = map};
-    }
-    return &l->sums[number];
-}
-
 static enum profd_status decode_sum(struct arena *a, const struct store_row *row, struct counts *r,
                                     struct counts_shares *spread, struct profd_error *e)
 {
@@ -102,7 +91,13 @@ static enum profd_status add_upload(struct load_shares *l, const struct store_ro
 enum profd_status load_shares_add(struct load_shares *l, const struct store_row *row, const uint32_t *map,
                                   struct profd_error *e)
 {
-    struct sharing *s = find_sharing(l, map, row->build_count);
+    bool added;
+    const uint32_t number = set_add(&l->maps, map, row->build_count * sizeof *map, &added);
+    if (added) {
+        l->sums = arena_extend(l->arena, l->sums, number, &l->capacity, sizeof *l->sums);
+        l->sums[number] = (struct sharing){.map = map};
+    }
+    struct sharing *s = &l->sums[number];
     if (row->rolled && row->spread == NULL) {
         return PROFD_OK;
     }

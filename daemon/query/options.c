@@ -12,16 +12,6 @@ static bool letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Length of the label name that text begins with. */
-static size_t name_length(const char *text)
-{
-    size_t n = 0;
-    while (letter(text[n]) || (n > 0 && text[n] >= '0' && text[n] <= '9')) {
-        n++;
-    }
-    return n;
-}
-
 /* The value between quotes, without the backslashes before quotes and backslashes; NULL if it does not end with a
  * quote, or memory did. In a pattern other backslashes are its own: "a\.b" and "a\\.b" are the same. */
 static char *unquote(const char *quoted, bool pattern, struct arena *a)
@@ -65,7 +55,11 @@ static const char *read_operator(const char *op, enum store_match *match)
 static enum profd_status options_parse_match(const char *text, struct arena *a, struct store_matcher *out,
                                              struct profd_error *e)
 {
-    size_t n = name_length(text);
+    /* Length of the label name that text begins with. */
+    size_t n = 0;
+    while (letter(text[n]) || (n > 0 && text[n] >= '0' && text[n] <= '9')) {
+        n++;
+    }
     struct store_matcher m = {0};
     if (n == 0 || n > LIMIT_LABEL_NAME) {
         return profd_error_set(e, PROFD_BAD_QUERY, "match=%s does not begin with a label name", text);

@@ -13,31 +13,6 @@
 #include "query/when.h"
 #include "render/render.h"
 
-static void answer_problem(struct query_answer *answer, enum profd_status status, const char *sentence)
-{
-    answer->status = status;
-    profd_error_set(&answer->why, status, "%s", sentence);
-    answer->http_status = profd_status_http(status);
-    answer->content_type = "application/problem+json";
-    answer->cache_control = "no-store";
-    answer->etag[0] = '\0';
-    buffer_done(&answer->body);
-    buffer_init(&answer->body, LIMIT_REPORT_BYTES);
-    render_problem(status, answer->http_status, sentence, &answer->body);
-}
-
-/* Does the question mean something else a moment later? */
-static bool is_of_now(const struct params *p)
-{
-    bool of_now = false;
-    for (size_t i = 0; i < p->count; i++) {
-        const struct param *item = &p->items[i];
-        const char *name = item->name[0] != '\0' && item->name[1] == '.' ? item->name + 2 : item->name; /* a.since */
-        of_now |= (strcmp(name, "since") == 0 || strcmp(name, "until") == 0) && when_is_relative(item->value);
-    }
-    return of_now;
-}
-
 void query_code_body(enum coding wanted, bool must, struct buffer *body, enum coding *coding)
 {
     if ((must || body->size >= LIMIT_CODING_LEAST) && coded_body(wanted, false, must, body)) {
@@ -89,7 +64,14 @@ static enum profd_status handle(struct job *job, const struct params *params, st
 {
     const struct route *route;
     enum profd_status status = route_find(job->request->target, &route, e);
-    if (!is_of_now(params)) {
+    /* The question means something else a moment later if one of its times is relative. */
+    bool of_now = false;
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *item = &params->items[i];
+        const char *name = item->name[0] != '\0' && item->name[1] == '.' ? item->name + 2 : item->name; /* a.since */
+        of_now |= (strcmp(name, "since") == 0 || strcmp(name, "until") == 0) && when_is_relative(item->value);
+    }
+    if (!of_now) {
         job->answers = job->request->answers;
     }
     if (status == PROFD_OK) {
@@ -141,7 +123,15 @@ void query_run(struct store *s, const struct query_request *request, struct quer
     }
     arena_free(job.arena);
     if (status != PROFD_OK) {
-        answer_problem(answer, status, error.sentence);
+        answer->status = status;
+        profd_error_set(&answer->why, status, "%s", error.sentence);
+        answer->http_status = profd_status_http(status);
+        answer->content_type = "application/problem+json";
+        answer->cache_control = "no-store";
+        answer->etag[0] = '\0';
+        buffer_done(&answer->body);
+        buffer_init(&answer->body, LIMIT_REPORT_BYTES);
+        render_problem(status, answer->http_status, error.sentence, &answer->body);
     } else {
         finish(&job);
     }

@@ -157,25 +157,6 @@ static enum profd_status add_step(struct series *s, int64_t time, int64_t since,
     return PROFD_OK;
 }
 
-static enum profd_status add_steps(struct series *s, struct profd_error *e)
-{
-    const struct options *o = &s->whole->options;
-    int64_t used_until = 0;
-    for (int64_t time = s->begin - s->begin % s->step; time < s->end; time += s->step) {
-        int64_t since = time > o->since ? time : o->since, until = time + s->step;
-        if (used_until > time) {
-            since = used_until; /* its beginning is in the row before, with the rest of its hour or slice */
-        }
-        if (o->until > 0 && o->until < until) {
-            until = o->until;
-        }
-        if (since < until) {
-            TRY(add_step(s, time, since, until, &used_until, e));
-        }
-    }
-    return PROFD_OK;
-}
-
 /* Uploads may become sums while the steps are gone through; then edges move outward, and two steps may have counted one
  * upload. */
 static enum profd_status add_up(struct series *s, struct profd_error *e)
@@ -184,7 +165,20 @@ static enum profd_status add_up(struct series *s, struct profd_error *e)
     while (overlap) {
         s->count = 0;
         overlap = false;
-        TRY(add_steps(s, e));
+        const struct options *o = &s->whole->options;
+        int64_t used_until = 0;
+        for (int64_t time = s->begin - s->begin % s->step; time < s->end; time += s->step) {
+            int64_t since = time > o->since ? time : o->since, until = time + s->step;
+            if (used_until > time) {
+                since = used_until; /* its beginning is in the row before, with the rest of its hour or slice */
+            }
+            if (o->until > 0 && o->until < until) {
+                until = o->until;
+            }
+            if (since < until) {
+                TRY(add_step(s, time, since, until, &used_until, e));
+            }
+        }
         for (uint32_t i = 1; i < s->count; i++) {
             overlap |= s->rows[i].time < s->rows[i - 1].time + s->rows[i - 1].width;
         }

@@ -80,7 +80,12 @@ static enum profd_status find_object(struct subreport *p, const struct work *w, 
     return go_through(p, *out != NULL ? (*out)->symbol_count : 0, e);
 }
 
-static enum profd_status find_objects(struct subreport *p, struct work *w, struct profd_error *e)
+const char *subreport_dimension(const struct options *o)
+{
+    return o->dimension != NULL ? o->dimension : REPORT_DIMENSION_USUAL;
+}
+
+enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
 {
     const struct profile *profile = w->load.profile;
     const struct object **objects = ARENA_ARRAY(p->job.arena, (size_t)profile->build_count + 1, const struct object *);
@@ -90,16 +95,7 @@ static enum profd_status find_objects(struct subreport *p, struct work *w, struc
         status = find_object(p, w, profile->builds[i], &objects[i], e);
     }
     w->objects = objects;
-    return status;
-}
-
-const char *subreport_dimension(const struct options *o)
-{
-    return o->dimension != NULL ? o->dimension : REPORT_DIMENSION_USUAL;
-}
-
-static enum profd_status build_report(struct subreport *p, struct work *w, struct profd_error *e)
-{
+    TRY(status);
     struct report_request request = work_begin_request(w);
     request.ever = p->ever;
     request.dimension = subreport_dimension(&w->options);
@@ -111,10 +107,4 @@ static enum profd_status build_report(struct subreport *p, struct work *w, struc
     TRY(report_build(p->job.arena, &request, &w->report, e));
     w->load.provenance.inexact |= w->report->estimated ? (uint32_t)INEXACT_SHARED_BINS : 0;
     return go_through(p, w->report->function_count, e);
-}
-
-enum profd_status subreport_make(struct subreport *p, struct work *w, struct profd_error *e)
-{
-    TRY(find_objects(p, w, e));
-    return build_report(p, w, e);
 }

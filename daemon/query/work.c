@@ -78,40 +78,23 @@ enum profd_status work_check_edges(struct job *job, struct work *w, bool *moved,
     return status;
 }
 
-/* Groups of hosts need no functions. */
-static bool is_by_host(const struct params *p, const struct options *o)
-{
-    bool grouped = false, host = false;
-    for (size_t i = 0; i < p->count; i++) {
-        const bool by = strcmp(p->items[i].name, "by") == 0;
-        grouped |= by;
-        host |= by && strcmp(p->items[i].value, "host") == 0;
-    }
-    for (size_t i = 0; i < o->matcher_count; i++) {
-        host |= strcmp(o->matchers[i].name, "host") == 0;
-    }
-    return grouped && host;
-}
-
-/* The epoch is read before the data: a tag may be older than its answer, never newer. */
-static enum profd_status set_etag(struct job *job, const struct work *w, bool *fresh, struct profd_error *e)
-{
-    struct store_epoch epoch;
-    const struct options *o = &w->options;
-    TRY(store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e));
-    const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
-    job->build = w->id.text;
-    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
-    return PROFD_OK;
-}
-
 enum profd_status work_find(struct job *job, const struct params *p, const char *build, bool compat, struct work *w,
                             struct profd_error *e)
 {
     const struct query_request *r = job->request;
     memset(w, 0, sizeof *w);
     TRY(options_parse(p, &r->scope, r->http, r->now, compat, job->arena, &w->options, e));
-    w->by_host = is_by_host(p, &w->options);
+    /* Groups of hosts need no functions. */
+    bool grouped = false, host = false;
+    for (size_t i = 0; i < p->count; i++) {
+        const bool by = strcmp(p->items[i].name, "by") == 0;
+        grouped |= by;
+        host |= by && strcmp(p->items[i].value, "host") == 0;
+    }
+    for (size_t i = 0; i < w->options.matcher_count; i++) {
+        host |= strcmp(w->options.matchers[i].name, "host") == 0;
+    }
+    w->by_host = grouped && host;
     TRY(store_find_build(job->store, &w->options.visible, build, &w->id, e));
     TRY(choose_scope(job, w, e));
     return find_edges(job, w, e);
@@ -120,7 +103,14 @@ enum profd_status work_find(struct job *job, const struct params *p, const char 
 enum profd_status work_begin(struct job *job, bool compat, struct work *w, bool *fresh, struct profd_error *e)
 {
     TRY(work_find(job, job->params, job->params->segments[PARAMS_BUILD], compat, w, e));
-    return set_etag(job, w, fresh, e);
+    /* The epoch is read before the data: a tag may be older than its answer, never newer. */
+    struct store_epoch epoch;
+    const struct options *o = &w->options;
+    TRY(store_epoch(job->store, &job->request->scope, w->id.text, &epoch, e));
+    const int64_t resolved[] = {(int64_t)w->scope, o->since, o->until, w->used_since, w->used_until};
+    job->build = w->id.text;
+    *fresh = job_set_etag(job, resolved, sizeof resolved, &epoch);
+    return PROFD_OK;
 }
 
 static struct load_request load_everything(const struct job *job, const struct work *w, bool alone)

@@ -22,17 +22,6 @@ static void add_share(struct buffer *out, bool known, double share)
     }
 }
 
-static void add_without(struct buffer *out, const struct coverage *c)
-{
-    const uint64_t without = coverage_without_ticks(c);
-    json_add_number(out, "without_ticks_seconds", (double)without / 1e9);
-    JSON_ADD(out, ",\"without_ticks_reason\":\"");
-    if (without != 0) {
-        coverage_add_why(out, c);
-    }
-    JSON_ADD(out, "\"");
-}
-
 /* Appends `,"collector":{…}`: every counter by its name, and the values derived from them; nothing if there are none.
  */
 static void json_add_collector(struct buffer *out, const struct render_input *in)
@@ -52,7 +41,13 @@ static void json_add_collector(struct buffer *out, const struct render_input *in
     JSON_ADD(out, ",\"overhead_below\":");
     known = coverage_overhead_below(c, in->report, &share);
     add_share(out, known, share);
-    add_without(out, c);
+    const uint64_t without = coverage_without_ticks(c);
+    json_add_number(out, "without_ticks_seconds", (double)without / 1e9);
+    JSON_ADD(out, ",\"without_ticks_reason\":\"");
+    if (without != 0) {
+        coverage_add_why(out, c);
+    }
+    JSON_ADD(out, "\"");
     json_add_number(out, "attributed_seconds", (double)coverage_attributed(c) / 1e9);
     for (uint32_t i = 0; i < COLLECTOR_COUNTERS_MAX; i++) {
         const char *name = collector_counter_name(i);
@@ -413,23 +408,6 @@ static bool build_named(const struct render_input *in, uint32_t build)
     return true;
 }
 
-static void add_builds(struct buffer *out, const struct render_input *in)
-{
-    JSON_ADD(out, ",\"builds\":[");
-    for (uint32_t i = 0; i < in->report->build_count; i++) {
-        buffer_add_text(out, i > 0 ? ",{\"build_id\":" : "{\"build_id\":");
-        render_json_string(out, in->report->builds[i]);
-        const char *name = in->report->build_names[i];
-        json_add_text(out, "name", name == NULL ? "" : name);
-        json_add_flag(out, "has_names", build_named(in, i));
-        if (in->disputed != NULL && in->disputed[i] != NULL) {
-            json_add_text(out, "disputed", in->disputed[i]);
-        }
-        JSON_ADD(out, "}");
-    }
-    JSON_ADD(out, "]");
-}
-
 static void add_truncated(struct buffer *out, const struct render_input *in, const struct selection *s)
 {
     if (s->hidden == 0) {
@@ -523,7 +501,19 @@ enum profd_status json_render(const struct render_input *in, struct arena *a, st
     json_add_collector(out, in);
     add_totals(out, in->report);
     json_add_stacks(out, in->report);
-    add_builds(out, in);
+    JSON_ADD(out, ",\"builds\":[");
+    for (uint32_t i = 0; i < in->report->build_count; i++) {
+        buffer_add_text(out, i > 0 ? ",{\"build_id\":" : "{\"build_id\":");
+        render_json_string(out, in->report->builds[i]);
+        const char *name = in->report->build_names[i];
+        json_add_text(out, "name", name == NULL ? "" : name);
+        json_add_flag(out, "has_names", build_named(in, i));
+        if (in->disputed != NULL && in->disputed[i] != NULL) {
+            json_add_text(out, "disputed", in->disputed[i]);
+        }
+        JSON_ADD(out, "}");
+    }
+    JSON_ADD(out, "]");
     if (in->show.view == RENDER_VIEW_FLAT) {
         add_columns(out, in, &s, a);
     } else {

@@ -68,12 +68,6 @@ const char *json_find_build(const struct report *report, uint32_t build)
     return build < report->build_count ? report->builds[build] : "";
 }
 
-/* The name of one function, in quotes, and its short_name. */
-static void add_name(struct buffer *out, const struct json_names *names, uint32_t position)
-{
-    buffer_add(out, names->text.data + names->start[position], names->start[position + 1] - names->start[position]);
-}
-
 /* index, name and cycle of the other end, and its build where that is not the entry's. */
 static void add_other(struct buffer *out, const struct report *r, const struct json_names *names, uint32_t other,
                       uint32_t build)
@@ -203,32 +197,6 @@ static const char *kind_name(enum report_kind kind)
     return "unknown";
 }
 
-static void add_aliases(struct buffer *out, const struct report_function *f)
-{
-    JSON_ADD(out, ",\"aliases\":[");
-    for (uint32_t i = 0; i < f->alias_count; i++) {
-        if (i > 0) {
-            JSON_ADD(out, ",");
-        }
-        render_json_string(out, f->aliases[i]);
-    }
-    JSON_ADD(out, "]");
-}
-
-static void add_function_rows(struct buffer *out, const struct report *r, const struct json_names *names,
-                              const struct report_function *f, uint32_t most)
-{
-    const struct row_list lists[] = {
-        {"callers", f->callers, f->caller_count, true, false, CALLERS},
-        {"callees", f->callees, f->callee_count, false, false, report_all_calls(f)},
-        {"static_callers", f->static_callers, f->static_caller_count, false, true, CALLERS},
-        {"static_callees", f->static_callees, f->static_callee_count, false, true, report_all_calls(f)},
-    };
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        add_rows(out, r, names, &lists[i], f->build, most);
-    }
-}
-
 void json_add_function(struct buffer *out, const struct report *report, const struct json_names *names,
                        uint32_t position, uint32_t rows)
 {
@@ -236,7 +204,8 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     JSON_ADD(out, "{\"index\":");
     buffer_add_u64(out, f->index, 0);
     JSON_ADD(out, ",\"name\":");
-    add_name(out, names, position);
+    /* The name of one function, in quotes, and its short_name. */
+    buffer_add(out, names->text.data + names->start[position], names->start[position + 1] - names->start[position]);
     json_add_text(out, "raw_name", f->raw);
     json_add_text(out, "build_id", json_find_build(report, f->build));
     json_add_address(out, "address", f->address);
@@ -257,8 +226,23 @@ void json_add_function(struct buffer *out, const struct report *report, const st
     json_add_count(out, "self_calls", f->self_calls);
     json_add_count(out, "cycle", f->cycle);
     json_add_flag(out, "spontaneous", f->spontaneous);
-    add_aliases(out, f);
-    add_function_rows(out, report, names, f, rows);
+    JSON_ADD(out, ",\"aliases\":[");
+    for (uint32_t i = 0; i < f->alias_count; i++) {
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        render_json_string(out, f->aliases[i]);
+    }
+    JSON_ADD(out, "]");
+    const struct row_list lists[] = {
+        {"callers", f->callers, f->caller_count, true, false, CALLERS},
+        {"callees", f->callees, f->callee_count, false, false, report_all_calls(f)},
+        {"static_callers", f->static_callers, f->static_caller_count, false, true, CALLERS},
+        {"static_callees", f->static_callees, f->static_callee_count, false, true, report_all_calls(f)},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        add_rows(out, report, names, &lists[i], f->build, rows);
+    }
     JSON_ADD(out, "}");
 }
 

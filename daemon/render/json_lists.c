@@ -111,20 +111,6 @@ static void add_joined_row(struct buffer *out, const struct joined_row *row, con
     JSON_ADD(out, "}");
 }
 
-static void add_rest(struct buffer *out, const struct joined_rest *rest)
-{
-    JSON_ADD(out, ",\"not_joined\":{\"unnamed_builds\":");
-    buffer_add_u64(out, rest->unnamed_builds, 0);
-    json_add_count(out, "unnamed_functions", rest->unnamed_functions);
-    json_add_number(out, "unnamed_seconds", rest->unnamed_seconds);
-    json_add_count(out, "ambiguous_names", rest->ambiguous_names);
-    json_add_count(out, "ambiguous_functions", rest->ambiguous_functions);
-    json_add_number(out, "ambiguous_seconds", rest->ambiguous_seconds);
-    json_add_number(out, "other_seconds", rest->other_seconds);
-    json_add_count(out, "programs", rest->programs_left);
-    JSON_ADD(out, "}");
-}
-
 /* Short names of the rows; a row has no symbol, so that :: and < tell a name of C++. */
 static const char **make_short(const struct render_joined *j)
 {
@@ -157,7 +143,16 @@ void render_joined(const struct render_joined *j, struct buffer *out)
     json_add_count(out, "ticks", j->rest->ticks);
     json_add_count(out, "calls", j->rest->calls);
     json_add_exact(out, j->rest->inexact);
-    add_rest(out, j->rest);
+    JSON_ADD(out, ",\"not_joined\":{\"unnamed_builds\":");
+    buffer_add_u64(out, j->rest->unnamed_builds, 0);
+    json_add_count(out, "unnamed_functions", j->rest->unnamed_functions);
+    json_add_number(out, "unnamed_seconds", j->rest->unnamed_seconds);
+    json_add_count(out, "ambiguous_names", j->rest->ambiguous_names);
+    json_add_count(out, "ambiguous_functions", j->rest->ambiguous_functions);
+    json_add_number(out, "ambiguous_seconds", j->rest->ambiguous_seconds);
+    json_add_number(out, "other_seconds", j->rest->other_seconds);
+    json_add_count(out, "programs", j->rest->programs_left);
+    JSON_ADD(out, "}");
     json_add_window(out, j->since, j->until);
     JSON_ADD(out, "}\n");
 }
@@ -175,20 +170,6 @@ static void add_instance(struct buffer *out, const uint8_t *instance)
     buffer_add_format(out, "\"%s\"", digits);
 }
 
-static void add_labels(struct buffer *out, const struct process_row *row)
-{
-    JSON_ADD(out, ",\"labels\":{");
-    for (size_t i = 0; i < row->label_count; i++) {
-        if (i > 0) {
-            JSON_ADD(out, ",");
-        }
-        render_json_string(out, row->labels[i].name);
-        JSON_ADD(out, ":");
-        render_json_string(out, row->labels[i].value);
-    }
-    JSON_ADD(out, "}");
-}
-
 static void add_process(struct buffer *out, const struct process_row *row)
 {
     const int64_t age = row->now > row->started && row->started > 0 ? row->now - row->started : 0;
@@ -201,7 +182,16 @@ static void add_process(struct buffer *out, const struct process_row *row)
     json_add_count(out, "uid", row->uid);
     json_add_text(out, "build_id", row->build_id);
     json_add_text(out, "name", row->name);
-    add_labels(out, row);
+    JSON_ADD(out, ",\"labels\":{");
+    for (size_t i = 0; i < row->label_count; i++) {
+        if (i > 0) {
+            JSON_ADD(out, ",");
+        }
+        render_json_string(out, row->labels[i].name);
+        JSON_ADD(out, ":");
+        render_json_string(out, row->labels[i].value);
+    }
+    JSON_ADD(out, "}");
     json_add_time(out, "started", row->started);
     json_add_count(out, "age_seconds", (uint64_t)age / 1000000000u);
     json_add_text(out, "state", row->state);

@@ -212,21 +212,6 @@ static void add_calls(struct pprof *p, struct buffer *message)
     }
 }
 
-/* Mappings have the numbers of builds from 1; what is outside all builds has none. */
-static void add_mappings(struct pprof *p, struct buffer *message)
-{
-    const struct report *r = p->in->report;
-    for (uint32_t i = 0; i < r->build_count; i++) {
-        const char *name = name_make_safe(p->arena, r->build_names[i] != NULL ? r->build_names[i] : "");
-        add_number(message, 1, i + 1);
-        add_number(message, 3, UINT64_MAX);
-        add_number(message, 5, add_string(p, name));
-        add_number(message, 6, add_string(p, r->builds[i]));
-        add_number(message, 7, 1);
-        add_message(p->out, PPROF_MAPPING, message);
-    }
-}
-
 /* function: of this number, or none. */
 static void add_location(struct pprof *p, struct buffer *message, uint32_t location, uint32_t function,
                          uint64_t address)
@@ -353,7 +338,17 @@ enum profd_status pprof_render(const struct render_input *in, struct arena *a, s
     add_heading(&p, &message);
     add_stacks(&p, &message);
     add_calls(&p, &message);
-    add_mappings(&p, &message);
+    /* Mappings have the numbers of builds from 1; what is outside all builds has none. */
+    const struct report *r = p.in->report;
+    for (uint32_t i = 0; i < r->build_count; i++) {
+        const char *name = name_make_safe(p.arena, r->build_names[i] != NULL ? r->build_names[i] : "");
+        add_number(&message, 1, i + 1);
+        add_number(&message, 3, UINT64_MAX);
+        add_number(&message, 5, add_string(&p, name));
+        add_number(&message, 6, add_string(&p, r->builds[i]));
+        add_number(&message, 7, 1);
+        add_message(p.out, PPROF_MAPPING, &message);
+    }
     for (uint32_t i = 0; i < locations && !out->failed; i++) {
         if (p.used[i]) {
             add_function(&p, &message, i);

@@ -10,17 +10,6 @@
 #include "render/json_function.h"
 #include "render/json_write.h"
 
-static void add_ticks(struct buffer *out, const struct address_ticks *t)
-{
-    JSON_ADD(out, "{\"bytes\":");
-    buffer_add_u64(out, t->bytes, 0);
-    json_add_address(out, "address", t->address);
-    json_add_count(out, "ticks", t->ticks);
-    json_add_number(out, "seconds", t->seconds);
-    json_add_flag(out, "shared", t->shared);
-    JSON_ADD(out, "}");
-}
-
 static void add_calls(struct buffer *out, const struct report *r, const struct address_calls *c)
 {
     JSON_ADD(out, "{\"callee\":");
@@ -33,16 +22,6 @@ static void add_calls(struct buffer *out, const struct report *r, const struct a
     }
     json_add_address(out, "address", c->address);
     json_add_count(out, "calls", c->calls);
-    JSON_ADD(out, "}");
-}
-
-static void add_line(struct buffer *out, const struct object *o, const struct object_line *l)
-{
-    JSON_ADD(out, "{\"file\":");
-    render_json_string(out, object_name(o, l->file));
-    json_add_count(out, "line", l->line);
-    json_add_address(out, "address", l->low);
-    json_add_count(out, "bytes", l->high - l->low);
     JSON_ADD(out, "}");
 }
 
@@ -114,7 +93,13 @@ void render_addresses(const struct render_input *in, const struct render_address
     JSON_ADD(out, "{\"rows\":[");
     for (uint32_t i = 0; i < what->tick_count; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
-        add_ticks(out, &what->ticks[i]);
+        JSON_ADD(out, "{\"bytes\":");
+        buffer_add_u64(out, what->ticks[i].bytes, 0);
+        json_add_address(out, "address", what->ticks[i].address);
+        json_add_count(out, "ticks", what->ticks[i].ticks);
+        json_add_number(out, "seconds", what->ticks[i].seconds);
+        json_add_flag(out, "shared", what->ticks[i].shared);
+        JSON_ADD(out, "}");
     }
     JSON_ADD(out, "],\"calls\":[");
     for (uint32_t i = 0; i < what->call_count; i++) {
@@ -124,7 +109,12 @@ void render_addresses(const struct render_input *in, const struct render_address
     JSON_ADD(out, "],\"lines\":[");
     for (uint32_t i = 0; i < what->line_count; i++) {
         buffer_add_text(out, i > 0 ? ",\n" : "\n");
-        add_line(out, what->object, &what->lines[i]);
+        JSON_ADD(out, "{\"file\":");
+        render_json_string(out, object_name(what->object, what->lines[i].file));
+        json_add_count(out, "line", what->lines[i].line);
+        json_add_address(out, "address", what->lines[i].low);
+        json_add_count(out, "bytes", what->lines[i].high - what->lines[i].low);
+        JSON_ADD(out, "}");
     }
     JSON_ADD(out, "],\"files\":[");
     add_files(out, what);

@@ -24,21 +24,6 @@ static void add_arcs(struct buffer *out, const struct report *r, const struct re
     }
 }
 
-static void add_members(struct buffer *out, const struct report *r, const struct report_cycle *cycle, size_t limit)
-{
-    for (uint32_t i = 0; i < cycle->member_count && i < limit; i++) {
-        const struct report_function *f = &r->functions[cycle->members[i].other];
-        buffer_add_text(out, i > 0 ? ",{\"name\":" : "{\"name\":");
-        render_json_string(out, f->name);
-        json_add_text(out, "raw_name", f->raw);
-        json_add_address(out, "address", f->address);
-        json_add_times(out, f->self, f->children);
-        json_add_count(out, "calls_outside", f->calls_outside);
-        json_add_count(out, "calls_inside", f->calls_inside);
-        JSON_ADD(out, "}");
-    }
-}
-
 static void add_cycle(struct buffer *out, const struct report *r, const struct render_cycle *x, size_t limit)
 {
     const struct report_cycle *c = x->cycle;
@@ -60,7 +45,17 @@ static void add_cycle(struct buffer *out, const struct report *r, const struct r
     json_add_count(out, "break_count", breaking);
     json_add_count(out, "break_calls", calls);
     JSON_ADD(out, ",\"members\":[");
-    add_members(out, r, c, limit);
+    for (uint32_t i = 0; i < c->member_count && i < limit; i++) {
+        const struct report_function *f = &r->functions[c->members[i].other];
+        buffer_add_text(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+        render_json_string(out, f->name);
+        json_add_text(out, "raw_name", f->raw);
+        json_add_address(out, "address", f->address);
+        json_add_times(out, f->self, f->children);
+        json_add_count(out, "calls_outside", f->calls_outside);
+        json_add_count(out, "calls_inside", f->calls_inside);
+        JSON_ADD(out, "}");
+    }
     JSON_ADD(out, "],\"arcs\":[");
     add_arcs(out, r, x, false, limit);
     JSON_ADD(out, "],\"break\":[");

@@ -140,23 +140,18 @@ static void add_item(struct buffer *out, const struct render_diff *in, enum diff
     JSON_ADD(out, "}");
 }
 
-static void add_counts(struct buffer *out, const struct diff_table *t)
-{
-    JSON_ADD(out, ",\"counts\":{\"rows\":");
-    buffer_add_u64(out, t->count, 0);
-    for (unsigned i = 0; i < DIFF_VERDICTS; i++) {
-        json_add_count(out, diff_verdict_name((enum diff_verdict)i), t->counts[i]);
-    }
-    JSON_ADD(out, "}");
-}
-
 static void add_table(struct buffer *out, const struct render_diff *in, enum diff_metric metric)
 {
     const struct diff_table *t = &in->diff->tables[metric];
     JSON_ADD(out, "{\"metric\":");
     render_json_string(out, diff_metric_name(metric));
     json_add_text(out, "not_computed", t->made ? NULL : t->why_not);
-    add_counts(out, t);
+    JSON_ADD(out, ",\"counts\":{\"rows\":");
+    buffer_add_u64(out, t->count, 0);
+    for (unsigned i = 0; i < DIFF_VERDICTS; i++) {
+        json_add_count(out, diff_verdict_name((enum diff_verdict)i), t->counts[i]);
+    }
+    JSON_ADD(out, "}");
     json_add_count(out, "tests", t->tests);
     if (t->common.functions > 0) {
         JSON_ADD(out, ",\"common\":{\"functions\":");

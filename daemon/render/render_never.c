@@ -3,14 +3,6 @@
 #include "proto/message.h"
 #include "render/json_write.h"
 
-/* With probability 95 %, fewer than this part of all processes enters a function that none of n entered ("rule of
- * three"). Only counts that lack nothing bound anything. */
-static void add_bound(struct buffer *out, const struct provenance *p)
-{
-    const bool known = p->processes >= 3 && (p->inexact & INEXACT_CALLS) == 0;
-    json_add_known(out, "bound", known ? 3 / (double)p->processes : 0, known);
-}
-
 void render_never(const struct render_input *in, const struct never_called *never, size_t limit, struct buffer *out)
 {
     const struct provenance *p = in->provenance;
@@ -41,7 +33,10 @@ void render_never(const struct render_input *in, const struct never_called *neve
     json_add_count(out, "counted_functions", never->counted);
     json_add_count(out, "not_called", never->not_called);
     json_add_count(out, "processes_started", p->processes);
-    add_bound(out, p);
+    /* With probability 95 %, fewer than this part of all processes enters a function that none of n entered ("rule of
+     * three"). Only counts that lack nothing bound anything. */
+    const bool known = p->processes >= 3 && (p->inexact & INEXACT_CALLS) == 0;
+    json_add_known(out, "bound", known ? 3 / (double)p->processes : 0, known);
     json_add_exact_parts(out, p->inexact);
     json_add_exact(out, p->inexact);
     json_add_meanings(out, p->inexact);

@@ -50,12 +50,6 @@ static int function_compare(const void *left, const void *right, void *context)
     return order != 0 ? order : x < y ? -1 : x > y;
 }
 
-static void selection_sort(const struct report *r, enum render_sort sort, uint32_t *functions, uint32_t n)
-{
-    struct sorter s = {r, sort};
-    qsort_r(functions, n, sizeof *functions, function_compare, &s);
-}
-
 bool render_has_focus(const struct report_function *f, const char *focus)
 {
     return strstr(f->name, focus) != NULL || strstr(f->raw, focus) != NULL;
@@ -103,7 +97,8 @@ static uint32_t function_choose(const struct render_input *in, uint32_t *list, u
         }
     }
     if (in->show.sort != RENDER_SORT_INDEX) {
-        selection_sort(r, in->show.sort, list, n);
+        struct sorter s = {r, in->show.sort};
+        qsort_r(list, n, sizeof *list, function_compare, &s);
     }
     return in->show.limit != 0 && n > in->show.limit ? in->show.limit : n;
 }

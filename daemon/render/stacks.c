@@ -113,16 +113,6 @@ static double follow_members(struct growth *g, uint32_t at, double share, const 
     return cut;
 }
 
-/* Cycles below a node are queued when their time is whole. */
-static void queue_cycles(struct growth *g, uint32_t first)
-{
-    for (uint32_t i = first; i < g->count; i++) {
-        if (g->nodes[i].node.frame & REPORT_CYCLE) {
-            heap_push(&g->heap, i);
-        }
-    }
-}
-
 static void follow(struct growth *g, uint32_t at)
 {
     uint32_t frame = g->nodes[at].node.frame, first = g->count, entity = stacks_flow_entity(g->flow, frame);
@@ -142,7 +132,12 @@ static void follow(struct growth *g, uint32_t at)
         g->nodes[at].node.self = share * f->self * (class ? stacks_flow_uncalled(g->report, entity) : 1);
         cut += follow_arcs(g, at, share, f->callees, f->callee_count);
     }
-    queue_cycles(g, first);
+    /* Cycles below a node are queued when their time is whole. */
+    for (uint32_t i = first; i < g->count; i++) {
+        if (g->nodes[i].node.frame & REPORT_CYCLE) {
+            heap_push(&g->heap, i);
+        }
+    }
     for (uint32_t c = g->flow->first[entity]; c != STACKS_ROOT; c = g->flow->next[c]) {
         cut += growth_flow(g, at, REPORT_CYCLE | (c - g->report->function_count), share * g->flow->total[c]);
     }
@@ -225,28 +220,23 @@ const char *stacks_mark(const struct stacks *s)
     return s->synthetic ? "[synthetic stacks]" : NULL;
 }
 
-/* The stacks that were seen, all of them. */
-static void take_frames(const struct report *r, struct arena *a, struct stacks *out)
-{
-    const struct report_stack_facts *seen = r->stacks;
-    struct stack_node *nodes = ARENA_ARRAY(a, seen->frame_count, struct stack_node);
-    *out = (struct stacks){.count = seen->frame_count, .nodes = nodes};
-    for (uint32_t i = 0; i < seen->frame_count; i++) {
-        const struct report_frame *f = &seen->frames[i];
-        nodes[i] = (struct stack_node){.parent = f->parent == REPORT_FRAME_ROOT ? STACKS_NONE : f->parent,
-                                       .frame = f->function,
-                                       .depth = f->depth,
-                                       .total = f->total,
-                                       .self = f->self,
-                                       .inferred = f->inferred};
-        out->total += f->depth == 0 ? f->total : 0;
-    }
-}
-
 void stacks_make(const struct report *report, struct arena *a, struct stacks *out)
 {
     if (report->time_measured) {
-        take_frames(report, a, out);
+        /* The stacks that were seen, all of them. */
+        const struct report_stack_facts *seen = report->stacks;
+        struct stack_node *nodes = ARENA_ARRAY(a, seen->frame_count, struct stack_node);
+        *out = (struct stacks){.count = seen->frame_count, .nodes = nodes};
+        for (uint32_t i = 0; i < seen->frame_count; i++) {
+            const struct report_frame *f = &seen->frames[i];
+            nodes[i] = (struct stack_node){.parent = f->parent == REPORT_FRAME_ROOT ? STACKS_NONE : f->parent,
+                                           .frame = f->function,
+                                           .depth = f->depth,
+                                           .total = f->total,
+                                           .self = f->self,
+                                           .inferred = f->inferred};
+            out->total += f->depth == 0 ? f->total : 0;
+        }
         return;
     }
     struct growth g = {.report = report, .smallest = SMALLEST * report->total};

@@ -174,16 +174,6 @@ static void add_sampled(struct buffer *out, const struct coverage *c, const stru
     buffer_add_text(out, separator[0] == ',' ? "\n" : " sampled, all of it in known objects\n");
 }
 
-static void add_unsampled(struct buffer *out, const struct coverage *c)
-{
-    const uint64_t *w = c->counters;
-    buffer_add_text(out, "Coverage  unknown: no tick in ");
-    add_measured(out, w[COLLECTOR_CPU_NS]);
-    buffer_add_text(out, " of CPU time");
-    add_processes(out, w);
-    buffer_add_text(out, ", so no times are known\n");
-}
-
 /* The beginning of a line: its label is there once. */
 static void add_label(struct buffer *out, const char **label)
 {
@@ -262,7 +252,12 @@ void text_add_collector(const struct text_parts *t)
             label = INDENT;
         }
     } else {
-        add_unsampled(out, c);
+        const uint64_t *w = c->counters;
+        buffer_add_text(out, "Coverage  unknown: no tick in ");
+        add_measured(out, w[COLLECTOR_CPU_NS]);
+        buffer_add_text(out, " of CPU time");
+        add_processes(out, w);
+        buffer_add_text(out, ", so no times are known\n");
         label = INDENT;
     }
     add_without_ticks(out, c, t->in->report, share_shown, &label);

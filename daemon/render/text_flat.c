@@ -73,16 +73,6 @@ static struct flat_layout flat_measure(const struct text_parts *t, const uint32_
     return l;
 }
 
-static void flat_add_header(struct buffer *out, const struct flat_layout *l)
-{
-    buffer_add_format(out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l->cumulative + 1, "cumulative", l->self, "self  ",
-                      l->calls + l->recursion, "", l->per_call, "self  ", l->per_call - 1,
-                      "total"); /* each over its column, none ends in blanks */
-    buffer_add_format(out, "%5s %*s  %*s %*s%s%-*s %*s %*s  name\n", "time", l->cumulative, l->dimension, l->self,
-                      l->dimension, l->calls - 5, l->mark, "calls", l->recursion, l->recursion > 0 ? "+self" : "",
-                      l->per_call, "per call", l->per_call, "per call");
-}
-
 /* "1+182104": calls from others, and calls of itself, as the graph has them. */
 static void flat_add_calls(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
 {
@@ -95,15 +85,6 @@ static void flat_add_calls(struct buffer *out, const struct flat_layout *l, cons
     }
 }
 
-/* "~0.46" where it is an estimate: in its column and the blank before it. */
-static void flat_add_self(struct buffer *out, const struct flat_layout *l, const struct report_function *f)
-{
-    size_t width = (size_t)l->self + 1, size = (size_t)amount_width(f->self) + (f->self_estimated ? 1 : 0);
-    buffer_add_repeat(out, ' ', width > size ? width - size : 0);
-    buffer_add_text(out, f->self_estimated ? "~" : "");
-    amount_add(out, f->self, 0);
-}
-
 static void flat_add_line(const struct text_parts *t, const struct flat_layout *l, uint32_t position, double cumulative)
 {
     const struct report_function *f = &t->in->report->functions[position];
@@ -112,7 +93,11 @@ static void flat_add_line(const struct text_parts *t, const struct flat_layout *
     amount_add(out, total > 0 ? 100 * f->self / total : 0, 6);
     buffer_add_char(out, ' ');
     amount_add(out, cumulative, l->cumulative);
-    flat_add_self(out, l, f);
+    /* "~0.46" where it is an estimate: in its column and the blank before it. */
+    size_t width = (size_t)l->self + 1, size = (size_t)amount_width(f->self) + (f->self_estimated ? 1 : 0);
+    buffer_add_repeat(out, ' ', width > size ? width - size : 0);
+    buffer_add_text(out, f->self_estimated ? "~" : "");
+    amount_add(out, f->self, 0);
     if (f->calls > 0 || f->self_calls > 0) {
         double calls = (double)f->calls;
         buffer_add_char(out, ' ');
@@ -145,7 +130,12 @@ void text_add_flat(const struct text_parts *t)
     if (!(t->in->report->total > 0)) {
         buffer_add_format(t->out, " no %s accumulated\n\n", t->in->report->in_seconds ? "time" : l.dimension);
     }
-    flat_add_header(t->out, &l);
+    buffer_add_format(t->out, "%5s %*s %*s %*s %*s %*s\n", "%  ", l.cumulative + 1, "cumulative", l.self, "self  ",
+                      l.calls + l.recursion, "", l.per_call, "self  ", l.per_call - 1,
+                      "total"); /* each over its column, none ends in blanks */
+    buffer_add_format(t->out, "%5s %*s  %*s %*s%s%-*s %*s %*s  name\n", "time", l.cumulative, l.dimension, l.self,
+                      l.dimension, l.calls - 5, l.mark, "calls", l.recursion, l.recursion > 0 ? "+self" : "",
+                      l.per_call, "per call", l.per_call, "per call");
     double cumulative = 0;
     for (uint32_t i = 0; i < n && !t->out->failed; i++) {
         cumulative += t->in->report->functions[list[i]].self;

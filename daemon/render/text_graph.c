@@ -84,19 +84,6 @@ static double caller_calls(const struct graph *g, uint32_t caller)
                                         : g->calls[caller];
 }
 
-/* The cell of a row, and the blanks before the name. */
-static void add_ratio(const struct graph *g, uint64_t calls, uint32_t caller)
-{
-    const double of = g->ratio && calls > 0 ? caller_calls(g, caller) : 0;
-    if (of > 0) {
-        buffer_add_char(g->out, ' ');
-        amount_add_ratio(g->out, (double)calls / of, GAP + RATIO - 2);
-        buffer_add_char(g->out, ' ');
-    } else {
-        buffer_add_repeat(g->out, ' ', GAP + (g->ratio ? RATIO : 0));
-    }
-}
-
 static void skip_ratio(const struct graph *g)
 {
     buffer_add_repeat(g->out, ' ', g->ratio ? RATIO : 0);
@@ -178,7 +165,15 @@ static void add_row(const struct graph *g, const struct report_arc *arc, const s
     } else {
         buffer_add_repeat(out, ' ', (size_t)(g->of + 1));
     }
-    add_ratio(g, arc->calls, row->caller);
+    /* The cell of a row, and the blanks before the name. */
+    const double of = g->ratio && arc->calls > 0 ? caller_calls(g, row->caller) : 0;
+    if (of > 0) {
+        buffer_add_char(g->out, ' ');
+        amount_add_ratio(g->out, (double)arc->calls / of, GAP + RATIO - 2);
+        buffer_add_char(g->out, ' ');
+    } else {
+        buffer_add_repeat(g->out, ' ', GAP + (g->ratio ? RATIO : 0));
+    }
     add_per_call(g, row->counted ? arc : NULL);
     add_label(g, arc->other);
 }
@@ -330,21 +325,6 @@ static void add_header(const struct graph *g, const struct render_input *in)
     buffer_add_format(g->out, "%*s\n", g->of + 2 + beyond, "name");
 }
 
-static void add_entries(const struct graph *g, const struct selection *shown)
-{
-    for (uint32_t i = 0; i < shown->entry_count && !g->out->failed; i++) {
-        uint32_t entry = shown->entries[i];
-        if (entry & REPORT_CYCLE) {
-            add_cycle(g, entry & ~REPORT_CYCLE);
-        } else {
-            add_function(g, entry);
-        }
-        buffer_add_repeat(g->out, '-', DASHES);
-        buffer_add_char(g->out, '\n');
-    }
-    buffer_add_text(g->out, "\f\n"); /* readers of gprof's listing take this for the end of the graph */
-}
-
 void text_add_graph(const struct text_parts *t)
 {
     struct graph g = {.report = t->in->report, .out = t->out, .rows = t->in->show.rows};
@@ -362,7 +342,17 @@ void text_add_graph(const struct text_parts *t)
     }
     graph_measure(&g);
     add_header(&g, t->in);
-    add_entries(&g, t->shown);
+    for (uint32_t i = 0; i < t->shown->entry_count && !g.out->failed; i++) {
+        uint32_t entry = t->shown->entries[i];
+        if (entry & REPORT_CYCLE) {
+            add_cycle(&g, entry & ~REPORT_CYCLE);
+        } else {
+            add_function(&g, entry);
+        }
+        buffer_add_repeat(g.out, '-', DASHES);
+        buffer_add_char(g.out, '\n');
+    }
+    buffer_add_text(g.out, "\f\n"); /* readers of gprof's listing take this for the end of the graph */
     arena_undefer(t->arena, &deferred);
 }
 

@@ -93,16 +93,6 @@ static void add_sources(struct buffer *out, const struct provenance *p, const st
     }
 }
 
-/* Those that have no line of their own in the heading. */
-static void add_meanings(struct buffer *out, uint32_t inexact)
-{
-    for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
-        if ((inexact & bit & ~((unsigned)INEXACT_NOT_READ | INEXACT_SAMPLED)) != 0) {
-            buffer_add_format(out, "          %-16s %s\n", message_inexact_name(bit), message_inexact_meaning(bit));
-        }
-    }
-}
-
 static void add_exactness(struct buffer *out, const struct render_input *in)
 {
     const uint32_t inexact = in->provenance->inexact;
@@ -122,7 +112,12 @@ static void add_exactness(struct buffer *out, const struct render_input *in)
                          : (inexact & INEXACT_CALLS) == 0                   ? " (calls are exact, ticks are not)\n"
                          : (inexact & INEXACT_TICKS) == 0                   ? " (ticks are exact, calls are not)\n"
                                                                             : "\n");
-    add_meanings(out, inexact);
+    /* Those that have no line of their own in the heading. */
+    for (uint32_t bit = 1; bit != 0 && bit <= INEXACT_ALL; bit <<= 1) {
+        if ((inexact & bit & ~((unsigned)INEXACT_NOT_READ | INEXACT_SAMPLED)) != 0) {
+            buffer_add_format(out, "          %-16s %s\n", message_inexact_name(bit), message_inexact_meaning(bit));
+        }
+    }
     if (in->provenance->unread > 0) {
         char since[40];
         render_time_second(in->provenance->unread_since, since);
@@ -229,36 +224,6 @@ static void add_unnamed(struct buffer *out, const struct render_input *in)
         buffer_add_text(out, "; they have no file that could be sent");
     }
     buffer_add_char(out, '\n');
-}
-
-/* Code that much of the time is in, although no function is known there: of the build with most of it. */
-static void add_gap(struct buffer *out, const struct report *r)
-{
-    const struct report_function *gap = NULL;
-    for (uint32_t i = 0; i < r->function_count; i++) {
-        const struct report_function *f = &r->functions[i];
-        gap = f->kind == REPORT_GAP && 100 * f->self >= r->total && (gap == NULL || f->self > gap->self) ? f : gap;
-    }
-    if (gap != NULL && gap->self > 0) {
-        buffer_add_text(out, "Names     [gap] is code of ");
-        name_add_safe(out, name_find_base(r->build_names[gap->build]));
-        buffer_add_text(out, " that no function name covers; if the file is stripped, its debug\n" INDENT
-                             "file names it: `profctl symbols FILE`\n");
-    }
-}
-
-static void add_disputed(struct buffer *out, const struct render_input *in)
-{
-    for (uint32_t i = 0; in->disputed != NULL && i < in->report->build_count; i++) {
-        const char *name = in->report->build_names[i] != NULL ? in->report->build_names[i] : "";
-        if (in->disputed[i] != NULL) {
-            buffer_add_text(out, "Disputed  ");
-            name_add_safe(out, *name != '\0' ? name : in->report->builds[i]);
-            buffer_add_text(out, ": ");
-            name_add_safe(out, in->disputed[i]);
-            buffer_add_text(out, "\n");
-        }
-    }
 }
 
 static void add_self_time(const struct text_parts *t, const char *whose, double seconds)
@@ -431,8 +396,28 @@ static void add_missing(const struct text_parts *t)
     if (r->unnamed_builds > 0) {
         add_unnamed(t->out, t->in);
     }
-    add_gap(t->out, r);
-    add_disputed(t->out, t->in);
+    /* Code that much of the time is in, although no function is known there: of the build with most of it. */
+    const struct report_function *gap = NULL;
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        const struct report_function *f = &r->functions[i];
+        gap = f->kind == REPORT_GAP && 100 * f->self >= r->total && (gap == NULL || f->self > gap->self) ? f : gap;
+    }
+    if (gap != NULL && gap->self > 0) {
+        buffer_add_text(t->out, "Names     [gap] is code of ");
+        name_add_safe(t->out, name_find_base(r->build_names[gap->build]));
+        buffer_add_text(t->out, " that no function name covers; if the file is stripped, its debug\n" INDENT
+                                "file names it: `profctl symbols FILE`\n");
+    }
+    for (uint32_t i = 0; t->in->disputed != NULL && i < t->in->report->build_count; i++) {
+        const char *name = t->in->report->build_names[i] != NULL ? t->in->report->build_names[i] : "";
+        if (t->in->disputed[i] != NULL) {
+            buffer_add_text(t->out, "Disputed  ");
+            name_add_safe(t->out, *name != '\0' ? name : t->in->report->builds[i]);
+            buffer_add_text(t->out, ": ");
+            name_add_safe(t->out, t->in->disputed[i]);
+            buffer_add_text(t->out, "\n");
+        }
+    }
     if (r->counted_functions > 0) {
         const bool left_out = (t->in->provenance->inexact & INEXACT_LEFT_OUT) != 0;
         text_add_wrong(t, left_out || t->in->show.view == RENDER_VIEW_NOT_CALLED, "Not called",

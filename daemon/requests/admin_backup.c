@@ -57,16 +57,6 @@ static void admin_verify_on_timer(void *context)
     admin_verify_put(context);
 }
 
-/* A permanent reader would prevent the write-ahead log from being reset, so that it would grow with every upload. */
-static void admin_verify_go_on(struct admin *a)
-{
-    if (writer_pending(a->service->config.writer)) {
-        loop_timer_set(a->timer, PAUSE_MS);
-    } else {
-        admin_verify_put(a);
-    }
-}
-
 static void admin_verify_done(struct verification *c)
 {
     struct admin *a = admin_of(c);
@@ -80,7 +70,13 @@ static void admin_verify_done(struct verification *c)
         admin_verify_answer(a);
     } else {
         admin_report(a, c->verify.uploads, c->verify.total);
-        admin_verify_go_on(a);
+        /* A permanent reader would prevent the write-ahead log from being reset, so that it would grow with every
+         * upload. */
+        if (writer_pending(a->service->config.writer)) {
+            loop_timer_set(a->timer, PAUSE_MS);
+        } else {
+            admin_verify_put(a);
+        }
     }
 }
 
@@ -214,16 +210,6 @@ static void admin_backup_run(struct store *store, const struct profd_error *full
     }
 }
 
-/* Uploads have three quarters of the writer's time. */
-static void admin_backup_go_on(const struct admin_service *s, struct admin *a)
-{
-    if (writer_pending(s->config.writer) && a->took_ms) {
-        loop_timer_set(a->timer, 3 * a->took_ms);
-    } else {
-        admin_backup_put(a);
-    }
-}
-
 static void admin_backup_step_done(struct writer_job *job)
 {
     struct admin *a = container_of(job, struct admin, job);
@@ -242,7 +228,12 @@ static void admin_backup_step_done(struct writer_job *job)
         admin_backup_send(a, c);
     } else {
         admin_report(a, a->backup.done, a->backup.total);
-        admin_backup_go_on(s, a);
+        /* Uploads have three quarters of the writer's time. */
+        if (writer_pending(s->config.writer) && a->took_ms) {
+            loop_timer_set(a->timer, 3 * a->took_ms);
+        } else {
+            admin_backup_put(a);
+        }
     }
 }
 

@@ -18,24 +18,6 @@
 #define SECRET_SIZE 32
 #define TOKEN_PREFIX "profd_" /* scanners of source code find leaked tokens by it */
 
-/* Draws a token, and its hash. */
-static enum profd_status token_draw(struct admin *a, struct profd_error *e)
-{
-    uint8_t secret[SECRET_SIZE];
-    struct sha256_ctx context;
-
-    if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
-        return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
-    }
-    memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
-    hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
-    explicit_bzero(secret, sizeof secret);
-    sha256_init(&context);
-    sha256_update(&context, strlen(a->token), (const uint8_t *)a->token);
-    sha256_digest(&context, sizeof a->request.token.hash, a->request.token.hash);
-    return PROFD_OK;
-}
-
 static json_t *token_time(int64_t at)
 {
     char text[40];
@@ -132,7 +114,19 @@ enum profd_status admin_begin_token(struct admin *a, struct profd_error *e)
         t->expires = t->created + a->request.lasts;
     }
     if (add && t->has_hash) {
-        TRY(token_draw(a, e));
+        /* Draws a token, and its hash. */
+        uint8_t secret[SECRET_SIZE];
+        struct sha256_ctx context;
+
+        if (getrandom(secret, sizeof secret, 0) != (ssize_t)sizeof secret) {
+            return profd_error_set(e, PROFD_IO, "cannot draw a token: %s", strerror(errno));
+        }
+        memcpy(a->token, TOKEN_PREFIX, sizeof TOKEN_PREFIX - 1);
+        hex_put(a->token + sizeof TOKEN_PREFIX - 1, secret, sizeof secret);
+        explicit_bzero(secret, sizeof secret);
+        sha256_init(&context);
+        sha256_update(&context, strlen(a->token), (const uint8_t *)a->token);
+        sha256_digest(&context, sizeof a->request.token.hash, a->request.token.hash);
     }
     return admin_submit(a, token_run, token_done, e);
 }

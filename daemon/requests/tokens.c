@@ -86,20 +86,6 @@ static const struct store_token *tokens_look(const struct tokens *all, const str
     return t && t->has_hash == !c->user && (c->user || memeql_sec(t->hash, c->token_sha256, sizeof t->hash)) ? t : NULL;
 }
 
-/* A client that guesses tokens must not fill the log. */
-static void tokens_log_refusal(struct tokens *all, const char *sentence)
-{
-    const uint64_t now = loop_now();
-
-    all->refused++;
-    if (!all->logged || now - all->logged >= LOG_MS) {
-        log_write(LOG_LEVEL_NOTICE, NULL, "refused an HTTP request: %s; refused since the previous line: %" PRIu64,
-                  sentence, all->refused);
-        all->logged = now;
-        all->refused = 0;
-    }
-}
-
 /* Finds the token of a request. NULL: it has none, and *status is 0 if it needs none. */
 static const struct store_token *tokens_identify(const struct tokens *all, const struct http_credentials *c,
                                                  int *status, struct profd_error *e)
@@ -149,7 +135,16 @@ int tokens_admit(void *context, const struct http_credentials *c, uint64_t *toke
         return 0;
     }
     if (status && (t || c->token_sha256 || c->user)) {
-        tokens_log_refusal(all, e->sentence);
+        /* A client that guesses tokens must not fill the log. */
+        const uint64_t now = loop_now();
+
+        all->refused++;
+        if (!all->logged || now - all->logged >= LOG_MS) {
+            log_write(LOG_LEVEL_NOTICE, NULL, "refused an HTTP request: %s; refused since the previous line: %" PRIu64,
+                      e->sentence, all->refused);
+            all->logged = now;
+            all->refused = 0;
+        }
     }
     return status;
 }
