@@ -368,41 +368,20 @@ static enum profd_status chunk_refuse(uint64_t at, const struct attach_chunk *c,
                            (unsigned long long)at, c->kind, (unsigned long long)c->size, c->primary, c->hash, what);
 }
 
-static enum profd_status modules_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c,
-                                      struct profd_error *e)
-{
-    uint32_t which = (c->primary - 1) / ATTACH_MODULES_PER_CHUNK;
-    if (c->primary == 0 || (c->primary - 1) % ATTACH_MODULES_PER_CHUNK || which >= ATTACH_MODULE_CHUNKS ||
-        c->size < sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row)) {
-        return chunk_refuse(at, c, "not a chunk of modules", e);
-    }
-    if (image->module_chunk[which]) {
-        return chunk_refuse(at, c, "these modules were there before", e);
-    }
-    image->module_chunk[which] = (uint32_t)(at / ATTACH_PAGE);
-    return PROFD_OK;
-}
-
-static enum profd_status nodes_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c,
-                                    struct profd_error *e)
-{
-    if (c->magic != ATTACH_STACKS_MAGIC || c->primary == 0 || c->hash <= image->nodes ||
-        (uint64_t)c->hash + c->primary > ATTACH_NODES_MAX + 1u) {
-        return chunk_refuse(at, c, "not a chunk of stacks", e);
-    }
-    if (sizeof *c + (uint64_t)c->primary * sizeof(struct attach_node) > c->size) {
-        return chunk_refuse(at, c, "its nodes do not fit", e);
-    }
-    image->nodes = c->hash + c->primary - 1;
-    image->slots += c->primary;
-    return PROFD_OK;
-}
-
 static enum profd_status chunk_take(struct attach_image *image, uint64_t at, const struct attach_chunk *c,
                                     struct profd_error *e)
 {
     if (c->kind == ATTACH_KIND_STACKS) {
-        return nodes_take(image, at, c, e);
+        if (c->magic != ATTACH_STACKS_MAGIC || c->primary == 0 || c->hash <= image->nodes ||
+            (uint64_t)c->hash + c->primary > ATTACH_NODES_MAX + 1u) {
+            return chunk_refuse(at, c, "not a chunk of stacks", e);
+        }
+        if (sizeof *c + (uint64_t)c->primary * sizeof(struct attach_node) > c->size) {
+            return chunk_refuse(at, c, "its nodes do not fit", e);
+        }
+        image->nodes = c->hash + c->primary - 1;
+        image->slots += c->primary;
+        return PROFD_OK;
     }
     if (is_table(c->kind)) {
         uint64_t slots = (uint64_t)c->primary + c->hash;
@@ -413,7 +392,16 @@ static enum profd_status chunk_take(struct attach_image *image, uint64_t at, con
         return PROFD_OK;
     }
     if (c->kind == ATTACH_KIND_MODULES) {
-        return modules_take(image, at, c, e);
+        uint32_t which = (c->primary - 1) / ATTACH_MODULES_PER_CHUNK;
+        if (c->primary == 0 || (c->primary - 1) % ATTACH_MODULES_PER_CHUNK || which >= ATTACH_MODULE_CHUNKS ||
+            c->size < sizeof *c + ATTACH_MODULES_PER_CHUNK * sizeof(struct attach_module_row)) {
+            return chunk_refuse(at, c, "not a chunk of modules", e);
+        }
+        if (image->module_chunk[which]) {
+            return chunk_refuse(at, c, "these modules were there before", e);
+        }
+        image->module_chunk[which] = (uint32_t)(at / ATTACH_PAGE);
+        return PROFD_OK;
     }
     if (c->kind != ATTACH_KIND_NAME && c->kind != ATTACH_KIND_LABELS) {
         return chunk_refuse(at, c, "no known kind", e);

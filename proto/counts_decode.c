@@ -182,16 +182,6 @@ static enum profd_status decode_orders(struct counts_reader *r, struct counts *c
     return bad ? profd_error_set(e, PROFD_MALFORMED, "a commit or rank of an arc is out of range") : PROFD_OK;
 }
 
-/* True if sorted arcs ascend. from, to: the numbers of their places, which ascend as the places do. */
-static bool arcs_ascend(const uint64_t *from, const uint64_t *to, uint32_t n)
-{
-    bool ascend = true;
-    for (uint32_t i = 1; i < n; i++) {
-        ascend &= from[i] > from[i - 1] || (from[i] == from[i - 1] && to[i] > to[i - 1]);
-    }
-    return ascend;
-}
-
 static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, struct work *w, struct counts *c,
                                      struct profd_error *e)
 {
@@ -219,7 +209,12 @@ static enum profd_status decode_arcs(struct counts_reader *r, uint32_t builds, s
         return profd_error_set(e, PROFD_MALFORMED, "the callee of an arc is none of %u places", w->places.count);
     }
     if (c->sorted) {
-        if (!arcs_ascend(c->commit, to, c->arc_count)) {
+        /* commit and to have the numbers of the places, which ascend as the places do. */
+        bool ascend = true;
+        for (uint32_t i = 1; i < c->arc_count; i++) {
+            ascend &= c->commit[i] > c->commit[i - 1] || (c->commit[i] == c->commit[i - 1] && to[i] > to[i - 1]);
+        }
+        if (!ascend) {
             return profd_error_set(e, PROFD_MALFORMED, "arcs of a sum do not ascend");
         }
         TRY(decode_orders(r, c, w->scratch, e));
@@ -359,24 +354,6 @@ static enum profd_status decode_clocks(struct counts_reader *r, struct counts *c
     return PROFD_OK;
 }
 
-static enum profd_status decode_depths(const uint64_t *up, struct counts *c, struct profd_error *e)
-{
-    for (uint32_t k = 0; k < c->tree_count; k++) {
-        const struct counts_tree *t = &c->trees[k];
-        uint64_t deepest = 0; /* that is possible */
-        for (uint32_t i = t->first; i < t->first + t->used; i++) {
-            if (up[i] > deepest || deepest - up[i] >= LIMIT_STACK_DEPTH) {
-                return profd_error_set(e, PROFD_MALFORMED,
-                                       "node %u of stacks: %llu levels above depth %llu, at most %u", i,
-                                       (unsigned long long)up[i], (unsigned long long)deepest, LIMIT_STACK_DEPTH - 1);
-            }
-            c->node_depth[i] = (uint8_t)(deepest - up[i]);
-            deepest = deepest - up[i] + 1;
-        }
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds, struct work *w, struct counts *c,
                                        struct profd_error *e)
 {
@@ -384,7 +361,19 @@ static enum profd_status decode_stacks(struct counts_reader *r, uint32_t builds,
     if (!counts_column_get(&r->at, r->end, w->scratch, c->node_count)) {
         return counts_decode_short("the depths of stacks", e);
     }
-    TRY(decode_depths(w->scratch, c, e));
+    for (uint32_t k = 0; k < c->tree_count; k++) {
+        const struct counts_tree *t = &c->trees[k];
+        uint64_t deepest = 0; /* that is possible */
+        for (uint32_t i = t->first; i < t->first + t->used; i++) {
+            if (w->scratch[i] > deepest || deepest - w->scratch[i] >= LIMIT_STACK_DEPTH) {
+                return profd_error_set(
+                    e, PROFD_MALFORMED, "node %u of stacks: %llu levels above depth %llu, at most %u", i,
+                    (unsigned long long)w->scratch[i], (unsigned long long)deepest, LIMIT_STACK_DEPTH - 1);
+            }
+            c->node_depth[i] = (uint8_t)(deepest - w->scratch[i]);
+            deepest = deepest - w->scratch[i] + 1;
+        }
+    }
     if (!counts_column_get(&r->at, r->end, c->node_ticks, c->node_count)) {
         return counts_decode_short("the ticks of stacks", e);
     }

@@ -52,20 +52,6 @@ int64_t incoming_hour(const struct segment *s, int64_t clock)
     return correct(s->hour * SEGMENT_HOUR, clock) / SEGMENT_HOUR;
 }
 
-static void set_window(const struct store_delivery *d, int64_t clock, struct store_upload *u)
-{
-    const struct segment *s = d->segment;
-    u->start = correct(s->first, clock);
-    u->end = correct(s->last, clock);
-    u->inexact = s->inexact | (s->counts.saturated ? (uint32_t)INEXACT_SATURATED : 0) |
-                 (is_off(clock) ? (uint32_t)INEXACT_CLOCK : 0);
-    if (s->last == 0 || u->end > d->received + STORE_CLOCK_MOST) { /* the clock was wrong when the segment was made */
-        u->end = d->received;
-        u->start = u->start < u->end ? u->start : u->end;
-        u->inexact |= (uint32_t)INEXACT_CLOCK;
-    }
-}
-
 /* The narrowest slice of the clock with all ends. */
 static int64_t width_of(const struct store_delivery *d, int64_t clock, const struct incoming *in)
 {
@@ -196,7 +182,16 @@ enum profd_status incoming_read(struct arena *a, const struct store_delivery *d,
     struct store_upload *u = &out->upload;
     u->uid = uid;
     u->received = d->received;
-    set_window(d, clock, u);
+    const struct segment *s = d->segment;
+    u->start = correct(s->first, clock);
+    u->end = correct(s->last, clock);
+    u->inexact = s->inexact | (s->counts.saturated ? (uint32_t)INEXACT_SATURATED : 0) |
+                 (is_off(clock) ? (uint32_t)INEXACT_CLOCK : 0);
+    if (s->last == 0 || u->end > d->received + STORE_CLOCK_MOST) { /* the clock was wrong when the segment was made */
+        u->end = d->received;
+        u->start = u->start < u->end ? u->start : u->end;
+        u->inexact |= (uint32_t)INEXACT_CLOCK;
+    }
     out->hour = u->end / SEGMENT_HOUR;
     out->width = width_of(d, clock, out);
     out->ended = out->width < SEGMENT_HOUR ? correct(d->segment->ended, clock) : 0;

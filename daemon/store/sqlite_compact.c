@@ -833,36 +833,26 @@ enum profd_status sqlite_roll_hour(struct store *s, int64_t series, int64_t hour
 
 #define SECOND INT64_C(1000000000)
 
-/* Removes a slice of one table of a deleted series. *removed 0: nothing of the series is left. */
-static enum profd_status reclaim_slice(struct store *s, int64_t series, uint64_t *removed,
-                                       struct store_progress *progress, struct profd_error *e)
-{
-    static const enum sqlite_sql tables[] = {SQL_DOOMED_RAW,   SQL_DOOMED_ROLLUPS,    SQL_DOOMED_PROCESSES,
-                                             SQL_SLICE_DOOMED, SQL_HOST_TOTAL_DOOMED, SQL_DOOMED_LEDGER};
-    *removed = 0;
-    for (size_t i = 0; *removed == 0 && i < sizeof tables / sizeof tables[0]; i++) {
-        TRY(sqlite_run(s, tables[i], VALUES(INTEGER(series)), e));
-        *removed = (uint64_t)sqlite3_changes(s->db);
-        if (tables[i] == SQL_DOOMED_ROLLUPS) {
-            s->state.rollups -= *removed < s->state.rollups ? *removed : s->state.rollups;
-            progress->rows += *removed;
-        }
-    }
-    return PROFD_OK;
-}
-
 enum profd_status sqlite_reclaim(struct store *s, const struct sqlite_budget *budget, bool *left,
                                  struct store_progress *progress, struct profd_error *e)
 {
     int64_t series = 0;
-    uint64_t removed = 0;
     TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
     while (*left && !sqlite_budget_spent(budget)) {
-        TRY(reclaim_slice(s, series, &removed, progress, e));
-        if (removed == 0) {
-            TRY(sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e));
+        /* Removes a slice of one table of a deleted series. removed is 0 if nothing of the series is left. */
+        static const enum sqlite_sql tables[] = {SQL_DOOMED_RAW,   SQL_DOOMED_ROLLUPS,    SQL_DOOMED_PROCESSES,
+                                                 SQL_SLICE_DOOMED, SQL_HOST_TOTAL_DOOMED, SQL_DOOMED_LEDGER};
+        uint64_t removed = 0;
+        for (size_t i = 0; removed == 0 && i < sizeof tables / sizeof tables[0]; i++) {
+            TRY(sqlite_run(s, tables[i], VALUES(INTEGER(series)), e));
+            removed = (uint64_t)sqlite3_changes(s->db);
+            if (tables[i] == SQL_DOOMED_ROLLUPS) {
+                s->state.rollups -= removed < s->state.rollups ? removed : s->state.rollups;
+                progress->rows += removed;
+            }
         }
         if (removed == 0) {
+            TRY(sqlite_run(s, SQL_DOOMED_REMOVE, VALUES(INTEGER(series)), e));
             TRY(sqlite_find(s, SQL_DOOMED_NEXT, NULL, 0, &series, left, e));
         }
     }

@@ -37,31 +37,22 @@ static enum profd_status take_next(struct store *s, struct forgetting *f, int64_
     return sqlite_run(s, SQL_ARRIVAL_REMOVE, VALUES(INTEGER(f->epoch), INTEGER(f->mark)), e);
 }
 
-/* The next epoch with such a row. */
-static enum profd_status next_epoch(struct store *s, int64_t before, struct forgetting *f, bool *found,
-                                    struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_first(s, SQL_EPOCH_OLD, VALUES(INTEGER(f->epoch), INTEGER(before / SECOND)), &q, found, e));
-    if (*found) {
-        f->epoch = sqlite3_column_int64(q, 0);
-        f->mark = (uint64_t)sqlite3_column_int64(q, 1);
-        f->number = (uint64_t)sqlite3_column_int64(q, 2);
-        f->gone = sqlite_amount(q, 3);
-        sqlite_finish(q);
-    }
-    return PROFD_OK;
-}
-
 enum profd_status sqlite_centre_forget(struct store *s, int64_t before, struct profd_error *e)
 {
     struct forgetting f = {.epoch = 0};
     bool found = true;
     while (f.rows < ROWS_AT_ONCE) {
-        TRY(next_epoch(s, before, &f, &found, e));
+        /* The next epoch with such a row. */
+        sqlite3_stmt *q;
+        TRY(sqlite_first(s, SQL_EPOCH_OLD, VALUES(INTEGER(f.epoch), INTEGER(before / SECOND)), &q, &found, e));
         if (!found) {
             return PROFD_OK;
         }
+        f.epoch = sqlite3_column_int64(q, 0);
+        f.mark = (uint64_t)sqlite3_column_int64(q, 1);
+        f.number = (uint64_t)sqlite3_column_int64(q, 2);
+        f.gone = sqlite_amount(q, 3);
+        sqlite_finish(q);
         for (bool more = true; more && f.rows < ROWS_AT_ONCE;) {
             TRY(take_next(s, &f, before, &more, e));
         }

@@ -116,30 +116,25 @@ static enum profd_status keep_out(struct store *s, const struct sqlite_host_buil
     return PROFD_OK;
 }
 
-/* Judges an object of a host. If h->kept_out, the object is only recorded, and *e says why. */
-static enum profd_status judge_host(struct store *s, const struct store_object *o, struct sqlite_host_build *h,
-                                    struct profd_error *e)
-{
-    struct store_offered offered;
-    TRY(sqlite_host_build_limit(s, h, o->encoded_size, &offered, e));
-    if (offered.verdict != STORE_OFFER_TAKEN) {
-        return profd_error_set(e, PROFD_LIMIT,
-                               "a host may have %u parsed objects of at most %u bytes, with %llu bytes in all; that of "
-                               "build %s has %zu bytes",
-                               STORE_OFFER_MOST, LIMIT_PARSED_OBJECT, (unsigned long long)STORE_OFFER_BYTES, o->id.text,
-                               o->encoded_size);
-    }
-    TRY(sqlite_host_build_judge(s, h, o->hash, o->has_names, e));
-    return h->kept_out ? keep_out(s, h, o, e) : PROFD_OK;
-}
-
 static enum profd_status put_object(struct store *s, const struct store_object *o, struct sqlite_host_build *h,
                                     struct profd_error *e)
 {
     int64_t build = 0, id = 0;
     bool changed = false, trusted = false;
     if (o->host) {
-        TRY(judge_host(s, o, h, e));
+        /* Judges an object of a host. If h->kept_out, the object is only recorded, and *e says why. */
+        struct store_offered offered;
+        TRY(sqlite_host_build_limit(s, h, o->encoded_size, &offered, e));
+        if (offered.verdict != STORE_OFFER_TAKEN) {
+            return profd_error_set(
+                e, PROFD_LIMIT,
+                "a host may have %u parsed objects of at most %u bytes, with %llu bytes in all; that of "
+                "build %s has %zu bytes",
+                STORE_OFFER_MOST, LIMIT_PARSED_OBJECT, (unsigned long long)STORE_OFFER_BYTES, o->id.text,
+                o->encoded_size);
+        }
+        TRY(sqlite_host_build_judge(s, h, o->hash, o->has_names, e));
+        TRY(h->kept_out ? keep_out(s, h, o, e) : PROFD_OK);
         if (h->kept_out) {
             return PROFD_OK;
         }

@@ -122,10 +122,11 @@ enum profd_status store_wanted(struct store *s, const uint8_t host[STORE_HOST_SI
     return status;
 }
 
-/* Removes what this host sent before as the first object of the build. */
-static enum profd_status replace_own(struct store *s, const struct sqlite_host_build *h, int64_t object,
-                                     struct profd_error *e)
+enum profd_status sqlite_host_build_stored(struct store *s, const struct sqlite_host_build *h, int64_t object,
+                                           const struct store_object *o, struct profd_error *e)
 {
+    const int64_t due = o->received + STORE_OFFER_AGAIN;
+    /* Removes what this host sent before as the first object of the build. */
     int64_t old = 0;
     bool found = true;
     while (found) {
@@ -139,14 +140,6 @@ static enum profd_status replace_own(struct store *s, const struct sqlite_host_b
             TRY(sqlite_count_object(s, old, 1, e));
         }
     }
-    return PROFD_OK;
-}
-
-enum profd_status sqlite_host_build_stored(struct store *s, const struct sqlite_host_build *h, int64_t object,
-                                           const struct store_object *o, struct profd_error *e)
-{
-    const int64_t due = o->received + STORE_OFFER_AGAIN;
-    TRY(replace_own(s, h, object, e));
     TRY(sqlite_run(
         s, SQL_HOST_BUILD_AGREE,
         VALUES(INTEGER(h->build), BLOB(o->hash, STORE_HASH_SIZE), INTEGER(store_tenant_id(h->uid)), INTEGER(due)), e));

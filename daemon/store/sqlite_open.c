@@ -285,23 +285,6 @@ enum profd_status sqlite_sync_directory(const char *path, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* Makes an empty database of an empty file. */
-static enum profd_status fill_empty(const char *path, struct profd_error *e)
-{
-    sqlite3 *db = NULL;
-    enum profd_status status = PROFD_OK;
-    sqlite_seal_register();
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path,
-                                 db ? sqlite3_errmsg(db) : "out of memory");
-    }
-    if (status == PROFD_OK) {
-        status = sqlite_schema_extend(db, &sqlite_schema_newest, 0, e);
-    }
-    sqlite3_close(db);
-    return status;
-}
-
 static void remove_leftovers(const char *path)
 {
     char journal[PATH_MAX];
@@ -325,7 +308,18 @@ static enum profd_status sqlite_create_file(const char *path, struct profd_error
         return profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     }
     close(fd);
-    enum profd_status status = fill_empty(making, e);
+    /* Makes an empty database of an empty file. */
+    sqlite3 *db = NULL;
+    enum profd_status status = PROFD_OK;
+    sqlite_seal_register();
+    if (sqlite3_open_v2(making, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", making,
+                                 db ? sqlite3_errmsg(db) : "out of memory");
+    }
+    if (status == PROFD_OK) {
+        status = sqlite_schema_extend(db, &sqlite_schema_newest, 0, e);
+    }
+    sqlite3_close(db);
     if (status == PROFD_OK && rename(making, path) != 0) {
         status = profd_error_set(e, PROFD_CANT_CREATE, "cannot create the database \"%s\": %s", path, strerror(errno));
     }

@@ -541,19 +541,6 @@ static enum profd_status add_instance(struct store *s, const struct store_upload
     return status;
 }
 
-static enum profd_status save_instance(struct store *s, const struct store_upload *u, const struct instance *i,
-                                       struct profd_error *e)
-{
-    struct sqlite_value upload = i->has_upload ? INTEGER(i->upload) : NOTHING,
-                        series = i->has_upload ? INTEGER(i->series) : NOTHING,
-                        hour = i->has_upload ? INTEGER(i->hour) : NOTHING;
-    TRY(sqlite_run(s, SQL_INSTANCE_SET,
-                   VALUES(INTEGER(i->id), INTEGER(u->base + 1), upload, series, hour, INTEGER(u->received),
-                          INTEGER(u->ended), INTEGER(s->run)),
-                   e));
-    return sqlite_run(s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i->id), BLOB(u->snapshot, u->snapshot_size)), e);
-}
-
 /* The upload of the instance in its hour and series, if it is still single and can be read. */
 static enum profd_status load_growing(struct store *s, const struct instance *i, size_t builds, struct growing *g,
                                       bool *found, struct profd_error *e)
@@ -726,7 +713,14 @@ static enum profd_status sqlite_put_harvest(struct sqlite_batch *b, const struct
         (void)sqlite_batch_number(b);
         sqlite_batch_touch(b, i.series);
     }
-    TRY(save_instance(b->s, u, &i, e));
+    struct sqlite_value upload = i.has_upload ? INTEGER(i.upload) : NOTHING,
+                        series = i.has_upload ? INTEGER(i.series) : NOTHING,
+                        hour = i.has_upload ? INTEGER(i.hour) : NOTHING;
+    TRY(sqlite_run(b->s, SQL_INSTANCE_SET,
+                   VALUES(INTEGER(i.id), INTEGER(u->base + 1), upload, series, hour, INTEGER(u->received),
+                          INTEGER(u->ended), INTEGER(b->s->run)),
+                   e));
+    TRY(sqlite_run(b->s, SQL_SNAPSHOT_SET, VALUES(INTEGER(i.id), BLOB(u->snapshot, u->snapshot_size)), e));
     return sqlite_put_kin(b->s, u, i.id, first, !first ? i.seen : u->counts_size > 0 ? u->start : u->received, e);
 }
 

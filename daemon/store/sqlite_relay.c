@@ -309,34 +309,23 @@ enum profd_status store_each_segment(struct store *s, uint64_t after,
     return status;
 }
 
-/* The sealed segment of a key. */
-static enum profd_status find_sealed(struct store *s, const struct store_acknowledgement *a, int64_t *id,
-                                     struct store_amount *amount, bool *found, struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    TRY(sqlite_first(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q, found,
-                     e));
-    if (*found) {
-        *id = sqlite3_column_int64(q, 0);
-        *amount = sqlite_amount(q, 1);
-        sqlite_finish(q);
-    }
-    return PROFD_OK;
-}
-
 static enum profd_status acknowledge(struct store *s, struct sqlite_relay *r, const struct store_acknowledgement *a,
                                      int64_t now, struct profd_error *e)
 {
-    int64_t id = 0;
-    struct store_amount amount;
     bool found = false;
     if (!r->met || memcmp(r->incarnation, a->incarnation, sizeof r->incarnation) != 0) {
         return PROFD_OK;
     }
-    TRY(find_sealed(s, a, &id, &amount, &found, e));
+    /* The sealed segment of a key. */
+    sqlite3_stmt *q;
+    TRY(sqlite_first(s, SQL_SEGMENT_BY_KEY, VALUES(BLOB(a->epoch, sizeof a->epoch), INTEGER(a->sequence)), &q, &found,
+                     e));
     if (!found) {
         return PROFD_OK;
     }
+    const int64_t id = sqlite3_column_int64(q, 0);
+    const struct store_amount amount = sqlite_amount(q, 1);
+    sqlite_finish(q);
     outgoing_amount_add(&r->acknowledged, &amount);
     if (a->outcome != STORE_SEGMENT_COUNTED) {
         outgoing_amount_add(&r->rejected, &amount);

@@ -90,24 +90,6 @@ static enum profd_status sqlite_symbols_remove(struct store *s, int64_t build, s
     return status;
 }
 
-/* Sets the sentence why there is nothing to delete. */
-static enum profd_status refuse(struct store *s, const struct store_scope *scope, const char *build_id, int64_t build,
-                                struct profd_error *e)
-{
-    sqlite3_stmt *q;
-    bool row = false;
-    TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row,
-                     e));
-    if (!row) {
-        return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
-    }
-    enum profd_status status = profd_error_set(
-        e, PROFD_REFUSED, "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
-        build_id, sqlite_text(q, 0), sqlite_text(q, 1));
-    sqlite_finish(q);
-    return status;
-}
-
 static enum profd_status doom_series(struct store *s, struct arena *a, int64_t id, struct hashmap *w, uint64_t *uploads,
                                      struct profd_error *e)
 {
@@ -166,7 +148,20 @@ static enum profd_status delete_program(struct store *s, const struct store_scop
     }
     TRY(doom_program(s, scope, build, w, uploads, &any, e));
     if (!any) {
-        return refuse(s, scope, build_id, build, e);
+        /* Sets the sentence why there is nothing to delete. */
+        sqlite3_stmt *q;
+        bool row = false;
+        TRY(sqlite_first(s, SQL_PROGRAM_OF_LIBRARY, VALUES(INTEGER(build), INTEGER(scope->all), SCOPE(scope)), &q, &row,
+                         e));
+        if (!row) {
+            return profd_error_set(e, PROFD_NOT_FOUND, "no build %s has been uploaded", build_id);
+        }
+        enum profd_status status =
+            profd_error_set(e, PROFD_REFUSED,
+                            "build %s is not a program but a library; delete the programs that use it, such as %s (%s)",
+                            build_id, sqlite_text(q, 0), sqlite_text(q, 1));
+        sqlite_finish(q);
+        return status;
     }
     if (store_scope_has_tenants(scope)) { /* hosts may send some of it later */
         TRY(sqlite_run(s, SQL_DELETION_ADD, VALUES(TEXT(build_id)), e));

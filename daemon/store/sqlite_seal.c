@@ -180,25 +180,20 @@ static int seal_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
     return rc;
 }
 
-/* The other members of the layer are those of SQLite. They use nothing of their first argument but what was
- * copied. */
-static void seal_make(void)
-{
-    seal_real = sqlite3_vfs_find(NULL);
-    seal_vfs = *seal_real;
-    seal_vfs.zName = "profd-sealed";
-    seal_vfs.szOsFile = (int)offsetof(struct seal_file, real) + seal_real->szOsFile;
-    seal_vfs.xOpen = seal_open;
-    sqlite3_vfs_register(&seal_vfs, 1);
-}
-
 void sqlite_seal_register(void)
 {
     sqlite3_initialize();
     sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_APP1);
     sqlite3_mutex_enter(mutex);
     if (!seal_real) {
-        seal_make();
+        /* The other members of the layer are those of SQLite. They use nothing of their first argument but what was
+         * copied. */
+        seal_real = sqlite3_vfs_find(NULL);
+        seal_vfs = *seal_real;
+        seal_vfs.zName = "profd-sealed";
+        seal_vfs.szOsFile = (int)offsetof(struct seal_file, real) + seal_real->szOsFile;
+        seal_vfs.xOpen = seal_open;
+        sqlite3_vfs_register(&seal_vfs, 1);
     }
     sqlite3_mutex_leave(mutex);
 }

@@ -61,12 +61,6 @@ static int64_t row_bytes(sqlite3 *db, column_reader *column)
     return bytes;
 }
 
-static int64_t row_integer(sqlite3 *db, column_reader *column, int i)
-{
-    sqlite3_value *v;
-    return column(db, i, &v) == SQLITE_OK ? sqlite3_value_int64(v) : 0;
-}
-
 static void see_row(void *context, sqlite3 *db, int op, const char *schema, const char *table, sqlite3_int64 before,
                     sqlite3_int64 after)
 {
@@ -82,7 +76,8 @@ static void see_row(void *context, sqlite3 *db, int op, const char *schema, cons
         return;
     }
     column_reader *column = op == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
-    const int64_t id = row_integer(db, column, t->column);
+    sqlite3_value *v;
+    const int64_t id = column(db, t->column, &v) == SQLITE_OK ? sqlite3_value_int64(v) : 0;
     if (t->counts) {
         note(s, t->owner, id,
              (op == SQLITE_DELETE ? 0 : row_bytes(db, sqlite3_preupdate_new)) -

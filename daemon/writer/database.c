@@ -118,15 +118,6 @@ static void database_mark_write_damaged(int lock_fd, const char *path, bool unwr
     mark_write(lock_fd, path, rest);
 }
 
-/* Nothing more is committed. */
-static void database_mark_write_closed(int lock_fd, const char *path, const struct store_sqlite_state *last)
-{
-    char rest[64 + STORE_STATE_TEXT];
-
-    (void)snprintf(rest, sizeof rest, " closed %" PRId64 " %" PRId64 " %s", last->salt, last->number, last->text);
-    mark_write(lock_fd, path, rest);
-}
-
 void database_mark_damaged(const char *state_dir, int lock_fd, bool unwritable)
 {
     char path[4096];
@@ -153,7 +144,11 @@ void database_note_end(const char *state_dir, int lock_fd, struct store *store, 
         /* Nothing more is committed, and the next start takes the database for another one: its ETags become new. */
         mark_write(lock_fd, path, "");
     } else {
-        database_mark_write_closed(lock_fd, path, &last);
+        /* Nothing more is committed. */
+        char rest[64 + STORE_STATE_TEXT];
+
+        (void)snprintf(rest, sizeof rest, " closed %" PRId64 " %" PRId64 " %s", last.salt, last.number, last.text);
+        mark_write(lock_fd, path, rest);
     }
 }
 
