@@ -348,7 +348,8 @@ fuzz:
 	$(Q)set -e; for f in $(FUZZ_NAMES); do echo "== $$f"; mkdir -p $(B)-fuzz/corpus/$$f; \
 	  $(B)-fuzz/tests/fuzz-$$f -max_total_time=$(FUZZ_TIME) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 	    -artifact_prefix=$(abspath $(B)-fuzz)/ $(B)-fuzz/corpus/$$f tests/fuzz/corpus/$$f 2>&1 | grep -E 'ERROR|SUMMARY|stat::(number|average)|artifact' ; done
-# make oracle N=20000: random cases against the installed gprof, in two processes. FIRST is the first seed.
+# make oracle N=20000: random cases against the installed gprof, in two processes, and all options with all programs of
+# tests/programs. FIRST is the first seed.
 .PHONY: oracle oracle-glibc
 N ?= 2000
 FIRST ?= 1000000
@@ -362,6 +363,7 @@ oracle:
 	    awk -F '\t' 'function out() { if (n) printf "%-24s %7d cases, %7d identical\n", n, c, i } $$1 != n { out(); n = $$1; c = i = 0 } \
 	      { c += $$2; i += $$3 } END { out() }'; \
 	  echo "$(N) random cases: $$(grep -h '^# seed' $(B)/oracle-1.tap $(B)/oracle-2.tap | wc -l) differences"; [ $$first = 0 ] && [ $$second = 0 ]
+	$(Q)/usr/bin/python3 tests/oracle/test_gprof_real.py $(B)/profctl > $(B)/oracle-3.tap || { grep -A20 '^not ok' $(B)/oracle-3.tap; false; }
 # glibc's gmon tests from its source package (network), with profctl gprof in gprof's place.
 oracle-glibc:
 	$(Q)sh tests/deps.sh check
