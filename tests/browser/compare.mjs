@@ -1,6 +1,6 @@
 // Two sides compared: what the interface says stands in the table, the flame graph and the graph; three clicks from the
 // list.
-import { address, builds, check, get, open, point, ready, text, visit } from "./page.mjs";
+import { address, builds, get, inEveryLook, open, point, ready, text, visit } from "./page.mjs";
 
 const GRID = "[role=grid][aria-label=Differences]";
 const ROW = `${GRID} tbody tr[data-at]`;
@@ -12,12 +12,6 @@ const [old, young] = shops;
 const both = `?build=${old}&view=compare&against=${young}`;
 const diff = await get(`api/v1/diff?a=${old}&b=${young}&limit=0`);
 const rowsOf = (metric) => diff.metrics.find((t) => t.metric === metric).rows;
-const kinds = [
-  ["light", { width: 1440, height: 900 }],
-  ["dark", { width: 1440, height: 900 }],
-  ["light", { width: 390, height: 844 }],
-  ["dark", { width: 390, height: 844 }],
-];
 
 /** The texts of the row of a function, by the titles of the columns. */
 async function cells(page, name) {
@@ -269,26 +263,22 @@ async function pictures(page) {
   point((await page.locator("svg.flame .above").count()) === 0, "compare, flame: Escape shows everything again");
 }
 
-/** In every look: nothing for axe-core, and data stands high. */
-async function looks() {
-  for (const [theme, viewport] of kinds) {
-    const page = await open({ colorScheme: theme, viewport });
-    for (const [name, query] of [
+/** In every look data stands high. */
+const looks = () =>
+  inEveryLook(
+    [
       ["suggestions", `?build=${old}&view=compare`],
       ["differences", both],
       ["differences of stacks", `${both}&form=flame&open=boxes`],
       ["differences of graphs", `${both}&form=graph&open=arcs`],
-    ]) {
-      await visit(page, query);
-      await check(page, `${name}, ${theme}, ${viewport.width} wide`);
+    ],
+    async (page, name, viewport) => {
       const data = ".offers a, [role=grid] tbody tr[data-at], svg.flame .box, svg.graph .node";
       const tops = await page.locator(data).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().top));
       const most = viewport.width > 700 ? 260 : 300;
       point(Math.min(...tops) <= most, `${name}, ${viewport.width} wide: data begins above pixel ${most}`, tops);
-    }
-    await page.context().close();
-  }
-}
+    },
+  );
 
 export async function compare() {
   const page = await open({ viewport: { width: 1440, height: 900 } });

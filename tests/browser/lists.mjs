@@ -3,18 +3,12 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { builds, check, get, id, open, point, profctl, text, visit } from "./page.mjs";
+import { builds, get, id, inEveryLook, open, point, profctl, text, visit } from "./page.mjs";
 
 const ROW = "[role=grid] tbody tr[data-at]";
 const shop = builds
   .filter((b) => b.name === "/srv/shop")
   .reduce((a, b) => (Date.parse(b.last_seen) > Date.parse(a.last_seen) ? b : a)).build_id;
-const kinds = [
-  ["light", { width: 1440, height: 900 }],
-  ["dark", { width: 1440, height: 900 }],
-  ["light", { width: 390, height: 844 }],
-  ["dark", { width: 390, height: 844 }],
-];
 
 async function never(page) {
   const wanted = await get(`api/v1/builds/${shop}/never-called`);
@@ -298,21 +292,11 @@ export async function lists() {
   const page = await open({ viewport: { width: 1440, height: 900 } });
   for (const part of [never, cycles, code, digested, instructions, digits]) await part(page);
   await page.context().close();
-  for (const [theme, viewport] of kinds) {
-    const look = await open({ colorScheme: theme, viewport });
-    for (const [name, query] of [
-      ["never called", `?build=${shop}&view=never`],
-      ["cycles", `?build=${id("calc")}&view=cycles`],
-      [
-        "code",
-        `?build=${shop}&view=code&fn=${(await get(`api/v1/builds/${shop}/functions?name=step`)).rows[0].address}`,
-      ],
-      ["instructions", `?build=${shop}&view=code&fn=step&form=instructions`],
-      ["code of which function", `?build=${shop}&view=code`],
-    ]) {
-      await visit(look, query);
-      await check(look, `${name}, ${theme}, ${viewport.width} wide`);
-    }
-    await look.context().close();
-  }
+  await inEveryLook([
+    ["never called", `?build=${shop}&view=never`],
+    ["cycles", `?build=${id("calc")}&view=cycles`],
+    ["code", `?build=${shop}&view=code&fn=${(await get(`api/v1/builds/${shop}/functions?name=step`)).rows[0].address}`],
+    ["instructions", `?build=${shop}&view=code&fn=step&form=instructions`],
+    ["code of which function", `?build=${shop}&view=code`],
+  ]);
 }

@@ -86,11 +86,16 @@ export const text = (page, selector = "main") => page.locator(selector).first().
 export const address = (page, name, wanted) =>
   page.waitForFunction(([n, w]) => (new URLSearchParams(location.search).get(n) ?? "") === w, [name, wanted]);
 
-/** axe runs as a user's tool would: outside the page's policy. */
-export async function check(page, name) {
+/** axe runs as a user's tool would: outside the page's policy. Without rules it looks for all. */
+export async function check(page, name, rules) {
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() =>
-    globalThis.axe.run(document, { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } }),
+  const { violations } = await page.evaluate(
+    (runOnly) =>
+      globalThis.axe.run(document, {
+        resultTypes: ["violations"],
+        ...(runOnly ? { runOnly } : { rules: { "target-size": { enabled: true } } }),
+      }),
+    rules,
   );
   point(
     violations.length === 0,
@@ -108,6 +113,29 @@ export async function check(page, name) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   point(wide <= 0, `${name}: the page does not scroll sideways`, wide);
   if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(/\W+/g, "-")}.png`, fullPage: true });
+}
+
+const LOOKS = [["light"], ["dark", ["color-contrast", "link-in-text-block"]]];
+
+/** Each view [name, query] in light and dark, wide and on a phone: axe-core finds nothing, nothing scrolls sideways.
+ *  The theme is a matter of style.css alone: a page that is drawn takes it, and only what depends on colours is checked
+ *  again. Then more(page, name, viewport), if there is more to see. */
+export async function inEveryLook(views, more = () => {}) {
+  for (const viewport of [
+    { width: 1440, height: 900 },
+    { width: 390, height: 844 },
+  ]) {
+    const page = await open({ reducedMotion: "reduce", viewport }); // no transition from theme to theme
+    for (const [name, query] of views) {
+      await visit(page, query);
+      for (const [colorScheme, rules] of LOOKS) {
+        await page.emulateMedia({ colorScheme });
+        await check(page, `${name}, ${colorScheme}, ${viewport.width} wide`, rules);
+      }
+      await more(page, name, viewport);
+    }
+    await page.context().close();
+  }
 }
 
 /** Tab until the selector has the focus: whatever is there must be reachable so. */

@@ -1,5 +1,5 @@
-// Every view with real data, in light and dark, wide and on a phone: axe-core finds nothing, nothing scrolls sideways.
-import { builds, check, get, id, open, visit } from "./page.mjs";
+// Every view with real data.
+import { builds, get, id, inEveryLook } from "./page.mjs";
 
 const calc = await get(`api/v1/builds/${id("calc")}/report?limit=0`);
 const member = calc.functions.find((f) => f.cycle === 1);
@@ -23,20 +23,5 @@ const views = [
     : []),
   ["refusal", `?build=${id("calc")}&since=yesterdayish`],
 ];
-const kinds = [
-  ["light", { width: 1440, height: 900 }],
-  ["dark", { width: 1440, height: 900 }],
-  ["light", { width: 390, height: 844 }],
-  ["dark", { width: 390, height: 844 }],
-];
 
-export async function everyView() {
-  for (const [theme, viewport] of kinds) {
-    const page = await open({ colorScheme: theme, viewport });
-    for (const [name, query] of views) {
-      await visit(page, query);
-      await check(page, `${name}, ${theme}, ${viewport.width} wide`);
-    }
-    await page.context().close();
-  }
-}
+export const everyView = () => inEveryLook(views);
