@@ -182,7 +182,7 @@ for part in $parts; do
         reap_all ;;
     long) # they begin early, so that nothing waits for them at the end; `make crash` does more of the first
         script crash "$B/tests/crash-campaign" "$B/profd" "$B/tests/crash-fault.so" \
-            kills=100 cuts=25 eio=3 points=199 soak=6 seed=1
+            kills=40 cuts=10 eio=2 points=199 soak=6 seed=1
         for t in $long; do script "$t" /usr/bin/python3 "$t"; done ;;
     criterion)
         for t in $(suites "$B/tests"); do [ -x "$t" ] && criterion "${t##*/}" "$t"; done ;;
