@@ -1,4 +1,4 @@
-/* A batch of uploads on its way to the centre, and the answer to it. Pure. */
+/* Encodes a batch of uploads for the centre, and reads the answer. Pure. */
 #ifndef PROFD_RELAY_BATCH_H
 #define PROFD_RELAY_BATCH_H
 
@@ -13,7 +13,7 @@
 
 #define BATCH_CENTRE_SIZE 16 /* of a centre's name, and of its incarnation */
 #define BATCH_HASH_SIZE 32
-#define BATCH_BUILDS 256u /* offered in one batch; of the builds that an answer names, these are read */
+#define BATCH_BUILDS 256u /* limit of offers in a batch, and of builds that are read from an answer */
 
 struct batch_upload {
     uint64_t id; /* at the host's daemon */
@@ -30,7 +30,7 @@ struct batch_offer {
     uint64_t size;
 };
 
-/* Texts are borrowed, and "" if unknown. */
+/* The content of a Batch. Texts are borrowed; "" stands for unknown. */
 struct batch {
     bool has_centre, has_incarnation;
     uint8_t centre[BATCH_CENTRE_SIZE], incarnation[BATCH_CENTRE_SIZE];
@@ -51,7 +51,7 @@ enum batch_outcome { BATCH_COUNTED, BATCH_KNOWN, BATCH_PUT_ASIDE, BATCH_CONFLICT
 
 struct batch_result {
     enum batch_outcome outcome;
-    uint64_t number; /* that the centre gave the upload; 0: none */
+    uint64_t number; /* which the centre gave the upload; 0: none */
     char detail[200];
 };
 
@@ -59,17 +59,17 @@ struct batch_answer {
     uint8_t centre[BATCH_CENTRE_SIZE], incarnation[BATCH_CENTRE_SIZE];
     uint64_t backed_up, wait_ms, number;
     bool went_back;
-    struct batch_result results[LIMIT_BATCH_UPLOADS]; /* of each upload of the batch */
+    struct batch_result results[LIMIT_BATCH_UPLOADS]; /* one for each upload of the batch */
     size_t wanted_count, send_count;
     struct buildid wanted[BATCH_BUILDS], send[BATCH_BUILDS];
 };
 
-/* Reads the body of an answer to this batch. PROTOCOL, with what is wrong, unless it is the whole answer of a centre to
- * exactly these uploads; *out is undefined then. Members that are not known are ignored. O(n). */
+/* Reads the body of an answer to this batch. PROTOCOL, with the fault, unless the body is the complete answer of a
+ * centre about exactly these uploads; *out is undefined then. Unknown members are ignored. O(n). */
 enum profd_status batch_read_answer(const struct batch *b, const char *text, size_t n, struct batch_answer *out,
                                     struct profd_error *e);
 
-/* The sentence of a problem document (RFC 9457), or "" if the body is none. */
+/* Reads the sentence of a problem document (RFC 9457); "" if the body is no such document. */
 void batch_read_problem(const char *text, size_t n, char *out, size_t size);
 
 #endif

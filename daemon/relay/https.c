@@ -15,14 +15,14 @@
 #define TOKEN_MAX (HTTPS_TOKEN_SIZE - 2)
 #define CONNECT_SECONDS 20L
 #define ANSWER_MS 90000L /* proxies give up after a minute */
-#define RETRY_MOST 3600  /* seconds: a longer Retry-After is cut to this */
+#define RETRY_MOST 3600  /* seconds: a longer Retry-After counts as this */
 
 struct https {
     CURL *easy;
     char why[CURL_ERROR_SIZE];
 };
 
-/* What arrives of an answer. */
+/* The received part of an answer. */
 struct https_taking {
     struct https_answer *answer;
     size_t capacity;
@@ -79,10 +79,10 @@ static enum profd_status https_judge_file(const char *path, const struct stat *s
         return profd_error_set(e, PROFD_CONFIG, "the token file %s belongs to user %u, not to root or user %u", path,
                                st->st_uid, geteuid());
     }
-    return st->st_mode & 077 ? profd_error_set(e, PROFD_CONFIG,
-                                               "other users may access the token file %s (mode %04o); chmod it to 0600",
-                                               path, (unsigned)(st->st_mode & 07777))
-                             : PROFD_OK;
+    return st->st_mode & 077
+               ? profd_error_set(e, PROFD_CONFIG, "other users may access the token file %s (mode %04o); set mode 0600",
+                                 path, (unsigned)(st->st_mode & 07777))
+               : PROFD_OK;
 }
 
 enum profd_status https_read_token(const char *path, char out[HTTPS_TOKEN_SIZE], struct profd_error *e)
@@ -108,7 +108,7 @@ enum profd_status https_read_token(const char *path, char out[HTTPS_TOKEN_SIZE],
     out[got] = 0;
     out[strcspn(out, "\r\n")] = 0;
     if (strlen(out) < TOKEN_MIN || strlen(out) > TOKEN_MAX) {
-        return profd_error_set(e, PROFD_CONFIG, "%s holds no token: its first line has %zu bytes, a token has %d to %d",
+        return profd_error_set(e, PROFD_CONFIG, "no token in %s: its first line has %zu bytes, a token has %d to %d",
                                path, strlen(out), TOKEN_MIN, TOKEN_MAX);
     }
     for (const char *c = out; *c; c++) {
@@ -147,7 +147,7 @@ static size_t https_take(char *data, size_t one, size_t n, void *context)
     return n;
 }
 
-/* Headers of a request; NULL without memory. The token is in one of them. */
+/* Makes the headers of a request, with the token; NULL if there is no memory. */
 static struct curl_slist *https_make_headers(const char *token, const char *type)
 {
     char line[HTTPS_TOKEN_SIZE + 32];
@@ -172,7 +172,7 @@ static void https_free_headers(struct curl_slist *list)
     curl_slist_free_all(list);
 }
 
-/* Where it goes, and through which proxy. The proxy of the environment is not used: the configuration says all. */
+/* Sets URL and proxy. The proxy of the environment is not used, so that only the configuration decides. */
 static CURLcode https_set_target(CURL *easy, const struct config *c, const char *url)
 {
     char proxy[CONFIG_HOST_MAX + 24] = "";
@@ -190,7 +190,7 @@ static CURLcode https_set_target(CURL *easy, const struct config *c, const char 
     code = code ? code : curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
     code = code ? code : curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (c->ca && !code) { /* else the system's */
+    if (c->ca && !code) { /* the default is the system's store */
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca);
         code = code ? code : curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
@@ -208,8 +208,9 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
     code = https_set_target(easy, c, url);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-    code =
-        code ? code : curl_easy_setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE); /* no token for a proxy */
+    code = code ? code
+                : curl_easy_setopt(easy, CURLOPT_HEADEROPT,
+                                   (long)CURLHEADER_SEPARATE); /* the proxy must not get the token */
     code = code ? code : curl_easy_setopt(easy, CURLOPT_USERAGENT, "profd-relay/" PROFD_VERSION);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->size);
     code = code ? code : curl_easy_setopt(easy, CURLOPT_POSTFIELDS, r->body ? (const char *)r->body : "");
@@ -225,7 +226,7 @@ static CURLcode https_set(struct https *h, const struct config *c, const char *u
                 : curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ANSWER_MS + (long)(r->size * 1000 / LIMIT_FRAME_RATE));
 }
 
-/* What the answer says beside its body. */
+/* Reads the headers of the answer. */
 static void https_read_answer(CURL *easy, struct https_answer *a)
 {
     char *type = NULL;

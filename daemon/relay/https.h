@@ -1,4 +1,4 @@
-/* Requests to the centre: one connection that is kept, over TLS. */
+/* Sends requests to the centre over one TLS connection, which is kept. */
 #ifndef PROFD_RELAY_HTTPS_H
 #define PROFD_RELAY_HTTPS_H
 
@@ -12,10 +12,10 @@
 #define HTTPS_TOKEN_SIZE 514
 #define HTTPS_ANSWER_MAX (2u << 20) /* bytes of an answer */
 
-struct https; /* a connection, and what is kept for the next one */
+struct https; /* the connection and its settings */
 
 struct https_request {
-    const char *method, *path; /* POST or PUT; below the prefix of the configuration */
+    const char *method, *path; /* POST or PUT; path below the configured prefix */
     const char *type;          /* of the body */
     const uint8_t *body;
     size_t size;
@@ -35,16 +35,18 @@ enum profd_status https_new(struct https **out, struct profd_error *e);
 /* Accepts NULL. */
 void https_free(struct https *h);
 
-/* Sends a request with the token that is in the file now, and takes the answer, whatever its status, which
- * https_answer_done frees. Redirections are not followed. CONFIG: the token file. UNTRUSTED: certificate of the centre.
- * UNAVAILABLE, TIMEOUT or NO_MEMORY: there is no whole answer; whether the request has arrived is not known. Blocks for
- * a minute, and longer for a large body on a slow line. */
+/* Reads the token file, sends a request with the token, and takes the answer, which may have any status.
+ * https_answer_done frees the answer. Redirections are not followed. CONFIG: the token file is wrong. UNTRUSTED: the
+ * certificate of the centre is not accepted. UNAVAILABLE, TIMEOUT or NO_MEMORY: there is no whole answer, and the
+ * request may or may not have arrived. Blocks for up to 90 seconds, and longer for a large body on a slow connection.
+ */
 enum profd_status https_send(struct https *h, const struct config *c, const struct https_request *request,
                              struct https_answer *out, struct profd_error *e);
 void https_answer_done(struct https_answer *a);
 
-/* Reads the first line of the file, 20 to 512 printable characters. It must be a regular file of root or of the own
- * user that no other user may access, or one in $CREDENTIALS_DIRECTORY, which systemd protects. CONFIG. */
+/* Reads a token, 20 to 512 printable characters, from the first line of a regular file. The file must belong to root or
+ * to the process's user, and no other user may have access. A file in $CREDENTIALS_DIRECTORY is always accepted,
+ * because systemd protects it. CONFIG. */
 enum profd_status https_read_token(const char *path, char out[HTTPS_TOKEN_SIZE], struct profd_error *e);
 
 #endif

@@ -20,7 +20,7 @@ static uint32_t relay_draw(void)
     return getrandom(&random, sizeof random, 0) == sizeof random ? random : (uint32_t)stream_now();
 }
 
-/* True: SIGHUP came. It is blocked but here, so that no connection is interrupted. */
+/* Sleeps; true if SIGHUP arrived. SIGHUP is blocked everywhere else, so that it interrupts no connection. */
 static bool relay_sleep(uint64_t ms)
 {
     const struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
@@ -31,7 +31,7 @@ static bool relay_sleep(uint64_t ms)
     return sigtimedwait(&hup, NULL, &t) == SIGHUP;
 }
 
-/* On an error, the configuration of before stays. The token is read for each request. */
+/* Reads the configuration. After an error the old one stays. The token is read for each request. */
 static void relay_reload(int argc, char *const argv[], struct config *c)
 {
     struct config_change change;
@@ -47,7 +47,7 @@ static void relay_reload(int argc, char *const argv[], struct config *c)
     config_log_change(&change);
 }
 
-/* Waits until the next connection. After a reload, that is within the interval, at a random time as after a start. */
+/* Waits until the next connection. After a reload the wait is at most as long as after a start. */
 static void relay_wait(int argc, char *const argv[], struct config *c, uint64_t ms)
 {
     int64_t end = stream_now() + (int64_t)ms, now;
@@ -61,7 +61,7 @@ static void relay_wait(int argc, char *const argv[], struct config *c, uint64_t 
     }
 }
 
-/* What was logged since the centre answered last. */
+/* The errors that were logged since the centre last answered. */
 struct relay_said {
     struct profd_error last; /* of the attempt before, "" if that succeeded */
     unsigned count;
@@ -84,7 +84,7 @@ static bool relay_is_said(struct relay_said *s, const char *sentence)
     return false;
 }
 
-/* Logs the end of an attempt, if it is news. */
+/* Logs the end of an attempt, if the same line was not logged since the centre last answered. */
 static void relay_log(struct relay_said *s, enum profd_status status, const struct profd_error *e, const char *symbols)
 {
     if (status && !relay_is_said(s, e->sentence)) {
@@ -101,7 +101,7 @@ static void relay_log(struct relay_said *s, enum profd_status status, const stru
     s->last = status ? *e : (struct profd_error){""};
 }
 
-/* One round; what changed is logged. */
+/* Runs a round, and logs its result. */
 static enum profd_status relay_round(struct round *round, const struct config *c, struct relay_said *said,
                                      struct round_pause *pause)
 {
@@ -159,7 +159,7 @@ int main(int argc, char *argv[])
         if (!config.values[CONFIG_relay_once]) {
             relay_run(argc, argv, round, &config);
         }
-        status = relay_round(round, &config, &said, &pause); /* what fails is in the log */
+        status = relay_round(round, &config, &said, &pause); /* errors are logged */
     }
     round_free(round);
     config_done(&config);

@@ -18,11 +18,11 @@
 #define UPLOADS_PATH "/api/v1/uploads"
 #define UPLOADS_TYPE "application/x-protobuf"
 #define SYMBOLS_TYPE "application/vnd.profd.symbols"
-#define LARGE_MOST 64u   /* uploads that are too large for the way to the centre, which are remembered */
+#define LARGE_MOST 64u   /* remembered uploads that are too large for a proxy */
 #define LARGE_MS 3600000 /* until they are tried again */
-#define OTHER_CENTRE "relay reaches another centre than before; profctl relay move takes it"
+#define OTHER_CENTRE "another centre answers at the URL of relay; profctl relay move moves the host to it"
 
-/* An upload that was refused as too large, when it was alone. */
+/* An upload that was alone in a batch and refused as too large. */
 struct large_upload {
     uint64_t id;
     int64_t again; /* ms of stream_now */
@@ -30,26 +30,26 @@ struct large_upload {
 
 struct round {
     struct https *https;
-    bool asked;        /* the centre has answered this process; what follows is true of it */
-    unsigned failures; /* rounds in a row */
-    uint64_t through;  /* of the round that failed: more is not sealed before a batch arrives */
+    bool asked;        /* the centre has answered this process: centre and incarnation are known */
+    unsigned failures; /* failed rounds in a row */
+    uint64_t through;  /* of the failed round: no more is sealed until a batch has arrived */
     size_t most_bytes; /* of a batch; a proxy may take less than LIMIT_BATCH_BYTES */
     size_t large_count;
     struct large_upload large[LARGE_MOST];
 
-    /* of this round: */
+    /* state of this round: */
     const struct config *config;
     struct round_report *report;
     struct stream profd;
-    struct message_fetch fetch; /* the next one; its bytes are those of batch.centre and batch.incarnation */
+    struct message_fetch fetch; /* the next FETCH; its bytes are those of batch.centre and batch.incarnation */
     uint64_t moves;
-    bool end;                  /* profd has no more */
-    enum profd_status refused; /* an upload that is too large: the others go on */
+    bool end;                  /* profd has no more uploads */
+    enum profd_status refused; /* TOO_LARGE if an upload was left out; the others are sent */
     struct profd_error refusal;
     size_t offered_count, sent_count;
-    struct buildid offered[BATCH_BUILDS], sent[BATCH_BUILDS]; /* builds that were offered, and sent */
+    struct buildid offered[BATCH_BUILDS], sent[BATCH_BUILDS]; /* builds of offered and of sent symbols */
     uint64_t sent_bytes;
-    struct batch batch; /* centre and incarnation are those that profd knows */
+    struct batch batch; /* centre and incarnation as profd knows them */
     struct batch_answer answer;
 };
 
@@ -79,7 +79,7 @@ void round_free(struct round *r)
     free(r);
 }
 
-/* Copies a name or an incarnation of a centre; false if there is none. */
+/* Copies the name or the incarnation of a centre; false if from is empty. */
 static bool round_copy(const struct message_bytes *from, uint8_t to[BATCH_CENTRE_SIZE])
 {
     if (from->size == BATCH_CENTRE_SIZE) {
@@ -96,13 +96,13 @@ static enum profd_status round_fetch(struct round *r, const struct message_fetch
 
     r->batch.number = segment->as.segment.number;
     r->batch.held = segment->as.segment.held;
-    if (!fetch->through) { /* otherwise it is not looked for */
+    if (!fetch->through) { /* otherwise profd does not compute it */
         r->batch.oldest = segment->as.segment.oldest;
     }
     return PROFD_OK;
 }
 
-/* Tells profd an error, and takes what it knows of the centre and says of its database. */
+/* Tells profd an error. profd's answer states its centre, and the number of its database. */
 static enum profd_status round_tell(struct round *r, const char *error, struct profd_error *e)
 {
     struct message segment;
@@ -115,7 +115,7 @@ static enum profd_status round_tell(struct round *r, const char *error, struct p
     return PROFD_OK;
 }
 
-/* What the next FETCH says of the centre. */
+/* Sets the fields of the next FETCH about the centre. */
 static void round_set_fetch(struct round *r)
 {
     r->fetch.incarnation = (struct message_bytes){r->batch.incarnation, sizeof r->batch.incarnation};
@@ -124,7 +124,7 @@ static void round_set_fetch(struct round *r)
     r->fetch.error = "";
 }
 
-/* The answer of a status other than 200 as an error. */
+/* Turns an answer with a status other than 200 into an error. */
 static enum profd_status round_judge(struct round *r, const struct https_answer *a, struct profd_error *e)
 {
     struct round_pause *pause = &r->report->pause;
@@ -153,11 +153,11 @@ static enum profd_status round_judge(struct round *r, const struct https_answer 
     if (*detail) {
         return profd_error_set(e, status, "the centre answers %ld: %s", a->status, detail);
     }
-    return profd_error_set(e, status, "%s answers %ld (%s), which is not of a centre", r->config->relay, a->status,
-                           *a->type ? a->type : "without a body");
+    return profd_error_set(e, status, "%s answers %ld (%s): this is not the answer of a centre", r->config->relay,
+                           a->status, *a->type ? a->type : "without a body");
 }
 
-/* Posts the batch, and takes an answer that acknowledges it. */
+/* Posts the batch. OK only if the answer acknowledges it. */
 static enum profd_status round_post(struct round *r, struct profd_error *e)
 {
     char machine[IDENTITY_MACHINE_SIZE], boot[IDENTITY_MACHINE_SIZE];
@@ -195,8 +195,8 @@ static enum profd_status round_post(struct round *r, struct profd_error *e)
     return status;
 }
 
-/* Takes over what an answer says of the centre. profd learns it with the next FETCH: if the centre is restored, what it
- * may lack is sealed again. */
+/* Stores the answer's fields about the centre, which the next FETCH passes to profd. If the centre was restored, profd
+ * then seals again what the centre may lack. */
 static enum profd_status round_meet(struct round *r, struct profd_error *e)
 {
     const bool same =
@@ -224,7 +224,7 @@ static enum profd_status round_meet(struct round *r, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* True if this upload was too large for the way to the centre, and is not to be tried yet. */
+/* True if this upload was too large for a proxy, and must not be tried yet. */
 static bool round_is_large(const struct round *r, uint64_t id)
 {
     for (size_t i = 0; i < r->large_count; i++) {
@@ -235,7 +235,7 @@ static bool round_is_large(const struct round *r, uint64_t id)
     return false;
 }
 
-/* The oldest entry is forgotten if there are too many: that upload is tried again sooner. */
+/* If the table is full, the oldest entry is removed, and that upload is tried again sooner. */
 static void round_remember_large(struct round *r, uint64_t id)
 {
     size_t i = 0;
@@ -250,7 +250,7 @@ static void round_remember_large(struct round *r, uint64_t id)
     r->large[i] = (struct large_upload){id, stream_now() + LARGE_MS};
 }
 
-/* Adds a segment to the batch. False: it is for the next one. */
+/* Adds an upload to the batch. False: it belongs into the next batch. */
 static bool round_add(struct round *r, const struct message_segment *m, enum profd_status *status,
                       struct profd_error *e)
 {
@@ -258,7 +258,7 @@ static bool round_add(struct round *r, const struct message_segment *m, enum pro
     struct batch_upload *u = &b->uploads[b->upload_count];
 
     if (m->epoch.size != sizeof u->sender) {
-        *status = profd_error_set(e, PROFD_PROTOCOL, "profd: the epoch of a segment has %zu bytes, not %zu",
+        *status = profd_error_set(e, PROFD_PROTOCOL, "profd: the sender of an upload has %zu bytes, not %zu",
                                   m->epoch.size, sizeof u->sender);
         return false;
     }
@@ -303,7 +303,7 @@ static enum profd_status round_fill(struct round *r, struct profd_error *e)
     return status;
 }
 
-/* One piece of the parsed object of a build. */
+/* Fetches one piece of the parsed object of a build. */
 static enum profd_status round_fetch_object(struct round *r, const char *build, uint64_t offset, struct message *piece,
                                             struct profd_error *e)
 {
@@ -312,7 +312,7 @@ static enum profd_status round_fetch_object(struct round *r, const char *build, 
     return talk_ask(&r->profd, &request, FRAME_PARSED, piece, e);
 }
 
-/* Adds a build to a list. False: it is there, or the list is full. */
+/* Adds a build to a list. False: the build is in the list already, or the list is full. */
 static bool round_list(struct buildid *list, size_t *count, const struct buildid *build)
 {
     for (size_t i = 0; i < *count; i++) {
@@ -327,7 +327,7 @@ static bool round_list(struct buildid *list, size_t *count, const struct buildid
     return false;
 }
 
-/* Offers what the latest answer wants, each build once in a round. */
+/* Adds offers of the symbols that the latest answer wants, each build once in a round. */
 static enum profd_status round_offer(struct round *r, struct profd_error *e)
 {
     r->batch.offer_count = 0;
@@ -351,7 +351,8 @@ static enum profd_status round_offer(struct round *r, struct profd_error *e)
     return PROFD_OK;
 }
 
-/* The whole parsed object of a build, which the caller frees. NULL: there is none, or it has changed meanwhile. */
+/* Reads the whole parsed object of a build, which the caller frees. NULL: there is none, or it has changed meanwhile.
+ */
 static enum profd_status round_read_object(struct round *r, const char *build, uint8_t **bytes, size_t *size,
                                            struct profd_error *e)
 {
@@ -391,7 +392,7 @@ static enum profd_status round_read_object(struct round *r, const char *build, u
     return status;
 }
 
-/* Puts the symbols of one build. *refused: the centre's answer to it, if it is an error; others may follow. */
+/* Puts the symbols of one build. If the centre refuses them, *refused says why, and other builds may follow. */
 static enum profd_status round_put(struct round *r, const struct buildid *build, struct profd_error *refused,
                                    struct profd_error *e)
 {
@@ -402,7 +403,7 @@ static enum profd_status round_put(struct round *r, const struct buildid *build,
     uint8_t *bytes = NULL;
 
     to = path + snprintf(path, sizeof path, "/api/v1/builds/%s/symbols", build->text);
-    if (*r->batch.host) { /* as in the batch */
+    if (*r->batch.host) { /* the same name as in the batch */
         to = stpcpy(to, "?host=");
         for (const char *c = r->batch.host; *c && to + 3 < path + sizeof path; c++) {
             to += snprintf(to, 4, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
@@ -421,7 +422,7 @@ static enum profd_status round_put(struct round *r, const struct buildid *build,
     r->sent_bytes += request.size;
     if (answer.status < 200 || answer.status > 299) {
         (void)round_judge(r, &answer, refused);
-        r->report->pause = before; /* it is asked for again, when uploads are sent */
+        r->report->pause = before; /* the centre asks again after later uploads */
     }
     https_answer_done(&answer);
     return PROFD_OK;
@@ -441,7 +442,7 @@ static enum profd_status round_put_all(struct round *r, struct profd_error *e)
     return status;
 }
 
-/* The outcome that ACKNOWLEDGE tells profd. */
+/* The outcome in ACKNOWLEDGE. */
 static uint32_t round_outcome(const struct batch_result *result)
 {
     static const uint32_t outcomes[BATCH_OUTCOMES] = {
@@ -450,7 +451,7 @@ static uint32_t round_outcome(const struct batch_result *result)
     return outcomes[result->outcome];
 }
 
-/* Tells profd what became of each upload, all at once, so that it commits few times. */
+/* Sends the outcomes of all uploads before it reads an answer, so that profd commits few times. */
 static enum profd_status round_acknowledge(struct round *r, struct profd_error *e)
 {
     const size_t n = r->batch.upload_count;
@@ -489,8 +490,8 @@ static enum profd_status round_acknowledge(struct round *r, struct profd_error *
     return status;
 }
 
-/* Posts the batch, half of it if it is too large for the way, and so on; then acknowledges what has arrived. An upload
- * that is too large alone is left out. */
+/* Posts the batch, and halves it while a proxy refuses it as too large. Then acknowledges its uploads. A single upload
+ * that is too large is left out. */
 static enum profd_status round_exchange(struct round *r, struct profd_error *e)
 {
     enum profd_status status;
@@ -506,7 +507,7 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
 
         round_remember_large(r, u->id);
         r->refused = status;
-        profd_error_wrap(e, status, "upload %llu of %zu bytes is too large for the way to the centre",
+        profd_error_wrap(e, status, "upload %llu of %zu bytes is too large for a proxy of the centre",
                          (unsigned long long)u->sequence, u->size);
         r->refusal = *e;
         r->most_bytes = LIMIT_BATCH_BYTES;
@@ -527,7 +528,7 @@ static enum profd_status round_exchange(struct round *r, struct profd_error *e)
     return status;
 }
 
-/* All that there is. If nothing else was posted, an empty batch tells the centre that the host is there. */
+/* Sends all uploads. If there are none, an empty batch tells the centre that the host is alive. */
 static enum profd_status round_send_all(struct round *r, struct profd_error *e)
 {
     enum profd_status status = PROFD_OK;
@@ -597,7 +598,7 @@ enum profd_status round_run(struct round *r, const struct config *c, const char 
         r->asked = r->asked && out->pause.kind != ROUND_LONG;
     }
     if (status && reached) {
-        (void)round_tell(r, e->sentence, &ignored); /* if profd has gone, there is no one to tell */
+        (void)round_tell(r, e->sentence, &ignored); /* fails if profd has ended */
     }
     stream_close(&r->profd);
     return status;

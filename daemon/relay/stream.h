@@ -19,8 +19,8 @@ int64_t stream_now(void);
  * process listens. */
 enum profd_status stream_open_unix(const char *path, struct stream *out, struct profd_error *e);
 
-/* All n bytes, until the deadline, of stream_now. UNAVAILABLE if the peer has closed, TIMEOUT, IO: the stream is to be
- * closed. */
+/* Write or read all n bytes before the deadline, a time of stream_now. UNAVAILABLE if the peer has closed, TIMEOUT, IO;
+ * the caller must then close the stream. */
 enum profd_status stream_write(struct stream *s, const void *data, size_t n, int64_t deadline, struct profd_error *e);
 enum profd_status stream_read(struct stream *s, void *data, size_t n, int64_t deadline, struct profd_error *e);
 

@@ -7,7 +7,7 @@
 #include "proto/frame.h"
 #include "proto/limits.h"
 
-#define MESSAGE_MS 60000 /* for one message, after its first byte; when one is sent, LIMIT_FRAME_RATE gives more */
+#define MESSAGE_MS 60000 /* for one message after its first byte; sending may take longer, see LIMIT_FRAME_RATE */
 #define ANSWER_MS 60000  /* for an answer to begin */
 
 enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t tag, struct profd_error *e)
@@ -23,7 +23,7 @@ enum profd_status talk_send(struct stream *s, const struct message *m, uint32_t 
     return status ? profd_error_wrap(e, status, "profd") : PROFD_OK;
 }
 
-/* The body of a frame, inflated if it is compressed. The caller frees *body. */
+/* Reads the body of a frame, and decompresses it. The caller frees *body. */
 static enum profd_status talk_take_body(struct stream *s, const struct frame *f, int64_t deadline, uint8_t **body,
                                         size_t *n, struct profd_error *e)
 {
@@ -66,11 +66,12 @@ static enum profd_status talk_take_frame(struct stream *s, int64_t wait_ms, stru
         status = frame_decode(head, &f, e);
     }
     if (!status && f.length > LIMIT_FRAME_PAYLOAD) {
-        status = profd_error_set(e, PROFD_TOO_LARGE, "a message of %u bytes, at most %u are expected", f.length,
-                                 LIMIT_FRAME_PAYLOAD);
+        status = profd_error_set(e, PROFD_TOO_LARGE, "profd sent a message of %u bytes; at most %u are expected",
+                                 f.length, LIMIT_FRAME_PAYLOAD);
     }
     if (!status && frame_fds(&f)) {
-        status = profd_error_set(e, PROFD_PROTOCOL, "a message with descriptors, which a relay does not expect");
+        status = profd_error_set(e, PROFD_PROTOCOL,
+                                 "profd sent a message with descriptors, which profd-relay does not expect");
     }
     if (!status) {
         status = talk_take_body(s, &f, deadline, &body, &n, e);
@@ -131,9 +132,9 @@ enum profd_status talk_greet(struct stream *s, struct profd_error *e)
         return status;
     }
     if (welcome.as.welcome.version != FRAME_VERSION) {
-        status =
-            profd_error_set(e, PROFD_UNKNOWN_VERSION, "profd chose version %u of the protocol, this program speaks %d",
-                            welcome.as.welcome.version, FRAME_VERSION);
+        status = profd_error_set(e, PROFD_UNKNOWN_VERSION,
+                                 "profd chose version %u of the protocol; profd-relay speaks version %d",
+                                 welcome.as.welcome.version, FRAME_VERSION);
     }
     message_done(&welcome);
     return status;

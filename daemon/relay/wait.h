@@ -1,4 +1,4 @@
-/* When to connect next. Pure. */
+/* Computes the time until the next connection. Pure. */
 #ifndef PROFD_RELAY_WAIT_H
 #define PROFD_RELAY_WAIT_H
 
@@ -7,13 +7,15 @@
 #include "proto/status.h"
 #include "relay/round.h"
 
-/* Milliseconds until the first round, so that hosts that start together do not connect together: uniformly below the
- * interval and 10 seconds. random is one of 2^32 equally likely numbers. */
+/* Returns the milliseconds until the first round: uniformly distributed below the interval and below 10 seconds, so
+ * that hosts that start together do not connect together. random is one of 2^32 equally likely numbers. */
 uint64_t wait_first(int64_t interval_ns, uint32_t random);
 
-/* Milliseconds until the next round: what the centre has said after one that succeeded, at least 100 and at most a day;
- * after failures, half to all of one second, doubled for each failure in a row before, at most 5 minutes; if the centre
- * or a proxy has said when to come again, that and up to a quarter more; if only an operator can help, 5 minutes. */
+/* Returns the milliseconds until the next round.
+ * ROUND_DONE: said_ms, at least 100 and at most a day.
+ * ROUND_FAILED: half a second to a second, doubled for each earlier failure in a row, at most 5 minutes.
+ * ROUND_SAID: said_ms and up to a quarter more.
+ * ROUND_LONG: 2.5 to 5 minutes, because only an operator can help. */
 uint64_t wait_round(const struct round_pause *p, uint32_t random);
 
 #endif

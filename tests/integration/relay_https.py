@@ -314,7 +314,7 @@ def simple(tap):
 
 def answers(tap):
     """What a proxy answers instead of the centre acknowledges nothing, is said, and does not stay."""
-    cases = (("return 502;", 69, "answers 502 (text/html), which is not of a centre"),
+    cases = (("return 502;", 69, "answers 502 (text/html): this is not the answer of a centre"),
              ("return 504;", 69, "answers 504 (text/html)"), ("return 421;", 69, "answers 421 (text/html)"),
              ("return 401;", 77, "answers 401 (text/html)"), ("return 404;", 69, "answers 404"),
              ("return 503;", 75, "answers 503"), ("return 413;", 65, "answers 413"),
@@ -425,7 +425,7 @@ def tokens(tap):
         tap.point(until(host.has_sent_all), "the next one is taken without a restart", host.logged())
         for what, change, sentence in (("no file", lambda: host.write_token(None), "cannot read the token file"),
                                        ("others may read it", lambda: host.write_token(new, 0o644), "mode 0644"),
-                                       ("no token", lambda: host.write_token("none"), "holds no token")):
+                                       ("no token", lambda: host.write_token("none"), "no token in")):
             change()
             host.upload(1)
             status, said = host.once()
@@ -451,7 +451,7 @@ def too_large(tap):
         status, said = host.once()
         sent = [len(b.get(11, [])) for b in centre.batches[before:]]
         relay = host.ledger()
-        tap.point(status == 65 and "is too large for the way to the centre" in said and relay["sealed_segments"] == 1
+        tap.point(status == 65 and "is too large for a proxy of the centre" in said and relay["sealed_segments"] == 1
                   and relay["sealed"]["uploads"] == 1 and relay["error"] in said,
                   "what is too large alone waits, and is said", (status, said, relay))
         tap.point(sum(sent) == len(centre.has) == 40 and max(sent) < 40, "the others arrive in smaller batches", sent)
@@ -487,7 +487,7 @@ def other_centre(tap):
         status, said = host.once()
         status_again, _ = host.once()
         text = host.d.ctl("status").stdout
-        sentence = "relay reaches another centre than before; profctl relay move takes it"
+        sentence = "another centre answers at the URL of relay; profctl relay move moves the host to it"
         tap.point(status == status_again == 65 and sentence in said and sentence in text and not centre.has,
                   "another centre gets nothing, and that is said", (status, said, text))
         tap.point(all(b[1] == [first] and 11 not in b for b in centre.batches[-2:]), "not even uploads that it refuses",
@@ -694,7 +694,7 @@ def moves(tap):
         host.write_token(bed.token("web-1", other))
         host.upload(3)
         status, said = host.once()
-        tap.point(status == 65 and "profctl relay move takes it" in said and not sums(other),
+        tap.point(status == 65 and "profctl relay move moves the host to it" in said and not sums(other),
                   "another centre gets nothing", (status, said))
         host.d.ctl("relay", "move")
         status, said = host.once()
